@@ -1,0 +1,50 @@
+# The three ways a folder declares what it builds. Sources are globbed: a new file needs no CMake line.
+
+# Flags of our own code. Third-party headers are SYSTEM, so warnings there stay silent.
+add_library(stepwell_flags INTERFACE)
+target_compile_options(stepwell_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual>)
+target_include_directories(stepwell_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(STEPWELL_SANITIZE)
+  add_compile_options(-fsanitize=${STEPWELL_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${STEPWELL_SANITIZE})
+endif()
+if(STEPWELL_FAILPOINTS)
+  target_compile_definitions(stepwell_flags INTERFACE STEPWELL_FAILPOINTS=1)
+endif()
+
+# stepwell_library(NAME DEPS target...): every .cc below the current folder (not in subfolders that
+# have a CMakeLists.txt of their own) becomes the static library NAME. EXCLUDE lists file names left out.
+function(stepwell_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS;EXCLUDE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(excluded ${ARG_EXCLUDE})
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${excluded})
+  endforeach()
+  if(NOT sources)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE stepwell_flags ${ARG_DEPS})
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC stepwell_flags ${ARG_DEPS})
+endfunction()
+
+# stepwell_tests(NAME LABEL label DEPS target...): every *_test.cc of the folder in one executable,
+# registered test by test under LABEL (core, contract, faults, e2e or slow).
+function(stepwell_tests name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE stepwell_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
