@@ -47,4 +47,11 @@ function(stepwell_tests name)
   target_link_libraries(${name} PRIVATE stepwell_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  # stepwell_tests_core and the like build one label alone: a sanitizer need not compile the rest.
+  foreach(label ${ARG_LABEL})
+    if(NOT TARGET stepwell_tests_${label})
+      add_custom_target(stepwell_tests_${label})
+    endif()
+    add_dependencies(stepwell_tests_${label} ${name})
+  endforeach()
 endfunction()

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs the benches of the release build and writes their numbers: how they answer is in bench/README.md.
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 70
+quick=() only= json= strict=no
+
+usage() {
+  cat <<'USAGE'
+Usage: bench/run.sh [--quick] [--only NAME] [--strict] --json FILE
+  --quick       seconds instead of minutes, less certain
+  --only NAME   one bench (recorder) or one of its numbers (recorder.scope)
+  --strict      exit 1 as well where a bar is missed
+  --json FILE   where the numbers go
+Exit: 0 measured, 1 a bench failed or printed what is no result, 64 wrong use.
+USAGE
+}
+
+while (($# > 0)); do
+  case $1 in
+    --quick) quick=(--quick) ;;
+    --strict) strict=yes ;;
+    --only|--json)
+      [[ -n ${2:-} ]] || { echo "$1 needs a value" >&2; exit 64; }
+      [[ $1 == --only ]] && only=$2 || json=$2
+      shift ;;
+    --help|-h) usage; exit 0 ;;
+    *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
+  esac
+  shift
+done
+[[ -n $json ]] || { echo "--json FILE is missing" >&2; usage >&2; exit 64; }
+
+command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+cmake --preset release >&2 && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" >&2 || exit 1
+export STEPWELL_BIN=$root/build/release/bin
+
+bench_of() { local name; name=$(basename "$1"); name=${name%.py}; echo "${name%_bench}"; }
+
+outputs=$(mktemp -d)
+trap 'rm -rf "$outputs"' EXIT
+status=0
+for program in "$STEPWELL_BIN"/*_bench bench/*/*_bench.py; do
+  [[ -x $program ]] || continue
+  name=$(bench_of "$program")
+  [[ -z $only || ${only%%.*} == "$name" ]] || continue
+  echo "bench: $name" >&2
+  "$program" "${quick[@]}" >"$outputs/$name" || { echo "bench $name failed with exit $?" >&2; status=1; }
+done
+
+python3 bench/report.py --json "$json" ${only:+--only "$only"} "${quick[@]}" "$outputs"/* || status=1
+if [[ $strict == yes ]] && grep -q '"holds": false' "$json"; then
+  echo "a bar is missed" >&2
+  status=1
+fi
+exit $status

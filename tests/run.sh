@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# The one command that proves Stepwell: installs what is missing, configures, builds, tests, lints.
+# The last line is "N passed, N failed" or "N passed, N failed, N skipped"; each skip has named its reason.
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 70
+results=$root/build/test-results
+jobs=${STEPWELL_JOBS:-2}
+long=no
+only=()
+passed=0 failed=0 skipped=0
+notes=()  # what failed or was skipped, and why; printed before the last line
+times=()
+
+# shellcheck source=tests/parts.sh
+source "$root/tests/parts.sh"
+
+usage() {
+  cat <<USAGE
+Usage: tests/run.sh [--long] [--only PART]... [--list]
+Installs what is missing, builds, tests and lints Stepwell; prints the time of each part.
+  --only PART   run this part alone (repeatable); packages are installed all the same
+  --long        add what a CI has no time for: ${long_parts[*]}, tests labelled slow
+  --list        print the parts
+Parts: ${parts[*]}
+Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test).
+Exit: 0 if something passed and nothing failed, 1 otherwise, 64 wrong use.
+USAGE
+}
+
+while (($# > 0)); do
+  case $1 in
+    --long) long=yes ;;
+    --only)
+      [[ " ${parts[*]} ${long_parts[*]} " == *" ${2:-} "* && -n ${2:-} ]] || {
+        echo "--only: no part '${2:-}'; allowed: ${parts[*]} ${long_parts[*]}" >&2; exit 64; }
+      only+=("$2"); shift ;;
+    --list) printf '%s\n' "${parts[@]}" "${long_parts[@]}"; exit 0 ;;
+    --help|-h) usage; exit 0 ;;
+    *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
+  esac
+  shift
+done
+
+# pass NAME | fail NAME WHY | skip NAME WHY: one check that is no ctest case.
+pass() { passed=$((passed + 1)); echo "  pass: $1"; }
+fail() { failed=$((failed + 1)); notes+=("FAILED  $1: $2"); echo "  FAIL: $1: $2"; }
+skip() { skipped=$((skipped + 1)); notes+=("skipped $1: $2"); echo "  skip: $1: $2"; }
+
+# check NAME COMMAND...: passes if the command exits 0; its last lines are shown where it does not.
+check() {
+  local name=$1 log=$results/${1//[^a-zA-Z0-9]/_}.log
+  shift
+  if "$@" >"$log" 2>&1; then pass "$name"; return 0; fi
+  tail -n 40 "$log" | sed 's/^/    /'
+  fail "$name" "see ${log#"$root"/}"
+  return 1
+}
+
+# Adds what a JUnit file of ctest says to the counts: count_junit FILE LABEL-FOR-MESSAGES
+count_junit() {
+  local line
+  [[ -s $1 ]] || { fail "$2" "ctest wrote no result"; return; }
+  while IFS=$'\t' read -r kind name why; do
+    case $kind in
+      passed) passed=$((passed + name)) ;;
+      failed) failed=$((failed + 1)); notes+=("FAILED  $2 $name: $why") ;;
+      skipped) skipped=$((skipped + 1)); notes+=("skipped $2 $name: $why") ;;
+    esac
+  done < <(python3 "$root/tests/read_junit.py" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
+}
+
+run_part() {
+  local name=$1 start=$SECONDS
+  printf '\n== %s\n' "$name"
+  "part_$name"
+  times+=("$(printf '%-11s %4d s' "$name" $((SECONDS - start)))")
+  printf '== %s took %d s\n' "$name" $((SECONDS - start))
+}
+
+mkdir -p "$results"
+use_ccache
+chosen=("${parts[@]}")
+[[ $long == yes ]] && chosen+=("${long_parts[@]}")
+((${#only[@]} > 0)) && chosen=(packages "${only[@]}")
+for part in $(printf '%s\n' "${chosen[@]}" | awk '!seen[$0]++'); do run_part "$part"; done
+
+printf '\nTime of each part:\n'
+printf '  %s\n' "${times[@]}" "$(printf '%-11s %4d s' all "$SECONDS")"
+((${#notes[@]} > 0)) && printf '\n' && printf '%s\n' "${notes[@]}"
+((skipped > 0)) && tail_text=", $skipped skipped" || tail_text=
+printf '\n%d passed, %d failed%s\n' "$passed" "$failed" "$tail_text"
+((failed == 0 && passed > 0))
