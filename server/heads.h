@@ -1,0 +1,131 @@
+// Heads: what is acked and not yet folded, in memory, and the newest value of each series.
+// It stands after the commit (GroupCommitter adds, only after a known COMMIT) and before folds and
+// readers. Chunks are immutable once added, so a reader's pin is a copied list of pointers.
+// Thread-safe.
+//
+//   HeadsPin pin = heads.Pin(trial_id);          // first the heads ...
+//   store.ReadRows({.fold_no_max = pin.fold_no()}, ...);  // ... then one SQL snapshot
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/fold_store.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+// One committed chunk, decoded. Never changes after Heads::Add.
+struct HeadChunk {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  std::int32_t attempt = 0;
+  std::uint64_t sequence = 0;
+  std::int64_t received_time_us = 0;
+  std::vector<TickTable> tables;
+  std::int64_t sample_count = 0;
+  std::int64_t bytes = 0;  // memory it stands for
+};
+using HeadChunkPtr = std::shared_ptr<const HeadChunk>;
+
+struct LatestValue {
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;
+  std::int32_t batch = -1;
+  double value = 0;
+};
+
+class Heads;
+
+// Keeps merges from moving rows that the reader has not yet told from heads. Movable; releases
+// itself. `Heads` outlives it.
+class HeadsPin {
+ public:
+  HeadsPin(HeadsPin&& other) noexcept;
+  HeadsPin& operator=(HeadsPin&& other) = delete;
+  ~HeadsPin();
+
+  // Rows of later folds hold what chunks() holds too: ignore them.
+  FoldNo fold_no() const { return fold_no_; }
+  // Unfolded chunks of the trial, per writer in sequence order.
+  const std::vector<HeadChunkPtr>& chunks() const { return chunks_; }
+  // The trial's journal is still being replayed: the answer says so.
+  bool recovering() const { return recovering_; }
+
+ private:
+  friend class Heads;
+  HeadsPin(Heads* heads, FoldNo fold_no) : heads_(heads), fold_no_(fold_no) {}
+  Heads* heads_;
+  FoldNo fold_no_;
+  std::vector<HeadChunkPtr> chunks_;
+  bool recovering_ = false;
+};
+
+class Heads {
+ public:
+  // Chunks of one commit, in order. Only after COMMIT is known.
+  void Add(const std::vector<HeadChunkPtr>& chunks);
+
+  HeadsPin Pin(TrialId trial_id);
+  // The newest value of each series that this master has seen; by timestamp, then sequence.
+  // Series that are missing must be read once from rows and given to NoteLatest.
+  std::map<SeriesNo, LatestValue> Latest(TrialId trial_id) const;
+  void NoteLatest(TrialId trial_id, SeriesNo series_no, LatestValue value);
+
+  // What a fold has to write: every unfolded chunk of `trial_id` (or of all trials), grouped by
+  // writer. The pointers keep the tables alive.
+  struct FoldPlan {
+    std::vector<WriterFold> folds;
+    std::vector<HeadChunkPtr> chunks;
+    std::int64_t bytes = 0;
+    // Everything received before this moment is in the plan (or already folded).
+    std::int64_t all_before_us = 0;
+  };
+  FoldPlan PlanFold(std::optional<TrialId> trial_id, std::int64_t bytes_max) const;
+  // After the fold's COMMIT is known: drops what it wrote and publishes its number, at once.
+  void Folded(const std::vector<WriterFold>& folds, FoldNo fold_no);
+
+  // Folds up to this one may be merged: the smallest pin, or the newest fold.
+  FoldNo MergeableFoldNo() const;
+  std::int64_t unfolded_bytes() const;
+  // Samples of the trial in unfolded chunks.
+  std::int64_t UnfoldedSampleCount(TrialId trial_id) const;
+  // Newest sample time of the trial in memory, 0 = none.
+  std::int64_t NewestTime(TrialId trial_id) const;
+
+  // Recovery: from Start until Done answers say `recovering`. A fresh master starts with the
+  // number that Folded would publish.
+  void RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no);
+  void RecoveryDone(TrialId trial_id);
+  // Ownership was lost or a COMMIT's outcome cannot be known: forget everything.
+  void Clear();
+
+ private:
+  friend class HeadsPin;
+  void Unpin(FoldNo fold_no);
+
+  struct WriterHead {
+    std::uint64_t folded_sequence = 0;
+    std::vector<HeadChunkPtr> chunks;
+  };
+  struct TrialHead {
+    std::map<WriterNo, WriterHead> writers;
+    std::map<SeriesNo, LatestValue> latest;
+    std::int64_t newest_time_us = 0;
+    bool recovering = false;
+  };
+
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<TrialId, TrialHead> trials_ ABSL_GUARDED_BY(mu_);
+  std::map<FoldNo, int> pins_ ABSL_GUARDED_BY(mu_);
+  FoldNo fold_no_ ABSL_GUARDED_BY(mu_){};
+  std::int64_t unfolded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace stepwell

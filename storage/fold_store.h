@@ -1,0 +1,77 @@
+// FoldStore: what turns heads into rows asks of the database. A fold writes recent rows and moves
+// folded_sequence in one transaction; a merge moves recent rows into metrics. Both take a number of
+// fold_numbers, so that readers can see heads and rows as one. Errors as in IngestStore.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+// All unfolded chunks of one writer, up to and including to_sequence.
+struct WriterFold {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  // folded_sequence must be this now; otherwise the whole fold is refused with kFailedPrecondition.
+  std::uint64_t from_sequence_exclusive = 0;
+  std::uint64_t to_sequence = 0;
+  // Tables as they came; those of one tick group are joined into one ticks row.
+  struct Part {
+    std::int64_t received_time_us = 0;               // decides received_day
+    const std::vector<TickTable>* tables = nullptr;  // outlives the call
+  };
+  std::vector<Part> parts;
+};
+
+struct FoldResult {
+  FoldNo fold_no{};
+  std::int64_t row_count = 0;
+  std::int64_t sample_count = 0;
+};
+
+struct MergeLimits {
+  // Only folds up to this one may be merged: no live reader's pin lies below it.
+  FoldNo fold_no_max{};
+  // A stretch is ripe when it has so many ticks, or its oldest part was received so long ago.
+  std::int32_t ripe_tick_count = 3600;
+  std::int64_t ripe_age_us = 3'600'000'000;
+  // Work done in one call at most; a call takes tens of milliseconds.
+  std::int32_t rows_max = 2000;
+};
+
+struct MergeResult {
+  std::int64_t recent_rows_taken = 0;
+  std::int64_t metrics_rows_made = 0;
+  bool more = false;  // rows_max stopped it
+};
+
+class FoldStore {
+ public:
+  virtual ~FoldStore() = default;
+
+  // One transaction for all of `folds`. An unknown COMMIT is resolved by reading back.
+  [[nodiscard]] virtual absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
+                                                        const std::vector<WriterFold>& folds) = 0;
+  // One transaction; safe at any kill.
+  [[nodiscard]] virtual absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch,
+                                                          const MergeLimits& limits) = 0;
+  // Next number of fold_numbers: larger than that of every fold before.
+  [[nodiscard]] virtual absl::StatusOr<FoldNo> NextFoldNo() = 0;
+  // Leaves of metrics and ticks for the days around now (yesterday ... in two days), by CREATE +
+  // ATTACH under a 20 ms lock_timeout. Idempotent; kUnavailable = come again.
+  [[nodiscard]] virtual absl::Status AttachLeaves(std::int64_t now_us) = 0;
+
+  // The journal ring. Commit writes into the current segment; Advance makes the next one current
+  // if it is empty or can be emptied now. `all_folded_before_us`: every chunk received before then
+  // is folded, so segments whose last row is older may be truncated. Never waits over 20 ms.
+  [[nodiscard]] virtual absl::Status RecycleJournal(std::int64_t all_folded_before_us) = 0;
+  // Likewise for the ring of recent: truncates segments that hold no live row and that no older
+  // snapshot can still see.
+  [[nodiscard]] virtual absl::Status RecycleRecent() = 0;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,170 @@
+// IngestStore: what the ingest half of the master asks of the database. The exactly-once step is
+// Commit. PgIngestStore is the real one; tests/fakes has one in memory, and one contract suite
+// runs against both.
+//
+// Errors: kUnavailable = come again (connection, shutdown, read-only); kInvalidArgument = the data
+// itself was refused; kNotFound; kAborted = we are not the owner any more (stop everything).
+// Thread-safe where said; otherwise confined to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+// Which trial an Open means: a number, or a name in a project.
+struct TrialSelector {
+  std::int64_t trial_id = 0;  // 0 = by name
+  std::string project = "default";
+  std::string external_id;
+};
+
+struct OpenWriterRequest {
+  TrialSelector trial;
+  Uuid writer;
+  std::string attempt_key;  // may be empty, see Open.attempt_key
+  bool is_sampler = false;
+  std::int32_t rank = 0;
+  std::int32_t world_size = 0;
+  std::string agent_id;
+  std::string machine;
+  Labels labels;
+  std::string recorder_version;
+  std::string agent_version;
+  std::uint64_t last_generation = 0;
+  std::int64_t owner_epoch = 0;
+};
+
+struct OpenedWriter {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  std::int32_t attempt = 0;
+  std::uint64_t generation = 0;  // max(stored, given) + 1
+  std::uint64_t committed_sequence = 0;
+  std::uint64_t folded_sequence = 0;
+  std::uint32_t last_crc32c = 0;
+  std::vector<Gap> rejections;  // cause kRejected, newest 1000
+};
+
+// One writer's share of a commit group: sequences first..last are contiguous.
+struct WriterAdvance {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  std::uint64_t generation = 0;
+  std::uint64_t first_sequence = 0;
+  std::uint64_t last_sequence = 0;
+  std::uint32_t last_crc32c = 0;
+  // The Close that came after last_sequence, if one did. An advance that only closes has
+  // first_sequence = last_sequence + 1 = committed + 1.
+  std::optional<WriterState> closing;
+  std::vector<Gap> gaps;
+  // Journal bytes of these sequences, opaque here.
+  std::string payload;
+};
+
+struct CommitGroupRequest {
+  std::int64_t owner_epoch = 0;
+  std::int64_t received_time_us = 0;
+  // At most one entry per (trial, writer).
+  std::vector<WriterAdvance> advances;
+};
+
+enum class AdvanceOutcome {
+  kCommitted,  // stored and durable
+  kRepeat,     // the database already had all of it: ack as success
+  kFenced,     // another generation lives
+  kMismatch,   // the database expects another sequence: see committed_sequence
+};
+
+struct AdvanceResult {
+  AdvanceOutcome outcome{};
+  std::uint64_t committed_sequence = 0;  // what the database holds now
+};
+
+// A journal row as replay sees it.
+struct JournalRow {
+  TrialId trial_id{};
+  std::int64_t received_time_us = 0;
+  struct Range {
+    WriterNo writer_no{};
+    std::uint64_t generation = 0;
+    std::uint64_t first_sequence = 0;
+    std::uint64_t last_sequence = 0;
+  };
+  std::vector<Range> ranges;
+  // One per range, as given to Commit.
+  std::vector<std::string> payloads;
+};
+
+struct WriterProgress {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  std::uint64_t generation = 0;
+  std::uint64_t committed_sequence = 0;
+  std::uint64_t folded_sequence = 0;
+  WriterState state{};
+};
+
+struct Ownership {
+  bool is_owner = false;
+  std::int64_t epoch = 0;
+  // While another owns it: who, and how old its renewal is.
+  std::string owner_id;
+  double renewed_age_seconds = 0;
+};
+
+class IngestStore {
+ public:
+  virtual ~IngestStore() = default;
+
+  // Takes or renews the masters row. Thread-safe. `epoch` 0 = not owner so far.
+  [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
+                                                                   const std::string& address,
+                                                                   std::int64_t epoch) = 0;
+  // After a take-over, before anything else: raises owner_epoch of all trials with open writers or
+  // unfolded sequences to `epoch` in one transaction. A commit of the former owner that is under
+  // way ends before this returns.
+  [[nodiscard]] virtual absl::Status FenceTrials(std::int64_t epoch) = 0;
+  // Writers with unfolded sequences or still open, of all trials.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadWriters() = 0;
+  // Calls `row` for each journal row that holds a sequence beyond its writer's folded_sequence,
+  // oldest first. Streams; stops at the first error that `row` returns.
+  [[nodiscard]] virtual absl::Status ReadUnfoldedJournal(
+      const std::function<absl::Status(JournalRow)>& row) = 0;
+  // Random id of this database.
+  [[nodiscard]] virtual absl::StatusOr<Uuid> ReadIncarnation() = 0;
+
+  // Idempotent; creates trial, attempt and writer as needed in one transaction, raises the
+  // generation. Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<OpenedWriter> OpenWriter(
+      const OpenWriterRequest& request) = 0;
+  // Numbers for all of `definitions`, in order; unknown ones are created, in one transaction.
+  // kResourceExhausted beyond `series_max` per trial. kInvalidArgument if a known series has
+  // another unit or kind. Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) = 0;
+
+  // One transaction: checks owner_epoch of each trial under a lock, moves each writer forward by
+  // one guarded UPDATE, stores gaps, copies one journal row per trial, commits. Results in the
+  // order of `advances`; those not committed are stored in no part. On an unknown COMMIT it reads
+  // back on a fresh connection and answers what the database says; if it cannot, kUnavailable with
+  // payload "commit-unknown": nothing may be assumed until ReadProgress answers.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<AdvanceResult>> Commit(
+      const CommitGroupRequest& request) = 0;
+  // Where these writers stand. Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
+      TrialId trial_id, absl::Span<const WriterNo> writers) = 0;
+
+  // Stores what the master derived: running, completed, failed, lost. Thread-safe.
+  [[nodiscard]] virtual absl::Status SetTrialState(TrialId trial_id, TrialState state,
+                                                   std::int64_t owner_epoch) = 0;
+};
+
+}  // namespace stepwell
