@@ -1,7 +1,7 @@
 # The parts of tests/run.sh, in the order in which they run: what tells most per second comes first.
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
-parts=(packages shell format release asan tsan)
+parts=(packages scripts layout format proto release asan tsan)
 long_parts=()
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
@@ -35,15 +35,56 @@ part_packages() {
   fi
 }
 
-part_shell() {
-  local file bad=0
-  while read -r file; do bash -n "$file" || bad=1; done < <(our_files '*.sh' '.ci/run')
-  ((bad == 0)) && pass "shell syntax" || fail "shell syntax" "bash -n refuses a script (above)"
+# Scripts are checked before anything is built: a broken one costs seconds here, an hour later on.
+part_scripts() {
+  check "shell syntax" bash -c 'while read -r file; do bash -n "$file" || exit 1; done' < <(our_files '*.sh' '.ci/run')
+  check "python syntax" python3 - < <(our_files '*.py' | python3 -c '
+import sys
+names = sys.stdin.read().split()
+print("import ast")
+print(f"for name in {names!r}: ast.parse(open(name, encoding=\"utf-8\").read(), name)")')
+  check "script tests" python3 -m unittest discover -s tests/unit/tools -p 'test_*.py'
+}
+
+part_layout() {
+  check "layout rules" python3 tests/layout/check.py "$root"
+  check "layout rules go red" python3 -m unittest discover -s tests/layout -p 'test_*.py'
 }
 
 part_format() {
   command -v clang-format-14 >/dev/null || { fail "clang-format" "clang-format-14 is not installed"; return; }
   check "clang-format" bash -c 'xargs -r clang-format-14 --dry-run -Werror' < <(our_files '*.cc' '*.h')
+}
+
+# buf comes from npm by a lock file with checksums; what is there already is not fetched again.
+install_buf() {
+  local folder=$root/tests/proto
+  [[ $folder/node_modules/.package-lock.json -nt $folder/package-lock.json ]] && return 0
+  (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund) >"$results/npm.log" 2>&1
+}
+
+part_proto() {
+  command -v npm >/dev/null || { skip "proto lint" "npm is not installed"; return; }
+  if ! install_buf; then
+    tail -n 5 "$results/npm.log" | sed 's/^/    /'
+    skip "proto lint" "npm could not fetch buf (no network?)"
+    return
+  fi
+  local buf=$root/tests/proto/node_modules/.bin/buf
+  check "proto lint" "$buf" lint proto
+  proto_breaking "$buf"
+}
+
+# What an older client relies on stays: uncommitted changes against HEAD, else HEAD against the commit before.
+proto_breaking() {
+  local against before=$results/proto_before
+  git_here rev-parse --verify -q HEAD >/dev/null || { skip "proto breaking" "no git history here"; return; }
+  if git_here diff --quiet HEAD -- proto; then against=HEAD~1; else against=HEAD; fi
+  git_here rev-parse --verify -q "$against:proto" >/dev/null || {
+    skip "proto breaking" "the commit before ($against) is not in this clone or has no proto"; return; }
+  rm -rf "$before" && mkdir -p "$before"
+  git_here archive "$against" proto | tar -x -C "$before"
+  check "proto breaking against $against" "$1" breaking proto --against "$before/proto"
 }
 
 # build PRESET [TARGET...]: configure and build; ninja's own progress is the progress shown.

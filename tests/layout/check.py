@@ -1,0 +1,37 @@
+"""Checks the layout of the house: python3 tests/layout/check.py [ROOT]. Exit 1 where a rule is broken.
+
+Rules: floors and foreign libraries by include, length of files, open ends without a name, words
+with a better word, header guards, own header first, machine paths, registry addresses, dead files,
+the fixed top level. Each rule is a function check_*(tree) that yields findings.
+"""
+
+import pathlib
+import sys
+
+import floors
+import house
+import texts
+from tree import Finding, Tree
+
+RULES = [rule for module in (floors, house, texts)
+         for key, rule in sorted(vars(module).items()) if key.startswith("check_")]
+
+
+def check(root: pathlib.Path) -> list[Finding]:
+    tree = Tree(root)
+    return sorted((finding for rule in RULES for finding in rule(tree)),
+                  key=lambda finding: (finding.path, finding.line, finding.rule))
+
+
+def main() -> int:
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]
+    findings = check(root.resolve())
+    for finding in findings:
+        print(finding)
+    broken = sum(not finding.warning for finding in findings)
+    print(f"{len(RULES)} rules, {broken} broken lines, {len(findings) - broken} warnings")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

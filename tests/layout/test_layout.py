@@ -1,0 +1,128 @@
+"""Each layout rule is shown to go red on a made-up tree that breaks it, and to stay green beside it."""
+
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import check  # noqa: E402
+import floors  # noqa: E402
+
+# A small house in order. Each case changes one file of it.
+HOUSE = {
+    "CMakeLists.txt": "add_subdirectory(base)\nadd_subdirectory(storage)\nadd_subdirectory(server)\n",
+    "README.md": "# A house\n",
+    "base/CMakeLists.txt": "stepwell_library(stepwell_base)\n",
+    "base/clock.h": "#pragma once\n",
+    "base/clock.cc": '#include "base/clock.h"\n\n#include <ctime>\n',
+    "storage/CMakeLists.txt": "stepwell_library(stepwell_storage)\n",
+    "storage/pg_link.h": "#pragma once\n",
+    "storage/pg_link.cc": '#include "storage/pg_link.h"\n\n#include <pqxx/pqxx>\n\n#include "base/clock.h"\n',
+    "storage/pg_store.cc": '#include "storage/pg_link.h"\n',
+    "server/CMakeLists.txt": "stepwell_library(stepwell_server)\n",
+    "server/query_service.cc": "#include <grpcpp/grpcpp.h>\n",
+}
+
+
+def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
+    """(path, rule) of what is broken in the house with these files changed, added or (None) removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**HOUSE, **changes}.items():
+            if text is not None:
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text, encoding="utf-8")
+        return [(finding.path, finding.rule) for finding in check.check(root) if not finding.warning]
+
+
+# name of the row, what is changed in the house, the one (path, rule) that goes red
+RED = [
+    ("base looks up", {"base/clock.cc": '#include "base/clock.h"\n#include "storage/pg_link.h"\n'},
+     ("base/clock.cc", "floor")),
+    ("server looks at the client", {"server/wire.cc": "#include <stepwell/recorder.h>\n"},
+     ("server/wire.cc", "floor")),
+    ("storage knows the wire", {"storage/codec.cc": '#include "stepwell/v1/model.pb.h"\n'},
+     ("storage/codec.cc", "floor")),
+    ("pqxx outside its skin", {"storage/model.cc": "#include <pqxx/pqxx>\n"}, ("storage/model.cc", "foreign")),
+    ("gRPC in a core", {"server/plan.cc": "#include <grpcpp/grpcpp.h>\n"}, ("server/plan.cc", "foreign")),
+    ("Boost outside http", {"server/plan.cc": "#include <boost/asio.hpp>\n"}, ("server/plan.cc", "foreign")),
+    ("own header late", {"base/clock.cc": '#include <ctime>\n#include "base/clock.h"\n'},
+     ("base/clock.cc", "own header first")),
+    ("include of nothing", {"base/clock.cc": '#include "base/clock.h"\n#include "base/gone.h"\n'},
+     ("base/clock.cc", "include path")),
+    ("501 lines", {"base/clock.cc": '#include "base/clock.h"\n' + "//\n" * 500}, ("base/clock.cc", "length")),
+    ("open end", {"base/clock.cc": '#include "base/clock.h"\n// TO' + "DO: later\n"}, ("base/clock.cc", "open end")),
+    ("word", {"README.md": "Every data" + "point counts.\n"}, ("README.md", "word")),
+    ("a group of writes", {"README.md": "one batch of" + " writes\n"}, ("README.md", "word")),
+    ("no guard", {"base/clock.h": "class Clock;\n"}, ("base/clock.h", "pragma once")),
+    ("a person's folder", {"README.md": "see /home" + "/jo/stepwell\n"}, ("README.md", "machine path")),
+    ("registry", {"README.md": "from https://registry.npm" + "js.org/x\n"}, ("README.md", "registry")),
+    ("lock file address", {"tests/package-lock.json": '{"resolved": "x"}\n'}, ("tests/package-lock.json", "registry")),
+    ("dead source", {"base/tools/dump.cc": "int main() {}\n"}, ("base/tools/dump.cc", "dead file")),
+    ("folder that nobody adds", {"server/verdict/CMakeLists.txt": "stepwell_library(v)\n",
+                                 "server/verdict/rule.cc": "\n"}, ("server/verdict/rule.cc", "dead file")),
+    ("excluded source", {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE old.cc)\n", "base/old.cc": "\n"},
+     ("base/old.cc", "dead file")),
+    ("dead header", {"base/unused.h": "#pragma once\n"}, ("base/unused.h", "dead file")),
+    ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
+]
+
+GREEN = [
+    ("the house itself", {}),
+    ("an open end with a name", {"base/clock.cc": '#include "base/clock.h"\n// TO' + "DO(alex): leap seconds\n"}),
+    ("main joins the floors", {"client/cli/main.cc": '#include "storage/pg_link.h"\n#include "server/x.h"\n',
+                               "client/cli/CMakeLists.txt": "add_executable(stepwell main.cc)\n",
+                               "server/x.h": "#pragma once\n",
+                               "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(client/cli)\n"}),
+    ("a training batch", {"README.md": "The batch of a sample is a training batch.\n"}),
+    ("500 lines warn only", {"base/clock.cc": '#include "base/clock.h"\n' + "//\n" * 499}),
+    ("excluded here, an executable there",
+     {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
+]
+
+
+class LayoutTest(unittest.TestCase):
+    def test_each_rule_goes_red(self):
+        for name, changes, expected in RED:
+            with self.subTest(name):
+                self.assertIn(expected, broken(changes))
+
+    def test_only_the_broken_file_is_named(self):
+        for name, changes, expected in RED:
+            with self.subTest(name):
+                self.assertEqual({expected}, set(broken(changes)))
+
+    def test_stays_green(self):
+        for name, changes in GREEN:
+            with self.subTest(name):
+                self.assertEqual([], broken(changes))
+
+    def test_every_rule_has_a_red_case(self):
+        rules_seen = {rule for _, _, (_, rule) in RED}
+        self.assertEqual(len(check.RULES), len(rules_seen - {"foreign"}), rules_seen)
+
+    def test_exit_code_says_whether_a_rule_is_broken(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            arguments, sys.argv = sys.argv, ["check.py", folder]
+            try:
+                self.assertEqual(0, check.main())
+                (pathlib.Path(folder) / "scripts").mkdir()
+                (pathlib.Path(folder) / "scripts" / "x.sh").write_text("true\n")
+                self.assertEqual(1, check.main())
+            finally:
+                sys.argv = arguments
+
+    def test_rooms(self):
+        for path, room in [("base/clock.h", "base"), ("stepwell/v1/model.pb.h", "proto"),
+                           ("stepwell/recorder.h", "client/recorder"), ("client/agent/x.h", "client/agent"),
+                           ("absl/status/status.h", None), ("vector", None)]:
+            with self.subTest(path):
+                self.assertEqual(room, floors.room_of_include(path))
+
+
+if __name__ == "__main__":
+    unittest.main()
