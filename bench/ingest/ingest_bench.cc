@@ -1,0 +1,176 @@
+// What does the master take, and how soon does it answer? A real master on a real PostgreSQL, the
+// load on the same cores.
+//   ingest.throughput   durable samples/s, chunks of 1000 samples, 2 streams
+//   ingest.cpu          nanoseconds of master + PostgreSQL per sample during that
+//   ingest.ack_p99      latency at 32,000 samples/s from 64 writers on 64 streams
+//   serve.ready_empty   seconds from start on an empty data directory to ready
+//   serve.ready_journal seconds from start to ready for ingest after SIGKILL with 10 s of that load
+//                       in the journal and nothing folded
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "bench/ingest/load_stream.h"
+#include "bench/ingest/master_child.h"
+
+namespace stepwell::bench {
+namespace {
+
+struct Plan {
+  int runs = 3;
+  double seconds = 10;
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Print(const std::string& name, const std::string& unit, const std::string& against,
+           const std::string& bar, const std::vector<double>& runs) {
+  nlohmann::json line = {
+      {"name", name},
+      {"value", Median(runs)},
+      {"unit", unit},
+      {"against", against},
+      {"bar", bar},
+      {"n", runs.size()},
+      {"spread",
+       {*std::min_element(runs.begin(), runs.end()), *std::max_element(runs.begin(), runs.end())}}};
+  if (bar.empty()) line["bar"] = nullptr;
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+void DieUnless(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "ingest_bench: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+struct Throughput {
+  double samples_per_second = 0;
+  double cpu_ns_per_sample = 0;
+};
+
+Throughput RunThroughput(const MasterChild& master, const std::string& trial, double seconds) {
+  constexpr int kStreams = 2;
+  const ChunkShape shape;
+  const double samples_per_chunk = shape.series_count * shape.tick_count;
+  std::vector<std::unique_ptr<LoadStream>> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.push_back(std::make_unique<LoadStream>(master.grpc_address(), trial, i, shape));
+    DieUnless(streams.back()->Open());
+  }
+  const double cpu_before = master.CpuSeconds();
+  const absl::Time begin = absl::Now();
+  const absl::Time end = begin + absl::Seconds(seconds);
+  std::vector<std::int64_t> chunks(kStreams);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    threads.emplace_back([&, i] {
+      while (absl::Now() < end) {
+        DieUnless(streams[i]->Send());
+        ++chunks[i];
+      }
+      // Counted when durable: the clock runs until the last ack.
+      DieUnless(streams[i]->Finish());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const double took = absl::ToDoubleSeconds(absl::Now() - begin);
+  double samples = 0;
+  for (const auto count : chunks) samples += static_cast<double>(count) * samples_per_chunk;
+  return {samples / took, (master.CpuSeconds() - cpu_before) / samples * 1e9};
+}
+
+// Latencies in seconds, sorted.
+std::vector<double> RunPaced(const MasterChild& master, const std::string& trial, double seconds) {
+  constexpr int kWriters = 64;
+  // 500 samples/s per writer, ten chunks a second of 50 samples each.
+  const ChunkShape shape{.series_count = 10, .tick_count = 5, .tick_interval_us = 20'000};
+  constexpr auto kPeriod = absl::Milliseconds(100);
+  std::vector<std::unique_ptr<LoadStream>> streams;
+  for (int i = 0; i < kWriters; ++i) {
+    streams.push_back(std::make_unique<LoadStream>(master.grpc_address(), trial, i, shape));
+    DieUnless(streams.back()->Open());
+  }
+  // The pace is kept by one thread: writer i sends at phase i/64 of each period.
+  const absl::Time begin = absl::Now() + absl::Milliseconds(50);
+  const auto rounds = static_cast<int>(seconds * 10);
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < kWriters; ++i) {
+      absl::SleepFor(begin + kPeriod * round + kPeriod * i / kWriters - absl::Now());
+      DieUnless(streams[static_cast<std::size_t>(i)]->Send());
+    }
+  }
+  std::vector<double> latencies;
+  for (auto& stream : streams) {
+    DieUnless(stream->Finish());
+    const auto some = stream->TakeLatencies();
+    latencies.insert(latencies.end(), some.begin(), some.end());
+  }
+  std::sort(latencies.begin(), latencies.end());
+  return latencies;
+}
+
+double RunAckP99(const MasterChild& master, const std::string& trial, double seconds) {
+  const auto latencies = RunPaced(master, trial, seconds);
+  return latencies[latencies.size() * 99 / 100] * 1000;
+}
+
+double RunReadyJournal(const std::string& binary) {
+  auto master = MasterChild::Start(binary, {"--fold-interval", "60s", "--fold-on-close", "off"});
+  DieUnless(master.status());
+  RunPaced(*master, "journal", 10);
+  DieUnless(master->KillAndRestart());
+  return master->ready_seconds();
+}
+
+int Main(bool quick) {
+  const Plan plan = quick ? Plan{.runs = 3, .seconds = 2} : Plan{};
+  const char* folder = std::getenv("STEPWELL_BIN");
+  const std::string binary =
+      std::string(folder != nullptr ? folder : "build/release/bin") + "/stepwell";
+  std::vector<double> rates;
+  std::vector<double> cpu;
+  std::vector<double> p99;
+  std::vector<double> ready_empty;
+  std::vector<double> ready_journal;
+  for (int run = 0; run < plan.runs; ++run) {
+    auto master = MasterChild::Start(binary);
+    DieUnless(master.status());
+    ready_empty.push_back(master->ready_seconds());
+    const auto throughput = RunThroughput(*master, absl::StrCat("throughput-", run), plan.seconds);
+    rates.push_back(throughput.samples_per_second);
+    cpu.push_back(throughput.cpu_ns_per_sample);
+    p99.push_back(RunAckP99(*master, absl::StrCat("ack-", run), plan.seconds));
+    ready_journal.push_back(RunReadyJournal(binary));
+    std::fprintf(stderr,
+                 "run %d: %.2f M samples/s, %.0f ns/sample, ack p99 %.1f ms, ready %.2f s, after a "
+                 "kill %.2f s\n",
+                 run, rates.back() / 1e6, cpu.back(), p99.back(), ready_empty.back(),
+                 ready_journal.back());
+  }
+  Print("ingest.throughput", "samples/s", "durable samples, chunks of 1000, 2 streams",
+        ">= 3000000", rates);
+  Print("ingest.cpu", "ns", "master and PostgreSQL per sample, same load", "", cpu);
+  Print("ingest.ack_p99", "ms", "32,000 samples/s from 64 writers, Write to ack", "<= 50", p99);
+  Print("serve.ready_empty", "s", "start on an empty data directory", "<= 3", ready_empty);
+  Print("serve.ready_journal", "s", "start with 10 s of unfolded journal", "<= 1", ready_journal);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+}
