@@ -208,6 +208,8 @@ CREATE INDEX recent_by_series ON stepwell.recent (trial_id, series_no, first_tim
 CREATE TABLE stepwell.recent_ticks (
   segment smallint NOT NULL,
   fold_no bigint NOT NULL,
+  -- When the master received the oldest tick: what a merge waits for.
+  received_time_us bigint NOT NULL,
   LIKE stepwell.ticks INCLUDING STORAGE
 ) PARTITION BY LIST (segment);
 CREATE INDEX recent_ticks_by_writer ON stepwell.recent_ticks (trial_id, writer_no, tick_no);

@@ -36,9 +36,13 @@ struct FoldResult {
 struct MergeLimits {
   // Only folds up to this one may be merged: no live reader's pin lies below it.
   FoldNo fold_no_max{};
-  // A stretch is ripe when it has so many ticks, or its oldest part was received so long ago.
+  // The stretch of one writer, tick group and received day is ripe when it has so many ticks, when
+  // its oldest part was received so long ago, or when its writer is not open any more. A slow one,
+  // of fewer than kSlowTicksPerHour, waits 24 times as long, so that its rows are worth their price.
   std::int32_t ripe_tick_count = 3600;
   std::int64_t ripe_age_us = 3'600'000'000;
+  // What "so long ago" counts from.
+  std::int64_t now_us = 0;
   // Work done in one call at most; a call takes tens of milliseconds.
   std::int32_t rows_max = 2000;
 };

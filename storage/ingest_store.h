@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,8 +79,8 @@ struct CommitGroupRequest {
 
 enum class AdvanceOutcome {
   kCommitted,  // stored and durable
-  kRepeat,     // the database already had all of it: ack as success
-  kFenced,     // another generation lives
+  kRepeat,     // the database already had all of it, a closing is stored all the same: ack
+  kFenced,     // another generation lives, or the writer or its trial is gone
   kMismatch,   // the database expects another sequence: see committed_sequence
 };
 
@@ -97,7 +98,10 @@ struct JournalRow {
     std::uint64_t generation = 0;
     std::uint64_t first_sequence = 0;
     std::uint64_t last_sequence = 0;
+    // Replay skips the chunks up to and including this; it may lie within the range.
+    std::uint64_t folded_sequence = 0;
   };
+  // Those with a sequence beyond folded_sequence; the others of the row are left out.
   std::vector<Range> ranges;
   // One per range, as given to Commit.
   std::vector<std::string> payloads;
@@ -142,7 +146,8 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<Uuid> ReadIncarnation() = 0;
 
   // Idempotent; creates trial, attempt and writer as needed in one transaction, raises the
-  // generation. Thread-safe.
+  // generation and, where it is lower, the trial's owner_epoch. kAborted when the request's epoch is
+  // not that of the masters row (checked where there is one) or below the trial's. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<OpenedWriter> OpenWriter(
       const OpenWriterRequest& request) = 0;
   // Numbers for all of `definitions`, in order; unknown ones are created, in one transaction.
