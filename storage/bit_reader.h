@@ -1,0 +1,64 @@
+// BitReader: the counterpart of BitWriter, by index. Looks at a BitString that outlives it.
+// Thread-safe.
+//
+//   BitReader reader(bits, /*width=*/7);
+//   if (!reader.Holds(sample_count)) return absl::DataLossError(...);
+//   const std::uint64_t third = reader.Read(2);
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "storage/bit_string.h"
+
+namespace stepwell {
+
+class BitReader {
+ public:
+  // REQUIRES: 0 <= width <= 63.
+  BitReader(const BitString& bits, int width)
+      : data_(bits.bytes.data()),
+        bytes_(bits.bytes.size()),
+        bit_count_(bits.bit_count),
+        width_(width) {}
+
+  // Whether the string is exactly `count` integers long and has the bytes that it claims.
+  // REQUIRES: count < 2^56.
+  bool Holds(std::size_t count) const {
+    return bit_count_ == count * static_cast<std::size_t>(width_) && bytes_ == (bit_count_ + 7) / 8;
+  }
+
+  // REQUIRES: Holds(count) and index < count.
+  std::uint64_t Read(std::size_t index) const {
+    const std::size_t bit = index * static_cast<std::size_t>(width_);
+    const std::size_t byte = bit / 8;
+    if (byte + kReach <= bytes_) [[likely]] {
+      return Extract(data_ + byte, static_cast<int>(bit % 8));
+    }
+    std::array<char, kReach> tail{};
+    if (byte < bytes_) std::memcpy(tail.data(), data_ + byte, std::min(kReach, bytes_ - byte));
+    return Extract(tail.data(), static_cast<int>(bit % 8));
+  }
+
+ private:
+  // 63 bits that start in the middle of a byte touch nine.
+  static constexpr std::size_t kReach = 9;
+
+  std::uint64_t Extract(const char* from, int skip) const {
+    std::uint64_t word;
+    std::memcpy(&word, from, sizeof(word));
+    word = __builtin_bswap64(word) << skip;
+    word |= static_cast<std::uint64_t>(static_cast<unsigned char>(from[8])) >> (8 - skip);
+    return word >> 1 >> (63 - width_);
+  }
+
+  const char* const data_;
+  const std::size_t bytes_;
+  const std::size_t bit_count_;
+  const int width_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,96 @@
+#include "storage/form_choice.h"
+
+#include <limits>
+#include <utility>
+
+namespace stepwell {
+namespace {
+
+std::size_t BitStringBytes(std::size_t bit_count) {
+  return bit_count == 0 ? 0 : kBitStringOverheadBytes + (bit_count + 7) / 8;
+}
+
+std::size_t PackedBytes(std::size_t count, int width) {
+  return BitStringBytes(count * static_cast<std::size_t>(width));
+}
+
+// Takes `form` if it is cheaper than what was chosen so far.
+bool Offer(FormChoice& choice, Form form, std::size_t bytes) {
+  if (bytes >= choice.bytes) return false;
+  choice.form = form;
+  choice.bytes = bytes;
+  return true;
+}
+
+void OfferDelta(FormChoice& choice, std::size_t count) {
+  const IntegerShape& shape = choice.shape;
+  const std::uint64_t spread =
+      static_cast<std::uint64_t>(shape.delta_max) - static_cast<std::uint64_t>(shape.delta_min);
+  const int width = BitWidth(spread / shape.range.factor);
+  if (count < 2 || width > kVectorWidthMax) return;
+  Offer(choice, Form::kDelta, PackedBytes(count - 1, width) + kArrayOverheadBytes + 8);
+}
+
+void OfferRuns(FormChoice& choice) {
+  const IntegerShape& shape = choice.shape;
+  Offer(choice, Form::kRuns,
+        PackedBytes(shape.run_count, shape.range.Width()) +
+            PackedBytes(shape.run_count, BitWidth(shape.run_length_max - 1)));
+}
+
+// Zeros apart from a narrow band of others: disks that idle. Gathers the others only where their
+// presence bits alone are not already too dear.
+void OfferSparse(FormChoice& choice, std::span<const std::int64_t> integers) {
+  const std::size_t zero_count = choice.shape.zero_count;
+  if (zero_count == 0 || BitStringBytes(integers.size()) >= choice.bytes) return;
+  choice.non_zeros.reserve(integers.size() - zero_count);
+  for (const std::int64_t integer : integers) {
+    if (integer != 0) choice.non_zeros.push_back(integer);
+  }
+  if (choice.non_zeros.empty()) return;
+  choice.non_zero_range = MeasureRange(choice.non_zeros);
+  Offer(choice, Form::kSparse,
+        BitStringBytes(integers.size()) +
+            PackedBytes(choice.non_zeros.size(), choice.non_zero_range.Width()));
+}
+
+void OfferLine(FormChoice& choice, std::span<const std::int64_t> integers) {
+  constexpr std::size_t kStepBytes = kArrayOverheadBytes + 8;
+  if (integers.size() < 2 || choice.bytes <= kStepBytes || !LineFits(choice.shape.range)) return;
+  choice.line = MeasureLine(integers);
+  Offer(choice, Form::kLinear,
+        kStepBytes + PackedBytes(integers.size(), choice.line.residual.Width()));
+}
+
+void OfferDictionary(FormChoice& choice, std::span<const std::int64_t> integers) {
+  const std::size_t words_max = DictionaryWordsMax(integers.size(), choice.bytes);
+  std::optional<Dictionary> dictionary = BuildDictionary(integers, words_max);
+  if (!dictionary) return;
+  const std::size_t bytes = kArrayOverheadBytes + 8 * dictionary->words.size() +
+                            PackedBytes(integers.size(), dictionary->Width());
+  if (Offer(choice, Form::kDictionary, bytes)) choice.dictionary = std::move(dictionary);
+}
+
+}  // namespace
+
+FormChoice ChooseForm(std::span<const std::int64_t> integers) {
+  FormChoice choice;
+  choice.shape.range = MeasureRange(integers);
+  if (!choice.shape.range.narrow) {
+    // Differences overflow a bigint; only a dictionary needs none.
+    choice.form = Form::kDictionary;
+    choice.dictionary = BuildDictionary(integers, std::numeric_limits<std::size_t>::max());
+    return choice;
+  }
+  choice.bytes = PackedBytes(integers.size(), choice.shape.range.Width());
+  if (choice.bytes == 0) return choice;
+  choice.shape = MeasureShape(integers, choice.shape.range);
+  OfferDelta(choice, integers.size());
+  OfferRuns(choice);
+  OfferSparse(choice, integers);
+  OfferDictionary(choice, integers);
+  OfferLine(choice, integers);
+  return choice;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,49 @@
+// IntegerShape: what the price of each form depends on, measured in a few passes over a vector of
+// integers. A core; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace stepwell {
+
+// Smallest, largest, and the greatest common divisor of all differences (1 for a constant).
+struct IntegerRange {
+  std::int64_t min = 0;
+  std::int64_t max = 0;
+  std::uint64_t factor = 1;
+  // False where max - min does not fit an int64; factor is then unknown.
+  bool narrow = true;
+
+  // How many bits (k - min) / factor takes. REQUIRES: narrow.
+  int Width() const;
+};
+
+struct IntegerShape {
+  IntegerRange range;
+  // Of the differences of neighbours.
+  std::int64_t delta_min = 0;
+  std::int64_t delta_max = 0;
+  std::size_t run_count = 0;
+  std::size_t run_length_max = 0;
+  std::size_t zero_count = 0;
+};
+
+// The straight line through the first and the last integer, and how far the others are from it.
+struct IntegerLine {
+  std::int64_t step = 0;
+  // Of integer - (first + index * step).
+  IntegerRange residual;
+};
+
+// REQUIRES: integers is not empty.
+IntegerRange MeasureRange(std::span<const std::int64_t> integers);
+// REQUIRES: integers is not empty, `range` is theirs and narrow.
+IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range);
+// Whether no term of a line overflows in PostgreSQL either.
+bool LineFits(const IntegerRange& range);
+// REQUIRES: two integers or more, LineFits(their range).
+IntegerLine MeasureLine(std::span<const std::int64_t> integers);
+
+}  // namespace stepwell

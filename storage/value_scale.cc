@@ -1,0 +1,114 @@
+#include "storage/value_scale.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+
+#include "base/check.h"
+#include "storage/encoded_vector.h"
+
+namespace stepwell {
+namespace {
+
+constexpr double kExactMax = 9007199254740992.0;  // 2^53: up to here doubles hold every integer
+// Scaled integers stay below 2^62, so that the difference of two fits an int64.
+constexpr int kScaledBitsMax = 62;
+constexpr std::uint64_t kExponentMask = 0x7ff;
+constexpr int kMantissaBits = 52;
+
+constexpr std::array<double, kDecimalExponentMax + 1> kPowersOfTen = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+// The integer nearest to `value` * `power` if it gives `value` back. Not llrint: it is a call.
+inline bool ScaleDecimal(double value, double power, std::int64_t& integer) {
+  const double scaled = value * power;
+  if (!(std::fabs(scaled) <= kExactMax)) return false;
+  std::int64_t k = static_cast<std::int64_t>(scaled);
+  const double rest = scaled - static_cast<double>(k);
+  k += static_cast<std::int64_t>(rest >= 0.5) - static_cast<std::int64_t>(rest <= -0.5);
+  integer = k;
+  return std::bit_cast<std::uint64_t>(static_cast<double>(k) / power) ==
+         std::bit_cast<std::uint64_t>(value);
+}
+
+// Tries the exponents upwards; a value that needs more digits restarts nothing, since what
+// 10^e divides exactly, 10^(e+1) does too. The second pass checks that, and fills `integers`.
+std::optional<std::int16_t> ScaleByTen(std::span<const double> values,
+                                       std::vector<std::int64_t>& integers) {
+  std::size_t exponent = 0;
+  std::int64_t unused;
+  for (const double value : values) {
+    while (!ScaleDecimal(value, kPowersOfTen[exponent], unused)) {
+      if (++exponent > kDecimalExponentMax) return std::nullopt;
+      if (!(std::fabs(value) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
+    }
+  }
+  const double power = kPowersOfTen[exponent];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!ScaleDecimal(values[i], power, integers[i])) return std::nullopt;
+  }
+  return static_cast<std::int16_t>(exponent);
+}
+
+// A finite normal double is mantissa * 2^exponent with an odd mantissa.
+struct Binary {
+  std::uint64_t mantissa = 0;
+  int exponent = 0;
+  bool negative = false;
+};
+
+std::optional<Binary> SplitBinary(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  if (bits == 0) return Binary{};
+  const auto field = static_cast<int>(bits >> kMantissaBits & kExponentMask);
+  if (field == 0 || field == static_cast<int>(kExponentMask)) return std::nullopt;
+  const std::uint64_t one = std::uint64_t{1} << kMantissaBits;
+  const std::uint64_t mantissa = (bits & (one - 1)) | one;
+  const int zeros = std::countr_zero(mantissa);
+  return Binary{mantissa >> zeros, field - 1023 - kMantissaBits + zeros, (bits >> 63) != 0};
+}
+
+std::optional<std::int16_t> ScaleByTwo(std::span<const double> values,
+                                       std::vector<std::int64_t>& integers) {
+  int exponent = 0;               // of the divisor
+  int top = -kBinaryExponentMax;  // every value is below 2^top
+  for (const double value : values) {
+    const std::optional<Binary> binary = SplitBinary(value);
+    if (!binary) return std::nullopt;
+    if (binary->mantissa == 0) continue;
+    exponent = std::max(exponent, -binary->exponent);
+    top = std::max(top, binary->exponent + BitWidth(binary->mantissa));
+    if (exponent > kBinaryExponentMax || top + exponent > kScaledBitsMax) return std::nullopt;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Binary binary = *SplitBinary(values[i]);
+    const int shift = binary.mantissa == 0 ? 0 : binary.exponent + exponent;
+    const auto k = static_cast<std::int64_t>(binary.mantissa << shift);
+    integers[i] = binary.negative ? -k : k;
+  }
+  return static_cast<std::int16_t>(-exponent);
+}
+
+}  // namespace
+
+std::optional<ScaledValues> ScaleValues(std::span<const double> values) {
+  ScaledValues scaled;
+  scaled.integers.resize(values.size());
+  std::optional<std::int16_t> exponent = ScaleByTen(values, scaled.integers);
+  if (!exponent) exponent = ScaleByTwo(values, scaled.integers);
+  if (!exponent) return std::nullopt;
+  scaled.divisor_exponent = *exponent;
+  return scaled;
+}
+
+double Divisor(std::int16_t divisor_exponent) {
+  STEPWELL_CHECK(divisor_exponent >= -kBinaryExponentMax &&
+                 divisor_exponent <= kDecimalExponentMax);
+  if (divisor_exponent < 0) return std::ldexp(1.0, -divisor_exponent);
+  return kPowersOfTen[static_cast<std::size_t>(divisor_exponent)];
+}
+
+}  // namespace stepwell

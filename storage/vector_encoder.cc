@@ -1,0 +1,165 @@
+#include "storage/vector_codec.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "storage/bit_writer.h"
+#include "storage/dictionary.h"
+#include "storage/form_choice.h"
+#include "storage/value_scale.h"
+
+namespace stepwell {
+namespace {
+
+// base + factor * x of every integer.
+void PackFrame(std::span<const std::int64_t> integers, const IntegerRange& range,
+               EncodedVector& encoded) {
+  encoded.base = range.min;
+  encoded.factor = static_cast<std::int64_t>(range.factor);
+  encoded.width = static_cast<std::int16_t>(range.Width());
+  BitWriter writer(encoded.width, integers.size());
+  for (const std::int64_t integer : integers) {
+    // Dividing costs more than all the rest, and most factors are 1.
+    const auto distance = static_cast<std::uint64_t>(integer - range.min);
+    writer.Append(range.factor == 1 ? distance : distance / range.factor);
+  }
+  encoded.bits = std::move(writer).Take();
+}
+
+void PackDelta(std::span<const std::int64_t> integers, const IntegerShape& shape,
+               EncodedVector& encoded) {
+  const auto factor = static_cast<std::int64_t>(shape.range.factor);
+  const std::int64_t lowest = shape.delta_min / factor;
+  encoded.base = integers[0];
+  encoded.factor = factor;
+  encoded.dictionary = {lowest};
+  encoded.width = static_cast<std::int16_t>(
+      BitWidth(static_cast<std::uint64_t>(shape.delta_max / factor - lowest)));
+  BitWriter writer(encoded.width, integers.size() - 1);
+  for (std::size_t i = 1; i < integers.size(); ++i) {
+    const std::int64_t delta = integers[i] - integers[i - 1];
+    writer.Append(static_cast<std::uint64_t>((factor == 1 ? delta : delta / factor) - lowest));
+  }
+  encoded.bits = std::move(writer).Take();
+}
+
+void PackRuns(std::span<const std::int64_t> integers, const IntegerShape& shape,
+              EncodedVector& encoded) {
+  std::vector<std::int64_t> heads;
+  heads.reserve(shape.run_count);
+  encoded.width2 = static_cast<std::int16_t>(BitWidth(shape.run_length_max - 1));
+  BitWriter lengths(encoded.width2, shape.run_count);
+  for (std::size_t start = 0, end = 0; start < integers.size(); start = end) {
+    while (end < integers.size() && integers[end] == integers[start]) ++end;
+    heads.push_back(integers[start]);
+    lengths.Append(end - start - 1);
+  }
+  encoded.bits2 = std::move(lengths).Take();
+  PackFrame(heads, shape.range, encoded);
+}
+
+void PackSparse(std::span<const std::int64_t> integers, const FormChoice& choice,
+                EncodedVector& encoded) {
+  BitWriter presence(1, integers.size());
+  for (const std::int64_t integer : integers) presence.Append(integer != 0 ? 1 : 0);
+  encoded.bits2 = std::move(presence).Take();
+  PackFrame(choice.non_zeros, choice.non_zero_range, encoded);
+}
+
+void PackIndexes(const Dictionary& dictionary, EncodedVector& encoded) {
+  encoded.width = static_cast<std::int16_t>(dictionary.Width());
+  BitWriter writer(encoded.width, dictionary.indexes.size());
+  for (const std::uint32_t index : dictionary.indexes) writer.Append(index);
+  encoded.bits = std::move(writer).Take();
+}
+
+void PackLine(std::span<const std::int64_t> integers, const IntegerLine& line,
+              EncodedVector& encoded) {
+  const IntegerRange& residual = line.residual;
+  encoded.base = integers[0] + residual.min;
+  encoded.factor = static_cast<std::int64_t>(residual.factor);
+  encoded.dictionary = {line.step};
+  encoded.width = static_cast<std::int16_t>(residual.Width());
+  BitWriter writer(encoded.width, integers.size());
+  std::int64_t at = encoded.base;
+  for (const std::int64_t integer : integers) {
+    const auto distance = static_cast<std::uint64_t>(integer - at);
+    writer.Append(residual.factor == 1 ? distance : distance / residual.factor);
+    at += line.step;
+  }
+  encoded.bits = std::move(writer).Take();
+}
+
+EncodedVector Pack(std::span<const std::int64_t> integers, const FormChoice& choice) {
+  EncodedVector encoded;
+  encoded.form = choice.form;
+  switch (choice.form) {
+    case Form::kFrame:
+      PackFrame(integers, choice.shape.range, encoded);
+      break;
+    case Form::kDelta:
+      PackDelta(integers, choice.shape, encoded);
+      break;
+    case Form::kRuns:
+      PackRuns(integers, choice.shape, encoded);
+      break;
+    case Form::kSparse:
+      PackSparse(integers, choice, encoded);
+      break;
+    case Form::kDictionary:
+      PackIndexes(*choice.dictionary, encoded);
+      encoded.dictionary = choice.dictionary->words;
+      break;
+    case Form::kLinear:
+      PackLine(integers, choice.line, encoded);
+      break;
+    case Form::kRaw:
+      STEPWELL_CHECK(choice.form != Form::kRaw);
+  }
+  return encoded;
+}
+
+// Values that no divisor holds: as they are, or by index where few of them differ (a gauge that is
+// NaN now and then).
+EncodedVector EncodeRaw(std::span<const double> values) {
+  std::vector<std::int64_t> words(values.size());
+  std::memcpy(words.data(), values.data(), values.size_bytes());
+  const std::size_t words_max =
+      DictionaryWordsMax(words.size(), kArrayOverheadBytes + values.size_bytes());
+  EncodedVector encoded;
+  if (const std::optional<Dictionary> dictionary = BuildDictionary(words, words_max)) {
+    encoded.form = Form::kDictionary;
+    PackIndexes(*dictionary, encoded);
+    words = dictionary->words;
+  } else {
+    encoded.form = Form::kRaw;
+  }
+  encoded.raw.resize(words.size());
+  std::memcpy(encoded.raw.data(), words.data(), words.size() * sizeof(double));
+  return encoded;
+}
+
+}  // namespace
+
+EncodedVector EncodeValues(std::span<const double> values) {
+  STEPWELL_CHECK(values.size() <= kVectorSamplesMax);
+  const std::optional<ScaledValues> scaled = ScaleValues(values);
+  if (!scaled) return EncodeRaw(values);
+  EncodedVector encoded = EncodeIntegers(scaled->integers);
+  // A few values of 61 bits each are cheaper as they are.
+  if (EncodedBytes(encoded) > kVectorHeaderBytes + kArrayOverheadBytes + values.size_bytes()) {
+    return EncodeRaw(values);
+  }
+  encoded.divisor_exponent = scaled->divisor_exponent;
+  return encoded;
+}
+
+EncodedVector EncodeIntegers(std::span<const std::int64_t> integers) {
+  STEPWELL_CHECK(integers.size() <= kVectorSamplesMax);
+  if (integers.empty()) return EncodedVector{};
+  return Pack(integers, ChooseForm(integers));
+}
+
+}  // namespace stepwell
