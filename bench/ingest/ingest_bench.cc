@@ -81,7 +81,7 @@ Throughput RunThroughput(const MasterChild& master, const std::string& trial, do
         ++chunks[i];
       }
       // Counted when durable: the clock runs until the last ack.
-      DieUnless(streams[i]->Finish());
+      DieUnless(streams[i]->Finish(LoadStream::Ending::kClose));
     });
   }
   for (auto& thread : threads) thread.join();
@@ -92,7 +92,8 @@ Throughput RunThroughput(const MasterChild& master, const std::string& trial, do
 }
 
 // Latencies in seconds, sorted.
-std::vector<double> RunPaced(const MasterChild& master, const std::string& trial, double seconds) {
+std::vector<double> RunPaced(const MasterChild& master, const std::string& trial, double seconds,
+                             LoadStream::Ending ending) {
   constexpr int kWriters = 64;
   // 500 samples/s per writer, ten chunks a second of 50 samples each.
   const ChunkShape shape{.series_count = 10, .tick_count = 5, .tick_interval_us = 20'000};
@@ -113,7 +114,7 @@ std::vector<double> RunPaced(const MasterChild& master, const std::string& trial
   }
   std::vector<double> latencies;
   for (auto& stream : streams) {
-    DieUnless(stream->Finish());
+    DieUnless(stream->Finish(ending));
     const auto some = stream->TakeLatencies();
     latencies.insert(latencies.end(), some.begin(), some.end());
   }
@@ -122,14 +123,14 @@ std::vector<double> RunPaced(const MasterChild& master, const std::string& trial
 }
 
 double RunAckP99(const MasterChild& master, const std::string& trial, double seconds) {
-  const auto latencies = RunPaced(master, trial, seconds);
+  const auto latencies = RunPaced(master, trial, seconds, LoadStream::Ending::kClose);
   return latencies[latencies.size() * 99 / 100] * 1000;
 }
 
 double RunReadyJournal(const std::string& binary) {
-  auto master = MasterChild::Start(binary, {"--fold-interval", "60s", "--fold-on-close", "off"});
+  auto master = MasterChild::Start(binary, {"--fold-interval", "60s"});
   DieUnless(master.status());
-  RunPaced(*master, "journal", 10);
+  RunPaced(*master, "journal", 10, LoadStream::Ending::kLeaveOpen);
   DieUnless(master->KillAndRestart());
   return master->ready_seconds();
 }

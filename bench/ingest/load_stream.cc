@@ -152,7 +152,7 @@ void LoadStream::ReadAcks() {
   ended_ = true;
 }
 
-absl::Status LoadStream::Finish() {
+absl::Status LoadStream::Finish(Ending ending) {
   {
     absl::MutexLock lock(&mu_);
     const auto all_acked = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
@@ -163,6 +163,7 @@ absl::Status LoadStream::Finish() {
       return absl::DataLossError(absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks"));
     }
   }
+  if (ending == Ending::kLeaveOpen) return absl::OkStatus();
   v1::StreamChunksRequest request;
   request.mutable_close()->set_writer(writer_);
   request.mutable_close()->set_final_sequence(next_sequence_ - 1);

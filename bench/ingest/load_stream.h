@@ -32,8 +32,9 @@ class LoadStream {
   absl::Status Open();
   // Writes the next chunk; blocks while the credit is used up.
   absl::Status Send();
-  // Waits until all is acked, sends Close, ends the stream.
-  absl::Status Finish();
+  enum class Ending { kClose, kLeaveOpen };
+  // Waits until all is acked and, for kClose, until the Close is too.
+  absl::Status Finish(Ending ending);
   // From the Write of a chunk to the arrival of its ack, in seconds.
   std::vector<double> TakeLatencies();
 
