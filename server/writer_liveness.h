@@ -1,0 +1,28 @@
+// WriterLiveness: what only the running master knows of writers: which streams hold them open, and
+// when each was last heard of. Stands between ingest, which keeps it, and readers, which put it
+// beside the database's bookkeeping. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/ids.h"
+
+namespace stepwell {
+
+struct WriterSeen {
+  // Newest chunk, gap, heartbeat or Open, by the master's clock, microseconds since 1970.
+  std::int64_t seen_time_us = 0;
+  // A stream has it open now.
+  bool open = false;
+};
+
+class WriterLiveness {
+ public:
+  virtual ~WriterLiveness() = default;
+
+  // Writers of the trial that were heard of since this master started; others are missing.
+  [[nodiscard]] virtual std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const = 0;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,216 @@
+// ReadStore: what the query half of the master asks of the database. A ReadSnapshot sees one
+// moment: bookkeeping and rows agree with each other, whatever folds and merges do meanwhile.
+// PgReader is the real one.
+//
+//   HeadsPin pin = heads.Pin(trial_id);                      // first the heads ...
+//   STEPWELL_ASSIGN_OR_RETURN(auto snapshot, store.OpenSnapshot(deadline));   // ... then SQL
+//   STEPWELL_ASSIGN_OR_RETURN(auto rows, snapshot->ReadRows({.fold_no_max = pin.fold_no(), ...}));
+//   for (;;) { STEPWELL_ASSIGN_OR_RETURN(auto row, rows->Next()); if (!row) break; ... }
+//
+// Errors: kUnavailable = come again (connection, shutdown); kDeadlineExceeded; kNotFound;
+// kDataLoss = a row contradicts itself; kResourceExhausted = too many reads at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/encoded_vector.h"
+#include "storage/ingest_store.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+struct TrialRecord {
+  TrialId trial_id{};
+  std::string project;
+  std::string external_id;  // empty = known by number alone
+  TrialState state{};
+  std::int64_t created_time_us = 0;
+  std::int32_t attempt_count = 0;
+  std::int32_t writer_count = 0;
+  std::int32_t series_count = 0;
+  // Of what is folded, from the ledger; 0 while nothing is.
+  std::int64_t sample_count = 0;
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+};
+
+// Newest first, by (created_time_us, trial_id).
+struct TrialPage {
+  std::string project;        // empty = all
+  std::string name_contains;  // of the external id; empty = all
+  std::optional<TrialState> state;
+  // The last trial of the page before.
+  struct After {
+    std::int64_t created_time_us = 0;
+    std::int64_t trial_id = 0;
+  };
+  std::optional<After> after;
+  std::int32_t limit = 100;
+};
+
+struct WriterRecord {
+  WriterNo writer_no{};
+  std::int32_t attempt = 0;
+  std::optional<std::int32_t> rank;  // none = a machine's sampler
+  std::string agent_id;
+  WriterState state{};
+  std::uint64_t committed_sequence = 0;
+};
+
+// All given conditions must hold; those left empty hold for any series.
+struct SeriesSelection {
+  std::string metric_group;
+  std::string name;
+  Labels labels;
+  std::vector<std::int32_t> series_nos;
+};
+
+struct GapList {
+  std::vector<Gap> gaps;  // oldest first
+  bool truncated = false;
+  // Over all gaps of the trial, listed or not; cause kClock apart, since it misses nothing.
+  std::int64_t missing_sample_count = 0;
+  // True when some gap (listed or not) has samples missing, known in number or not.
+  bool samples_missing = false;
+};
+
+// Only gaps that may touch this are listed; both 0 = all.
+struct GapFilter {
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  std::int32_t limit = 1000;
+};
+
+// One line of the ledger.
+struct UsageRecord {
+  std::int32_t received_day = 0;  // days since 1970
+  std::int16_t keep_class = 0;
+  std::string metric_group;
+  std::int64_t row_count = 0;
+  std::int64_t sample_count = 0;
+  std::int64_t byte_count = 0;
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+};
+
+// The decoded ticks that the rows of one stretch share.
+struct TickVectors {
+  std::vector<std::int64_t> times_us;
+  std::vector<std::int32_t> batches;  // -1 = none
+};
+
+// One stored row: the samples of one series on one stretch of ticks.
+struct StoredRow {
+  SeriesNo series_no{};
+  WriterNo writer_no{};
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  std::int32_t sample_count = 0;
+  std::int32_t nan_count = 0;
+  // Over samples that are not NaN; meaningless if there are none.
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+  double last = 0;
+  // Null for a row that RowFilter::grid asked for without vectors.
+  std::shared_ptr<const TickVectors> ticks;  // shared with the other rows of its stretch
+  EncodedVector values;                      // decode to sample_count doubles
+  // As in TickColumn: empty = every tick has a sample.
+  std::vector<std::uint8_t> presence;
+};
+
+// Buckets of time: [start + i * width, start + (i + 1) * width). A row that lies in one of them
+// and holds no NaN comes without vectors, since its statistics say all.
+struct TimeGrid {
+  std::int64_t start_us = 0;
+  std::int64_t end_us = 0;
+  std::int64_t width_us = 0;  // 0 = every row comes with vectors
+};
+
+struct RowFilter {
+  TrialId trial_id{};
+  std::vector<std::int32_t> series_nos;
+  // Rows that may hold samples of [start, end). INT64_MIN and INT64_MAX = no bound.
+  std::int64_t start_us = INT64_MIN;
+  std::int64_t end_us = INT64_MAX;
+  // Rows that may hold batches of [start, end); both 0 = any, samples without batch included.
+  std::int32_t start_batch = 0;
+  std::int32_t end_batch = 0;
+  // Only rows of these writers; empty = all.
+  std::vector<std::int32_t> writer_nos;
+  // Recent rows of later folds are left out: the reader has them in its heads.
+  FoldNo fold_no_max{};
+  TimeGrid grid;
+};
+
+// Rows one by one, ordered by (series_no, first_time_us). Confined to one thread; the snapshot
+// outlives it. Holds one page of rows and the ticks they refer to.
+class RowCursor {
+ public:
+  virtual ~RowCursor() = default;
+  // No value = no more. Blocks on the database once per page.
+  [[nodiscard]] virtual absl::StatusOr<std::optional<StoredRow>> Next() = 0;
+};
+
+// Batches that a writer's stored ticks span.
+struct WriterBatches {
+  WriterNo writer_no{};
+  std::int32_t first_batch = 0;
+  std::int32_t last_batch = 0;
+};
+
+struct StoredLatest {
+  SeriesNo series_no{};
+  std::int64_t time_us = 0;
+  std::int32_t batch = -1;
+  double value = 0;
+};
+
+// One moment of the database. Confined to one thread; holds one connection.
+class ReadSnapshot {
+ public:
+  virtual ~ReadSnapshot() = default;
+
+  [[nodiscard]] virtual absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::vector<TrialRecord>> ListTrials(
+      const TrialPage& page) = 0;
+  // By writer_no; at most 100,000.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) = 0;
+  // By series_no, beyond `after`, at most `limit`.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<Series>> ListSeries(
+      TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;
+  [[nodiscard]] virtual absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
+                                                         const GapFilter& filter) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) = 0;
+  // One cursor at a time per snapshot.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowCursor>> ReadRows(
+      const RowFilter& filter) = 0;
+  // Writers whose ticks have batches, of folds up to `fold_no_max`.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<WriterBatches>> ReadBatchSpans(
+      TrialId trial_id, FoldNo fold_no_max) = 0;
+  // The newest stored sample of each of the series that has one.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<StoredLatest>> ReadLatest(
+      TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) = 0;
+};
+
+// Thread-safe.
+class ReadStore {
+ public:
+  virtual ~ReadStore() = default;
+
+  // A name's number never changes, so this may run before the heads are pinned. kNotFound.
+  [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
+                                                          absl::Time deadline) = 0;
+  // Waits for a connection until `deadline`; every statement of the snapshot ends by then.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
+      absl::Time deadline) = 0;
+};
+
+}  // namespace stepwell
