@@ -33,9 +33,10 @@ function(stepwell_library name)
 endfunction()
 
 # stepwell_tests(NAME LABEL label DEPS target...): every *_test.cc of the folder in one executable,
-# registered test by test under LABEL (core, contract, faults, e2e or slow).
+# registered test by test under LABEL (core, contract, faults, e2e or slow). WHOLE registers the
+# executable as one test, for those whose tests share something dear, such as a PostgreSQL.
 function(stepwell_tests name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -45,6 +46,11 @@ function(stepwell_tests name)
   endif()
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE stepwell_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  if(ARG_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   # stepwell_tests_core and the like build one label alone: a sanitizer need not compile the rest.
