@@ -1,0 +1,260 @@
+#include "storage/pg_connection.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace stepwell {
+namespace {
+
+// libpq copies what it is given into its send buffer; small pieces keep that buffer small.
+constexpr std::size_t kCopyPieceBytes = 64 * 1024;
+
+std::string BeginSql(const PgConnection::Options& options) {
+  return absl::StrCat("begin isolation level read committed; set local statement_timeout = ",
+                      absl::ToInt64Milliseconds(options.statement_timeout),
+                      "; set local idle_in_transaction_session_timeout = ",
+                      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout));
+}
+
+absl::Status StatusOf(const PGresult* result) {
+  const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  // Without fields the error is libpq's own: the connection is gone.
+  return PgError(sqlstate == nullptr ? "" : sqlstate,
+                 message == nullptr ? PQresultErrorMessage(result) : message);
+}
+
+bool IsError(const PGresult* result) {
+  const ExecStatusType status = PQresultStatus(result);
+  return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
+}
+
+// libpq quotes the offending piece of a bad URL, which may be the password.
+std::string WithoutQuoted(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (!quoted) out.push_back(c == '"' ? '?' : c);
+  }
+  return out;
+}
+
+absl::Status CheckUrl(const std::string& url) {
+  char* error = nullptr;
+  PQconninfoOption* parsed = PQconninfoParse(url.c_str(), &error);
+  const auto free_all = absl::MakeCleanup([&] {
+    PQconninfoFree(parsed);
+    PQfreemem(error);
+  });
+  if (parsed != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("database URL cannot be parsed: ", WithoutQuoted(error ? error : "no memory"),
+                   " (allowed: postgresql://user@host:port/name, or host=... dbname=...)"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options) {
+  STEPWELL_CHECK(options.reply_timeout > options.statement_timeout);
+  STEPWELL_RETURN_IF_ERROR(CheckUrl(options.url));
+  const std::string timeout =
+      absl::StrCat(std::max<std::int64_t>(2, absl::ToInt64Seconds(options.connect_timeout)));
+  // Values given later win over the URL's; dbname comes first and is expanded.
+  const std::array<const char*, 6> keys = {"dbname",          "application_name", "connect_timeout",
+                                           "client_encoding", "tcp_user_timeout", nullptr};
+  const std::array<const char*, 6> values = {options.url.c_str(),
+                                             options.application_name.c_str(),
+                                             timeout.c_str(),
+                                             "UTF8",
+                                             "30000",
+                                             nullptr};
+  PGconn* connection = PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1);
+  if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
+  if (PQstatus(connection) != CONNECTION_OK) {
+    const absl::Status status = PgError("", PQerrorMessage(connection));
+    PQfinish(connection);
+    return status;
+  }
+  PQsetnonblocking(connection, 1);
+  // Notices are for people at a prompt; libpq would print them to stderr.
+  PQsetNoticeReceiver(
+      connection, [](void*, const PGresult*) {}, nullptr);
+  return std::unique_ptr<PgConnection>(new PgConnection(std::move(options), connection));
+}
+
+PgConnection::PgConnection(Options options, PGconn* connection)
+    : options_(std::move(options)), begin_sql_(BeginSql(options_)), connection_(connection) {}
+
+PgConnection::~PgConnection() { PQfinish(connection_); }
+
+bool PgConnection::usable() const {
+  return connection_ != nullptr && PQstatus(connection_) == CONNECTION_OK;
+}
+int PgConnection::backend_pid() const {
+  return connection_ == nullptr ? 0 : PQbackendPID(connection_);
+}
+int PgConnection::server_version() const {
+  return connection_ == nullptr ? 0 : PQserverVersion(connection_);
+}
+
+absl::Status PgConnection::Usable() const {
+  if (usable()) return absl::OkStatus();
+  return absl::UnavailableError("PostgreSQL connection: already lost");
+}
+
+absl::StatusOr<PgResult> PgConnection::Exec(const char* sql, std::span<const PgParam> params) {
+  STEPWELL_RETURN_IF_ERROR(Usable());
+  STEPWELL_RETURN_IF_ERROR(SendParams(sql, params));
+  return TakeResults();
+}
+
+absl::Status PgConnection::ExecScript(const std::string& sql) {
+  STEPWELL_RETURN_IF_ERROR(Usable());
+  if (PQsendQuery(connection_, sql.c_str()) == 0) return LostConnection("send");
+  return TakeResults().status();
+}
+
+absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> params) {
+  constexpr int kBinary = 1;
+  std::vector<Oid> types;
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  const std::vector<int> formats(params.size(), kBinary);
+  for (const PgParam& param : params) {
+    types.push_back(static_cast<Oid>(param.oid()));
+    values.push_back(param.null() ? nullptr : param.bytes().data());
+    lengths.push_back(static_cast<int>(param.bytes().size()));
+  }
+  const int sent = PQsendQueryParams(connection_, sql, static_cast<int>(params.size()),
+                                     types.data(), values.data(), lengths.data(), formats.data(),
+                                     /*resultFormat=*/kBinary);
+  return sent == 0 ? LostConnection("send") : absl::OkStatus();
+}
+
+absl::StatusOr<PgResult> PgConnection::TakeResults() {
+  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  STEPWELL_RETURN_IF_ERROR(Flush(deadline));
+  PgResult last;
+  absl::Status failure;
+  while (true) {
+    STEPWELL_ASSIGN_OR_RETURN(PGresult * next, NextResult(deadline));
+    if (next == nullptr) break;
+    PgResult owned(next);
+    if (IsError(next) && failure.ok()) failure = StatusOf(next);
+    last = std::move(owned);
+    // A COPY must be answered before the next result; CopyIn does so.
+    if (PQresultStatus(next) == PGRES_COPY_IN) break;
+  }
+  if (!failure.ok()) return failure;
+  return last;
+}
+
+absl::Status PgConnection::Flush(absl::Time deadline) {
+  while (true) {
+    const int left = PQflush(connection_);
+    if (left == 0) return absl::OkStatus();
+    if (left < 0) return LostConnection("send");
+    STEPWELL_RETURN_IF_ERROR(WaitSocket(POLLIN | POLLOUT, deadline));
+    // The server may be sending too (an error, notices): read, or both sides wait for ever.
+    if (PQconsumeInput(connection_) == 0) return LostConnection("receive");
+  }
+}
+
+absl::StatusOr<PGresult*> PgConnection::NextResult(absl::Time deadline) {
+  while (PQisBusy(connection_) != 0) {
+    STEPWELL_RETURN_IF_ERROR(WaitSocket(POLLIN, deadline));
+    if (PQconsumeInput(connection_) == 0) return LostConnection("receive");
+  }
+  return PQgetResult(connection_);
+}
+
+absl::Status PgConnection::WaitSocket(short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return LostConnection("no answer in time");
+    pollfd socket{.fd = PQsocket(connection_), .events = events, .revents = 0};
+    const int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
+    const int ready = poll(&socket, 1, timeout_ms);
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return LostConnection("poll");
+  }
+}
+
+absl::Status PgConnection::LostConnection(std::string_view doing) {
+  std::string message(doing);
+  if (connection_ != nullptr) absl::StrAppend(&message, ": ", PQerrorMessage(connection_));
+  PQfinish(connection_);
+  connection_ = nullptr;
+  return PgError("", message);
+}
+
+absl::Status PgConnection::Begin() { return ExecScript(begin_sql_); }
+
+absl::Status PgConnection::Commit() {
+  STEPWELL_RETURN_IF_ERROR(Usable());
+  if (PQsendQuery(connection_, "commit") == 0) return CommitUnknown("connection lost");
+  absl::StatusOr<PgResult> result = TakeResults();
+  if (!usable()) return CommitUnknown(std::string(result.status().message()));
+  if (!result.ok()) {
+    // An ERROR is definite: the transaction is rolled back. A FATAL also ends the connection, and
+    // may come after the commit record was written (waiting for a standby), so it was caught above.
+    return result.status();
+  }
+  if (result->command() == "ROLLBACK") {
+    return absl::AbortedError("COMMIT of a failed transaction was a rollback");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgConnection::Rollback() {
+  STEPWELL_RETURN_IF_ERROR(Usable());
+  if (PQtransactionStatus(connection_) == PQTRANS_IDLE) return absl::OkStatus();
+  return ExecScript("rollback");
+}
+
+absl::Status PgConnection::InTransaction(const std::function<absl::Status()>& body) {
+  STEPWELL_RETURN_IF_ERROR(Begin());
+  if (absl::Status status = body(); !status.ok()) {
+    Rollback().IgnoreError();  // the body's failure is the one to tell
+    return status;
+  }
+  return Commit();
+}
+
+absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::string_view data) {
+  STEPWELL_RETURN_IF_ERROR(Exec(copy_sql).status());
+  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  STEPWELL_RETURN_IF_ERROR(PutCopyData(data, deadline));
+  while (true) {
+    const int ended = PQputCopyEnd(connection_, nullptr);
+    if (ended == 1) break;
+    if (ended < 0) return LostConnection("copy");
+    STEPWELL_RETURN_IF_ERROR(Flush(deadline));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, TakeResults());
+  return result.affected_count();
+}
+
+absl::Status PgConnection::PutCopyData(std::string_view data, absl::Time deadline) {
+  while (!data.empty()) {
+    const std::string_view piece = data.substr(0, kCopyPieceBytes);
+    const int queued = PQputCopyData(connection_, piece.data(), static_cast<int>(piece.size()));
+    if (queued < 0) return LostConnection("copy");
+    if (queued == 1) data.remove_prefix(piece.size());
+    STEPWELL_RETURN_IF_ERROR(Flush(deadline));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell

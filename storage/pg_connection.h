@@ -1,0 +1,102 @@
+// PgConnection: one connection to PostgreSQL over libpq. For the writer, COPY and administration;
+// concurrent readers use PgPool. Thread-compatible: callers lock, or confine it to one thread.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto connection, PgConnection::Open({.url = url}));
+//   STEPWELL_RETURN_IF_ERROR(connection->Begin());
+//   STEPWELL_ASSIGN_OR_RETURN(PgResult moved, connection->Exec(kAdvanceWriters, {writer_ids}));
+//   STEPWELL_RETURN_IF_ERROR(connection->CopyIn(kCopyJournal, rows.Take()));
+//   STEPWELL_RETURN_IF_ERROR(connection->Commit());
+//
+// Nothing reconnects by itself: after a lost connection every call returns kUnavailable, and the
+// owner opens a new one. Each call blocks until the answer or `reply_timeout`, which closes the
+// connection, so that a stopped server never holds a thread for ever. Statements are unnamed and
+// settings are made per transaction, so that PgBouncer in transaction mode works.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/pg_error.h"
+#include "storage/pg_param.h"
+#include "storage/pg_result.h"
+
+struct pg_conn;  // libpq's
+
+namespace stepwell {
+
+class PgConnection {
+ public:
+  struct Options {
+    // postgresql://... or key=value form.
+    std::string url = {};
+    // Shown in pg_stat_activity.
+    std::string application_name = "stepwell";
+    absl::Duration connect_timeout = absl::Seconds(10);
+    // Server side, for each statement of a transaction.
+    absl::Duration statement_timeout = absl::Seconds(30);
+    // Server side: a transaction of a stopped master lets go of its row locks after this.
+    absl::Duration idle_in_transaction_timeout = absl::Seconds(30);
+    // Client side, for each answer. REQUIRES: longer than statement_timeout.
+    absl::Duration reply_timeout = absl::Seconds(40);
+  };
+
+  static absl::StatusOr<std::unique_ptr<PgConnection>> Open(Options options);
+  ~PgConnection();
+  PgConnection(const PgConnection&) = delete;
+  PgConnection& operator=(const PgConnection&) = delete;
+
+  // One statement with values bound to $1, $2, ...
+  absl::StatusOr<PgResult> Exec(const char* sql, std::span<const PgParam> params);
+  absl::StatusOr<PgResult> Exec(const char* sql, std::initializer_list<PgParam> params = {}) {
+    return Exec(sql, std::span<const PgParam>(params.begin(), params.size()));
+  }
+  // Several statements without values, as one string: for migrations and DDL of ours only.
+  absl::Status ExecScript(const std::string& sql);
+
+  // READ COMMITTED, with the timeouts of the options. One round trip.
+  absl::Status Begin();
+  // The statuses are those of PgError, or CommitUnknown when the connection died before the
+  // answer. A COMMIT that PostgreSQL turned into a rollback is kAborted.
+  absl::Status Commit();
+  // Safe to call when no transaction is open.
+  absl::Status Rollback();
+  // Begin, body, Commit; Rollback when the body fails.
+  absl::Status InTransaction(const std::function<absl::Status()>& body);
+
+  // `copy_sql` is "copy t (...) from stdin (format binary)"; `data` is PgCopyRows' Take().
+  // Returns the number of rows.
+  absl::StatusOr<std::int64_t> CopyIn(const char* copy_sql, std::string_view data);
+
+  // False once the connection is lost; it never recovers.
+  bool usable() const;
+  // Process id of our backend, for tests and for pg_cancel_backend.
+  int backend_pid() const;
+  // 150020 for 15.20.
+  int server_version() const;
+
+ private:
+  PgConnection(Options options, pg_conn* connection);
+  absl::Status Usable() const;
+  absl::Status SendParams(const char* sql, std::span<const PgParam> params);
+  absl::Status Flush(absl::Time deadline);
+  // Waits for and takes the next result; null at the end of the statement's answers.
+  absl::StatusOr<pg_result*> NextResult(absl::Time deadline);
+  // Takes all results of what was sent; the last one, or the first error.
+  absl::StatusOr<PgResult> TakeResults();
+  absl::Status WaitSocket(short events, absl::Time deadline);
+  absl::Status PutCopyData(std::string_view data, absl::Time deadline);
+  absl::Status LostConnection(std::string_view doing);
+
+  const Options options_;
+  const std::string begin_sql_;
+  pg_conn* connection_;
+};
+
+}  // namespace stepwell

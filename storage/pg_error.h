@@ -1,0 +1,34 @@
+// PgError: what a failure of PostgreSQL means to the caller, as an absl::Status. The code says what
+// to do (kUnavailable come again, kInvalidArgument the data is bad, kFailedPrecondition the
+// database is not what we expect); the SQLSTATE and a reason travel as payloads. No SQL text, no
+// detail line and no password ever enters a message. Pure functions.
+//
+//   if (IsCommitUnknown(status)) return ReadBack(writers);
+//   if (IsRetryable(status)) ...
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace stepwell {
+
+// `sqlstate` empty means that the connection itself failed.
+absl::Status PgError(std::string_view sqlstate, std::string_view message);
+
+// A COMMIT was sent and its answer never came: the transaction may or may not be there. The caller
+// reads back on a new connection; it never sends the same data again blindly.
+absl::Status CommitUnknown(std::string_view message);
+bool IsCommitUnknown(const absl::Status& status);
+
+// The five characters, empty when the status carries none.
+std::string SqlState(const absl::Status& status);
+
+// True when the same transaction may succeed later, unchanged, on a new connection.
+bool IsRetryable(const absl::Status& status);
+
+// `text` with the password of any URL or key=value connection string in it replaced by ***.
+std::string RedactPasswords(std::string_view text);
+
+}  // namespace stepwell

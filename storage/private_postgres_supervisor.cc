@@ -1,0 +1,219 @@
+#include "storage/private_postgres_supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "storage/pg_connection.h"
+#include "storage/private_postgres_cluster.h"
+#include "storage/private_postgres_files.h"
+
+namespace stepwell {
+namespace {
+
+constexpr absl::Duration kReadyPoll = absl::Milliseconds(10);
+constexpr absl::Duration kWatchPoll = absl::Seconds(30);  // how often the log's size is looked at
+constexpr absl::Duration kRestartFirst = absl::Seconds(1);
+constexpr absl::Duration kRestartLongest = absl::Seconds(30);
+// A server that lived this long is healthy: its next crash is a first one again.
+constexpr absl::Duration kHealthyAfter = absl::Seconds(60);
+constexpr absl::Duration kSharedMemoryWait = absl::Seconds(10);
+
+// 0, 1, 2, 4 ... 30 s.
+absl::Duration RestartDelay(int crash_count) {
+  if (crash_count <= 1) return absl::ZeroDuration();
+  return std::min(kRestartLongest, kRestartFirst * (1 << std::min(crash_count - 2, 10)));
+}
+
+}  // namespace
+
+PostgresSupervisor::PostgresSupervisor(const PostgresCluster& cluster,
+                                       const PrivatePostgres::Options& options)
+    : cluster_(cluster),
+      stop_wait_(options.stop_wait),
+      stop_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  SetPhase(Phase::kStarting, 0);
+  worker_ = Worker("private-pg", [this] { Run(); });
+}
+
+void PostgresSupervisor::Stop() {
+  const std::uint64_t one = 1;
+  (void)!write(stop_event_.get(), &one, sizeof(one));
+  worker_.Join();
+}
+
+PrivatePostgres::State PostgresSupervisor::state() const {
+  absl::MutexLock lock(&mu_);
+  return state_;
+}
+
+void PostgresSupervisor::SetPhase(Phase phase, int pid, std::string reason) {
+  absl::MutexLock lock(&mu_);
+  state_.phase = phase;
+  state_.pid = pid;
+  state_.reason = std::move(reason);
+  state_.since = absl::Now();
+}
+
+absl::Status PostgresSupervisor::WaitReady(absl::Time deadline) const {
+  absl::MutexLock lock(&mu_);
+  const auto ready = [this]()
+                         ABSL_SHARED_LOCKS_REQUIRED(mu_) { return state_.phase == Phase::kReady; };
+  if (mu_.AwaitWithDeadline(absl::Condition(&ready), deadline)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("private PostgreSQL is not ready: ", state_.reason));
+}
+
+absl::Status PostgresSupervisor::WaitFirst(absl::Time deadline) const {
+  absl::MutexLock lock(&mu_);
+  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return state_.phase != Phase::kStarting;
+  };
+  mu_.AwaitWithDeadline(absl::Condition(&settled), deadline);
+  if (state_.phase == Phase::kReady || state_.phase == Phase::kStarting) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("private PostgreSQL did not start: ", state_.reason));
+}
+
+void PostgresSupervisor::Run() {
+  int crash_count = 0;
+  while (true) {
+    absl::StatusOr<Server> server = AdoptOrStart();
+    absl::Time ready_since = absl::InfiniteFuture();
+    Event event = Event::kExited;
+    std::string reason = server.ok() ? "" : std::string(server.status().message());
+    if (server.ok()) {
+      if (WaitUntilReady(*server)) {
+        ready_since = absl::Now();
+        SetPhase(Phase::kReady, server->pid);
+        log::Info("private_postgres_ready", {{"pid", server->pid}});
+      }
+      event = Watch(*server);
+      if (event == Event::kStopAsked) {
+        End(*server);
+        break;
+      }
+      reason = WhyEnded(*server);
+    }
+    if (absl::Now() - ready_since > kHealthyAfter) crash_count = 0;
+    const absl::Duration delay = RestartDelay(++crash_count);
+    SetPhase(Phase::kDown, 0, reason);
+    log::Warning("private_postgres_down",
+                 {{"reason", reason}, {"restart_in_ms", absl::ToInt64Milliseconds(delay)}});
+    if (WaitEvent({}, delay) == Event::kStopAsked) break;
+    absl::MutexLock lock(&mu_);
+    ++state_.restart_count;
+  }
+  SetPhase(Phase::kStopped, 0, "stopped");
+}
+
+absl::StatusOr<PostgresSupervisor::Server> PostgresSupervisor::AdoptOrStart() {
+  const PidFile left = ReadPidFile(cluster_.data_directory);
+  if (!IsServerOf(left.pid, cluster_.data_directory)) return StartOwn();
+  Server orphan;
+  orphan.pid = left.pid;
+  orphan.pidfd = OpenPidfd(left.pid);
+  orphan.log_offset = LogBytes(cluster_);
+  if (TryConnect().ok()) {
+    log::Info("private_postgres_adopted", {{"pid", orphan.pid}});
+    return orphan;
+  }
+  End(orphan);
+  return StartOwn();
+}
+
+absl::StatusOr<PostgresSupervisor::Server> PostgresSupervisor::StartOwn() {
+  // Backends of a postmaster that was killed hold its shared memory until they notice; a new one
+  // would refuse to start beside them.
+  const absl::Time deadline = absl::Now() + kSharedMemoryWait;
+  while (SharedMemoryInUse(ReadPidFile(cluster_.data_directory)) && absl::Now() < deadline) {
+    if (WaitEvent({}, kReadyPoll) == Event::kStopAsked) break;
+  }
+  TrimLog(cluster_);
+  Server server;
+  server.is_child = true;
+  server.log_offset = LogBytes(cluster_);
+  STEPWELL_ASSIGN_OR_RETURN(server.pid,
+                            StartServer({cluster_.binaries.postgres, "-D", cluster_.data_directory},
+                                        cluster_.account, cluster_.log_file, "/"));
+  server.pidfd = OpenPidfd(server.pid);
+  return server;
+}
+
+bool PostgresSupervisor::WaitUntilReady(Server& server) {
+  while (!TryConnect().ok()) {
+    if (WaitEvent(server, kReadyPoll) != Event::kTimeout) return false;
+  }
+  return true;
+}
+
+absl::Status PostgresSupervisor::TryConnect() const {
+  STEPWELL_ASSIGN_OR_RETURN(auto connection,
+                            PgConnection::Open({.url = cluster_.Url("postgres"),
+                                                .application_name = "stepwell supervisor",
+                                                .connect_timeout = absl::Seconds(2)}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult found,
+      connection->Exec("select 1 from pg_database where datname = $1", {kPrivateDatabase}));
+  if (found.row_count() == 1) return absl::OkStatus();
+  return connection->ExecScript(absl::StrCat("create database ", kPrivateDatabase));
+}
+
+PostgresSupervisor::Event PostgresSupervisor::Watch(Server& server) {
+  while (true) {
+    const Event event = WaitEvent(server, kWatchPoll);
+    if (event == Event::kExited && server.is_child) waitpid(server.pid, &server.wait_status, 0);
+    if (event != Event::kTimeout) return event;
+    TrimLog(cluster_);
+  }
+}
+
+PostgresSupervisor::Event PostgresSupervisor::WaitEvent(const Server& server,
+                                                        absl::Duration timeout) const {
+  pollfd watched[2] = {{.fd = stop_event_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = server.pidfd.get(), .events = POLLIN, .revents = 0}};
+  const int ready = poll(watched, 2, static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  if (ready > 0 && watched[0].revents != 0) return Event::kStopAsked;
+  if (ready > 0 && watched[1].revents != 0) return Event::kExited;
+  return Event::kTimeout;
+}
+
+bool PostgresSupervisor::WaitExit(Server& server, absl::Duration timeout) const {
+  pollfd watched{.fd = server.pidfd.get(), .events = POLLIN, .revents = 0};
+  if (poll(&watched, 1, static_cast<int>(absl::ToInt64Milliseconds(timeout))) <= 0) return false;
+  if (server.is_child) waitpid(server.pid, &server.wait_status, 0);
+  return true;
+}
+
+std::string PostgresSupervisor::WhyEnded(const Server& server) const {
+  const std::string words = LastWords(cluster_, server.log_offset);
+  if (!words.empty()) return words;
+  if (!server.is_child) return "it ended";
+  if (WIFSIGNALED(server.wait_status)) {
+    return absl::StrCat("killed by signal ", WTERMSIG(server.wait_status));
+  }
+  return absl::StrCat("it exited with status ", WEXITSTATUS(server.wait_status), "; see ",
+                      cluster_.log_file);
+}
+
+void PostgresSupervisor::End(Server& server) {
+  if (server.pidfd.get() < 0) return;
+  // Fast shutdown; then immediate, which the next start recovers from; a server that ignores both
+  // hangs in the kernel or is stopped, and SIGKILL is all that is left.
+  kill(server.pid, SIGINT);
+  if (WaitExit(server, stop_wait_)) return;
+  log::Warning("private_postgres_slow_stop", {{"pid", server.pid}});
+  kill(server.pid, SIGQUIT);
+  if (WaitExit(server, absl::Seconds(10))) return;
+  kill(server.pid, SIGKILL);
+  WaitExit(server, absl::Seconds(5));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,89 @@
+#include "tests/support/postgres.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/scratch_directory.h"
+
+namespace stepwell::testing {
+namespace {
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value, const char* what) {
+  if (value.ok()) return *std::move(value);
+  std::fprintf(stderr, "%s: %s\n", what, value.status().ToString().c_str());
+  std::abort();
+}
+
+std::unique_ptr<PrivatePostgres> Start(const std::string& directory) {
+  return OrDie(PrivatePostgres::Open({.directory = directory,
+                                      .shared_buffers_bytes = 32 << 20,
+                                      .settings = {{"fsync", "off"},
+                                                   {"synchronous_commit", "on"},
+                                                   {"max_connections", "200"},
+                                                   {"log_min_messages", "warning"}}}),
+               "test PostgreSQL");
+}
+
+}  // namespace
+
+// Stops the server when gtest ends its run: before static objects die, and on failure too.
+class PostgresEnvironment : public ::testing::Environment {
+ public:
+  static PostgresEnvironment& Get() {
+    // gtest deletes it.
+    static auto* const environment = static_cast<PostgresEnvironment*>(
+        ::testing::AddGlobalTestEnvironment(new PostgresEnvironment));
+    return *environment;
+  }
+
+  TestPostgres& postgres() {
+    absl::MutexLock lock(&mu_);
+    if (postgres_ == nullptr) {
+      directory_ = std::make_unique<ScratchDirectory>();
+      postgres_.reset(new TestPostgres(Start(directory_->path())));
+    }
+    return *postgres_;
+  }
+
+  void TearDown() override {
+    absl::MutexLock lock(&mu_);
+    postgres_.reset();
+    directory_.reset();
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::unique_ptr<ScratchDirectory> directory_;
+  std::unique_ptr<TestPostgres> postgres_;
+};
+
+namespace {
+// Registered before main runs gtest: environments added later are not torn down.
+[[maybe_unused]] const PostgresEnvironment& g_environment = PostgresEnvironment::Get();
+}  // namespace
+
+TestPostgres& TestPostgres::Get() { return PostgresEnvironment::Get().postgres(); }
+
+TestPostgres::TestPostgres(std::unique_ptr<PrivatePostgres> server) : server_(std::move(server)) {}
+
+std::string TestPostgres::FreshDatabase() { return CreateFrom("template1"); }
+
+std::string TestPostgres::CreateFrom(const std::string& origin) {
+  const std::string name = absl::StrCat("test_", ++database_count_);
+  const auto connection = Connect(server_->UrlOf("postgres"));
+  const absl::Status created =
+      connection->ExecScript(absl::StrCat("create database ", name, " template ", origin));
+  OrDie<int>(created.ok() ? absl::StatusOr<int>(0) : created, "create database");
+  return server_->UrlOf(name);
+}
+
+std::unique_ptr<PgConnection> Connect(const std::string& url) {
+  return OrDie(PgConnection::Open({.url = url}), "connect");
+}
+
+}  // namespace stepwell::testing
