@@ -94,7 +94,10 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options
 }
 
 PgConnection::PgConnection(Options options, PGconn* connection)
-    : options_(std::move(options)), begin_sql_(BeginSql(options_)), connection_(connection) {}
+    : options_(std::move(options)),
+      begin_sql_(BeginSql(options_)),
+      reply_timeout_(options_.reply_timeout),
+      connection_(connection) {}
 
 PgConnection::~PgConnection() { PQfinish(connection_); }
 
@@ -143,7 +146,7 @@ absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> 
 }
 
 absl::StatusOr<PgResult> PgConnection::TakeResults() {
-  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   PgResult last;
   absl::Status failure;
@@ -184,7 +187,8 @@ absl::Status PgConnection::WaitSocket(short events, absl::Time deadline) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return LostConnection("no answer in time");
     pollfd socket{.fd = PQsocket(connection_), .events = events, .revents = 0};
-    const int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
+    const int timeout_ms =
+        static_cast<int>(absl::ToInt64Milliseconds(std::min(left, absl::Hours(1)))) + 1;
     const int ready = poll(&socket, 1, timeout_ms);
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return LostConnection("poll");
@@ -234,7 +238,7 @@ absl::Status PgConnection::InTransaction(const std::function<absl::Status()>& bo
 
 absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::string_view data) {
   STEPWELL_RETURN_IF_ERROR(Exec(copy_sql).status());
-  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(PutCopyData(data, deadline));
   while (true) {
     const int ended = PQputCopyEnd(connection_, nullptr);
