@@ -92,7 +92,7 @@ inline constexpr char kRingMagic[8] = {'S', 'W', 'E', 'L', 'L', 'R', 'G', '1'};
 // ---------------------------------------------------------------------------------------
 
 enum class EventKind : std::uint8_t {
-  kScope = 1,      // name = scope, time = start, value = duration ns, depth = open scopes around it
+  kScope = 1,      // name = scope, time = start, value = duration ns, depth = scopes around it
   kRecord = 2,     // name = series, value = bits of a double
   kRecordAt = 3,   // name = series, time in µs since 1970 UTC, value = bits of a double
   kStepBegin = 4,  // time = start of the step
@@ -232,7 +232,7 @@ static_assert(sizeof(NameRecord) == 16);
 
 inline constexpr std::size_t kTextBytesMax = 1024;  // of one text
 inline constexpr std::size_t kLabelCountMax = 32;
-inline constexpr int kScopeDepthMax = 32;  // deeper scopes count as their ancestor at this depth
+inline constexpr int kScopeDepthMax = 32;  // deeper scopes are dropped and counted
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);

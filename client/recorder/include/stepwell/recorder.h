@@ -1,0 +1,168 @@
+/* Stepwell's recorder: what a training process calls. C ABI; stepwell.h is the C++ face.
+ *
+ *   stepwell_options options;
+ *   stepwell_options_init(&options);
+ *   options.trial = "resnet50-a";
+ *   stepwell_open(&options);
+ *   stepwell_scope_id forward = stepwell_define_scope("forward");
+ *   stepwell_step_begin();
+ *   for (;;) {
+ *     stepwell_scope scope;
+ *     stepwell_scope_begin(&scope, forward);
+ *     ...
+ *     stepwell_scope_end(&scope);
+ *     stepwell_step_end(STEPWELL_NEXT_BATCH);
+ *   }
+ *   stepwell_close(5000);
+ *
+ * It never throws, prints, installs a signal handler or changes a result: what cannot be recorded
+ * is dropped and counted. Recording (scope, record, step) is plain stores into a buffer of the
+ * calling thread: no lock, no allocation, no system call, except on the first use of a thread or of
+ * a name. All functions are thread-safe; none may be called from a signal handler. A process has at
+ * most one open recorder. A forked child records nothing until it opens one of its own; exec starts
+ * afresh.
+ *
+ * Environment, where the options leave a field empty: STEPWELL_SPOOL_DIR, STEPWELL_SERVER,
+ * STEPWELL_PROJECT, STEPWELL_TRIAL, STEPWELL_ATTEMPT_KEY, STEPWELL_TOKEN, and the launchers' RANK,
+ * WORLD_SIZE, TORCHELASTIC_*, SLURM_*, MASTER_ADDR. STEPWELL_DISABLED=1 turns everything off. */
+#ifndef STEPWELL_RECORDER_H_
+#define STEPWELL_RECORDER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STEPWELL_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define STEPWELL_API __attribute__((visibility("default")))
+#else
+#define STEPWELL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- open and close ------------------------------------------------------------------------------
+ */
+
+typedef enum stepwell_state {
+  STEPWELL_CLOSED = 0,      /* not opened, closed, or a forked child of an opened process */
+  STEPWELL_RECORDING = 1,   /* into the spool directory, where an agent finds it */
+  STEPWELL_MEMORY_ONLY = 2, /* no usable spool directory: recorded, counted, and lost at exit */
+  STEPWELL_DISABLED = 3     /* STEPWELL_DISABLED is set */
+} stepwell_state;
+
+typedef struct stepwell_label {
+  const char* name;
+  const char* value;
+} stepwell_label;
+
+/* Every field may keep what stepwell_options_init gave it. Texts are copied. */
+typedef struct stepwell_options {
+  size_t size;             /* of this struct, set by stepwell_options_init */
+  const char* spool_dir;   /* mode 0700, ours, on a local file system; made if only it is missing */
+  const char* server;      /* host:port; NULL = the agent's own */
+  const char* project;     /* NULL = "default" */
+  const char* trial;       /* a name, or "id:7"; NULL = from the job, else one of its own */
+  const char* attempt_key; /* one start of the trial; NULL = from the job, else one of its own */
+  const char* token;       /* this writer's ingest token */
+  int32_t rank;            /* -1 = from RANK or SLURM_PROCID, else 0 */
+  int32_t world_size;      /* -1 = from WORLD_SIZE or SLURM_NTASKS, else 1 */
+  const stepwell_label* labels;
+  size_t label_count;
+} stepwell_options;
+
+STEPWELL_API void stepwell_options_init(stepwell_options* options);
+
+/* Opens this process's writer. options may be NULL. Touches the spool directory; anything that goes
+ * wrong there ends in STEPWELL_MEMORY_ONLY, never in an error: see stepwell_message. Already open:
+ * changes nothing. */
+STEPWELL_API stepwell_state stepwell_open(const stepwell_options* options);
+STEPWELL_API stepwell_state stepwell_current_state(void);
+/* Why the state is what it is, in words; "" when recording. Valid until the next stepwell_open. */
+STEPWELL_API const char* stepwell_message(void);
+
+/* Ends the writer and waits until all of it is stored for good by the master, at most timeout_ms
+ * (0 = do not wait). 1 = stored, 0 = not known to be (an agent goes on with it). Closing twice is
+ * fine: the second is 0. Scopes still open elsewhere are lost. */
+STEPWELL_API int stepwell_close(int64_t timeout_ms);
+
+/* Events given up since open: rings full, no ring, no room for names, nested too deep. */
+STEPWELL_API uint64_t stepwell_dropped_count(void);
+
+/* --- names ---------------------------------------------------------------------------------------
+ */
+
+/* Ids stay valid in this process for ever, also before open and across open and close. Defining the
+ * same again gives the same id. 0 = refused (see each); recording under 0 does nothing. */
+typedef uint32_t stepwell_scope_id;
+typedef uint32_t stepwell_series_id;
+
+/* name: 1 ... 200 bytes of UTF-8 without '/' and control characters; not "step", nor ending in
+ * ".count". At most 4096 names. */
+STEPWELL_API stepwell_scope_id stepwell_define_scope(const char* name);
+
+typedef enum stepwell_series_kind {
+  STEPWELL_GAUGE = 1,
+  STEPWELL_COUNTER = 2, /* running total since its source began, may reset */
+  STEPWELL_DURATION = 3 /* seconds */
+} stepwell_series_kind;
+
+/* group and name: 1 ... 200 bytes of UTF-8 without control characters; unit may be NULL. At most 32
+ * labels, names different, none of rank, agent, device, worker, loader, clock. At most 16384
+ * series. */
+STEPWELL_API stepwell_series_id stepwell_define_series(const char* group, const char* name,
+                                                       const char* unit, stepwell_series_kind kind,
+                                                       const stepwell_label* labels,
+                                                       size_t label_count);
+
+/* --- record --------------------------------------------------------------------------------------
+ */
+
+/* Private; read through stepwell_enabled(). */
+extern STEPWELL_API const uint32_t* stepwell_gate;
+
+/* 1 while recording is on. The cost of everything below while it is off. */
+static inline int stepwell_enabled(void) {
+  return (
+      int)(__atomic_load_n(__atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED), __ATOMIC_RELAXED) &
+           1u);
+}
+
+/* Lives on the caller's stack from begin to end. Private. */
+typedef struct stepwell_scope {
+  uint64_t start_ns;
+  uint32_t path;
+  uint32_t parent;
+  uint32_t step;
+  uint32_t thread;
+} stepwell_scope;
+
+/* A named, timed region of the calling thread; nested scopes form a path. Inside a step a path
+ * gives one sample per step: its total in seconds. End on the thread that began, innermost first;
+ * other orders lose nesting, nothing else. */
+STEPWELL_API void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name);
+STEPWELL_API void stepwell_scope_end(stepwell_scope* scope);
+
+/* A value now, with the batch of the step that is open on this thread, if one is. */
+STEPWELL_API void stepwell_record(stepwell_series_id series, double value);
+/* A value of a known time (microseconds since 1970 UTC) and batch (-1 = none). */
+STEPWELL_API void stepwell_record_at(stepwell_series_id series, int32_t batch,
+                                     int64_t start_time_us, double value);
+
+#define STEPWELL_NEXT_BATCH (-1)
+
+/* Opens the first step of this thread. Within an open step it starts that step anew: what was
+ * recorded since the last stepwell_step_end then lies outside any step. */
+STEPWELL_API void stepwell_step_begin(void);
+/* Ends the step that is open on this thread and opens the next one. batch: index >= 0 of the
+ * training batch that was processed, or STEPWELL_NEXT_BATCH (from 0). Without an open step it only
+ * opens one. */
+STEPWELL_API void stepwell_step_end(int32_t batch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STEPWELL_RECORDER_H_ */

@@ -1,0 +1,169 @@
+// Stepwell's recorder for C++: thin, inline, over the C ABI of recorder.h, whose words on cost,
+// threads and failure hold here too. C++17.
+//
+//   stepwell::Recorder recorder({.trial = "resnet50-a"});
+//   const stepwell::Series loss("training", "loss", {.unit = "1"});
+//   recorder.StepBegin();
+//   for (const Batch& batch : loader) {
+//     {
+//       STEPWELL_SCOPE("train_batch");
+//       { STEPWELL_SCOPE("forward"); ... }
+//     }
+//     stepwell::Record(loss, value);
+//     recorder.StepEnd();
+//   }
+//   recorder.Close(std::chrono::seconds(5));  // or let it go out of scope
+#ifndef STEPWELL_STEPWELL_H_
+#define STEPWELL_STEPWELL_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepwell/recorder.h"
+
+namespace stepwell {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+namespace internal {
+inline std::vector<stepwell_label> AsLabels(const Labels& labels) {
+  std::vector<stepwell_label> views;
+  for (const auto& [name, value] : labels) views.push_back({name.c_str(), value.c_str()});
+  return views;
+}
+}  // namespace internal
+
+// The name of a scope. Make it once (STEPWELL_SCOPE does), at best with static storage.
+class ScopeName {
+ public:
+  explicit ScopeName(const char* name) : id_(stepwell_define_scope(name)) {}
+  stepwell_scope_id id() const { return id_; }
+
+ private:
+  stepwell_scope_id id_;
+};
+
+// Times itself from construction to destruction, on one thread.
+class Scope {
+ public:
+  explicit Scope(const ScopeName& name) {
+    if (stepwell_enabled()) {
+      stepwell_scope_begin(&scope_, name.id());
+    } else {
+      scope_.path = 0;
+    }
+  }
+  ~Scope() {
+    if (scope_.path != 0) stepwell_scope_end(&scope_);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  stepwell_scope scope_;
+};
+
+#define STEPWELL_JOIN_INNER(a, b) a##b
+#define STEPWELL_JOIN(a, b) STEPWELL_JOIN_INNER(a, b)
+// Times the rest of the enclosing block under `name`, a string literal.
+#define STEPWELL_SCOPE(name)                                                              \
+  static const ::stepwell::ScopeName STEPWELL_JOIN(stepwell_scope_name_, __LINE__)(name); \
+  const ::stepwell::Scope STEPWELL_JOIN(stepwell_scope_,                                  \
+                                        __LINE__)(STEPWELL_JOIN(stepwell_scope_name_, __LINE__))
+
+// What Record records under. Make it once.
+class Series {
+ public:
+  struct Options {
+    const char* unit = "";
+    stepwell_series_kind kind = STEPWELL_GAUGE;
+    Labels labels = {};
+  };
+
+  Series(const char* group, const char* name, const Options& options) {
+    const std::vector<stepwell_label> labels = internal::AsLabels(options.labels);
+    id_ = stepwell_define_series(group, name, options.unit, options.kind, labels.data(),
+                                 labels.size());
+  }
+  Series(const char* group, const char* name) : Series(group, name, Options()) {}
+  stepwell_series_id id() const { return id_; }
+
+ private:
+  stepwell_series_id id_ = 0;
+};
+
+inline void Record(const Series& series, double value) {
+  if (stepwell_enabled()) stepwell_record(series.id(), value);
+}
+inline void RecordAt(const Series& series, std::int32_t batch,
+                     std::chrono::system_clock::time_point start, double value) {
+  const auto since =
+      std::chrono::duration_cast<std::chrono::microseconds>(start.time_since_epoch());
+  if (stepwell_enabled()) stepwell_record_at(series.id(), batch, since.count(), value);
+}
+
+struct Options {
+  std::string spool_dir = {};  // every field: empty = as recorder.h says
+  std::string server = {};
+  std::string project = {};
+  std::string trial = {};
+  std::string attempt_key = {};
+  std::string token = {};
+  std::int32_t rank = -1;
+  std::int32_t world_size = -1;
+  Labels labels = {};
+  // What the destructor waits for the last ack.
+  std::chrono::milliseconds exit_wait = std::chrono::seconds(5);
+};
+
+// Opens this process's writer and closes it at the end of its life. At most one at a time records;
+// a second one shares the first one's writer and the first to go closes it.
+class Recorder {
+ public:
+  explicit Recorder(const Options& options = Options()) : exit_wait_(options.exit_wait) {
+    const std::vector<stepwell_label> labels = internal::AsLabels(options.labels);
+    const auto text = [](const std::string& given) {
+      return given.empty() ? nullptr : given.c_str();
+    };
+    stepwell_options plain;
+    stepwell_options_init(&plain);
+    plain.spool_dir = text(options.spool_dir);
+    plain.server = text(options.server);
+    plain.project = text(options.project);
+    plain.trial = text(options.trial);
+    plain.attempt_key = text(options.attempt_key);
+    plain.token = text(options.token);
+    plain.rank = options.rank;
+    plain.world_size = options.world_size;
+    plain.labels = labels.data();
+    plain.label_count = labels.size();
+    state_ = stepwell_open(&plain);
+    message_ = stepwell_message();
+  }
+  ~Recorder() { (void)Close(exit_wait_); }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  stepwell_state state() const { return state_; }  // as it was at open
+  const std::string& message() const { return message_; }
+
+  void StepBegin() { stepwell_step_begin(); }
+  void StepEnd(std::int32_t batch = STEPWELL_NEXT_BATCH) { stepwell_step_end(batch); }
+  void Record(const Series& series, double value) { ::stepwell::Record(series, value); }
+
+  // True = the master holds all of it. Waits at most `wait`.
+  bool Close(std::chrono::milliseconds wait) { return stepwell_close(wait.count()) == 1; }
+  std::uint64_t dropped_count() const { return stepwell_dropped_count(); }
+
+ private:
+  std::chrono::milliseconds exit_wait_;
+  stepwell_state state_ = STEPWELL_CLOSED;
+  std::string message_;
+};
+
+}  // namespace stepwell
+
+#endif  // STEPWELL_STEPWELL_H_

@@ -1,0 +1,25 @@
+// Gate is the one word that every recording call loads first: is recording on, and by which writer?
+// It lies on a page that the kernel wipes in a forked child, so that a child never writes into its
+// parent's rings, however it was made.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stepwell::recorder {
+
+struct Gate {
+  static constexpr std::uint32_t kOn = 1;    // scopes and records are wanted
+  static constexpr std::uint32_t kOpen = 2;  // a writer is open in this process
+  static constexpr int kGenerationShift = 2;
+
+  static constexpr std::uint32_t Word(std::uint32_t generation, bool is_on) {
+    return generation << kGenerationShift | kOpen | (is_on ? kOn : 0);
+  }
+  static constexpr std::uint32_t Generation(std::uint32_t word) { return word >> kGenerationShift; }
+};
+
+using GateWord = std::atomic<std::uint32_t>;
+static_assert(sizeof(GateWord) == sizeof(std::uint32_t));
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,155 @@
+#include "client/recorder/src/identity.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/spool_format.h"
+
+namespace stepwell::recorder {
+namespace {
+
+std::string Text(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::int32_t Number(const Environment& environment, const char* name, std::int32_t otherwise) {
+  const std::string text = Text(environment, name);
+  if (text.empty() || text.size() > 9) return otherwise;
+  if (text.find_first_not_of("0123456789") != std::string::npos) return otherwise;
+  return std::atoi(text.c_str());
+}
+
+std::string DayOf(std::int64_t time_us) {
+  const std::time_t seconds = static_cast<std::time_t>(time_us / 1'000'000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[16];
+  std::strftime(text, sizeof(text), "%Y-%m-%d", &parts);
+  return text;
+}
+
+// What all ranks of one job share; empty for a lone process.
+std::string JobOf(const Environment& environment, std::int64_t time_us) {
+  const std::string elastic = Text(environment, "TORCHELASTIC_RUN_ID");
+  if (!elastic.empty() && elastic != "none") return elastic;
+  const std::string slurm = Text(environment, "SLURM_JOB_ID");
+  if (!slurm.empty()) {
+    const std::string step = Text(environment, "SLURM_STEP_ID");
+    return "slurm-" + slurm + (step.empty() ? "" : "." + step);
+  }
+  const std::string address = Text(environment, "MASTER_ADDR");
+  if (address.empty()) return "";
+  return address + ":" + Text(environment, "MASTER_PORT") + "-" + DayOf(time_us);
+}
+
+std::string AttemptOf(const std::string& job, const Environment& environment) {
+  const std::string elastic = Text(environment, "TORCHELASTIC_RESTART_COUNT");
+  const std::string slurm = Text(environment, "SLURM_RESTART_COUNT");
+  return job + "#" + (!elastic.empty() ? elastic : !slurm.empty() ? slurm : "0");
+}
+
+void TakeIfEmpty(std::string& wish, const std::string& found) {
+  if (wish.empty()) wish = found;
+}
+
+std::string Quoted(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(c));
+      json += escaped;
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
+
+std::string Quoted(const std::map<std::string, std::string>& labels) {
+  std::string json = "{";
+  for (const auto& [name, value] : labels) {
+    if (json.size() > 1) json += ", ";
+    json += Quoted(name) + ": " + Quoted(value);
+  }
+  return json + "}";
+}
+
+}  // namespace
+
+Identity ResolveIdentity(Identity wishes, const Environment& environment) {
+  TakeIfEmpty(wishes.server, Text(environment, "STEPWELL_SERVER"));
+  TakeIfEmpty(wishes.project, Text(environment, "STEPWELL_PROJECT"));
+  TakeIfEmpty(wishes.project, "default");
+  TakeIfEmpty(wishes.token, Text(environment, "STEPWELL_TOKEN"));
+  if (wishes.rank < 0) {
+    wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", 0));
+  }
+  if (wishes.world_size < 1) {
+    wishes.world_size =
+        std::max(1, Number(environment, "WORLD_SIZE", Number(environment, "SLURM_NTASKS", 1)));
+  }
+  const std::string job = JobOf(environment, wishes.opened_time_us);
+  TakeIfEmpty(wishes.trial, Text(environment, "STEPWELL_TRIAL"));
+  TakeIfEmpty(wishes.trial, job);
+  TakeIfEmpty(wishes.trial, wishes.writer);
+  TakeIfEmpty(wishes.attempt_key, Text(environment, "STEPWELL_ATTEMPT_KEY"));
+  if (!job.empty()) TakeIfEmpty(wishes.attempt_key, AttemptOf(job, environment));
+  TakeIfEmpty(wishes.attempt_key, wishes.writer);
+  return wishes;
+}
+
+std::string ToJson(const Identity& identity) {
+  std::string json = "{\"format\": " + std::to_string(spool::kFormatVersion);
+  json += ", \"writer\": " + Quoted(identity.writer);
+  json += ", \"server\": " + Quoted(identity.server);
+  json += ", \"project\": " + Quoted(identity.project);
+  json += ", \"trial\": " + Quoted(identity.trial);
+  json += ", \"attempt_key\": " + Quoted(identity.attempt_key);
+  json += ", \"rank\": " + std::to_string(identity.rank);
+  json += ", \"world_size\": " + std::to_string(identity.world_size);
+  json += ", \"token\": " + Quoted(identity.token);
+  json += ", \"boot_id\": " + Quoted(identity.boot_id);
+  json += ", \"labels\": " + Quoted(identity.labels);
+  json += ", \"pid\": " + std::to_string(identity.pid);
+  json += ", \"recorder_version\": " + Quoted(STEPWELL_VERSION);
+  json += ", \"opened_time_us\": " + std::to_string(identity.opened_time_us);
+  json += ", \"opened_monotonic_ns\": " + std::to_string(identity.opened_monotonic_ns);
+  return json + "}\n";
+}
+
+std::string NewUuid() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "";
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    char hex[3];
+    std::snprintf(hex, sizeof(hex), "%02x", bytes[i]);
+    text += hex;
+  }
+  return text;
+}
+
+std::string ReadBootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,63 @@
+// PathTable is a thread's own memory of (enclosing path, scope) -> path, so that a scope that was
+// seen before costs a few loads and no lock. Confined to the recording thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stepwell::recorder {
+
+class PathTable {
+ public:
+  // 0 = not known yet.
+  std::uint32_t Find(std::uint32_t parent, std::uint32_t scope) const {
+    const std::uint64_t key = Key(parent, scope);
+    for (std::size_t at = Hash(key);; ++at) {
+      const Slot& slot = slots_[at & mask_];
+      if (slot.key == key) return slot.path;
+      if (slot.key == 0) return 0;
+    }
+  }
+
+  // Allocates when it grows. REQUIRES: path > 0, the pair is not known.
+  void Add(std::uint32_t parent, std::uint32_t scope, std::uint32_t path) {
+    if (2 * (count_ + 1) > slots_.size()) Grow();
+    Insert({Key(parent, scope), path});
+    ++count_;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t key = 0;  // never 0 for a pair: scopes count from 1
+    std::uint32_t path = 0;
+  };
+
+  static std::uint64_t Key(std::uint32_t parent, std::uint32_t scope) {
+    return std::uint64_t{parent} << 32 | scope;
+  }
+  static std::size_t Hash(std::uint64_t key) {
+    return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 40);
+  }
+
+  void Insert(Slot slot) {
+    std::size_t at = Hash(slot.key);
+    while (slots_[at & mask_].key != 0) ++at;
+    slots_[at & mask_] = slot;
+  }
+
+  void Grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    mask_ = slots_.size() - 1;
+    for (const Slot& slot : old) {
+      if (slot.key != 0) Insert(slot);
+    }
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  std::size_t mask_ = 63;
+  std::size_t count_ = 0;
+};
+
+}  // namespace stepwell::recorder

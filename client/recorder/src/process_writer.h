@@ -1,0 +1,103 @@
+// ProcessWriter is one opened writer of this process: its spool, its names, its threads, its
+// batches, and the maintenance thread that makes bigger rings before the small ones are full.
+//
+// Thread-safe. Locks are taken on first uses and by maintenance, never by a warm recording call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "client/recorder/src/catalog.h"
+#include "client/recorder/src/gate.h"
+#include "client/recorder/src/name_log.h"
+#include "client/recorder/src/spool_writer.h"
+#include "client/recorder/src/thread_recorder.h"
+
+namespace stepwell::recorder {
+
+class ProcessWriter {
+ public:
+  // `catalog`, the gate's word and `mutex`, which guards the catalog too, outlive the writer.
+  // Recording is on when this returns. REQUIRES: mutex is not held.
+  ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& catalog, std::mutex& mutex,
+                GateWord& gate, std::uint32_t generation);
+  ~ProcessWriter();
+  ProcessWriter(const ProcessWriter&) = delete;
+  ProcessWriter& operator=(const ProcessWriter&) = delete;
+
+  SpoolWriter& spool() { return *spool_; }
+  std::uint32_t generation() const { return generation_; }
+
+  // --- threads ---
+  // Null when there is no memory. Called by the thread itself.
+  ThreadRecorder* StartThread(std::uint32_t serial);
+  void EndThread(ThreadRecorder* thread);
+  void StartMaintenance();
+  // One round: frees drained rings, makes the planned ones. True = some ring is filling up.
+  bool Maintain();
+
+  // --- for ThreadRecorder ---
+  std::unique_ptr<Ring> MakeRing(const Ring::Spec& spec);
+  std::uint32_t FindOrAddPath(std::uint32_t parent, std::uint32_t scope);
+  std::uint32_t SeriesName(std::uint32_t series) const {
+    return series < kSeriesCountMax + 1 ? series_names_[series].load(std::memory_order_acquire)
+                                        : spool::kNoName;
+  }
+  void CountNoRing() { spool_->header().dropped_no_ring.fetch_add(1, std::memory_order_relaxed); }
+  void CountNoName() { spool_->header().dropped_no_name.fetch_add(1, std::memory_order_relaxed); }
+  bool is_on() const { return (gate_.load(std::memory_order_relaxed) & Gate::kOn) != 0; }
+  // Changes whenever recording is switched on or off.
+  std::uint32_t pause_count() const { return pause_count_.load(std::memory_order_relaxed); }
+  // Follows the agent's control word.
+  void ObserveControl();
+  // Gives the ended step its batch and stamps it into the header. `wish` < 0 = the next one.
+  std::int32_t EndStep(std::int32_t wish, std::uint64_t now_ns);
+  // The step that is opened without one ended before it follows batch `last`, if that is >= 0.
+  void SkipToBatch(std::int32_t last);
+
+  // Gives the series its name in this writer. REQUIRES: mutex is held.
+  void AddSeriesLocked(std::uint32_t series);
+
+  std::uint64_t dropped_count();
+  // Stops recording and maintenance and waits for the ack. True = all of it is stored.
+  bool Close(std::int64_t timeout_ms);
+
+ private:
+  bool WaitForAck(std::int64_t timeout_ms);
+  void RetireLocked(std::unique_ptr<Ring> ring);
+  void FreeDrainedLocked();
+  // All from `first` on.
+  void FreeLocked(std::vector<std::unique_ptr<Ring>>::iterator first);
+  void RunMaintenance();
+
+  // Constant after construction.
+  const std::unique_ptr<SpoolWriter> spool_;
+  const Catalog& catalog_;
+  std::mutex& mutex_;
+  GateWord& gate_;
+  const std::uint32_t generation_;
+
+  std::array<std::atomic<std::uint32_t>, kSeriesCountMax + 1> series_names_{};
+  std::atomic<std::uint32_t> pause_count_{0};
+  std::atomic<std::int32_t> next_batch_{0};
+
+  // Guarded by mutex_.
+  NameLog names_;
+  std::list<std::unique_ptr<ThreadRecorder>> threads_;
+  std::vector<std::unique_ptr<Ring>> retired_;
+  std::uint64_t dropped_of_freed_ = 0;
+  std::uint32_t thread_count_ = 0;
+  bool is_stopping_ = false;
+
+  std::condition_variable stop_;
+  std::thread maintenance_;
+};
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,186 @@
+// The C ABI: checks what comes from outside, finds the calling thread's recorder, lets nothing out.
+#include "client/recorder/include/stepwell/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "client/recorder/src/runtime.h"
+#include "client/recorder/src/thread_slot.h"
+
+namespace stepwell::recorder {
+
+thread_local constinit ThreadSlot thread_slot{nullptr, 0};
+
+namespace {
+
+constexpr std::size_t kOptionBytesMax = 1024;
+
+// An option's text, cleaned of what JSON and the wire do not carry; too long is cut.
+std::string OptionText(const char* text) {
+  std::string_view view = text == nullptr ? std::string_view() : std::string_view(text);
+  std::string cleaned(view.substr(0, kOptionBytesMax));
+  while (!cleaned.empty() && view.size() > kOptionBytesMax && !IsUtf8(cleaned)) cleaned.pop_back();
+  if (!IsUtf8(cleaned)) {
+    std::replace_if(
+        cleaned.begin(), cleaned.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  }
+  return cleaned;
+}
+
+Identity WishesOf(const stepwell_options& options) {
+  Identity wishes;
+  wishes.server = OptionText(options.server);
+  wishes.project = OptionText(options.project);
+  wishes.trial = OptionText(options.trial);
+  wishes.attempt_key = OptionText(options.attempt_key);
+  wishes.token = OptionText(options.token);
+  wishes.rank = options.rank;
+  wishes.world_size = options.world_size;
+  const std::size_t count = options.labels == nullptr ? 0 : options.label_count;
+  for (std::size_t i = 0; i < std::min(count, spool::kLabelCountMax); ++i) {
+    wishes.labels[OptionText(options.labels[i].name)] = OptionText(options.labels[i].value);
+  }
+  return wishes;
+}
+
+// Null while nothing is recorded: not open, switched off, or no memory for this thread.
+inline ThreadRecorder* FindThread(std::uint32_t wanted_bit) {
+  const std::uint32_t word =
+      __atomic_load_n(__atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED), __ATOMIC_ACQUIRE);
+  if ((word & wanted_bit) == 0) return nullptr;
+  ThreadSlot& slot = thread_slot;
+  const std::uint32_t generation = Gate::Generation(word);
+  if (slot.generation == generation) [[likely]] {
+    return slot.recorder;
+  }
+  return Runtime::Get().StartThread(slot, generation);
+}
+
+// Runs `call`, answering `otherwise` where memory ran out: nothing is thrown into the trial.
+template <typename Call, typename Result>
+Result Guarded(Result otherwise, Call call) noexcept {
+  try {
+    return call();
+  } catch (...) {
+    return otherwise;
+  }
+}
+
+template <typename Call>
+void Recording(std::uint32_t wanted_bit, Call call) noexcept {
+  try {
+    if (ThreadRecorder* thread = FindThread(wanted_bit)) call(*thread);
+  } catch (...) {
+    // Out of memory at a first use: not recorded.
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::recorder
+
+using namespace stepwell::recorder;  // NOLINT: this file is the C face of that namespace
+namespace spool = stepwell::spool;
+
+extern "C" {
+
+void stepwell_options_init(stepwell_options* options) {
+  if (options == nullptr) return;
+  std::memset(options, 0, sizeof(*options));
+  options->size = sizeof(*options);
+  options->rank = -1;
+  options->world_size = -1;
+}
+
+stepwell_state stepwell_open(const stepwell_options* options) {
+  return Guarded(STEPWELL_CLOSED, [options] {
+    // A caller built against an older header gives a smaller struct: what it lacks keeps its
+    // default.
+    stepwell_options given;
+    stepwell_options_init(&given);
+    if (options != nullptr) {
+      std::memcpy(&given, options, std::min(options->size, sizeof(given)));
+    }
+    const char* spool_dir = given.spool_dir == nullptr ? "" : given.spool_dir;
+    return Runtime::Get().Open(WishesOf(given), spool_dir);
+  });
+}
+
+stepwell_state stepwell_current_state() {
+  return Guarded(STEPWELL_CLOSED, [] { return Runtime::Get().state(); });
+}
+
+const char* stepwell_message() {
+  return Guarded("", [] { return Runtime::Get().message(); });
+}
+
+int stepwell_close(int64_t timeout_ms) {
+  return Guarded(0, [timeout_ms] { return Runtime::Get().Close(timeout_ms) ? 1 : 0; });
+}
+
+uint64_t stepwell_dropped_count() {
+  return Guarded(std::uint64_t{0}, [] { return Runtime::Get().dropped_count(); });
+}
+
+stepwell_scope_id stepwell_define_scope(const char* name) {
+  if (name == nullptr) return 0;
+  return Guarded(std::uint32_t{0}, [name] { return Runtime::Get().DefineScope(name); });
+}
+
+stepwell_series_id stepwell_define_series(const char* group, const char* name, const char* unit,
+                                          stepwell_series_kind kind, const stepwell_label* labels,
+                                          size_t label_count) {
+  if (group == nullptr || name == nullptr) return 0;
+  if (kind != STEPWELL_GAUGE && kind != STEPWELL_COUNTER && kind != STEPWELL_DURATION) return 0;
+  if (label_count > spool::kLabelCountMax || (labels == nullptr && label_count > 0)) return 0;
+  return Guarded(std::uint32_t{0}, [=]() -> std::uint32_t {
+    SeriesDefinition series{.group = group,
+                            .name = name,
+                            .unit = unit == nullptr ? "" : unit,
+                            .kind = static_cast<spool::SeriesKind>(kind),
+                            .labels = {}};
+    for (const stepwell_label& label : std::span(labels, label_count)) {
+      if (label.name == nullptr || label.value == nullptr) return 0;
+      if (!series.labels.emplace(label.name, label.value).second) return 0;
+    }
+    return Runtime::Get().DefineSeries(std::move(series));
+  });
+}
+
+void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
+  scope->path = spool::kNoName;
+  if (name == 0) return;
+  Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScope(*scope, name); });
+}
+
+void stepwell_scope_end(stepwell_scope* scope) {
+  if (scope->path == spool::kNoName) return;
+  // Asked of the open gate: a scope that began while recording was on is recorded.
+  Recording(Gate::kOpen, [=](ThreadRecorder& thread) { thread.EndScope(*scope); });
+  scope->path = spool::kNoName;
+}
+
+void stepwell_record(stepwell_series_id series, double value) {
+  if (series == 0) return;
+  Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.Record(series, value); });
+}
+
+void stepwell_record_at(stepwell_series_id series, int32_t batch, int64_t start_time_us,
+                        double value) {
+  if (series == 0) return;
+  Recording(Gate::kOn,
+            [=](ThreadRecorder& thread) { thread.RecordAt(series, batch, start_time_us, value); });
+}
+
+void stepwell_step_begin() {
+  Recording(Gate::kOpen, [](ThreadRecorder& thread) { thread.BeginStep(); });
+}
+
+void stepwell_step_end(int32_t batch) {
+  Recording(Gate::kOpen, [batch](ThreadRecorder& thread) { thread.EndStep(batch); });
+}
+
+}  // extern "C"

@@ -1,0 +1,75 @@
+// Runtime is what a process has of the recorder whether a writer is open or not: the gate, the
+// catalog of names, the writer that is open now, and what each thread records with.
+//
+// Thread-safe. Never destroyed: threads record while the process exits.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/catalog.h"
+#include "client/recorder/src/gate.h"
+#include "client/recorder/src/identity.h"
+#include "client/recorder/src/process_writer.h"
+
+namespace stepwell::recorder {
+
+// What the calling thread records with, valid for one generation of the gate.
+struct ThreadSlot {
+  ThreadRecorder* recorder;
+  std::uint32_t generation;
+};
+
+class Runtime {
+ public:
+  static Runtime& Get();
+
+  stepwell_state Open(Identity wishes, std::string spool_dir);
+  bool Close(std::int64_t timeout_ms);
+  stepwell_state state();
+  const char* message();
+  std::uint64_t dropped_count();
+
+  std::uint32_t DefineScope(std::string_view name);
+  std::uint32_t DefineSeries(SeriesDefinition series);
+
+  // The recorder of the calling thread for the writer of `generation`; null if there can be none.
+  // REQUIRES: the gate is open with this generation.
+  ThreadRecorder* StartThread(ThreadSlot& slot, std::uint32_t generation);
+
+ private:
+  // A page of its own, which the kernel zeroes in a forked child.
+  struct Page {
+    GateWord gate;
+    std::atomic<std::uint32_t> is_own;  // 1 in the process that made it
+  };
+
+  Runtime();
+  static void EndThread(void* recorder);
+  static void AfterForkInChild();
+  bool IsForkedChild() const { return page_->is_own.load(std::memory_order_relaxed) == 0; }
+  void MakePage();
+  void ForgetParentLocked();
+  std::unique_ptr<SpoolWriter> MakeSpoolWriter(const Identity& identity, const std::string& root,
+                                               std::string* message);
+
+  std::mutex opening_;  // one open or close at a time; held while the file system is used
+  std::mutex mutex_;    // everything below, and what ProcessWriter guards with it
+  Page* page_ = nullptr;
+  pthread_key_t thread_key_{};
+  Catalog catalog_;
+  std::vector<std::unique_ptr<ProcessWriter>> writers_;  // kept: threads may still hold their rings
+  ProcessWriter* open_ = nullptr;                        // one of them, or none
+  std::uint32_t generation_ = 0;
+  std::uint32_t thread_serial_ = 0;
+  stepwell_state state_ = STEPWELL_CLOSED;
+  std::string message_ = "not opened";
+};
+
+}  // namespace stepwell::recorder

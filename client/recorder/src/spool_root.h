@@ -1,0 +1,18 @@
+// The rules a spool directory must meet before a trial writes into it.
+#pragma once
+
+#include <string>
+
+#include "client/recorder/src/unique_fd.h"
+
+namespace stepwell::recorder {
+
+// Opens the directory `root`, making it (not its parents) where it is missing. Refused, with -1 and
+// the reason in `message`: a symlink, another user's, wider than 0700, or on a network file system,
+// whose hung server would hang the trial.
+UniqueFd OpenSpoolRoot(const std::string& root, std::string* message);
+
+// Opens the directory `name` in `parent`, making it with mode 0700 where it is missing.
+UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, std::string* message);
+
+}  // namespace stepwell::recorder

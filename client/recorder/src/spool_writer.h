@@ -1,0 +1,71 @@
+// SpoolWriter is the writer's directory (spool_format.h): it makes the files, holds the lock that
+// says the process lives, and makes rings. Without a usable directory it stands for the same in
+// memory.
+//
+//   std::string why;
+//   auto spool = SpoolWriter::Create("/dev/shm/run-1", identity, &why);
+//   if (spool == nullptr) spool = SpoolWriter::CreateInMemory(identity);
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "client/recorder/src/identity.h"
+#include "client/recorder/src/ring.h"
+#include "client/recorder/src/spool_format.h"
+#include "client/recorder/src/unique_fd.h"
+
+namespace stepwell::recorder {
+
+class SpoolWriter {
+ public:
+  // Blocks on the file system. On failure null, with the reason and the remedy in `message`.
+  static std::unique_ptr<SpoolWriter> Create(const std::string& root, const Identity& identity,
+                                             std::string* message);
+  // Null only when there is no memory.
+  static std::unique_ptr<SpoolWriter> CreateInMemory(const Identity& identity);
+  ~SpoolWriter();
+  SpoolWriter(const SpoolWriter&) = delete;
+  SpoolWriter& operator=(const SpoolWriter&) = delete;
+
+  bool is_memory_only() const { return directory_path_.empty(); }
+  const std::string& directory_path() const { return directory_path_; }
+  spool::WriterHeader& header() { return *header_; }
+  std::span<std::byte> names() { return {names_, spool::kNamesBytesMax}; }
+  void UnmapNames();
+
+  // A ring of `spec` with the next number, or null: no room, no directory any more, or the
+  // process's share of kProcessRingBytesMax is used up. Blocks on the file system. Thread-safe.
+  std::unique_ptr<Ring> MakeRing(Ring::Spec spec);
+  // Gives a ring's share back. Thread-safe.
+  void FreeRing(std::unique_ptr<Ring> ring);
+
+  // Lets go of the lock: from here on the writer counts as dead. Thread-compatible.
+  void Unlock() { lock_.Close(); }
+
+ private:
+  SpoolWriter() = default;
+  bool MakeFiles(const std::string& root, const Identity& identity, std::string* message);
+  bool MapFile(const char* name, std::size_t bytes, void** mapped);
+  bool WriteIdentity(const Identity& identity);
+  void FormatHeader(void* mapped, const Identity& identity);
+  std::unique_ptr<Ring> MapRing(const Ring::Spec& spec);
+
+  // Constant after construction.
+  std::string directory_path_;
+  UniqueFd directory_;
+  UniqueFd lock_;
+  spool::WriterHeader* header_ = nullptr;
+  std::byte* names_ = nullptr;
+
+  std::atomic<std::size_t> ring_bytes_{0};
+  // Held while a ring is made, file system included: a ring must have its number when it is
+  // counted. Only threads that wait for their first ring meet here.
+  std::mutex ring_making_;
+};
+
+}  // namespace stepwell::recorder

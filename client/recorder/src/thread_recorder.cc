@@ -1,0 +1,244 @@
+#include "client/recorder/src/thread_recorder.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/process_writer.h"
+
+namespace stepwell::recorder {
+namespace {
+
+using spool::EventKind;
+
+constexpr std::uint32_t kFirstCapacity = spool::kRingBytesFirst / sizeof(spool::Event);
+constexpr std::uint32_t kCapacityMax = spool::kRingBytesMax / sizeof(spool::Event);
+constexpr std::uint32_t kGrowth = 4;  // 256 KiB, 1 MiB, 4 MiB
+static_assert(kFirstCapacity * kGrowth * kGrowth == kCapacityMax);
+
+}  // namespace
+
+ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::uint32_t thread, std::uint32_t serial)
+    : process_(process), thread_(thread), serial_(serial) {
+  pthread_getname_np(pthread_self(), thread_name_, sizeof(thread_name_));
+  std::unique_ptr<Ring> ring = process_.MakeRing(PlanNextRing());
+  producer_.Attach(ring.get());
+  current_.store(ring.release(), std::memory_order_release);
+}
+
+ThreadRecorder::~ThreadRecorder() { (void)End(); }
+
+void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
+  scope.path = depth_ < spool::kScopeDepthMax ? FindPath(name) : spool::kNoName;
+  if (scope.path == spool::kNoName) [[unlikely]] {
+    ++drops_;
+    process_.CountNoName();
+    return;
+  }
+  scope.parent = path_;
+  scope.step = step_;
+  scope.thread = serial_;
+  path_ = scope.path;
+  ++depth_;
+  scope.start_ns = MonotonicNs();
+}
+
+void ThreadRecorder::EndScope(const stepwell_scope& scope) {
+  const std::uint64_t now_ns = MonotonicNs();
+  spool::Event event{.time = scope.start_ns,
+                     .value = now_ns - scope.start_ns,
+                     .name = scope.path,
+                     .batch = spool::kNoBatch,
+                     .kind = EventKind::kScope,
+                     .flags = 0,
+                     .depth = 0,
+                     .stamp = 0};
+  // Not so: begun on another thread, or open across a step's boundary, where nesting begins anew.
+  if (scope.thread == serial_ && scope.step == step_) [[likely]] {
+    event.flags = InStepFlag();
+    if (depth_ > 0) --depth_;
+    event.depth = depth_;
+    if (depth_ == 0) {
+      path_ = spool::kNoName;
+    } else if (path_ == scope.path) {
+      path_ = scope.parent;
+    }
+  }
+  Add(event, now_ns);
+}
+
+void ThreadRecorder::Record(std::uint32_t series, double value) {
+  const std::uint32_t name = process_.SeriesName(series);
+  if (name == spool::kNoName) {
+    ++drops_;
+    return process_.CountNoName();
+  }
+  const std::uint64_t now_ns = MonotonicNs();
+  Add({.time = now_ns,
+       .value = std::bit_cast<std::uint64_t>(value),
+       .name = name,
+       .batch = is_step_open_ ? spool::kBatchOfStep : spool::kNoBatch,
+       .kind = EventKind::kRecord,
+       .flags = InStepFlag(),
+       .depth = depth_,
+       .stamp = 0},
+      now_ns);
+}
+
+void ThreadRecorder::RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us,
+                              double value) {
+  const std::uint32_t name = process_.SeriesName(series);
+  if (name == spool::kNoName) {
+    ++drops_;
+    return process_.CountNoName();
+  }
+  Add({.time = static_cast<std::uint64_t>(time_us),
+       .value = std::bit_cast<std::uint64_t>(value),
+       .name = name,
+       .batch = std::max(batch, spool::kNoBatch),
+       .kind = EventKind::kRecordAt,
+       .flags = 0,
+       .depth = depth_,
+       .stamp = 0},
+      MonotonicNs());
+}
+
+void ThreadRecorder::BeginStep() {
+  const std::uint64_t now_ns = MonotonicNs();
+  OpenStep(now_ns);
+  if (process_.is_on()) Add(StepBegin(), now_ns);
+}
+
+void ThreadRecorder::EndStep(std::int32_t batch) {
+  const std::uint64_t now_ns = MonotonicNs();
+  const bool was_open = is_step_open_;
+  // A step that recording was switched in has only a part of its scopes: it is not one.
+  const bool is_whole = was_open && process_.is_on() && step_pauses_ == process_.pause_count();
+  if (was_open) {
+    const std::int32_t taken = process_.EndStep(batch, now_ns);
+    if (is_whole) Add(StepEnd(now_ns, taken), now_ns);
+  } else {
+    process_.SkipToBatch(batch);
+  }
+  process_.ObserveControl();
+  OpenStep(now_ns);
+  if (!is_whole && process_.is_on()) Add(StepBegin(), now_ns);
+}
+
+void ThreadRecorder::OpenStep(std::uint64_t now_ns) {
+  ++step_;
+  path_ = spool::kNoName;
+  depth_ = 0;
+  is_step_open_ = true;
+  step_start_ns_ = now_ns;
+  step_pauses_ = process_.pause_count();
+  step_drops_ = drops_;
+}
+
+spool::Event ThreadRecorder::StepBegin() const {
+  return {.time = step_start_ns_,
+          .value = 0,
+          .name = spool::kNoName,
+          .batch = spool::kNoBatch,
+          .kind = EventKind::kStepBegin,
+          .flags = 0,
+          .depth = 0,
+          .stamp = 0};
+}
+
+spool::Event ThreadRecorder::StepEnd(std::uint64_t now_ns, std::int32_t batch) const {
+  return {.time = step_start_ns_,
+          .value = now_ns - step_start_ns_,
+          .name = spool::kNoName,
+          .batch = batch,
+          .kind = EventKind::kStepEnd,
+          .flags = drops_ == step_drops_ ? std::uint8_t{0} : spool::kLossy,
+          .depth = 0,
+          .stamp = 0};
+}
+
+std::uint32_t ThreadRecorder::FindPath(std::uint32_t scope) {
+  if (const std::uint32_t known = paths_.Find(path_, scope)) [[likely]] {
+    return known;
+  }
+  const std::uint32_t path = process_.FindOrAddPath(path_, scope);
+  if (path != spool::kNoName) paths_.Add(path_, scope, path);
+  return path;
+}
+
+inline void ThreadRecorder::Add(const spool::Event& event, std::uint64_t now_ns) {
+  if (!producer_.Push(event)) [[unlikely]] {
+    AddToNextRing(event, now_ns);
+  }
+}
+
+void ThreadRecorder::AddToNextRing(spool::Event event, std::uint64_t now_ns) {
+  // The slot for the ring that is left is free: PlanNextRing plans none while it is not.
+  Ring* next = offered_.exchange(nullptr, std::memory_order_acq_rel);
+  if (next == nullptr) {
+    ++drops_;
+    if (producer_.ring() == nullptr) return process_.CountNoRing();
+    return producer_.CountDrop(now_ns);
+  }
+  if (Ring* full = producer_.ring()) {
+    full->header().next_ring.store(next->header().ring, std::memory_order_relaxed);
+    full->header().state.store(spool::kRingSucceeded, std::memory_order_release);
+    retired_.store(full, std::memory_order_release);
+  }
+  current_.store(next, std::memory_order_release);
+  producer_.Attach(next);
+  (void)producer_.Push(event);
+}
+
+Ring::Spec ThreadRecorder::PlanNextRing() const {
+  Ring::Spec spec;
+  spec.thread = thread_;
+  spec.created_ns = MonotonicNs();
+  std::memcpy(spec.thread_name, thread_name_, sizeof(spec.thread_name));
+  Ring* current = current_.load(std::memory_order_acquire);
+  if (offered_.load(std::memory_order_acquire) != nullptr ||
+      retired_.load(std::memory_order_acquire) != nullptr) {
+    return spec;
+  }
+  if (current == nullptr) {
+    spec.capacity = kFirstCapacity;
+  } else if (current->IsFillingUp() && current->capacity() < kCapacityMax) {
+    spec.capacity = current->capacity() * kGrowth;
+    spec.previous = current->header().ring;
+  }
+  return spec;
+}
+
+void ThreadRecorder::OfferRing(std::unique_ptr<Ring> ring) {
+  offered_.store(ring.release(), std::memory_order_release);
+}
+
+std::unique_ptr<Ring> ThreadRecorder::TakeRetired() {
+  return std::unique_ptr<Ring>(retired_.exchange(nullptr, std::memory_order_acq_rel));
+}
+
+std::uint64_t ThreadRecorder::dropped_count() const {
+  std::uint64_t count = 0;
+  for (Ring* ring :
+       {current_.load(std::memory_order_acquire), retired_.load(std::memory_order_acquire)}) {
+    if (ring != nullptr) count += ring->header().dropped.load(std::memory_order_acquire);
+  }
+  return count;
+}
+
+ThreadRecorder::Rings ThreadRecorder::End() {
+  Rings rings{std::unique_ptr<Ring>(current_.exchange(nullptr)),
+              std::unique_ptr<Ring>(offered_.exchange(nullptr)), TakeRetired()};
+  producer_.Attach(nullptr);
+  for (Ring* ring : {rings.current.get(), rings.offered.get()}) {
+    if (ring != nullptr) {
+      ring->header().state.store(spool::kRingEnded, std::memory_order_release);
+    }
+  }
+  return rings;
+}
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,84 @@
+// ThreadRecorder is what one thread records with: its ring, the scopes open on it, its step.
+// It decides here, where it is known for certain, what belongs to a step and under which path.
+//
+// Its hot calls are confined to the recording thread; those of the maintenance thread say so.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/path_table.h"
+#include "client/recorder/src/ring.h"
+
+namespace stepwell::recorder {
+
+class ProcessWriter;
+
+class ThreadRecorder {
+ public:
+  // `process` outlives the recorder. `serial` is unique in the process, across writers.
+  ThreadRecorder(ProcessWriter& process, std::uint32_t thread, std::uint32_t serial);
+  ~ThreadRecorder();
+  ThreadRecorder(const ThreadRecorder&) = delete;
+  ThreadRecorder& operator=(const ThreadRecorder&) = delete;
+
+  void BeginScope(stepwell_scope& scope, std::uint32_t name);
+  void EndScope(const stepwell_scope& scope);
+  void Record(std::uint32_t series, double value);
+  void RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us, double value);
+  void BeginStep();
+  void EndStep(std::int32_t batch);
+
+  ProcessWriter& process() { return process_; }
+  std::uint32_t thread() const { return thread_; }
+
+  // --- maintenance thread ---
+  // The ring that should be made now, capacity 0 = none. Free the retired one first.
+  Ring::Spec PlanNextRing() const;
+  void OfferRing(std::unique_ptr<Ring> ring);
+  std::unique_ptr<Ring> TakeRetired();
+  std::uint64_t dropped_count() const;
+  Ring* current_ring() const { return current_.load(std::memory_order_acquire); }
+
+  // Every ring of an ended thread; the recorder must not be used afterwards.
+  struct Rings {
+    std::unique_ptr<Ring> current, offered, retired;
+  };
+  Rings End();
+
+ private:
+  void Add(const spool::Event& event, std::uint64_t now_ns);
+  // By value: only the rare way pays for an event in memory.
+  void AddToNextRing(spool::Event event, std::uint64_t now_ns);
+  std::uint32_t FindPath(std::uint32_t scope);
+  void OpenStep(std::uint64_t now_ns);
+  spool::Event StepBegin() const;
+  spool::Event StepEnd(std::uint64_t now_ns, std::int32_t batch) const;
+  std::uint8_t InStepFlag() const { return is_step_open_ ? spool::kInStep : std::uint8_t{0}; }
+
+  ProcessWriter& process_;
+  const std::uint32_t thread_;
+  const std::uint32_t serial_;
+
+  // Confined to the recording thread.
+  RingProducer producer_;
+  PathTable paths_;
+  std::uint32_t path_ = spool::kNoName;  // of the innermost open scope, since the step's boundary
+  std::uint16_t depth_ = 0;
+  std::uint32_t step_ = 0;  // changes at each boundary
+  bool is_step_open_ = false;
+  std::uint64_t step_start_ns_ = 0;
+  std::uint32_t step_pauses_ = 0;
+  std::uint64_t step_drops_ = 0;
+  std::uint64_t drops_ = 0;
+
+  // Handed between the recording and the maintenance thread. Owned.
+  std::atomic<Ring*> current_{nullptr};
+  std::atomic<Ring*> offered_{nullptr};
+  std::atomic<Ring*> retired_{nullptr};
+  char thread_name_[16] = {};
+};
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,112 @@
+#include "client/recorder/src/identity.h"
+
+#include <gtest/gtest.h>
+
+namespace stepwell::recorder {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Identity Resolve(Identity wishes, const Variables& variables) {
+  wishes.writer = "writer-uuid";
+  wishes.opened_time_us = 1'700'000'000'000'000;  // 2023-11-14
+  return ResolveIdentity(std::move(wishes), [&variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(IdentityTest, FindsTrialAndAttempt) {
+  const struct {
+    const char* name;
+    Variables variables;
+    std::string trial;
+    std::string attempt_key;
+  } rows[] = {
+      {"a lone process", {}, "writer-uuid", "writer-uuid"},
+      {"named", {{"STEPWELL_TRIAL", "id:7"}}, "id:7", "writer-uuid"},
+      {"elastic",
+       {{"TORCHELASTIC_RUN_ID", "run"}, {"TORCHELASTIC_RESTART_COUNT", "2"}},
+       "run",
+       "run#2"},
+      {"elastic without a name, under an address",
+       {{"TORCHELASTIC_RUN_ID", "none"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}},
+       "node1:29500-2023-11-14",
+       "node1:29500-2023-11-14#0"},
+      {"slurm step",
+       {{"SLURM_JOB_ID", "55"}, {"SLURM_STEP_ID", "1"}, {"SLURM_RESTART_COUNT", "3"}},
+       "slurm-55.1",
+       "slurm-55.1#3"},
+      {"slurm without a step", {{"SLURM_JOB_ID", "55"}}, "slurm-55", "slurm-55#0"},
+      {"named within a job",
+       {{"STEPWELL_TRIAL", "mine"}, {"SLURM_JOB_ID", "55"}},
+       "mine",
+       "slurm-55#0"},
+      {"key given", {{"STEPWELL_ATTEMPT_KEY", "third"}}, "writer-uuid", "third"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const Identity identity = Resolve({}, row.variables);
+    EXPECT_EQ(identity.trial, row.trial);
+    EXPECT_EQ(identity.attempt_key, row.attempt_key);
+    EXPECT_EQ(identity.project, "default");
+  }
+}
+
+TEST(IdentityTest, FindsRankAndWorldSize) {
+  const struct {
+    const char* name;
+    Variables variables;
+    std::int32_t rank, world_size;
+  } rows[] = {
+      {"nothing", {}, 0, 1},
+      {"torchrun", {{"RANK", "3"}, {"WORLD_SIZE", "8"}}, 3, 8},
+      {"slurm", {{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}, 2, 4},
+      {"torchrun within slurm", {{"RANK", "5"}, {"SLURM_PROCID", "0"}}, 5, 1},
+      {"not numbers", {{"RANK", "-1"}, {"WORLD_SIZE", "many"}}, 0, 1},
+      {"absurd", {{"RANK", "99999999999"}, {"WORLD_SIZE", "0"}}, 0, 1},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const Identity identity = Resolve({}, row.variables);
+    EXPECT_EQ(identity.rank, row.rank);
+    EXPECT_EQ(identity.world_size, row.world_size);
+  }
+}
+
+TEST(IdentityTest, WishesWin) {
+  Identity wishes;
+  wishes.trial = "mine";
+  wishes.server = "here:1";
+  wishes.rank = 0;
+  const Identity identity = Resolve(
+      wishes, {{"STEPWELL_TRIAL", "theirs"}, {"STEPWELL_SERVER", "there:2"}, {"RANK", "9"}});
+  EXPECT_EQ(identity.trial, "mine");
+  EXPECT_EQ(identity.server, "here:1");
+  EXPECT_EQ(identity.rank, 0);
+}
+
+TEST(IdentityTest, IsWrittenAsJson) {
+  Identity identity = Resolve({}, {});
+  identity.trial = "a \"quoted\" \\ name\n";
+  identity.labels = {{"team", "vision"}, {"site", "b"}};
+  identity.pid = 12;
+  EXPECT_EQ(ToJson(identity),
+            "{\"format\": 1, \"writer\": \"writer-uuid\", \"server\": \"\", \"project\": "
+            "\"default\", \"trial\": \"a \\\"quoted\\\" \\\\ name\\u000a\", \"attempt_key\": "
+            "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"boot_id\": \"\", "
+            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"pid\": 12, "
+            "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
+            "\"opened_monotonic_ns\": 0}\n");
+}
+
+TEST(IdentityTest, UuidsAreOfVersionFourAndDiffer) {
+  const std::string uuid = NewUuid();
+  ASSERT_EQ(uuid.size(), 36u);
+  EXPECT_EQ(uuid[14], '4');
+  EXPECT_TRUE(std::string("89ab").find(uuid[19]) != std::string::npos) << uuid;
+  EXPECT_NE(uuid, NewUuid());
+}
+
+}  // namespace
+}  // namespace stepwell::recorder
