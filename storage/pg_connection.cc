@@ -4,20 +4,21 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "storage/pg_url.h"
 
 namespace stepwell {
 namespace {
 
 // libpq copies what it is given into its send buffer; small pieces keep that buffer small.
 constexpr std::size_t kCopyPieceBytes = 64 * 1024;
+// How long a network may swallow what we sent before the connection counts as lost.
+constexpr char kTcpUserTimeoutMs[] = "30000";
 
 std::string BeginSql(const PgConnection::Options& options) {
   return absl::StrCat("begin isolation level read committed; set local statement_timeout = ",
@@ -39,47 +40,20 @@ bool IsError(const PGresult* result) {
   return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
 }
 
-// libpq quotes the offending piece of a bad URL, which may be the password.
-std::string WithoutQuoted(std::string_view text) {
-  std::string out;
-  bool quoted = false;
-  for (const char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (!quoted) out.push_back(c == '"' ? '?' : c);
-  }
-  return out;
-}
-
-absl::Status CheckUrl(const std::string& url) {
-  char* error = nullptr;
-  PQconninfoOption* parsed = PQconninfoParse(url.c_str(), &error);
-  const auto free_all = absl::MakeCleanup([&] {
-    PQconninfoFree(parsed);
-    PQfreemem(error);
-  });
-  if (parsed != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("database URL cannot be parsed: ", WithoutQuoted(error ? error : "no memory"),
-                   " (allowed: postgresql://user@host:port/name, or host=... dbname=...)"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options) {
   STEPWELL_CHECK(options.reply_timeout > options.statement_timeout);
-  STEPWELL_RETURN_IF_ERROR(CheckUrl(options.url));
-  const std::string timeout =
-      absl::StrCat(std::max<std::int64_t>(2, absl::ToInt64Seconds(options.connect_timeout)));
-  // Values given later win over the URL's; dbname comes first and is expanded.
-  const std::array<const char*, 6> keys = {"dbname",          "application_name", "connect_timeout",
-                                           "client_encoding", "tcp_user_timeout", nullptr};
-  const std::array<const char*, 6> values = {options.url.c_str(),
-                                             options.application_name.c_str(),
-                                             timeout.c_str(),
-                                             "UTF8",
-                                             "30000",
-                                             nullptr};
-  PGconn* connection = PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1);
+  const std::int64_t timeout_s = absl::ToInt64Seconds(options.connect_timeout);
+  STEPWELL_ASSIGN_OR_RETURN(
+      const std::string conninfo,
+      PgConninfo(options.url,
+                 {{"application_name", options.application_name},
+                  // libpq takes 1 for 2.
+                  {"connect_timeout", absl::StrCat(std::max<std::int64_t>(2, timeout_s))},
+                  {"client_encoding", "UTF8"},
+                  {"tcp_user_timeout", kTcpUserTimeoutMs}}));
+  PGconn* connection = PQconnectdb(conninfo.c_str());
   if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
   if (PQstatus(connection) != CONNECTION_OK) {
     const absl::Status status = PgError("", PQerrorMessage(connection));
@@ -94,7 +68,10 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options
 }
 
 PgConnection::PgConnection(Options options, PGconn* connection)
-    : options_(std::move(options)), begin_sql_(BeginSql(options_)), connection_(connection) {}
+    : options_(std::move(options)),
+      begin_sql_(BeginSql(options_)),
+      reply_timeout_(options_.reply_timeout),
+      connection_(connection) {}
 
 PgConnection::~PgConnection() { PQfinish(connection_); }
 
@@ -143,7 +120,7 @@ absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> 
 }
 
 absl::StatusOr<PgResult> PgConnection::TakeResults() {
-  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   PgResult last;
   absl::Status failure;
@@ -184,7 +161,8 @@ absl::Status PgConnection::WaitSocket(short events, absl::Time deadline) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return LostConnection("no answer in time");
     pollfd socket{.fd = PQsocket(connection_), .events = events, .revents = 0};
-    const int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
+    const int timeout_ms =
+        static_cast<int>(absl::ToInt64Milliseconds(std::min(left, absl::Hours(1)))) + 1;
     const int ready = poll(&socket, 1, timeout_ms);
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return LostConnection("poll");
@@ -234,7 +212,7 @@ absl::Status PgConnection::InTransaction(const std::function<absl::Status()>& bo
 
 absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::string_view data) {
   STEPWELL_RETURN_IF_ERROR(Exec(copy_sql).status());
-  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(PutCopyData(data, deadline));
   while (true) {
     const int ended = PQputCopyEnd(connection_, nullptr);

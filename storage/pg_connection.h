@@ -74,6 +74,9 @@ class PgConnection {
   // Returns the number of rows.
   absl::StatusOr<std::int64_t> CopyIn(const char* copy_sql, std::string_view data);
 
+  // From the next statement on; absl::InfiniteDuration() waits for ever. For migrations.
+  void set_reply_timeout(absl::Duration timeout) { reply_timeout_ = timeout; }
+  absl::Duration reply_timeout() const { return reply_timeout_; }
   // False once the connection is lost; it never recovers.
   bool usable() const;
   // Process id of our backend, for tests and for pg_cancel_backend.
@@ -96,6 +99,7 @@ class PgConnection {
 
   const Options options_;
   const std::string begin_sql_;
+  absl::Duration reply_timeout_;
   pg_conn* connection_;
 };
 

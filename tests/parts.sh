@@ -1,8 +1,8 @@
 # The parts of tests/run.sh, in the order in which they run: what tells most per second comes first.
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
-parts=(packages scripts layout format proto release asan tsan)
-long_parts=()
+parts=(packages scripts layout format proto release install quickstart bench asan tsan)
+long_parts=(tidy)
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 
@@ -60,7 +60,7 @@ part_format() {
 install_buf() {
   local folder=$root/tests/proto
   [[ $folder/node_modules/.package-lock.json -nt $folder/package-lock.json ]] && return 0
-  (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund) >"$results/npm.log" 2>&1
+  (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) >"$results/npm.log" 2>&1
 }
 
 part_proto() {
@@ -106,7 +106,8 @@ run_ctest() {
   shift 2
   local junit=$results/$preset-$name.xml
   rm -f "$junit"
-  (cd "build/$preset" && ctest --output-on-failure --output-junit "$junit" "$@") | grep -vE '^ +Start |^ *[0-9]+/[0-9]+ .* Passed '
+  (cd "build/$preset" && ctest --output-on-failure --test-output-size-passed 4000000 --test-output-size-failed 4000000 \
+    --output-junit "$junit" "$@") | grep -vE '^ +Start |^ *[0-9]+/[0-9]+ .* Passed '
   count_junit "$junit" "$preset"
 }
 
@@ -117,6 +118,37 @@ part_release() {
   run_ctest release parallel -j "$jobs" -L 'core|contract' "${without_slow[@]}"
   # What kills processes and measures time runs alone.
   run_ctest release alone -L 'faults|e2e|slow' "${without_slow[@]}"
+}
+
+# What others build against: `cmake --install` into an empty folder, then a program outside the tree.
+part_install() {
+  local script=$root/tests/install/run.sh
+  [[ -x $script ]] || { fail "install" "tests/install/run.sh is missing"; return; }
+  check "a program builds against the installed recorder" "$script" "$root/build/release"
+}
+
+# The first README command as a person would run it, on a data directory of its own.
+part_quickstart() {
+  local scratch text=$results/quickstart.txt
+  scratch=$(mktemp -d) && chmod 0755 "$scratch"  # PostgreSQL's own user passes through it
+  if "$root/deploy/quickstart.sh" --once --data-dir "$scratch/data" >"$text" 2>&1; then
+    pass "quickstart exits 0"
+    check "quickstart prints the report" python3 tests/check_quickstart.py "$text"
+  else
+    tail -n 40 "$text" | sed 's/^/    /'
+    for log in "$scratch"/data/log/*.log; do echo "    -- $(basename "$log")"; tail -n 15 "$log" | sed 's/^/    /'; done
+    fail "quickstart exits 0" "see build/test-results/quickstart.txt"
+  fi
+  rm -rf "$scratch"
+}
+
+# That every bench still measures; its bars are judged by a full run on a quiet machine.
+part_bench() {
+  check "benches measure" bench/run.sh --quick --json "$results/bench.json" && cat "$results/benches_measure.log" | tail -n 30
+}
+
+part_tidy() {
+  cmake --preset dev >"$results/configure_dev.log" 2>&1 && check "clang-tidy" cmake --build --preset dev -j "$jobs" --target tidy
 }
 
 part_asan() {

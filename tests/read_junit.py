@@ -1,24 +1,40 @@
 """Reads ctest's JUnit file for tests/run.sh: one line "passed<TAB>COUNT", then one line per case
-that failed or was skipped: "failed|skipped<TAB>NAME<TAB>REASON"."""
+that failed or was skipped: "failed|skipped<TAB>NAME<TAB>REASON".
+
+A ctest case that runs a whole gtest program counts as the tests that its output lists."""
 
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
 _REASON_CHARS_MAX = 200
+# gtest's closing line of one test, and its opening line.
+_RESULT = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.MULTILINE)
+
+
+def _said(output: str) -> str:
+    """The words after gtest's "Skipped" or "Failure" line; empty without one."""
+    found = re.search(r": (?:Skipped|Failure)\n(.*?)(?:\n\n|\n\[|\Z)", output, re.DOTALL)
+    return " ".join(found.group(1).split())[:_REASON_CHARS_MAX] if found else ""
 
 
 def reason(case: ElementTree.Element) -> str:
-    """The words after gtest's "Skipped" or "Failure" line, else what ctest itself says."""
-    output = case.findtext("system-out") or ""
-    found = re.search(r": (?:Skipped|Failure)\n(.*?)(?:\n\n|\n\[|\Z)", output, re.DOTALL)
-    if found and found.group(1).strip():
-        text = found.group(1)
-    else:
-        element = case.find("failure")
-        element = element if element is not None else case.find("skipped")
-        text = (element.get("message") if element is not None else "") or "no reason given"
-    return " ".join(text.split())[:_REASON_CHARS_MAX]
+    """What gtest said, else what ctest itself says."""
+    element = case.find("failure")
+    element = element if element is not None else case.find("skipped")
+    message = element.get("message") if element is not None else ""
+    return _said(case.findtext("system-out") or "") or message or "no reason given"
+
+
+def inside(output: str) -> list[tuple[str, str, str]]:
+    """(OK, FAILED or SKIPPED, name, reason) of each test that a gtest program's output lists."""
+    results, start = [], 0
+    for match in _RESULT.finditer(output):
+        status, name = match.groups()
+        why = "" if status == "OK" else _said(output[start:match.start()]) or "no reason given"
+        results.append((status, name, why))
+        start = match.end()
+    return results
 
 
 def read(path: str) -> tuple[int, list[tuple[str, str, str]]]:
@@ -26,7 +42,13 @@ def read(path: str) -> tuple[int, list[tuple[str, str, str]]]:
     passed, others = 0, []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name, status = case.get("name", "?"), case.get("status", "")
-        if status == "run":
+        tests = inside(case.findtext("system-out") or "")
+        if len(tests) > 1:
+            passed += sum(test[0] == "OK" for test in tests)
+            others += [(kind.lower(), test, why) for kind, test, why in tests if kind != "OK"]
+            if status != "run" and not any(kind == "FAILED" for kind, _, _ in tests):
+                others.append(("failed", name, reason(case)))  # crashed, leaked or timed out
+        elif status == "run":
             passed += 1
         elif status == "fail" or case.find("failure") is not None:
             others.append(("failed", name, reason(case)))

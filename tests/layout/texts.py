@@ -9,7 +9,7 @@ _LINES_WARN = 400
 _LINES_MAX = 500
 _CODE = (".cc", ".h", ".py", ".ts", ".tsx", ".sql", ".sh", ".proto")
 _PROSE = (".md", ".txt", ".cmake", "CMakeLists.txt", ".json", ".yaml", ".yml")
-# Not our words: published by others, kept as they are.
+# Not our words: the names in them are those of others.
 _AS_PUBLISHED = ("proto/google/", "LICENSE", "NOTICE")
 
 # Letters in brackets keep these lines from finding themselves.

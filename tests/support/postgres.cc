@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/migrator.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
@@ -72,6 +73,18 @@ TestPostgres& TestPostgres::Get() { return PostgresEnvironment::Get().postgres()
 TestPostgres::TestPostgres(std::unique_ptr<PrivatePostgres> server) : server_(std::move(server)) {}
 
 std::string TestPostgres::FreshDatabase() { return CreateFrom("template1"); }
+
+std::string TestPostgres::FreshMigratedDatabase() {
+  {
+    absl::MutexLock lock(&migrated_mu_);
+    if (!migrated_) {
+      // The master's own database serves as the origin: no test uses it.
+      OrDie(Migrate(*Connect(server_->url()), EmbeddedMigrations()), "migrate");
+      migrated_ = true;
+    }
+  }
+  return CreateFrom("stepwell");
+}
 
 std::string TestPostgres::CreateFrom(const std::string& origin) {
   const std::string name = absl::StrCat("test_", ++database_count_);

@@ -23,6 +23,23 @@ no NVIDIA driver on this machine
 [  SKIPPED ]</system-out></testcase>
 <testcase name="agent_tests_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>
 <testcase name="Slow.One" status="fail"><failure message="Timeout"/></testcase>
+<testcase name="store_contract" status="fail"><failure message=""/><system-out>
+[ RUN      ] Store.Appends
+[       OK ] Store.Appends (12 ms)
+[ RUN      ] Store.Folds/Postgres
+store_test.cc:9: Failure
+hole
+[  FAILED  ] Store.Folds/Postgres, where GetParam() = 0 (3 ms)
+[ RUN      ] Store.Gpu
+x.cc:1: Skipped
+no driver
+[  SKIPPED ] Store.Gpu (0 ms)
+[  FAILED  ] Store.Folds/Postgres, where GetParam() = 0
+</system-out></testcase>
+<testcase name="crashing" status="fail"><failure message="SEGFAULT"/><system-out>
+[       OK ] A.A (1 ms)
+[       OK ] A.B (1 ms)
+[ RUN      ] A.C</system-out></testcase>
 <testcase name="Off.One" status="disabled"><skipped message="Disabled"/></testcase>
 </testsuite>"""
 
@@ -33,12 +50,15 @@ class ReadJunitTest(unittest.TestCase):
             file.write(CASES)
             file.flush()
             passed, others = read_junit.read(file.name)
-        self.assertEqual(1, passed)
+        self.assertEqual(1 + 1 + 2, passed)
         self.assertEqual([
             ("failed", "Ring.Drops", "Expected equality: 1 and 2"),
             ("skipped", "Gpu.Reads", "no NVIDIA driver on this machine"),
             ("failed", "agent_tests_NOT_BUILT", "Unable to find executable"),
             ("failed", "Slow.One", "Timeout"),
+            ("failed", "Store.Folds/Postgres", "hole"),
+            ("skipped", "Store.Gpu", "no driver"),
+            ("failed", "crashing", "SEGFAULT"),
             ("skipped", "Off.One", "Disabled"),
         ], others)
 

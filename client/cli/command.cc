@@ -1,0 +1,97 @@
+#include "client/cli/command.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fmt/format.h"
+
+namespace stepwell::cli {
+namespace {
+
+// What main.cc hands to the server and the agent; listed here, run there.
+constexpr Command kElsewhere[] = {
+    {"serve", "run the master (starts a private PostgreSQL if none is named)", nullptr},
+    {"agent", "ship what this machine records to a master", nullptr},
+};
+
+std::vector<std::string> Words(const std::string& name) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t space = std::min(name.find(' ', at), name.size());
+    words.push_back(name.substr(at, space - at));
+    at = space + 1;
+  }
+  return words;
+}
+
+std::string KnownNames() {
+  std::vector<std::string> names;
+  for (const Command& command : kElsewhere) names.emplace_back(command.name);
+  for (const Command& command : Commands()) names.emplace_back(command.name);
+  return absl::StrJoin(names, ", ");
+}
+
+bool IsHelp(const std::string& word) { return word == "--help" || word == "-h" || word == "help"; }
+
+}  // namespace
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"trials", "list trials, newest first", RunTrials},
+      {"series", "list the series of a trial", RunSeries},
+      {"read", "print raw samples of a trial", RunRead},
+      {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
+      {"admin status", "what the master is and how it does", RunAdminStatus},
+      {"version", "print the version", RunVersion},
+  };
+  return commands;
+}
+
+std::string OverviewText() {
+  std::string text =
+      "stepwell: where the time of a training run goes\n\n"
+      "Usage: stepwell COMMAND [OPTION...]\n\nCommands:\n";
+  for (const Command& command : kElsewhere) {
+    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+  }
+  for (const Command& command : Commands()) {
+    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+  }
+  text +=
+      "\nExamples:\n"
+      "  stepwell serve                     start a master on this machine\n"
+      "  stepwell read my-run --name loss   samples of one series\n"
+      "\n`stepwell COMMAND --help` tells a command's options.\n"
+      "Exit codes: 0 done, 1 not found or failed, 64 wrong use, 69 master not reachable.\n";
+  return text;
+}
+
+int RunCommandLine(const std::vector<std::string>& args, Streams streams) {
+  if (args.empty()) {
+    streams.err << OverviewText();
+    return kExitUsage;
+  }
+  if (IsHelp(args[0])) {
+    streams.out << OverviewText();
+    return kExitOk;
+  }
+  if (args[0] == "--version") return RunVersion({}, streams);
+  for (const Command& command : Commands()) {
+    const std::vector<std::string> words = Words(command.name);
+    if (args.size() < words.size() || !std::equal(words.begin(), words.end(), args.begin())) {
+      continue;
+    }
+    return command.run({args.begin() + static_cast<std::ptrdiff_t>(words.size()), args.end()},
+                       streams);
+  }
+  std::string given = args[0];
+  if (given == "admin" && args.size() > 1) absl::StrAppend(&given, " ", args[1]);
+  streams.err << "stepwell: no command '" << given << "'; there are: " << KnownNames() << "\n";
+  return kExitUsage;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,53 @@
+// Command: one subcommand of `stepwell`, and the vocabulary that all share: exit codes and where
+// text goes. Commands return statuses; main turns them into exit codes and one line on stderr.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace stepwell::cli {
+
+// From sysexits(3), so that scripts can tell them apart.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,        // not found, or the master refused
+  kExitUsage = 64,        // the command line is wrong
+  kExitUnavailable = 69,  // the master cannot be reached
+};
+
+struct Streams {
+  std::ostream& out;
+  std::ostream& err;
+};
+
+// `args` are those after the subcommand's name.
+using RunCommand = int (*)(const std::vector<std::string>& args, Streams streams);
+
+struct Command {
+  const char* name;     // "report", "admin flush"
+  const char* summary;  // one line for the list
+  RunCommand run;
+};
+
+int RunTrials(const std::vector<std::string>& args, Streams streams);
+int RunSeries(const std::vector<std::string>& args, Streams streams);
+int RunRead(const std::vector<std::string>& args, Streams streams);
+int RunReport(const std::vector<std::string>& args, Streams streams);
+int RunAdminFlush(const std::vector<std::string>& args, Streams streams);
+int RunAdminStatus(const std::vector<std::string>& args, Streams streams);
+int RunVersion(const std::vector<std::string>& args, Streams streams);
+
+// Every subcommand that talks to a master, in the order of the list.
+const std::vector<Command>& Commands();
+
+// The text of `stepwell --help`.
+std::string OverviewText();
+
+// Finds and runs the subcommand named by the first words of `args`; unknown ones and a missing
+// one are usage errors that name what exists.
+int RunCommandLine(const std::vector<std::string>& args, Streams streams);
+
+}  // namespace stepwell::cli

@@ -1,0 +1,159 @@
+#include "client/cli/master_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <ostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "stepwell/v1/admin.grpc.pb.h"
+#include "stepwell/v1/query.grpc.pb.h"
+
+namespace stepwell::cli {
+namespace {
+
+// The master ends a read after 60 s; a little more, so that its own answer arrives.
+constexpr std::chrono::seconds kCallTime(65);
+// Longer than a local connection ever takes, short enough to wait for.
+constexpr std::chrono::seconds kConnectTime(5);
+constexpr std::int64_t kTrialIdMax = 9'223'372'036'854'775'807;
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+}  // namespace
+
+struct MasterClient::Stubs {
+  explicit Stubs(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    // A whole answer of one million buckets is about 60 MB.
+    arguments.SetMaxReceiveMessageSize(256 << 20);
+    arguments.SetInt("grpc.enable_http_proxy", 0);
+    channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    query = v1::QueryService::NewStub(channel);
+    admin = v1::AdminService::NewStub(channel);
+  }
+
+  absl::Status Connect() {
+    if (channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTime)) {
+      return absl::OkStatus();
+    }
+    return absl::UnavailableError("no connection");
+  }
+
+  template <typename Response, typename Request, typename Stub>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) {
+    if (absl::Status connected = Connect(); !connected.ok()) return connected;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+    Response response;
+    if (absl::Status called = FromGrpc((stub.*method)(&context, request, &response));
+        !called.ok()) {
+      return called;
+    }
+    return response;
+  }
+
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::QueryService::Stub> query;
+  std::unique_ptr<v1::AdminService::Stub> admin;
+};
+
+MasterClient::MasterClient(std::string address)
+    : address_(std::move(address)), stubs_(std::make_unique<Stubs>(address_)) {}
+MasterClient::~MasterClient() = default;
+
+absl::StatusOr<v1::ListTrialsResponse> MasterClient::ListTrials(
+    const v1::ListTrialsRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::ListTrials, request);
+}
+
+absl::StatusOr<v1::GetTrialResponse> MasterClient::GetTrial(const v1::GetTrialRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::GetTrial, request);
+}
+
+absl::StatusOr<v1::ListSeriesResponse> MasterClient::ListSeries(
+    const v1::ListSeriesRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::ListSeries, request);
+}
+
+absl::StatusOr<v1::QueryBucketsResponse> MasterClient::QueryBuckets(
+    const v1::QueryBucketsRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::QueryBuckets, request);
+}
+
+absl::StatusOr<v1::SummarizeTimingsResponse> MasterClient::SummarizeTimings(
+    const v1::SummarizeTimingsRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::SummarizeTimings, request);
+}
+
+absl::Status MasterClient::ReadSamples(
+    const v1::ReadSamplesRequest& request,
+    const std::function<bool(const v1::ReadSamplesResponse&)>& take) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  auto reader = stubs_->query->ReadSamples(&context, request);
+  v1::ReadSamplesResponse response;
+  while (reader->Read(&response)) {
+    if (take(response)) continue;
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  return FromGrpc(reader->Finish());
+}
+
+absl::StatusOr<v1::FlushResponse> MasterClient::Flush(const v1::FlushRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::Flush, request);
+}
+
+absl::StatusOr<v1::GetStatusResponse> MasterClient::GetStatus(const v1::GetStatusRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::GetStatus, request);
+}
+
+int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {
+  if (status.code() != absl::StatusCode::kUnavailable) {
+    streams.err << "stepwell: " << status.message() << "\n";
+    return kExitFailed;
+  }
+  streams.err << "stepwell: no master answers at " << address << " (" << status.message()
+              << ").\nStart one with 'stepwell serve', or name another with --server HOST:PORT or"
+                 " STEPWELL_SERVER.\n";
+  return kExitUnavailable;
+}
+
+absl::StatusOr<v1::TrialRef> ParseTrialRef(const std::string& text, const std::string& project) {
+  v1::TrialRef ref;
+  absl::string_view number = text;
+  if (absl::ConsumePrefix(&number, "id:")) {
+    std::int64_t trial_id = 0;
+    if (!absl::SimpleAtoi(number, &trial_id) || trial_id < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "TRIAL is '", text, "'; allowed: NAME, or id: and a number 1 ... ", kTrialIdMax));
+    }
+    if (!project.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--project goes with a NAME; '", text, "' is a number"));
+    }
+    ref.set_trial_id(trial_id);
+    return ref;
+  }
+  if (text.empty()) {
+    return absl::InvalidArgumentError("TRIAL is empty; allowed: NAME, or id: and a number");
+  }
+  ref.set_project(project);
+  ref.set_external_id(text);
+  return ref;
+}
+
+}  // namespace stepwell::cli

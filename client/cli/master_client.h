@@ -1,0 +1,53 @@
+// MasterClient: the RPCs of one master as the subcommands need them, over gRPC. Every call ends
+// within its deadline, and says by a status what a person should do. Confined to one thread.
+//
+//   MasterClient master(options.server());
+//   STEPWELL_ASSIGN_OR_RETURN(auto trial, master.GetTrial(request));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/command.h"
+#include "stepwell/v1/admin.pb.h"
+#include "stepwell/v1/query.pb.h"
+
+namespace stepwell::cli {
+
+class MasterClient {
+ public:
+  // `address` is HOST:PORT. Connects at the first call.
+  explicit MasterClient(std::string address);
+  ~MasterClient();
+
+  [[nodiscard]] absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::GetTrialResponse> GetTrial(const v1::GetTrialRequest&);
+  [[nodiscard]] absl::StatusOr<v1::ListSeriesResponse> ListSeries(const v1::ListSeriesRequest&);
+  [[nodiscard]] absl::StatusOr<v1::QueryBucketsResponse> QueryBuckets(
+      const v1::QueryBucketsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(
+      const v1::SummarizeTimingsRequest&);
+  // Calls `take` for each message; stops early when it returns false.
+  [[nodiscard]] absl::Status ReadSamples(
+      const v1::ReadSamplesRequest&,
+      const std::function<bool(const v1::ReadSamplesResponse&)>& take);
+  [[nodiscard]] absl::StatusOr<v1::FlushResponse> Flush(const v1::FlushRequest&);
+  [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(const v1::GetStatusRequest&);
+
+ private:
+  struct Stubs;  // defined in master_client.cc, wraps gRPC
+  const std::string address_;
+  const std::unique_ptr<Stubs> stubs_;
+};
+
+// Prints one line that says what failed and what to do; returns the exit code.
+int ReportFailure(const absl::Status& status, const std::string& address, Streams streams);
+
+// NAME is an external id of `project`, id:7 a number. kInvalidArgument for anything else.
+[[nodiscard]] absl::StatusOr<v1::TrialRef> ParseTrialRef(const std::string& text,
+                                                         const std::string& project);
+
+}  // namespace stepwell::cli

@@ -1,0 +1,121 @@
+#include "client/cli/options.h"
+
+#include <cstdlib>
+#include <cxxopts.hpp>
+#include <exception>
+#include <map>
+#include <ostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::cli {
+
+struct CommandOptions::Parser {
+  explicit Parser(const std::string& title) : options(title) {}
+  cxxopts::Options options;
+  std::optional<cxxopts::ParseResult> result;
+  std::map<std::string, std::vector<std::string>> lists;
+};
+
+CommandOptions::CommandOptions(std::string command, std::string positional, std::string examples)
+    : command_(std::move(command)),
+      positional_(std::move(positional)),
+      examples_(std::move(examples)),
+      parser_(std::make_unique<Parser>(absl::StrCat("stepwell ", command_))) {
+  parser_->options.set_width(100);
+  const std::string place = positional_.empty() ? "" : absl::StrCat(positional_, " ");
+  parser_->options.custom_help(absl::StrCat(place, "[OPTION...]"));
+  parser_->options.positional_help("");
+  Flag("json", "print JSON with stable keys instead of text");
+  Value("server", "HOST:PORT",
+        absl::StrCat("the master (STEPWELL_SERVER, else 127.0.0.1:", kDefaultGrpcPort, ")"));
+  parser_->options.add_options()("h,help", "this text");
+}
+
+CommandOptions::~CommandOptions() = default;
+
+void CommandOptions::Flag(const std::string& name, const std::string& help) {
+  parser_->options.add_options()(name, help);
+}
+
+void CommandOptions::Value(const std::string& name, const std::string& placeholder,
+                           const std::string& help) {
+  parser_->options.add_options()(name, help, cxxopts::value<std::string>(), placeholder);
+}
+
+void CommandOptions::List(const std::string& name, const std::string& placeholder,
+                          const std::string& help) {
+  Value(name, placeholder, help);
+}
+
+std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, Streams streams) {
+  std::vector<const char*> argv = {"stepwell"};
+  for (const std::string& arg : args) argv.push_back(arg.c_str());
+  try {
+    parser_->result = parser_->options.parse(static_cast<int>(argv.size()), argv.data());
+    for (const cxxopts::KeyValue& pair : parser_->result->arguments()) {
+      parser_->lists[pair.key()].push_back(pair.value());
+    }
+    if (Has("help")) {
+      streams.out << parser_->options.help() << examples_;
+      return kExitOk;
+    }
+  } catch (const std::exception& error) {
+    return UsageError(absl::InvalidArgumentError(error.what()), streams);
+  }
+  const std::vector<std::string>& left = parser_->result->unmatched();
+  const std::size_t expected = positional_.empty() ? 0 : 1;
+  if (left.size() < expected) {
+    return UsageError(absl::InvalidArgumentError(absl::StrCat(positional_, " is missing")),
+                      streams);
+  }
+  if (left.size() > expected) {
+    return UsageError(
+        absl::InvalidArgumentError(absl::StrCat("unexpected argument '", left[expected], "'")),
+        streams);
+  }
+  if (expected == 1) argument_ = left[0];
+  return std::nullopt;
+}
+
+int CommandOptions::UsageError(const absl::Status& status, Streams streams) const {
+  streams.err << "stepwell " << command_ << ": " << status.message() << "\nTry 'stepwell "
+              << command_ << " --help'.\n";
+  return kExitUsage;
+}
+
+bool CommandOptions::Has(const std::string& name) const {
+  return parser_->lists.contains(name) || parser_->result->count(name) > 0;
+}
+
+std::string CommandOptions::Text(const std::string& name) const {
+  const std::vector<std::string>& texts = Texts(name);
+  return texts.empty() ? std::string() : texts.back();
+}
+
+const std::vector<std::string>& CommandOptions::Texts(const std::string& name) const {
+  return parser_->lists[name];
+}
+
+absl::StatusOr<std::int64_t> CommandOptions::Integer(const std::string& name, std::int64_t fallback,
+                                                     std::int64_t min, std::int64_t max) const {
+  const std::string text = Text(name);
+  if (text.empty()) return fallback;
+  std::int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < min || value > max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, " is '", text, "'; allowed: ", min, " ... ", max));
+  }
+  return value;
+}
+
+std::string CommandOptions::server() const {
+  if (std::string given = Text("server"); !given.empty()) return given;
+  if (const char* named = std::getenv("STEPWELL_SERVER"); named != nullptr && *named != '\0') {
+    return named;
+  }
+  return absl::StrCat("127.0.0.1:", kDefaultGrpcPort);
+}
+
+}  // namespace stepwell::cli

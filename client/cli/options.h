@@ -1,0 +1,63 @@
+// CommandOptions: the command line of one subcommand: the options that all share (--server,
+// --json, --project, --help), its own, and its positional arguments. Wraps cxxopts, whose
+// exceptions end here. Confined to one thread.
+//
+//   CommandOptions options("report", "TRIAL", kExamples);
+//   options.Flag("all-ranks", "show every rank");
+//   options.Value("rank", "R", "only this rank");
+//   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/command.h"
+
+namespace stepwell::cli {
+
+class CommandOptions {
+ public:
+  // `positional` names the one argument ("TRIAL"), or is empty. `examples` ends the help.
+  CommandOptions(std::string command, std::string positional, std::string examples);
+  ~CommandOptions();
+
+  void Flag(const std::string& name, const std::string& help);
+  void Value(const std::string& name, const std::string& placeholder, const std::string& help);
+  // May be given several times.
+  void List(const std::string& name, const std::string& placeholder, const std::string& help);
+
+  // An exit code when there is nothing more to do: help was printed, or the use is wrong.
+  std::optional<int> Parse(const std::vector<std::string>& args, Streams streams);
+  // Prints `status` as a usage error and returns its exit code.
+  int UsageError(const absl::Status& status, Streams streams) const;
+
+  bool Has(const std::string& name) const;
+  std::string Text(const std::string& name) const;  // empty if not given
+  const std::vector<std::string>& Texts(const std::string& name) const;
+  // REQUIRES: min <= max. `fallback` if not given; kInvalidArgument says what is allowed.
+  absl::StatusOr<std::int64_t> Integer(const std::string& name, std::int64_t fallback,
+                                       std::int64_t min, std::int64_t max) const;
+
+  const std::string& argument() const { return argument_; }
+  // --server, else STEPWELL_SERVER, else the loopback default.
+  std::string server() const;
+  bool json() const { return Has("json"); }
+  std::string project() const { return Text("project"); }
+
+ private:
+  struct Parser;  // defined in options.cc, wraps cxxopts
+  std::string command_;
+  std::string positional_;
+  std::string examples_;
+  std::unique_ptr<Parser> parser_;
+  std::string argument_;
+};
+
+// The port that `stepwell serve` listens on when not told otherwise.
+inline constexpr int kDefaultGrpcPort = 7817;
+
+}  // namespace stepwell::cli

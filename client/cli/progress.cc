@@ -1,0 +1,36 @@
+#include "client/cli/progress.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "fmt/format.h"
+
+namespace stepwell::cli {
+
+Progress::Progress(std::string doing) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  worker_ = Worker("stepwell-wait", [this, doing = std::move(doing)] { Run(doing); });
+}
+
+Progress::~Progress() {
+  done_.Notify();
+  worker_.Join();
+}
+
+void Progress::Run(const std::string& doing) {
+  const absl::Time start = absl::Now();
+  absl::Duration wait = absl::Seconds(2);
+  bool shown = false;
+  while (!done_.WaitForNotificationWithTimeout(wait)) {
+    const auto seconds = absl::ToInt64Seconds(absl::Now() - start);
+    std::cerr << fmt::format("\r{} ... {} s", doing, seconds) << std::flush;
+    shown = true;
+    wait = absl::Seconds(1);
+  }
+  if (shown) std::cerr << "\r\033[K" << std::flush;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,76 @@
+// stepwell read: raw samples of a trial, as lines of text or of JSON.
+#include <cmath>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/master_client.h"
+#include "client/cli/options.h"
+#include "client/cli/progress.h"
+#include "client/cli/samples_view.h"
+#include "client/cli/selector_options.h"
+#include "client/cli/words.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kExamples[] =
+    "\nTRIAL is a name, or id:7 for a number. Times are UTC; a duration means that long ago.\n"
+    "Text: time, batch, value, series. JSON: one object per line; NaN and infinities are strings.\n"
+    "\nExamples:\n"
+    "  stepwell read my-run --group training --name loss\n"
+    "  stepwell read my-run --name cpu_util_simple --from 10m --limit 0\n"
+    "  stepwell read id:7 --from 2026-11-20T10:00:00Z --to 2026-11-20T10:05:00Z --json\n";
+
+absl::StatusOr<v1::ReadSamplesRequest> RequestOf(const CommandOptions& options) {
+  v1::ReadSamplesRequest request;
+  absl::StatusOr<v1::TrialRef> trial = ParseTrialRef(options.argument(), options.project());
+  if (!trial.ok()) return trial.status();
+  *request.mutable_trial() = *trial;
+  absl::StatusOr<v1::SeriesSelector> selector = SelectorOf(options);
+  if (!selector.ok()) return selector.status();
+  *request.mutable_selector() = *selector;
+  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
+  if (options.Has("from")) {
+    absl::StatusOr<std::int64_t> from = ParseTime("from", options.Text("from"), now_us);
+    if (!from.ok()) return from.status();
+    request.mutable_time_range()->set_start_time_us(*from);
+  }
+  if (options.Has("to")) {
+    absl::StatusOr<std::int64_t> to = ParseTime("to", options.Text("to"), now_us);
+    if (!to.ok()) return to.status();
+    request.mutable_time_range()->set_end_time_us(*to);
+  }
+  return request;
+}
+
+}  // namespace
+
+int RunRead(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("read", "TRIAL", kExamples);
+  options.Value("project", "P", "the project of TRIAL (default)");
+  AddSelectorOptions(options);
+  options.Value("from", "TIME", "samples at or after this time");
+  options.Value("to", "TIME", "samples before this time");
+  options.Value("limit", "N", "at most so many samples, 0 = all (1000)");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  absl::StatusOr<v1::ReadSamplesRequest> request = RequestOf(options);
+  if (!request.ok()) return options.UsageError(request.status(), streams);
+  const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 1000, 0, 1'000'000'000'000);
+  if (!limit.ok()) return options.UsageError(limit.status(), streams);
+
+  MasterClient master(options.server());
+  SamplesView view(options.json() ? SamplesView::Form::kJson : SamplesView::Form::kText,
+                   *limit == 0 ? INT64_MAX : *limit);
+  const absl::Status status =
+      master.ReadSamples(*request, [&](const v1::ReadSamplesResponse& response) {
+        streams.out << view.Lines(response);
+        return !view.full() && streams.out.good();
+      });
+  streams.out << std::flush;
+  if (!status.ok()) return ReportFailure(status, options.server(), streams);
+  streams.err << view.Ending();
+  return kExitOk;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,67 @@
+#include "client/cli/samples_view.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/completeness_text.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/units.h"
+#include "client/cli/words.h"
+#include "fmt/format.h"
+
+namespace stepwell::cli {
+namespace {
+
+nlohmann::ordered_json JsonValue(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+std::string SeriesName(const v1::Series& series) {
+  const std::string labels = LabelsText(series.key().labels());
+  return absl::StrCat(Printable(series.key().metric_group()), "/", Printable(series.key().name()),
+                      labels.empty() ? "" : absl::StrCat("{", labels, "}"));
+}
+
+}  // namespace
+
+std::string SamplesView::Line(const v1::ReadSamplesResponse& response, int i,
+                              const std::string& series) const {
+  const int attempt = response.attempts(response.attempts_size() == 1 ? 0 : i);
+  if (form_ == Form::kText) {
+    const std::string batch = response.batches(i) < 0 ? "-" : absl::StrCat(response.batches(i));
+    return fmt::format("{}  {:>8}  {:>24}  {}\n", IsoTimeText(response.timestamps_us(i)), batch,
+                       response.values(i), series);
+  }
+  nlohmann::ordered_json line = {
+      {"series_no", response.series().series_no()}, {"series", series},
+      {"time_us", response.timestamps_us(i)},       {"batch", response.batches(i)},
+      {"value", JsonValue(response.values(i))},     {"attempt", attempt}};
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string SamplesView::Lines(const v1::ReadSamplesResponse& response) {
+  if (response.has_completeness()) completeness_ = response.completeness();
+  std::string lines;
+  const std::string series = SeriesName(response.series());
+  for (int i = 0; i < response.values_size(); ++i) {
+    if (count_ == limit_) {
+      full_ = true;
+      break;
+    }
+    lines += Line(response, i, series);
+    ++count_;
+  }
+  return lines;
+}
+
+std::string SamplesView::Ending() const {
+  if (full_) {
+    return absl::StrCat("stopped after ", CountText(limit_), " samples; --limit 0 prints all\n");
+  }
+  if (completeness_.contiguous()) return {};
+  return CompletenessText(completeness_) + "\n";
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,78 @@
+// stepwell trials: the trials of a master, newest first.
+#include <algorithm>
+#include <ostream>
+
+#include "client/cli/master_client.h"
+#include "client/cli/options.h"
+#include "client/cli/progress.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/table.h"
+#include "client/cli/trials_view.h"
+#include "client/cli/words.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kExamples[] =
+    "\nExamples:\n"
+    "  stepwell trials\n"
+    "  stepwell trials --state running --project vision\n"
+    "  stepwell trials --contains bert --limit 5 --json\n";
+
+absl::StatusOr<v1::ListTrialsRequest> RequestOf(const CommandOptions& options) {
+  v1::ListTrialsRequest request;
+  request.set_project(options.project());
+  request.set_name_contains(options.Text("contains"));
+  if (const std::string state = options.Text("state"); !state.empty()) {
+    absl::StatusOr<v1::TrialState> parsed = ParseState(state);
+    if (!parsed.ok()) return parsed.status();
+    request.set_state(*parsed);
+  }
+  return request;
+}
+
+// Pages until `limit` trials are there.
+absl::StatusOr<std::vector<v1::Trial>> ReadTrials(MasterClient& master,
+                                                  v1::ListTrialsRequest request,
+                                                  std::int64_t limit) {
+  std::vector<v1::Trial> trials;
+  for (;;) {
+    const auto left = limit - static_cast<std::int64_t>(trials.size());
+    request.set_page_size(static_cast<std::int32_t>(std::min<std::int64_t>(left, 1000)));
+    absl::StatusOr<v1::ListTrialsResponse> page = master.ListTrials(request);
+    if (!page.ok()) return page.status();
+    for (v1::Trial& trial : *page->mutable_trials()) trials.push_back(std::move(trial));
+    if (page->next_page_token().empty() || static_cast<std::int64_t>(trials.size()) >= limit) {
+      return trials;
+    }
+    request.set_page_token(page->next_page_token());
+  }
+}
+
+}  // namespace
+
+int RunTrials(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("trials", "", kExamples);
+  options.Value("project", "P", "only trials of this project");
+  options.Value("state", "S", "only running, completed, failed or lost trials");
+  options.Value("contains", "TEXT", "only trials whose name contains this");
+  options.Value("limit", "N", "at most so many (100)");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const absl::StatusOr<v1::ListTrialsRequest> request = RequestOf(options);
+  if (!request.ok()) return options.UsageError(request.status(), streams);
+  const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 100, 1, 100'000);
+  if (!limit.ok()) return options.UsageError(limit.status(), streams);
+
+  MasterClient master(options.server());
+  absl::StatusOr<std::vector<v1::Trial>> trials = absl::UnknownError("");
+  {
+    const Progress progress("listing trials");
+    trials = ReadTrials(master, *request, *limit);
+  }
+  if (!trials.ok()) return ReportFailure(trials.status(), options.server(), streams);
+  streams.out << (options.json() ? TrialsJson(*trials)
+                                 : TrialsText(*trials, PaintFor(streams.out)));
+  return kExitOk;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,138 @@
+#include "client/cli/words.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+namespace stepwell::cli {
+
+const char* StateWord(v1::TrialState state) {
+  switch (state) {
+    case v1::TRIAL_STATE_RUNNING:
+      return "running";
+    case v1::TRIAL_STATE_COMPLETED:
+      return "completed";
+    case v1::TRIAL_STATE_FAILED:
+      return "failed";
+    case v1::TRIAL_STATE_LOST:
+      return "lost";
+    default:
+      return "unknown";
+  }
+}
+
+std::string StateText(v1::TrialState state, const Paint& paint) {
+  const std::string word = StateWord(state);
+  switch (state) {
+    case v1::TRIAL_STATE_RUNNING:
+      return paint.Cyan(word);
+    case v1::TRIAL_STATE_COMPLETED:
+      return paint.Green(word);
+    case v1::TRIAL_STATE_FAILED:
+      return paint.Red(word);
+    case v1::TRIAL_STATE_LOST:
+      return paint.Yellow(word);
+    default:
+      return word;
+  }
+}
+
+const char* KindWord(v1::SeriesKind kind) {
+  switch (kind) {
+    case v1::SERIES_KIND_GAUGE:
+      return "gauge";
+    case v1::SERIES_KIND_COUNTER:
+      return "counter";
+    case v1::SERIES_KIND_DURATION:
+      return "duration";
+    default:
+      return "unknown";
+  }
+}
+
+const char* CauseWords(v1::GapCause cause) {
+  switch (cause) {
+    case v1::GAP_CAUSE_RING_FULL:
+      return "ring full";
+    case v1::GAP_CAUSE_SENSOR_FAILED:
+      return "sensor failed";
+    case v1::GAP_CAUSE_LATE:
+      return "came too late";
+    case v1::GAP_CAUSE_UNSUPPORTED:
+      return "not supported here";
+    case v1::GAP_CAUSE_NO_PERMISSION:
+      return "no permission";
+    case v1::GAP_CAUSE_SPOOL_FULL:
+      return "spool full";
+    case v1::GAP_CAUSE_SPOOL_CORRUPT:
+      return "spool corrupt";
+    case v1::GAP_CAUSE_SPOOL_LOST:
+      return "spool lost";
+    case v1::GAP_CAUSE_REJECTED:
+      return "rejected";
+    case v1::GAP_CAUSE_CLOCK:
+      return "absurd clock";
+    case v1::GAP_CAUSE_CAP:
+      return "removed by a cap";
+    case v1::GAP_CAUSE_CUT_OFF:
+      return "cut off";
+    case v1::GAP_CAUSE_RESTORED:
+      return "database restored";
+    default:
+      return "unknown cause";
+  }
+}
+
+std::string TrialName(const v1::Trial& trial) {
+  if (trial.external_id().empty()) return absl::StrCat("trial ", trial.trial_id());
+  const std::string name = Printable(trial.external_id());
+  if (trial.project() == "default") return name;
+  return absl::StrCat(Printable(trial.project()), "/", name);
+}
+
+std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels,
+                       const std::map<std::string, std::string>& hide) {
+  const std::map<std::string, std::string> sorted(labels.begin(), labels.end());
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : sorted) {
+    if (!hide.contains(name)) texts.push_back(Printable(absl::StrCat(name, "=", value)));
+  }
+  return absl::StrJoin(texts, " ");
+}
+
+absl::StatusOr<v1::TrialState> ParseState(const std::string& text) {
+  for (const v1::TrialState state : {v1::TRIAL_STATE_RUNNING, v1::TRIAL_STATE_COMPLETED,
+                                     v1::TRIAL_STATE_FAILED, v1::TRIAL_STATE_LOST}) {
+    if (text == StateWord(state)) return state;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--state is '", text, "'; allowed: running, completed, failed, lost"));
+}
+
+absl::StatusOr<std::int64_t> ParseTime(const std::string& option, const std::string& text,
+                                       std::int64_t now_us) {
+  absl::Duration ago;
+  if (absl::ParseDuration(text, &ago) && ago >= absl::ZeroDuration() &&
+      ago < absl::Hours(24 * 36500)) {
+    return now_us - absl::ToInt64Microseconds(ago);
+  }
+  absl::Time time;
+  std::string error;
+  if (absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &error)) {
+    return absl::ToUnixMicros(time);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", option, " is '", text,
+      "'; allowed: a time such as 2026-11-20T10:00:00Z, or how long ago, such as 10m"));
+}
+
+absl::Status ParseLabel(const std::string& text, v1::SeriesSelector& selector) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--label is '", text, "'; allowed: NAME=VALUE"));
+  }
+  (*selector.mutable_labels())[text.substr(0, equals)] = text.substr(equals + 1);
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# From a bare Debian 12 to a training run whose time is accounted for: installs, builds, starts the
+# master on a private PostgreSQL, trains a small model with two ranks, prints where its time went.
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+bin=$root/build/release/bin
+once=no
+data_dir=
+trial=quickstart-$(date -u +%Y%m%dT%H%M%SZ)
+ranks=2
+ready_wait=60  # seconds; an empty data directory takes about 3
+train_wait=600
+master_pid= agent_pid= rank_pids=() keep_master=no
+
+usage() {
+  cat <<'USAGE'
+Usage: deploy/quickstart.sh [--once] [--data-dir DIR]
+Installs what is missing, builds Stepwell, starts the master, trains a small model that records
+itself, and prints where its time went.
+  --once           stop everything afterwards; without it the master keeps running
+  --data-dir DIR   where the master keeps its data (root: /var/lib/stepwell, else under
+                   XDG_DATA_HOME or ~/.local/share)
+Exit: 0 the report was printed, 1 something failed (the message says what to do), 64 wrong use,
+69 packages are missing and cannot be installed here.
+USAGE
+}
+
+while (($# > 0)); do
+  case $1 in
+    --once) once=yes ;;
+    --data-dir)
+      [[ -n ${2:-} ]] || { echo "--data-dir needs a folder" >&2; exit 64; }
+      data_dir=$2; shift ;;
+    --help|-h) usage; exit 0 ;;
+    *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
+  esac
+  shift
+done
+
+step() { printf '\n[%3d s] %s\n' "$SECONDS" "$1"; }
+
+# die WHAT-HAPPENED WHAT-TO-DO
+die() {
+  printf '\nquickstart: %s\n  %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+alive() { [[ -n $1 ]] && kill -0 "$1" 2>/dev/null; }
+
+# wait_gone PID SECONDS: whether the process ended in time.
+wait_gone() {
+  local deadline=$((SECONDS + $2))
+  while alive "$1"; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.1
+  done
+}
+
+# Asks a process of ours to end, in its own way; forces it only when it does not.
+stop_process() {
+  alive "$1" || return 0
+  kill -TERM "$1" 2>/dev/null
+  wait_gone "$1" 40 && return 0
+  echo "$2 (pid $1) did not stop within 40 s and was killed" >&2
+  kill -KILL "$1" 2>/dev/null
+}
+
+# In the reverse order of starting: what sends, then what ships, then what keeps.
+stop_all() {
+  local pid
+  for pid in "${rank_pids[@]}"; do stop_process "$pid" "a training process"; done
+  stop_process "$agent_pid" "the agent"
+  [[ $keep_master == yes ]] || stop_process "$master_pid" "the master"
+}
+trap stop_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+choose_data_dir() {
+  if [[ -z $data_dir ]]; then
+    if ((EUID == 0)); then data_dir=/var/lib/stepwell; else data_dir=${XDG_DATA_HOME:-$HOME/.local/share}/stepwell; fi
+  fi
+  mkdir -p "$data_dir" || die "cannot make the data directory $data_dir" "choose another with --data-dir DIR"
+  data_dir=$(cd "$data_dir" && pwd)
+  ready_file=$data_dir/ready.json
+  spool_dir=$data_dir/spool
+  log_dir=$data_dir/log
+  mkdir -p "$log_dir" && mkdir -p -m 0700 "$spool_dir" ||
+    die "cannot write in $data_dir" "choose another with --data-dir DIR"
+}
+
+build() {
+  command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  local only_product=(-DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_BENCH=OFF)
+  # A folder that already builds the tests goes on doing so.
+  grep -qs 'STEPWELL_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt" && only_product=()
+  (cd "$root" && cmake --preset release "${only_product[@]}" >"$log_dir/configure.log" 2>&1) ||
+    die "configuring failed" "the reason is at the end of $log_dir/configure.log: $(grep -m1 'CMake Error' -A3 "$log_dir/configure.log" | tr '\n' ' ')"
+  (cd "$root" && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" --target stepwell stepwell-demo) ||
+    die "building failed" "the compiler's words are above; with little memory try STEPWELL_JOBS=1"
+}
+
+ready_field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$ready_file" "$1" 2>/dev/null; }
+
+# A master that an earlier run left running in this data directory is used, not started again.
+master_runs_already() {
+  [[ -s $ready_file ]] || return 1
+  local pid
+  pid=$(ready_field pid) && alive "$pid" && [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *"serve"*"$data_dir"* ]]
+}
+
+start_master() {
+  if master_runs_already; then
+    keep_master=yes
+    echo "a master already runs here (pid $(ready_field pid)); it is used and left running"
+    return
+  fi
+  local listen=()
+  # A run that ends by itself needs no fixed port and so disturbs nobody.
+  [[ $once == yes ]] && listen=(--grpc-listen 127.0.0.1:0 --http-listen 127.0.0.1:0)
+  rm -f "$ready_file"
+  setsid "$bin/stepwell" serve --data-dir "$data_dir" --ready-file "$ready_file" "${listen[@]}" \
+    >"$log_dir/master.log" 2>&1 </dev/null &
+  master_pid=$!
+  local deadline=$((SECONDS + ready_wait))
+  until [[ -s $ready_file ]]; do
+    alive "$master_pid" || die "the master did not start: $(tail -n 3 "$log_dir/master.log")" "its log is $log_dir/master.log"
+    ((SECONDS < deadline)) || die "the master was not ready within $ready_wait s" "its log is $log_dir/master.log"
+    sleep 0.05
+  done
+}
+
+start_agent() {
+  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell" agent --server "$server" --spool-dir "$spool_dir" --trial "$trial" \
+    >"$log_dir/agent.log" 2>&1 </dev/null &
+  agent_pid=$!
+}
+
+train() {
+  local rank pid failed=0
+  for ((rank = 0; rank < ranks; rank++)); do
+    STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --rank "$rank" --world-size "$ranks" \
+      >"$log_dir/rank$rank.log" 2>&1 </dev/null &
+    rank_pids+=($!)
+  done
+  for pid in "${rank_pids[@]}"; do
+    wait_gone "$pid" "$train_wait" || die "training did not end within $train_wait s" "its log is $log_dir/rank0.log"
+    wait "$pid" || failed=1
+  done
+  rank_pids=()
+  ((failed == 0)) || die "training failed: $(tail -n 3 "$log_dir/rank0.log")" "its logs are $log_dir/rank*.log"
+  tail -n 3 "$log_dir/rank0.log"
+}
+
+show_rows() {
+  local sql="select name, labels->>'rank' as rank, array_length(\"values\", 1) as samples, \"values\"[1:3] as first_values
+from stepwell.generic_metrics g join stepwell.trials t using (trial_id)
+where t.external_id = '$trial' and metric_group in ('timing', 'training')
+order by name, rank limit 12"
+  printf 'psql %q -c "select * from stepwell.generic_metrics"\n\n' "$database_url"
+  psql "$database_url" -X -q -P pager=off -c "$sql" || die "psql could not read the rows" "the master's log is $log_dir/master.log"
+}
+
+step "packages"
+"$root/deploy/install_packages.sh" build run || exit $?
+choose_data_dir
+step "build (the first time takes minutes)"
+build
+step "master"
+start_master
+server=$(ready_field grpc) http=$(ready_field http) database_url=$(ready_field database_url)
+echo "gRPC $server, HTTP http://$http, data in $data_dir"
+step "training: $ranks ranks, trial $trial"
+start_agent
+train
+step "report"
+"$bin/stepwell" admin flush --server "$server" >/dev/null || die "the master did not fold what it holds" "its log is $log_dir/master.log"
+"$bin/stepwell" report "$trial" --server "$server" || die "there is no report" "the agent's log is $log_dir/agent.log"
+step "the same in SQL"
+show_rows
+
+if [[ $once == yes ]]; then
+  step "stopping"
+  stop_all
+  agent_pid='' master_pid=''
+  echo "done in $SECONDS s; the data stays in $data_dir"
+else
+  keep_master=yes
+  cat <<DONE
+
+The master keeps running (pid $(ready_field pid), log $log_dir/master.log).
+  again:       deploy/quickstart.sh
+  look:        $bin/stepwell trials --server $server
+  stop it:     kill $(ready_field pid)
+DONE
+fi

@@ -1,0 +1,240 @@
+// Migration 2 against the C++ codec: the same columns must give the same bits in both.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/pg_connection.h"
+#include "storage/vector_codec.h"
+#include "tests/support/codec_vectors.h"
+#include "tests/support/encoded_params.h"
+#include "tests/support/postgres.h"
+
+namespace stepwell {
+namespace {
+
+using testing::AppendValue;
+using testing::Connect;
+using testing::TestPostgres;
+
+constexpr char kCreateVectors[] = R"(
+  create temp table vectors (id integer, sample_count integer, form smallint, width smallint,
+    width2 smallint, divisor_exponent smallint, base bigint, factor bigint, bits varbit,
+    bits2 varbit, dictionary bigint[], raw float8[], expected_values float8[],
+    expected_integers bigint[]);
+  -- NULL where the row is refused.
+  create function pg_temp.try_values(v vectors) returns float8[] language plpgsql as $$
+  begin
+    return stepwell.decode_values(v.sample_count, v.form, v.width, v.width2, v.divisor_exponent,
+      v.base, v.factor, v.bits, v.bits2, v.dictionary, v.raw);
+  exception when data_corrupted or numeric_value_out_of_range then
+    return null;
+  end $$;
+)";
+constexpr char kInsertVector[] =
+    "insert into vectors values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+// array_send gives each element's bits, so that -0 and NaN payloads count.
+constexpr char kWrongValues[] = R"(
+  select id, array_to_string(decoded, ' ') from vectors, lateral (select stepwell.decode_values(
+    sample_count, form, width, width2, divisor_exponent, base, factor, bits, bits2, dictionary,
+    raw) as decoded offset 0) d
+  where array_send(decoded) is distinct from array_send(expected_values) limit 5)";
+constexpr char kWrongIntegers[] = R"(
+  select id, array_to_string(decoded, ' ') from vectors, lateral (select stepwell.decode_integers(
+    sample_count, form, width, width2, base, factor, bits, bits2, dictionary) as decoded offset 0) d
+  where array_send(decoded) is distinct from array_send(expected_integers) limit 5)";
+constexpr char kWrongMutants[] = R"(
+  select id, array_to_string(decoded, ' ') from vectors v, lateral (
+    select pg_temp.try_values(v) as decoded offset 0) d
+  where array_send(decoded) <> array_send(expected_values) limit 5)";
+
+class SqlCodecTest : public ::testing::Test {
+ protected:
+  SqlCodecTest() {
+    const absl::Status created = connection_->ExecScript(kCreateVectors);
+    EXPECT_TRUE(created.ok()) << created;
+  }
+
+  void Insert(std::int32_t id, std::size_t sample_count, const EncodedVector& encoded,
+              const std::vector<double>* values, const std::vector<std::int64_t>* integers) {
+    std::vector<PgParam> params = {id, static_cast<std::int32_t>(sample_count)};
+    AppendValue(encoded, params);
+    params.push_back(values != nullptr ? PgParam(std::span<const double>(*values))
+                                       : PgParam::Null(PgOid::kFloat8Array));
+    params.push_back(integers != nullptr ? PgParam(std::span<const std::int64_t>(*integers))
+                                         : PgParam::Null(PgOid::kInt8Array));
+    const auto inserted = connection_->Exec(kInsertVector, params);
+    ASSERT_TRUE(inserted.ok()) << inserted.status();
+  }
+
+  void InsertAll(const std::vector<std::vector<double>>& vectors) {
+    const auto body = [&] {
+      std::int32_t id = 0;
+      for (const std::vector<double>& values : vectors) {
+        Insert(id++, values.size(), EncodeValues(values), &values, nullptr);
+      }
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(connection_->InTransaction(body).ok());
+  }
+
+  void ExpectNone(const char* query) {
+    const auto wrong = connection_->Exec(query);
+    ASSERT_TRUE(wrong.ok()) << wrong.status();
+    for (int row = 0; row < wrong->row_count(); ++row) {
+      ADD_FAILURE() << "vector " << wrong->Int32(row, 0) << " came back as "
+                    << (wrong->IsNull(row, 1) ? "NULL" : wrong->Text(row, 1));
+    }
+  }
+
+  std::unique_ptr<PgConnection> connection_ = Connect(TestPostgres::Get().FreshMigratedDatabase());
+};
+
+TEST_F(SqlCodecTest, DecodesHostileValuesBitForBit) {
+  std::vector<std::vector<double>> vectors;
+  for (const testing::NamedValues& row : testing::HostileValues()) vectors.push_back(row.values);
+  InsertAll(vectors);
+  ExpectNone(kWrongValues);
+}
+
+TEST_F(SqlCodecTest, DecodesRandomValuesBitForBit) {
+  std::mt19937_64 random(testing::TestSeed());
+  std::vector<std::vector<double>> vectors(4000);
+  for (std::vector<double>& values : vectors) values = testing::RandomValues(random);
+  InsertAll(vectors);
+  ExpectNone(kWrongValues);
+}
+
+TEST_F(SqlCodecTest, DividesByEveryPowerAsCppDoes) {
+  std::vector<std::vector<double>> vectors;
+  for (std::int16_t exponent = -kBinaryExponentMax; exponent <= kDecimalExponentMax; ++exponent) {
+    const EncodedVector encoded{
+        .form = Form::kFrame, .width = 0, .base = 7, .divisor_exponent = exponent};
+    const std::vector<double> values = *DecodeValues(encoded, 1);
+    Insert(exponent, 1, encoded, &values, nullptr);
+  }
+  ExpectNone(kWrongValues);
+}
+
+TEST_F(SqlCodecTest, DecodesIntegers) {
+  std::mt19937_64 random(testing::TestSeed());
+  std::vector<std::vector<std::int64_t>> vectors(2000);
+  for (std::vector<std::int64_t>& integers : vectors) integers = testing::RandomIntegers(random);
+  for (const testing::NamedIntegers& row : testing::HostileIntegers()) {
+    vectors.push_back(row.integers);
+  }
+  std::int32_t id = 0;
+  for (const std::vector<std::int64_t>& integers : vectors) {
+    Insert(id++, integers.size(), EncodeIntegers(integers), nullptr, &integers);
+  }
+  ExpectNone(kWrongIntegers);
+}
+
+// A row that no encoder wrote: where both decoders take it, they read the same.
+TEST_F(SqlCodecTest, ReadsDamagedRowsAsCppDoesOrRefuses) {
+  std::mt19937_64 random(testing::TestSeed());
+  std::size_t taken = 0;
+  for (std::int32_t id = 0; id < 4000; ++id) {
+    const std::vector<double> given = testing::RandomValues(random);
+    EncodedVector encoded = EncodeValues(given);
+    switch (random() % 5) {
+      case 0:
+        encoded.form = Form{static_cast<std::int16_t>(random() % 8)};
+        break;
+      case 1:
+        encoded.width = static_cast<std::int16_t>(encoded.width + random() % 3 - 1);
+        break;
+      case 2:
+        if (!encoded.bits2.bytes.empty()) encoded.bits2.bytes[0] ^= '\x20';
+        break;
+      case 3:
+        if (!encoded.bits.bytes.empty()) encoded.bits.bytes[0] ^= '\x20';
+        break;
+      default:
+        encoded.divisor_exponent = static_cast<std::int16_t>(random() % 40 - 20);
+    }
+    const auto decoded = DecodeValues(encoded, given.size());
+    if (!decoded.ok()) continue;
+    ++taken;
+    Insert(id, given.size(), encoded, &*decoded, nullptr);
+  }
+  EXPECT_GT(taken, 1000U);
+  ExpectNone(kWrongMutants);
+}
+
+TEST_F(SqlCodecTest, SaysWhatIsWrongWithADamagedRow) {
+  const struct {
+    const char* arguments;
+    const char* message;
+  } rows[] = {
+      {"1, 7::int2, 0::int2, 0::int2, 0, 1, null, null, null", "vector of form 7: 0 bits"},
+      {"2, 0::int2, 7::int2, 0::int2, 0, 1, B'0000000', null, null",
+       "7 bits and 0 bits2 are not 2"},
+      {"1, 0::int2, 64::int2, 0::int2, 0, 1, null, null, null", "width 64"},
+      {"2000000, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null", "2000000 samples"},
+      {"-1, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null", "-1 samples"},
+      {"null, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null", "<NULL> samples"},
+      {"0, 1::int2, 0::int2, 0::int2, 0, 1, null, null, '{1}'", "are not 0 samples"},
+      {"3, 2::int2, 0::int2, 2::int2, 0, 1, null, B'0000', null", "runs do not end at sample 3"},
+      {"3, 2::int2, 0::int2, 2::int2, 0, 1, null, B'1111', null", "runs do not end at sample 3"},
+      {"2, 5::int2, 1::int2, 0::int2, 0, 1, B'01', null, '{4}'", "index of sample 2 is beyond"},
+      {"2, 6::int2, 0::int2, 0::int2, 0, 1, null, null, null", "vector of form 6"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.arguments);
+    const std::string query = absl::StrCat("select stepwell.decode_integers(", row.arguments, ")");
+    const auto result = connection_->Exec(query.c_str());
+    ASSERT_FALSE(result.ok());
+    EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr(row.message));
+  }
+}
+
+TEST_F(SqlCodecTest, MakesTimesExactOverAllOfTimestamptz) {
+  std::mt19937_64 random(testing::TestSeed());
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  std::vector<std::int64_t> times = {testing::kTimestampMinUs,
+                                     testing::kTimestampMinUs + 1,
+                                     testing::kTimestampMaxUs,
+                                     testing::kTimestampMaxUs - 1,
+                                     -1,
+                                     0,
+                                     1,
+                                     kExact,
+                                     kExact + 1,
+                                     -kExact,
+                                     -kExact - 1,
+                                     1700000000123457};
+  while (times.size() < 5000) {
+    const auto any = static_cast<std::int64_t>(random()) >> (random() % 40);
+    if (any >= testing::kTimestampMinUs) times.push_back(any);
+  }
+  const auto result = connection_->Exec(
+      "select t from unnest(stepwell.to_timestamps($1)) with ordinality u (t, i) order by i",
+      {std::span<const std::int64_t>(times)});
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->row_count(), static_cast<int>(times.size()));
+  for (int row = 0; row < result->row_count(); ++row) {
+    ASSERT_EQ(result->TimestampUs(row, 0), times[static_cast<std::size_t>(row)]);
+  }
+}
+
+TEST_F(SqlCodecTest, PicksWhatIsPresent) {
+  const auto result = connection_->Exec(
+      "select stepwell.pick_present('{5,6,7,8}', B'0101')::text, "
+      "stepwell.pick_present('{5,6}', null)::text, stepwell.to_batches('{-1,0,7}')::text");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->Text(0, 0), "{6,8}");
+  EXPECT_EQ(result->Text(0, 1), "{5,6}");
+  EXPECT_EQ(result->Text(0, 2), "{NULL,0,7}");
+  EXPECT_FALSE(connection_->Exec("select stepwell.pick_present('{5,6}', B'1')").ok());
+}
+
+}  // namespace
+}  // namespace stepwell
