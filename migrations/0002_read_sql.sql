@@ -166,54 +166,49 @@ RETURNS integer[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT array_replace(batches::integer[], -1, NULL)
 $$;
 
--- Rows with their ticks, still encoded. `recent` tells the table; in `metrics`, (keep_class,
--- received_day) is the partition, and who names it reads no other.
-CREATE VIEW stepwell.encoded_rows AS
-SELECT false AS recent, m.keep_class, m.received_day, m.trial_id, m.series_no, m.writer_no,
-  m.first_time_us, m.last_time_us, m.sample_count, m.presence,
-  m.form, m.width, m.width2, m.divisor_exponent, m.base, m.factor,
-  m.bits, m.bits2, m.dictionary, m.raw, t.tick_count,
-  t.time_form, t.time_width, t.time_width2, t.time_base, t.time_factor,
-  t.time_bits, t.time_bits2, t.time_dictionary,
-  t.batch_form, t.batch_width, t.batch_width2, t.batch_base, t.batch_factor,
-  t.batch_bits, t.batch_bits2, t.batch_dictionary
-FROM stepwell.metrics m
-JOIN stepwell.ticks t USING (keep_class, received_day, trial_id, writer_no, tick_no)
-UNION ALL
-SELECT true, m.keep_class, m.received_day, m.trial_id, m.series_no, m.writer_no,
-  m.first_time_us, m.last_time_us, m.sample_count, m.presence,
-  m.form, m.width, m.width2, m.divisor_exponent, m.base, m.factor,
-  m.bits, m.bits2, m.dictionary, m.raw, t.tick_count,
-  t.time_form, t.time_width, t.time_width2, t.time_base, t.time_factor,
-  t.time_bits, t.time_bits2, t.time_dictionary,
-  t.batch_form, t.batch_width, t.batch_width2, t.batch_base, t.batch_factor,
-  t.batch_bits, t.batch_bits2, t.batch_dictionary
-FROM stepwell.recent m
-JOIN stepwell.recent_ticks t USING (trial_id, writer_no, tick_no);
-
--- The same decoded, with the names of the series. Columns that nobody asks for are not decoded.
-CREATE VIEW stepwell.decoded_rows AS
-SELECT r.recent, r.keep_class, r.received_day, r.trial_id, w.attempt, s.metric_group, s.name,
-  s.labels, r.series_no, r.writer_no, r.first_time_us, r.last_time_us,
-  stepwell.to_batches(stepwell.pick_present(
-    stepwell.decode_integers(r.tick_count, r.batch_form, r.batch_width, r.batch_width2,
-      r.batch_base, r.batch_factor, r.batch_bits, r.batch_bits2, r.batch_dictionary),
-    r.presence)) AS batches,
-  stepwell.to_timestamps(stepwell.pick_present(
-    stepwell.decode_integers(r.tick_count, r.time_form, r.time_width, r.time_width2,
-      r.time_base, r.time_factor, r.time_bits, r.time_bits2, r.time_dictionary),
-    r.presence)) AS timestamps,
-  stepwell.decode_values(r.sample_count, r.form, r.width, r.width2, r.divisor_exponent,
-    r.base, r.factor, r.bits, r.bits2, r.dictionary, r.raw) AS values
-FROM stepwell.encoded_rows r
-JOIN stepwell.series s USING (trial_id, series_no)
-JOIN stepwell.writers w USING (trial_id, writer_no);
+-- decoded_metrics and decoded_recent: rows of either table with their ticks and names, decoded.
+-- Columns that nobody asks for are not decoded. (keep_class, received_day) is the partition of
+-- metrics and ticks: a query that names it plans, locks and reads no other. One text for both.
+DO $do$
+DECLARE
+  source record;
+BEGIN
+  FOR source IN
+    SELECT * FROM (VALUES
+      ('metrics', 'ticks', 'keep_class, received_day, trial_id, writer_no, tick_no'),
+      ('recent', 'recent_ticks', 'trial_id, writer_no, tick_no')
+    ) AS v (rows_table, ticks_table, join_columns)
+  LOOP
+    EXECUTE format($view$
+      CREATE VIEW stepwell.decoded_%1$s AS
+      SELECT m.keep_class, m.received_day, m.trial_id, m.series_no, m.writer_no,
+        w.attempt, s.metric_group, s.name, s.labels, m.first_time_us, m.last_time_us,
+        stepwell.to_batches(stepwell.pick_present(
+          stepwell.decode_integers(t.tick_count, t.batch_form, t.batch_width, t.batch_width2,
+            t.batch_base, t.batch_factor, t.batch_bits, t.batch_bits2, t.batch_dictionary),
+          m.presence)) AS batches,
+        stepwell.to_timestamps(stepwell.pick_present(
+          stepwell.decode_integers(t.tick_count, t.time_form, t.time_width, t.time_width2,
+            t.time_base, t.time_factor, t.time_bits, t.time_bits2, t.time_dictionary),
+          m.presence)) AS timestamps,
+        stepwell.decode_values(m.sample_count, m.form, m.width, m.width2, m.divisor_exponent,
+          m.base, m.factor, m.bits, m.bits2, m.dictionary, m.raw) AS values
+      FROM stepwell.%1$s m
+      JOIN stepwell.%2$s t USING (%3$s)
+      JOIN stepwell.series s USING (trial_id, series_no)
+      JOIN stepwell.writers w USING (trial_id, writer_no)
+    $view$, source.rows_table, source.ticks_table, source.join_columns);
+  END LOOP;
+END $do$;
 
 -- The public table: three arrays of one length per row. Holds what is folded; a master holds up to
 -- a minute more until it is asked to flush.
 CREATE VIEW stepwell.generic_metrics AS
 SELECT trial_id, attempt, metric_group, name, labels, batches, timestamps, values
-FROM stepwell.decoded_rows;
+FROM stepwell.decoded_metrics
+UNION ALL
+SELECT trial_id, attempt, metric_group, name, labels, batches, timestamps, values
+FROM stepwell.decoded_recent;
 
 -- Samples one by one, of [from_time, to_time); NULL = any. In no order. One query per partition in
 -- which the ledger knows of such samples, each planned for that partition alone, then recent rows.
@@ -232,11 +227,10 @@ DECLARE
     9223372036854775807);
   query CONSTANT text := $query$
     SELECT r.labels, u.t, u.b, u.v, r.attempt
-    FROM stepwell.decoded_rows r, unnest(r.timestamps, r.batches, r.values) AS u (t, b, v)
+    FROM stepwell.decoded_%s r, unnest(r.timestamps, r.batches, r.values) AS u (t, b, v)
     WHERE r.trial_id = $1 AND ($2 IS NULL OR r.metric_group = $2) AND ($3 IS NULL OR r.name = $3)
       AND r.last_time_us >= $4 AND r.first_time_us <= $5
-      AND ($6 IS NULL OR u.t >= $6) AND ($7 IS NULL OR u.t < $7)
-      AND $query$;
+      AND ($6 IS NULL OR u.t >= $6) AND ($7 IS NULL OR u.t < $7) $query$;
   leaf record;
 BEGIN
   FOR leaf IN
@@ -246,11 +240,11 @@ BEGIN
       AND u.last_time_us >= from_us AND u.first_time_us <= to_us
     ORDER BY u.received_day
   LOOP
-    RETURN QUERY EXECUTE query || 'NOT r.recent AND r.keep_class = $8 AND r.received_day = $9'
+    RETURN QUERY EXECUTE format(query, 'metrics') || 'AND r.keep_class = $8 AND r.received_day = $9'
       USING trial_id, metric_group, name, from_us, to_us, from_time, to_time,
         leaf.keep_class, leaf.received_day;
   END LOOP;
-  RETURN QUERY EXECUTE query || 'r.recent'
+  RETURN QUERY EXECUTE format(query, 'recent')
     USING trial_id, metric_group, name, from_us, to_us, from_time, to_time;
 END $$;
 
@@ -271,7 +265,7 @@ BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'stepwell_read') THEN
     GRANT USAGE ON SCHEMA stepwell TO stepwell_read;
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA stepwell TO stepwell_read;
-    GRANT SELECT ON stepwell.generic_metrics, stepwell.decoded_rows, stepwell.encoded_rows,
+    GRANT SELECT ON stepwell.generic_metrics, stepwell.decoded_metrics, stepwell.decoded_recent,
       stepwell.projects, stepwell.trials, stepwell.attempts, stepwell.series, stepwell.gaps,
       stepwell.keep_classes, stepwell.usage TO stepwell_read;
   END IF;
