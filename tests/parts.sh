@@ -3,6 +3,8 @@
 
 parts=(packages scripts layout format proto release install quickstart bench asan tsan)
 long_parts=(tidy)
+# About how long the long ones take on two cores with an empty cache.
+declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 

@@ -9,6 +9,7 @@ results=$root/build/test-results
 jobs=${STEPWELL_JOBS:-2}
 long=no
 only=()
+budget_minutes=${STEPWELL_TEST_MINUTES:-55}
 passed=0 failed=0 skipped=0
 notes=()  # what failed or was skipped, and why; printed before the last line
 times=()
@@ -24,7 +25,8 @@ Installs what is missing, builds, tests and lints Stepwell; prints the time of e
   --long        add what a CI has no time for: ${long_parts[*]}, tests labelled slow
   --list        print the parts
 Parts: ${parts[*]}
-Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test).
+Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test),
+STEPWELL_TEST_MINUTES (a part that would not end within them is skipped, 55; not with --long).
 Exit: 0 if something passed and nothing failed, 1 otherwise, 64 wrong use.
 USAGE
 }
@@ -71,9 +73,16 @@ count_junit() {
   done < <(python3 "$root/tests/read_junit.py" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
 }
 
+# A run that a CI cuts off says nothing; one that gives up its last parts says which. --long has no limit.
+out_of_time() { [[ $long == no ]] && ((SECONDS > (budget_minutes - ${minutes_of_part[$1]:-1}) * 60)); }
+
 run_part() {
   local name=$1 start=$SECONDS
   printf '\n== %s\n' "$name"
+  if out_of_time "$name"; then
+    skip "$name" "out of time: $((SECONDS / 60)) of $budget_minutes minutes are used, it takes ${minutes_of_part[$name]:-1}"
+    return
+  fi
   "part_$name"
   times+=("$(printf '%-11s %4d s' "$name" $((SECONDS - start)))")
   printf '== %s took %d s\n' "$name" $((SECONDS - start))

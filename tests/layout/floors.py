@@ -30,7 +30,8 @@ _FOREIGN = {
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
              ("server/*_service.cc", "server/grpc_*.cc", "client/agent/stream.cc", "client/cli/*.cc")),
     "Boost": (r"boost/", ("server/http_*.cc",)),
-    "spdlog or fmt": (r"spdlog/|fmt/", ("base/log.cc",)),
+    "spdlog": (r"spdlog/", ("base/log.cc",)),
+    "fmt": (r"fmt/", ("base/log.cc", "client/cli/*.cc")),
     "protobuf": (r"google/protobuf/", ("server/*", "client/agent/*", "client/cli/*")),
     "abseil": (r"absl/", ("base/*", "storage/*", "server/*", "client/agent/*", "client/cli/*")),
 }

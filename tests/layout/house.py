@@ -13,7 +13,8 @@ _TOP_LEVEL = {
     "CHANGELOG.md", "SECURITY.md", "LICENSE", "NOTICE",
 }
 _BUILDS = re.compile(r"\b(?:stepwell_library|stepwell_tests|stepwell_bench|add_library|add_executable)\s*\(")
-_GLOBS = re.compile(r"\b(?:stepwell_library|stepwell_tests|stepwell_bench)\s*\(|GLOB[^)]*\*\.cc")
+_GLOBS_HERE = re.compile(r"\b(?:stepwell_library|stepwell_tests|stepwell_bench)\s*\(")
+_GLOB = re.compile(r"(?:\$\{CMAKE_CURRENT_SOURCE_DIR\}/)?([\w./-]*)\*\.cc")
 
 
 def check_top_level(tree: Tree) -> Iterator[Finding]:
@@ -57,7 +58,10 @@ def _built(tree: Tree, name: str) -> bool:
         in_exclude = sum(part.split().count(relative) for part in excluded)
         if mentioned > in_exclude:
             return True
-        return path.parent == folder and bool(_GLOBS.search(text)) and in_exclude == 0
+        folders = {pathlib.PurePath(folder, found) for found in _GLOB.findall(text)}
+        if _GLOBS_HERE.search(text):
+            folders.add(folder)
+        return path.parent in folders and in_exclude == 0
     return False
 
 

@@ -65,6 +65,8 @@ RED = [
     ("dead source", {"base/tools/dump.cc": "int main() {}\n"}, ("base/tools/dump.cc", "dead file")),
     ("folder that nobody adds", {"server/verdict/CMakeLists.txt": "stepwell_library(v)\n",
                                  "server/verdict/rule.cc": "\n"}, ("server/verdict/rule.cc", "dead file")),
+    ("a glob that misses", {"base/CMakeLists.txt": "file(GLOB s src/*.cc)\nadd_library(b ${s} clock.cc)\n",
+                            "base/old.cc": "\n"}, ("base/old.cc", "dead file")),
     ("excluded source", {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE old.cc)\n", "base/old.cc": "\n"},
      ("base/old.cc", "dead file")),
     ("dead header", {"base/unused.h": "#pragma once\n"}, ("base/unused.h", "dead file")),
@@ -80,6 +82,10 @@ GREEN = [
                                "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(client/cli)\n"}),
     ("a training batch", {"README.md": "The batch of a sample is a training batch.\n"}),
     ("500 lines warn only", {"base/clock.cc": '#include "base/clock.h"\n' + "//\n" * 499}),
+    ("a glob of a folder below", {"base/CMakeLists.txt": "file(GLOB s ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)\n"
+                                  "add_library(stepwell_base ${s} clock.cc)\n", "base/src/uuid.cc": "\n"}),
+    ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
+                                              "#ifndef R_H_\n#define R_H_\n#endif\n"}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]

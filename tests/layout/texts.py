@@ -71,10 +71,12 @@ def check_words(tree: Tree) -> Iterator[Finding]:
 
 
 def check_pragma_once(tree: Tree) -> Iterator[Finding]:
-    """Every header guards itself, in the same way."""
+    """Every header guards itself, in the same way; an installed one may use the C way."""
     for name in _ours(tree, ".h"):
-        directives = [line.strip() for _, line in tree.lines(name) if line.lstrip().startswith("#")]
-        if not directives or directives[0] != "#pragma once":
+        directives = [line.split() for _, line in tree.lines(name) if line.lstrip().startswith("#")]
+        installed_guard = ("/include/" in name and len(directives) > 1 and directives[0][0] == "#ifndef"
+                           and directives[1] == ["#define", directives[0][1]])
+        if (not directives or directives[0] != ["#pragma", "once"]) and not installed_guard:
             yield Finding(name, 0, "pragma once", "the first directive of a header is #pragma once")
 
 
