@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs the recorder of a build folder into an empty prefix, builds programs outside the tree
+# against it and runs them: tests/install/run.sh BUILD_DIR
+set -euo pipefail
+
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build_dir=$(cd "$1" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() { echo "install: $1" >&2; exit 1; }
+
+cmake --install "$build_dir" --component recorder --prefix "$scratch/prefix"
+cp "$source_dir"/{CMakeLists.txt,in_c.c,in_cpp.cc} "$(mkdir "$scratch/theirs" && echo "$scratch/theirs")"
+cmake -S "$scratch/theirs" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
+cmake --build "$scratch/build"
+
+# Only the C ABI is visible in a trial's process, and nothing of it comes along but the C++ runtime.
+library=$(find "$scratch/prefix" -name libstepwell_recorder.so)
+[[ -n $library ]] || fail "no shared library was installed"
+strangers=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^stepwell_/ {print $3}')
+[[ -z $strangers ]] || fail "the library shows more than stepwell_*: $strangers"
+needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|libpthread|ld-linux.*)\.so' || true)
+[[ -z $needed ]] || fail "the library leans on $needed"
+
+for program in in_c in_cpp in_cpp_static; do
+  spool=$scratch/spool-$program
+  mkdir -m 0700 "$spool"
+  STEPWELL_SPOOL_DIR=$spool "$scratch/build/$program" || fail "$program ended with exit $?"
+  writers=("$spool"/f1/*/writer.json)
+  [[ -s ${writers[0]} ]] || fail "$program left no writer for an agent in its spool"
+  echo "$program recorded into ${writers[0]#"$scratch"/}"
+done
