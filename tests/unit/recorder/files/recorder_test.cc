@@ -1,0 +1,337 @@
+// The C ABI as a program uses it, each case in a process of its own.
+#include "stepwell/recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "stepwell/stepwell.h"
+#include "tests/unit/recorder/files/in_child.h"
+#include "tests/unit/recorder/files/spool_files.h"
+
+namespace stepwell::recorder {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class RecorderTest : public testing::Test {
+ protected:
+  stepwell_state Open() {
+    stepwell_options options;
+    stepwell_options_init(&options);
+    options.spool_dir = directory_.path().c_str();
+    options.trial = "t";
+    return stepwell_open(&options);
+  }
+  std::filesystem::path WriterPath() {
+    const auto writers = FindWriters(directory_.path());
+    EXPECT_EQ(writers.size(), 1u);
+    return writers.empty() ? std::filesystem::path() : writers[0];
+  }
+  std::vector<std::string> Lines() { return SpoolFiles(WriterPath()).Lines(); }
+
+  TemporaryDirectory directory_;
+};
+
+void Scoped(const char* name) {
+  stepwell_scope scope;
+  stepwell_scope_begin(&scope, stepwell_define_scope(name));
+  stepwell_scope_end(&scope);
+}
+
+TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    EXPECT_STREQ(stepwell_message(), "");
+    const stepwell_label label{"split", "train"};
+    const stepwell_series_id loss =
+        stepwell_define_series("training", "loss", "1", STEPWELL_GAUGE, &label, 1);
+    stepwell_step_begin();
+    stepwell_scope train;
+    stepwell_scope_begin(&train, stepwell_define_scope("train_batch"));
+    Scoped("forward");
+    stepwell_scope_end(&train);
+    stepwell_record(loss, 0.25);
+    stepwell_record_at(loss, 3, 1'700'000'000'000'000, 0.5);
+    stepwell_step_end(STEPWELL_NEXT_BATCH);
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    EXPECT_EQ(stepwell_close(0), 0);
+  });
+  EXPECT_THAT(Lines(), ElementsAre("begin", "scope+ train_batch/forward", "scope+ train_batch",
+                                   "record+ training/loss{split=train}@-2",
+                                   "record_at training/loss{split=train}@3", "end@0"));
+  SpoolFiles files(WriterPath());
+  EXPECT_EQ(files.header().state, spool::kWriterClosed);
+  EXPECT_FALSE(files.IsAlive());
+}
+
+TEST_F(RecorderTest, TheCppFaceRecordsTheSame) {
+  ExpectInChild([this] {
+    Recorder recorder({.spool_dir = directory_.path(), .trial = "t", .exit_wait = milliseconds(0)});
+    ASSERT_EQ(recorder.state(), STEPWELL_RECORDING);
+    const Series loss("training", "loss", {.unit = "1"});
+    recorder.StepBegin();
+    {
+      STEPWELL_SCOPE("train_batch");
+      STEPWELL_SCOPE("forward");
+    }
+    recorder.Record(loss, 1);
+    RecordAt(loss, 9, std::chrono::system_clock::now(), 2);
+    recorder.StepEnd(5);
+  });
+  EXPECT_THAT(Lines(),
+              ElementsAre("begin", "scope+ train_batch/forward", "scope+ train_batch",
+                          "record+ training/loss@-2", "record_at training/loss@9", "end@5"));
+}
+
+TEST_F(RecorderTest, NothingIsRecordedBeforeOpenAndAfterClose) {
+  ExpectInChild([this] {
+    EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
+    EXPECT_EQ(stepwell_enabled(), 0);
+    Scoped("before");
+    stepwell_step_end(1);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    EXPECT_EQ(stepwell_enabled(), 1);
+    EXPECT_EQ(Open(), STEPWELL_RECORDING);  // again: the same one
+    Scoped("during");
+    stepwell_scope open;
+    stepwell_scope_begin(&open, stepwell_define_scope("open"));
+    stepwell_close(0);
+    stepwell_scope_end(&open);
+    Scoped("after");
+    EXPECT_EQ(stepwell_enabled(), 0);
+    EXPECT_EQ(stepwell_close(0), 0);
+  });
+  EXPECT_THAT(Lines(), ElementsAre("scope during"));
+}
+
+TEST_F(RecorderTest, OpensAgainAsAnotherWriterWithTheSameNames) {
+  ExpectInChild([this] {
+    const stepwell_series_id loss =
+        stepwell_define_series("training", "loss", nullptr, STEPWELL_GAUGE, nullptr, 0);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    stepwell_record(loss, 1);
+    stepwell_close(0);
+    const auto first = WriterPath();
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    stepwell_record(loss, 2);
+    Scoped("a");
+    stepwell_close(0);
+    for (const auto& writer : FindWriters(directory_.path())) {
+      if (writer == first) {
+        EXPECT_THAT(SpoolFiles(writer).Lines(), ElementsAre("record training/loss@-1"));
+      } else {
+        EXPECT_THAT(SpoolFiles(writer).Lines(), ElementsAre("record training/loss@-1", "scope a"));
+      }
+    }
+  });
+  EXPECT_EQ(FindWriters(directory_.path()).size(), 2u);
+}
+
+TEST_F(RecorderTest, CloseWaitsForTheAck) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    SpoolFiles files(WriterPath());
+    std::thread agent([&files] {
+      while (files.header().state != spool::kWriterClosed) std::this_thread::yield();
+      files.header().agent_state = spool::kAgentAcked;
+    });
+    EXPECT_EQ(stepwell_close(60'000), 1);
+    agent.join();
+  });
+}
+
+TEST_F(RecorderTest, CloseDoesNotWaitLongerThanItMakesSense) {
+  const struct {
+    const char* name;
+    std::uint32_t agent_state;
+    std::int64_t timeout_ms;
+    milliseconds least, most;
+  } rows[] = {
+      {"no time", spool::kAgentServing, 0, milliseconds(0), milliseconds(1500)},
+      {"negative", spool::kAgentServing, -5, milliseconds(0), milliseconds(1500)},
+      {"an agent that is too slow", spool::kAgentServing, 50, milliseconds(50), milliseconds(2000)},
+      {"refused", spool::kAgentRefused, 60'000, milliseconds(0), milliseconds(1500)},
+      {"nobody ever came", spool::kAgentNone, 60'000, milliseconds(2000), milliseconds(6000)},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    ExpectInChild([&] {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING);
+      for (const auto& writer : FindWriters(directory_.path())) {
+        SpoolFiles(writer).header().agent_state = row.agent_state;
+      }
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_EQ(stepwell_close(row.timeout_ms), 0);
+      const auto took = std::chrono::steady_clock::now() - begin;
+      EXPECT_GE(took, row.least);
+      EXPECT_LE(took, row.most);
+    });
+  }
+}
+
+TEST_F(RecorderTest, DisabledByTheEnvironment) {
+  ExpectInChild([this] {
+    setenv("STEPWELL_DISABLED", "1", 1);
+    EXPECT_EQ(Open(), STEPWELL_DISABLED);
+    EXPECT_STREQ(stepwell_message(), "STEPWELL_DISABLED is set");
+    Scoped("a");
+    EXPECT_EQ(stepwell_enabled(), 0);
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+  });
+  EXPECT_THAT(FindWriters(directory_.path()), IsEmpty());
+}
+
+TEST_F(RecorderTest, WithoutASpoolDirectoryItGoesOnInMemory) {
+  ExpectInChild([] {
+    unsetenv("STEPWELL_SPOOL_DIR");
+    EXPECT_EQ(stepwell_open(nullptr), STEPWELL_MEMORY_ONLY);
+    EXPECT_THAT(stepwell_message(), HasSubstr("set STEPWELL_SPOOL_DIR"));
+    constexpr std::uint64_t kCount = 20'000;
+    for (std::uint64_t i = 0; i < kCount; ++i) Scoped("a");
+    const std::uint64_t dropped = stepwell_dropped_count();
+    EXPECT_GT(dropped, 0u);
+    EXPECT_LT(dropped, kCount);
+    EXPECT_EQ(stepwell_close(5000), 0);
+  });
+}
+
+TEST_F(RecorderTest, EachThreadHasItsRing) {
+  constexpr int kThreads = 8;
+  constexpr int kScopes = 1000;
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([] {
+        for (int i = 0; i < kScopes; ++i) Scoped("a");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    stepwell_close(0);
+  });
+  SpoolFiles files(WriterPath());
+  EXPECT_EQ(files.header().ring_count, static_cast<std::uint32_t>(kThreads));
+  for (std::uint32_t ring = 0; ring < kThreads; ++ring) {
+    const SpoolFiles::RingView view = files.ReadRing(ring);
+    EXPECT_EQ(view.header().state, spool::kRingEnded);
+    EXPECT_EQ(view.events.size(), static_cast<std::size_t>(kScopes));
+  }
+}
+
+TEST_F(RecorderTest, AForkedChildWritesNothingIntoItsParentsRings) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("parent");
+    ExpectInChild([] {
+      EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
+      EXPECT_EQ(stepwell_enabled(), 0);
+      Scoped("parent");
+      Scoped("child");
+      stepwell_step_end(1);
+      stepwell_define_series("g", "child", "", STEPWELL_GAUGE, nullptr, 0);
+      EXPECT_EQ(stepwell_close(60'000), 0);  // the parent's is not the child's to close
+    });
+    SpoolFiles files(WriterPath());
+    EXPECT_EQ(files.header().state, spool::kWriterOpen);
+    EXPECT_THAT(files.Lines(), ElementsAre("scope parent"));
+    EXPECT_EQ(files.Names().size(), 1u);
+    Scoped("parent");
+    EXPECT_THAT(files.Lines(), ElementsAre("scope parent", "scope parent"));
+  });
+}
+
+TEST_F(RecorderTest, AForkedChildMayOpenItsOwn) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("parent");
+    const auto parent = WriterPath();
+    ExpectInChild([&] {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING);
+      Scoped("child");
+      for (const auto& writer : FindWriters(directory_.path())) {
+        EXPECT_THAT(SpoolFiles(writer).Lines(),
+                    ElementsAre(writer == parent ? "scope parent" : "scope child"));
+      }
+      stepwell_close(0);
+    });
+    EXPECT_EQ(SpoolFiles(parent).header().state, spool::kWriterOpen);
+  });
+}
+
+TEST_F(RecorderTest, WhatAKilledProcessRecordedIsReadable) {
+  constexpr int kSteps = 500;
+  const int status = RunInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    const stepwell_series_id numbered =
+        stepwell_define_series("training", "number", "1", STEPWELL_GAUGE, nullptr, 0);
+    for (int i = 0; i <= kSteps; ++i) {
+      stepwell_step_end(STEPWELL_NEXT_BATCH);
+      stepwell_record(numbered, i);
+      Scoped("a");
+    }
+    raise(SIGKILL);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status));
+  SpoolFiles files(WriterPath());
+  EXPECT_FALSE(files.IsAlive());
+  EXPECT_EQ(files.header().state, spool::kWriterOpen);
+  EXPECT_EQ(spool::BatchOfLastStep(files.header().last_step), kSteps - 1);
+  int number = 0;
+  for (const spool::Event& event : files.ReadRing(0).events) {
+    if (event.kind != spool::EventKind::kRecord) continue;
+    EXPECT_EQ(std::bit_cast<double>(event.value), number);
+    ++number;
+  }
+  EXPECT_EQ(number, kSteps + 1);
+  EXPECT_THAT(ReadText(WriterPath() / "writer.json"), HasSubstr("\"trial\": \"t\""));
+}
+
+TEST_F(RecorderTest, RingsOfAReaderThatKeepsUpNeverFill) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("a");
+    const SpoolFiles files(WriterPath());
+    const int fd = open(files.RingPath(0).c_str(), O_RDWR);
+    auto* ring = static_cast<spool::RingHeader*>(
+        mmap(nullptr, spool::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    close(fd);
+    std::atomic<bool> is_done{false};
+    std::thread reader([&] {
+      while (!is_done) ring->tail.store(ring->head.load());
+    });
+    for (int i = 0; i < 100'000; ++i) {
+      Scoped("a");
+      while (ring->head.load() - ring->tail.load() > 4000) std::this_thread::yield();
+    }
+    is_done = true;
+    reader.join();
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    EXPECT_EQ(ring->head.load(), 100'001u);
+  });
+}
+
+TEST_F(RecorderTest, RefusesWhatMakesNoSense) {
+  EXPECT_EQ(stepwell_define_scope(nullptr), 0u);
+  EXPECT_EQ(stepwell_define_scope("a/b"), 0u);
+  EXPECT_EQ(stepwell_define_series(nullptr, "n", "", STEPWELL_GAUGE, nullptr, 0), 0u);
+  EXPECT_EQ(stepwell_define_series("g", "n", "", static_cast<stepwell_series_kind>(0), nullptr, 0),
+            0u);
+  EXPECT_EQ(stepwell_define_series("g", "n", "", STEPWELL_GAUGE, nullptr, 1), 0u);
+  const stepwell_label twice[] = {{"a", "1"}, {"a", "2"}};
+  EXPECT_EQ(stepwell_define_series("g", "n", "", STEPWELL_GAUGE, twice, 2), 0u);
+  const stepwell_label empty[] = {{"a", nullptr}};
+  EXPECT_EQ(stepwell_define_series("g", "n", "", STEPWELL_GAUGE, empty, 1), 0u);
+  stepwell_record(0, 1);
+  stepwell_record_at(0, 0, 0, 1);
+}
+
+}  // namespace
+}  // namespace stepwell::recorder
