@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release install quickstart bench asan tsan)
-long_parts=(tidy)
+long_parts=(repeat tidy)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -147,6 +147,11 @@ part_quickstart() {
 # That every bench still measures; its bars are judged by a full run on a quiet machine.
 part_bench() {
   check "benches measure" bench/run.sh --quick --json "$results/bench.json" && cat "$results/benches_measure.log" | tail -n 30
+}
+
+# A test that fails once in three runs is found here, by name.
+part_repeat() {
+  build release && run_ctest release repeat --repeat until-fail:3 -L 'core|contract|faults|e2e'
 }
 
 part_tidy() {
