@@ -30,6 +30,11 @@ PrivatePostgres::State PrivatePostgres::state() const { return supervisor_->stat
 absl::Status PrivatePostgres::WaitReady(absl::Time deadline) const {
   return supervisor_->WaitReady(deadline);
 }
-void PrivatePostgres::Stop() { supervisor_->Stop(); }
+
+void PrivatePostgres::Stop() {
+  absl::MutexLock lock(&stop_mu_);
+  supervisor_->Stop();
+  cluster_->Unlock();
+}
 
 }  // namespace stepwell

@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace stepwell {
@@ -37,6 +39,10 @@ class PrivatePostgres {
     std::string user = {};
     // Empty: a quarter of the machine's memory, at most 1 GiB.
     std::int64_t shared_buffers_bytes = 0;
+    // kForTests leaves out every fsync: a killed process loses nothing by that, a killed machine
+    // everything.
+    enum class Durability { kFull, kForTests };
+    Durability durability = Durability::kFull;
     // Lines for the server's configuration after ours, for tests and experts.
     std::vector<std::pair<std::string, std::string>> settings = {};
     // How long Open waits for the first readiness (recovery of much WAL takes its time). After it
@@ -72,14 +78,16 @@ class PrivatePostgres {
   State state() const;
   // kUnavailable with the reason when `deadline` passes first.
   absl::Status WaitReady(absl::Time deadline) const;
-  // Fast shutdown: checkpoint, then exit. Blocks; twice is fine.
-  void Stop();
+  // Fast shutdown: checkpoint, then exit. Blocks; twice is fine. The directory is free afterwards.
+  void Stop() ABSL_LOCKS_EXCLUDED(stop_mu_);
 
  private:
   PrivatePostgres(std::unique_ptr<PostgresCluster> cluster, Options options);
 
-  std::unique_ptr<PostgresCluster> cluster_;
-  std::string url_;
+  // One Stop at a time.
+  absl::Mutex stop_mu_;
+  const std::unique_ptr<PostgresCluster> cluster_;
+  const std::string url_;
   std::unique_ptr<PostgresSupervisor> supervisor_;
 };
 

@@ -14,7 +14,7 @@ namespace stepwell {
 struct PostgresAccount {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string name;
+  std::string name = {};
   // True when this process must become that user; it is root then.
   bool switch_user = false;
 };

@@ -112,15 +112,17 @@ absl::Status CheckMajor(const PostgresCluster& cluster, int data_major) {
 }
 
 // initdb into a folder of its own that gets its name when it is whole: a crash leaves no half.
-absl::Status Initialise(const PostgresCluster& cluster, const std::string& partial) {
+absl::Status Initialise(const PostgresCluster& cluster, const std::string& partial,
+                        PrivatePostgres::Options::Durability durability) {
   std::error_code error;
   fs::remove_all(partial, error);
   STEPWELL_RETURN_IF_ERROR(MakePrivate(partial, cluster.account));
-  const auto output =
-      RunProgram({cluster.binaries.initdb, "--pgdata=" + partial,
-                  absl::StrCat("--username=", kPrivateRole), "--encoding=UTF8", "--no-locale",
-                  "--data-checksums", "--auth-local=peer", "--auth-host=reject"},
-                 cluster.account);
+  std::vector<std::string> command = {
+      cluster.binaries.initdb, "--pgdata=" + partial, absl::StrCat("--username=", kPrivateRole),
+      "--encoding=UTF8",       "--no-locale",         "--data-checksums",
+      "--auth-local=peer",     "--auth-host=reject"};
+  if (durability == PrivatePostgres::Options::Durability::kForTests) command.push_back("--no-sync");
+  const auto output = RunProgram(command, cluster.account);
   if (!output.ok()) return Annotate(output.status(), "initdb");
   STEPWELL_RETURN_IF_ERROR(WriteStaticConfig(cluster, partial));
   fs::remove(cluster.data_directory, error);  // an empty one, seen by MajorOfData
@@ -148,7 +150,9 @@ absl::StatusOr<std::unique_ptr<PostgresCluster>> PostgresCluster::Prepare(
   STEPWELL_RETURN_IF_ERROR(MakeDirectory(directory));
   STEPWELL_ASSIGN_OR_RETURN(cluster->lock, TakeLock(directory));
   STEPWELL_RETURN_IF_ERROR(CheckReachable(cluster->account, directory));
-  if (data_major == 0) STEPWELL_RETURN_IF_ERROR(Initialise(*cluster, directory + "/pg.partial"));
+  if (data_major == 0) {
+    STEPWELL_RETURN_IF_ERROR(Initialise(*cluster, directory + "/pg.partial", options.durability));
+  }
   STEPWELL_RETURN_IF_ERROR(MakePrivate(cluster->data_directory, cluster->account));
   STEPWELL_RETURN_IF_ERROR(MakePrivate(cluster->socket_directory, cluster->account));
   STEPWELL_RETURN_IF_ERROR(WriteConfig(*cluster, options));

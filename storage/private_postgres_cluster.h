@@ -30,6 +30,8 @@ struct PostgresCluster {
   static absl::StatusOr<std::unique_ptr<PostgresCluster>> Prepare(
       const PrivatePostgres::Options& options);
 
+  // Lets another process take the directory. REQUIRES: the server is gone.
+  void Unlock() { lock = OwnedFd(); }
   std::string Url(const std::string& database) const;
 
   std::string data_directory;

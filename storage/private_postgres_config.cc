@@ -44,7 +44,7 @@ absl::Status ReplaceFile(const PostgresCluster& cluster, const std::string& path
     return absl::FailedPreconditionError(absl::StrCat(fresh, ": ", std::strerror(errno)));
   }
   STEPWELL_RETURN_IF_ERROR(WriteAll(fd.get(), fresh, text));
-  if (fsync(fd.get()) != 0 || rename(fresh.c_str(), path.c_str()) != 0) {
+  if (fdatasync(fd.get()) != 0 || rename(fresh.c_str(), path.c_str()) != 0) {
     return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
   }
   return absl::OkStatus();
@@ -79,7 +79,10 @@ std::string Settings(const PostgresCluster& cluster, const PrivatePostgres::Opti
       "max_wal_size = '2GB'\n"
       "log_destination = 'stderr'\n"
       "logging_collector = off\n"
-      "log_line_prefix = '%m [%p] '\n");
+      "log_line_prefix = '%m [%p] %b '\n");
+  if (options.durability == PrivatePostgres::Options::Durability::kForTests) {
+    text += "fsync = off\n";
+  }
   for (const auto& [name, value] : options.settings) {
     absl::StrAppend(&text, name, " = ", Quoted(value), "\n");
   }

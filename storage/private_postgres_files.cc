@@ -85,7 +85,9 @@ std::string LastWords(const PostgresCluster& cluster, std::int64_t offset) {
   while (std::getline(log, line)) {
     // The panic says more than the deaths of others that follow it.
     const bool panic = absl::StrContains(line, "PANIC:  ");
-    if (panic || (absl::StrContains(line, "FATAL:  ") && fatal.empty())) fatal = line;
+    const bool own =
+        absl::StrContains(line, "FATAL:  ") && !absl::StrContains(line, "] client backend ");
+    if (panic || (own && fatal.empty())) fatal = line;
   }
   std::string words = AfterSeverity(fatal);
   if (absl::StrContains(words, "No space left on device")) {

@@ -28,8 +28,8 @@ bool SharedMemoryInUse(const PidFile& file);
 std::int64_t LogBytes(const PostgresCluster& cluster);
 // Keeps the log below 16 MiB, and one older of the same size.
 void TrimLog(const PostgresCluster& cluster);
-// The PANIC or else the first FATAL after `offset`: why the server ended. Empty when it died
-// without a word.
+// The last PANIC, or else the first FATAL of the server itself, after `offset`: why it ended. Empty
+// when it died without a word. What was told to single clients does not count.
 std::string LastWords(const PostgresCluster& cluster, std::int64_t offset);
 
 }  // namespace stepwell

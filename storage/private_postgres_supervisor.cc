@@ -21,6 +21,7 @@ namespace stepwell {
 namespace {
 
 constexpr absl::Duration kReadyPoll = absl::Milliseconds(10);
+constexpr absl::Duration kReadyPollLongest = absl::Milliseconds(250);
 constexpr absl::Duration kWatchPoll = absl::Seconds(30);  // how often the log's size is looked at
 constexpr absl::Duration kRestartFirst = absl::Seconds(1);
 constexpr absl::Duration kRestartLongest = absl::Seconds(30);
@@ -74,12 +75,14 @@ absl::Status PostgresSupervisor::WaitReady(absl::Time deadline) const {
 
 absl::Status PostgresSupervisor::WaitFirst(absl::Time deadline) const {
   absl::MutexLock lock(&mu_);
-  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return state_.phase != Phase::kStarting;
-  };
+  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return first_.has_value(); };
   mu_.AwaitWithDeadline(absl::Condition(&settled), deadline);
-  if (state_.phase == Phase::kReady || state_.phase == Phase::kStarting) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("private PostgreSQL did not start: ", state_.reason));
+  return first_.value_or(absl::OkStatus());
+}
+
+void PostgresSupervisor::SettleFirst(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  if (!first_.has_value()) first_ = std::move(status);
 }
 
 void PostgresSupervisor::Run() {
@@ -93,6 +96,7 @@ void PostgresSupervisor::Run() {
       if (WaitUntilReady(*server)) {
         ready_since = absl::Now();
         SetPhase(Phase::kReady, server->pid);
+        SettleFirst(absl::OkStatus());
         log::Info("private_postgres_ready", {{"pid", server->pid}});
       }
       event = Watch(*server);
@@ -107,7 +111,11 @@ void PostgresSupervisor::Run() {
     SetPhase(Phase::kDown, 0, reason);
     log::Warning("private_postgres_down",
                  {{"reason", reason}, {"restart_in_ms", absl::ToInt64Milliseconds(delay)}});
+    SettleFirst(absl::UnavailableError(
+        absl::StrCat("private PostgreSQL did not start: ", reason, "; see ", cluster_.log_file)));
     if (WaitEvent({}, delay) == Event::kStopAsked) break;
+    // The reason stays until it is ready: a person who looks now wants to know it.
+    SetPhase(Phase::kStarting, 0, reason);
     absl::MutexLock lock(&mu_);
     ++state_.restart_count;
   }
@@ -148,10 +156,15 @@ absl::StatusOr<PostgresSupervisor::Server> PostgresSupervisor::StartOwn() {
 }
 
 bool PostgresSupervisor::WaitUntilReady(Server& server) {
-  while (!TryConnect().ok()) {
-    if (WaitEvent(server, kReadyPoll) != Event::kTimeout) return false;
+  absl::Duration pause = kReadyPoll;
+  while (true) {
+    const absl::Status status = TryConnect();
+    if (status.ok()) return true;
+    SetPhase(Phase::kStarting, server.pid, std::string(status.message()));
+    if (WaitEvent(server, pause) != Event::kTimeout) return false;
+    // Each try during a long recovery is a line in the server's log.
+    pause = std::min(pause * 1.5, kReadyPollLongest);
   }
-  return true;
 }
 
 absl::Status PostgresSupervisor::TryConnect() const {
@@ -169,7 +182,8 @@ absl::Status PostgresSupervisor::TryConnect() const {
 PostgresSupervisor::Event PostgresSupervisor::Watch(Server& server) {
   while (true) {
     const Event event = WaitEvent(server, kWatchPoll);
-    if (event == Event::kExited && server.is_child) waitpid(server.pid, &server.wait_status, 0);
+    // An adopted one is not our child, unless we are the init of a container.
+    if (event == Event::kExited) waitpid(server.pid, &server.wait_status, 0);
     if (event != Event::kTimeout) return event;
     TrimLog(cluster_);
   }
@@ -188,7 +202,7 @@ PostgresSupervisor::Event PostgresSupervisor::WaitEvent(const Server& server,
 bool PostgresSupervisor::WaitExit(Server& server, absl::Duration timeout) const {
   pollfd watched{.fd = server.pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&watched, 1, static_cast<int>(absl::ToInt64Milliseconds(timeout))) <= 0) return false;
-  if (server.is_child) waitpid(server.pid, &server.wait_status, 0);
+  waitpid(server.pid, &server.wait_status, 0);
   return true;
 }
 
@@ -206,8 +220,9 @@ std::string PostgresSupervisor::WhyEnded(const Server& server) const {
 void PostgresSupervisor::End(Server& server) {
   if (server.pidfd.get() < 0) return;
   // Fast shutdown; then immediate, which the next start recovers from; a server that ignores both
-  // hangs in the kernel or is stopped, and SIGKILL is all that is left.
+  // hangs in the kernel, and SIGKILL is all that is left.
   kill(server.pid, SIGINT);
+  kill(server.pid, SIGCONT);  // a stopped process takes no other signal
   if (WaitExit(server, stop_wait_)) return;
   log::Warning("private_postgres_slow_stop", {{"pid", server.pid}});
   kill(server.pid, SIGQUIT);

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -55,6 +56,8 @@ class PostgresSupervisor {
   std::string WhyEnded(const Server& server) const;
   bool WaitExit(Server& server, absl::Duration timeout) const;
   void SetPhase(Phase phase, int pid, std::string reason = {}) ABSL_LOCKS_EXCLUDED(mu_);
+  // Notes the outcome of the first start; later calls change nothing.
+  void SettleFirst(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status TryConnect() const;
 
   const PostgresCluster& cluster_;
@@ -64,6 +67,8 @@ class PostgresSupervisor {
 
   mutable absl::Mutex mu_;
   PrivatePostgres::State state_ ABSL_GUARDED_BY(mu_);
+  // How the first start ended, once it has.
+  std::optional<absl::Status> first_ ABSL_GUARDED_BY(mu_);
 
   Worker worker_;
 };

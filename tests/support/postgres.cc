@@ -21,12 +21,11 @@ T OrDie(absl::StatusOr<T> value, const char* what) {
 }
 
 std::unique_ptr<PrivatePostgres> Start(const std::string& directory) {
-  return OrDie(PrivatePostgres::Open({.directory = directory,
-                                      .shared_buffers_bytes = 32 << 20,
-                                      .settings = {{"fsync", "off"},
-                                                   {"synchronous_commit", "on"},
-                                                   {"max_connections", "200"},
-                                                   {"log_min_messages", "warning"}}}),
+  return OrDie(PrivatePostgres::Open(
+                   {.directory = directory,
+                    .shared_buffers_bytes = 32 << 20,
+                    .durability = PrivatePostgres::Options::Durability::kForTests,
+                    .settings = {{"max_connections", "200"}, {"log_min_messages", "warning"}}}),
                "test PostgreSQL");
 }
 
