@@ -140,24 +140,16 @@ BEGIN
 END $$;
 
 -- Microseconds since 1970 as times. An interval times a number is a float8 inside, exact up to 2^53
--- microseconds (the year 2255); beyond, whole hours are taken apart.
+-- microseconds (the year 2255) only; so whole hours go apart.
 CREATE FUNCTION stepwell.to_timestamps(times_us bigint[])
 RETURNS timestamptz[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
   epoch CONSTANT timestamptz := 'epoch';
-  us CONSTANT interval := interval '1 microsecond';
-  answer timestamptz[] := array_fill(epoch, ARRAY[cardinality(times_us)]);
-  t bigint;
+  hour CONSTANT interval := '1 hour';
+  us CONSTANT interval := '1 microsecond';
 BEGIN
-  FOR i IN 1..cardinality(times_us) LOOP
-    t := times_us[i];
-    IF t BETWEEN -9007199254740992 AND 9007199254740992 THEN
-      answer[i] := epoch + t * us;
-    ELSE
-      answer[i] := epoch + t / 3600000000 * interval '1 hour' + t % 3600000000 * us;
-    END IF;
-  END LOOP;
-  RETURN answer;
+  RETURN ARRAY(
+    SELECT epoch + t / 3600000000 * hour + t % 3600000000 * us FROM unnest(times_us) AS t);
 END $$;
 
 -- -1, no batch, is NULL for people.

@@ -15,6 +15,7 @@
 #include "storage/vector_codec.h"
 #include "tests/support/codec_vectors.h"
 #include "tests/support/encoded_params.h"
+#include "tests/support/metric_kinds.h"
 #include "tests/support/postgres.h"
 
 namespace stepwell {
@@ -108,6 +109,18 @@ TEST_F(SqlCodecTest, DecodesRandomValuesBitForBit) {
   std::mt19937_64 random(testing::TestSeed());
   std::vector<std::vector<double>> vectors(4000);
   for (std::vector<double>& values : vectors) values = testing::RandomValues(random);
+  InsertAll(vectors);
+  const auto forms = connection_->Exec("select count(distinct form) from vectors");
+  ASSERT_TRUE(forms.ok()) << forms.status();
+  EXPECT_EQ(forms->Int64(0, 0), 7) << "a form was never tried";
+  ExpectNone(kWrongValues);
+}
+
+TEST_F(SqlCodecTest, DecodesAnHourOfEachMetricKind) {
+  std::vector<std::vector<double>> vectors;
+  for (const testing::MetricKind& kind : testing::MetricKinds(testing::TestSeed())) {
+    vectors.push_back(kind.values);
+  }
   InsertAll(vectors);
   ExpectNone(kWrongValues);
 }

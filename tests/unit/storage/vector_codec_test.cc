@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/metric_kinds.h"
 
 namespace stepwell {
 namespace {
@@ -136,6 +137,18 @@ TEST(VectorCodecTest, HoldsJitteredTicksInTheBitsOfTheJitter) {
   const EncodedVector encoded = EncodeIntegers(times);
   EXPECT_EQ(encoded.form, Form::kLinear);
   EXPECT_LE(encoded.width, 11);
+}
+
+TEST(VectorCodecTest, GivesBackAnHourOfEachMetricKind) {
+  const std::uint64_t seed = testing::TestSeed();
+  for (const testing::MetricKind& kind : testing::MetricKinds(seed)) {
+    SCOPED_TRACE(kind.name);
+    ExpectRoundTrip(kind.values);
+  }
+  for (const testing::TickKind& kind : testing::TickKinds(seed)) {
+    SCOPED_TRACE(kind.name);
+    ExpectRoundTrip(kind.integers);
+  }
 }
 
 TEST(VectorCodecTest, NeverTakesMoreThanRaw) {
