@@ -51,9 +51,15 @@ absl::StatusCode CodeOf(std::string_view sqlstate) {
   return absl::StatusCode::kInternal;
 }
 
+// PostgreSQL quotes offending values whole, however long they are.
+constexpr std::size_t kMessageBytesMax = 512;
+
 std::string FirstLine(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return std::string(text.substr(0, text.find('\n')));
+  text = text.substr(0, text.find('\n'));
+  if (text.size() <= kMessageBytesMax) return std::string(text);
+  std::size_t end = kMessageBytesMax;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // not inside a character
+  return std::string(text.substr(0, end)) + "...";
 }
 
 }  // namespace

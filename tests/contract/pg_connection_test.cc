@@ -1,9 +1,11 @@
 #include "storage/pg_connection.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cmath>
 
+#include "storage/pg_copy.h"
 #include "tests/support/postgres.h"
 
 namespace stepwell {
@@ -14,6 +16,20 @@ using testing::TestPostgres;
 
 class PgConnectionTest : public ::testing::Test {
  protected:
+  static std::unique_ptr<PgConnection> Open(const PgConnection::Options& options) {
+    auto connection = PgConnection::Open(options);
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    return *std::move(connection);
+  }
+
+  // Returns when the backend is gone.
+  void Terminate(int backend_pid) {
+    const auto ended =
+        Connect(url_)->Exec("select pg_terminate_backend($1, 10000)", {std::int32_t{backend_pid}});
+    ASSERT_TRUE(ended.ok()) << ended.status();
+    ASSERT_TRUE(ended->Bool(0, 0));
+  }
+
   const std::string url_ = TestPostgres::Get().FreshDatabase();
   std::unique_ptr<PgConnection> connection_ = Connect(url_);
 };
@@ -68,6 +84,119 @@ TEST_F(PgConnectionTest, TellsACommitThatWasARollback) {
   ASSERT_TRUE(connection_->Begin().ok());
   EXPECT_FALSE(connection_->Exec("select 1 / 0").ok());
   EXPECT_EQ(connection_->Commit().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(PgConnectionTest, ArraysBindForUnnest) {
+  const std::vector<std::string> names = {"a", "", "\xc3\xa9"};
+  const std::vector<std::string> blobs = {std::string("\0\1", 2), ""};
+  const std::vector<std::int32_t> numbers = {3, -4};
+  const std::vector<Uuid> uuids = {Uuid::Random(), Uuid::Random()};
+  const auto result = connection_->Exec(
+      "select array_to_string($1, '|'), ($2::bytea[])[1], (select sum(n) from unnest($3) n), $4[2]",
+      {PgParam::TextArray(names), PgParam::BytesArray(blobs),
+       std::span<const std::int32_t>(numbers), std::span<const Uuid>(uuids)});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->Text(0, 0), "a||\xc3\xa9");
+  EXPECT_EQ(result->Bytes(0, 1), blobs[0]);
+  EXPECT_EQ(result->Int64(0, 2), -1);
+  EXPECT_EQ(result->UuidAt(0, 3), uuids[1]);
+}
+
+TEST_F(PgConnectionTest, ValuesAreNeverSql) {
+  const std::string hostile = "'; drop table t; --";
+  const auto result = connection_->Exec("select $1", {hostile});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->Text(0, 0), hostile);
+  EXPECT_EQ(connection_->Exec("select $1", {std::string_view("a\0b", 3)}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(PgConnectionTest, AConnectionLostBeforeCommitIsUnavailable) {
+  ASSERT_TRUE(connection_->Begin().ok());
+  Terminate(connection_->backend_pid());
+  const absl::Status status = connection_->Exec("select 1").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_FALSE(connection_->usable());
+  // Nothing was sent: that is known.
+  EXPECT_EQ(connection_->Commit().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(connection_->Begin().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(PgConnectionTest, AConnectionLostAtCommitLeavesTheOutcomeUnknown) {
+  ASSERT_TRUE(connection_->Begin().ok());
+  Terminate(connection_->backend_pid());
+  const absl::Status status = connection_->Commit();
+  EXPECT_TRUE(IsCommitUnknown(status)) << status;
+}
+
+TEST_F(PgConnectionTest, AFailureAtCommitThatTheServerTellsIsKnown) {
+  ASSERT_TRUE(connection_
+                  ->ExecScript("create table a (n int primary key); create table b (n int "
+                               "references a deferrable initially deferred)")
+                  .ok());
+  ASSERT_TRUE(connection_->Begin().ok());
+  ASSERT_TRUE(connection_->Exec("insert into b values (1)").ok());
+  const absl::Status status = connection_->Commit();
+  EXPECT_EQ(SqlState(status), "23503");
+  EXPECT_FALSE(IsCommitUnknown(status));
+  EXPECT_TRUE(connection_->usable());
+}
+
+TEST_F(PgConnectionTest, SlowStatementsAreCancelledAndTheConnectionGoesOn) {
+  const auto impatient = Open({.url = url_, .statement_timeout = absl::Milliseconds(50)});
+  ASSERT_TRUE(impatient->Begin().ok());
+  EXPECT_EQ(impatient->Exec("select pg_sleep(60)").status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(impatient->Rollback().ok());
+  EXPECT_TRUE(impatient->Exec("select 1").ok());
+}
+
+TEST_F(PgConnectionTest, AStoppedServerDoesNotHoldTheCaller) {
+  const auto impatient = Open({.url = url_,
+                               .statement_timeout = absl::Milliseconds(50),
+                               .reply_timeout = absl::Milliseconds(200)});
+  ASSERT_TRUE(impatient->Begin().ok());
+  const int pid = impatient->backend_pid();
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  const absl::Status status = impatient->Commit();
+  EXPECT_TRUE(IsCommitUnknown(status)) << status;
+  EXPECT_FALSE(impatient->usable());
+  ASSERT_EQ(kill(pid, SIGCONT), 0);
+}
+
+TEST_F(PgConnectionTest, AStoppedServerDoesNotHoldALargeCopy) {
+  const auto impatient = Open({.url = url_,
+                               .statement_timeout = absl::Milliseconds(50),
+                               .reply_timeout = absl::Milliseconds(300)});
+  ASSERT_TRUE(impatient->ExecScript("create table t (v bytea)").ok());
+  PgCopyRows rows(1);
+  rows.Bytes(std::string(8 << 20, 'x'));
+  const std::string data = rows.Take();
+  const int pid = impatient->backend_pid();
+  ASSERT_TRUE(impatient->Begin().ok());
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  const absl::Status status = impatient->CopyIn("copy t from stdin (format binary)", data).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  ASSERT_EQ(kill(pid, SIGCONT), 0);
+}
+
+TEST_F(PgConnectionTest, AnIdleTransactionLetsItsLocksGo) {
+  const auto idle = Open({.url = url_, .idle_in_transaction_timeout = absl::Milliseconds(50)});
+  ASSERT_TRUE(idle->ExecScript("create table t as select 1 as n").ok());
+  ASSERT_TRUE(idle->Begin().ok());
+  ASSERT_TRUE(idle->Exec("update t set n = 2").ok());
+  // Waits for the lock until the server ends the idle transaction.
+  ASSERT_TRUE(connection_->Exec("update t set n = 3").ok());
+  EXPECT_EQ(idle->Exec("select 1").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(PgConnectionTest, AFailedOpenTellsNoPassword) {
+  for (const char* url : {"postgresql://u:geheim@/x?host=/nonexistent",
+                          "postgresql://u:geheim@%zz/x", "host=/nonexistent password=geheim"}) {
+    const absl::Status status = PgConnection::Open({.url = url}).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(std::string(status.message()).find("geheim"), std::string::npos) << status;
+  }
 }
 
 }  // namespace

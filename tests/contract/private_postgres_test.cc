@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -314,25 +315,23 @@ TEST_F(PrivatePostgresTest, APidFileThatNamesAnotherProgramIsLeftToPostgres) {
   }
 }
 
-// Not a test: the process that AKilledMasterTakesItsServerAlong kills.
-TEST(PrivatePostgresHolder, DISABLED_HoldsAServerUntilKilled) {
-  const char* const directory = std::getenv("STEPWELL_TEST_HOLD");
-  ASSERT_NE(directory, nullptr);
-  const auto postgres = Open(directory);
-  std::ofstream(std::string(directory) + "/held") << postgres->state().pid << std::endl;
-  pause();
-}
-
 TEST_F(PrivatePostgresTest, AKilledMasterTakesItsServerAlong) {
-  ASSERT_EQ(setenv("STEPWELL_TEST_HOLD", directory_.c_str(), 1), 0);
-  const auto holder = StartServer({"/proc/self/exe", "--gtest_filter=*DISABLED_HoldsAServer*",
-                                   "--gtest_also_run_disabled_tests"},
-                                  PostgresAccount{}, scratch_ / "holder.log", "/");
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/hold_postgres";
+  const std::string output = scratch_ / "output";
+  const auto holder = StartServer({program, directory_}, PostgresAccount{}, output, "/");
   ASSERT_TRUE(holder.ok()) << holder.status();
   int server = 0;
-  ASSERT_TRUE(Eventually([&] { return bool(std::ifstream(directory_ + "/held") >> server); }));
+  ASSERT_TRUE(Eventually([&] {
+    std::ifstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+      if (std::sscanf(line.c_str(), "held %d", &server) == 1) return true;
+    }
+    return false;
+  }));
   ASSERT_TRUE(IsAlive(server));
   ASSERT_EQ(kill(*holder, SIGKILL), 0);
+  ASSERT_EQ(waitpid(*holder, nullptr, 0), *holder);
   // Opening at once meets the old server in its shutdown.
   const auto postgres = Open(directory_);
   EXPECT_TRUE(Eventually([&] { return postgres->state().phase == Phase::kReady; }));
