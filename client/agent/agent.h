@@ -1,0 +1,70 @@
+// Agent: ships everything that recorders below one root write to one master, and samples the
+// machine. Its loop visits each writer every frame interval; the stream runs beside it.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto agent, Agent::Create(options, RealClock::Get()));
+//   agent->Run();          // until RequestStop, or idle for long enough
+//
+// Run is for one thread; RequestStop may be called from any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "client/agent/agent_lock.h"
+#include "client/agent/agent_options.h"
+#include "client/agent/rank_writer.h"
+#include "client/agent/sender.h"
+#include "client/agent/stream.h"
+#include "client/agent/writer_finder.h"
+
+namespace stepwell::agent {
+
+class Agent {
+ public:
+  // kAlreadyExists: another agent serves the directory. `clock` outlives the agent.
+  static absl::StatusOr<std::unique_ptr<Agent>> Create(AgentOptions options, const Clock& clock);
+  ~Agent();
+
+  // Serves until stopped or idle; then seals, sends what is left for at most stop_wait, returns.
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Agent(AgentOptions options, FileDescriptor format_directory, AgentLock lock, const Clock& clock);
+
+  void VisitAll();
+  void ServeNew();
+  void ShareSpool();
+  void RemoveOld();
+  bool IdleForLong();
+  bool AllAcked() const;
+  void Drain();
+  // Until the next visit is due; settles writers that close meanwhile. False when stopping.
+  bool WaitForVisit() ABSL_LOCKS_EXCLUDED(mu_);
+  void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const AgentOptions options_;
+  const Clock& clock_;
+  const FileDescriptor format_directory_;
+  const AgentLock lock_;
+  Sender sender_;
+  ServeContext context_;
+  WriterFinder finder_;
+  std::map<std::string, std::unique_ptr<RankWriter>> writers_;  // by directory name
+  absl::Duration visit_due_ = absl::ZeroDuration();
+  absl::Duration busy_at_ = absl::ZeroDuration();
+  absl::Duration shared_at_ = -absl::InfiniteDuration();
+
+  absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool woken_ ABSL_GUARDED_BY(mu_) = false;
+  // Last: its threads call into what is above.
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,86 @@
+#include "client/agent/agent_main.h"
+
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/worker.h"
+#include "client/agent/agent.h"
+
+namespace stepwell {
+namespace {
+
+int Complain(const absl::Status& status, int code) {
+  std::cerr << "stepwell agent: " << status.message() << "\n";
+  if (code == EX_USAGE) std::cerr << "Try: stepwell agent --help\n";
+  return code;
+}
+
+// Signals are taken by a thread of their own: handlers may do next to nothing.
+class StopSignals {
+ public:
+  explicit StopSignals(agent::Agent& agent) {
+    waiter_ = Worker("agent-signals", [this, &agent] {
+      int signal = 0;
+      sigwait(&set_, &signal);
+      agent.RequestStop();
+    });
+  }
+  ~StopSignals() {
+    // Lets the waiter go when the agent ended by itself.
+    kill(getpid(), SIGTERM);
+    waiter_.Join();
+  }
+
+  // Before any thread is started, so that all inherit it.
+  static void Block() {
+    // A trial's Ctrl-C is not for the agent, unless someone sits before it.
+    if (isatty(STDIN_FILENO) == 0) std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGHUP, SIG_IGN);
+    sigset_t set = StopSet();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  }
+
+ private:
+  static sigset_t StopSet() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return set;
+  }
+  const sigset_t set_ = StopSet();
+  Worker waiter_;
+};
+
+}  // namespace
+
+int AgentMain(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const absl::StatusOr<agent::ParsedOptions> parsed = agent::ParseAgentOptions(arguments);
+  if (!parsed.ok()) {
+    const bool usage = absl::IsInvalidArgument(parsed.status());
+    return Complain(parsed.status(), usage ? EX_USAGE : EX_CONFIG);
+  }
+  if (!parsed->help.empty()) {
+    std::cout << parsed->help;
+    return EX_OK;
+  }
+  StopSignals::Block();
+  const auto agent = agent::Agent::Create(parsed->options, RealClock::Get());
+  if (absl::IsAlreadyExists(agent.status())) {
+    std::cout << "stepwell agent: " << agent.status().message() << "; nothing to do\n";
+    return EX_OK;
+  }
+  if (!agent.ok()) return Complain(agent.status(), EX_CANTCREAT);
+  StopSignals signals(**agent);
+  (*agent)->Run();
+  return EX_OK;
+}
+
+}  // namespace stepwell

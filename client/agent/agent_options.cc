@@ -1,0 +1,159 @@
+#include "client/agent/agent_options.h"
+
+#include <cstdlib>
+#include <cxxopts.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr char kExamples[] = R"(
+Examples:
+  # Ship what the training processes of this machine record, and sample the machine for a trial:
+  stepwell agent --server 127.0.0.1:7717 --spool-dir /tmp/stepwell --trial resnet50-a
+
+  # The same for a trial known by number, sampled four times a second; ends by itself when the
+  # training has ended and all of it is stored:
+  stepwell agent --server 127.0.0.1:7717 --spool-dir /tmp/stepwell --trial id:7 \
+      --interval 250ms --once-idle-exit 10
+
+Exit codes: 0 ended as asked (also when another agent serves the directory already),
+64 wrong usage, 73 the spool directory cannot be made or used, 78 a setting that cannot be.
+)";
+
+cxxopts::Options Flags() {
+  cxxopts::Options flags("stepwell agent",
+                         "Ships what recorders write below a spool directory to the master.\n");
+  flags.add_options()                                                                            //
+      ("server", "HOST:PORT of the master (or STEPWELL_SERVER)", cxxopts::value<std::string>())  //
+      ("spool-dir", "where recorders write (or STEPWELL_SPOOL_DIR)",
+       cxxopts::value<std::string>())                                                             //
+      ("trial", "sample this machine for a trial: NAME, or id:N", cxxopts::value<std::string>())  //
+      ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))        //
+      ("attempt-key", "which start of the trial; default: its newest",
+       cxxopts::value<std::string>())  //
+      ("token", "ingest token of the sampler (or STEPWELL_TOKEN)",
+       cxxopts::value<std::string>())  //
+      ("interval", "between two samples of the machine, 100ms-1h",
+       cxxopts::value<std::string>()->default_value("1s"))  //
+      ("frame-interval", "between two frames, 10ms-1s",
+       cxxopts::value<std::string>()->default_value("100ms"))  //
+      ("once-idle-exit", "exit when all has ended and is stored for SECONDS",
+       cxxopts::value<std::string>())  //
+      ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
+       cxxopts::value<std::string>())  //
+      ("h,help", "this text");
+  return flags;
+}
+
+std::string Given(const cxxopts::ParseResult& parsed, const char* flag, const char* variable) {
+  if (parsed.count(flag) > 0) return parsed[flag].as<std::string>();
+  const char* value = variable == nullptr ? nullptr : std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status Impossible(absl::string_view flag, absl::string_view value,
+                        absl::string_view allowed) {
+  return absl::FailedPreconditionError(absl::StrCat("--", flag, " ", value, ": must be ", allowed));
+}
+
+absl::Status ReadDuration(const cxxopts::ParseResult& parsed, const char* flag,
+                          absl::Duration shortest, absl::Duration longest,
+                          absl::Duration& duration) {
+  const std::string text = parsed[flag].as<std::string>();
+  if (!absl::ParseDuration(text, &duration) || duration < shortest || duration > longest) {
+    return Impossible(flag, text,
+                      absl::StrCat("a duration like 250ms, from ", absl::FormatDuration(shortest),
+                                   " to ", absl::FormatDuration(longest)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadNumbers(const cxxopts::ParseResult& parsed, AgentOptions& options) {
+  if (parsed.count("once-idle-exit") > 0) {
+    const std::string text = parsed["once-idle-exit"].as<std::string>();
+    double seconds = 0;
+    if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 86400)) {
+      return Impossible("once-idle-exit", text, "a number of seconds from 0 to 86400");
+    }
+    options.idle_exit = absl::Seconds(seconds);
+  }
+  if (parsed.count("spool-bytes-max") > 0) {
+    const std::string text = parsed["spool-bytes-max"].as<std::string>();
+    if (!absl::SimpleAtoi(text, &options.spool_bytes_max) || options.spool_bytes_max < 1 << 20) {
+      return Impossible("spool-bytes-max", text, "a number of bytes, at least 1048576");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckServer(const std::string& server) {
+  const std::size_t colon = server.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return Impossible("server", server, "HOST:PORT");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTrial(const std::string& trial) {
+  std::int64_t id = 0;
+  if (absl::StartsWith(trial, "id:") && (!absl::SimpleAtoi(trial.substr(3), &id) || id < 1)) {
+    return Impossible("trial", trial, "a name, or id: and a number from 1");
+  }
+  if (trial.size() > 256) return Impossible("trial", trial, "at most 256 bytes");
+  return absl::OkStatus();
+}
+
+absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
+  options.server = Given(parsed, "server", "STEPWELL_SERVER");
+  options.spool_dir = Given(parsed, "spool-dir", "STEPWELL_SPOOL_DIR");
+  options.trial = Given(parsed, "trial", nullptr);
+  options.project = parsed["project"].as<std::string>();
+  options.attempt_key = Given(parsed, "attempt-key", nullptr);
+  options.token = Given(parsed, "token", "STEPWELL_TOKEN");
+  if (options.server.empty()) {
+    return absl::InvalidArgumentError("--server HOST:PORT is missing: where is the master?");
+  }
+  if (options.spool_dir.empty()) {
+    return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");
+  }
+  STEPWELL_RETURN_IF_ERROR(CheckServer(options.server));
+  STEPWELL_RETURN_IF_ERROR(CheckTrial(options.trial));
+  STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));
+  STEPWELL_RETURN_IF_ERROR(ReadDuration(parsed, "interval", absl::Milliseconds(100), absl::Hours(1),
+                                        options.sample_interval));
+  return ReadDuration(parsed, "frame-interval", absl::Milliseconds(10), absl::Seconds(1),
+                      options.frame_interval);
+}
+
+}  // namespace
+
+absl::StatusOr<ParsedOptions> ParseAgentOptions(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"stepwell agent"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  try {
+    cxxopts::Options flags = Flags();
+    const cxxopts::ParseResult parsed = flags.parse(static_cast<int>(argv.size()), argv.data());
+    ParsedOptions result;
+    if (parsed.count("help") > 0) {
+      result.help = flags.help() + kExamples;
+      return result;
+    }
+    if (!parsed.unmatched().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unexpected argument '", parsed.unmatched().front(), "'"));
+    }
+    STEPWELL_RETURN_IF_ERROR(Fill(parsed, result.options));
+    return result;
+  } catch (const cxxopts::exceptions::exception& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,44 @@
+// AgentOptions: the settings of `stepwell agent`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace stepwell::agent {
+
+struct AgentOptions {
+  // host:port of the master.
+  std::string server;
+  // The root below which recorders make their writers.
+  std::string spool_dir;
+  // With a trial, this machine is sampled for it: a name, or "id:7".
+  std::string trial;
+  std::string project = "default";
+  std::string attempt_key;
+  std::string token;
+  absl::Duration frame_interval = absl::Milliseconds(100);
+  absl::Duration sample_interval = absl::Seconds(1);
+  // Exits once nothing has been live and all was acked for so long; infinite = never.
+  absl::Duration idle_exit = absl::InfiniteDuration();
+  // Of all spools together; the default is also held to 5 % of what the file system has free.
+  std::int64_t spool_bytes_max = std::int64_t{1} << 30;
+  // How long a stop may take to send what is left.
+  absl::Duration stop_wait = absl::Seconds(5);
+};
+
+struct ParsedOptions {
+  AgentOptions options;
+  // Set: print it and exit 0.
+  std::string help;
+};
+
+// From the command line, and STEPWELL_SERVER and STEPWELL_SPOOL_DIR where a flag is absent. Errors
+// are kInvalidArgument (usage) or kFailedPrecondition (a value that cannot be: configuration); they
+// name the flag and what is allowed.
+absl::StatusOr<ParsedOptions> ParseAgentOptions(const std::vector<std::string>& arguments);
+
+}  // namespace stepwell::agent

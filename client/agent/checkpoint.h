@@ -1,0 +1,35 @@
+// Checkpoint: how far the agent has come in a writer's rings, as written beside each frame. After
+// a crash the newest whole record tells where to go on. A value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace stepwell::agent {
+
+struct RingMark {
+  // Events below it are safe in frames, or carried in `thread_states`.
+  std::uint64_t tail = 0;
+  // Of RingHeader::dropped, what a Loss has told already.
+  std::uint64_t dropped_told = 0;
+};
+
+struct Checkpoint {
+  // By ring number; only the rings that moved, except at a segment's start.
+  std::map<std::uint32_t, RingMark> rings;
+  // By thread: part sums of a step too long for its ring (StepAggregator::TakeState). Empty = none.
+  std::map<std::uint32_t, std::string> thread_states;
+  // Of WriterHeader::dropped_no_ring and dropped_no_name, what Losses have told already.
+  std::uint64_t no_ring_told = 0;
+  std::uint64_t no_name_told = 0;
+
+  std::string Encode() const;
+  // False where the bytes are no checkpoint; then nothing is changed.
+  static bool Decode(std::string_view bytes, Checkpoint& checkpoint);
+  // Takes over what `newer` says.
+  void MergeFrom(const Checkpoint& newer);
+};
+
+}  // namespace stepwell::agent

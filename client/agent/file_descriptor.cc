@@ -1,0 +1,82 @@
+#include "client/agent/file_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+absl::Status FromErrno(int error, absl::string_view doing) {
+  // A full disk is the caller's to wait for; the kernel's other words keep their usual code.
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    return absl::ResourceExhaustedError(absl::StrCat(doing, ": ", std::string(strerror(error))));
+  }
+  return absl::ErrnoToStatus(error, doing);
+}
+
+}  // namespace
+
+absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, int flags,
+                                      unsigned mode) {
+  const int fd = openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (fd < 0) return FromErrno(errno, absl::StrCat("open ", name));
+  return FileDescriptor(fd);
+}
+
+absl::StatusOr<FileDescriptor> OpenDirectoryAt(int directory, const std::string& name,
+                                               WhenAbsent when_absent) {
+  if (when_absent == WhenAbsent::kCreate && mkdirat(directory, name.c_str(), 0700) != 0 &&
+      errno != EEXIST) {
+    return FromErrno(errno, absl::StrCat("create directory ", name));
+  }
+  return OpenAt(directory, name, O_RDONLY | O_DIRECTORY);
+}
+
+absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size) {
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        pread(fd, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FromErrno(errno, "read");
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+absl::Status WriteAt(int fd, std::uint64_t offset, std::string_view bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote =
+        pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return FromErrno(errno, "write");
+    done += static_cast<std::size_t>(wrote);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadSmallFileAt(int directory, const std::string& name,
+                                            std::size_t size_max) {
+  STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
+                            OpenAt(directory, name, O_RDONLY | O_NONBLOCK));
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is no regular file"));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(std::string bytes, ReadAt(file.get(), 0, size_max + 1));
+  if (bytes.size() > size_max) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " has more than ", size_max, " bytes"));
+  }
+  return bytes;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,347 @@
+#include "client/agent/outbound_writer.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "base/log.h"
+
+namespace stepwell::agent {
+namespace {
+
+// Well below the 20 s that the contract asks for.
+constexpr absl::Duration kHeartbeatInterval = absl::Seconds(8);
+// A refused writer is shown to the master again: its cause (a token, a trial) may be mended.
+constexpr absl::Duration kReopenInterval = absl::Seconds(60);
+constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
+// A quarter of gRPC's default receive cap.
+constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
+
+// "id:7" on command lines is a number given by the caller, all else a name.
+void SetTrial(const std::string& trial, pb::Open& open) {
+  absl::string_view text = trial;
+  std::int64_t id = 0;
+  if (absl::ConsumePrefix(&text, "id:") && absl::SimpleAtoi(text, &id)) {
+    open.set_trial_id(id);
+  } else {
+    open.set_external_id(trial);
+  }
+}
+
+}  // namespace
+
+OutboundWriter::OutboundWriter(WriterIdentity identity, AgentFace face,
+                               std::shared_ptr<Spool> spool)
+    : identity_(std::move(identity)),
+      face_(std::move(face)),
+      spool_(std::move(spool)),
+      window_(spool_->acked().sequence),
+      generation_(spool_->acked().generation) {}
+
+void OutboundWriter::AddDefinition(const pb::Definition& definition) {
+  absl::MutexLock lock(&mu_);
+  definitions_.push_back(definition);
+}
+
+void OutboundWriter::RequestClose(bool died) {
+  absl::MutexLock lock(&mu_);
+  close_wanted_ = true;
+  died_ = died;
+}
+
+void OutboundWriter::Retire() {
+  absl::MutexLock lock(&mu_);
+  window_.Retire();
+}
+
+OutboundWriter::Status OutboundWriter::status() const {
+  const std::uint64_t last_sequence = spool_->last_sequence();
+  absl::MutexLock lock(&mu_);
+  Status status;
+  status.state = window_.state();
+  status.acked_sequence = window_.acked();
+  status.all_acked = window_.acked() >= last_sequence;
+  status.awaits_answer = window_.awaits_answer();
+  status.opened_count = opened_count_;
+  status.refusal = refusal_;
+  status.profiling = profiling_;
+  status.sampling_on = sampling_on_;
+  return status;
+}
+
+void OutboundWriter::OnConnected() {
+  absl::MutexLock lock(&mu_);
+  window_.Connect();
+  not_before_ = absl::InfinitePast();
+}
+
+void OutboundWriter::OnDisconnected() {
+  absl::MutexLock lock(&mu_);
+  window_.Disconnect();
+}
+
+SendWindow::Action OutboundWriter::ActionLocked(absl::Time now) const {
+  if (now < not_before_) return {};
+  return window_.Next(spool_->last_sequence(), close_wanted_);
+}
+
+std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
+  SendWindow::Action action;
+  {
+    absl::MutexLock lock(&mu_);
+    if (window_.state() == SendWindow::State::kRefused && now >= not_before_) {
+      window_.OnMayReopen();
+    }
+    action = ActionLocked(now);
+    const bool is_open = window_.state() == SendWindow::State::kOpen;
+    if (is_open && definitions_sent_count_ < definitions_.size()) {
+      sent_time_ = now;
+      return DefinitionsLocked();
+    }
+    if (action.kind == SendWindow::ActionKind::kNothing) {
+      if (!is_open || now - sent_time_ < kHeartbeatInterval) return std::nullopt;
+      sent_time_ = now;
+      pb::StreamChunksRequest message;
+      message.mutable_heartbeat()->set_writer(spool_->writer().ToBytes());
+      message.mutable_heartbeat()->set_sent_time_us(absl::ToUnixMicros(now));
+      return message;
+    }
+    if (action.kind == SendWindow::ActionKind::kClose) {
+      window_.OnCloseSent();
+      sent_time_ = now;
+      pb::StreamChunksRequest message;
+      message.mutable_close()->set_writer(spool_->writer().ToBytes());
+      message.mutable_close()->set_final_sequence(action.sequence);
+      message.mutable_close()->set_died(died_);
+      return message;
+    }
+  }
+  return action.kind == SendWindow::ActionKind::kOpen ? NextOpen(now)
+                                                      : NextItem(action.sequence, now);
+}
+
+std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Time now) {
+  const std::uint64_t last_sequence = spool_->last_sequence();
+  const AckedMark acked = spool_->acked();
+  pb::StreamChunksRequest message;
+  pb::Open& open = *message.mutable_open();
+  open.set_writer(spool_->writer().ToBytes());
+  SetTrial(identity_.trial, open);
+  open.set_project(identity_.project);
+  open.set_attempt_key(identity_.attempt_key);
+  open.set_agent_id(face_.agent_id);
+  open.set_machine(identity_.boot_id.empty() ? face_.machine : identity_.boot_id);
+  open.set_is_sampler(identity_.is_sampler);
+  open.set_rank(identity_.rank);
+  open.set_world_size(identity_.world_size);
+  open.mutable_labels()->insert(identity_.labels.begin(), identity_.labels.end());
+  open.set_recorder_version(identity_.recorder_version);
+  open.set_agent_version(face_.version);
+  open.set_token(identity_.token);
+  open.set_last_generation(acked.generation);
+  open.set_last_sequence(last_sequence);
+  open.set_last_crc32c(spool_->ReadChecksum(last_sequence).value_or(0));
+  open.set_acked_sequence(acked.sequence);
+  open.set_sent_time_us(absl::ToUnixMicros(now));
+  absl::MutexLock lock(&mu_);
+  if (ActionLocked(now).kind != SendWindow::ActionKind::kOpen) return std::nullopt;
+  window_.OnOpenSent();
+  sent_time_ = now;
+  return message;
+}
+
+std::optional<pb::StreamChunksRequest> OutboundWriter::DefinitionsLocked() {
+  pb::StreamChunksRequest message;
+  pb::Definitions& out = *message.mutable_definitions();
+  out.set_writer(spool_->writer().ToBytes());
+  std::size_t bytes = 0;
+  for (; definitions_sent_count_ < definitions_.size(); ++definitions_sent_count_) {
+    const pb::Definition& definition = definitions_[definitions_sent_count_];
+    bytes += definition.ByteSizeLong() + 8;
+    if (bytes > kDefinitionsBytesMax && out.definitions_size() > 0) break;
+    *out.add_definitions() = definition;
+  }
+  return message;
+}
+
+std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t sequence,
+                                                                absl::Time now) {
+  if (!read_ahead_ || read_ahead_sequence_ != sequence) {
+    absl::StatusOr<SpoolItem> item = spool_->Read(sequence);
+    if (!item.ok()) {
+      absl::MutexLock lock(&mu_);
+      log::Warning("spool_unreadable", {{"writer", spool_->writer().ToText()},
+                                        {"why", std::string(item.status().message())}});
+      not_before_ = now + kNotTakenDelay;
+      return std::nullopt;
+    }
+    read_ahead_ = *std::move(item);
+    read_ahead_sequence_ = sequence;
+  }
+  const Frame* frame = std::get_if<Frame>(&*read_ahead_);
+  const std::int64_t bytes = frame == nullptr ? 0 : static_cast<std::int64_t>(frame->body.size());
+  const std::uint64_t last =
+      frame == nullptr ? std::get<GapSpan>(*read_ahead_).last_sequence : sequence;
+  {
+    absl::MutexLock lock(&mu_);
+    const SendWindow::Action action = ActionLocked(now);
+    if (action.kind != SendWindow::ActionKind::kSend || action.sequence != sequence ||
+        definitions_sent_count_ < definitions_.size() || !window_.Fits(bytes)) {
+      return std::nullopt;
+    }
+    window_.OnSent(sequence, last, bytes);
+    sent_time_ = now;
+  }
+  pb::StreamChunksRequest message;
+  if (frame != nullptr) {
+    pb::Chunk& chunk = *message.mutable_chunk();
+    chunk.set_writer(spool_->writer().ToBytes());
+    chunk.set_sequence(frame->sequence);
+    chunk.set_sealed_time_us(frame->sealed_time_us);
+    chunk.set_crc32c(frame->crc32c);
+    chunk.set_body(std::move(std::get<Frame>(*read_ahead_).body));
+  } else {
+    const GapSpan& span = std::get<GapSpan>(*read_ahead_);
+    pb::GapRange& gap = *message.mutable_gap();
+    gap.set_writer(spool_->writer().ToBytes());
+    gap.set_first_sequence(span.first_sequence);
+    gap.set_last_sequence(span.last_sequence);
+    gap.set_cause(span.cause);
+    gap.set_sample_count(span.span.sample_count);
+    gap.set_first_time_us(span.span.first_time_us);
+    gap.set_last_time_us(span.span.last_time_us);
+    gap.set_reason(span.reason);
+  }
+  read_ahead_.reset();
+  return message;
+}
+
+bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
+  switch (message.message_case()) {
+    case pb::StreamChunksResponse::kOpened:
+      OnOpened(message.opened());
+      return true;
+    case pb::StreamChunksResponse::kAck:
+      return OnAck(message.ack());
+    case pb::StreamChunksResponse::kRefused:
+      OnRefused(message.refused(), now);
+      return true;
+    case pb::StreamChunksResponse::kDirective:
+      OnDirective(message.directive());
+      return true;
+    case pb::StreamChunksResponse::MESSAGE_NOT_SET:
+      return true;
+  }
+  return true;
+}
+
+void OutboundWriter::OnOpened(const pb::Opened& opened) {
+  const std::uint64_t last_sequence = spool_->last_sequence();
+  std::optional<std::uint32_t> held;
+  if (opened.committed_sequence() > 0 && opened.committed_sequence() <= last_sequence) {
+    held = spool_->ReadChecksum(opened.committed_sequence());
+  }
+  SendWindow::Resume resume;
+  {
+    absl::MutexLock lock(&mu_);
+    resume = window_.OnOpened(
+        {opened.committed_sequence(), opened.committed_crc32c(), opened.credit_bytes()},
+        last_sequence, held);
+    definitions_sent_count_ = 0;
+    generation_ = opened.generation();
+    ++opened_count_;
+    refusal_.clear();
+  }
+  // A retired spool keeps its own mark: what lies behind it moves to the writer that follows.
+  if (resume != SendWindow::Resume::kRetire) {
+    spool_->SetAcked({opened.committed_sequence(), opened.generation()});
+  }
+  log::Info("writer_opened", {{"writer", spool_->writer().ToText()},
+                              {"trial_id", opened.trial_id()},
+                              {"generation", opened.generation()},
+                              {"committed", opened.committed_sequence()},
+                              {"spooled", last_sequence},
+                              {"resume", resume == SendWindow::Resume::kGoOn     ? "go_on"
+                                         : resume == SendWindow::Resume::kReplay ? "replay"
+                                                                                 : "retire"}});
+  LogRejections(opened.rejections());
+  for (const pb::Directive& directive : opened.directives()) OnDirective(directive);
+}
+
+bool OutboundWriter::OnAck(const pb::Ack& ack) {
+  AckedMark mark;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!window_.OnAck(ack.committed_sequence(), ack.credit_bytes(), ack.closed())) {
+      log::Warning("ack_of_unsent",
+                   {{"writer", spool_->writer().ToText()}, {"sequence", ack.committed_sequence()}});
+      return false;
+    }
+    if (window_.state() == SendWindow::State::kRetired) return true;
+    mark = {window_.acked(), generation_};
+  }
+  if (mark.sequence != spool_->acked().sequence) spool_->SetAcked(mark);
+  LogRejections(ack.rejections());
+  return true;
+}
+
+void OutboundWriter::LogRejections(
+    const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections) const {
+  for (const pb::Rejection& rejection : rejections) {
+    log::Warning("chunks_rejected", {{"writer", spool_->writer().ToText()},
+                                     {"first_sequence", rejection.first_sequence()},
+                                     {"last_sequence", rejection.last_sequence()},
+                                     {"samples", rejection.sample_count()},
+                                     {"reason", rejection.reason()},
+                                     {"message", rejection.message()}});
+  }
+}
+
+void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
+  bool log_now = false;
+  {
+    absl::MutexLock lock(&mu_);
+    // One line a minute: a refusal that stands would fill the log.
+    log_now = now - refusal_logged_ >= absl::Seconds(60);
+    if (log_now) refusal_logged_ = now;
+    absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
+    if (refused.terminal()) {
+      refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
+      delay = std::max(delay, kReopenInterval);
+      window_.OnRefused();
+    } else if (refused.reason() == "SEQUENCE_HOLE" &&
+               refused.expected_sequence() > window_.acked()) {
+      window_.OnHole(refused.expected_sequence());
+    } else if (window_.state() == SendWindow::State::kOpening || refused.reason() == "NOT_OPEN" ||
+               refused.reason() == "SEQUENCE_HOLE") {
+      delay = std::max(delay, kNotTakenDelay);
+      window_.OnNotOpen();
+    } else {
+      delay = std::max(delay, kNotTakenDelay);
+      window_.OnNotTaken();
+    }
+    if (delay > absl::ZeroDuration()) not_before_ = now + delay;
+  }
+  if (!log_now) return;
+  log::Warning("writer_refused", {{"writer", spool_->writer().ToText()},
+                                  {"trial", identity_.trial},
+                                  {"reason", refused.reason()},
+                                  {"message", refused.message()},
+                                  {"terminal", refused.terminal()}});
+}
+
+void OutboundWriter::OnDirective(const pb::Directive& directive) {
+  absl::MutexLock lock(&mu_);
+  switch (directive.directive_case()) {
+    case pb::Directive::kProfiling:
+      profiling_ = directive.profiling();
+      return;
+    case pb::Directive::kSampling:
+      sampling_on_ = directive.sampling().on();
+      return;
+    case pb::Directive::DIRECTIVE_NOT_SET:
+      return;
+  }
+}
+
+}  // namespace stepwell::agent

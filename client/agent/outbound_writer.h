@@ -1,0 +1,107 @@
+// OutboundWriter: one writer on the stream: what it says next, and what the master's answers to it
+// mean. It joins the spool (frames), the window (order and credit) and the wire's messages; it
+// knows no gRPC. Thread-safe: the agent's loop adds, the stream's two threads send and receive.
+//
+//   writer->AddDefinition(definition);          // loop, before the frame that uses it
+//   if (auto message = writer->Next(now)) ...   // send thread
+//   writer->OnMessage(answer, now);             // receive thread
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/agent/send_window.h"
+#include "client/agent/spool.h"
+#include "client/agent/writer_identity.h"
+#include "stepwell/v1/ingest.pb.h"
+
+namespace stepwell::agent {
+
+// What the agent says of itself in each Open.
+struct AgentFace {
+  std::string agent_id;
+  std::string machine;
+  std::string version;
+};
+
+class OutboundWriter {
+ public:
+  OutboundWriter(WriterIdentity identity, AgentFace face, std::shared_ptr<Spool> spool);
+
+  // --- the agent's loop
+  // In order of refs; sent before the next frame, and after each Opened again.
+  void AddDefinition(const pb::Definition& definition) ABSL_LOCKS_EXCLUDED(mu_);
+  // Nothing will follow what the spool holds.
+  void RequestClose(bool died) ABSL_LOCKS_EXCLUDED(mu_);
+  // Its sequences must not go on: a lost or divergent spool. Only Close is left.
+  void Retire() ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Status {
+    SendWindow::State state = SendWindow::State::kDisconnected;
+    // The last Opened or Ack.
+    std::uint64_t acked_sequence = 0;
+    bool all_acked = false;
+    bool awaits_answer = false;
+    // Openeds in the life of this object.
+    int opened_count = 0;
+    std::string refusal;
+    // What the master asked for; empty = nothing yet.
+    std::optional<pb::Profiling> profiling;
+    std::optional<bool> sampling_on;
+  };
+  Status status() const ABSL_LOCKS_EXCLUDED(mu_);
+  const Spool& spool() const { return *spool_; }
+  const WriterIdentity& identity() const { return identity_; }
+
+  // --- the stream
+  void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
+  void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
+  // The next message, if there is one to send now. Reads the spool. Confined to the send thread.
+  std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  // False where the master broke the protocol: the connection should be given up.
+  bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  std::optional<pb::StreamChunksRequest> NextOpen(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<pb::StreamChunksRequest> NextItem(std::uint64_t sequence, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  SendWindow::Action ActionLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  void OnOpened(const pb::Opened& opened);
+  bool OnAck(const pb::Ack& ack);
+  void OnRefused(const pb::Refused& refused, absl::Time now);
+  void OnDirective(const pb::Directive& directive);
+  void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections) const;
+
+  const WriterIdentity identity_;
+  const AgentFace face_;
+  const std::shared_ptr<Spool> spool_;
+
+  // Confined to the send thread: read, but not yet within the credit.
+  std::optional<SpoolItem> read_ahead_;
+  std::uint64_t read_ahead_sequence_ = 0;
+
+  mutable absl::Mutex mu_;
+  SendWindow window_ ABSL_GUARDED_BY(mu_);
+  std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
+  std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+  int opened_count_ ABSL_GUARDED_BY(mu_) = 0;
+  bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  bool died_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time not_before_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time sent_time_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time refusal_logged_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::string refusal_ ABSL_GUARDED_BY(mu_);
+  std::optional<pb::Profiling> profiling_ ABSL_GUARDED_BY(mu_);
+  std::optional<bool> sampling_on_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,116 @@
+#include "client/agent/rank_writer.h"
+
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr absl::Duration kAnchorInterval = absl::Seconds(10);
+// Frames sealed in one visit: a writer that was left alone for long must not keep others waiting.
+constexpr int kSealsPerVisit = 16;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RankWriter>> RankWriter::Open(FileDescriptor directory,
+                                                             WriterIdentity identity,
+                                                             const ServeContext& context) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor again,
+                            OpenDirectoryAt(directory.get(), ".", WhenAbsent::kFail));
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
+                            ServedWriter::Open(std::move(directory), std::move(identity), context));
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<RecordedWriter> recorded,
+                            RecordedWriter::Open(std::move(again), served->recovered()));
+  return std::unique_ptr<RankWriter>(
+      new RankWriter(std::move(served), std::move(recorded), context));
+}
+
+RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
+                       std::unique_ptr<RecordedWriter> recorded, const ServeContext& context)
+    : served_(std::move(served)),
+      recorded_(std::move(recorded)),
+      clock_(context.clock),
+      samples_(served_->catalog(), served_->builder()),
+      same_boot_(served_->identity().boot_id.empty() ||
+                 served_->identity().boot_id == context.face.machine) {
+  samples_.SetNames(recorded_->names());
+}
+
+// The monotonic clock of an earlier boot is known by the recorder's own pair alone.
+void RankWriter::RefreshAnchor() {
+  const absl::Duration now = clock_.Monotonic();
+  if (now - anchored_at_ < kAnchorInterval) return;
+  anchored_at_ = now;
+  const WriterIdentity& who = served_->identity();
+  samples_.SetAnchor(same_boot_ ? ClockAnchor::Take()
+                                : ClockAnchor{who.opened_time_us, who.opened_monotonic_ns});
+}
+
+void RankWriter::Visit() {
+  if (!served_->close_requested()) {
+    RefreshAnchor();
+    const absl::Status drained = DrainAndSeal();
+    if (!drained.ok() && clock_.Now() - trouble_logged_ > absl::Minutes(1)) {
+      trouble_logged_ = clock_.Now();
+      log::Warning("writer_trouble", {{"writer", served_->identity().writer.ToText()},
+                                      {"why", std::string(drained.message())}});
+    }
+  }
+  served_->Tend();
+  FollowDirectives();
+  TellRecorder();
+}
+
+void RankWriter::SettleClosing() {
+  if (served_->close_requested() && done_at_ == absl::InfiniteDuration()) TellRecorder();
+}
+
+// What could not be written stays: first in the sealer, then in the rings, whose recorder counts
+// what it has to drop.
+absl::Status RankWriter::DrainAndSeal() {
+  if (served_->pending()) {
+    STEPWELL_RETURN_IF_ERROR(served_->Retry());
+    recorded_->StoreTails(served_->written());
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
+  last_step_ = status.last_step;
+  live_ = status.alive && !status.closed;
+  const auto ending = live_ ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
+  for (int i = 0; i < kSealsPerVisit; ++i) {
+    STEPWELL_RETURN_IF_ERROR(recorded_->Drain(status, ending, samples_));
+    const RecordedWriter::Progress progress = recorded_->TakeProgress();
+    const bool is_last = !live_ && recorded_->drained();
+    if (!served_->builder().empty() || progress.urgent || (is_last && progress.moved)) {
+      STEPWELL_RETURN_IF_ERROR(served_->Seal(progress.checkpoint));
+      recorded_->StoreTails(served_->written());
+    }
+    if (!recorded_->drained()) continue;
+    if (is_last) served_->Close(/*died=*/!status.closed);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+void RankWriter::FollowDirectives() {
+  const auto profiling = served_->status().profiling;
+  const std::uint32_t control = profiling && !profiling->on() ? spool::kControlOff : 0;
+  if (control == control_) return;
+  control_ = control;
+  recorded_->StoreControl(control);
+}
+
+void RankWriter::TellRecorder() {
+  if (served_->done()) {
+    if (done_at_ == absl::InfiniteDuration()) {
+      done_at_ = clock_.Monotonic();
+      log::Info("writer_done", {{"writer", served_->identity().writer.ToText()}});
+    }
+    recorded_->StoreAgentState(spool::kAgentAcked);
+  } else if (!served_->status().refusal.empty()) {
+    recorded_->StoreAgentState(spool::kAgentRefused);
+  } else {
+    recorded_->StoreAgentState(spool::kAgentServing);
+  }
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,60 @@
+// RankWriter: one training process, served: its rings are drained into frames, the master's wishes
+// reach its control word, its end becomes a Close. Confined to the agent's loop.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto writer, RankWriter::Open(std::move(directory), identity, context));
+//   writer->Visit();                          // each frame interval
+//   if (writer->done()) ...                   // the master holds all of it
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/agent/recorded_samples.h"
+#include "client/agent/recorded_writer.h"
+#include "client/agent/served_writer.h"
+
+namespace stepwell::agent {
+
+class RankWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<RankWriter>> Open(FileDescriptor directory,
+                                                          WriterIdentity identity,
+                                                          const ServeContext& context);
+
+  // Drains, seals what there is, tells the recorder how far things are. Blocks as the disk does.
+  void Visit();
+  // The part of a visit that a recorder waits for in close().
+  void SettleClosing();
+
+  // The process lives and has not closed its recorder.
+  bool live() const { return live_; }
+  bool done() const { return served_->done(); }
+  absl::Duration done_at() const { return done_at_; }
+  bool all_acked() const { return served_->status().all_acked; }
+  std::int32_t last_batch() const { return spool::BatchOfLastStep(last_step_); }
+  const WriterIdentity& identity() const { return served_->identity(); }
+  ServedWriter& served() { return *served_; }
+
+ private:
+  RankWriter(std::unique_ptr<ServedWriter> served, std::unique_ptr<RecordedWriter> recorded,
+             const ServeContext& context);
+  absl::Status DrainAndSeal();
+  void RefreshAnchor();
+  void FollowDirectives();
+  void TellRecorder();
+
+  const std::unique_ptr<ServedWriter> served_;
+  const std::unique_ptr<RecordedWriter> recorded_;
+  const Clock& clock_;
+  RecordedSamples samples_;
+  bool same_boot_ = true;
+  bool live_ = true;
+  std::uint64_t last_step_ = 0;
+  std::uint32_t control_ = 0;
+  absl::Duration anchored_at_ = -absl::InfiniteDuration();
+  absl::Duration done_at_ = absl::InfiniteDuration();
+  absl::Time trouble_logged_ = absl::InfinitePast();
+};
+
+}  // namespace stepwell::agent

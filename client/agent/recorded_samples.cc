@@ -1,0 +1,178 @@
+#include "client/agent/recorded_samples.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+// The name id of `step` itself; ids of the recorder count from 1.
+constexpr std::uint32_t kStepName = 0;
+
+// What a date can say with four digits of a year. Times beyond come from a broken caller, and would
+// cost the chunk's healthy samples too.
+constexpr std::int64_t kTimeUsMin = -62'135'596'800'000'000;
+constexpr std::int64_t kTimeUsMax = 253'402'300'799'999'999;
+
+// Exactly integer / divisor, as the column carries it.
+double Seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / static_cast<double>(kNanosecondsPerSecond);
+}
+
+pb::SeriesKind ToKind(spool::SeriesKind kind) {
+  switch (kind) {
+    case spool::SeriesKind::kNone:
+    case spool::SeriesKind::kGauge:
+      return pb::SERIES_KIND_GAUGE;
+    case spool::SeriesKind::kCounter:
+      return pb::SERIES_KIND_COUNTER;
+    case spool::SeriesKind::kDuration:
+      return pb::SERIES_KIND_DURATION;
+  }
+  return pb::SERIES_KIND_GAUGE;
+}
+
+// Two names that were cut to the same text share a ref: one sample per ref and tick.
+void MergeRefs(std::vector<RefValue>& tick) {
+  std::sort(tick.begin(), tick.end(),
+            [](const RefValue& a, const RefValue& b) { return a.ref < b.ref; });
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < tick.size(); ++i) {
+    if (tick[i].ref == tick[kept].ref) {
+      tick[kept].value += tick[i].value;
+    } else {
+      tick[++kept] = tick[i];
+    }
+  }
+  if (!tick.empty()) tick.resize(kept + 1);
+}
+
+}  // namespace
+
+void RecordedSamples::EnterThread(std::uint32_t thread, std::uint32_t worker) {
+  thread_ = thread;
+  worker_ = worker;
+}
+
+std::uint32_t RecordedSamples::RefOf(RefKind kind, std::uint32_t name) {
+  const std::uint64_t owner = kind == RefKind::kAlone ? worker_ : thread_;
+  const std::uint64_t place = owner << 8 | static_cast<std::uint8_t>(kind);
+  const auto [found, is_new] = refs_.try_emplace({place, name}, 0);
+  if (is_new) found->second = MakeRef(kind, name);
+  return found->second;
+}
+
+std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
+  SeriesSpec series;
+  const NameEntry* entry = names_->Find(name);
+  if (entry != nullptr && entry->kind == spool::NameKind::kSeries) {
+    series = {entry->metric_group,
+              entry->name,
+              entry->labels,
+              entry->unit,
+              ToKind(entry->series_kind),
+              1};
+  } else {
+    series.metric_group = "timing";
+    series.name = entry == nullptr ? "step" : entry->name;
+    if (kind == RefKind::kStepCount) {
+      series.name += ".count";
+      series.unit = "1";
+    } else {
+      series.unit = "seconds";
+      series.kind = pb::SERIES_KIND_DURATION;
+      series.divisor = kNanosecondsPerSecond;
+    }
+  }
+  if (worker_ != spool::kNoWorker) series.labels["worker"] = absl::StrCat(worker_);
+  const TickGroupKey group = kind == RefKind::kAlone ? TickGroupKey{TickGroupKind::kAlone, 0}
+                                                     : TickGroupKey{TickGroupKind::kStep, thread_};
+  return catalog_.Ref(group, series);
+}
+
+void RecordedSamples::OnStep(const StepTotals& step) {
+  const std::int64_t time_us = anchor_.ToUnixUs(step.start_ns);
+  tick_.clear();
+  std::uint64_t refused_count = 0;
+  const auto add = [&](RefKind kind, std::uint32_t name, double value) {
+    const std::uint32_t ref = RefOf(kind, name);
+    if (ref == 0) {
+      ++refused_count;
+    } else {
+      tick_.push_back({ref, value});
+    }
+  };
+  add(RefKind::kStepTotal, kStepName, Seconds(step.duration_ns));
+  for (const PathTotal& total : step.paths) {
+    add(RefKind::kStepTotal, total.path, Seconds(total.total_ns));
+    if (total.count > 1) add(RefKind::kStepCount, total.path, static_cast<double>(total.count));
+  }
+  if (refused_count > 0) {
+    TellLoss(pb::GAP_CAUSE_CAP, refused_count, time_us, time_us, "too many series of one writer");
+  }
+  if (tick_.empty()) return;
+  MergeRefs(tick_);
+  builder_.AddTick(catalog_.definition(tick_.front().ref).tick_group(), time_us, step.batch, tick_);
+}
+
+void RecordedSamples::AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch,
+                               double value) {
+  const std::uint32_t ref = RefOf(RefKind::kAlone, name);
+  if (ref == 0) {
+    TellLoss(pb::GAP_CAUSE_CAP, 1, time_us, time_us, "too many series of one writer");
+  } else if (time_us < kTimeUsMin || time_us > kTimeUsMax) {
+    TellLoss(pb::GAP_CAUSE_REJECTED, 1, 0, 0, "recorded with a time outside years 1 to 9999");
+  } else {
+    builder_.AddSample(ref, time_us, batch, value);
+  }
+}
+
+void RecordedSamples::OnOccurrence(std::uint32_t path, std::uint64_t start_ns,
+                                   std::uint64_t duration_ns) {
+  AddAlone(path, anchor_.ToUnixUs(start_ns), spool::kNoBatch, Seconds(duration_ns));
+}
+
+void RecordedSamples::OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
+                               double value) {
+  AddAlone(series, anchor_.ToUnixUs(time_ns), batch, value);
+}
+
+void RecordedSamples::OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,
+                                 double value) {
+  AddAlone(series, time_us, batch, value);
+}
+
+void RecordedSamples::OnLoss(const EventLoss& loss) {
+  const std::int64_t first_us = loss.first_ns == 0 ? 0 : anchor_.ToUnixUs(loss.first_ns);
+  const std::int64_t last_us = loss.last_ns == 0 ? 0 : anchor_.ToUnixUs(loss.last_ns);
+  switch (loss.cause) {
+    case EventLoss::Cause::kRingFull:
+      return TellLoss(pb::GAP_CAUSE_RING_FULL, loss.event_count, first_us, last_us,
+                      "events that found their thread's ring full");
+    case EventLoss::Cause::kNoRing:
+      return TellLoss(pb::GAP_CAUSE_RING_FULL, loss.event_count, first_us, last_us,
+                      "events of threads that could get no ring");
+    case EventLoss::Cause::kNoName:
+      return TellLoss(pb::GAP_CAUSE_CAP, loss.event_count, first_us, last_us,
+                      "events of names that found no room");
+    case EventLoss::Cause::kDamaged:
+      return TellLoss(pb::GAP_CAUSE_SPOOL_CORRUPT, loss.event_count, first_us, last_us,
+                      "events of a ring failed their check");
+  }
+}
+
+void RecordedSamples::TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
+                               std::int64_t last_us, std::string_view reason) {
+  pb::Loss loss;
+  loss.set_cause(cause);
+  loss.set_sample_count(count);
+  loss.set_first_time_us(first_us);
+  loss.set_last_time_us(last_us);
+  loss.set_reason(std::string(reason));
+  builder_.AddLoss(loss);
+}
+
+}  // namespace stepwell::agent

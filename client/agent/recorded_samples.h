@@ -1,0 +1,57 @@
+// RecordedSamples: turns what the aggregator decided into samples of series: names to refs, clock
+// readings to times. It stands between StepAggregator and ChunkBuilder. Confined to the agent's
+// loop.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "client/agent/chunk_builder.h"
+#include "client/agent/clock_anchor.h"
+#include "client/agent/recorded_writer.h"
+#include "client/agent/series_catalog.h"
+
+namespace stepwell::agent {
+
+class RecordedSamples final : public ThreadSampleSink {
+ public:
+  // All three outlive this. `names` is set before the first sample.
+  RecordedSamples(SeriesCatalog& catalog, ChunkBuilder& builder)
+      : catalog_(catalog), builder_(builder) {}
+  void SetNames(const NameTable& names) { names_ = &names; }
+  void SetAnchor(const ClockAnchor& anchor) { anchor_ = anchor; }
+
+  void EnterThread(std::uint32_t thread, std::uint32_t worker) override;
+  void OnStep(const StepTotals& step) override;
+  void OnOccurrence(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns) override;
+  void OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
+                double value) override;
+  void OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,
+                  double value) override;
+  void OnLoss(const EventLoss& loss) override;
+  bool full() const override { return builder_.full(); }
+
+ private:
+  enum class RefKind : std::uint8_t { kStepTotal, kStepCount, kAlone };
+  // 0 where the writer has as many series as it may.
+  std::uint32_t RefOf(RefKind kind, std::uint32_t name);
+  std::uint32_t MakeRef(RefKind kind, std::uint32_t name);
+  void AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch, double value);
+  void TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
+                std::int64_t last_us, std::string_view reason);
+
+  SeriesCatalog& catalog_;
+  ChunkBuilder& builder_;
+  const NameTable* names_ = nullptr;
+  ClockAnchor anchor_;
+  std::uint32_t thread_ = 0;
+  std::uint32_t worker_ = spool::kNoWorker;
+  // By kind, thread or worker, and name id.
+  absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> refs_;
+  std::vector<RefValue> tick_;
+};
+
+}  // namespace stepwell::agent

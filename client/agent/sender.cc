@@ -1,0 +1,92 @@
+#include "client/agent/sender.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace stepwell::agent {
+namespace {
+
+const std::string& WriterOf(const pb::StreamChunksResponse& message) {
+  static const std::string none;
+  switch (message.message_case()) {
+    case pb::StreamChunksResponse::kOpened:
+      return message.opened().writer();
+    case pb::StreamChunksResponse::kAck:
+      return message.ack().writer();
+    case pb::StreamChunksResponse::kRefused:
+      return message.refused().writer();
+    case pb::StreamChunksResponse::kDirective:
+      return message.directive().writer();
+    case pb::StreamChunksResponse::MESSAGE_NOT_SET:
+      return none;
+  }
+  return none;
+}
+
+}  // namespace
+
+void Sender::Add(std::shared_ptr<OutboundWriter> writer) {
+  absl::MutexLock lock(&mu_);
+  if (connected_) writer->OnConnected();
+  writers_.push_back(std::move(writer));
+}
+
+void Sender::Remove(const OutboundWriter& writer) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(writers_, [&](const auto& known) { return known.get() == &writer; });
+}
+
+void Sender::OnConnected() {
+  absl::MutexLock lock(&mu_);
+  connected_ = true;
+  for (const auto& writer : writers_) writer->OnConnected();
+}
+
+void Sender::OnDisconnected() {
+  absl::MutexLock lock(&mu_);
+  connected_ = false;
+  for (const auto& writer : writers_) writer->OnDisconnected();
+}
+
+Sender::Writers Sender::writers() const {
+  absl::MutexLock lock(&mu_);
+  return writers_;
+}
+
+std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
+  const Writers writers = this->writers();
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    ++turn_;
+    if (auto message = writers[turn_ % writers.size()]->Next(now)) return message;
+  }
+  return std::nullopt;
+}
+
+bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
+  const std::optional<Uuid> id = Uuid::FromBytes(WriterOf(message));
+  if (id) {
+    for (const auto& writer : writers()) {
+      if (writer->spool().writer() == *id) return writer->OnMessage(message, now);
+    }
+    return true;  // of a writer that is done with
+  }
+  if (message.has_refused()) {
+    log::Warning("stream_refused", {{"reason", message.refused().reason()},
+                                    {"message", message.refused().message()}});
+  }
+  return true;
+}
+
+bool Sender::awaits_answer() const {
+  const Writers all = writers();
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& writer) { return writer->status().awaits_answer; });
+}
+
+bool Sender::empty() const {
+  absl::MutexLock lock(&mu_);
+  return writers_.empty();
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,45 @@
+// Sender: which writer speaks next on the one stream of an agent, and which one an answer is for.
+// In turn, so that no writer's backlog keeps another waiting. Knows no gRPC. Thread-safe.
+//
+//   while (auto message = sender.Next(clock.Now())) stream->Write(*message);
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "client/agent/outbound_writer.h"
+
+namespace stepwell::agent {
+
+class Sender {
+ public:
+  void Add(std::shared_ptr<OutboundWriter> writer) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(const OutboundWriter& writer) ABSL_LOCKS_EXCLUDED(mu_);
+
+  void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
+  void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
+  // The next message of any writer. Confined to the send thread.
+  std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  // False where the connection should be given up.
+  bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Something was sent that the master must answer.
+  bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
+  Writers writers() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Confined to the send thread.
+  std::size_t turn_ = 0;
+
+  mutable absl::Mutex mu_;
+  Writers writers_ ABSL_GUARDED_BY(mu_);
+  bool connected_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,239 @@
+#include "client/agent/served_writer.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr char kSpoolFolder[] = "spool";
+// A process crash loses nothing; a power loss at most so much of what was sealed.
+constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
+
+std::vector<std::string> ListNames(int directory) {
+  std::vector<std::string> names;
+  const int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return names;
+  DIR* listing = fdopendir(fd);
+  if (listing == nullptr) {
+    close(fd);
+    return names;
+  }
+  const absl::Cleanup closer = [listing] { closedir(listing); };
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void RemoveTree(int directory, const std::string& name, int depth_max) {
+  if (unlinkat(directory, name.c_str(), 0) == 0 || depth_max == 0) return;
+  {
+    const absl::StatusOr<FileDescriptor> folder =
+        OpenDirectoryAt(directory, name, WhenAbsent::kFail);
+    if (!folder.ok()) return;
+    for (const std::string& inner : ListNames(folder->get())) {
+      RemoveTree(folder->get(), inner, depth_max - 1);
+    }
+  }
+  unlinkat(directory, name.c_str(), AT_REMOVEDIR);
+}
+
+absl::StatusOr<std::unique_ptr<ServedWriter>> ServedWriter::Open(FileDescriptor directory,
+                                                                 WriterIdentity identity,
+                                                                 const ServeContext& context) {
+  std::unique_ptr<ServedWriter> served(
+      new ServedWriter(std::move(directory), std::move(identity), context));
+  STEPWELL_RETURN_IF_ERROR(served->OpenSpools());
+  return served;
+}
+
+ServedWriter::~ServedWriter() {
+  if (link_ != nullptr) context_.sender.Remove(*link_);
+  for (const Retired& retired : retired_) context_.sender.Remove(*retired.link);
+}
+
+// The highest number is the living spool; lower ones were retired and only lack their Close.
+absl::Status ServedWriter::OpenSpools() {
+  STEPWELL_ASSIGN_OR_RETURN(spool_root_,
+                            OpenDirectoryAt(directory_.get(), kSpoolFolder, WhenAbsent::kCreate));
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& name : ListNames(spool_root_.get())) {
+    std::uint32_t number = 0;
+    if (absl::SimpleAtoi(name, &number)) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    const std::string folder = absl::StrCat(numbers[i]);
+    STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, identity_.writer));
+    retired_.push_back({Link(std::move(spool)), folder});
+    retired_.back().link->Retire();
+    context_.sender.Add(retired_.back().link);
+  }
+  folder_number_ = numbers.empty() ? 0 : numbers.back();
+  // Each retirement gives the writer a new id; the first has that of the directory.
+  const Uuid writer = folder_number_ == 0 ? identity_.writer : Uuid::Random();
+  STEPWELL_ASSIGN_OR_RETURN(spool_, OpenSpool(absl::StrCat(folder_number_), writer));
+  recovered_sequence_ = spool_->last_sequence();
+  sealer_ = std::make_unique<FrameSealer>(spool_, context_.clock);
+  link_ = Link(spool_);
+  DefineNew();
+  if (spool_->lost_acked()) {
+    link_->Retire();
+    context_.sender.Add(link_);
+    return Succeed();
+  }
+  context_.sender.Add(link_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Spool>> ServedWriter::OpenSpool(const std::string& folder,
+                                                               Uuid writer) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
+                            OpenDirectoryAt(spool_root_.get(), folder, WhenAbsent::kCreate));
+  Spool::Options options = context_.spool;
+  options.writer = writer;
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<Spool> spool,
+                            Spool::Open(std::move(directory), options, context_.clock));
+  return std::shared_ptr<Spool>(std::move(spool));
+}
+
+std::shared_ptr<OutboundWriter> ServedWriter::Link(std::shared_ptr<Spool> spool) const {
+  return std::make_shared<OutboundWriter>(identity_, context_.face, std::move(spool));
+}
+
+// Before the frames that use them.
+void ServedWriter::DefineNew() {
+  const std::vector<pb::Definition>& definitions = sealer_->catalog().definitions();
+  for (; defined_count_ < definitions.size(); ++defined_count_) {
+    if (definitions[defined_count_].ref() != 0) link_->AddDefinition(definitions[defined_count_]);
+  }
+}
+
+absl::Status ServedWriter::Seal(const Checkpoint& checkpoint) {
+  DefineNew();
+  return sealer_->Seal(checkpoint);
+}
+
+absl::Status ServedWriter::Retry() {
+  absl::Status done = sealer_->Retry();
+  if (absl::IsResourceExhausted(done)) {
+    // Room may have come from what was acked meanwhile.
+    spool_->Trim().IgnoreError();
+  }
+  return done;
+}
+
+void ServedWriter::Close(bool died) {
+  close_requested_ = true;
+  died_ = died;
+  link_->RequestClose(died);
+}
+
+bool ServedWriter::done() const {
+  return close_requested_ && retired_.empty() &&
+         link_->status().state == SendWindow::State::kClosed;
+}
+
+void ServedWriter::Tend() {
+  absl::Status tended;
+  if (link_->status().state == SendWindow::State::kRetired) tended.Update(Succeed());
+  const absl::Duration now = context_.clock.Monotonic();
+  if (now - synced_at_ >= kSyncInterval) {
+    synced_at_ = now;
+    tended.Update(spool_->Sync());
+    tended.Update(spool_->Trim());
+  }
+  DropRetired();
+  if (tended.ok() || context_.clock.Now() - trouble_logged_ < absl::Minutes(1)) return;
+  trouble_logged_ = context_.clock.Now();
+  log::Warning("spool_trouble",
+               {{"writer", spool_->writer().ToText()}, {"why", std::string(tended.message())}});
+}
+
+// Rule: never give a sequence twice. What the master surely does not hold moves to a new writer;
+// the rest is a gap that says so.
+absl::Status ServedWriter::Succeed() {
+  const OutboundWriter::Status old = link_->status();
+  // Before a process's first Opened nothing was sent: what it sealed itself is not stored yet.
+  std::uint64_t behind = spool_->lost_acked() ? spool_->last_sequence() : old.acked_sequence;
+  if (old.opened_count <= 1) behind = std::min(behind, recovered_sequence_);
+  const std::string folder = absl::StrCat(folder_number_ + 1);
+  STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, Uuid::Random()));
+  std::shared_ptr<OutboundWriter> link = Link(spool);
+  GapSpan gap;
+  gap.cause = pb::GAP_CAUSE_SPOOL_LOST;
+  gap.reason = absl::StrCat("goes on for writer ", spool_->writer().ToText(), ", known to be at ",
+                            old.acked_sequence, " while the spool held ", behind);
+  absl::Status moved = absl::OkStatus();
+  for (const std::string& definition : spool_->definitions()) {
+    moved.Update(spool->AppendDefinition(definition));
+  }
+  moved.Update(spool->AppendGap(std::move(gap)));
+  if (moved.ok()) moved = MoveFrames(*spool_, behind, *spool);
+  moved.Update(spool->AppendCheckpoint(spool_->checkpoint()));
+  moved.Update(spool->Sync());
+  if (!moved.ok()) {
+    RemoveTree(spool_root_.get(), folder, 2);
+    return Annotate(moved, "retire writer");
+  }
+  log::Warning("writer_retired", {{"writer", spool_->writer().ToText()},
+                                  {"successor", spool->writer().ToText()},
+                                  {"committed", old.acked_sequence},
+                                  {"spooled", spool_->last_sequence()}});
+  link_->Retire();
+  retired_.push_back({link_, absl::StrCat(folder_number_)});
+  ++folder_number_;
+  recovered_sequence_ = 0;
+  spool_ = spool;
+  link_ = std::move(link);
+  sealer_->SwitchSpool(spool_);
+  defined_count_ = 0;
+  DefineNew();
+  if (close_requested_) link_->RequestClose(died_);
+  context_.sender.Add(link_);
+  return absl::OkStatus();
+}
+
+absl::Status ServedWriter::MoveFrames(Spool& from, std::uint64_t behind, Spool& to) {
+  for (std::uint64_t sequence = behind + 1; sequence <= from.last_sequence();) {
+    STEPWELL_ASSIGN_OR_RETURN(SpoolItem item, from.Read(sequence));
+    if (Frame* frame = std::get_if<Frame>(&item)) {
+      const Spool::Sealed sealed{frame->sealed_time_us, frame->span, std::move(frame->body)};
+      STEPWELL_RETURN_IF_ERROR(to.AppendFrames({&sealed, 1}, Checkpoint()));
+      ++sequence;
+    } else {
+      sequence = std::get<GapSpan>(item).last_sequence + 1;
+      STEPWELL_RETURN_IF_ERROR(to.AppendGap(std::get<GapSpan>(item)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ServedWriter::DropRetired() {
+  std::erase_if(retired_, [&](const Retired& retired) {
+    if (retired.link->status().state != SendWindow::State::kClosed) return false;
+    context_.sender.Remove(*retired.link);
+    RemoveTree(spool_root_.get(), retired.folder, 2);
+    return true;
+  });
+}
+
+void ServedWriter::RemoveFiles() {
+  for (const std::string& name : ListNames(directory_.get())) {
+    RemoveTree(directory_.get(), name, 3);
+  }
+}
+
+}  // namespace stepwell::agent

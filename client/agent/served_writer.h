@@ -1,0 +1,107 @@
+// ServedWriter: one writer's whole way out: its spool on disk, its place on the stream, its end.
+// Rank writers and the machine's sampler are both built on it. When the sequences of a writer must
+// not go on (a lost or divergent spool), it retires that writer and goes on under a new identity.
+// Confined to the agent's loop.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto served, ServedWriter::Open(std::move(dir), identity, context));
+//   served->builder().AddTick(...);
+//   STEPWELL_RETURN_IF_ERROR(served->Seal(checkpoint));
+//   served->Tend();
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "client/agent/frame_sealer.h"
+#include "client/agent/outbound_writer.h"
+#include "client/agent/sender.h"
+
+namespace stepwell::agent {
+
+// What all writers of an agent share. The references outlive every writer.
+struct ServeContext {
+  Sender& sender;
+  const Clock& clock;
+  AgentFace face;
+  Spool::Options spool;
+};
+
+class ServedWriter {
+ public:
+  // Takes over the spool that earlier agents left in `directory`, and puts the writer on the
+  // stream.
+  static absl::StatusOr<std::unique_ptr<ServedWriter>> Open(FileDescriptor directory,
+                                                            WriterIdentity identity,
+                                                            const ServeContext& context);
+  ~ServedWriter();
+  ServedWriter(const ServedWriter&) = delete;
+  ServedWriter& operator=(const ServedWriter&) = delete;
+
+  SeriesCatalog& catalog() { return sealer_->catalog(); }
+  ChunkBuilder& builder() { return sealer_->builder(); }
+  // As the spool knows it: where to go on after a restart.
+  const Checkpoint& recovered() const { return sealer_->spool().checkpoint(); }
+
+  // As FrameSealer's; an earlier failure is tried again first, and then `checkpoint` waits: false.
+  absl::Status Seal(const Checkpoint& checkpoint);
+  bool pending() const { return sealer_->pending(); }
+  absl::Status Retry();
+  const Checkpoint& written() const { return sealer_->written(); }
+
+  // Syncs, frees, retires: what is due by the clock. Call it at least each 100 ms.
+  void Tend();
+  void SetBytesMax(std::int64_t bytes_max) { sealer_->spool().SetBytesMax(bytes_max); }
+  // Nothing will follow.
+  void Close(bool died);
+  bool close_requested() const { return close_requested_; }
+  // The master holds all of it, Close included.
+  bool done() const;
+
+  OutboundWriter::Status status() const { return link_->status(); }
+  const WriterIdentity& identity() const { return identity_; }
+  int directory() const { return directory_.get(); }
+  // Removes everything in the writer's directory.
+  void RemoveFiles();
+
+ private:
+  ServedWriter(FileDescriptor directory, WriterIdentity identity, const ServeContext& context)
+      : directory_(std::move(directory)), identity_(std::move(identity)), context_(context) {}
+
+  struct Retired {
+    std::shared_ptr<OutboundWriter> link;
+    std::string folder;
+  };
+  absl::Status OpenSpools();
+  absl::StatusOr<std::shared_ptr<Spool>> OpenSpool(const std::string& folder, Uuid writer);
+  std::shared_ptr<OutboundWriter> Link(std::shared_ptr<Spool> spool) const;
+  void DefineNew();
+  absl::Status Succeed();
+  absl::Status MoveFrames(Spool& from, std::uint64_t behind, Spool& to);
+  void DropRetired();
+
+  const FileDescriptor directory_;
+  const WriterIdentity identity_;
+  const ServeContext context_;
+  FileDescriptor spool_root_;
+  std::uint32_t folder_number_ = 0;
+  std::unique_ptr<FrameSealer> sealer_;
+  std::shared_ptr<Spool> spool_;
+  std::shared_ptr<OutboundWriter> link_;
+  // Newest sequence as found at start: what came later was never sent before the first Opened.
+  std::uint64_t recovered_sequence_ = 0;
+  std::size_t defined_count_ = 0;
+  std::vector<Retired> retired_;
+  bool close_requested_ = false;
+  bool died_ = false;
+  absl::Duration synced_at_ = absl::ZeroDuration();
+  absl::Time trouble_logged_ = absl::InfinitePast();
+};
+
+// Removes `name` in `directory` with all that is in it, following no link. At most a few levels.
+void RemoveTree(int directory, const std::string& name, int depth_max);
+
+}  // namespace stepwell::agent

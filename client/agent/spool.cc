@@ -1,0 +1,280 @@
+#include "client/agent/spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/crc32c.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+
+std::string SegmentName(std::uint32_t number) { return absl::StrFormat("%010u.seg", number); }
+
+absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoint& checkpoint) {
+  STEPWELL_CHECK(!sealed.empty());
+  const std::uint64_t first_sequence = NextSequence();
+  std::string records;
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    Frame frame;
+    frame.sequence = first_sequence + i;
+    frame.sealed_time_us = sealed[i].sealed_time_us;
+    frame.crc32c = ChunkCrc32c(frame.sequence, frame.sealed_time_us, sealed[i].body);
+    frame.span = sealed[i].span;
+    frame.group_continues = i + 1 < sealed.size();
+    frame.body = sealed[i].body;
+    records += EncodeRecord(RecordType::kFrame,
+                            frame.Encode(frame.group_continues ? Checkpoint() : checkpoint));
+  }
+  STEPWELL_RETURN_IF_ERROR(AppendBytes(records));
+  checkpoint_.MergeFrom(checkpoint);
+  absl::MutexLock lock(&mu_);
+  if (current_->last_sequence < current_->first_sequence) {
+    current_->first_sequence = first_sequence;
+  }
+  last_sequence_ = current_->last_sequence = first_sequence + sealed.size() - 1;
+  return absl::OkStatus();
+}
+
+absl::Status Spool::AppendGap(GapSpan gap) {
+  gap.first_sequence = gap.last_sequence = NextSequence();
+  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kGap, gap.Encode()));
+  absl::MutexLock lock(&mu_);
+  last_sequence_ = gap.last_sequence;
+  AddGapLocked(std::move(gap));
+  return absl::OkStatus();
+}
+
+absl::Status Spool::AppendCheckpoint(const Checkpoint& checkpoint) {
+  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kCheckpoint, checkpoint.Encode()));
+  checkpoint_.MergeFrom(checkpoint);
+  return absl::OkStatus();
+}
+
+absl::Status Spool::AppendDefinition(const std::string& definition) {
+  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kDefinition, definition));
+  definitions_.push_back(definition);
+  return absl::OkStatus();
+}
+
+absl::Status Spool::Append(RecordType type, std::string_view payload) {
+  return AppendBytes(EncodeRecord(type, payload));
+}
+
+absl::Status Spool::AppendBytes(const std::string& records) {
+  STEPWELL_RETURN_IF_ERROR(failpoint::Check("spool_append"));
+  STEPWELL_RETURN_IF_ERROR(EnsureSegment(records.size()));
+  const absl::Status written =
+      WriteAt(current_->file.get(), static_cast<std::uint64_t>(current_->bytes), records);
+  if (!written.ok()) {
+    // A part may have been written: away with it, so that the next try starts at a clean end.
+    if (ftruncate(current_->file.get(), current_->bytes) != 0) current_ = nullptr;
+    return Annotate(written, "spool: append");
+  }
+  unsynced_ = true;
+  absl::MutexLock lock(&mu_);
+  current_->bytes += static_cast<std::int64_t>(records.size());
+  current_->written_at = clock_.Monotonic();
+  return absl::OkStatus();
+}
+
+absl::Status Spool::EnsureSegment(std::size_t record_bytes) {
+  if (current_ != nullptr) {
+    absl::MutexLock lock(&mu_);
+    // A quarter of the bound: giving up the oldest segment never gives up most of the spool.
+    const std::int64_t bytes_max = std::min(
+        options_.segment_bytes_max, std::max<std::int64_t>(bytes_max_ / 4, std::int64_t{64} << 10));
+    if (current_->bytes + static_cast<std::int64_t>(record_bytes) <= bytes_max) {
+      return absl::OkStatus();
+    }
+  }
+  return Annotate(StartSegment(), "spool: start a segment");
+}
+
+absl::Status Spool::StartSegment() {
+  auto segment = std::make_shared<Segment>();
+  segment->number = segment_number_last_ + 1;
+  SegmentStart start;
+  start.writer = options_.writer;
+  start.next_sequence = NextSequence();
+  std::string head;
+  {
+    absl::MutexLock lock(&mu_);
+    start.acked_sequence = acked_.sequence;
+    head = EncodeRecord(RecordType::kSegmentStart, start.Encode());
+    for (const GapSpan& gap : gaps_) {
+      if (gap.last_sequence > acked_.sequence) head += EncodeRecord(RecordType::kGap, gap.Encode());
+    }
+  }
+  for (const std::string& definition : definitions_) {
+    head += EncodeRecord(RecordType::kDefinition, definition);
+  }
+  head += EncodeRecord(RecordType::kCheckpoint, checkpoint_.Encode());
+  const std::string name = SegmentName(segment->number);
+  STEPWELL_ASSIGN_OR_RETURN(segment->file,
+                            OpenAt(directory_.get(), name, O_RDWR | O_CREAT | O_EXCL));
+  ++segment_number_last_;
+  if (absl::Status written = WriteAt(segment->file.get(), 0, head); !written.ok()) {
+    unlinkat(directory_.get(), name.c_str(), 0);
+    return written;
+  }
+  if (current_ != nullptr && unsynced_) fdatasync(current_->file.get());
+  fsync(directory_.get());
+  segment->first_sequence = start.next_sequence;
+  segment->last_sequence = start.next_sequence - 1;
+  segment->bytes = static_cast<std::int64_t>(head.size());
+  segment->written_at = clock_.Monotonic();
+  current_ = segment;
+  absl::MutexLock lock(&mu_);
+  segments_.push_back(std::move(segment));
+  return absl::OkStatus();
+}
+
+absl::Status Spool::Sync() {
+  const AckedMark mark = acked();
+  if (current_ == nullptr) return absl::OkStatus();
+  if (mark.sequence != acked_written_.sequence || mark.generation != acked_written_.generation) {
+    STEPWELL_RETURN_IF_ERROR(Append(RecordType::kAcked, mark.Encode()));
+    acked_written_ = mark;
+  }
+  if (!unsynced_) return absl::OkStatus();
+  if (fdatasync(current_->file.get()) != 0) return absl::ErrnoToStatus(errno, "spool: fdatasync");
+  unsynced_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Spool::Trim() {
+  while (true) {
+    SegmentPtr acked_oldest;
+    bool over = false;
+    {
+      absl::MutexLock lock(&mu_);
+      std::int64_t bytes = 0;
+      std::int64_t acked_bytes = 0;
+      for (const SegmentPtr& segment : segments_) {
+        bytes += segment->bytes;
+        if (segment != current_ && segment->last_sequence <= acked_.sequence) {
+          acked_bytes += segment->bytes;
+        }
+      }
+      over = bytes > bytes_max_ && segments_.size() > 1;
+      if (!segments_.empty() && segments_.front() != current_ &&
+          segments_.front()->last_sequence <= acked_.sequence) {
+        const absl::Duration age = clock_.Monotonic() - segments_.front()->written_at;
+        if (over || age > options_.acked_age_max || acked_bytes > options_.acked_bytes_max) {
+          acked_oldest = segments_.front();
+        }
+      }
+    }
+    if (acked_oldest != nullptr) {
+      STEPWELL_RETURN_IF_ERROR(Free(acked_oldest));
+    } else if (over) {
+      STEPWELL_RETURN_IF_ERROR(DropOldest());
+    } else {
+      return absl::OkStatus();
+    }
+  }
+}
+
+// The gap is on disk before the segment goes: a crash between them costs nothing.
+absl::Status Spool::DropOldest() {
+  SegmentPtr oldest;
+  GapSpan gap;
+  std::uint64_t acked = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    oldest = segments_.front();
+    acked = acked_.sequence;
+    gap.first_sequence = std::max(oldest->first_sequence, acked + 1);
+    gap.last_sequence = oldest->last_sequence;
+  }
+  if (oldest == current_) return StartSegment();
+  gap.cause = pb::GAP_CAUSE_SPOOL_FULL;
+  gap.span = SpanOfUnacked(*oldest, acked);
+  gap.reason = "the spool reached its bound; its oldest frames were given up";
+  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kGap, gap.Encode()));
+  log::Warning("spool_full", {{"writer", options_.writer.ToText()},
+                              {"first_sequence", gap.first_sequence},
+                              {"last_sequence", gap.last_sequence},
+                              {"samples", gap.span.sample_count}});
+  {
+    absl::MutexLock lock(&mu_);
+    AddGapLocked(gap);
+  }
+  return Free(oldest);
+}
+
+absl::Status Spool::Free(const SegmentPtr& segment) {
+  const std::string name = SegmentName(segment->number);
+  {
+    absl::MutexLock lock(&mu_);
+    std::erase(segments_, segment);
+    std::erase_if(gaps_, [&](const GapSpan& gap) {
+      return gap.last_sequence <= acked_.sequence && gap.last_sequence <= segment->last_sequence;
+    });
+  }
+  if (unlinkat(directory_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("spool: unlink ", name));
+  }
+  return absl::OkStatus();
+}
+
+// Adjacent gaps of one cause become one, so that a long outage is one gap, not thousands.
+void Spool::AddGapLocked(GapSpan gap) {
+  if (!gaps_.empty() && gaps_.back().cause == gap.cause &&
+      gaps_.back().last_sequence + 1 == gap.first_sequence) {
+    gaps_.back().last_sequence = gap.last_sequence;
+    gaps_.back().span.Add(gap.span);
+    return;
+  }
+  for (const GapSpan& known : gaps_) {
+    if (gap.first_sequence >= known.first_sequence && gap.last_sequence <= known.last_sequence) {
+      return;
+    }
+  }
+  std::erase_if(gaps_, [&](const GapSpan& known) {
+    return known.first_sequence >= gap.first_sequence && known.last_sequence <= gap.last_sequence;
+  });
+  const auto place = std::upper_bound(
+      gaps_.begin(), gaps_.end(), gap,
+      [](const GapSpan& a, const GapSpan& b) { return a.first_sequence < b.first_sequence; });
+  gaps_.insert(place, std::move(gap));
+}
+
+void Spool::SetAcked(AckedMark mark) {
+  absl::MutexLock lock(&mu_);
+  acked_ = mark;
+  acked_highest_ = std::max(acked_highest_, mark.sequence);
+}
+
+void Spool::SetBytesMax(std::int64_t bytes_max) {
+  absl::MutexLock lock(&mu_);
+  bytes_max_ = bytes_max;
+}
+
+std::uint64_t Spool::NextSequence() const { return last_sequence() + 1; }
+
+std::uint64_t Spool::last_sequence() const {
+  absl::MutexLock lock(&mu_);
+  return last_sequence_;
+}
+
+AckedMark Spool::acked() const {
+  absl::MutexLock lock(&mu_);
+  return acked_;
+}
+
+std::int64_t Spool::bytes() const {
+  absl::MutexLock lock(&mu_);
+  std::int64_t bytes = 0;
+  for (const SegmentPtr& segment : segments_) bytes += segment->bytes;
+  return bytes;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,149 @@
+// Spool: a writer's sealed frames on disk, the queue between the rings and the stream. It gives
+// the sequences, keeps what is not acked within a bound, and keeps the newest acked part so that a
+// restored master can be told again. Format and rules: docs/spool.md.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto spool, Spool::Open(std::move(directory), options, clock));
+//   STEPWELL_RETURN_IF_ERROR(spool->AppendFrames(sealed, checkpoint));
+//   STEPWELL_ASSIGN_OR_RETURN(SpoolItem item, spool->Read(sequence));   // sender thread
+//
+// Thread-safe, with one caller of Append*, Sync and Trim at a time (the agent's loop). No lock is
+// held while a file is read or written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "client/agent/file_descriptor.h"
+#include "client/agent/spool_record.h"
+
+namespace stepwell::agent {
+
+// What a sequence holds.
+using SpoolItem = std::variant<Frame, GapSpan>;
+
+class Spool {
+ public:
+  struct Options {
+    Uuid writer;
+    // All segments together. Past it the oldest whole segment goes, as a gap SPOOL_FULL.
+    std::int64_t bytes_max = std::int64_t{1} << 30;
+    std::int64_t segment_bytes_max = 16 << 20;
+    // Acked frames are kept so long, and so many, for a master that comes back older.
+    absl::Duration acked_age_max = absl::Minutes(5);
+    std::int64_t acked_bytes_max = 64 << 20;
+  };
+  struct Sealed {
+    std::int64_t sealed_time_us = 0;
+    SampleSpan span;
+    std::string body;
+  };
+
+  // Takes what earlier agents left in `directory`: cuts a torn tail, skips damaged records. A
+  // writer found there replaces options.writer. `clock` outlives the spool.
+  static absl::StatusOr<std::unique_ptr<Spool>> Open(FileDescriptor directory, Options options,
+                                                     const Clock& clock);
+
+  // These give the next sequences and return once written (not yet synced). kResourceExhausted: the
+  // disk is full, nothing was given. Frames of one call and their checkpoint count as a whole.
+  // REQUIRES: sealed is not empty.
+  absl::Status AppendFrames(std::span<const Sealed> sealed, const Checkpoint& checkpoint);
+  // The gap's sequences are set here: it takes one.
+  absl::Status AppendGap(GapSpan gap);
+  absl::Status AppendCheckpoint(const Checkpoint& checkpoint);
+  // `definition` is repeated at the start of each later segment, in this order.
+  absl::Status AppendDefinition(const std::string& definition);
+  // fdatasync of what was written, the acked mark included. Blocks as the disk does.
+  absl::Status Sync();
+  // Frees acked segments that are old enough; past the bound also the oldest unacked one.
+  absl::Status Trim();
+  void SetBytesMax(std::int64_t bytes_max) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What `sequence` (1 ... last_sequence()) holds. Damaged or absent frames read as gaps.
+  absl::StatusOr<SpoolItem> Read(std::uint64_t sequence) ABSL_LOCKS_EXCLUDED(mu_);
+  // Checksum of the frame under `sequence` if it is held and is no gap. Reads the disk.
+  std::optional<std::uint32_t> ReadChecksum(std::uint64_t sequence);
+  void SetAcked(AckedMark mark) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Uuid& writer() const { return options_.writer; }
+  std::uint64_t last_sequence() const ABSL_LOCKS_EXCLUDED(mu_);
+  AckedMark acked() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::int64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Frames were lost that are known to have been acked: the sequences must not go on.
+  bool lost_acked() const { return lost_acked_; }
+  // As recovered or appended; of the appending thread.
+  const std::vector<std::string>& definitions() const { return definitions_; }
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+
+ private:
+  struct Segment {
+    std::uint32_t number = 0;
+    FileDescriptor file;
+    // Of frames; last < first where it holds none.
+    std::uint64_t first_sequence = 1;
+    std::uint64_t last_sequence = 0;
+    std::int64_t bytes = 0;
+    absl::Duration written_at = absl::ZeroDuration();
+  };
+  using SegmentPtr = std::shared_ptr<Segment>;  // table, reader in Read
+  // Where the next frame of a reader lies.
+  struct Cursor {
+    std::uint32_t segment = 0;
+    std::uint64_t sequence = 0;
+    std::size_t offset = 0;
+  };
+
+  Spool(FileDescriptor directory, Options options, const Clock& clock)
+      : options_(options), directory_(std::move(directory)), clock_(clock) {}
+
+  absl::Status Recover();
+  absl::Status RecoverSegment(std::uint32_t number, bool is_last);
+  bool TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence);
+  void AddGapLocked(GapSpan gap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Status Append(RecordType type, std::string_view payload);
+  absl::Status AppendBytes(const std::string& records);
+  absl::Status EnsureSegment(std::size_t record_bytes);
+  absl::Status StartSegment();
+  std::uint64_t NextSequence() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::Status Free(const SegmentPtr& segment);
+  absl::Status DropOldest();
+  SampleSpan SpanOfUnacked(const Segment& segment, std::uint64_t acked);
+
+  absl::StatusOr<SpoolItem> ReadAround(const Segment& segment, const Segment& view,
+                                       std::uint64_t sequence);
+
+  Options options_;
+  const FileDescriptor directory_;
+  const Clock& clock_;
+  bool lost_acked_ = false;
+
+  // Confined to the appending thread.
+  std::vector<std::string> definitions_;
+  Checkpoint checkpoint_;
+  std::uint32_t segment_number_last_ = 0;
+  SegmentPtr current_;
+  bool unsynced_ = false;
+  AckedMark acked_written_;
+
+  mutable absl::Mutex mu_;
+  std::vector<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);
+  std::vector<GapSpan> gaps_ ABSL_GUARDED_BY(mu_);
+  std::uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;
+  AckedMark acked_ ABSL_GUARDED_BY(mu_);
+  // Highest ever, for the cause of what is absent.
+  std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t bytes_max_ ABSL_GUARDED_BY(mu_) = 0;
+  Cursor cursor_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,105 @@
+// Records of a spool segment: the bytes on disk and what they mean. Pure; docs/spool.md tells the
+// format.
+//
+//   segment += EncodeRecord(RecordType::kFrame, frame.Encode());
+//   if (auto record = ParseRecord(segment, offset)) ...
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/uuid.h"
+#include "client/agent/checkpoint.h"
+#include "stepwell/v1/model.pb.h"
+
+namespace stepwell::agent {
+
+namespace pb = ::stepwell::v1;
+
+enum class RecordType : std::uint8_t {
+  kSegmentStart = 1,
+  kDefinition = 2,
+  kFrame = 3,
+  kGap = 4,
+  kCheckpoint = 5,
+  kAcked = 6,
+};
+
+inline constexpr std::uint32_t kSpoolFormat = 1;
+inline constexpr std::size_t kRecordHeaderBytes = 16;
+// A frame's body is at most 1 MiB and its checkpoint a few KiB; what claims more is no record.
+inline constexpr std::size_t kRecordPayloadBytesMax = 8 << 20;
+
+struct RecordView {
+  RecordType type;
+  std::string_view payload;
+  // Offset behind the record.
+  std::size_t end;
+};
+
+std::string EncodeRecord(RecordType type, std::string_view payload);
+// The record at `offset`, if there is a whole one with the right checksum.
+std::optional<RecordView> ParseRecord(std::string_view segment, std::size_t offset);
+// Payload bytes that a header claims to follow; nothing where it is no header.
+std::optional<std::size_t> PayloadBytes(std::string_view header);
+// Offset of the first whole record at or after `offset`, or npos.
+std::size_t FindRecord(std::string_view segment, std::size_t offset);
+
+struct SegmentStart {
+  Uuid writer;
+  // Sequence of the next frame; what lies below was given before.
+  std::uint64_t next_sequence = 1;
+  std::uint64_t acked_sequence = 0;
+
+  std::string Encode() const;
+  static std::optional<SegmentStart> Decode(std::string_view payload);
+};
+
+// Samples of a frame: how many, and their times.
+struct SampleSpan {
+  std::uint64_t sample_count = 0;
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+
+  void Add(const SampleSpan& other);
+};
+
+// A sealed chunk. Its bytes never change.
+struct Frame {
+  std::uint64_t sequence = 0;
+  std::int64_t sealed_time_us = 0;
+  std::uint32_t crc32c = 0;
+  SampleSpan span;
+  // Another frame of the same group follows: a group counts only as a whole, because the checkpoint
+  // in its last frame covers all of it.
+  bool group_continues = false;
+  std::string body;
+
+  std::string Encode(const Checkpoint& checkpoint) const;
+  // False where the payload is no frame, or fails the chunk's own checksum.
+  static bool Decode(std::string_view payload, Frame& frame, Checkpoint* checkpoint);
+};
+
+// Sequences that hold no data.
+struct GapSpan {
+  std::uint64_t first_sequence = 0;
+  std::uint64_t last_sequence = 0;
+  pb::GapCause cause = pb::GAP_CAUSE_UNSPECIFIED;
+  SampleSpan span;
+  std::string reason;
+
+  std::string Encode() const;
+  static std::optional<GapSpan> Decode(std::string_view payload);
+};
+
+struct AckedMark {
+  std::uint64_t sequence = 0;
+  std::uint64_t generation = 0;
+
+  std::string Encode() const;
+  static std::optional<AckedMark> Decode(std::string_view payload);
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,207 @@
+// How a spool is taken over from an earlier agent: Spool::Open.
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "client/agent/spool.h"
+
+namespace stepwell::agent {
+namespace {
+
+// "0000000012.seg" -> 12; nothing for any other name.
+std::optional<std::uint32_t> SegmentNumber(std::string_view name) {
+  std::uint32_t number = 0;
+  if (name.size() != 14 || name.substr(10) != ".seg") return std::nullopt;
+  const absl::string_view digits(name.data(), 10);
+  if (!absl::SimpleAtoi(digits, &number) || number == 0) return std::nullopt;
+  return number;
+}
+
+absl::StatusOr<std::vector<std::uint32_t>> ListSegments(int directory) {
+  const int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "spool: open directory");
+  DIR* listing = fdopendir(fd);
+  if (listing == nullptr) {
+    close(fd);
+    return absl::ErrnoToStatus(errno, "spool: list directory");
+  }
+  const absl::Cleanup closer = [listing] { closedir(listing); };
+  std::vector<std::uint32_t> numbers;
+  while (const dirent* entry = readdir(listing)) {
+    if (const auto number = SegmentNumber(entry->d_name)) numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+// Where a group of frames began.
+struct GroupStart {
+  bool open = false;
+  std::size_t offset = 0;
+  std::uint64_t next_sequence = 0;
+  std::uint64_t last_sequence = 0;
+};
+
+}  // namespace
+
+std::string SegmentName(std::uint32_t number);  // spool.cc
+
+absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(FileDescriptor directory, Options options,
+                                                   const Clock& clock) {
+  std::unique_ptr<Spool> spool(new Spool(std::move(directory), options, clock));
+  spool->SetBytesMax(options.bytes_max);
+  STEPWELL_RETURN_IF_ERROR(spool->Recover());
+  return spool;
+}
+
+absl::Status Spool::Recover() {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> numbers,
+                            ListSegments(directory_.get()));
+  for (const std::uint32_t number : numbers) {
+    segment_number_last_ = number;
+    STEPWELL_RETURN_IF_ERROR(RecoverSegment(number, number == numbers.back()));
+  }
+  absl::MutexLock lock(&mu_);
+  acked_highest_ = acked_.sequence;
+  acked_written_ = acked_;
+  // What was acked is gone: numbers above were given too, and must not be given again.
+  lost_acked_ = acked_.sequence > last_sequence_;
+  return absl::OkStatus();
+}
+
+absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
+  auto segment = std::make_shared<Segment>();
+  segment->number = number;
+  STEPWELL_ASSIGN_OR_RETURN(segment->file,
+                            OpenAt(directory_.get(), SegmentName(number), O_RDWR | O_NONBLOCK));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const std::string bytes,
+      ReadAt(segment->file.get(), 0,
+             static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax));
+  std::uint64_t next_sequence = NextSequence();
+  segment->first_sequence = next_sequence;
+  segment->last_sequence = next_sequence - 1;
+  std::size_t offset = 0;
+  GroupStart group;
+  while (offset < bytes.size()) {
+    if (const auto record = ParseRecord(bytes, offset)) {
+      const bool in_group = group.open;
+      const GroupStart before{true, offset, next_sequence, segment->last_sequence};
+      group.open = TakeRecord(*record, *segment, next_sequence);
+      if (group.open && !in_group) group = before;
+      offset = record->end;
+      continue;
+    }
+    const std::size_t next = FindRecord(bytes, offset);
+    if (next == std::string::npos) break;
+    log::Warning("spool_damaged",
+                 {{"segment", SegmentName(number)}, {"offset", offset}, {"bytes", next - offset}});
+    offset = next;
+  }
+  if (group.open && is_last) {
+    // Its checkpoint never came: what it holds is still in the rings.
+    offset = group.offset;
+    next_sequence = group.next_sequence;
+    segment->last_sequence = group.last_sequence;
+  }
+  if (offset < bytes.size() && is_last) {
+    // Torn by a crash: cut, so that the next scan does not take it for damage.
+    log::Info("spool_tail_cut",
+              {{"segment", SegmentName(number)}, {"bytes", bytes.size() - offset}});
+    if (ftruncate(segment->file.get(), static_cast<off_t>(offset)) != 0) {
+      return absl::ErrnoToStatus(errno, "spool: cut torn tail");
+    }
+  }
+  segment->bytes = static_cast<std::int64_t>(offset);
+  segment->written_at = clock_.Monotonic();
+  absl::MutexLock lock(&mu_);
+  last_sequence_ = next_sequence - 1;
+  segments_.push_back(std::move(segment));
+  return absl::OkStatus();
+}
+
+// A sequence that is jumped over belonged to a damaged record, unless a gap record names it.
+// Returns whether a group of frames goes on behind this record.
+bool Spool::TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence) {
+  const auto reach = [&](std::uint64_t sequence) {
+    if (sequence <= next_sequence) return;
+    absl::MutexLock lock(&mu_);
+    GapSpan hole;
+    hole.first_sequence = next_sequence;
+    hole.last_sequence = sequence - 1;
+    hole.cause = pb::GAP_CAUSE_SPOOL_CORRUPT;
+    hole.reason = "frames of the spool failed their checksum";
+    AddGapLocked(std::move(hole));
+    next_sequence = sequence;
+  };
+  switch (record.type) {
+    case RecordType::kSegmentStart: {
+      const auto start = SegmentStart::Decode(record.payload);
+      if (!start) return false;
+      options_.writer = start->writer;
+      bool is_first = false;
+      {
+        absl::MutexLock lock(&mu_);
+        acked_.sequence = std::max(acked_.sequence, start->acked_sequence);
+        is_first = segments_.empty();
+      }
+      if (is_first) {
+        next_sequence = start->next_sequence;
+      } else {
+        reach(start->next_sequence);
+      }
+      segment.first_sequence = next_sequence;
+      segment.last_sequence = next_sequence - 1;
+      return false;
+    }
+    case RecordType::kDefinition: {
+      std::string definition(record.payload);
+      if (std::find(definitions_.begin(), definitions_.end(), definition) == definitions_.end()) {
+        definitions_.push_back(std::move(definition));
+      }
+      return false;
+    }
+    case RecordType::kFrame: {
+      Frame frame;
+      Checkpoint checkpoint;
+      if (!Frame::Decode(record.payload, frame, &checkpoint)) return false;
+      if (frame.sequence < next_sequence) return false;
+      reach(frame.sequence);
+      if (segment.last_sequence < segment.first_sequence) segment.first_sequence = frame.sequence;
+      segment.last_sequence = frame.sequence;
+      next_sequence = frame.sequence + 1;
+      checkpoint_.MergeFrom(checkpoint);
+      return frame.group_continues;
+    }
+    case RecordType::kGap: {
+      const auto gap = GapSpan::Decode(record.payload);
+      if (!gap) return false;
+      if (gap->first_sequence > next_sequence) reach(gap->first_sequence);
+      next_sequence = std::max(next_sequence, gap->last_sequence + 1);
+      absl::MutexLock lock(&mu_);
+      AddGapLocked(*gap);
+      return false;
+    }
+    case RecordType::kCheckpoint: {
+      Checkpoint checkpoint;
+      if (Checkpoint::Decode(record.payload, checkpoint)) checkpoint_.MergeFrom(checkpoint);
+      return false;
+    }
+    case RecordType::kAcked: {
+      const auto mark = AckedMark::Decode(record.payload);
+      absl::MutexLock lock(&mu_);
+      if (mark) acked_ = *mark;
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,147 @@
+#include "client/agent/stream.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+
+#include "base/log.h"
+#include "stepwell/v1/ingest.grpc.pb.h"
+
+namespace stepwell::agent {
+
+struct Stream::Call {
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<pb::StreamChunksRequest, pb::StreamChunksResponse>>
+      stream;
+  std::atomic<bool> broken{false};
+  std::atomic<bool> answered{false};
+  std::atomic<std::int64_t> heard_ns{0};  // Clock::Monotonic of the last message
+};
+
+namespace {
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+  grpc::ChannelArguments arguments;
+  // Waiting between tries is ours: a channel of its own each time starts without gRPC's backoff.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+Stream::Stream(Options options, Sender& sender, const Clock& clock, std::function<void()> on_answer)
+    : options_(std::move(options)),
+      sender_(sender),
+      clock_(clock),
+      on_answer_(std::move(on_answer)),
+      backoff_(options_.backoff) {}
+
+void Stream::Start() {
+  worker_ = Worker("agent-send", [this] { Run(); });
+}
+
+void Stream::Wake() {
+  absl::MutexLock lock(&mu_);
+  work_ = true;
+}
+
+void Stream::Stop() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+    if (call_ != nullptr) call_->context.TryCancel();
+  }
+  worker_.Join();
+}
+
+void Stream::Run() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopping_) return;
+    }
+    if (RunCall()) backoff_.Reset();
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_), backoff_.NextDelay());
+  }
+}
+
+bool Stream::RunCall() {
+  const std::unique_ptr<pb::IngestService::Stub> stub =
+      pb::IngestService::NewStub(Connect(options_.server));
+  Call call;
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopping_) return false;
+    call_ = &call;
+  }
+  call.stream = stub->StreamChunks(&call.context);
+  call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
+  sender_.OnConnected();
+  {
+    Worker receiver("agent-receive", [&] { Receive(call); });
+    SendUntilBroken(call);
+    call.context.TryCancel();
+  }
+  const grpc::Status status = call.stream->Finish();
+  {
+    absl::MutexLock lock(&mu_);
+    call_ = nullptr;
+    if (stopping_) return call.answered;
+  }
+  sender_.OnDisconnected();
+  // One line a minute: a master that is down for the night would fill the log.
+  const absl::Time now = clock_.Now();
+  if (now - failure_logged_ >= absl::Seconds(60)) {
+    failure_logged_ = now;
+    log::Warning("stream_broken", {{"server", options_.server},
+                                   {"code", static_cast<int>(status.error_code())},
+                                   {"message", status.error_message()}});
+  }
+  return call.answered;
+}
+
+void Stream::SendUntilBroken(Call& call) {
+  while (!call.broken) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopping_) return;
+    }
+    if (const auto message = sender_.Next(clock_.Now())) {
+      if (!call.stream->Write(*message)) return;
+      continue;
+    }
+    WaitForWork();
+    const absl::Duration silence = clock_.Monotonic() - absl::Nanoseconds(call.heard_ns.load());
+    if (!sender_.awaits_answer()) {
+      call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
+    } else if (silence > options_.silence_max) {
+      log::Warning("master_silent",
+                   {{"server", options_.server}, {"seconds", absl::ToInt64Seconds(silence)}});
+      return;
+    }
+  }
+}
+
+void Stream::WaitForWork() {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&work_), absl::Milliseconds(200));
+  work_ = false;
+}
+
+void Stream::Receive(Call& call) {
+  pb::StreamChunksResponse message;
+  while (call.stream->Read(&message)) {
+    call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
+    call.answered = true;
+    if (!sender_.OnMessage(message, clock_.Now())) call.context.TryCancel();
+    Wake();
+    on_answer_();
+  }
+  call.broken = true;
+  Wake();
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,67 @@
+// Stream: the agent's one gRPC stream to the master, and nothing else: it connects, for ever and
+// with backoff, carries what Sender gives, and hands back what the master says. Thread-safe.
+//
+//   Stream stream({.server = "127.0.0.1:7717"}, sender, clock, [&] { loop.Wake(); });
+//   stream.Start();
+//   stream.Wake();   // there may be something to send
+//   stream.Stop();
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/worker.h"
+#include "client/agent/sender.h"
+
+namespace stepwell::agent {
+
+class Stream {
+ public:
+  struct Options {
+    std::string server;
+    Backoff::Options backoff;
+    // Nothing heard for so long although an answer is due: the connection is given up.
+    absl::Duration silence_max = absl::Seconds(60);
+  };
+
+  // `sender` and `clock` outlive the stream. `on_answer` is called on the receive thread after each
+  // message of the master; it must not block.
+  Stream(Options options, Sender& sender, const Clock& clock, std::function<void()> on_answer);
+  ~Stream() { Stop(); }
+
+  void Start();
+  void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+  // Cuts the connection and joins. Stopping twice is fine.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Call;  // stream.cc: one connection's context and stream
+  void Run();
+  // One connection, from connect to its end; true if the master answered on it.
+  bool RunCall();
+  void SendUntilBroken(Call& call);
+  void Receive(Call& call);
+  // Until something may be to send, at most for a heartbeat's fraction.
+  void WaitForWork();
+
+  const Options options_;
+  Sender& sender_;
+  const Clock& clock_;
+  const std::function<void()> on_answer_;
+  Backoff backoff_;
+  absl::Time failure_logged_ = absl::InfinitePast();  // confined to the send thread
+
+  absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool work_ ABSL_GUARDED_BY(mu_) = false;
+  Call* call_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Worker worker_;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,66 @@
+#include "client/agent/writer_finder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "client/recorder/src/spool_format.h"
+
+namespace stepwell::agent {
+namespace {
+
+// Thirty labels of a KiB fit many times.
+constexpr std::size_t kWriterJsonBytesMax = 256 << 10;
+
+absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name) {
+  FoundWriter found;
+  found.name = name;
+  STEPWELL_ASSIGN_OR_RETURN(found.directory,
+                            OpenDirectoryAt(format_directory, name, WhenAbsent::kFail));
+  struct stat status {};
+  if (fstat(found.directory.get(), &status) != 0 || status.st_uid != geteuid()) {
+    return absl::PermissionDeniedError("it belongs to another user");
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      const std::string json,
+      ReadSmallFileAt(found.directory.get(), spool::kWriterFile, kWriterJsonBytesMax));
+  STEPWELL_ASSIGN_OR_RETURN(found.identity, ParseWriterJson(json));
+  if (found.identity.writer.ToText() != name) {
+    return absl::InvalidArgumentError("writer.json names another writer");
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<FoundWriter> WriterFinder::FindNew() {
+  std::vector<FoundWriter> found;
+  const int fd = openat(format_directory_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return found;
+  DIR* listing = fdopendir(fd);
+  if (listing == nullptr) {
+    close(fd);
+    return found;
+  }
+  const absl::Cleanup closer = [listing] { closedir(listing); };
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (!Uuid::FromText(name) || known_.contains(name)) continue;
+    absl::StatusOr<FoundWriter> writer = Look(format_directory_, name);
+    if (absl::IsNotFound(writer.status())) continue;  // no writer.json yet
+    known_.insert(name);
+    if (writer.ok()) {
+      found.push_back(*std::move(writer));
+    } else {
+      log::Warning("writer_refused_here",
+                   {{"directory", name}, {"why", std::string(writer.status().message())}});
+    }
+  }
+  return found;
+}
+
+}  // namespace stepwell::agent

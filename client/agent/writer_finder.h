@@ -1,0 +1,41 @@
+// WriterFinder: which directories below a format directory are writers that are not served yet.
+// Directories are opened without following links; what is no writer is told once and left alone.
+// Confined to the agent's loop.
+//
+//   for (FoundWriter& found : finder.FindNew()) Serve(std::move(found));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "client/agent/file_descriptor.h"
+#include "client/agent/writer_identity.h"
+
+namespace stepwell::agent {
+
+struct FoundWriter {
+  // Its name in the format directory.
+  std::string name;
+  FileDescriptor directory;
+  WriterIdentity identity;
+};
+
+class WriterFinder {
+ public:
+  // `format_directory` outlives the finder.
+  explicit WriterFinder(int format_directory) : format_directory_(format_directory) {}
+
+  // Each writer is given once, until Forget. One without writer.json is not a writer yet.
+  std::vector<FoundWriter> FindNew();
+  // The directory may be found again: it was left, or serving it failed.
+  void Forget(const std::string& name) { known_.erase(name); }
+  // Made by this agent itself.
+  void Know(const std::string& name) { known_.insert(name); }
+
+ private:
+  const int format_directory_;
+  absl::flat_hash_set<std::string> known_;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,121 @@
+#include "client/agent/writer_identity.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/crc32c.h"
+
+namespace stepwell::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kTextBytesMax = 256;
+constexpr std::size_t kLabelBytesMax = 1024;
+constexpr std::size_t kLabelCountMax = 30;
+
+absl::Status Bad(absl::string_view field, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat("writer.json: \"", field, "\" must be ", allowed));
+}
+
+// Length of the UTF-8 character at the start of `text`, 0 if there is none.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies above U+10FFFF.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
+  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string CleanText(std::string_view text, std::size_t bytes_max) {
+  std::string clean;
+  clean.reserve(text.size());
+  std::size_t cut = 0;  // longest whole-character prefix that leaves room for the mark
+  constexpr std::size_t kMarkBytes = 9;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t length = CharacterBytes(rest);
+    clean.append(length == 0 ? std::string_view("?") : rest.substr(0, length));
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
+    if (clean.size() + kMarkBytes <= bytes_max) cut = clean.size();
+    if (clean.size() > bytes_max) break;
+  }
+  if (clean.size() <= bytes_max) return clean;
+  return absl::StrCat(clean.substr(0, cut), "~", absl::StrFormat("%08x", Crc32c(text)));
+}
+
+absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
+  const Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) return absl::InvalidArgumentError("writer.json: no JSON object");
+  const auto text = [&](const char* name) {
+    const auto found = document.find(name);
+    return found != document.end() && found->is_string() ? found->get<std::string>()
+                                                         : std::string();
+  };
+  const auto number = [&](const char* name) -> std::int64_t {
+    const auto found = document.find(name);
+    return found != document.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  WriterIdentity identity;
+  const std::optional<Uuid> writer = Uuid::FromText(text("writer"));
+  if (!writer) return Bad("writer", "a UUID");
+  identity.writer = *writer;
+  if (number("format") != 1) return Bad("format", "1");
+  identity.project = CleanText(text("project"), 128);
+  identity.trial = CleanText(text("trial"), kTextBytesMax);
+  if (identity.trial.empty()) return Bad("trial", "a name or id:NUMBER");
+  identity.attempt_key = CleanText(text("attempt_key"), kTextBytesMax);
+  const auto sampler = document.find("is_sampler");
+  identity.is_sampler = sampler != document.end() && sampler->is_boolean() && sampler->get<bool>();
+  const std::int64_t rank = number("rank");
+  const std::int64_t world_size = number("world_size");
+  if (rank < 0 || rank > INT32_MAX) return Bad("rank", "0 ... 2147483647");
+  if (world_size < 0 || world_size > INT32_MAX) return Bad("world_size", "0 ... 2147483647");
+  identity.rank = static_cast<std::int32_t>(rank);
+  identity.world_size = static_cast<std::int32_t>(world_size);
+  identity.token = text("token");
+  identity.boot_id = CleanText(text("boot_id"), 64);
+  identity.recorder_version = CleanText(text("recorder_version"), 128);
+  identity.opened_time_us = number("opened_time_us");
+  identity.opened_monotonic_ns = static_cast<std::uint64_t>(number("opened_monotonic_ns"));
+  if (const auto labels = document.find("labels"); labels != document.end()) {
+    if (!labels->is_object()) return Bad("labels", "an object of texts");
+    for (const auto& [name, value] : labels->items()) {
+      if (!value.is_string()) return Bad("labels", "an object of texts");
+      if (identity.labels.size() == kLabelCountMax) return Bad("labels", "at most 30");
+      identity.labels[CleanText(name, 128)] = CleanText(value.get<std::string>(), kLabelBytesMax);
+    }
+  }
+  return identity;
+}
+
+std::string ToWriterJson(const WriterIdentity& identity) {
+  Json document;
+  document["format"] = 1;
+  document["writer"] = identity.writer.ToText();
+  document["server"] = "";
+  document["project"] = identity.project;
+  document["trial"] = identity.trial;
+  document["attempt_key"] = identity.attempt_key;
+  document["is_sampler"] = identity.is_sampler;
+  document["rank"] = identity.rank;
+  document["world_size"] = identity.world_size;
+  document["token"] = identity.token;
+  document["boot_id"] = identity.boot_id;
+  document["labels"] = identity.labels;
+  document["recorder_version"] = identity.recorder_version;
+  document["opened_time_us"] = identity.opened_time_us;
+  document["opened_monotonic_ns"] = identity.opened_monotonic_ns;
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepwell::agent

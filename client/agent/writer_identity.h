@@ -1,0 +1,44 @@
+// WriterIdentity: who a writer is, as `writer.json` in its directory says and as Open tells the
+// master. A value.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(const WriterIdentity identity, ParseWriterJson(bytes));
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/uuid.h"
+
+namespace stepwell::agent {
+
+struct WriterIdentity {
+  Uuid writer;
+  std::string project;
+  // A name, or "id:7" for a number given by the caller.
+  std::string trial;
+  std::string attempt_key;
+  bool is_sampler = false;
+  std::int32_t rank = 0;
+  std::int32_t world_size = 0;
+  std::string token;
+  std::string boot_id;
+  std::map<std::string, std::string> labels;
+  std::string recorder_version;
+  // One moment on both clocks, taken by the recorder: converts times of an earlier boot.
+  std::int64_t opened_time_us = 0;
+  std::uint64_t opened_monotonic_ns = 0;
+};
+
+// Checks every field; the text comes from another process. Errors name the field.
+absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json);
+std::string ToWriterJson(const WriterIdentity& identity);
+
+// `text` as the wire takes it: invalid UTF-8 and control characters become '?', and what is longer
+// than `bytes_max` is cut at a character and ends in '~' and a checksum, so that two long names
+// stay two.
+std::string CleanText(std::string_view text, std::size_t bytes_max);
+
+}  // namespace stepwell::agent

@@ -1,0 +1,241 @@
+#include "tests/unit/agent/fake_master.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+
+namespace stepwell::agent {
+
+void FakeMaster::Start() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+}
+
+void FakeMaster::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+  server_ = nullptr;
+}
+
+void FakeMaster::RefuseTrial(const std::string& external_id) {
+  absl::MutexLock lock(&mu_);
+  refused_trial_ = external_id;
+}
+
+void FakeMaster::SetCredit(std::int64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  credit_ = bytes;
+}
+
+void FakeMaster::SwallowChunks(int count) {
+  absl::MutexLock lock(&mu_);
+  swallow_count_ = count;
+}
+
+void FakeMaster::RewindAll(std::uint64_t sequence) {
+  Change([&](std::map<std::string, Writer>& writers) {
+    for (auto& [id, writer] : writers) {
+      if (writer.committed <= sequence) continue;
+      writer.chunks.erase(writer.chunks.upper_bound(sequence), writer.chunks.end());
+      writer.committed = sequence;
+      const auto held = writer.chunks.find(sequence);
+      writer.committed_crc = held == writer.chunks.end() ? 0 : held->second.crc32c();
+      writer.closed = false;
+    }
+  });
+}
+
+void FakeMaster::Change(const std::function<void(std::map<std::string, Writer>&)>& change) {
+  absl::MutexLock lock(&mu_);
+  change(writers_);
+}
+
+std::map<std::string, FakeMaster::Writer> FakeMaster::writers() const {
+  absl::MutexLock lock(&mu_);
+  return writers_;
+}
+
+bool FakeMaster::WaitUntil(
+    const std::function<bool(const std::map<std::string, Writer>&)>& holds) const {
+  absl::MutexLock lock(&mu_);
+  const auto condition = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return holds(writers_); };
+  return mu_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(20));
+}
+
+std::vector<FakeMaster::Sample> FakeMaster::SamplesOf(const Writer& writer) {
+  std::vector<Sample> samples;
+  for (const auto& [sequence, chunk] : writer.chunks) {
+    pb::ChunkBody body;
+    if (!body.ParseFromString(chunk.body())) continue;
+    for (const pb::Table& table : body.tables()) {
+      std::vector<std::int64_t> times = {table.first_time_us()};
+      for (const std::int64_t delta : table.time_deltas_us()) times.push_back(times.back() + delta);
+      std::vector<std::int32_t> batches(times.size(), table.first_batch());
+      for (int i = 0; i < table.batch_deltas_size(); ++i) {
+        batches[i + 1] = batches[i] + table.batch_deltas(i);
+      }
+      for (const pb::Column& column : table.columns()) {
+        const auto found = writer.definitions.find(column.ref());
+        if (found == writer.definitions.end()) continue;
+        const pb::Definition& definition = found->second;
+        const double divisor =
+            definition.divisor() == 0 ? 1 : static_cast<double>(definition.divisor());
+        int next = 0;
+        for (std::size_t tick = 0; tick < times.size(); ++tick) {
+          if (!column.presence().empty() && !(column.presence()[tick / 8] >> (tick % 8) & 1)) {
+            continue;
+          }
+          const double value = column.integers_size() > 0
+                                   ? static_cast<double>(column.integers(next)) / divisor
+                                   : column.doubles(next);
+          ++next;
+          samples.push_back({definition.name(),
+                             {definition.labels().begin(), definition.labels().end()},
+                             times[tick],
+                             batches[tick],
+                             value,
+                             definition.metric_group()});
+        }
+      }
+    }
+  }
+  return samples;
+}
+
+grpc::Status FakeMaster::StreamChunks(
+    grpc::ServerContext*,
+    grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>* stream) {
+  pb::StreamChunksRequest request;
+  while (stream->Read(&request)) {
+    std::vector<pb::StreamChunksResponse> answers;
+    {
+      absl::MutexLock lock(&mu_);
+      Answer(request, answers);
+    }
+    for (const pb::StreamChunksResponse& answer : answers) stream->Write(answer);
+  }
+  return grpc::Status::OK;
+}
+
+void FakeMaster::Answer(const pb::StreamChunksRequest& request,
+                        std::vector<pb::StreamChunksResponse>& out) {
+  switch (request.message_case()) {
+    case pb::StreamChunksRequest::kOpen:
+      return OnOpen(request.open(), out);
+    case pb::StreamChunksRequest::kDefinitions:
+      for (const pb::Definition& definition : request.definitions().definitions()) {
+        writers_[request.definitions().writer()].definitions[definition.ref()] = definition;
+      }
+      return;
+    case pb::StreamChunksRequest::kChunk: {
+      const pb::Chunk& chunk = request.chunk();
+      if (swallow_count_ > 0) {
+        --swallow_count_;
+        return;
+      }
+      return OnSequenced(
+          chunk.writer(), chunk.sequence(), chunk.sequence(),
+          [&](Writer& writer) {
+            if (ChunkCrc32c(chunk.sequence(), chunk.sealed_time_us(), chunk.body()) !=
+                chunk.crc32c()) {
+              writer.wrongs.push_back("checksum");
+            }
+            pb::ChunkBody body;
+            if (!body.ParseFromString(chunk.body())) writer.wrongs.push_back("body");
+            for (const pb::Table& table : body.tables()) {
+              for (const pb::Column& column : table.columns()) {
+                if (!writer.definitions.contains(column.ref())) {
+                  writer.wrongs.push_back("unknown ref");
+                }
+              }
+            }
+            writer.chunks[chunk.sequence()] = chunk;
+            writer.committed_crc = chunk.crc32c();
+          },
+          out);
+    }
+    case pb::StreamChunksRequest::kGap: {
+      const pb::GapRange& gap = request.gap();
+      return OnSequenced(
+          gap.writer(), gap.first_sequence(), gap.last_sequence(),
+          [&](Writer& writer) {
+            writer.gaps.push_back(gap);
+            writer.committed_crc = 0;
+          },
+          out);
+    }
+    case pb::StreamChunksRequest::kHeartbeat:
+      return;
+    case pb::StreamChunksRequest::kClose: {
+      Writer& writer = writers_[request.close().writer()];
+      if (writer.committed != request.close().final_sequence()) {
+        writer.wrongs.push_back(absl::StrCat("close at ", request.close().final_sequence(),
+                                             " with committed ", writer.committed));
+        return;
+      }
+      writer.closed = true;
+      writer.died = request.close().died();
+      pb::Ack& ack = *out.emplace_back().mutable_ack();
+      ack.set_writer(request.close().writer());
+      ack.set_committed_sequence(writer.committed);
+      ack.set_credit_bytes(credit_);
+      ack.set_closed(true);
+      return;
+    }
+    case pb::StreamChunksRequest::MESSAGE_NOT_SET:
+      return;
+  }
+}
+
+void FakeMaster::OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out) {
+  if (!refused_trial_.empty() && open.external_id() == refused_trial_) {
+    pb::Refused& refused = *out.emplace_back().mutable_refused();
+    refused.set_writer(open.writer());
+    refused.set_reason("TRIAL_NOT_FOUND");
+    refused.set_message("no such trial");
+    refused.set_terminal(true);
+    return;
+  }
+  Writer& writer = writers_[open.writer()];
+  writer.open = open;
+  writer.generation = std::max(writer.generation, open.last_generation()) + 1;
+  writer.definitions.clear();
+  writer.closed = false;
+  ++writer.open_count;
+  pb::Opened& opened = *out.emplace_back().mutable_opened();
+  opened.set_writer(open.writer());
+  opened.set_trial_id(1);
+  opened.set_writer_no(1);
+  opened.set_generation(writer.generation);
+  opened.set_committed_sequence(writer.committed);
+  opened.set_committed_crc32c(writer.committed_crc);
+  opened.set_credit_bytes(credit_);
+}
+
+void FakeMaster::OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,
+                             const std::function<void(Writer&)>& store,
+                             std::vector<pb::StreamChunksResponse>& out) {
+  Writer& writer = writers_[id];
+  if (first > writer.committed + 1) {
+    pb::Refused& refused = *out.emplace_back().mutable_refused();
+    refused.set_writer(id);
+    refused.set_reason("SEQUENCE_HOLE");
+    refused.set_expected_sequence(writer.committed + 1);
+    return;
+  }
+  if (last <= writer.committed) {
+    ++writer.repeat_count;
+  } else {
+    store(writer);
+    writer.committed = last;
+  }
+  pb::Ack& ack = *out.emplace_back().mutable_ack();
+  ack.set_writer(id);
+  ack.set_committed_sequence(writer.committed);
+  ack.set_credit_bytes(credit_);
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,89 @@
+// FakeMaster: an IngestService in memory over real gRPC, that keeps what it acked across restarts
+// and can be told to misbehave. Thread-safe.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "stepwell/v1/ingest.grpc.pb.h"
+
+namespace stepwell::agent {
+
+namespace pb = ::stepwell::v1;
+
+class FakeMaster final : public pb::IngestService::Service {
+ public:
+  struct Writer {
+    pb::Open open;
+    std::uint64_t generation = 0;
+    std::uint64_t committed = 0;
+    std::uint32_t committed_crc = 0;
+    bool closed = false;
+    bool died = false;
+    std::map<std::uint32_t, pb::Definition> definitions;  // of the living Open
+    std::map<std::uint64_t, pb::Chunk> chunks;
+    std::vector<pb::GapRange> gaps;
+    std::vector<std::string> wrongs;  // what broke the contract
+    int open_count = 0;
+    int repeat_count = 0;
+  };
+  // One sample as stored.
+  struct Sample {
+    std::string name;
+    std::map<std::string, std::string> labels;
+    std::int64_t time_us;
+    std::int32_t batch;
+    double value;
+    std::string metric_group;
+  };
+
+  ~FakeMaster() override { Stop(); }
+  // Listens on the same port after the first time.
+  void Start();
+  void Stop();
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  // Misbehaviour; acts on later messages. Refuses the Opens of trials so named.
+  void RefuseTrial(const std::string& external_id);
+  void SetCredit(std::int64_t bytes);
+  // The next `count` chunks are neither stored nor answered.
+  void SwallowChunks(int count);
+  // Writers go back to what they had at `sequence`, as a restored database would.
+  void RewindAll(std::uint64_t sequence);
+  void Change(const std::function<void(std::map<std::string, Writer>&)>& change);
+
+  std::map<std::string, Writer> writers() const;
+  // All samples of all chunks of a writer, in sequence order.
+  static std::vector<Sample> SamplesOf(const Writer& writer);
+  // Waits until `holds` or 20 s have passed; false then.
+  bool WaitUntil(const std::function<bool(const std::map<std::string, Writer>&)>& holds) const;
+
+  grpc::Status StreamChunks(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>* stream) override;
+
+ private:
+  void Answer(const pb::StreamChunksRequest& request, std::vector<pb::StreamChunksResponse>& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,
+                   const std::function<void(Writer&)>& store,
+                   std::vector<pb::StreamChunksResponse>& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  mutable absl::Mutex mu_;
+  std::map<std::string, Writer> writers_ ABSL_GUARDED_BY(mu_);
+  std::string refused_trial_ ABSL_GUARDED_BY(mu_);
+  std::int64_t credit_ ABSL_GUARDED_BY(mu_) = 1 << 20;
+  int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace stepwell::agent
