@@ -1,0 +1,34 @@
+// AdvanceRules: what becomes of a writer's advance, decided from what is stored: the rules of
+// exactly-once, without SQL. PgWriter's guard states the first of them once more as an UPDATE; the
+// fake store runs on these alone. Pure functions.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "storage/ingest_store.h"
+
+namespace stepwell {
+
+// True for an advance that moves no sequence and only closes.
+inline bool OnlyCloses(const WriterAdvance& advance) {
+  return advance.last_sequence < advance.first_sequence;
+}
+
+// kInvalidArgument for what no caller of ours may send: empty ranges without a Close, sequence 0,
+// two entries of one writer, gaps with text that no database takes.
+absl::Status CheckGroup(const CommitGroupRequest& request);
+
+// `stored` empty: there is no such writer. Called for each advance by the fake, and by PgWriter for
+// those that its guard refused.
+AdvanceResult JudgeAdvance(const WriterAdvance& advance,
+                           const std::optional<WriterProgress>& stored);
+
+// True when a repeat brings a Close that is not stored yet.
+bool RepeatCloses(const WriterAdvance& advance, const WriterProgress& stored);
+
+// After a COMMIT in doubt: does `stored` show that this advance, which the guard had let through,
+// was committed?
+bool ShowsCommitted(const WriterAdvance& advance, const WriterProgress& stored);
+
+}  // namespace stepwell

@@ -1,0 +1,87 @@
+// JournalRing: which of journal_0..7 commits write into, and what each holds as far as this master
+// knows. Shared by the writer (enters, notes) and the folder's recycler (advances, resets); what may
+// be truncated is decided in the database, under a lock. Thread-safe.
+//
+//   JournalRing::Entry entry = ring.Enter();             // until the COMMIT is known
+//   ... copy into journal_<entry.segment()> ...
+//   ring.NoteWritten(entry.segment(), {.row_count = 1, .bytes = n, .last_time_us = t});
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace stepwell {
+
+// What a segment holds; times are received times. All zero = empty.
+struct JournalSegment {
+  std::int64_t row_count = 0;
+  std::int64_t bytes = 0;
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+};
+
+class JournalRing {
+ public:
+  static constexpr int kSegmentCount = 8;
+
+  // When the current segment is full enough to leave it.
+  struct Limits {
+    std::int64_t bytes_max = 128 << 20;
+    // So that the recycler counts rows in milliseconds while it holds the lock.
+    std::int64_t row_count_max = 20'000;
+    std::int64_t age_max_us = 60'000'000;
+  };
+
+  // A commit is under way in segment(): nobody truncates it.
+  class Entry {
+   public:
+    Entry(JournalRing* ring, int segment) : ring_(ring), segment_(segment) {}
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+    ~Entry() { ring_->Leave(segment_); }
+    int segment() const { return segment_; }
+
+   private:
+    JournalRing* const ring_;
+    const int segment_;
+  };
+
+  JournalRing() = default;
+  explicit JournalRing(Limits limits) : limits_(limits) {}
+
+  // What the tables hold at start; the newest of them becomes the current one.
+  void Start(const std::array<JournalSegment, kSegmentCount>& found);
+  Entry Enter();
+  // `time_us`, or later where an earlier commit had a later one: received times of commits ascend,
+  // also when the clock steps back, so that replay finds the order of commits by them.
+  std::int64_t AscendingTime(std::int64_t time_us);
+  // After COMMIT (or when it is in doubt: then too much is noted, which does no harm).
+  void NoteWritten(int segment, const JournalSegment& added);
+
+  int current() const;
+  JournalSegment segment(int index) const;
+  // Segments other than the current one that hold rows, all received before `before_us`, and that
+  // no commit is using; oldest first.
+  std::vector<int> Recyclable(std::int64_t before_us) const;
+  void NoteTruncated(int segment);
+  // Makes the next empty segment the current one if the current one is full enough. False when it
+  // is, and none is empty.
+  bool AdvanceIfFull(std::int64_t now_us);
+
+ private:
+  void Leave(int segment);
+  bool FullLocked(std::int64_t now_us) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
+  const Limits limits_{};
+  mutable absl::Mutex mu_;
+  int current_ ABSL_GUARDED_BY(mu_) = 0;
+  std::array<JournalSegment, kSegmentCount> segments_ ABSL_GUARDED_BY(mu_){};
+  std::int64_t newest_time_us_ ABSL_GUARDED_BY(mu_) = 0;
+  std::array<int, kSegmentCount> entered_ ABSL_GUARDED_BY(mu_){};
+};
+
+}  // namespace stepwell

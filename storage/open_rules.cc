@@ -1,0 +1,40 @@
+#include "storage/open_rules.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+
+absl::Status CheckOpen(const OpenWriterRequest& request) {
+  const TrialSelector& trial = request.trial;
+  if (trial.trial_id < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("trial id ", trial.trial_id,
+                                                   ": allowed are 1 to ", kMasterTrialIdMin - 1,
+                                                   ", or an id that the master gave"));
+  }
+  if (trial.trial_id == 0 && (trial.external_id.empty() || trial.project.empty())) {
+    return absl::InvalidArgumentError("trial: give an id, or a project and an external id");
+  }
+  if (trial.trial_id != 0 && !trial.external_id.empty()) {
+    return absl::InvalidArgumentError("trial: give an id or an external id, not both");
+  }
+  constexpr auto kGenerationMax =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 2;
+  if (request.last_generation > kGenerationMax) {
+    return absl::InvalidArgumentError(absl::StrCat("last generation ", request.last_generation,
+                                                   ": allowed is at most ", kGenerationMax));
+  }
+  return absl::OkStatus();
+}
+
+bool JoinsNewestAttempt(const OpenWriterRequest& request) {
+  return request.attempt_key.empty() && request.is_sampler;
+}
+
+std::string AttemptKeyOf(const OpenWriterRequest& request) {
+  if (!request.attempt_key.empty()) return request.attempt_key;
+  return request.is_sampler ? std::string() : request.writer.ToText();
+}
+
+}  // namespace stepwell

@@ -1,0 +1,154 @@
+#include "storage/pg_ingest_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_journal.h"
+#include "storage/pg_progress.h"
+#include "storage/pg_series_catalog.h"
+#include "storage/pg_sql.h"
+#include "storage/pg_trial_opener.h"
+
+namespace stepwell {
+namespace {
+
+PgConnection::Options ConnectionOptions(const PgIngestStore::Options& options, const char* name) {
+  return {.url = options.url,
+          .application_name = name,
+          .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
+}
+
+// Whoever holds the row now.
+absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, connection.Exec(sql::kReadOwner));
+  if (owner.row_count() == 0) return Ownership{};
+  return Ownership{.is_owner = false,
+                   .epoch = owner.Int64(0, 1),
+                   .owner_id = std::string(owner.Text(0, 0)),
+                   .renewed_age_seconds = owner.Float64(0, 2)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PgIngestStore>> PgIngestStore::Open(
+    const Options& options, std::shared_ptr<JournalRing> ring) {
+  std::unique_ptr<PgIngestStore> store(
+      new PgIngestStore(options, ConnectionOptions(options, "stepwell-control"), std::move(ring)));
+  STEPWELL_RETURN_IF_ERROR(Annotate(store->ReadRing(), "read the journal's segments"));
+  return store;
+}
+
+PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options connection,
+                             std::shared_ptr<JournalRing> ring)
+    : ring_(std::move(ring)),
+      writer_({.connection = ConnectionOptions(options, "stepwell-commit"),
+               .read_back_timeout = options.read_back_timeout,
+               .at_point = options.at_point},
+              ring_),
+      shelf_(std::move(connection), options.control_connections_max),
+      owner_shelf_(ConnectionOptions(options, "stepwell-owner"), 1) {}
+
+absl::Status PgIngestStore::ReadRing() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const auto segments, ReadJournalSegments(*connection));
+  ring_->Start(segments);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const std::string& master_id,
+                                                          const std::string& address,
+                                                          std::int64_t epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
+  const char* statement = epoch == 0 ? sql::kAcquireOwnership : sql::kRenewOwnership;
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult taken,
+                            connection->Exec(statement, {master_id, address, epoch}));
+  if (taken.row_count() == 0) return ReadOwner(*connection);
+  return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = master_id};
+}
+
+absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
+  {
+    STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+    STEPWELL_RETURN_IF_ERROR(connection->InTransaction([&]() -> absl::Status {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
+                                connection->Exec(sql::kLockTrialsToFence, {epoch}));
+      std::vector<std::int64_t> trials;
+      for (int row = 0; row < locked.row_count(); ++row) trials.push_back(locked.Int64(row, 0));
+      return connection->Exec(sql::kRaiseOwnerEpoch, {PgArray(trials), epoch}).status();
+    }));
+  }
+  // The former owner may have filled the segments since we looked.
+  return ReadRing();
+}
+
+absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadWriters() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection->Exec(sql::kReadUnfinishedWriters));
+  return ProgressRows(rows);
+}
+
+absl::Status PgIngestStore::ReadUnfoldedJournal(
+    const std::function<absl::Status(JournalRow)>& row) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  return Annotate(ReadUnfoldedRows(*connection, row), "read the journal");
+}
+
+absl::StatusOr<Uuid> PgIngestStore::ReadIncarnation() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(sql::kReadIncarnation));
+  if (row.row_count() != 1) return absl::DataLossError("stepwell.database must hold one row");
+  return row.UuidAt(0, 0);
+}
+
+absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& request) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  auto opened = OpenWriterInTransaction(*connection, request);
+  if (!opened.ok()) return Annotate(opened.status(), "open writer");
+  return opened;
+}
+
+absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  return FindOrCreateSeriesRows(*connection, trial_id, definitions, series_max);
+}
+
+absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(
+    const CommitGroupRequest& request) {
+  return writer_.Commit(request);
+}
+
+absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
+    TrialId trial_id, absl::Span<const WriterNo> writers) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  std::vector<std::pair<TrialId, WriterNo>> keys;
+  for (const WriterNo writer_no : writers) keys.emplace_back(trial_id, writer_no);
+  // Settled: after a COMMIT in doubt the answer must be the last word.
+  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored,
+                            ReadProgressOf(*connection, sql::kReadWriterPairsSettled, keys));
+  std::vector<WriterProgress> rows;
+  for (const auto& [key, row] : stored) rows.push_back(row);
+  return rows;
+}
+
+absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
+                                          std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult updated,
+      connection->Exec(sql::kSetTrialState,
+                       {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch}));
+  if (updated.affected_count() == 1) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult existing,
+      connection->Exec(sql::kReadTrialsOf, {PgArray(std::vector{Value(trial_id)})}));
+  if (existing.row_count() == 0) {
+    return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
+  }
+  return absl::AbortedError(absl::StrCat("trial ", Value(trial_id), ": owner epoch ", owner_epoch,
+                                         " is over: another master owns it"));
+}
+
+}  // namespace stepwell

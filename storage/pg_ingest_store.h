@@ -1,0 +1,68 @@
+// PgIngestStore: IngestStore on PostgreSQL. Commit has a connection of its own (PgWriter), renewals
+// of the ownership another, everything else borrows one of a few. Commit, FenceTrials and
+// ReadUnfoldedJournal are confined to one thread at a time, the rest is thread-safe.
+//
+//   auto ring = std::make_shared<JournalRing>();
+//   STEPWELL_ASSIGN_OR_RETURN(auto store, PgIngestStore::Open({.url = url}, ring));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/ingest_store.h"
+#include "storage/journal_ring.h"
+#include "storage/pg_shelf.h"
+#include "storage/pg_writer.h"
+
+namespace stepwell {
+
+class PgIngestStore final : public IngestStore {
+ public:
+  struct Options {
+    std::string url;
+    int control_connections_max = 4;
+    // A stopped master lets go of its locks after this; a take-over may wait for it.
+    absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
+    absl::Duration read_back_timeout = absl::Seconds(15);
+    // For tests, see PgWriter.
+    std::function<void(std::string_view point, int backend_pid)> at_point = nullptr;
+  };
+
+  // Reads what the journal holds. REQUIRES: the schema is migrated.
+  static absl::StatusOr<std::unique_ptr<PgIngestStore>> Open(const Options& options,
+                                                             std::shared_ptr<JournalRing> ring);
+
+  absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
+                                             const std::string& address,
+                                             std::int64_t epoch) override;
+  absl::Status FenceTrials(std::int64_t epoch) override;
+  absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;
+  absl::Status ReadUnfoldedJournal(const std::function<absl::Status(JournalRow)>& row) override;
+  absl::StatusOr<Uuid> ReadIncarnation() override;
+  absl::StatusOr<OpenedWriter> OpenWriter(const OpenWriterRequest& request) override;
+  absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) override;
+  absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request) override;
+  absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
+      TrialId trial_id, absl::Span<const WriterNo> writers) override;
+  absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
+
+ private:
+  PgIngestStore(const Options& options, PgConnection::Options connection,
+                std::shared_ptr<JournalRing> ring);
+  absl::Status ReadRing();
+
+  const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
+  PgWriter writer_;
+  PgShelf shelf_;
+  // One renewal at a time, and never behind other work: with a shelf of its own.
+  PgShelf owner_shelf_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,183 @@
+#include "storage/pg_journal.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_copy.h"
+#include "storage/pg_ddl.h"
+
+namespace stepwell {
+namespace {
+
+constexpr int kJournalColumnCount = 7;
+// Rows of a fetch are in memory at once, each at most kJournalRowBytes and a little.
+constexpr char kFetchRows[] = "fetch 4 from unfolded_rows";
+
+std::string Table(int segment) {
+  STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
+  return absl::StrCat("stepwell.journal_", segment);
+}
+
+std::string AllSegments(std::string_view select) {
+  std::string sql;
+  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
+    absl::StrAppend(&sql, segment == 0 ? "" : " union all ",
+                    absl::StrReplaceAll(absl::string_view(select.data(), select.size()),
+                                        {{"%table", Table(segment)}}));
+  }
+  return sql;
+}
+
+// A writer that is gone (its trial was deleted) has nothing left to fold. Payloads are fetched from
+// their TOAST table only for the rows that pass.
+std::string UnfoldedSql() {
+  return absl::StrCat(R"(
+declare unfolded_rows no scroll cursor for
+select j.trial_id, j.received_time_us, j.writer_nos, j.generations, j.first_sequences,
+       j.last_sequences, f.folded_sequences, j.payload
+from ()",
+                      AllSegments("select * from %table"), R"() j
+cross join lateral (
+  select array_agg(coalesce(w.folded_sequence, r.last_sequence) order by r.ordinal)
+           as folded_sequences,
+         bool_or(r.last_sequence > w.folded_sequence) as unfolded
+  from unnest(j.writer_nos, j.last_sequences) with ordinality
+         as r (writer_no, last_sequence, ordinal)
+  left join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no) f
+where f.unfolded
+order by j.received_time_us)");
+}
+
+std::string CountSql(int segment) {
+  return absl::StrCat(R"(
+select count(*), count(*) filter (where exists (
+  select from unnest(j.writer_nos, j.last_sequences) as r (writer_no, last_sequence)
+  join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no
+  where r.last_sequence > w.folded_sequence))
+from )",
+                      Table(segment), " j");
+}
+
+absl::StatusOr<JournalRow> ReadRow(const PgResult& result, int row) {
+  JournalRow read;
+  read.trial_id = TrialId{result.Int64(row, 0)};
+  read.received_time_us = result.Int64(row, 1);
+  const auto writers = result.Int64Array(row, 2);
+  const auto generations = result.Int64Array(row, 3);
+  const auto firsts = result.Int64Array(row, 4);
+  const auto lasts = result.Int64Array(row, 5);
+  const auto folded = result.Int64Array(row, 6);
+  if (generations.size() != writers.size() || firsts.size() != writers.size() ||
+      lasts.size() != writers.size() || folded.size() != writers.size()) {
+    return absl::DataLossError("journal row: its vectors are not of one length");
+  }
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<std::string> payloads,
+                            SplitPayloads(result.Bytes(row, 7), writers.size()));
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    if (lasts[i] <= folded[i]) continue;
+    read.ranges.push_back({.writer_no = WriterNo{static_cast<std::int32_t>(writers[i])},
+                           .generation = static_cast<std::uint64_t>(generations[i]),
+                           .first_sequence = static_cast<std::uint64_t>(firsts[i]),
+                           .last_sequence = static_cast<std::uint64_t>(lasts[i]),
+                           .folded_sequence = static_cast<std::uint64_t>(folded[i])});
+    read.payloads.push_back(std::move(payloads[i]));
+  }
+  return read;
+}
+
+void AppendRow(const JournalRowPlan& row, std::int64_t received_time_us, PgCopyRows& copy) {
+  std::vector<std::int32_t> writers;
+  std::vector<std::int64_t> generations, firsts, lasts;
+  for (const WriterAdvance* advance : row.advances) {
+    writers.push_back(Value(advance->writer_no));
+    generations.push_back(static_cast<std::int64_t>(advance->generation));
+    firsts.push_back(static_cast<std::int64_t>(advance->first_sequence));
+    lasts.push_back(static_cast<std::int64_t>(advance->last_sequence));
+  }
+  copy.Int64(Value(row.trial_id))
+      .Int64(received_time_us)
+      .Int32Array(writers)
+      .Int64Array(generations)
+      .Int64Array(firsts)
+      .Int64Array(lasts)
+      .Bytes(JoinPayloads(row));
+}
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segment,
+                                             std::int64_t received_time_us,
+                                             const std::vector<JournalRowPlan>& rows,
+                                             const std::function<absl::Status()>& before_send) {
+  PgCopyRows copy(kJournalColumnCount);
+  for (const JournalRowPlan& row : rows) AppendRow(row, received_time_us, copy);
+  const std::string data = copy.Take();
+  STEPWELL_RETURN_IF_ERROR(before_send());
+  const std::string sql =
+      absl::StrCat("copy ", Table(segment),
+                   " (trial_id, received_time_us, writer_nos, generations, first_sequences, "
+                   "last_sequences, payload) from stdin (format binary)");
+  STEPWELL_RETURN_IF_ERROR(connection.CopyIn(sql.c_str(), data).status());
+  return static_cast<std::int64_t>(data.size());
+}
+
+absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
+    PgConnection& connection) {
+  const std::string sql = AllSegments(
+      "select count(*), pg_total_relation_size('%table'), coalesce(min(received_time_us), 0), "
+      "coalesce(max(received_time_us), 0) from %table");
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(sql.c_str()));
+  std::array<JournalSegment, JournalRing::kSegmentCount> segments{};
+  for (int i = 0; i < result.row_count(); ++i) {
+    const std::int64_t row_count = result.Int64(i, 0);
+    // An empty table still has a page or two.
+    segments[i] = {.row_count = row_count,
+                   .bytes = row_count == 0 ? 0 : result.Int64(i, 1),
+                   .first_time_us = result.Int64(i, 2),
+                   .last_time_us = result.Int64(i, 3)};
+  }
+  return segments;
+}
+
+absl::Status ReadUnfoldedRows(PgConnection& connection,
+                              const std::function<absl::Status(JournalRow)>& row) {
+  return connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(UnfoldedSql()));
+    while (true) {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult fetched, connection.Exec(kFetchRows));
+      if (fetched.row_count() == 0) return absl::OkStatus();
+      for (int i = 0; i < fetched.row_count(); ++i) {
+        STEPWELL_ASSIGN_OR_RETURN(JournalRow read, ReadRow(fetched, i));
+        STEPWELL_RETURN_IF_ERROR(row(std::move(read)));
+      }
+    }
+  });
+}
+
+absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment) {
+  const std::string count_sql = CountSql(segment);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult counted, connection.Exec(count_sql.c_str()));
+  if (counted.Int64(0, 1) > 0) return false;
+  // The joins above took their time without a lock; under it, nothing new may have come.
+  const std::string recount_sql = absl::StrCat("select count(*) from ", Table(segment));
+  bool truncated = false;
+  const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
+        absl::StrCat("lock table ", Table(segment), " in access exclusive mode")));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult recounted, connection.Exec(recount_sql.c_str()));
+    truncated = recounted.Int64(0, 0) == counted.Int64(0, 0);
+    if (!truncated) return absl::OkStatus();
+    return connection.ExecScript(absl::StrCat("truncate ", Table(segment)));
+  });
+  if (IsLockTimeout(status)) return false;
+  STEPWELL_RETURN_IF_ERROR(status);
+  return truncated;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,38 @@
+// The journal's tables: rows in, unfolded rows out, folded segments emptied. Functions over a
+// connection; JournalRing remembers what they found. PgWriter writes, PgIngestStore replays, the
+// folder's recycler truncates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/journal_ring.h"
+#include "storage/journal_rows.h"
+#include "storage/pg_connection.h"
+
+namespace stepwell {
+
+// Copies `rows` into one segment, inside the caller's transaction. Returns the bytes they take.
+// `before_send` is called once the rows are built; its error ends the copy.
+absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segment,
+                                             std::int64_t received_time_us,
+                                             const std::vector<JournalRowPlan>& rows,
+                                             const std::function<absl::Status()>& before_send);
+
+// Reads all segments once; counts rows, not payloads.
+absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
+    PgConnection& connection);
+
+// As IngestStore::ReadUnfoldedJournal. One transaction with a cursor.
+absl::Status ReadUnfoldedRows(PgConnection& connection,
+                              const std::function<absl::Status(JournalRow)>& row);
+
+// Truncates the segment if every sequence in it is folded. False: it is not, or somebody reads the
+// table (a backup, an open psql). Never waits over 20 ms for a lock and then only counts rows.
+absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment);
+
+}  // namespace stepwell

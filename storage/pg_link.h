@@ -1,0 +1,36 @@
+// PgLink: a place for one PgConnection that opens it when it is first needed and again after it was
+// lost, never in the middle of anything. Stands under the writer and the folder, which each have
+// one. Confined to one thread at a time.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link.Get());
+//   if (!status.ok()) link.Drop();   // whatever it was doing, its state is not known any more
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "storage/pg_connection.h"
+
+namespace stepwell {
+
+class PgLink {
+ public:
+  explicit PgLink(PgConnection::Options options) : options_(std::move(options)) {}
+
+  // The open connection, without a transaction. Blocks while connecting.
+  absl::StatusOr<PgConnection*> Get() {
+    if (connection_ != nullptr && connection_->usable()) return connection_.get();
+    auto opened = PgConnection::Open(options_);
+    if (!opened.ok()) return opened.status();
+    connection_ = *std::move(opened);
+    return connection_.get();
+  }
+  void Drop() { connection_.reset(); }
+
+ private:
+  const PgConnection::Options options_;
+  std::unique_ptr<PgConnection> connection_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,226 @@
+// The SQL of ingest, by name. Values are bound; nothing is pasted in but segment numbers of ours.
+//
+// Order of locks, everywhere: masters, trials (ascending), writers (ascending), so that commits,
+// folds, opens and take-overs never wait for each other in a circle. A transaction that writes a
+// trial's data holds its row FOR KEY SHARE while it checks owner_epoch; whoever raises owner_epoch
+// locks it FOR UPDATE first. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
+#pragma once
+
+namespace stepwell::sql {
+
+// $1 master id, $2 address, $3 epoch held so far (0 = none).
+inline constexpr char kAcquireOwnership[] = R"(
+insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time)
+select 0, $1, 1, $2, clock_timestamp() where $3 = 0
+on conflict (slot) do update
+  set master_id = excluded.master_id, address = excluded.address,
+      epoch = m.epoch + 1, renewed_time = clock_timestamp()
+  where m.master_id = excluded.master_id
+     or m.renewed_time < clock_timestamp() - interval '10 seconds'
+returning epoch)";
+
+inline constexpr char kRenewOwnership[] = R"(
+update stepwell.masters set renewed_time = clock_timestamp(), address = $2
+where slot = 0 and master_id = $1 and epoch = $3
+returning epoch)";
+
+inline constexpr char kReadOwner[] = R"(
+select master_id, epoch,
+       extract(epoch from clock_timestamp() - renewed_time)::float8
+from stepwell.masters where slot = 0)";
+
+// Waits for a take-over under way; a take-over waits for the transaction that asked.
+inline constexpr char kLockOwner[] = "select epoch from stepwell.masters where slot = 0 for share";
+
+inline constexpr char kLockTrialsToFence[] = R"(
+select t.trial_id from stepwell.trials t
+where t.owner_epoch < $1
+  and exists (select from stepwell.writers w where w.trial_id = t.trial_id
+              and (w.state = 1 or w.committed_sequence > w.folded_sequence))
+order by t.trial_id for update)";
+
+inline constexpr char kRaiseOwnerEpoch[] =
+    "update stepwell.trials set owner_epoch = $2 where trial_id = any($1) and owner_epoch < $2";
+
+// Rows missing from the answer belong to another master, or are gone.
+inline constexpr char kCheckOwner[] = R"(
+select trial_id from stepwell.trials where trial_id = any($1) and owner_epoch = $2
+order by trial_id for key share)";
+
+inline constexpr char kReadTrialsOf[] =
+    "select trial_id from stepwell.trials where trial_id = any($1)";
+
+// The guard. The rows are locked in order first: an UPDATE alone locks them in the order of its
+// plan, and two transactions could then wait for each other. A sequence that only closes keeps the
+// checksum.
+// $1 trial, $2 writer_no, $3 generation, $4 first, $5 last, $6 crc32c, $7 state after.
+inline constexpr char kAdvanceWriters[] = R"(
+with wanted as (
+  select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[],
+                       $6::bigint[], $7::smallint[])
+    as t (trial_id, writer_no, generation, first_sequence, last_sequence, crc32c, state)
+), locked as (
+  select w.trial_id, w.writer_no
+  from wanted t join stepwell.writers w
+    on w.trial_id = t.trial_id and w.writer_no = t.writer_no
+  order by w.trial_id, w.writer_no
+  for no key update of w
+)
+update stepwell.writers w
+set committed_sequence = t.last_sequence, state = t.state,
+    last_crc32c = case when t.last_sequence >= t.first_sequence then t.crc32c
+                       else w.last_crc32c end
+from wanted t join locked l on l.trial_id = t.trial_id and l.writer_no = t.writer_no
+where w.trial_id = t.trial_id and w.writer_no = t.writer_no and w.state = 1
+  and w.generation = t.generation and w.committed_sequence = t.first_sequence - 1
+returning w.trial_id, w.writer_no)";
+
+// A repeat whose Close is new.
+inline constexpr char kCloseWriter[] = R"(
+update stepwell.writers set state = $5
+where trial_id = $1 and writer_no = $2 and generation = $3 and committed_sequence = $4
+  and state = 1)";
+
+#define STEPWELL_WRITER_PROGRESS \
+  "w.trial_id, w.writer_no, w.generation, w.committed_sequence, w.folded_sequence, w.state"
+
+inline constexpr char kReadWriterPairs[] = "select " STEPWELL_WRITER_PROGRESS R"(
+from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
+join stepwell.writers w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
+order by w.trial_id, w.writer_no)";
+
+// After a COMMIT in doubt: waits until the backend that may still be at it has let the rows go.
+inline constexpr char kReadWriterPairsSettled[] = "select " STEPWELL_WRITER_PROGRESS R"(
+from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
+join stepwell.writers w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
+order by w.trial_id, w.writer_no for share of w)";
+
+inline constexpr char kReadUnfinishedWriters[] = "select " STEPWELL_WRITER_PROGRESS R"(
+from stepwell.writers w where w.state = 1 or w.committed_sequence > w.folded_sequence
+order by w.trial_id, w.writer_no)";
+
+inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.database";
+
+// --- trials, attempts, writers ---
+
+inline constexpr char kFindTrialById[] = R"(
+select trial_id, owner_epoch, attempt_count, writer_count from stepwell.trials
+where trial_id = $1 for no key update)";
+inline constexpr char kFindTrialByName[] = R"(
+select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count
+from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
+where p.name = $1 and t.external_id = $2 for no key update of t)";
+inline constexpr char kCreateProject[] =
+    "insert into stepwell.projects (name) values ($1) on conflict (name) do nothing";
+inline constexpr char kCreateTrialById[] = R"(
+insert into stepwell.trials (trial_id, project_id, external_id, owner_epoch)
+select $1, project_id, null, $2 from stepwell.projects where name = 'default'
+on conflict do nothing)";
+inline constexpr char kCreateTrialByName[] = R"(
+insert into stepwell.trials (trial_id, project_id, external_id, owner_epoch)
+select nextval('stepwell.trial_numbers'), project_id, $2, $3
+from stepwell.projects where name = $1
+on conflict do nothing)";
+inline constexpr char kLockTrialToRaise[] =
+    "select owner_epoch from stepwell.trials where trial_id = $1 for update";
+inline constexpr char kUpdateTrialOpened[] = R"(
+update stepwell.trials
+set attempt_count = $2, writer_count = $3, owner_epoch = $4, state = 1
+where trial_id = $1)";
+inline constexpr char kSetTrialState[] =
+    "update stepwell.trials set state = $2 where trial_id = $1 and owner_epoch = $3";
+
+inline constexpr char kFindAttempt[] =
+    "select attempt from stepwell.attempts where trial_id = $1 and attempt_key = $2";
+inline constexpr char kCreateAttempt[] =
+    "insert into stepwell.attempts (trial_id, attempt, attempt_key) values ($1, $2, $3)";
+// The attempt that a sampler opened before any rank did takes the first key it is told.
+inline constexpr char kNameAttempt[] = R"(
+update stepwell.attempts set attempt_key = $2
+where trial_id = $1 and attempt_key = '' returning attempt)";
+
+inline constexpr char kFindWriter[] = R"(
+select writer_no, generation, committed_sequence, folded_sequence, last_crc32c, attempt
+from stepwell.writers where trial_id = $1 and writer = $2 for no key update)";
+inline constexpr char kReopenWriter[] = R"(
+update stepwell.writers set generation = $3, state = 1
+where trial_id = $1 and writer_no = $2)";
+inline constexpr char kCreateWriter[] = R"(
+insert into stepwell.writers (trial_id, writer_no, writer, generation, attempt, rank)
+values ($1, $2, $3, $4, $5, $6))";
+inline constexpr char kCreateWriterOrigin[] = R"(
+insert into stepwell.writer_origins
+  (trial_id, writer_no, agent_id, machine, world_size, labels, recorder_version, agent_version)
+values ($1, $2, $3, $4, $5, $6, $7, $8))";
+// Newest 1000, oldest of them first.
+inline constexpr char kReadRejections[] = R"(
+select metric_group, sample_count, first_time_us, last_time_us, first_sequence, last_sequence,
+       reason
+from (select * from stepwell.gaps where trial_id = $1 and writer_no = $2 and cause = 9
+      order by gap_no desc limit 1000) g
+order by gap_no)";
+
+// --- series ---
+
+// $1 trial, then vectors: group, name, hash of the labels.
+inline constexpr char kFindSeries[] = R"(
+select k.ordinal::integer, s.series_no, s.kind, s.unit
+from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality
+       as k (metric_group, name, labels_hash, ordinal)
+join stepwell.series s on s.trial_id = $1 and s.metric_group = k.metric_group
+  and s.name = k.name and s.labels_hash = k.labels_hash)";
+inline constexpr char kLockSeriesCount[] =
+    "select series_count from stepwell.trials where trial_id = $1 for no key update";
+inline constexpr char kCreateSeries[] = R"(
+insert into stepwell.series
+  (trial_id, series_no, kind, metric_group, name, unit, labels, labels_hash)
+select $1, k.* from unnest($2::integer[], $3::smallint[], $4::text[], $5::text[], $6::text[],
+                           $7::jsonb[], $8::bytea[]) as k)";
+inline constexpr char kSetSeriesCount[] =
+    "update stepwell.trials set series_count = $2 where trial_id = $1";
+
+// --- gaps ---
+
+// The newest row of each (trial, writer, cause, group, reason): the one that may go on.
+inline constexpr char kReadGapTails[] = R"(
+select g.trial_id, g.gap_no, g.writer_no, g.cause, g.metric_group, g.sample_count,
+       g.first_time_us, g.last_time_us, g.first_sequence, g.last_sequence, g.reason
+from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::text[])
+       as k (trial_id, writer_no, cause, metric_group, reason)
+cross join lateral (
+  select * from stepwell.gaps g
+  where g.trial_id = k.trial_id and g.writer_no = k.writer_no and g.cause = k.cause
+    and g.metric_group = k.metric_group and g.reason = k.reason
+  order by g.gap_no desc limit 1) g
+order by g.gap_no)";
+// And of each (trial, writer, cause), with the number of its rows.
+inline constexpr char kCountGaps[] = R"(
+select c.trial_id, c.gap_no, c.writer_no, c.cause, g.metric_group, g.sample_count,
+       g.first_time_us, g.last_time_us, g.first_sequence, g.last_sequence, g.reason, c.row_count
+from (select g.trial_id, g.writer_no, g.cause, max(g.gap_no) as gap_no, count(*) as row_count
+      from unnest($1::bigint[], $2::integer[], $3::smallint[]) as k (trial_id, writer_no, cause)
+      join stepwell.gaps g on g.trial_id = k.trial_id and g.writer_no = k.writer_no
+        and g.cause = k.cause
+      group by 1, 2, 3) c
+join stepwell.gaps g on g.trial_id = c.trial_id and g.writer_no = c.writer_no
+  and g.cause = c.cause and g.gap_no = c.gap_no
+order by c.gap_no)";
+inline constexpr char kInsertGaps[] = R"(
+insert into stepwell.gaps
+  (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
+   first_sequence, last_sequence, reason)
+select * from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[],
+                     $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[]))";
+inline constexpr char kExtendGaps[] = R"(
+update stepwell.gaps g
+set metric_group = k.metric_group, sample_count = k.sample_count,
+    first_time_us = k.first_time_us, last_time_us = k.last_time_us,
+    first_sequence = k.first_sequence, last_sequence = k.last_sequence
+from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[],
+            $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[], $11::bigint[])
+  as k (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
+        first_sequence, last_sequence, reason, gap_no)
+where g.trial_id = k.trial_id and g.writer_no = k.writer_no and g.cause = k.cause
+  and g.gap_no = k.gap_no)";
+
+}  // namespace stepwell::sql

@@ -1,0 +1,57 @@
+// PgWriter: the exactly-once step. It writes a commit group in one transaction on a connection of
+// its own: checks that we own the trials, moves the writers by the guard, stores gaps, copies the
+// journal rows of what the guard let through, commits. When the COMMIT's answer is lost it reads
+// back on a fresh connection. It stands between GroupCommitter and journal_0..7. Confined to one
+// thread at a time.
+//
+//   PgWriter writer(options, ring);
+//   STEPWELL_ASSIGN_OR_RETURN(auto results, writer.Commit(group));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/ingest_store.h"
+#include "storage/journal_ring.h"
+#include "storage/pg_link.h"
+
+namespace stepwell {
+
+class PgWriter {
+ public:
+  struct Options {
+    PgConnection::Options connection;
+    // How long a COMMIT in doubt is read back before the caller is told that it is unknown.
+    absl::Duration read_back_timeout = absl::Seconds(15);
+    // For tests: called at each failpoint of a commit, with its name and our backend's pid.
+    std::function<void(std::string_view point, int backend_pid)> at_point = nullptr;
+  };
+
+  PgWriter(Options options, std::shared_ptr<JournalRing> ring);
+
+  // As IngestStore::Commit.
+  absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request);
+
+ private:
+  struct Group;  // one Commit's view of its request
+  absl::Status Write(PgConnection& connection, Group& group);
+  absl::Status CheckOwner(PgConnection& connection, Group& group);
+  absl::Status Advance(PgConnection& connection, Group& group);
+  absl::Status JudgeRefused(PgConnection& connection, Group& group);
+  absl::Status CloseRepeats(PgConnection& connection, const Group& group);
+  absl::Status StoreGaps(PgConnection& connection, const Group& group);
+  absl::Status CopyJournal(PgConnection& connection, const Group& group, int segment);
+  absl::StatusOr<std::vector<AdvanceResult>> ReadBack(Group& group, const absl::Status& unknown);
+  absl::Status Pass(std::string_view point);
+
+  const Options options_;
+  const std::shared_ptr<JournalRing> ring_;  // with the folder's recycler
+  PgLink link_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,341 @@
+#include "tests/fakes/fake_ingest_store.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "storage/advance_rules.h"
+#include "storage/journal_rows.h"
+#include "storage/open_rules.h"
+
+namespace stepwell::testing {
+namespace {
+
+absl::Status NotOwner(std::int64_t epoch) {
+  return absl::AbortedError(
+      absl::StrCat("owner epoch ", epoch, " is over: another master owns it"));
+}
+
+absl::Status NoTrial(TrialId trial_id) {
+  return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
+}
+
+constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
+
+}  // namespace
+
+absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const std::string& master_id,
+                                                            const std::string& /*address*/,
+                                                            std::int64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  const absl::Time now = absl::Now();
+  const bool vacant = owner_.epoch == 0;
+  const bool renews =
+      !vacant && epoch != 0 && owner_.owner_id == master_id && owner_.epoch == epoch;
+  const bool takes = epoch == 0 && (vacant || owner_.owner_id == master_id ||
+                                    now - renewed_time_ > kOwnershipLapses);
+  if (takes) owner_ = {.is_owner = true, .epoch = owner_.epoch + 1, .owner_id = master_id};
+  if (takes || renews) {
+    renewed_time_ = now;
+    return owner_;
+  }
+  Ownership other = owner_;
+  other.is_owner = false;
+  if (!vacant) other.renewed_age_seconds = absl::ToDoubleSeconds(now - renewed_time_);
+  return other;
+}
+
+absl::Status FakeIngestStore::FenceTrials(std::int64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [key, writer] : writers_) {
+    const WriterProgress& at = writer.progress;
+    if (at.state != WriterState::kOpen && at.committed_sequence == at.folded_sequence) continue;
+    Trial& trial = trials_.at(key.first);
+    trial.owner_epoch = std::max(trial.owner_epoch, epoch);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadWriters() {
+  absl::MutexLock lock(&mu_);
+  std::vector<WriterProgress> unfinished;
+  for (const auto& [key, writer] : writers_) {
+    const WriterProgress& at = writer.progress;
+    if (at.state == WriterState::kOpen || at.committed_sequence > at.folded_sequence) {
+      unfinished.push_back(at);
+    }
+  }
+  return unfinished;
+}
+
+absl::Status FakeIngestStore::ReadUnfoldedJournal(
+    const std::function<absl::Status(JournalRow)>& row) {
+  std::vector<JournalRow> unfolded;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const JournalRow& stored : journal_) {
+      JournalRow kept = stored;
+      kept.ranges.clear();
+      kept.payloads.clear();
+      for (std::size_t i = 0; i < stored.ranges.size(); ++i) {
+        JournalRow::Range range = stored.ranges[i];
+        range.folded_sequence =
+            writers_.at({stored.trial_id, range.writer_no}).progress.folded_sequence;
+        if (range.last_sequence <= range.folded_sequence) continue;
+        kept.ranges.push_back(range);
+        kept.payloads.push_back(stored.payloads[i]);
+      }
+      if (!kept.ranges.empty()) unfolded.push_back(std::move(kept));
+    }
+  }
+  for (JournalRow& kept : unfolded) STEPWELL_RETURN_IF_ERROR(row(std::move(kept)));
+  return absl::OkStatus();
+}
+
+FakeIngestStore::Trial* FakeIngestStore::FindOrCreateTrialLocked(const OpenWriterRequest& request,
+                                                                 TrialId& trial_id) {
+  const TrialSelector& by = request.trial;
+  if (by.trial_id != 0) {
+    trial_id = TrialId{by.trial_id};
+    if (!trials_.contains(trial_id) && by.trial_id >= kMasterTrialIdMin) return nullptr;
+  } else {
+    const auto [name, is_new] =
+        trial_names_.try_emplace({by.project, by.external_id}, TrialId{next_trial_id_});
+    if (is_new) ++next_trial_id_;
+    trial_id = name->second;
+  }
+  const auto [trial, is_new] = trials_.try_emplace(trial_id);
+  if (is_new) trial->second.owner_epoch = request.owner_epoch;
+  return &trial->second;
+}
+
+std::int32_t FakeIngestStore::AttemptLocked(Trial& trial, const OpenWriterRequest& request) {
+  std::vector<std::string>& keys = trial.attempt_keys;
+  if (JoinsNewestAttempt(request) && !keys.empty()) return static_cast<std::int32_t>(keys.size());
+  const std::string key = AttemptKeyOf(request);
+  auto found = std::find(keys.begin(), keys.end(), key);
+  if (found == keys.end()) found = std::find(keys.begin(), keys.end(), std::string());
+  if (found == keys.end()) found = keys.insert(keys.end(), key);
+  *found = key;
+  return static_cast<std::int32_t>(found - keys.begin()) + 1;
+}
+
+absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest& request) {
+  STEPWELL_RETURN_IF_ERROR(CheckOpen(request));
+  absl::MutexLock lock(&mu_);
+  if (owner_.epoch != 0 && owner_.epoch != request.owner_epoch) {
+    return NotOwner(request.owner_epoch);
+  }
+  OpenedWriter opened;
+  Trial* trial = FindOrCreateTrialLocked(request, opened.trial_id);
+  if (trial == nullptr) return NoTrial(opened.trial_id);
+  if (trial->owner_epoch > request.owner_epoch) return NotOwner(request.owner_epoch);
+  trial->owner_epoch = request.owner_epoch;
+  trial->state = TrialState::kRunning;
+  const auto next_no = WriterNo{static_cast<std::int32_t>(trial->writer_nos.size()) + 1};
+  const auto [number, is_new] = trial->writer_nos.try_emplace(request.writer, next_no);
+  Writer& writer = writers_[{opened.trial_id, number->second}];
+  if (is_new) {
+    writer.progress = {.trial_id = opened.trial_id, .writer_no = number->second};
+    writer.uuid = request.writer;
+    writer.attempt = AttemptLocked(*trial, request);
+  }
+  writer.progress.generation = std::max(writer.progress.generation, request.last_generation) + 1;
+  writer.progress.state = WriterState::kOpen;
+  opened.writer_no = number->second;
+  opened.attempt = writer.attempt;
+  opened.generation = writer.progress.generation;
+  opened.committed_sequence = writer.progress.committed_sequence;
+  opened.folded_sequence = writer.progress.folded_sequence;
+  opened.last_crc32c = writer.last_crc32c;
+  for (const auto& [gap_no, stored] : gaps_) {
+    if (stored.trial_id == opened.trial_id && stored.gap.writer_no == opened.writer_no &&
+        stored.gap.cause == GapCause::kRejected) {
+      opened.rejections.push_back(stored.gap);
+    }
+  }
+  return opened;
+}
+
+absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+  absl::MutexLock lock(&mu_);
+  if (definitions.empty()) return std::vector<SeriesNo>();
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return NoTrial(trial_id);
+  std::vector<Series> series = trial->second.series;
+  std::vector<SeriesNo> numbers;
+  for (const SeriesDefinition& definition : definitions) {
+    auto found = std::find_if(series.begin(), series.end(), [&](const Series& known) {
+      return known.definition.key == definition.key;
+    });
+    if (found == series.end()) {
+      const auto number = SeriesNo{static_cast<std::int32_t>(series.size()) + 1};
+      found = series.insert(series.end(), {number, definition});
+    }
+    if (found->definition.unit != definition.unit || found->definition.kind != definition.kind) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "series ", definition.key.metric_group, "/", definition.key.name, " is known with unit '",
+          found->definition.unit, "', given was '", definition.unit, "'"));
+    }
+    numbers.push_back(found->series_no);
+  }
+  if (series.size() > trial->second.series.size() &&
+      series.size() > static_cast<std::size_t>(series_max)) {
+    return absl::ResourceExhaustedError(absl::StrCat("trial ", Value(trial_id), ": ", series.size(),
+                                                     " series, limit ", series_max));
+  }
+  trial->second.series = std::move(series);
+  return numbers;
+}
+
+absl::Status FakeIngestStore::CheckOwnerLocked(const CommitGroupRequest& request) const {
+  for (const WriterAdvance& advance : request.advances) {
+    const auto trial = trials_.find(advance.trial_id);
+    if (trial != trials_.end() && trial->second.owner_epoch != request.owner_epoch) {
+      return NotOwner(request.owner_epoch);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void FakeIngestStore::NoteGapLocked(TrialId trial_id, const Gap& gap) {
+  GapLedger ledger;
+  for (const auto& [gap_no, stored] : gaps_) {
+    if (stored.trial_id == trial_id) ledger.AddStored(trial_id, gap_no, stored.gap);
+  }
+  ledger.Note(trial_id, gap);
+  for (GapChange& change : ledger.TakeChanges()) {
+    if (change.gap_no == 0) change.gap_no = static_cast<std::int64_t>(gaps_.size()) + 1;
+    gaps_[change.gap_no] = change;
+  }
+}
+
+AdvanceResult FakeIngestStore::AdvanceLocked(const WriterAdvance& advance) {
+  const auto found = writers_.find({advance.trial_id, advance.writer_no});
+  if (found == writers_.end()) return JudgeAdvance(advance, std::nullopt);
+  Writer& writer = found->second;
+  const AdvanceResult result = JudgeAdvance(advance, writer.progress);
+  if (RepeatCloses(advance, writer.progress)) writer.progress.state = *advance.closing;
+  if (result.outcome != AdvanceOutcome::kCommitted) return result;
+  writer.progress.committed_sequence = advance.last_sequence;
+  writer.progress.state = advance.closing.value_or(WriterState::kOpen);
+  if (!OnlyCloses(advance)) writer.last_crc32c = advance.last_crc32c;
+  for (Gap gap : advance.gaps) {
+    gap.writer_no = advance.writer_no;
+    NoteGapLocked(advance.trial_id, gap);
+  }
+  return result;
+}
+
+void FakeIngestStore::AppendJournalLocked(const CommitGroupRequest& request,
+                                          const std::vector<AdvanceResult>& results) {
+  std::vector<const WriterAdvance*> accepted;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].outcome == AdvanceOutcome::kCommitted) accepted.push_back(&request.advances[i]);
+  }
+  std::stable_sort(
+      accepted.begin(), accepted.end(), [](const WriterAdvance* a, const WriterAdvance* b) {
+        return std::pair(a->trial_id, a->writer_no) < std::pair(b->trial_id, b->writer_no);
+      });
+  for (const JournalRowPlan& plan : PlanJournalRows(accepted)) {
+    JournalRow& row = journal_.emplace_back();
+    row.trial_id = plan.trial_id;
+    row.received_time_us = request.received_time_us;
+    for (const WriterAdvance* advance : plan.advances) {
+      row.ranges.push_back({.writer_no = advance->writer_no,
+                            .generation = advance->generation,
+                            .first_sequence = advance->first_sequence,
+                            .last_sequence = advance->last_sequence});
+      row.payloads.push_back(advance->payload);
+    }
+  }
+}
+
+absl::StatusOr<std::vector<AdvanceResult>> FakeIngestStore::Commit(
+    const CommitGroupRequest& request) {
+  STEPWELL_RETURN_IF_ERROR(CheckGroup(request));
+  absl::MutexLock lock(&mu_);
+  const auto may_go = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !block_commits_; };
+  mu_.Await(absl::Condition(&may_go));
+  ++commit_count_;
+  if (!fail_next_.ok()) return std::exchange(fail_next_, absl::OkStatus());
+  STEPWELL_RETURN_IF_ERROR(CheckOwnerLocked(request));
+  std::vector<AdvanceResult> results;
+  for (const WriterAdvance& advance : request.advances) results.push_back(AdvanceLocked(advance));
+  AppendJournalLocked(request, results);
+  if (!fail_after_.ok()) return std::exchange(fail_after_, absl::OkStatus());
+  return results;
+}
+
+absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadProgress(
+    TrialId trial_id, absl::Span<const WriterNo> writers) {
+  absl::MutexLock lock(&mu_);
+  std::vector<WriterNo> sorted(writers.begin(), writers.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<WriterProgress> rows;
+  for (const WriterNo writer_no : sorted) {
+    const auto found = writers_.find({trial_id, writer_no});
+    if (found != writers_.end()) rows.push_back(found->second.progress);
+  }
+  return rows;
+}
+
+absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
+                                            std::int64_t owner_epoch) {
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return NoTrial(trial_id);
+  if (trial->second.owner_epoch != owner_epoch) return NotOwner(owner_epoch);
+  trial->second.state = state;
+  return absl::OkStatus();
+}
+
+void FakeIngestStore::FailNext(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  fail_next_ = std::move(status);
+}
+
+void FakeIngestStore::FailNextAfterStoring(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  fail_after_ = std::move(status);
+}
+
+void FakeIngestStore::set_block_commits(bool block) {
+  absl::MutexLock lock(&mu_);
+  block_commits_ = block;
+}
+
+int FakeIngestStore::commit_count() const {
+  absl::MutexLock lock(&mu_);
+  return commit_count_;
+}
+
+void FakeIngestStore::SetFolded(TrialId trial_id, WriterNo writer_no,
+                                std::uint64_t folded_sequence) {
+  absl::MutexLock lock(&mu_);
+  writers_.at({trial_id, writer_no}).progress.folded_sequence = folded_sequence;
+}
+
+std::vector<Gap> FakeIngestStore::gaps(TrialId trial_id) const {
+  absl::MutexLock lock(&mu_);
+  std::vector<Gap> found;
+  for (const auto& [gap_no, stored] : gaps_) {
+    if (stored.trial_id == trial_id) found.push_back(stored.gap);
+  }
+  return found;
+}
+
+TrialState FakeIngestStore::trial_state(TrialId trial_id) const {
+  absl::MutexLock lock(&mu_);
+  return trials_.at(trial_id).state;
+}
+
+void FakeIngestStore::AgeOwner(absl::Duration by) {
+  absl::MutexLock lock(&mu_);
+  renewed_time_ -= by;
+}
+
+}  // namespace stepwell::testing

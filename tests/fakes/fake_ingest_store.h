@@ -1,0 +1,101 @@
+// FakeIngestStore: IngestStore in memory, for tests of what stands above it. It keeps the contract:
+// tests/contract/ingest_store_contract_test.cc runs on it and on PgIngestStore. Thread-safe.
+//
+//   FakeIngestStore store;
+//   store.FailNext(absl::UnavailableError("down"));      // the next Commit stores nothing
+//   store.set_block_commits(true);                        // commits wait until it is false again
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/gap_ledger.h"
+#include "storage/ingest_store.h"
+
+namespace stepwell::testing {
+
+class FakeIngestStore final : public IngestStore {
+ public:
+  absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
+                                             const std::string& address,
+                                             std::int64_t epoch) override;
+  absl::Status FenceTrials(std::int64_t epoch) override;
+  absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;
+  absl::Status ReadUnfoldedJournal(const std::function<absl::Status(JournalRow)>& row) override;
+  absl::StatusOr<Uuid> ReadIncarnation() override { return incarnation_; }
+  absl::StatusOr<OpenedWriter> OpenWriter(const OpenWriterRequest& request) override;
+  absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) override;
+  absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request) override;
+  absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
+      TrialId trial_id, absl::Span<const WriterNo> writers) override;
+  absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
+
+  // --- what only tests do ---
+
+  // The next Commit answers this and stores nothing.
+  void FailNext(absl::Status status);
+  // The next Commit stores everything and answers this all the same, as a COMMIT in doubt does.
+  void FailNextAfterStoring(absl::Status status);
+  void set_block_commits(bool block);
+  int commit_count() const;
+  // As a fold would.
+  void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
+  std::vector<Gap> gaps(TrialId trial_id) const;
+  TrialState trial_state(TrialId trial_id) const;
+  // Makes the owner's last renewal older.
+  void AgeOwner(absl::Duration by);
+
+ private:
+  using WriterKey = std::pair<TrialId, WriterNo>;
+  struct Writer {
+    WriterProgress progress;
+    Uuid uuid;
+    std::int32_t attempt = 0;
+    std::uint32_t last_crc32c = 0;
+  };
+  struct Trial {
+    std::int64_t owner_epoch = 0;
+    TrialState state = TrialState::kRunning;
+    std::vector<std::string> attempt_keys;  // of attempts 1, 2, ...
+    std::vector<Series> series;
+    std::map<Uuid, WriterNo> writer_nos;
+  };
+
+  Trial* FindOrCreateTrialLocked(const OpenWriterRequest& request, TrialId& trial_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::int32_t AttemptLocked(Trial& trial, const OpenWriterRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  AdvanceResult AdvanceLocked(const WriterAdvance& advance) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteGapLocked(TrialId trial_id, const Gap& gap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AppendJournalLocked(const CommitGroupRequest& request,
+                           const std::vector<AdvanceResult>& results)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckOwnerLocked(const CommitGroupRequest& request) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
+  const Uuid incarnation_ = Uuid::Random();
+  mutable absl::Mutex mu_;
+  std::map<TrialId, Trial> trials_ ABSL_GUARDED_BY(mu_);
+  std::map<std::pair<std::string, std::string>, TrialId> trial_names_ ABSL_GUARDED_BY(mu_);
+  std::map<WriterKey, Writer> writers_ ABSL_GUARDED_BY(mu_);
+  std::vector<JournalRow> journal_ ABSL_GUARDED_BY(mu_);
+  std::map<std::int64_t, GapChange> gaps_ ABSL_GUARDED_BY(mu_);  // by gap_no
+  std::int64_t next_trial_id_ ABSL_GUARDED_BY(mu_) = 1'000'000'000;
+  Ownership owner_ ABSL_GUARDED_BY(mu_);
+  absl::Time renewed_time_ ABSL_GUARDED_BY(mu_);
+  absl::Status fail_next_ ABSL_GUARDED_BY(mu_);
+  absl::Status fail_after_ ABSL_GUARDED_BY(mu_);
+  bool block_commits_ ABSL_GUARDED_BY(mu_) = false;
+  int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace stepwell::testing
