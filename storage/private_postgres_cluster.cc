@@ -159,6 +159,12 @@ absl::StatusOr<std::unique_ptr<PostgresCluster>> PostgresCluster::Prepare(
   return cluster;
 }
 
+void PostgresCluster::Unlock() {
+  // Leaves nothing behind in /tmp; a directory that is not empty stays.
+  rmdir(socket_directory.c_str());
+  lock = OwnedFd();
+}
+
 std::string PostgresCluster::Url(const std::string& database) const {
   std::string host;
   for (const char c : socket_directory) {

@@ -31,7 +31,7 @@ struct PostgresCluster {
       const PrivatePostgres::Options& options);
 
   // Lets another process take the directory. REQUIRES: the server is gone.
-  void Unlock() { lock = OwnedFd(); }
+  void Unlock();
   std::string Url(const std::string& database) const;
 
   std::string data_directory;

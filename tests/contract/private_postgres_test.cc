@@ -82,9 +82,27 @@ mode_t ModeOf(const std::string& path) {
 
 class PrivatePostgresTest : public ::testing::Test {
  protected:
+  static void TearDownTestSuite() { ready_.reset(); }
+
+  // Puts a data directory in place that a server has run on; initdb, the dear part of a start, runs
+  // once for all tests that are about something else.
+  void UseReadyData() {
+    if (ready_ == nullptr) {
+      ready_ = std::make_unique<ScratchDirectory>();
+      Open(*ready_ / "data")->Stop();
+    }
+    std::filesystem::create_directory(directory_);
+    std::filesystem::permissions(directory_, std::filesystem::perms(0711));
+    const auto copied = RunProgram({"cp", "-a", *ready_ / "data/pg", directory_}, {});
+    ASSERT_TRUE(copied.ok()) << copied.status();
+  }
+
+  static std::unique_ptr<ScratchDirectory> ready_;
   ScratchDirectory scratch_;
   const std::string directory_ = scratch_ / "data";
 };
+
+std::unique_ptr<ScratchDirectory> PrivatePostgresTest::ready_;
 
 TEST_F(PrivatePostgresTest, StartsFromAnEmptyDirectoryDurableAndPrivate) {
   const absl::Time start = absl::Now();
@@ -120,6 +138,7 @@ TEST_F(PrivatePostgresTest, StartsFromAnEmptyDirectoryDurableAndPrivate) {
 }
 
 TEST_F(PrivatePostgresTest, KeepsItsDataAcrossStopAndStart) {
+  UseReadyData();
   auto postgres = Open(directory_);
   ASSERT_TRUE(Connect(postgres->url())->ExecScript("create table t as select 7 as n").ok());
   postgres->Stop();
@@ -131,6 +150,7 @@ TEST_F(PrivatePostgresTest, KeepsItsDataAcrossStopAndStart) {
 }
 
 TEST_F(PrivatePostgresTest, StartsAgainAfterBeingKilledWithABusyBackend) {
+  UseReadyData();
   const auto postgres = Open(directory_);
   const auto busy = Connect(postgres->url());
   ASSERT_TRUE(busy->ExecScript("create table t as select 7 as n").ok());
@@ -148,6 +168,7 @@ TEST_F(PrivatePostgresTest, StartsAgainAfterBeingKilledWithABusyBackend) {
 }
 
 TEST_F(PrivatePostgresTest, TellsWhyItIsDown) {
+  UseReadyData();
   const auto postgres = Open(directory_);
   ASSERT_TRUE(Connect(postgres->url())
                   ->ExecScript("alter system set shared_preload_libraries = 'no_such_library'")
@@ -162,6 +183,7 @@ TEST_F(PrivatePostgresTest, TellsWhyItIsDown) {
 }
 
 TEST_F(PrivatePostgresTest, AnImpossibleSettingFailsTheStartWithTheServersWords) {
+  UseReadyData();
   PrivatePostgres::Options options = SmallOptions(directory_);
   options.settings = {{"shared_preload_libraries", "no_such_library"}};
   const absl::Status status = PrivatePostgres::Open(options).status();
@@ -171,6 +193,7 @@ TEST_F(PrivatePostgresTest, AnImpossibleSettingFailsTheStartWithTheServersWords)
 }
 
 TEST_F(PrivatePostgresTest, ADirectoryInUseIsRefusedByNamingTheProcess) {
+  UseReadyData();
   const auto postgres = Open(directory_);
   const absl::Status second = TryOpen(directory_).status();
   EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
@@ -236,6 +259,7 @@ TEST_F(PrivatePostgresTest, RootMustBeAbleToGiveTheServerItsDirectory) {
 
 TEST_F(PrivatePostgresTest, OtherUsersAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root switches users";
+  UseReadyData();
   const auto postgres = Open(directory_);
   const passwd* const nobody = getpwnam("nobody");
   ASSERT_NE(nobody, nullptr);
@@ -270,6 +294,7 @@ int StartOrphan(const std::string& directory) {
 }
 
 TEST_F(PrivatePostgresTest, AServerThatOutlivedItsMasterIsAdopted) {
+  UseReadyData();
   const int orphan = StartOrphan(directory_);
   const auto postgres = Open(directory_);
   EXPECT_EQ(postgres->state().pid, orphan);
@@ -279,6 +304,7 @@ TEST_F(PrivatePostgresTest, AServerThatOutlivedItsMasterIsAdopted) {
 }
 
 TEST_F(PrivatePostgresTest, AnAdoptedServerThatDiesIsReplaced) {
+  UseReadyData();
   const int orphan = StartOrphan(directory_);
   const auto postgres = Open(directory_);
   ASSERT_EQ(kill(orphan, SIGKILL), 0);
@@ -289,6 +315,7 @@ TEST_F(PrivatePostgresTest, AnAdoptedServerThatDiesIsReplaced) {
 }
 
 TEST_F(PrivatePostgresTest, AnOrphanThatDoesNotAnswerIsStoppedAndReplaced) {
+  UseReadyData();
   const int orphan = StartOrphan(directory_);
   ASSERT_EQ(kill(orphan, SIGSTOP), 0);
   const auto postgres = Open(directory_);
@@ -298,6 +325,7 @@ TEST_F(PrivatePostgresTest, AnOrphanThatDoesNotAnswerIsStoppedAndReplaced) {
 }
 
 TEST_F(PrivatePostgresTest, APidFileThatNamesAnotherProgramIsLeftToPostgres) {
+  UseReadyData();
   auto postgres = Open(directory_);
   const int pid = postgres->state().pid;
   ASSERT_EQ(kill(pid, SIGSTOP), 0);  // so that nothing restarts it while we look
@@ -316,6 +344,7 @@ TEST_F(PrivatePostgresTest, APidFileThatNamesAnotherProgramIsLeftToPostgres) {
 }
 
 TEST_F(PrivatePostgresTest, AKilledMasterTakesItsServerAlong) {
+  UseReadyData();
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/hold_postgres";
   const std::string output = scratch_ / "output";

@@ -1,5 +1,7 @@
-// ScratchDirectory: a fresh directory under /tmp that any user may pass through, so that the
-// private PostgreSQL's user reaches what lies in it. Removed with its contents at the end.
+// ScratchDirectory: a fresh directory, in memory where /dev/shm is roomy and else under /tmp, that any
+// user may pass through, so that the
+// private PostgreSQL's user reaches what lies in it. Removed with its contents at the end; what a
+// killed test left is removed by the next one.
 #pragma once
 
 #include <string>
