@@ -66,7 +66,7 @@ struct WriterRecord {
 
 // All given conditions must hold; those left empty hold for any series.
 struct SeriesSelection {
-  std::string metric_group;
+  std::string metric_group = {};
   std::string name;
   Labels labels;
   std::vector<std::int32_t> series_nos;
@@ -92,7 +92,7 @@ struct GapFilter {
 struct UsageRecord {
   std::int32_t received_day = 0;  // days since 1970
   std::int16_t keep_class = 0;
-  std::string metric_group;
+  std::string metric_group = {};
   std::int64_t row_count = 0;
   std::int64_t sample_count = 0;
   std::int64_t byte_count = 0;

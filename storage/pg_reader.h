@@ -1,0 +1,33 @@
+// PgReader: ReadStore on PostgreSQL. Each snapshot is one REPEATABLE READ READ ONLY transaction on
+// a connection of a bounded shelf; rows come through a cursor, page by page, in binary form.
+// Thread-safe; its snapshots are confined to one thread each.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "storage/pg_shelf.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+class PgReader final : public ReadStore {
+ public:
+  struct Options {
+    std::string url;
+    // Reads at once; further ones wait for a connection.
+    int connection_count_max = 8;
+  };
+  // Connects at the first read.
+  explicit PgReader(Options options);
+
+  [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
+                                                  absl::Time deadline) override;
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
+      absl::Time deadline) override;
+
+ private:
+  PgShelf shelf_;
+};
+
+}  // namespace stepwell

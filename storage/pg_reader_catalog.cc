@@ -1,0 +1,164 @@
+// The bookkeeping half of PgReaderSnapshot: trials, writers, series, gaps and the ledger.
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_reader_snapshot.h"
+#include "storage/pg_reader_sql.h"
+
+namespace stepwell {
+namespace {
+
+TrialRecord TrialAt(const PgResult& result, int row) {
+  TrialRecord trial;
+  trial.trial_id = TrialId{result.Int64(row, 0)};
+  trial.project = std::string(result.Text(row, 1));
+  trial.external_id = std::string(result.Text(row, 2));
+  trial.state = static_cast<TrialState>(result.Int32(row, 3));
+  trial.created_time_us = result.TimestampUs(row, 4);
+  trial.attempt_count = result.Int32(row, 5);
+  trial.writer_count = result.Int32(row, 6);
+  trial.series_count = result.Int32(row, 7);
+  trial.sample_count = result.Int64(row, 8);
+  trial.first_time_us = result.Int64(row, 9);
+  trial.last_time_us = result.Int64(row, 10);
+  return trial;
+}
+
+// name NUL value NUL ... to pairs.
+Labels SplitLabels(std::string_view packed) {
+  Labels labels;
+  while (!packed.empty()) {
+    const std::size_t name_end = packed.find('\0');
+    const std::size_t value_end = packed.find('\0', name_end + 1);
+    labels.emplace_back(std::string(packed.substr(0, name_end)),
+                        std::string(packed.substr(name_end + 1, value_end - name_end - 1)));
+    packed.remove_prefix(value_end + 1);
+  }
+  return labels;
+}
+
+Series SeriesAt(const PgResult& result, int row) {
+  Series series;
+  series.series_no = SeriesNo{result.Int32(row, 0)};
+  series.definition.kind = static_cast<SeriesKind>(result.Int32(row, 1));
+  series.definition.key.metric_group = std::string(result.Text(row, 2));
+  series.definition.key.name = std::string(result.Text(row, 3));
+  series.definition.unit = std::string(result.Text(row, 4));
+  series.definition.key.labels = SplitLabels(result.Bytes(row, 5));
+  return series;
+}
+
+Gap GapAt(const PgResult& result, int row) {
+  Gap gap;
+  gap.writer_no = WriterNo{result.Int32(row, 0)};
+  gap.cause = static_cast<GapCause>(result.Int32(row, 1));
+  gap.metric_group = std::string(result.Text(row, 2));
+  gap.sample_count = result.Int64(row, 3);
+  gap.first_time_us = result.Int64(row, 4);
+  gap.last_time_us = result.Int64(row, 5);
+  gap.first_sequence = static_cast<std::uint64_t>(result.Int64(row, 6));
+  gap.last_sequence = static_cast<std::uint64_t>(result.Int64(row, 7));
+  gap.reason = std::string(result.Text(row, 8));
+  return gap;
+}
+
+}  // namespace
+
+absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, loan_->Exec(sql::kReadTrial, {Value(trial_id)}));
+  if (result.row_count() == 0) {
+    return absl::NotFoundError(absl::StrCat("there is no trial with the id ", Value(trial_id)));
+  }
+  return TrialAt(result, 0);
+}
+
+absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const TrialPage& page) {
+  // Beyond every trial; the largest that timestamptz takes is years later.
+  TrialPage::After after{INT64_C(4'000'000'000'000'000), INT64_MAX};
+  if (page.after) after = *page.after;
+  const std::int16_t state = page.state ? static_cast<std::int16_t>(*page.state) : std::int16_t{0};
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      loan_->Exec(sql::kListTrials,
+                  {page.project, page.name_contains, state, PgTimestamp{after.created_time_us},
+                   after.trial_id, std::int64_t{page.limit}}));
+  std::vector<TrialRecord> trials;
+  for (int row = 0; row < result.row_count(); ++row) trials.push_back(TrialAt(result, row));
+  return trials;
+}
+
+absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            loan_->Exec(sql::kListWriters, {Value(trial_id)}));
+  std::vector<WriterRecord> writers;
+  for (int row = 0; row < result.row_count(); ++row) {
+    WriterRecord writer;
+    writer.writer_no = WriterNo{result.Int32(row, 0)};
+    writer.attempt = result.Int32(row, 1);
+    if (!result.IsNull(row, 2)) writer.rank = result.Int32(row, 2);
+    writer.agent_id = std::string(result.Text(row, 3));
+    writer.state = static_cast<WriterState>(result.Int32(row, 4));
+    writer.committed_sequence = static_cast<std::uint64_t>(result.Int64(row, 5));
+    writers.push_back(std::move(writer));
+  }
+  return writers;
+}
+
+absl::StatusOr<std::vector<Series>> PgReaderSnapshot::ListSeries(TrialId trial_id,
+                                                                 const SeriesSelection& selection,
+                                                                 SeriesNo after,
+                                                                 std::int32_t limit) {
+  std::vector<std::string> names;
+  std::vector<std::string> values;
+  for (const auto& [name, value] : selection.labels) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      loan_->Exec(sql::kListSeries, {Value(trial_id), selection.metric_group, selection.name,
+                                     PgArray(names), PgArray(values), PgArray(selection.series_nos),
+                                     Value(after), std::int64_t{limit}}));
+  std::vector<Series> series;
+  for (int row = 0; row < result.row_count(); ++row) series.push_back(SeriesAt(result, row));
+  return series;
+}
+
+absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFilter& filter) {
+  GapList list;
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult sums, loan_->Exec(sql::kSumGaps, {Value(trial_id)}));
+  list.missing_sample_count = sums.Int64(0, 0);
+  list.samples_missing = sums.Bool(0, 1);
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      loan_->Exec(sql::kListGaps, {Value(trial_id), filter.first_time_us, filter.last_time_us,
+                                   std::int64_t{filter.limit} + 1}));
+  list.truncated = result.row_count() > filter.limit;
+  for (int row = 0; row < std::min(result.row_count(), filter.limit); ++row) {
+    list.gaps.push_back(GapAt(result, row));
+  }
+  return list;
+}
+
+absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, loan_->Exec(sql::kReadUsage, {Value(trial_id)}));
+  std::vector<UsageRecord> usage;
+  for (int row = 0; row < result.row_count(); ++row) {
+    UsageRecord line;
+    line.received_day = result.DateDays(row, 0);
+    line.keep_class = static_cast<std::int16_t>(result.Int32(row, 1));
+    line.metric_group = std::string(result.Text(row, 2));
+    line.row_count = result.Int64(row, 3);
+    line.sample_count = result.Int64(row, 4);
+    line.byte_count = result.Int64(row, 5);
+    line.first_time_us = result.Int64(row, 6);
+    line.last_time_us = result.Int64(row, 7);
+    usage.push_back(std::move(line));
+  }
+  return usage;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,58 @@
+#include "storage/pg_reader_leaves.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace stepwell {
+namespace {
+
+// Joins days that lie at most `apart` days from each other.
+std::vector<LeafRange> Join(const std::set<std::pair<std::int16_t, std::int32_t>>& days,
+                            std::int32_t apart) {
+  std::vector<LeafRange> ranges;
+  for (const auto& [keep_class, day] : days) {
+    if (!ranges.empty() && ranges.back().keep_class == keep_class &&
+        day - ranges.back().last_day <= apart) {
+      ranges.back().last_day = day;
+    } else {
+      ranges.push_back({keep_class, day, day});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace
+
+std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::int64_t start_us,
+                                  std::int64_t end_us) {
+  std::set<std::pair<std::int16_t, std::int32_t>> days;
+  for (const UsageRecord& line : usage) {
+    if (line.row_count > 0 && line.last_time_us >= start_us && line.first_time_us < end_us) {
+      days.insert({line.keep_class, line.received_day});
+    }
+  }
+  std::vector<LeafRange> ranges = Join(days, 1);
+  if (ranges.size() > kLeafRangesMax) ranges = Join(days, INT32_MAX);
+  return ranges;
+}
+
+LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param) {
+  LeafCondition condition;
+  std::vector<std::string> arms;
+  for (const LeafRange& range : leaves) {
+    arms.push_back(absl::StrCat("(keep_class = $", first_param, " and received_day between $",
+                                first_param + 1, " and $", first_param + 2, ")"));
+    condition.params.emplace_back(range.keep_class);
+    condition.params.emplace_back(PgDate{range.first_day});
+    condition.params.emplace_back(PgDate{range.last_day});
+    first_param += 3;
+  }
+  condition.sql = arms.empty() ? "false" : absl::StrCat("(", absl::StrJoin(arms, " or "), ")");
+  return condition;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,41 @@
+// Leaves: which partitions of metrics and ticks a read must look into, taken from the ledger, as a
+// condition that PostgreSQL prunes by when it plans. A core: no connection.
+//
+//   const LeafCondition leaves = ConditionOf(PickLeaves(usage, start_us, end_us), 4);
+//   sql += " and " + leaves.sql;   // (keep_class = $4 and received_day between $5 and $6)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "storage/pg_param.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+// Consecutive days of one keep class.
+struct LeafRange {
+  std::int16_t keep_class = 0;
+  std::int32_t first_day = 0;  // days since 1970
+  std::int32_t last_day = 0;
+
+  bool operator==(const LeafRange&) const = default;
+};
+
+// More ranges would make long plans; beyond this many, those of a class become one.
+inline constexpr std::size_t kLeafRangesMax = 32;
+
+// Days of the ledger that hold samples of [start_us, end_us), sorted, neighbours joined.
+std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::int64_t start_us,
+                                  std::int64_t end_us);
+
+struct LeafCondition {
+  std::string sql;  // "false" where there are no leaves
+  std::vector<PgParam> params;
+};
+
+// Placeholders are numbered from `first_param`.
+LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param);
+
+}  // namespace stepwell

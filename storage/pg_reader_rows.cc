@@ -1,0 +1,252 @@
+#include "storage/pg_reader_rows.h"
+
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_reader_snapshot.h"
+#include "storage/pg_reader_sql.h"
+#include "storage/vector_codec.h"
+
+namespace stepwell {
+namespace {
+
+// Rows per round trip: 256 of 3600 samples are about 2 MB, 8 MB where nothing can be packed.
+constexpr char kFetch[] = "fetch forward 256 from stepwell_rows";
+constexpr int kPageRows = 256;
+constexpr char kClose[] = "close stepwell_rows";
+// No row spans more: what makes a read of a range look back only so far in the index.
+constexpr std::int64_t kRowSpanUs = 24 * INT64_C(3'600'000'000);
+// Rows of a series that may hold its newest sample: those of several writers and tick groups
+// overlap, those of one do not.
+constexpr int kNewestRows = 8;
+
+// After the leading column that tells recent from merged, in the order of sql::kRowHead.
+enum Column {
+  kRecent,
+  kTrialId,
+  kSeriesNo,
+  kWriterNo,
+  kTickNo,
+  kFirstTime,
+  kLastTime,
+  kSampleCount,
+  kNanCount,
+  kMin,
+  kMax,
+  kSum,
+  kLast,
+  kForm,
+  kWidth,
+  kWidth2,
+  kBase,
+  kFactor,
+  kDivisorExponent,
+  kReceivedDay,
+  kKeepClass,
+  kWhole,
+  kBits,
+  kBits2,
+  kDictionary,
+  kRaw,
+  kPresence,
+};
+constexpr VectorColumns kValues = {kForm, kWidth, kWidth2,     kBase, kFactor, kDivisorExponent,
+                                   kBits, kBits2, kDictionary, kRaw};
+
+// Builds one statement: placeholders are numbered as parameters are added.
+struct Statement {
+  std::string Add(PgParam param) {
+    params.push_back(std::move(param));
+    return absl::StrCat("$", params.size());
+  }
+  std::string AddLeaves(const std::vector<LeafRange>& leaves) {
+    LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
+    params.insert(params.end(), condition.params.begin(), condition.params.end());
+    return condition.sql;
+  }
+
+  std::vector<PgParam> params;
+};
+
+// Whether the row's statistics say all that the grid asks for.
+std::string WholeSql(const TimeGrid& grid, Statement& statement) {
+  if (grid.width_us <= 0) return "false";
+  const std::string start = statement.Add(grid.start_us);
+  const std::string end = statement.Add(grid.end_us);
+  const std::string width = statement.Add(grid.width_us);
+  return absl::StrCat("(nan_count = 0 and first_time_us >= ", start, " and last_time_us < ", end,
+                      " and (first_time_us - ", start, ") / ", width, " = (last_time_us - ", start,
+                      ") / ", width, ")");
+}
+
+std::string ConditionSql(const RowFilter& filter, Statement& statement) {
+  std::string sql = absl::StrCat("last_time_us >= ", statement.Add(filter.start_us),
+                                 " and first_time_us < ", statement.Add(filter.end_us));
+  if (filter.start_us > INT64_MIN + kRowSpanUs) {
+    absl::StrAppend(&sql, " and first_time_us >= ", statement.Add(filter.start_us - kRowSpanUs));
+  }
+  if (filter.start_batch != 0 || filter.end_batch != 0) {
+    absl::StrAppend(&sql, " and last_batch >= ", statement.Add(filter.start_batch),
+                    " and first_batch < ", statement.Add(filter.end_batch));
+  }
+  if (!filter.writer_nos.empty()) {
+    absl::StrAppend(&sql, " and writer_no = any(", statement.Add(PgArray(filter.writer_nos)), ")");
+  }
+  return sql;
+}
+
+std::string ColumnsSql(const char* recent, const std::string& whole) {
+  const auto unless_whole = [&](const char* column) {
+    return absl::StrCat(", case when ", whole, " then null else ", column, " end as ", column);
+  };
+  return absl::StrCat(recent, " as recent, ", sql::kRowHead, ", ", whole, " as whole",
+                      unless_whole("bits"), unless_whole("bits2"), unless_whole("dictionary"),
+                      unless_whole("raw"), unless_whole("presence"));
+}
+
+struct Arms {
+  std::string merged;
+  std::string recent;
+};
+
+// The two tables, with `series` as the condition on series_no.
+Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves,
+            const std::string& series, Statement& statement) {
+  const std::string trial = statement.Add(Value(filter.trial_id));
+  const std::string whole = WholeSql(filter.grid, statement);
+  const std::string both = absl::StrCat(" where trial_id = ", trial, " and ", series, " and ",
+                                        ConditionSql(filter, statement));
+  const std::string in_leaves = statement.AddLeaves(leaves);
+  const std::string fold_no = statement.Add(Value(filter.fold_no_max));
+  return {absl::StrCat("select ", ColumnsSql("false", whole), " from stepwell.metrics", both,
+                       " and ", in_leaves),
+          absl::StrCat("select ", ColumnsSql("true", whole), " from stepwell.recent", both,
+                       " and fold_no <= ", fold_no)};
+}
+
+TickKey TickKeyAt(const PgResult& page, int row) {
+  return {.recent = page.Bool(row, kRecent),
+          .keep_class = static_cast<std::int16_t>(page.Int32(row, kKeepClass)),
+          .received_day = page.DateDays(row, kReceivedDay),
+          .writer_no = page.Int32(row, kWriterNo),
+          .tick_no = page.Int64(row, kTickNo)};
+}
+
+std::vector<std::uint8_t> PresenceAt(const PgResult& page, int row) {
+  if (page.IsNull(row, kPresence)) return {};
+  const PgBits bits = page.Bits(row, kPresence);
+  std::vector<std::uint8_t> presence(static_cast<std::size_t>(bits.bit_count));
+  for (std::size_t i = 0; i < presence.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bits.bits[i / 8]);
+    presence[i] = (byte >> (7 - i % 8)) & 1;
+  }
+  return presence;
+}
+
+absl::Status CheckPresence(const StoredRow& row) {
+  const std::size_t tick_count = row.ticks->times_us.size();
+  std::size_t present = tick_count;
+  if (!row.presence.empty()) {
+    present = 0;
+    for (const std::uint8_t bit : row.presence) present += bit;
+  }
+  if ((row.presence.empty() || row.presence.size() == tick_count) &&
+      present == static_cast<std::size_t>(row.sample_count)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat("row of series ", Value(row.series_no), ": ",
+                                          row.sample_count, " samples on ", tick_count,
+                                          " ticks do not match its presence bits"));
+}
+
+}  // namespace
+
+PgRowCursor::PgRowCursor(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves)
+    : connection_(connection), ticks_(connection, trial_id, std::move(leaves)) {}
+
+absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Open(
+    PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  Statement statement;
+  const std::string series =
+      absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")");
+  const Arms arms = ArmsOf(filter, leaves, series, statement);
+  const std::string sql =
+      absl::StrCat("declare stepwell_rows no scroll cursor for ", arms.merged, " union all ",
+                   arms.recent, " order by series_no, first_time_us, writer_no, tick_no");
+  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), statement.params).status());
+  return std::unique_ptr<PgRowCursor>(new PgRowCursor(connection, filter.trial_id, leaves));
+}
+
+absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::OpenNewest(
+    PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  Statement statement;
+  const std::string wanted = statement.Add(PgArray(filter.series_nos));
+  const Arms arms = ArmsOf(filter, leaves, "series_no = wanted.no", statement);
+  const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
+  const std::string sql =
+      absl::StrCat("declare stepwell_rows no scroll cursor for select r.* from unnest(", wanted,
+                   "::integer[]) as wanted (no) cross join lateral ((", arms.merged, newest,
+                   ") union all (", arms.recent, newest, ")) r");
+  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), statement.params).status());
+  return std::unique_ptr<PgRowCursor>(new PgRowCursor(connection, filter.trial_id, leaves));
+}
+
+PgRowCursor::~PgRowCursor() {
+  // So that the snapshot can open another one; a failed transaction has none left.
+  if (connection_.usable()) connection_.Exec(kClose).status().IgnoreError();
+}
+
+absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
+  if (page_row_ >= page_.row_count() || page_.column_count() == 0) {
+    if (ended_) return std::nullopt;
+    STEPWELL_RETURN_IF_ERROR(FetchPage());
+    if (page_.row_count() == 0) return std::nullopt;
+  }
+  STEPWELL_ASSIGN_OR_RETURN(StoredRow row, RowAt(page_row_++));
+  return std::optional<StoredRow>(std::move(row));
+}
+
+absl::Status PgRowCursor::FetchPage() {
+  STEPWELL_ASSIGN_OR_RETURN(page_, connection_.Exec(kFetch));
+  page_row_ = 0;
+  ended_ = page_.row_count() < kPageRows;
+  std::vector<TickKey> keys;
+  for (int row = 0; row < page_.row_count(); ++row) {
+    if (!page_.Bool(row, kWhole)) keys.push_back(TickKeyAt(page_, row));
+  }
+  return ticks_.Prepare(keys);
+}
+
+absl::StatusOr<StoredRow> PgRowCursor::RowAt(int row) {
+  StoredRow stored;
+  stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};
+  stored.writer_no = WriterNo{page_.Int32(row, kWriterNo)};
+  stored.first_time_us = page_.Int64(row, kFirstTime);
+  stored.last_time_us = page_.Int64(row, kLastTime);
+  stored.sample_count = page_.Int32(row, kSampleCount);
+  stored.nan_count = page_.Int32(row, kNanCount);
+  stored.min = page_.Float64(row, kMin);
+  stored.max = page_.Float64(row, kMax);
+  stored.sum = page_.Float64(row, kSum);
+  stored.last = page_.Float64(row, kLast);
+  if (page_.Bool(row, kWhole)) return stored;
+  stored.values = VectorAt(page_, row, kValues);
+  stored.presence = PresenceAt(page_, row);
+  stored.ticks = ticks_.Find(TickKeyAt(page_, row));
+  STEPWELL_RETURN_IF_ERROR(CheckPresence(stored));
+  return stored;
+}
+
+absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(*loan_, filter, usage));
+  return std::unique_ptr<RowCursor>(std::move(cursor));
+}
+
+}  // namespace stepwell

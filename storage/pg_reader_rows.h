@@ -1,0 +1,42 @@
+// PgRowCursor: rows of metrics and recent through one SQL cursor, with the ticks that they share
+// decoded once. Confined to one thread; the connection outlives it and runs nothing else meanwhile
+// but its statements.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "storage/pg_connection.h"
+#include "storage/pg_reader_leaves.h"
+#include "storage/pg_reader_ticks.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+class PgRowCursor final : public RowCursor {
+ public:
+  // Declares the cursor. `usage` is the trial's ledger in the same snapshot.
+  static absl::StatusOr<std::unique_ptr<PgRowCursor>> Open(PgConnection& connection,
+                                                           const RowFilter& filter,
+                                                           const std::vector<UsageRecord>& usage);
+  // For each series the newest few rows, as ReadLatest needs them; not ordered.
+  static absl::StatusOr<std::unique_ptr<PgRowCursor>> OpenNewest(
+      PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage);
+
+  ~PgRowCursor() override;
+  [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
+
+ private:
+  PgRowCursor(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves);
+  absl::Status FetchPage();
+  absl::StatusOr<StoredRow> RowAt(int row);
+
+  PgConnection& connection_;
+  PgTickCache ticks_;
+  PgResult page_;
+  int page_row_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace stepwell

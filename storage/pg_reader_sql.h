@@ -1,0 +1,100 @@
+// The SQL of reads, by name. Values are bound; what is pasted in are column lists and numbers of
+// placeholders of ours.
+#pragma once
+
+namespace stepwell::sql {
+
+inline constexpr char kBeginRead[] = "begin isolation level repeatable read, read only";
+
+// $1 and $2: milliseconds as text. A reader pauses between pages as long as its client is slow.
+inline constexpr char kLimitRead[] = R"(
+select set_config('statement_timeout', $1, true),
+       set_config('idle_in_transaction_session_timeout', $2, true),
+       set_config('jit', 'off', true))";
+
+inline constexpr char kReadTrialIdById[] =
+    "select trial_id from stepwell.trials where trial_id = $1";
+inline constexpr char kReadTrialIdByName[] = R"(
+select t.trial_id from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
+where p.name = $1 and t.external_id = $2)";
+
+#define STEPWELL_TRIAL_COLUMNS                                                 \
+  "t.trial_id, p.name, coalesce(t.external_id, ''), t.state, t.created_time, " \
+  "t.attempt_count, t.writer_count, t.series_count, "                          \
+  "coalesce(u.samples, 0)::bigint, coalesce(u.first_us, 0), coalesce(u.last_us, 0)"
+#define STEPWELL_TRIAL_TABLES                                                                \
+  "stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "               \
+  "left join lateral (select sum(sample_count) as samples, min(first_time_us) as first_us, " \
+  "  max(last_time_us) as last_us from stepwell.usage where trial_id = t.trial_id "          \
+  "  and sample_count > 0) u on true "
+
+inline constexpr char kReadTrial[] =
+    "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES "where t.trial_id = $1";
+
+// $1 project, $2 part of the name, $3 state or 0, $4 created before (or at it with an id below $5),
+// $6 limit.
+inline constexpr char kListTrials[] =
+    "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES R"(
+where ($1 = '' or p.name = $1) and ($2 = '' or strpos(t.external_id, $2) > 0)
+  and ($3::smallint = 0 or t.state = $3) and (t.created_time, t.trial_id) < ($4, $5)
+order by t.created_time desc, t.trial_id desc limit $6)";
+
+inline constexpr char kListWriters[] = R"(
+select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence
+from stepwell.writers w
+left join stepwell.writer_origins o on o.trial_id = w.trial_id and o.writer_no = w.writer_no
+where w.trial_id = $1 order by w.writer_no limit 100000)";
+
+// Labels come as name NUL value NUL ..., sorted by bytes; neither can hold a NUL.
+// $1 trial, $2 group, $3 name, $4 and $5 labels, $6 numbers, $7 after, $8 limit.
+inline constexpr char kListSeries[] = R"(
+select s.series_no, s.kind, s.metric_group, s.name, s.unit,
+  coalesce((select string_agg(convert_to(l.key, 'UTF8') || '\x00'::bytea ||
+                              convert_to(l.value, 'UTF8') || '\x00'::bytea, ''::bytea
+                              order by l.key collate "C")
+            from jsonb_each_text(s.labels) l), ''::bytea)
+from stepwell.series s
+where s.trial_id = $1 and ($2 = '' or s.metric_group = $2) and ($3 = '' or s.name = $3)
+  and s.labels @> jsonb_object($4::text[], $5::text[])
+  and (cardinality($6::integer[]) = 0 or s.series_no = any($6)) and s.series_no > $7
+order by s.series_no limit $8)";
+
+// $1 trial, $2 and $3 first and last time (both 0 = all), $4 limit + 1.
+inline constexpr char kListGaps[] = R"(
+select writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
+       first_sequence, last_sequence, reason
+from stepwell.gaps
+where trial_id = $1
+  and (($2 = 0 and $3 = 0) or (first_time_us = 0 and last_time_us = 0)
+       or (last_time_us >= $2 and first_time_us <= $3))
+order by gap_no limit $4)";
+
+// Cause 10 (clock) misses nothing; 4 (unsupported) and 5 (no permission) say that nothing was ever
+// measured, so nothing of what was sent is missing.
+inline constexpr char kSumGaps[] = R"(
+select coalesce(sum(sample_count) filter (where cause <> 10), 0)::bigint,
+       coalesce(bool_or(sample_count > 0 and cause <> 10 or cause not in (4, 5, 10)), false)
+from stepwell.gaps where trial_id = $1)";
+
+inline constexpr char kReadUsage[] = R"(
+select received_day, keep_class, metric_group, row_count, sample_count, byte_count,
+       first_time_us, last_time_us
+from stepwell.usage where trial_id = $1
+order by keep_class, received_day, metric_group)";
+
+// What every row of metrics and recent is read by; `bits` and the like come null for a row that
+// its statistics describe fully ($grid).
+inline constexpr char kRowHead[] =
+    "trial_id, series_no, writer_no, tick_no, first_time_us, last_time_us, sample_count, "
+    "nan_count, coalesce(min, 0) as min, coalesce(max, 0) as max, coalesce(sum, 0) as sum, "
+    "coalesce(last, 0) as last, form, width, width2, base, factor, divisor_exponent, "
+    "received_day, keep_class";
+
+// $1 trial, $2 and $3: writer_no and tick_no of metrics rows; $4 and $5: of recent ones.
+inline constexpr char kTickColumns[] =
+    "writer_no, tick_no, keep_class, received_day, tick_count, "
+    "time_form, time_width, time_width2, time_base, time_factor, time_bits, time_bits2, "
+    "time_dictionary, batch_form, batch_width, batch_width2, batch_base, batch_factor, "
+    "batch_bits, batch_bits2, batch_dictionary";
+
+}  // namespace stepwell::sql

@@ -1,0 +1,151 @@
+#include "storage/pg_reader_ticks.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_reader_sql.h"
+#include "storage/vector_codec.h"
+
+namespace stepwell {
+namespace {
+
+// In the order of sql::kTickColumns, after the leading column that tells recent from merged.
+constexpr int kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4, kTickCount = 5;
+constexpr VectorColumns kTimes = {6, 7, 8, 9, 10, -1, 11, 12, 13, -1};
+constexpr VectorColumns kBatches = {14, 15, 16, 17, 18, -1, 19, 20, 21, -1};
+
+BitString BitsAt(const PgResult& result, int row, int column) {
+  if (result.IsNull(row, column)) return {};
+  const PgBits bits = result.Bits(row, column);
+  return {std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)};
+}
+
+TickKey KeyAt(const PgResult& result, int row) {
+  return {.recent = result.Bool(row, 0),
+          .keep_class = static_cast<std::int16_t>(result.Int32(row, kKeepClass)),
+          .received_day = result.DateDays(row, kReceivedDay),
+          .writer_no = result.Int32(row, kWriterNo),
+          .tick_no = result.Int64(row, kTickNo)};
+}
+
+absl::StatusOr<TickVectors> TicksAt(const PgResult& result, int row) {
+  const std::int32_t count = result.Int32(row, kTickCount);
+  if (count < 0) return absl::DataLossError("ticks row with a negative count");
+  const auto tick_count = static_cast<std::size_t>(count);
+  TickVectors ticks;
+  STEPWELL_ASSIGN_OR_RETURN(ticks.times_us,
+                            DecodeIntegers(VectorAt(result, row, kTimes), tick_count));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> batches,
+                            DecodeIntegers(VectorAt(result, row, kBatches), tick_count));
+  ticks.batches.reserve(batches.size());
+  for (const std::int64_t batch : batches) {
+    if (batch < -1 || batch > INT32_MAX) return absl::DataLossError("ticks row with a bad batch");
+    ticks.batches.push_back(static_cast<std::int32_t>(batch));
+  }
+  return ticks;
+}
+
+}  // namespace
+
+EncodedVector VectorAt(const PgResult& result, int row, const VectorColumns& columns) {
+  EncodedVector encoded;
+  encoded.form = static_cast<Form>(result.Int32(row, columns.form));
+  encoded.width = static_cast<std::int16_t>(result.Int32(row, columns.width));
+  encoded.width2 = static_cast<std::int16_t>(result.Int32(row, columns.width2));
+  encoded.base = result.Int64(row, columns.base);
+  encoded.factor = result.Int64(row, columns.factor);
+  if (columns.divisor_exponent >= 0) {
+    encoded.divisor_exponent =
+        static_cast<std::int16_t>(result.Int32(row, columns.divisor_exponent));
+  }
+  encoded.bits = BitsAt(result, row, columns.bits);
+  encoded.bits2 = BitsAt(result, row, columns.bits2);
+  if (!result.IsNull(row, columns.dictionary)) {
+    encoded.dictionary = result.Int64Array(row, columns.dictionary);
+  }
+  if (columns.raw >= 0 && !result.IsNull(row, columns.raw)) {
+    encoded.raw = result.Float64Array(row, columns.raw);
+  }
+  return encoded;
+}
+
+absl::Status PgTickCache::Prepare(const std::vector<TickKey>& keys) {
+  ++prepare_count_;
+  std::set<TickKey> missing;
+  for (const TickKey& key : keys) {
+    const auto found = held_.find(key);
+    if (found == held_.end()) {
+      missing.insert(key);
+    } else {
+      found->second.used = prepare_count_;
+    }
+  }
+  if (!missing.empty()) STEPWELL_RETURN_IF_ERROR(Read({missing.begin(), missing.end()}));
+  for (const TickKey& key : missing) {
+    if (held_.contains(key)) continue;
+    return absl::DataLossError(absl::StrCat("trial ", Value(trial_id_), ": ticks ", key.tick_no,
+                                            " of writer ", key.writer_no, " are missing"));
+  }
+  MakeRoom();
+  return absl::OkStatus();
+}
+
+absl::Status PgTickCache::Read(const std::vector<TickKey>& keys) {
+  std::vector<std::int32_t> writer_nos[2];
+  std::vector<std::int64_t> tick_nos[2];
+  for (const TickKey& key : keys) {
+    writer_nos[key.recent ? 1 : 0].push_back(key.writer_no);
+    tick_nos[key.recent ? 1 : 0].push_back(key.tick_no);
+  }
+  std::vector<PgParam> params = {Value(trial_id_), PgArray(writer_nos[0]), PgArray(tick_nos[0]),
+                                 PgArray(writer_nos[1]), PgArray(tick_nos[1])};
+  LeafCondition leaves = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
+  params.insert(params.end(), leaves.params.begin(), leaves.params.end());
+  const std::string statement =
+      absl::StrCat("select false, ", sql::kTickColumns,
+                   " from stepwell.ticks where trial_id = $1 and (writer_no, tick_no) in "
+                   "(select * from unnest($2::integer[], $3::bigint[])) and ",
+                   leaves.sql, " union all select true, ", sql::kTickColumns,
+                   " from stepwell.recent_ticks where trial_id = $1 and (writer_no, tick_no) in "
+                   "(select * from unnest($4::integer[], $5::bigint[]))");
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection_.Exec(statement.c_str(), params));
+  for (int row = 0; row < result.row_count(); ++row) {
+    STEPWELL_ASSIGN_OR_RETURN(TickVectors ticks, TicksAt(result, row));
+    Held& held = held_[KeyAt(result, row)];
+    if (held.ticks == nullptr) tick_count_ += ticks.times_us.size();
+    held = {std::make_shared<const TickVectors>(std::move(ticks)), prepare_count_};
+  }
+  return absl::OkStatus();
+}
+
+void PgTickCache::MakeRoom() {
+  if (tick_count_ <= kTicksMax) return;
+  // Keeps what the present page needs and the younger half of the rest.
+  std::vector<std::uint64_t> ages;
+  for (const auto& [key, held] : held_) ages.push_back(held.used);
+  std::nth_element(ages.begin(), ages.begin() + static_cast<std::ptrdiff_t>(ages.size() / 2),
+                   ages.end());
+  const std::uint64_t oldest_kept = ages[ages.size() / 2];
+  for (auto it = held_.begin(); it != held_.end();) {
+    if (it->second.used >= oldest_kept || it->second.used == prepare_count_) {
+      ++it;
+      continue;
+    }
+    tick_count_ -= it->second.ticks->times_us.size();
+    it = held_.erase(it);
+  }
+}
+
+std::shared_ptr<const TickVectors> PgTickCache::Find(const TickKey& key) const {
+  const auto found = held_.find(key);
+  STEPWELL_CHECK(found != held_.end());
+  return found->second.ticks;
+}
+
+}  // namespace stepwell

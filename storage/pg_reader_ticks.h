@@ -1,0 +1,75 @@
+// PgTickCache: the decoded ticks that rows refer to, read page by page and kept while they are
+// likely to be needed again. Confined to one thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/pg_connection.h"
+#include "storage/pg_reader_leaves.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+// A ticks row; merged and recent ones are apart, since a merge makes new ones.
+struct TickKey {
+  bool recent = false;
+  std::int16_t keep_class = 0;
+  std::int32_t received_day = 0;
+  std::int32_t writer_no = 0;
+  std::int64_t tick_no = 0;
+
+  auto operator<=>(const TickKey&) const = default;
+};
+
+class PgTickCache {
+ public:
+  // 64 MiB of ticks at 12 bytes.
+  static constexpr std::size_t kTicksMax = 64 * 1024 * 1024 / 12;
+
+  PgTickCache(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves)
+      : connection_(connection), trial_id_(trial_id), leaves_(std::move(leaves)) {}
+
+  // Reads those of `keys` that are not held, in one statement; afterwards Find knows all of them.
+  // What was not asked for lately makes room. kDataLoss when one does not exist.
+  absl::Status Prepare(const std::vector<TickKey>& keys);
+  // REQUIRES: `key` was in the last Prepare.
+  std::shared_ptr<const TickVectors> Find(const TickKey& key) const;
+
+ private:
+  struct Held {
+    std::shared_ptr<const TickVectors> ticks;
+    std::uint64_t used = 0;  // number of the Prepare that last asked for it
+  };
+  absl::Status Read(const std::vector<TickKey>& keys);
+  void MakeRoom();
+
+  PgConnection& connection_;
+  const TrialId trial_id_;
+  const std::vector<LeafRange> leaves_;
+  std::map<TickKey, Held> held_;
+  std::size_t tick_count_ = 0;
+  std::uint64_t prepare_count_ = 0;
+};
+
+// The columns of one encoded vector in a result: form, width, width2, base, factor, then (where
+// values have them) divisor_exponent, then bits, bits2, dictionary.
+struct VectorColumns {
+  int form;
+  int width;
+  int width2;
+  int base;
+  int factor;
+  int divisor_exponent;  // -1 = none
+  int bits;
+  int bits2;
+  int dictionary;
+  int raw;  // -1 = none
+};
+EncodedVector VectorAt(const PgResult& result, int row, const VectorColumns& columns);
+
+}  // namespace stepwell
