@@ -1,0 +1,60 @@
+#include "server/bucket_fold.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace stepwell {
+
+double Bucket::mean() const {
+  const double mean = sum / static_cast<double>(count);
+  // NaN, from infinities of both signs, is left as it is.
+  return std::isnan(mean) ? mean : std::clamp(mean, min, max);
+}
+
+Bucket& BucketFold::At(std::int64_t place) {
+  if (buckets_.empty()) buckets_.resize(static_cast<std::size_t>(plan_.bucket_count));
+  return buckets_[plan_.IndexOf(place)];
+}
+
+void BucketFold::AddSample(std::int64_t time_us, std::int32_t batch, double value) {
+  if (plan_.axis == BucketAxis::kBatch && batch < 0) return;
+  const std::int64_t place = plan_.axis == BucketAxis::kTime ? time_us : batch;
+  if (!plan_.Holds(place)) return;
+  Bucket& bucket = At(place);
+  if (std::isnan(value)) {
+    ++bucket.nan_count;
+    return;
+  }
+  bucket.min = std::min(bucket.min, value);
+  bucket.max = std::max(bucket.max, value);
+  bucket.sum += value;
+  if (time_us >= bucket.last_time_us) {
+    bucket.last_time_us = time_us;
+    bucket.last = value;
+  }
+  ++bucket.count;
+}
+
+bool BucketFold::CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
+                           std::int64_t last_time_us, std::int64_t nan_count) {
+  return plan.axis == BucketAxis::kTime && nan_count == 0 && plan.Holds(first_time_us) &&
+         plan.Holds(last_time_us) && plan.IndexOf(first_time_us) == plan.IndexOf(last_time_us);
+}
+
+void BucketFold::AddRow(const RowStatistics& row) {
+  STEPWELL_CHECK(CanAddRow(plan_, row.first_time_us, row.last_time_us, 0));
+  if (row.count == 0) return;
+  Bucket& bucket = At(row.first_time_us);
+  bucket.min = std::min(bucket.min, row.min);
+  bucket.max = std::max(bucket.max, row.max);
+  bucket.sum += row.sum;
+  if (row.last_time_us >= bucket.last_time_us) {
+    bucket.last_time_us = row.last_time_us;
+    bucket.last = row.last;
+  }
+  bucket.count += row.count;
+}
+
+}  // namespace stepwell

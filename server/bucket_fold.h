@@ -1,0 +1,65 @@
+// BucketFold: samples and whole rows to the statistics of buckets, so that no peak is lost.
+// A core. Confined to one thread.
+//
+//   BucketFold fold(plan);
+//   fold.AddSample(time_us, batch, value);
+//   for (const Bucket& bucket : fold.buckets()) ...
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "server/bucket_plan.h"
+
+namespace stepwell {
+
+// NaN samples are counted apart and take no part in the rest.
+struct Bucket {
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  double last = 0;  // the newest; of several at one time the one added last
+  std::int64_t last_time_us = std::numeric_limits<std::int64_t>::min();
+  std::uint64_t count = 0;
+  std::uint64_t nan_count = 0;
+
+  // Stays between min and max even where the sum has rounded or overflowed.
+  double mean() const;
+};
+
+// What a stored row says of its samples; all of them lie in one bucket.
+struct RowStatistics {
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+  double last = 0;
+  std::uint64_t count = 0;
+};
+
+class BucketFold {
+ public:
+  // Holds a bucket for each of the plan from the first sample on.
+  explicit BucketFold(const BucketPlan& plan) : plan_(plan) {}
+
+  // Samples outside of the plan are left out, and on the batch axis those without batch.
+  void AddSample(std::int64_t time_us, std::int32_t batch, double value);
+  // True if the row's statistics can stand for its samples: by time, without NaN, in one bucket.
+  static bool CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
+                        std::int64_t last_time_us, std::int64_t nan_count);
+  // REQUIRES: CanAddRow.
+  void AddRow(const RowStatistics& row);
+
+  // By index; empty ones have count and nan_count 0. Empty when nothing was added.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  Bucket& At(std::int64_t place);
+
+  const BucketPlan plan_;
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,49 @@
+#include "server/completeness.h"
+
+#include <algorithm>
+
+#include "server/query_wire.h"
+
+namespace stepwell {
+
+std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage) {
+  std::int64_t held = 0;
+  for (const UsageRecord& line : usage) held += line.sample_count;
+  return held;
+}
+
+bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
+                    std::int64_t now_us) {
+  if (writer.state != WriterState::kOpen) return true;
+  const auto heard = seen.find(writer.writer_no);
+  return heard != seen.end() && now_us - heard->second.seen_time_us < kHeardOfUs;
+}
+
+v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
+  v1::Completeness completeness;
+  completeness.set_samples_held(SamplesHeld(inputs.usage) + inputs.head_sample_count);
+  completeness.set_samples_missing(inputs.gaps.missing_sample_count);
+  for (const Gap& gap : inputs.gaps.gaps) {
+    const bool concerns = inputs.metric_group.empty() || gap.metric_group.empty() ||
+                          gap.metric_group == inputs.metric_group;
+    if (concerns) *completeness.add_gaps() = ToWire(gap);
+  }
+  completeness.set_gaps_truncated(inputs.gaps.truncated);
+  bool accounted_for = true;
+  for (const WriterRecord& writer : inputs.writers) {
+    accounted_for &= IsAccountedFor(writer, inputs.seen, inputs.now_us);
+  }
+  completeness.set_contiguous(accounted_for && !inputs.gaps.samples_missing);
+  std::int64_t newest_us = inputs.head_newest_time_us;
+  for (const UsageRecord& line : inputs.usage) {
+    if (inputs.metric_group.empty() || line.metric_group == inputs.metric_group) {
+      newest_us = std::max(newest_us, line.last_time_us);
+    }
+  }
+  completeness.set_newest_sample_time_us(newest_us);
+  completeness.set_answered_time_us(inputs.now_us);
+  completeness.set_recovering(inputs.recovering);
+  return completeness;
+}
+
+}  // namespace stepwell

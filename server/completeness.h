@@ -1,0 +1,41 @@
+// Completeness: what an answer holds of what was sent, from bookkeeping alone: the ledger, the gaps,
+// the heads and the writers. A core; pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/writer_liveness.h"
+#include "stepwell/v1/model.pb.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+// A writer that was heard of within this long is being heard of.
+inline constexpr std::int64_t kHeardOfUs = 60'000'000;
+
+struct CompletenessInputs {
+  const std::vector<UsageRecord>& usage;
+  const GapList& gaps;
+  const std::vector<WriterRecord>& writers;
+  const std::map<WriterNo, WriterSeen>& seen;
+  // Acked and not yet folded.
+  std::int64_t head_sample_count = 0;
+  std::int64_t head_newest_time_us = 0;
+  bool recovering = false;
+  // Group that the answer is of; empty = several.
+  std::string metric_group = {};
+  std::int64_t now_us = 0;
+};
+
+v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
+
+// Samples of all lines.
+std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage);
+// Closed by itself or by its agent, or heard of lately.
+bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
+                    std::int64_t now_us);
+
+}  // namespace stepwell

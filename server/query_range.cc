@@ -1,0 +1,84 @@
+#include "server/query_range.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+
+std::int64_t TimeBounds::GapFirst() const {
+  return start_us == INT64_MIN && end_us == INT64_MAX ? 0 : start_us;
+}
+std::int64_t TimeBounds::GapLast() const {
+  return start_us == INT64_MIN && end_us == INT64_MAX ? 0 : end_us;
+}
+
+absl::StatusOr<TimeBounds> CheckTimeRange(const v1::TimeRange& range_untrusted) {
+  TimeBounds bounds;
+  if (range_untrusted.start_time_us() != 0) bounds.start_us = range_untrusted.start_time_us();
+  if (range_untrusted.end_time_us() != 0) bounds.end_us = range_untrusted.end_time_us();
+  if (bounds.end_us < bounds.start_us) {
+    return absl::InvalidArgumentError(absl::StrCat("time_range.end_time_us is ", bounds.end_us,
+                                                   "; allowed: 0, or start_time_us (",
+                                                   bounds.start_us, ") and above"));
+  }
+  return bounds;
+}
+
+absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untrusted) {
+  if (range_untrusted.start_batch() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch_range.start_batch is ", range_untrusted.start_batch(), "; allowed: 0 and above"));
+  }
+  if (range_untrusted.end_batch() != 0 &&
+      range_untrusted.end_batch() < range_untrusted.start_batch()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch_range.end_batch is ", range_untrusted.end_batch(), "; allowed: 0, or start_batch (",
+        range_untrusted.start_batch(), ") and above"));
+  }
+  return range_untrusted;
+}
+
+TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,
+                  const std::vector<std::string>& groups) {
+  std::int64_t first_us = INT64_MAX;
+  std::int64_t last_us = INT64_MIN;
+  for (const UsageRecord& line : usage) {
+    if (line.sample_count == 0) continue;
+    if (std::find(groups.begin(), groups.end(), line.metric_group) == groups.end()) continue;
+    first_us = std::min(first_us, line.first_time_us);
+    last_us = std::max(last_us, line.last_time_us);
+  }
+  for (const HeadChunkPtr& chunk : chunks) {
+    for (const TickTable& table : chunk->tables) {
+      for (const std::int64_t time_us : table.times_us) {
+        first_us = std::min(first_us, time_us);
+        last_us = std::max(last_us, time_us);
+      }
+    }
+  }
+  if (first_us > last_us) return {.start_us = 0, .end_us = 0};
+  return {.start_us = first_us, .end_us = last_us == INT64_MAX ? last_us : last_us + 1};
+}
+
+BatchAttempts AttemptsOf(const std::vector<WriterBatches>& stored,
+                         const std::vector<WriterRecord>& writers,
+                         const std::vector<HeadChunkPtr>& chunks) {
+  BatchAttempts attempts;
+  std::map<WriterNo, std::int32_t> attempt_of;
+  for (const WriterRecord& writer : writers) attempt_of[writer.writer_no] = writer.attempt;
+  for (const WriterBatches& span : stored) {
+    attempts.Add(attempt_of[span.writer_no], span.first_batch, span.last_batch);
+  }
+  for (const HeadChunkPtr& chunk : chunks) {
+    for (const TickTable& table : chunk->tables) {
+      for (const std::int32_t batch : table.batches) {
+        if (batch >= 0) attempts.Add(chunk->attempt, batch, batch);
+      }
+    }
+  }
+  return attempts;
+}
+
+}  // namespace stepwell

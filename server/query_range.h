@@ -1,0 +1,41 @@
+// QueryRange: the ranges of time and of batches that a query asks for, checked, and what heads span
+// where a range has an open end. A core; pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/batch_attempts.h"
+#include "server/heads.h"
+#include "stepwell/v1/model.pb.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+// [start, end); INT64_MIN and INT64_MAX are open ends.
+struct TimeBounds {
+  std::int64_t start_us = INT64_MIN;
+  std::int64_t end_us = INT64_MAX;
+
+  bool Holds(std::int64_t time_us) const { return time_us >= start_us && time_us < end_us; }
+  // For GapFilter: both 0 where both ends are open.
+  std::int64_t GapFirst() const;
+  std::int64_t GapLast() const;
+};
+
+// kInvalidArgument naming the field when the end lies before the start.
+[[nodiscard]] absl::StatusOr<TimeBounds> CheckTimeRange(const v1::TimeRange& range_untrusted);
+// An open end stays 0.
+[[nodiscard]] absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untrusted);
+
+// First and last time of what is stored of `groups` and in heads; empty (start == end) if nothing.
+TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,
+                  const std::vector<std::string>& groups);
+
+// The batches of each attempt, stored and in heads.
+BatchAttempts AttemptsOf(const std::vector<WriterBatches>& stored,
+                         const std::vector<WriterRecord>& writers,
+                         const std::vector<HeadChunkPtr>& chunks);
+
+}  // namespace stepwell

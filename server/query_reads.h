@@ -1,0 +1,44 @@
+// QueryReads: the answers of QueryService, without gRPC: any skin may call it. Each method pins the
+// heads, takes one snapshot and combines them. Blocks on the database. Thread-safe.
+//
+//   QueryReads reads({.store = store, .heads = heads, .clock = clock, .liveness = registry});
+//   STEPWELL_ASSIGN_OR_RETURN(auto response, reads.GetTrial(request, {.deadline = deadline}));
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/trial_view.h"
+#include "stepwell/v1/query.pb.h"
+
+namespace stepwell {
+
+class QueryReads {
+ public:
+  // Takes one message of a stream; false = nobody takes more. May block.
+  using SampleSink = std::function<bool(const v1::ReadSamplesResponse&)>;
+
+  explicit QueryReads(QuerySources sources) : sources_(sources) {}
+
+  [[nodiscard]] absl::StatusOr<v1::ListTrialsResponse> ListTrials(
+      const v1::ListTrialsRequest& request_untrusted, const ReadCall& call) const;
+  [[nodiscard]] absl::StatusOr<v1::GetTrialResponse> GetTrial(
+      const v1::GetTrialRequest& request_untrusted, const ReadCall& call) const;
+  [[nodiscard]] absl::StatusOr<v1::ListSeriesResponse> ListSeries(
+      const v1::ListSeriesRequest& request_untrusted, const ReadCall& call) const;
+  [[nodiscard]] absl::StatusOr<v1::LatestValuesResponse> LatestValues(
+      const v1::LatestValuesRequest& request_untrusted, const ReadCall& call) const;
+  // Messages of at most page_samples samples, as fast as `sink` takes them.
+  [[nodiscard]] absl::Status ReadSamples(const v1::ReadSamplesRequest& request_untrusted,
+                                         const ReadCall& call, const SampleSink& sink) const;
+  [[nodiscard]] absl::StatusOr<v1::QueryBucketsResponse> QueryBuckets(
+      const v1::QueryBucketsRequest& request_untrusted, const ReadCall& call) const;
+  [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(
+      const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const;
+
+ private:
+  const QuerySources sources_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,161 @@
+// The reads of QueryReads that touch no samples: trials, writers, series; and newest values.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "server/page_token.h"
+#include "server/query_reads.h"
+#include "server/query_wire.h"
+
+namespace stepwell {
+namespace {
+
+std::string Fingerprint(const SeriesSelection& selection) {
+  std::string labels;
+  for (const auto& [name, value] : selection.labels) {
+    absl::StrAppend(&labels, name.size(), ":", name, value.size(), ":", value);
+  }
+  return absl::StrCat(selection.metric_group.size(), ":", selection.metric_group,
+                      selection.name.size(), ":", selection.name, "|", labels, "|",
+                      absl::StrJoin(selection.series_nos, ","));
+}
+
+absl::StatusOr<TrialPage> CheckListTrials(const v1::ListTrialsRequest& request_untrusted,
+                                          std::uint32_t fingerprint) {
+  TrialPage page;
+  page.project = request_untrusted.project();
+  page.name_contains = request_untrusted.name_contains();
+  if (request_untrusted.state() != v1::TRIAL_STATE_UNSPECIFIED) {
+    if (!v1::TrialState_IsValid(request_untrusted.state())) {
+      return absl::InvalidArgumentError(absl::StrCat("state is ",
+                                                     static_cast<int>(request_untrusted.state()),
+                                                     "; allowed: a TrialState, 0 ... 4"));
+    }
+    page.state = static_cast<TrialState>(request_untrusted.state());
+  }
+  STEPWELL_ASSIGN_OR_RETURN(page.limit,
+                            CheckSize("page_size", request_untrusted.page_size(), 100, 1000));
+  if (!request_untrusted.page_token().empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::vector<std::int64_t> place,
+        ReadPageToken("page_token", request_untrusted.page_token(), fingerprint, 2));
+    page.after = TrialPage::After{place[0], place[1]};
+  }
+  return page;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
+    const v1::ListTrialsRequest& request_untrusted, const ReadCall& call) const {
+  const std::uint32_t fingerprint =
+      QueryFingerprint({"trials", request_untrusted.project(), request_untrusted.name_contains(),
+                        absl::StrCat(static_cast<int>(request_untrusted.state()))});
+  STEPWELL_ASSIGN_OR_RETURN(TrialPage page, CheckListTrials(request_untrusted, fingerprint));
+  STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, sources_.store.OpenSnapshot(call.deadline));
+  const std::int32_t page_size = page.limit;
+  ++page.limit;  // one more tells whether there is a next page
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<TrialRecord> trials, snapshot->ListTrials(page));
+  v1::ListTrialsResponse response;
+  const bool more = static_cast<std::int32_t>(trials.size()) > page_size;
+  if (more) trials.pop_back();
+  for (const TrialRecord& record : trials) {
+    v1::Trial& trial = *response.add_trials() = ToWire(record);
+    trial.set_sample_count(record.sample_count +
+                           sources_.heads.UnfoldedSampleCount(record.trial_id));
+    trial.set_last_sample_time_us(
+        std::max(record.last_time_us, sources_.heads.NewestTime(record.trial_id)));
+  }
+  if (more) {
+    response.set_next_page_token(
+        MakePageToken(fingerprint, {trials.back().created_time_us, Value(trials.back().trial_id)}));
+  }
+  return response;
+}
+
+absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
+    const v1::GetTrialRequest& request_untrusted, const ReadCall& call) const {
+  STEPWELL_ASSIGN_OR_RETURN(const auto view,
+                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  v1::GetTrialResponse response;
+  *response.mutable_trial() = view->Trial();
+  for (const WriterRecord& writer : view->writers()) {
+    const auto seen = view->seen().find(writer.writer_no);
+    *response.add_writers() =
+        ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(), view->Completeness(""));
+  return response;
+}
+
+absl::StatusOr<v1::ListSeriesResponse> QueryReads::ListSeries(
+    const v1::ListSeriesRequest& request_untrusted, const ReadCall& call) const {
+  STEPWELL_ASSIGN_OR_RETURN(const SeriesSelection selection,
+                            CheckSelector("selector", request_untrusted.selector()));
+  STEPWELL_ASSIGN_OR_RETURN(const std::int32_t page_size,
+                            CheckSize("page_size", request_untrusted.page_size(), 1000, 10'000));
+  STEPWELL_ASSIGN_OR_RETURN(const auto view,
+                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  const std::uint32_t fingerprint =
+      QueryFingerprint({"series", absl::StrCat(Value(view->trial_id())), Fingerprint(selection)});
+  SeriesNo after{0};
+  if (!request_untrusted.page_token().empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::vector<std::int64_t> place,
+        ReadPageToken("page_token", request_untrusted.page_token(), fingerprint, 1));
+    after = SeriesNo{static_cast<std::int32_t>(place[0])};
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      std::vector<Series> series,
+      view->snapshot().ListSeries(view->trial_id(), selection, after, page_size + 1));
+  v1::ListSeriesResponse response;
+  if (static_cast<std::int32_t>(series.size()) > page_size) {
+    series.pop_back();
+    response.set_next_page_token(MakePageToken(fingerprint, {Value(series.back().series_no)}));
+  }
+  for (const Series& one : series) *response.add_series() = ToWire(one);
+  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
+                            view->Completeness(selection.metric_group));
+  return response;
+}
+
+absl::StatusOr<v1::LatestValuesResponse> QueryReads::LatestValues(
+    const v1::LatestValuesRequest& request_untrusted, const ReadCall& call) const {
+  STEPWELL_ASSIGN_OR_RETURN(const SeriesSelection selection,
+                            CheckSelector("selector", request_untrusted.selector()));
+  STEPWELL_ASSIGN_OR_RETURN(const auto view,
+                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  const TrialId trial_id = view->trial_id();
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries({selection}));
+  std::map<SeriesNo, LatestValue> latest = sources_.heads.Latest(trial_id);
+  std::vector<std::int32_t> missing;
+  for (const Series& one : series) {
+    if (!latest.contains(one.series_no)) missing.push_back(Value(one.series_no));
+  }
+  if (!missing.empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::vector<StoredLatest> stored,
+        view->snapshot().ReadLatest(trial_id, missing, view->pin().fold_no()));
+    for (const StoredLatest& one : stored) {
+      const LatestValue value{.time_us = one.time_us, .batch = one.batch, .value = one.value};
+      latest.emplace(one.series_no, value);
+      sources_.heads.NoteLatest(trial_id, one.series_no, value);
+    }
+  }
+  v1::LatestValuesResponse response;
+  for (const Series& one : series) {
+    const auto found = latest.find(one.series_no);
+    if (found == latest.end()) continue;
+    auto& value = *response.add_values();
+    *value.mutable_series() = ToWire(one);
+    value.set_time_us(found->second.time_us);
+    value.set_batch(found->second.batch);
+    value.set_value(found->second.value);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
+                            view->Completeness(selection.metric_group));
+  return response;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,136 @@
+// QueryReads::SummarizeTimings: where the time of a trial's steps went.
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/head_samples.h"
+#include "server/query_range.h"
+#include "server/query_reads.h"
+#include "server/row_sequence.h"
+#include "server/sample_stream.h"
+#include "server/timing_summary.h"
+
+namespace stepwell {
+namespace {
+
+constexpr char kTimingGroup[] = "timing";
+
+// Feeds a summary with the samples of one attempt.
+class TimingsRead final : public RowVisitor {
+ public:
+  TimingsRead(TimingSummary& summary, const HeadSamples& heads, const TimeBounds& bounds,
+              std::int32_t attempt)
+      : summary_(summary), heads_(heads), bounds_(bounds), attempt_(attempt) {}
+
+  // Rows come of this attempt's writers alone.
+  absl::Status OnRow(const StoredRow& row) override {
+    STEPWELL_ASSIGN_OR_RETURN(const SampleRun run, RunOfRow(row, attempt_));
+    AddRun(row.series_no, run);
+    return absl::OkStatus();
+  }
+
+  absl::Status OnSeriesEnd(SeriesNo series_no) override {
+    AddRun(series_no, heads_.Run(series_no));
+    summary_.Finish(series_no);
+    return absl::OkStatus();
+  }
+
+ private:
+  void AddRun(SeriesNo series_no, const SampleRun& run) {
+    for (const Sample& sample : run) {
+      if (sample.attempt != attempt_ || !bounds_.Holds(sample.time_us)) continue;
+      summary_.Add(series_no, sample.batch, sample.value);
+    }
+  }
+
+  TimingSummary& summary_;
+  const HeadSamples& heads_;
+  const TimeBounds bounds_;
+  const std::int32_t attempt_;
+};
+
+v1::SummarizeTimingsResponse::Timing ToWire(const TimingLine& line) {
+  v1::SummarizeTimingsResponse::Timing timing;
+  timing.set_name(line.name);
+  timing.set_rank(line.rank);
+  for (const auto& [name, value] : line.labels) (*timing.mutable_labels())[name] = value;
+  timing.set_in_step(line.in_step);
+  timing.set_steps(line.steps);
+  timing.set_count(line.count);
+  timing.set_total_seconds(line.total_seconds);
+  timing.set_self_seconds(line.self_seconds);
+  timing.set_share(line.share);
+  timing.set_mean_seconds(line.mean_seconds);
+  timing.set_p50_seconds(line.p50_seconds);
+  timing.set_p95_seconds(line.p95_seconds);
+  timing.set_p99_seconds(line.p99_seconds);
+  timing.set_max_seconds(line.max_seconds);
+  timing.set_quantiles_exact(line.quantiles_exact);
+  return timing;
+}
+
+v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
+  v1::SummarizeTimingsResponse response;
+  for (const TimingLine& line : table.timings) *response.add_timings() = ToWire(line);
+  for (const RankLine& line : table.ranks) {
+    auto& rank = *response.add_ranks();
+    rank.set_rank(line.rank);
+    rank.set_steps(line.steps);
+    rank.set_step_seconds(line.step_seconds);
+    rank.set_unaccounted_seconds(line.unaccounted_seconds);
+    rank.set_unaccounted_share(line.unaccounted_share);
+  }
+  return response;
+}
+
+// The attempt asked for, or the newest; kNotFound when it does not exist.
+absl::StatusOr<std::int32_t> PickAttempt(const TrialView& view, std::int32_t asked) {
+  if (asked < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "attempt is ", asked, "; allowed: 0 (the newest) ... ", view.record().attempt_count));
+  }
+  if (asked == 0) return view.NewestAttempt();
+  if (asked > view.record().attempt_count) {
+    return absl::NotFoundError(absl::StrCat("trial ", Value(view.trial_id()), " has no attempt ",
+                                            asked, "; it has ", view.record().attempt_count));
+  }
+  return asked;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
+    const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const {
+  STEPWELL_ASSIGN_OR_RETURN(const TimeBounds bounds,
+                            CheckTimeRange(request_untrusted.time_range()));
+  STEPWELL_ASSIGN_OR_RETURN(const auto view,
+                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  STEPWELL_ASSIGN_OR_RETURN(const std::int32_t attempt,
+                            PickAttempt(*view, request_untrusted.attempt()));
+  SeriesSelection selection;
+  selection.metric_group = kTimingGroup;
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries({selection}));
+
+  RowFilter filter;
+  filter.trial_id = view->trial_id();
+  filter.series_nos = NumbersOf(series);
+  filter.start_us = bounds.start_us;
+  filter.end_us = bounds.end_us;
+  filter.fold_no_max = view->pin().fold_no();
+  for (const WriterRecord& writer : view->writers()) {
+    if (writer.attempt == attempt) filter.writer_nos.push_back(Value(writer.writer_no));
+  }
+  TimingSummary summary(series);
+  const HeadSamples heads(view->pin().chunks(), filter.series_nos);
+  TimingsRead read(summary, heads, bounds, attempt);
+  RowSequence rows(view->snapshot(), RowSequence::Slice(filter));
+  STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
+
+  v1::SummarizeTimingsResponse response = ToWire(summary.Table());
+  response.set_attempt(attempt);
+  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
+                            view->Completeness(kTimingGroup, bounds.GapFirst(), bounds.GapLast()));
+  return response;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,116 @@
+#include "server/query_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "server/query_reads.h"
+#include "server/read_admission.h"
+#include "stepwell/v1/query.grpc.pb.h"
+
+namespace stepwell {
+namespace {
+
+// How long a read waits for its turn before it is refused.
+constexpr absl::Duration kTurnPatience = absl::Seconds(2);
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+// Ours to look into; everything else is the caller's or passes by itself.
+void LogFailure(const char* method, const absl::Status& status) {
+  if (status.code() == absl::StatusCode::kInternal ||
+      status.code() == absl::StatusCode::kDataLoss || status.code() == absl::StatusCode::kUnknown) {
+    log::Warning("read_failed", {{"method", method}, {"status", status.ToString()}});
+  }
+}
+
+}  // namespace
+
+class QueryGrpcService::Impl final : public v1::QueryService::Service {
+ public:
+  Impl(QuerySources sources, Options options)
+      : reads_(sources), options_(options), admission_(options.reads_max) {}
+
+  grpc::Status ListTrials(grpc::ServerContext* context, const v1::ListTrialsRequest* request,
+                          v1::ListTrialsResponse* response) override {
+    return Answer("ListTrials", context, &QueryReads::ListTrials, *request, response);
+  }
+  grpc::Status GetTrial(grpc::ServerContext* context, const v1::GetTrialRequest* request,
+                        v1::GetTrialResponse* response) override {
+    return Answer("GetTrial", context, &QueryReads::GetTrial, *request, response);
+  }
+  grpc::Status ListSeries(grpc::ServerContext* context, const v1::ListSeriesRequest* request,
+                          v1::ListSeriesResponse* response) override {
+    return Answer("ListSeries", context, &QueryReads::ListSeries, *request, response);
+  }
+  grpc::Status LatestValues(grpc::ServerContext* context, const v1::LatestValuesRequest* request,
+                            v1::LatestValuesResponse* response) override {
+    return Answer("LatestValues", context, &QueryReads::LatestValues, *request, response);
+  }
+  grpc::Status QueryBuckets(grpc::ServerContext* context, const v1::QueryBucketsRequest* request,
+                            v1::QueryBucketsResponse* response) override {
+    return Answer("QueryBuckets", context, &QueryReads::QueryBuckets, *request, response);
+  }
+  grpc::Status SummarizeTimings(grpc::ServerContext* context,
+                                const v1::SummarizeTimingsRequest* request,
+                                v1::SummarizeTimingsResponse* response) override {
+    return Answer("SummarizeTimings", context, &QueryReads::SummarizeTimings, *request, response);
+  }
+
+  grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
+                           grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
+    const auto ticket = admission_.Enter(kTurnPatience);
+    if (!ticket.ok()) return ToGrpc(ticket.status());
+    const ReadCall call = CallOf(context);
+    // Write blocks while the client is slow: that is the bound on memory.
+    const absl::Status status =
+        reads_.ReadSamples(*request, call, [&](const v1::ReadSamplesResponse& response) {
+          return absl::Now() < call.deadline && writer->Write(response);
+        });
+    if (absl::IsCancelled(status) && absl::Now() >= call.deadline) {
+      return {grpc::StatusCode::DEADLINE_EXCEEDED,
+              "the read took too long: go on with the cursor of the last message"};
+    }
+    LogFailure("ReadSamples", status);
+    return ToGrpc(status);
+  }
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Answer(const char* method, grpc::ServerContext* context,
+                      absl::StatusOr<Response> (QueryReads::*read)(const Request&, const ReadCall&)
+                          const,
+                      const Request& request, Response* response) {
+    const auto ticket = admission_.Enter(kTurnPatience);
+    if (!ticket.ok()) return ToGrpc(ticket.status());
+    absl::StatusOr<Response> answer = (reads_.*read)(request, CallOf(context));
+    if (!answer.ok()) {
+      LogFailure(method, answer.status());
+      return ToGrpc(answer.status());
+    }
+    *response = *std::move(answer);
+    return grpc::Status::OK;
+  }
+
+  ReadCall CallOf(grpc::ServerContext* context) const {
+    const absl::Time asked = absl::FromChrono(context->deadline());
+    return {.deadline = std::min(asked, absl::Now() + options_.read_time_max),
+            .cancelled = [context] { return context->IsCancelled(); }};
+  }
+
+  const QueryReads reads_;
+  const Options options_;
+  ReadAdmission admission_;
+};
+
+QueryGrpcService::QueryGrpcService(QuerySources sources, Options options)
+    : impl_(std::make_unique<Impl>(sources, options)) {}
+QueryGrpcService::~QueryGrpcService() = default;
+grpc::Service* QueryGrpcService::service() { return impl_.get(); }
+
+}  // namespace stepwell

@@ -1,0 +1,39 @@
+// QueryGrpcService: QueryReads over gRPC. Each call has a thread of its own while it runs; a stream
+// is written as fast as the client takes it. At most so many reads run at once: more are refused
+// rather than queued without end. Thread-safe.
+//
+//   QueryGrpcService queries({.store = reader, .heads = heads, .clock = clock, .liveness = registry});
+//   builder.RegisterService(queries.service());
+#pragma once
+
+#include <memory>
+
+#include "server/trial_view.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+
+namespace stepwell {
+
+class QueryGrpcService {
+ public:
+  struct Options {
+    // Reads at once; a further one waits a moment, then RESOURCE_EXHAUSTED.
+    int reads_max = 16;
+    // No read runs longer, whatever the client's deadline.
+    absl::Duration read_time_max = absl::Seconds(60);
+  };
+
+  QueryGrpcService(QuerySources sources, Options options);
+  explicit QueryGrpcService(QuerySources sources) : QueryGrpcService(sources, Options()) {}
+  ~QueryGrpcService();
+
+  grpc::Service* service();
+
+ private:
+  class Impl;  // defined in query_service.cc, derives from v1::QueryService::Service
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stepwell

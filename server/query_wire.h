@@ -1,0 +1,28 @@
+// QueryWire: stored nouns in the words of the wire contract, and back. Pure functions.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "server/writer_liveness.h"
+#include "stepwell/v1/model.pb.h"
+#include "stepwell/v1/query.pb.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+v1::Gap ToWire(const Gap& gap);
+v1::SeriesKey ToWire(const SeriesKey& key);
+v1::Series ToWire(const Series& series);
+v1::Trial ToWire(const TrialRecord& trial);
+// seen_time_us from `seen`, 0 where it was not heard of.
+v1::Writer ToWire(const WriterRecord& writer, const WriterSeen& seen);
+
+// kInvalidArgument naming the field.
+[[nodiscard]] absl::StatusOr<TrialSelector> CheckTrialRef(const v1::TrialRef& ref_untrusted);
+[[nodiscard]] absl::StatusOr<SeriesSelection> CheckSelector(
+    const std::string& field, const v1::SeriesSelector& selector_untrusted);
+// Lowered to `most`; `fallback` for 0; kInvalidArgument below 0.
+[[nodiscard]] absl::StatusOr<std::int32_t> CheckSize(const std::string& field,
+                                                     std::int32_t size_untrusted,
+                                                     std::int32_t fallback, std::int32_t most);
+
+}  // namespace stepwell

@@ -1,0 +1,153 @@
+#include "server/trial_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "server/completeness.h"
+#include "server/query_wire.h"
+
+namespace stepwell {
+namespace {
+
+// How long a read waits for its trial's journal to be replayed, and how often it looks.
+constexpr absl::Duration kReplayPatience = absl::Seconds(20);
+constexpr absl::Duration kReplayPoll = absl::Milliseconds(20);
+constexpr std::int32_t kSeriesPerPage = 10'000;
+
+HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, const ReadCall& call) {
+  const absl::Time patience =
+      std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
+  for (;;) {
+    HeadsPin pin = sources.heads.Pin(trial_id);
+    if (!pin.recovering() || absl::Now() >= patience || call.cancelled()) return pin;
+    absl::SleepFor(kReplayPoll);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& sources,
+                                                           const v1::TrialRef& ref_untrusted,
+                                                           const ReadCall& call) {
+  STEPWELL_ASSIGN_OR_RETURN(const TrialSelector selector, CheckTrialRef(ref_untrusted));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
+                            sources.store.FindTrial(selector, call.deadline));
+  std::unique_ptr<TrialView> view(new TrialView(sources, PinReplayed(sources, trial_id, call)));
+  STEPWELL_ASSIGN_OR_RETURN(view->snapshot_, sources.store.OpenSnapshot(call.deadline));
+  STEPWELL_RETURN_IF_ERROR(view->ReadBookkeeping(trial_id));
+  return view;
+}
+
+absl::Status TrialView::ReadBookkeeping(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(record_, snapshot_->ReadTrial(trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(writers_, snapshot_->ListWriters(trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(usage_, snapshot_->ReadUsage(trial_id));
+  for (const WriterRecord& writer : writers_) attempts_[writer.writer_no] = writer.attempt;
+  seen_ = sources_.liveness.Seen(trial_id);
+  return absl::OkStatus();
+}
+
+std::int64_t TrialView::HeadSampleCount() const {
+  std::int64_t count = 0;
+  for (const HeadChunkPtr& chunk : pin_.chunks()) count += chunk->sample_count;
+  return count;
+}
+
+std::int64_t TrialView::HeadNewestTime() const {
+  std::int64_t newest_us = 0;
+  for (const HeadChunkPtr& chunk : pin_.chunks()) {
+    for (const TickTable& table : chunk->tables) {
+      for (const std::int64_t time_us : table.times_us) newest_us = std::max(newest_us, time_us);
+    }
+  }
+  return newest_us;
+}
+
+v1::Trial TrialView::Trial() const {
+  v1::Trial trial = ToWire(record_);
+  trial.set_sample_count(record_.sample_count + HeadSampleCount());
+  for (const HeadChunkPtr& chunk : pin_.chunks()) {
+    for (const TickTable& table : chunk->tables) {
+      for (const std::int64_t time_us : table.times_us) {
+        const bool first = trial.first_sample_time_us() == 0;
+        if (first || time_us < trial.first_sample_time_us()) {
+          trial.set_first_sample_time_us(time_us);
+        }
+        if (first || time_us > trial.last_sample_time_us()) {
+          trial.set_last_sample_time_us(time_us);
+        }
+      }
+    }
+  }
+  return trial;
+}
+
+std::int32_t TrialView::AttemptOf(WriterNo writer_no) const {
+  const auto found = attempts_.find(writer_no);
+  return found == attempts_.end() ? 0 : found->second;
+}
+
+std::int32_t TrialView::NewestAttempt() const {
+  std::int32_t newest = 0;
+  std::int32_t newest_with_rank = 0;
+  for (const WriterRecord& writer : writers_) {
+    newest = std::max(newest, writer.attempt);
+    if (writer.rank) newest_with_rank = std::max(newest_with_rank, writer.attempt);
+  }
+  return newest_with_rank > 0 ? newest_with_rank : newest;
+}
+
+absl::StatusOr<v1::Completeness> TrialView::Completeness(const std::string& metric_group,
+                                                         std::int64_t first_time_us,
+                                                         std::int64_t last_time_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const GapList gaps,
+                            snapshot_->ReadGaps(trial_id(), {.first_time_us = first_time_us,
+                                                             .last_time_us = last_time_us}));
+  return MakeCompleteness({.usage = usage_,
+                           .gaps = gaps,
+                           .writers = writers_,
+                           .seen = seen_,
+                           .head_sample_count = HeadSampleCount(),
+                           .head_newest_time_us = HeadNewestTime(),
+                           .recovering = pin_.recovering(),
+                           .metric_group = metric_group,
+                           .now_us = absl::ToUnixMicros(sources_.clock.Now())});
+}
+
+absl::StatusOr<std::vector<Series>> TrialView::FindSeries(
+    const std::vector<SeriesSelection>& selections) {
+  std::map<SeriesNo, Series> found;
+  for (const SeriesSelection& selection :
+       selections.empty() ? std::vector<SeriesSelection>(1) : selections) {
+    SeriesNo after{0};
+    for (;;) {
+      STEPWELL_ASSIGN_OR_RETURN(
+          std::vector<Series> page,
+          snapshot_->ListSeries(trial_id(), selection, after, kSeriesPerPage));
+      const bool last_page = static_cast<std::int32_t>(page.size()) < kSeriesPerPage;
+      if (!page.empty()) after = page.back().series_no;
+      for (Series& series : page) found.emplace(series.series_no, std::move(series));
+      if (found.size() > kReadSeriesMax) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("over ", kReadSeriesMax, " series are chosen, limit ", kReadSeriesMax,
+                         ": narrow the selector by metric_group, name or labels"));
+      }
+      if (last_page) break;
+    }
+  }
+  std::vector<Series> all;
+  for (auto& [series_no, series] : found) all.push_back(std::move(series));
+  return all;
+}
+
+std::vector<std::int32_t> NumbersOf(const std::vector<Series>& series) {
+  std::vector<std::int32_t> numbers;
+  numbers.reserve(series.size());
+  for (const Series& one : series) numbers.push_back(Value(one.series_no));
+  return numbers;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,92 @@
+// TrialView: one trial at one moment, as every read of it sees it: heads pinned first, then one
+// snapshot of the database, then what only the master knows. Confined to one thread.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto view, TrialView::Open(sources, request.trial(), call));
+//   STEPWELL_ASSIGN_OR_RETURN(auto series, view->FindSeries({selection}));
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "server/heads.h"
+#include "server/writer_liveness.h"
+#include "stepwell/v1/query.pb.h"
+#include "storage/read_store.h"
+
+namespace stepwell {
+
+// Where reads take what they answer from. All outlive them.
+struct QuerySources {
+  ReadStore& store;
+  Heads& heads;
+  const Clock& clock;
+  const WriterLiveness& liveness;
+};
+
+// One call of a client.
+struct ReadCall {
+  absl::Time deadline;
+  // True when nobody waits for the answer any more.
+  std::function<bool()> cancelled = [] { return false; };
+};
+
+// Series of one read at most; their names alone are about 30 MB.
+inline constexpr std::int32_t kReadSeriesMax = 100'000;
+
+class TrialView {
+ public:
+  // kNotFound; kInvalidArgument for a bad reference. Waits a while for a journal that is being
+  // replayed, then goes on without its last seconds and says so.
+  static absl::StatusOr<std::unique_ptr<TrialView>> Open(const QuerySources& sources,
+                                                         const v1::TrialRef& ref_untrusted,
+                                                         const ReadCall& call);
+
+  TrialId trial_id() const { return record_.trial_id; }
+  ReadSnapshot& snapshot() { return *snapshot_; }
+  const HeadsPin& pin() const { return pin_; }
+  const TrialRecord& record() const { return record_; }
+  const std::vector<WriterRecord>& writers() const { return writers_; }
+  const std::map<WriterNo, WriterSeen>& seen() const { return seen_; }
+  const std::vector<UsageRecord>& usage() const { return usage_; }
+
+  // The trial with what is in heads.
+  v1::Trial Trial() const;
+  // 0 for a writer that the snapshot does not know.
+  std::int32_t AttemptOf(WriterNo writer_no) const;
+  // The newest one with a rank, else the newest; 0 without writers.
+  std::int32_t NewestAttempt() const;
+  // Of an answer about `metric_group` (empty = several) in [first, last] (both 0 = all).
+  absl::StatusOr<v1::Completeness> Completeness(const std::string& metric_group,
+                                                std::int64_t first_time_us = 0,
+                                                std::int64_t last_time_us = 0);
+  // Those that any of `selections` chooses, each once, by number; no selection = all.
+  // kResourceExhausted beyond kReadSeriesMax.
+  absl::StatusOr<std::vector<Series>> FindSeries(const std::vector<SeriesSelection>& selections);
+
+ private:
+  TrialView(const QuerySources& sources, HeadsPin pin) : sources_(sources), pin_(std::move(pin)) {}
+  absl::Status ReadBookkeeping(TrialId trial_id);
+  std::int64_t HeadSampleCount() const;
+  std::int64_t HeadNewestTime() const;
+
+  const QuerySources sources_;
+  HeadsPin pin_;
+  std::unique_ptr<ReadSnapshot> snapshot_;
+  TrialRecord record_;
+  std::vector<WriterRecord> writers_;
+  std::map<WriterNo, std::int32_t> attempts_;
+  std::map<WriterNo, WriterSeen> seen_;
+  std::vector<UsageRecord> usage_;
+};
+
+// The numbers of `series`, which are sorted.
+std::vector<std::int32_t> NumbersOf(const std::vector<Series>& series);
+
+}  // namespace stepwell
