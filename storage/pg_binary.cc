@@ -82,8 +82,6 @@ void AppendBits(PgBits value, std::string& out) {
   STEPWELL_CHECK(value.bits.size() >= bytes);
   AppendInt32(value.bit_count, out);
   out.append(value.bits.substr(0, bytes));
-  const int used = value.bit_count % 8;
-  if (used != 0) out.back() = static_cast<char>(out.back() & (0xff << (8 - used)));
 }
 
 void AppendJsonb(PgJsonb value, std::string& out) {

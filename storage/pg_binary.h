@@ -61,8 +61,8 @@ struct PgBytes {
 struct PgJsonb {
   std::string_view text;
 };
-// `bits` holds (bit_count + 7) / 8 bytes, most significant bit first; the unused low bits of the
-// last byte are sent as zero whatever they hold.
+// `bits` holds (bit_count + 7) / 8 bytes, most significant bit first. PostgreSQL clears the
+// unused low bits of the last byte.
 struct PgBits {
   std::string_view bits;
   std::int32_t bit_count;

@@ -26,6 +26,7 @@ const std::string& PrivatePostgres::url() const { return url_; }
 std::string PrivatePostgres::UrlOf(const std::string& database) const {
   return cluster_->Url(database);
 }
+const std::string& PrivatePostgres::data_directory() const { return cluster_->data_directory; }
 PrivatePostgres::State PrivatePostgres::state() const { return supervisor_->state(); }
 absl::Status PrivatePostgres::WaitReady(absl::Time deadline) const {
   return supervisor_->WaitReady(deadline);

@@ -75,6 +75,8 @@ class PrivatePostgres {
   const std::string& url() const;
   // The same server, another database.
   std::string UrlOf(const std::string& database) const;
+  // DIRECTORY/pg, for those who watch the free space of its disk.
+  const std::string& data_directory() const;
   State state() const;
   // kUnavailable with the reason when `deadline` passes first.
   absl::Status WaitReady(absl::Time deadline) const;

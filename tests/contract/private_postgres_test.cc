@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "storage/pg_connection.h"
 #include "storage/private_postgres_cluster.h"
@@ -57,13 +58,18 @@ std::string Value(const std::string& url, const char* sql) {
 }
 
 template <typename Condition>
-bool Eventually(Condition condition) {
-  const absl::Time deadline = absl::Now() + kPatience;
+bool EventuallyWithin(absl::Duration patience, Condition condition) {
+  const absl::Time deadline = absl::Now() + patience;
   while (absl::Now() < deadline) {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(5));
   }
   return false;
+}
+
+template <typename Condition>
+bool Eventually(Condition condition) {
+  return EventuallyWithin(kPatience, condition);
 }
 
 // A zombie, which its parent has not fetched yet, is dead.
@@ -165,6 +171,63 @@ TEST_F(PrivatePostgresTest, StartsAgainAfterBeingKilledWithABusyBackend) {
   EXPECT_EQ(postgres->state().restart_count, 1);
   EXPECT_EQ(Value(postgres->url(), "select n::text from t"), "7");
   EXPECT_FALSE(busy->Exec("select 1").ok());
+}
+
+TEST_F(PrivatePostgresTest, WaitsForTheSharedMemoryOfAKilledServer) {
+  UseReadyData();
+  const auto postgres = Open(directory_);
+  const auto connection = Connect(postgres->url());
+  const int backend = connection->backend_pid();
+  // A backend that cannot notice the death of its server goes on holding the memory.
+  ASSERT_EQ(kill(backend, SIGSTOP), 0);
+  ASSERT_EQ(kill(postgres->state().pid, SIGKILL), 0);
+  EXPECT_FALSE(EventuallyWithin(absl::Milliseconds(500), [&] {
+    return postgres->state().phase == Phase::kReady && postgres->state().restart_count > 0;
+  }));
+  ASSERT_EQ(kill(backend, SIGCONT), 0);
+  ASSERT_TRUE(Eventually([&] {
+    return postgres->state().phase == Phase::kReady && postgres->state().restart_count > 0;
+  })) << postgres->state().reason;
+  // Once: no start was tried in vain.
+  EXPECT_EQ(postgres->state().restart_count, 1);
+}
+
+TEST_F(PrivatePostgresTest, AFullDiskIsNamedAndOvercome) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root mounts";
+  UseReadyData();
+  // The data moves onto a small disk of its own.
+  const std::string disk = scratch_ / "disk";
+  std::filesystem::create_directory(disk);
+  if (!RunProgram({"mount", "-t", "tmpfs", "-o", "size=160m,mode=0711", "tmpfs", disk}, {}).ok()) {
+    GTEST_SKIP() << "this container may not mount";
+  }
+  const auto unmount = absl::MakeCleanup([&] { RunProgram({"umount", disk}, {}).IgnoreError(); });
+  ASSERT_TRUE(RunProgram({"cp", "-a", directory_, disk + "/data"}, {}).ok());
+  auto postgres = Open(disk + "/data");
+  const auto connection = Connect(postgres->url());
+  ASSERT_TRUE(connection->ExecScript("create table t (v text)").ok());
+  const std::string ballast = disk + "/ballast";
+  // Fill the rest, leaving nothing for the next WAL file.
+  EXPECT_FALSE(
+      RunProgram({"dd", "if=/dev/zero", "of=" + ballast, "bs=65536", "status=none"}, {}).ok());
+  absl::Status failure;
+  for (int i = 0; i < 1000 && failure.ok(); ++i) {
+    failure = connection->ExecScript(
+        "insert into t select repeat(md5(n::text), 30) from generate_series(1, 2000) n");
+  }
+  EXPECT_EQ(failure.code(), absl::StatusCode::kUnavailable) << failure;
+  // Either the insert was refused (53100) or the server panicked over its WAL; provoke the latter.
+  ASSERT_TRUE(Eventually([&] {
+    if (connection->usable()) {
+      connection->ExecScript("select pg_switch_wal(); insert into t values ('x')").IgnoreError();
+    }
+    return postgres->state().reason.find("is full") != std::string::npos;
+  })) << postgres->state().reason;
+  std::filesystem::remove(ballast);
+  ASSERT_TRUE(Eventually([&] { return postgres->state().phase == Phase::kReady; }))
+      << postgres->state().reason;
+  EXPECT_TRUE(Connect(postgres->url())->ExecScript("insert into t values ('y')").ok());
+  postgres.reset();
 }
 
 TEST_F(PrivatePostgresTest, TellsWhyItIsDown) {
