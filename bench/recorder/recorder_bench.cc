@@ -88,7 +88,8 @@ double NsPerEvent(int rounds, Body body, Between between) {
   return static_cast<double>(spent_ns) / rounds / kEventsPerRound;
 }
 
-const auto Scoped = [] {
+// Not a function: its address would be called, not its code inlined.
+const auto kScoped = [] {
   STEPWELL_SCOPE("bench");
   asm volatile("" ::: "memory");
 };
@@ -128,7 +129,7 @@ int Measure(int repeats, int rounds, const std::string& root) {
   std::vector<double> disabled;
   for (int i = 0; i < repeats; ++i) {
     const double loop = NsPerEvent(rounds, empty, nothing);
-    disabled.push_back(std::max(0.0, NsPerEvent(rounds, Scoped, nothing) - loop));
+    disabled.push_back(std::max(0.0, NsPerEvent(rounds, kScoped, nothing) - loop));
   }
 
   stepwell::Recorder recorder({.spool_dir = root, .exit_wait = std::chrono::milliseconds(0)});
@@ -137,7 +138,7 @@ int Measure(int repeats, int rounds, const std::string& root) {
     return 1;
   }
   const stepwell::Series series("bench", "value");
-  Scoped();
+  kScoped();
   RingTail tail(root);
   if (!tail.is_open()) {
     std::fprintf(stderr, "recorder_bench: no ring below %s\n", root.c_str());
@@ -158,7 +159,7 @@ int Measure(int repeats, int rounds, const std::string& root) {
           floor.Push(start, NowNs() - start);
         },
         drain));
-    scope.push_back(NsPerEvent(rounds, Scoped, drain));
+    scope.push_back(NsPerEvent(rounds, kScoped, drain));
     scope_ratio.push_back(scope.back() / two_clocks.back());
     one_clock.push_back(NsPerEvent(
         rounds, [&] { floor.Push(NowNs(), 1); }, drain));

@@ -23,10 +23,10 @@ bool IsSkippedFolder(const std::string& name) {
 }
 
 bool IsTextFile(const fs::path& path) {
-  static const std::set<std::string> kExtensions = {
+  static const std::set<std::string> extensions = {
       ".cc", ".h",     ".c",  ".cpp",  ".hpp", ".py",   ".sql", ".proto", ".md", ".txt",
       ".sh", ".cmake", ".ts", ".html", ".css", ".yaml", ".yml", ".toml",  ".rs", ".go"};
-  return kExtensions.contains(path.extension().string());
+  return extensions.contains(path.extension().string());
 }
 
 std::vector<fs::path> FindTextFiles(const fs::path& directory) {

@@ -117,7 +117,8 @@ ParsedOptions ParseOptions(std::span<const std::string> arguments) {
       const std::string value =
           equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1);
       if (const std::string wrong = taker->second(value); !wrong.empty()) {
-        parsed.error = name + ": '" + value + "' " + wrong;
+        parsed.error = name;
+        parsed.error.append(": '").append(value).append("' ").append(wrong);
       }
     }
   }

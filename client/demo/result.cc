@@ -11,6 +11,7 @@ __attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...
   va_list arguments;
   va_start(arguments, format);
   char line[1024];
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, two lines up.
   std::vsnprintf(line, sizeof(line), format, arguments);
   va_end(arguments);
   return line;

@@ -10,7 +10,9 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "install: $1" >&2; exit 1; }
 
-cmake --install "$build_dir" --component recorder --prefix "$scratch/prefix"
+# The prefix is moved afterwards: packages are built in one place and used in another.
+cmake --install "$build_dir" --component recorder --prefix "$scratch/built"
+mv "$scratch/built" "$scratch/prefix"
 cp "$source_dir"/{CMakeLists.txt,in_c.c,in_cpp.cc} "$(mkdir "$scratch/theirs" && echo "$scratch/theirs")"
 cmake -S "$scratch/theirs" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
 cmake --build "$scratch/build"

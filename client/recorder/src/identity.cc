@@ -39,7 +39,7 @@ std::string DayOf(std::int64_t time_us) {
 
 // What all ranks of one job share; empty for a lone process.
 std::string JobOf(const Environment& environment, std::int64_t time_us) {
-  const std::string elastic = Text(environment, "TORCHELASTIC_RUN_ID");
+  std::string elastic = Text(environment, "TORCHELASTIC_RUN_ID");
   if (!elastic.empty() && elastic != "none") return elastic;
   const std::string slurm = Text(environment, "SLURM_JOB_ID");
   if (!slurm.empty()) {

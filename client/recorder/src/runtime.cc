@@ -15,11 +15,11 @@
 namespace {
 
 // What everybody sees before the first open.
-constinit const std::uint32_t closed_gate = 0;
+constinit const std::uint32_t kClosedGate = 0;
 
 }  // namespace
 
-const std::uint32_t* stepwell_gate = &closed_gate;
+const std::uint32_t* stepwell_gate = &kClosedGate;
 
 namespace stepwell::recorder {
 namespace {

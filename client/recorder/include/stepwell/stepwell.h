@@ -53,7 +53,8 @@ class Scope {
     if (stepwell_enabled()) {
       stepwell_scope_begin(&scope_, name.id());
     } else {
-      scope_.path = 0;
+      // The other fields are stepwell_scope_begin's, and read only after it set a path.
+      scope_.path = 0;  // NOLINT(clang-analyzer-optin.cplusplus.UninitializedObject)
     }
   }
   ~Scope() {
