@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <chrono>
@@ -316,6 +320,57 @@ TEST_F(RecorderTest, RingsOfAReaderThatKeepsUpNeverFill) {
     EXPECT_EQ(stepwell_dropped_count(), 0u);
     EXPECT_EQ(ring->head.load(), 100'001u);
   });
+}
+
+// From here on the calling thread ends at its first system call, the one that ends it excepted. (Not
+// strict mode: that takes the time stamp counter away, too.)
+bool ForbidSystemCalls() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(RecorderTest, AWarmCallMakesNoSystemCall) {
+  const std::string source =
+      ReadText("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  if (source != "tsc\n" && source != "kvm-clock\n") {
+    GTEST_SKIP() << "reading this machine's clock (" << source << ") is a system call itself";
+  }
+  const int status = RunInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    const stepwell_scope_id outer = stepwell_define_scope("outer");
+    const stepwell_scope_id inner = stepwell_define_scope("inner");
+    const stepwell_series_id loss =
+        stepwell_define_series("training", "loss", "", STEPWELL_GAUGE, nullptr, 0);
+    const auto step = [=] {
+      stepwell_scope scope, nested;
+      stepwell_scope_begin(&scope, outer);
+      stepwell_scope_begin(&nested, inner);
+      stepwell_record(loss, 1);
+      stepwell_scope_end(&nested);
+      stepwell_record_at(loss, 1, 1, 1);
+      stepwell_scope_end(&scope);
+      stepwell_step_end(STEPWELL_NEXT_BATCH);
+    };
+    std::atomic<bool> is_done{false};
+    std::thread([&] {
+      step();
+      if (!ForbidSystemCalls()) _exit(kExitSkipped);
+      for (int i = 0; i < 20'000; ++i) step();  // on through full rings, too
+      is_done = true;
+      syscall(SYS_exit, 0);
+    }).join();
+    EXPECT_TRUE(is_done) << "the thread ended at a system call";
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kExitSkipped) GTEST_SKIP() << "seccomp is not allowed here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(RecorderTest, RefusesWhatMakesNoSense) {
