@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -78,34 +80,120 @@ void Agent::VisitAll() {
   ServeNew();
   ShareSpool();
   for (const auto& [name, writer] : writers_) writer->Visit();
+  if (sampler_ != nullptr) sampler_->Visit(Surroundings());
+  for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
   RemoveOld();
   stream_->Wake();
 }
 
 void Agent::ServeNew() {
   for (FoundWriter& found : finder_.FindNew()) {
-    const std::string name = found.name;
-    log::Info("writer_found",
-              {{"writer", name}, {"trial", found.identity.trial}, {"rank", found.identity.rank}});
-    absl::StatusOr<std::unique_ptr<RankWriter>> writer =
-        RankWriter::Open(std::move(found.directory), std::move(found.identity), context_);
-    if (writer.ok()) {
-      writers_[name] = *std::move(writer);
+    log::Info("writer_found", {{"writer", found.name},
+                               {"trial", found.identity.trial},
+                               {"sampler", found.identity.is_sampler},
+                               {"rank", found.identity.rank}});
+    if (found.identity.is_sampler) {
+      ServeSampler(std::move(found));
     } else {
-      log::Warning("writer_unservable",
-                   {{"writer", name}, {"why", std::string(writer.status().message())}});
+      ServeRank(std::move(found));
     }
   }
+  if (!options_.trial.empty() && sampler_ == nullptr) StartSampler();
+}
+
+void Agent::ServeRank(FoundWriter found) {
+  absl::StatusOr<std::unique_ptr<RankWriter>> writer =
+      RankWriter::Open(std::move(found.directory), std::move(found.identity), context_);
+  if (writer.ok()) {
+    writers_[found.name] = *std::move(writer);
+    shared_at_ = -absl::InfiniteDuration();
+  } else {
+    log::Warning("writer_unservable",
+                 {{"writer", found.name}, {"why", std::string(writer.status().message())}});
+  }
+}
+
+// One that an agent left by a crash is taken up again; one that ended in order only lacks its Close.
+bool Agent::IsOurSampler(const FoundWriter& found) const {
+  return sampler_ == nullptr && found.identity.trial == options_.trial &&
+         found.identity.project == options_.project &&
+         found.identity.attempt_key == options_.attempt_key &&
+         found.identity.boot_id == context_.face.machine &&
+         !SamplerWriter::IsClosed(found.directory.get());
+}
+
+void Agent::ServeSampler(FoundWriter found) {
+  absl::Status served;
+  if (IsOurSampler(found)) {
+    absl::StatusOr<std::unique_ptr<SamplerWriter>> sampler =
+        SamplerWriter::Open(std::move(found.directory), std::move(found.identity),
+                            {.interval = options_.sample_interval}, context_);
+    served = sampler.status();
+    if (sampler.ok()) sampler_ = *std::move(sampler);
+  } else {
+    absl::StatusOr<std::unique_ptr<ServedWriter>> ended =
+        ServedWriter::Open(std::move(found.directory), std::move(found.identity), context_);
+    served = ended.status();
+    if (ended.ok()) {
+      (*ended)->Close(/*died=*/false);
+      ended_samplers_[found.name] = {*std::move(ended)};
+    }
+  }
+  if (!served.ok()) {
+    log::Warning("sampler_unservable",
+                 {{"writer", found.name}, {"why", std::string(served.message())}});
+  }
+}
+
+void Agent::StartSampler() {
+  WriterIdentity identity;
+  identity.writer = Uuid::Random();
+  identity.project = options_.project;
+  identity.trial = options_.trial;
+  identity.attempt_key = options_.attempt_key;
+  identity.token = options_.token;
+  identity.is_sampler = true;
+  identity.boot_id = context_.face.machine;
+  identity.recorder_version = context_.face.version;
+  absl::StatusOr<FoundWriter> made = MakeWriterDirectory(format_directory_.get(), identity);
+  if (made.ok()) {
+    finder_.Know(made->name);
+    return ServeSampler(*std::move(made));
+  }
+  if (clock_.Now() - sampler_logged_ < absl::Minutes(1)) return;
+  sampler_logged_ = clock_.Now();
+  log::Warning("sampler_unservable", {{"why", std::string(made.status().message())}});
+}
+
+SamplerWriter::Surroundings Agent::Surroundings() const {
+  SamplerWriter::Surroundings now;
+  std::set<std::pair<std::string, std::string>> trials;
+  const WriterIdentity& sampled = sampler_->identity();
+  trials.insert({sampled.project, sampled.trial});
+  std::int32_t lowest_rank = INT32_MAX;
+  for (const auto& [name, writer] : writers_) {
+    if (!writer->live()) continue;
+    const WriterIdentity& who = writer->identity();
+    trials.insert({who.project, who.trial});
+    if (who.project == sampled.project && who.trial == sampled.trial && who.rank < lowest_rank) {
+      lowest_rank = who.rank;
+      now.batch = writer->last_batch();
+    }
+  }
+  now.trial_count = static_cast<int>(trials.size());
+  return now;
 }
 
 // The bound is of all spools together; each has the same share of it.
 void Agent::ShareSpool() {
-  if (writers_.empty() || clock_.Monotonic() - shared_at_ < kShareInterval) return;
+  const std::size_t count = writers_.size() + (sampler_ == nullptr ? 0 : 1);
+  if (count == 0 || clock_.Monotonic() - shared_at_ < kShareInterval) return;
   shared_at_ = clock_.Monotonic();
   const std::int64_t bytes_max =
       std::min(options_.spool_bytes_max, FreeShare(format_directory_.get()));
-  const auto share = bytes_max / static_cast<std::int64_t>(writers_.size());
+  const auto share = bytes_max / static_cast<std::int64_t>(count);
   for (const auto& [name, writer] : writers_) writer->served().SetBytesMax(share);
+  if (sampler_ != nullptr) sampler_->served().SetBytesMax(share);
 }
 
 // A closed writer stays as long as its acked tail would: a master that comes back older is told
@@ -117,28 +205,46 @@ void Agent::RemoveOld() {
       ++entry;
       continue;
     }
-    entry->second->served().RemoveFiles();
-    unlinkat(format_directory_.get(), entry->first.c_str(), AT_REMOVEDIR);
+    RemoveTree(format_directory_.get(), entry->first, 4);
     entry = writers_.erase(entry);
+  }
+  for (auto entry = ended_samplers_.begin(); entry != ended_samplers_.end();) {
+    Ended& ended = entry->second;
+    if (ended.served->done() && ended.done_at == absl::InfiniteDuration()) ended.done_at = now;
+    if (now - ended.done_at < context_.spool.acked_age_max) {
+      ++entry;
+      continue;
+    }
+    RemoveTree(format_directory_.get(), entry->first, 4);
+    entry = ended_samplers_.erase(entry);
   }
 }
 
+// All that recorded has ended, and the master holds it. The sampler runs as long as the agent.
+bool Agent::AllDone() const {
+  return std::all_of(writers_.begin(), writers_.end(),
+                     [](const auto& entry) { return entry.second->done(); }) &&
+         std::all_of(ended_samplers_.begin(), ended_samplers_.end(),
+                     [](const auto& entry) { return entry.second.served->done(); });
+}
+
+// Nothing is left to send now, be it that recorders live on.
 bool Agent::AllAcked() const {
-  return std::all_of(writers_.begin(), writers_.end(), [](const auto& entry) {
-    return entry.second->done() || (entry.second->live() && entry.second->all_acked());
-  });
+  const bool sampler_done = sampler_ == nullptr || sampler_->done();
+  return sampler_done && std::all_of(writers_.begin(), writers_.end(), [](const auto& entry) {
+           return entry.second->done() || (entry.second->live() && entry.second->all_acked());
+         });
 }
 
 bool Agent::IdleForLong() {
-  const bool idle = std::all_of(writers_.begin(), writers_.end(),
-                                [](const auto& entry) { return entry.second->done(); });
-  if (!idle) busy_at_ = clock_.Monotonic();
+  if (!AllDone()) busy_at_ = clock_.Monotonic();
   return clock_.Monotonic() - busy_at_ >= options_.idle_exit;
 }
 
 // Sends what is left. Recorders that live on are found again by the next agent.
 void Agent::Drain() {
   const absl::Duration deadline = clock_.Monotonic() + options_.stop_wait;
+  if (sampler_ != nullptr) sampler_->Close(Surroundings());
   do {
     VisitAll();
     if (AllAcked()) return;

@@ -18,6 +18,7 @@
 #include "client/agent/agent_lock.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/rank_writer.h"
+#include "client/agent/sampler_writer.h"
 #include "client/agent/sender.h"
 #include "client/agent/stream.h"
 #include "client/agent/writer_finder.h"
@@ -39,9 +40,16 @@ class Agent {
 
   void VisitAll();
   void ServeNew();
+  void ServeRank(FoundWriter found);
+  void ServeSampler(FoundWriter found);
+  // Makes this machine a sampler of the trial that was asked for, if none was found.
+  void StartSampler();
+  bool IsOurSampler(const FoundWriter& found) const;
+  SamplerWriter::Surroundings Surroundings() const;
   void ShareSpool();
   void RemoveOld();
   bool IdleForLong();
+  bool AllDone() const;
   bool AllAcked() const;
   void Drain();
   // Until the next visit is due; settles writers that close meanwhile. False when stopping.
@@ -56,6 +64,15 @@ class Agent {
   ServeContext context_;
   WriterFinder finder_;
   std::map<std::string, std::unique_ptr<RankWriter>> writers_;  // by directory name
+  // Of this run, null without a trial.
+  std::unique_ptr<SamplerWriter> sampler_;
+  // Samplers of earlier agents: only their rest and their Close are left to send.
+  struct Ended {
+    std::unique_ptr<ServedWriter> served;
+    absl::Duration done_at = absl::InfiniteDuration();
+  };
+  std::map<std::string, Ended> ended_samplers_;  // by directory name
+  absl::Time sampler_logged_ = absl::InfinitePast();
   absl::Duration visit_due_ = absl::ZeroDuration();
   absl::Duration busy_at_ = absl::ZeroDuration();
   absl::Duration shared_at_ = -absl::InfiniteDuration();

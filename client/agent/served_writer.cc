@@ -230,10 +230,4 @@ void ServedWriter::DropRetired() {
   });
 }
 
-void ServedWriter::RemoveFiles() {
-  for (const std::string& name : ListNames(directory_.get())) {
-    RemoveTree(directory_.get(), name, 3);
-  }
-}
-
 }  // namespace stepwell::agent

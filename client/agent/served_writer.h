@@ -64,8 +64,6 @@ class ServedWriter {
   OutboundWriter::Status status() const { return link_->status(); }
   const WriterIdentity& identity() const { return identity_; }
   int directory() const { return directory_.get(); }
-  // Removes everything in the writer's directory.
-  void RemoveFiles();
 
  private:
   ServedWriter(FileDescriptor directory, WriterIdentity identity, const ServeContext& context)

@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+
 #include "absl/cleanup/cleanup.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -36,6 +39,23 @@ absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name) 
 }
 
 }  // namespace
+
+absl::StatusOr<FoundWriter> MakeWriterDirectory(int format_directory, WriterIdentity identity) {
+  FoundWriter made;
+  made.name = identity.writer.ToText();
+  STEPWELL_ASSIGN_OR_RETURN(made.directory,
+                            OpenDirectoryAt(format_directory, made.name, WhenAbsent::kCreate));
+  const std::string draft = absl::StrCat(spool::kWriterFile, ".draft");
+  STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
+                            OpenAt(made.directory.get(), draft, O_WRONLY | O_CREAT | O_EXCL));
+  STEPWELL_RETURN_IF_ERROR(WriteAt(file.get(), 0, ToWriterJson(identity)));
+  if (renameat(made.directory.get(), draft.c_str(), made.directory.get(), spool::kWriterFile) !=
+      0) {
+    return absl::ErrnoToStatus(errno, "rename writer.json");
+  }
+  made.identity = std::move(identity);
+  return made;
+}
 
 std::vector<FoundWriter> WriterFinder::FindNew() {
   std::vector<FoundWriter> found;

@@ -21,6 +21,9 @@ struct FoundWriter {
   WriterIdentity identity;
 };
 
+// Makes a writer's directory, named after it, with its writer.json.
+absl::StatusOr<FoundWriter> MakeWriterDirectory(int format_directory, WriterIdentity identity);
+
 class WriterFinder {
  public:
   // `format_directory` outlives the finder.

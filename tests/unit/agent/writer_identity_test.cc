@@ -1,0 +1,201 @@
+#include "client/agent/writer_identity.h"
+
+#include <gtest/gtest.h>
+
+#include "client/agent/agent_options.h"
+#include "client/agent/name_table.h"
+
+namespace stepwell::agent {
+namespace {
+
+struct TextRow {
+  const char* name;
+  std::string text;
+  std::size_t bytes_max;
+  std::string clean;
+};
+
+TEST(WriterIdentityTest, CleansTextsForTheWire) {
+  const TextRow rows[] = {
+      {"plain", "resnet", 128, "resnet"},
+      {"umlaut", "gr\xc3\xb6\xc3\x9f\x65", 128, "gr\xc3\xb6\xc3\x9f\x65"},
+      {"lone continuation", "a\x80z", 128, "a?z"},
+      {"overlong", "\xc0\xaf", 128, "??"},
+      {"surrogate", "\xed\xa0\x80", 128, "???"},
+      {"beyond unicode", "\xf5\x80\x80\x80", 128, "????"},
+      {"cut off", "a\xe2\x82", 128, "a??"},
+      {"nul and control", std::string("a\0b\n", 4), 128, "a?b?"},
+      {"at the bound", "12345678", 8, "12345678"},
+  };
+  for (const TextRow& row : rows) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(CleanText(row.text, row.bytes_max), row.clean);
+  }
+}
+
+TEST(WriterIdentityTest, LongTextsAreCutAndStayDifferent) {
+  const std::string one = CleanText(std::string(300, 'x') + "1", 256);
+  const std::string two = CleanText(std::string(300, 'x') + "2", 256);
+  EXPECT_EQ(one.size(), 256u);
+  EXPECT_NE(one, two);
+  std::string wide;
+  for (int i = 0; i < 200; ++i) wide += "\xc3\xb6";
+  const std::string cut = CleanText(wide, 256);
+  EXPECT_LE(cut.size(), 256u);
+  EXPECT_EQ(CleanText(cut, 256), cut);  // no half character
+}
+
+TEST(WriterIdentityTest, RoundTrips) {
+  WriterIdentity who;
+  who.writer = Uuid::Random();
+  who.project = "vision";
+  who.trial = "id:7";
+  who.attempt_key = "job 12";
+  who.rank = 3;
+  who.world_size = 8;
+  who.is_sampler = true;
+  who.labels = {{"zone", "b"}};
+  who.boot_id = "boot";
+  who.opened_time_us = 5;
+  who.opened_monotonic_ns = 6;
+  const auto back = ParseWriterJson(ToWriterJson(who));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->writer, who.writer);
+  EXPECT_EQ(back->trial, "id:7");
+  EXPECT_EQ(back->attempt_key, "job 12");
+  EXPECT_EQ(back->rank, 3);
+  EXPECT_TRUE(back->is_sampler);
+  EXPECT_EQ(back->labels, who.labels);
+  EXPECT_EQ(back->opened_monotonic_ns, 6u);
+}
+
+TEST(WriterIdentityTest, NamesTheFieldThatIsWrong) {
+  const std::string id = Uuid::Random().ToText();
+  const std::pair<std::string, std::string> rows[] = {
+      {"", "no JSON object"},
+      {"[1]", "no JSON object"},
+      {std::string(100000, '['), "no JSON object"},
+      {"{}", "\"writer\""},
+      {R"({"writer":"x","format":1})", "\"writer\""},
+      {R"({"writer":")" + id + R"(","format":2})", "\"format\""},
+      {R"({"writer":")" + id + R"(","format":1})", "\"trial\""},
+      {R"({"writer":")" + id + R"(","format":1,"trial":"t","rank":-1})", "\"rank\""},
+      {R"({"writer":")" + id + R"(","format":1,"trial":"t","labels":{"a":1}})", "\"labels\""},
+  };
+  for (const auto& [json, expected] : rows) {
+    const auto parsed = ParseWriterJson(json);
+    ASSERT_FALSE(parsed.ok()) << json.substr(0, 80);
+    EXPECT_NE(parsed.status().message().find(expected), std::string::npos) << parsed.status();
+  }
+}
+
+// --- names
+
+std::string NameRecord(std::uint32_t id, spool::NameKind kind, std::uint32_t parent,
+                       const std::vector<std::string>& texts) {
+  std::string body;
+  for (const std::string& text : texts) {
+    const auto length = static_cast<std::uint16_t>(text.size());
+    body.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    body += text;
+  }
+  body.resize((body.size() + 7) / 8 * 8);
+  spool::NameRecord head{};
+  head.record_bytes = static_cast<std::uint32_t>(sizeof(head) + body.size());
+  head.id = id;
+  head.parent = parent;
+  head.kind = kind;
+  head.series_kind = spool::SeriesKind::kGauge;
+  head.text_count = static_cast<std::uint16_t>(texts.size());
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + body;
+}
+
+TEST(NameTableTest, JoinsPathsAndReadsSeriesPieceByPiece) {
+  const std::string bytes = NameRecord(1, spool::NameKind::kScope, 0, {"train_batch"}) +
+                            NameRecord(2, spool::NameKind::kScope, 1, {"forward"}) +
+                            NameRecord(3, spool::NameKind::kSeries, 0,
+                                       {"training", "loss", "1", "phase", "eval", "rank", "9"});
+  NameTable names;
+  // As the file grows: what is not whole yet is left for the next time.
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    names.Extend(std::string_view(bytes).substr(0, size).substr(names.consumed_bytes()));
+  }
+  ASSERT_FALSE(names.damaged());
+  EXPECT_EQ(names.Find(1)->name, "train_batch");
+  EXPECT_EQ(names.Find(2)->name, "train_batch/forward");
+  EXPECT_EQ(names.Find(3)->metric_group, "training");
+  EXPECT_EQ(names.Find(3)->labels, (std::map<std::string, std::string>{{"phase", "eval"}}));
+  EXPECT_EQ(names.Find(0), nullptr);
+  EXPECT_EQ(names.Find(4), nullptr);
+}
+
+TEST(NameTableTest, StopsAtTheFirstBadRecord) {
+  const std::string good = NameRecord(1, spool::NameKind::kScope, 0, {"a"});
+  const std::string rows[] = {
+      NameRecord(3, spool::NameKind::kScope, 0, {"b"}),
+      NameRecord(2, spool::NameKind::kScope, 9, {"b"}),
+      NameRecord(2, spool::NameKind::kScope, 0, {"b", "c"}),
+      NameRecord(2, spool::NameKind::kSeries, 0, {"g", "n"}),
+      NameRecord(2, static_cast<spool::NameKind>(7), 0, {"b"}),
+      NameRecord(2, spool::NameKind::kScope, 0, {std::string(2000, 'x')}),
+      std::string(16, '\xff'),
+  };
+  for (const std::string& bad : rows) {
+    NameTable names;
+    names.Extend(good + bad + NameRecord(3, spool::NameKind::kScope, 0, {"c"}));
+    EXPECT_TRUE(names.damaged());
+    EXPECT_NE(names.Find(1), nullptr);
+    EXPECT_EQ(names.Find(2), nullptr);
+  }
+}
+
+// --- options
+
+struct OptionsRow {
+  std::vector<std::string> arguments;
+  absl::StatusCode code;
+  std::string message;
+};
+
+TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
+  unsetenv("STEPWELL_SERVER");
+  unsetenv("STEPWELL_SPOOL_DIR");
+  const auto with = [](std::vector<std::string> more) {
+    std::vector<std::string> all = {"--server", "h:1", "--spool-dir", "d"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  constexpr auto kUsage = absl::StatusCode::kInvalidArgument;
+  constexpr auto kConfig = absl::StatusCode::kFailedPrecondition;
+  const OptionsRow rows[] = {
+      {{}, kUsage, "--server HOST:PORT is missing: where is the master?"},
+      {{"--server", "h:1"}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
+      {with({"--nonsense"}), kUsage, "nonsense"},
+      {with({"stray"}), kUsage, "unexpected argument 'stray'"},
+      {{"--server", "h", "--spool-dir", "d"}, kConfig, "--server h: must be HOST:PORT"},
+      {{"--server", "h:0", "--spool-dir", "d"}, kConfig, "--server h:0: must be HOST:PORT"},
+      {with({"--interval", "1ms"}), kConfig,
+       "--interval 1ms: must be a duration like 250ms, from 100ms to 1h"},
+      {with({"--frame-interval", "2s"}), kConfig,
+       "--frame-interval 2s: must be a duration like 250ms, from 10ms to 1s"},
+      {with({"--once-idle-exit", "soon"}), kConfig,
+       "--once-idle-exit soon: must be a number of seconds from 0 to 86400"},
+      {with({"--trial", "id:0"}), kConfig, "--trial id:0: must be a name, or id: and a number"},
+      {with({"--spool-bytes-max", "5"}), kConfig, "--spool-bytes-max 5: must be"},
+  };
+  for (const OptionsRow& row : rows) {
+    const auto parsed = ParseAgentOptions(row.arguments);
+    SCOPED_TRACE(row.message);
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_EQ(parsed.status().code(), row.code);
+    EXPECT_NE(parsed.status().message().find(row.message), std::string::npos) << parsed.status();
+  }
+  const auto good = ParseAgentOptions(with({"--trial", "id:7", "--once-idle-exit", "2.5"}));
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->options.trial, "id:7");
+  EXPECT_EQ(good->options.idle_exit, absl::Milliseconds(2500));
+  EXPECT_EQ(good->options.frame_interval, absl::Milliseconds(100));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
