@@ -210,6 +210,8 @@ CREATE TABLE stepwell.recent_ticks (
   fold_no bigint NOT NULL,
   -- When the master received the oldest tick: what a merge waits for.
   received_time_us bigint NOT NULL,
+  -- The series that have a row of recent on these ticks; a merge finds the rows by them.
+  series_nos integer[] NOT NULL,
   LIKE stepwell.ticks INCLUDING STORAGE
 ) PARTITION BY LIST (segment);
 CREATE INDEX recent_ticks_by_writer ON stepwell.recent_ticks (trial_id, writer_no, tick_no);

@@ -37,13 +37,13 @@ struct MergeLimits {
   // Only folds up to this one may be merged: no live reader's pin lies below it.
   FoldNo fold_no_max{};
   // The stretch of one writer, tick group and received day is ripe when it has so many ticks, when
-  // its oldest part was received so long ago, or when its writer is not open any more. A slow one,
-  // of fewer than kSlowTicksPerHour, waits 24 times as long, so that its rows are worth their price.
+  // its oldest part was received so long ago (a slow one, with fewer than kSlowTicksPerHour ticks,
+  // waits 24 times as long, or until that long after its day), or when its writer is not open.
   std::int32_t ripe_tick_count = 3600;
   std::int64_t ripe_age_us = 3'600'000'000;
-  // What "so long ago" counts from.
+  // What "so long ago" counts from; 0 = this machine's clock.
   std::int64_t now_us = 0;
-  // Work done in one call at most; a call takes tens of milliseconds.
+  // Rows of recent that one call takes, more or less; a call takes tens of milliseconds.
   std::int32_t rows_max = 2000;
 };
 

@@ -132,9 +132,9 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
                                                                    const std::string& address,
                                                                    std::int64_t epoch) = 0;
-  // After a take-over, before anything else: raises owner_epoch of all trials with open writers or
-  // unfolded sequences to `epoch` in one transaction. A commit of the former owner that is under
-  // way ends before this returns.
+  // After a take-over, before anything else: raises owner_epoch to `epoch`, in one transaction, of
+  // all trials that are running or have open writers, unfolded sequences or unmerged rows. A commit
+  // of the former owner that is under way ends before this returns.
   [[nodiscard]] virtual absl::Status FenceTrials(std::int64_t epoch) = 0;
   // Writers with unfolded sequences or still open, of all trials.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadWriters() = 0;

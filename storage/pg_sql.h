@@ -32,11 +32,14 @@ from stepwell.masters where slot = 0)";
 // Waits for a take-over under way; a take-over waits for the transaction that asked.
 inline constexpr char kLockOwner[] = "select epoch from stepwell.masters where slot = 0 for share";
 
+// Every trial that a transaction of the new owner may write before somebody opens it again.
 inline constexpr char kLockTrialsToFence[] = R"(
 select t.trial_id from stepwell.trials t
 where t.owner_epoch < $1
-  and exists (select from stepwell.writers w where w.trial_id = t.trial_id
-              and (w.state = 1 or w.committed_sequence > w.folded_sequence))
+  and (t.state = 1
+       or t.trial_id in (select w.trial_id from stepwell.writers w
+                         where w.state = 1 or w.committed_sequence > w.folded_sequence)
+       or t.trial_id in (select r.trial_id from stepwell.recent_ticks r))
 order by t.trial_id for update)";
 
 inline constexpr char kRaiseOwnerEpoch[] =

@@ -308,6 +308,7 @@ TEST_P(IngestStoreContract, RaisesTheEpochOfATrialAtRestWhenItIsOpened) {
   last.closing = WriterState::kClosed;
   ExpectOutcome(last, AdvanceOutcome::kCommitted, 1);
   under_test_->SetFolded(writer.trial_id, writer.writer_no, 1);
+  ASSERT_TRUE(store().SetTrialState(writer.trial_id, TrialState::kCompleted, kEpoch).ok());
   ASSERT_EQ(store().AcquireOwnership("m", "a:1", 0)->epoch, 2);
   ASSERT_TRUE(store().FenceTrials(2).ok());
   EXPECT_TRUE(Commit({Advance(writer, 2, 2)}).ok());  // not fenced, since nothing was open

@@ -55,6 +55,9 @@ absl::Status FakeIngestStore::FenceTrials(std::int64_t epoch) {
     Trial& trial = trials_.at(key.first);
     trial.owner_epoch = std::max(trial.owner_epoch, epoch);
   }
+  for (auto& [trial_id, trial] : trials_) {
+    if (trial.state == TrialState::kRunning) trial.owner_epoch = std::max(trial.owner_epoch, epoch);
+  }
   return absl::OkStatus();
 }
 

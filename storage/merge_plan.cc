@@ -1,0 +1,73 @@
+#include "storage/merge_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/tick_join.h"
+#include "storage/vector_codec.h"
+
+namespace stepwell {
+namespace {
+
+absl::StatusOr<TickTable> DecodeTicks(const EncodedTicks& ticks) {
+  const auto tick_count = static_cast<std::size_t>(ticks.tick_count);
+  TickTable table;
+  table.tick_group = ticks.tick_group;
+  STEPWELL_ASSIGN_OR_RETURN(table.times_us, DecodeIntegers(ticks.times, tick_count));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> batches,
+                            DecodeIntegers(ticks.batches, tick_count));
+  table.batches.reserve(batches.size());
+  for (const std::int64_t batch : batches) {
+    table.batches.push_back(static_cast<std::int32_t>(batch));
+  }
+  return table;
+}
+
+absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
+  TickColumn column;
+  column.series_no = encoded.series_no;
+  STEPWELL_ASSIGN_OR_RETURN(
+      column.values, DecodeValues(encoded.values, static_cast<std::size_t>(encoded.sample_count)));
+  for (std::size_t i = 0; i < encoded.presence.bit_count; ++i) {
+    column.presence.push_back(
+        static_cast<std::uint8_t>(encoded.presence.bytes[i / 8] >> (7 - i % 8) & 1));
+  }
+  return column;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<EncodedTicks>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
+                                                     absl::Span<const RecentColumnRow> columns) {
+  std::map<std::int64_t, std::vector<const RecentColumnRow*>> columns_of;
+  for (const RecentColumnRow& column : columns) {
+    columns_of[column.place.tick_no].push_back(&column);
+  }
+  TickJoin join;
+  for (const RecentTicksRow& row : ticks) {
+    if (row.ticks.tick_count < 0) return absl::DataLossError("a row of ticks has a negative count");
+    STEPWELL_ASSIGN_OR_RETURN(TickTable table, DecodeTicks(row.ticks));
+    for (const RecentColumnRow* column : columns_of[row.place.tick_no]) {
+      STEPWELL_ASSIGN_OR_RETURN(table.columns.emplace_back(), DecodeColumn(column->column));
+    }
+    if (const absl::Status added = join.Add(table); !added.ok()) {
+      return absl::DataLossError(absl::StrCat("tick ", row.place.tick_no, ": ", added.message()));
+    }
+  }
+  return EncodeTicks(join.Take());
+}
+
+std::vector<SeriesNo> SeriesOn(absl::Span<const RecentTicksRow> ticks) {
+  std::vector<SeriesNo> series;
+  for (const RecentTicksRow& row : ticks) {
+    for (const EncodedColumn& column : row.ticks.columns) series.push_back(column.series_no);
+  }
+  std::sort(series.begin(), series.end());
+  series.erase(std::unique(series.begin(), series.end()), series.end());
+  return series;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,115 @@
+// The SQL of folds and merges, by name. Locks are taken in the order that pg_sql.h tells.
+#pragma once
+
+namespace stepwell::sql {
+
+inline constexpr char kNextFoldNo[] = "select nextval('stepwell.fold_numbers')";
+inline constexpr char kNextFoldNos[] = R"(
+select nextval('stepwell.fold_numbers') from generate_series(1, $1::integer))";
+
+// $1 trials, $2 the highest number that is known already, of each.
+inline constexpr char kReadSeriesGroups[] = R"(
+select s.trial_id, s.series_no, s.metric_group
+from unnest($1::bigint[], $2::integer[]) as k (trial_id, series_no)
+join stepwell.series s on s.trial_id = k.trial_id and s.series_no > k.series_no
+order by s.trial_id, s.series_no)";
+
+// The rows are locked in order, as in kAdvanceWriters.
+inline constexpr char kMoveFolded[] = R"(
+with wanted as (
+  select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[])
+    as t (trial_id, writer_no, from_sequence, to_sequence)
+), locked as (
+  select w.trial_id, w.writer_no
+  from wanted t join stepwell.writers w
+    on w.trial_id = t.trial_id and w.writer_no = t.writer_no
+  order by w.trial_id, w.writer_no
+  for no key update of w
+)
+update stepwell.writers w set folded_sequence = t.to_sequence
+from wanted t join locked l on l.trial_id = t.trial_id and l.writer_no = t.writer_no
+where w.trial_id = t.trial_id and w.writer_no = t.writer_no
+  and w.folded_sequence = t.from_sequence and w.committed_sequence >= t.to_sequence)";
+
+// Days come as days since 1970.
+inline constexpr char kMoveUsage[] = R"(
+insert into stepwell.usage as u
+  (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
+   first_time_us, last_time_us)
+select t.trial_id, date '1970-01-01' + t.day, t.keep_class, t.metric_group, t.row_count,
+       t.sample_count, t.byte_count, t.first_time_us, t.last_time_us
+from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
+            $7::bigint[], $8::bigint[], $9::bigint[])
+  as t (trial_id, day, keep_class, metric_group, row_count, sample_count, byte_count,
+        first_time_us, last_time_us)
+order by 1, 2, 3, 4
+on conflict (trial_id, received_day, keep_class, metric_group) do update
+set row_count = u.row_count + excluded.row_count,
+    sample_count = u.sample_count + excluded.sample_count,
+    byte_count = u.byte_count + excluded.byte_count,
+    first_time_us = least(u.first_time_us, excluded.first_time_us),
+    last_time_us = greatest(u.last_time_us, excluded.last_time_us))";
+
+inline constexpr char kReadKeepClasses[] =
+    "select keep_class from stepwell.keep_classes order by keep_class";
+// $1: the name of a leaf.
+inline constexpr char kIsAttached[] = R"(
+select exists (select from pg_catalog.pg_class c
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+               where n.nspname = 'stepwell' and c.relname = $1 and c.relispartition))";
+
+// What may be merged, oldest first. $1 greatest fold_no, $2 ticks of a ripe stretch, $3 received
+// before this = of ripe age, $4 ticks that a slow one must have then, $5 received before this =
+// ripe even if slow, $6 days before this one get no more samples, $7 limit.
+inline constexpr char kPickRipe[] = R"(
+select r.trial_id, r.writer_no, r.tick_group, r.received_day, t.owner_epoch
+from (select trial_id, writer_no, tick_group, received_day, sum(tick_count) as tick_count,
+             min(received_time_us) as received_time_us
+      from stepwell.recent_ticks where fold_no <= $1
+      group by 1, 2, 3, 4) r
+join stepwell.trials t on t.trial_id = r.trial_id
+left join stepwell.writers w on w.trial_id = r.trial_id and w.writer_no = r.writer_no
+where r.tick_count >= $2
+   or (r.received_time_us <= $3 and r.tick_count >= $4)
+   or r.received_time_us <= $5
+   or r.received_day < $6
+   or w.state is distinct from 1
+order by r.received_time_us
+limit $7)";
+
+// $1 trial, $2 writer, $3 tick group, $4 received day, $5 greatest fold_no; the columns follow
+// "select", see kTicksColumnList.
+inline constexpr char kFromRecentTicks[] = R"(
+from stepwell.recent_ticks
+where trial_id = $1 and writer_no = $2 and tick_group = $3 and received_day = $4
+  and fold_no <= $5
+order by tick_no)";
+// $1 trial, $2 series, $3 numbers of ticks.
+inline constexpr char kFromRecent[] = R"(
+from stepwell.recent
+where trial_id = $1 and series_no = any($2) and tick_no = any($3)
+order by tick_no, series_no)";
+inline constexpr char kDeleteRecent[] = R"(
+delete from stepwell.recent
+where trial_id = $1 and series_no = any($2) and tick_no = any($3))";
+inline constexpr char kDeleteRecentTicks[] = R"(
+delete from stepwell.recent_ticks
+where trial_id = $1 and writer_no = $2 and tick_no = any($3))";
+
+inline constexpr char kReadCurrentXid[] = "select pg_current_xact_id()::text::bigint";
+// Snapshots that may still see what transaction $1 took away, and others' sessions that we may not
+// look into.
+inline constexpr char kCountOlderSnapshots[] = R"(
+select (select count(*) from pg_catalog.pg_stat_activity a
+        where a.pid <> pg_backend_pid()
+          and (a.datid is null or a.datname = current_database())
+          and (case when a.backend_xmin is not null
+                    then age(a.backend_xmin) >= age($1::text::xid8::xid)
+                    else a.usesysid <> (select oid from pg_catalog.pg_roles
+                                        where rolname = current_user)
+                         and not pg_has_role(current_user, 'pg_read_all_stats', 'usage')
+               end))
+     + (select count(*) from pg_catalog.pg_replication_slots s
+        where s.xmin is not null and age(s.xmin) >= age($1::text::xid8::xid)))";
+
+}  // namespace stepwell::sql

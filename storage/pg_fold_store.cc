@@ -1,0 +1,71 @@
+#include "storage/pg_fold_store.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "storage/pg_fold_sql.h"
+#include "storage/pg_journal.h"
+
+namespace stepwell {
+
+absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
+    const Options& options, std::shared_ptr<JournalRing> journal) {
+  std::unique_ptr<PgFoldStore> store(new PgFoldStore(options, std::move(journal)));
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, store->link_.Get());
+  STEPWELL_RETURN_IF_ERROR(
+      Annotate(store->recycler_.Start(*connection), "read the segments of recent"));
+  return store;
+}
+
+PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal)
+    : journal_(std::move(journal)),
+      link_({.url = options.url,
+             .application_name = "stepwell-fold",
+             .idle_in_transaction_timeout = options.idle_in_transaction_timeout}),
+      ring_(options.recent),
+      folder_(link_, ring_, groups_),
+      merger_(link_, ring_, groups_, leaves_),
+      recycler_(ring_) {}
+
+absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
+                                             const std::vector<WriterFold>& folds) {
+  return folder_.Fold(owner_epoch, folds);
+}
+
+absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,
+                                               const MergeLimits& limits) {
+  return merger_.Merge(owner_epoch, limits);
+}
+
+absl::StatusOr<FoldNo> PgFoldStore::NextFoldNo() {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(sql::kNextFoldNo));
+  return FoldNo{row.Int64(0, 0)};
+}
+
+absl::Status PgFoldStore::AttachLeaves(std::int64_t now_us) {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  return leaves_.AttachAround(*connection, now_us);
+}
+
+absl::Status PgFoldStore::RecycleJournal(std::int64_t all_folded_before_us) {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  for (const int segment : journal_->Recyclable(all_folded_before_us)) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool truncated, TruncateIfFolded(*connection, segment));
+    if (truncated) journal_->NoteTruncated(segment);
+  }
+  if (!journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) {
+    log::Warning("journal_ring_full", {{"current", journal_->current()}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgFoldStore::RecycleRecent() {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  return Annotate(recycler_.Recycle(*connection, absl::ToUnixMicros(absl::Now())),
+                  "recycle recent");
+}
+
+}  // namespace stepwell

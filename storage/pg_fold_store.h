@@ -1,0 +1,57 @@
+// PgFoldStore: FoldStore on PostgreSQL, on one connection of its own. It holds what folds and merges
+// remember between calls: the ring of recent, the groups of series, the known leaves. Confined to
+// one thread at a time; beside it commits go on (PgIngestStore), with which it shares the journal's
+// ring.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto store, PgFoldStore::Open({.url = url}, ring));
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/fold_store.h"
+#include "storage/journal_ring.h"
+#include "storage/pg_folder.h"
+#include "storage/pg_leaves.h"
+#include "storage/pg_link.h"
+#include "storage/pg_merger.h"
+#include "storage/pg_recent_recycler.h"
+
+namespace stepwell {
+
+class PgFoldStore final : public FoldStore {
+ public:
+  struct Options {
+    std::string url;
+    // A stopped master lets go of its locks after this.
+    absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
+    RecentRing::Limits recent;
+  };
+
+  // Reads what the ring of recent holds. REQUIRES: the schema is migrated.
+  static absl::StatusOr<std::unique_ptr<PgFoldStore>> Open(const Options& options,
+                                                           std::shared_ptr<JournalRing> journal);
+
+  absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
+                                  const std::vector<WriterFold>& folds) override;
+  absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits) override;
+  absl::StatusOr<FoldNo> NextFoldNo() override;
+  absl::Status AttachLeaves(std::int64_t now_us) override;
+  absl::Status RecycleJournal(std::int64_t all_folded_before_us) override;
+  absl::Status RecycleRecent() override;
+
+ private:
+  PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal);
+
+  const std::shared_ptr<JournalRing> journal_;  // with PgIngestStore
+  PgLink link_;
+  RecentRing ring_;
+  SeriesGroups groups_;
+  PgLeaves leaves_;
+  PgFolder folder_;
+  PgMerger merger_;
+  PgRecentRecycler recycler_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,205 @@
+#include "storage/pg_folder.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/backoff.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_fold_sql.h"
+#include "storage/pg_owner.h"
+#include "storage/pg_progress.h"
+#include "storage/pg_sql.h"
+
+namespace stepwell {
+namespace {
+
+// Pieces of COPY; together they are bounded by what the caller lets into one fold.
+constexpr std::size_t kCopyBytes = 4 << 20;
+constexpr absl::Duration kReadBackTimeout = absl::Seconds(15);
+
+using WriterKey = std::pair<TrialId, WriterNo>;
+
+absl::Status CheckFolds(const std::vector<WriterFold>& folds) {
+  std::set<WriterKey> seen;
+  for (const WriterFold& fold : folds) {
+    if (fold.to_sequence < fold.from_sequence_exclusive ||
+        !seen.insert({fold.trial_id, fold.writer_no}).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fold of trial ", Value(fold.trial_id), " writer ", Value(fold.writer_no),
+                       ": twice in one fold, or it goes back from ", fold.from_sequence_exclusive,
+                       " to ", fold.to_sequence));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::int64_t> TrialsOf(const std::vector<WriterFold>& folds) {
+  std::set<std::int64_t> trials;
+  for (const WriterFold& fold : folds) trials.insert(Value(fold.trial_id));
+  return {trials.begin(), trials.end()};
+}
+
+absl::Status MoveFolded(PgConnection& connection, const std::vector<WriterFold>& folds) {
+  std::vector<std::int64_t> trials, froms, tos;
+  std::vector<std::int32_t> writers;
+  for (const WriterFold& fold : folds) {
+    trials.push_back(Value(fold.trial_id));
+    writers.push_back(Value(fold.writer_no));
+    froms.push_back(static_cast<std::int64_t>(fold.from_sequence_exclusive));
+    tos.push_back(static_cast<std::int64_t>(fold.to_sequence));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult moved,
+                            connection.Exec(sql::kMoveFolded, {PgArray(trials), PgArray(writers),
+                                                               PgArray(froms), PgArray(tos)}));
+  const auto asked = static_cast<std::int64_t>(folds.size());
+  if (moved.affected_count() == asked) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(asked - moved.affected_count(), " of ", asked,
+                   " writers are not folded up to where this fold begins"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::int64_t>> NextFoldNumbers(PgConnection& connection,
+                                                          std::int64_t count) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            connection.Exec(sql::kNextFoldNos, {static_cast<std::int32_t>(count)}));
+  std::vector<std::int64_t> numbers;
+  for (int row = 0; row < rows.row_count(); ++row) numbers.push_back(rows.Int64(row, 0));
+  return numbers;
+}
+
+struct PgFolder::Draft {
+  FoldResult result;
+  std::vector<RowCopy> copies;
+  UsageLedger usage;
+  std::int64_t bytes = 0;
+};
+
+absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
+                                          const std::vector<WriterFold>& folds) {
+  STEPWELL_RETURN_IF_ERROR(CheckFolds(folds));
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  auto draft = Lay(*connection, folds);
+  if (!draft.ok()) return Annotate(draft.status(), "fold");
+  const absl::Status written =
+      connection->InTransaction([&] { return Write(*connection, owner_epoch, folds, *draft); });
+  if (IsCommitUnknown(written)) return ReadBack(folds, *draft, written);
+  if (!written.ok()) {
+    groups_.Clear();
+    link_.Drop();
+    return Annotate(written, "fold");
+  }
+  STEPWELL_FAILPOINT("fold_after_commit");
+  ring_.NoteWritten(draft->bytes, absl::ToUnixMicros(absl::Now()));
+  return draft->result;
+}
+
+absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
+                                              const std::vector<WriterFold>& folds) {
+  std::vector<std::vector<PlannedTicks>> plans;
+  std::map<TrialId, SeriesNo> highest;
+  std::int64_t ticks_count = 0;
+  for (const WriterFold& fold : folds) {
+    STEPWELL_ASSIGN_OR_RETURN(plans.emplace_back(), PlanFold(fold));
+    ticks_count += static_cast<std::int64_t>(plans.back().size());
+    SeriesNo& top = highest[fold.trial_id];
+    for (const PlannedTicks& planned : plans.back()) {
+      for (const EncodedColumn& column : planned.ticks.columns) {
+        top = std::max(top, column.series_no);
+      }
+    }
+  }
+  STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, highest));
+  const std::int64_t numbers_needed =
+      std::max<std::int64_t>(1, (ticks_count + kTicksPerFoldNo - 1) / kTicksPerFoldNo);
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers,
+                            NextFoldNumbers(connection, numbers_needed));
+
+  Draft draft;
+  draft.result.fold_no = FoldNo{numbers.back()};
+  const auto segment = static_cast<std::int16_t>(ring_.current());
+  std::int64_t index = 0;
+  for (std::size_t i = 0; i < folds.size(); ++i) {
+    for (const PlannedTicks& planned : plans[i]) {
+      if (draft.copies.empty() || draft.copies.back().bytes() > kCopyBytes) {
+        draft.copies.push_back(RowCopy::ForRecent(segment));
+      }
+      RowCopy& copy = draft.copies.back();
+      const RowPlace place = {
+          .trial_id = folds[i].trial_id,
+          .writer_no = folds[i].writer_no,
+          .tick_no = numbers[static_cast<std::size_t>(index / kTicksPerFoldNo)] * kTicksPerFoldNo +
+                     index % kTicksPerFoldNo,
+          .received_day = planned.received_day};
+      ++index;
+      const RecentPlace recent = {.segment = segment,
+                                  .fold_no = draft.result.fold_no,
+                                  .received_time_us = planned.received_time_us};
+      std::int64_t ticks_bytes = copy.AddTicks(place, &recent, planned.ticks);
+      for (const EncodedColumn& column : planned.ticks.columns) {
+        const std::int64_t bytes =
+            std::exchange(ticks_bytes, 0) + copy.AddColumn(place, &recent, column);
+        draft.usage.Add({.trial_id = place.trial_id,
+                         .received_day = place.received_day,
+                         .keep_class = place.keep_class,
+                         .metric_group = groups_.GroupOf(place.trial_id, column.series_no)},
+                        {.row_count = 1,
+                         .sample_count = column.sample_count,
+                         .byte_count = bytes,
+                         .first_time_us = column.first_time_us,
+                         .last_time_us = column.last_time_us});
+        draft.bytes += bytes;
+        draft.result.row_count += 1;
+        draft.result.sample_count += column.sample_count;
+      }
+    }
+    plans[i].clear();
+  }
+  return draft;
+}
+
+absl::Status PgFolder::Write(PgConnection& connection, std::int64_t owner_epoch,
+                             const std::vector<WriterFold>& folds, Draft& draft) {
+  STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, TrialsOf(folds), owner_epoch));
+  for (RowCopy& copy : draft.copies) STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
+  STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, draft.usage));
+  STEPWELL_RETURN_IF_ERROR(MoveFolded(connection, folds));
+  return failpoint::Check("fold_before_commit");
+}
+
+absl::StatusOr<FoldResult> PgFolder::ReadBack(const std::vector<WriterFold>& folds,
+                                              const Draft& draft, const absl::Status& unknown) {
+  std::vector<WriterKey> keys;
+  for (const WriterFold& fold : folds) keys.emplace_back(fold.trial_id, fold.writer_no);
+  Backoff backoff({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)});
+  absl::StatusOr<ProgressMap> stored = unknown;
+  for (const absl::Time deadline = absl::Now() + kReadBackTimeout;
+       !stored.ok() && absl::Now() < deadline;) {
+    link_.Drop();
+    auto connection = link_.Get();
+    stored = connection.ok() ? ReadProgressOf(**connection, sql::kReadWriterPairsSettled, keys)
+                             : absl::StatusOr<ProgressMap>(connection.status());
+    if (!stored.ok()) absl::SleepFor(backoff.NextDelay());
+  }
+  if (!stored.ok()) {
+    return CommitUnknown(absl::StrCat("fold: read back: ", stored.status().message()));
+  }
+  const bool folded = std::all_of(folds.begin(), folds.end(), [&](const WriterFold& fold) {
+    const auto found = stored->find({fold.trial_id, fold.writer_no});
+    return found != stored->end() && found->second.folded_sequence >= fold.to_sequence;
+  });
+  log::Info("fold_in_doubt_settled", {{"folded", folded}, {"writers", folds.size()}});
+  if (!folded) return absl::UnavailableError("fold: COMMIT was lost and did not happen");
+  ring_.NoteWritten(draft.bytes, absl::ToUnixMicros(absl::Now()));
+  return draft.result;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,50 @@
+// PgFolder: writes heads as rows of recent. What is to be written is planned, encoded and laid out
+// before the transaction begins, and the writers' rows are touched last, so that commits of the same
+// writers hardly ever wait for a fold. Confined to one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/fold_plan.h"
+#include "storage/fold_store.h"
+#include "storage/pg_link.h"
+#include "storage/pg_row_copy.h"
+#include "storage/recent_ring.h"
+#include "storage/series_groups.h"
+#include "storage/usage_ledger.h"
+
+namespace stepwell {
+
+// tick_no = fold_no * kTicksPerFoldNo + index: unique in the database. A fold of more rows of ticks
+// takes several numbers; its rows all carry the last of them.
+inline constexpr std::int64_t kTicksPerFoldNo = 65536;
+
+// `count` numbers, ascending. REQUIRES: count > 0.
+absl::StatusOr<std::vector<std::int64_t>> NextFoldNumbers(PgConnection& connection,
+                                                          std::int64_t count);
+
+class PgFolder {
+ public:
+  // All three outlive this.
+  PgFolder(PgLink& link, RecentRing& ring, SeriesGroups& groups)
+      : link_(link), ring_(ring), groups_(groups) {}
+
+  // As FoldStore::Fold.
+  absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds);
+
+ private:
+  struct Draft;  // a fold, laid out
+  absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds);
+  absl::Status Write(PgConnection& connection, std::int64_t owner_epoch,
+                     const std::vector<WriterFold>& folds, Draft& draft);
+  absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft,
+                                      const absl::Status& unknown);
+
+  PgLink& link_;
+  RecentRing& ring_;
+  SeriesGroups& groups_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,72 @@
+#include "storage/pg_leaves.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/backoff.h"
+#include "base/status_macros.h"
+#include "storage/fold_plan.h"
+#include "storage/pg_ddl.h"
+#include "storage/pg_fold_sql.h"
+#include "storage/pg_row_copy.h"
+
+namespace stepwell {
+namespace {
+
+constexpr int kAttemptsMax = 5;
+constexpr std::int32_t kDaysBack = 1;
+constexpr std::int32_t kDaysAhead = 2;
+
+// The table is empty, so ATTACH has nothing to check and holds its locks for a moment only; its
+// indexes are made by ATTACH itself.
+std::string AttachSql(const char* table, std::int16_t keep_class, std::int32_t day) {
+  const std::string leaf = absl::StrCat("stepwell.", LeafName(table, keep_class, day));
+  return absl::StrCat("create table if not exists ", leaf, " (like stepwell.", table,
+                      " including storage); alter table stepwell.", table, " attach partition ",
+                      leaf, " for values from (", keep_class, ", '", DayText(day, "-"), "') to (",
+                      keep_class, ", '", DayText(day + 1, "-"), "')");
+}
+
+}  // namespace
+
+absl::Status PgLeaves::AttachAround(PgConnection& connection, std::int64_t now_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult classes, connection.Exec(sql::kReadKeepClasses));
+  for (int row = 0; row < classes.row_count(); ++row) {
+    const auto keep_class = static_cast<std::int16_t>(classes.Int32(row, 0));
+    for (std::int32_t day = -kDaysBack; day <= kDaysAhead; ++day) {
+      STEPWELL_RETURN_IF_ERROR(Ensure(connection, keep_class, DayOf(now_us) + day));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgLeaves::Ensure(PgConnection& connection, std::int16_t keep_class, std::int32_t day) {
+  if (known_.contains({keep_class, day})) return absl::OkStatus();
+  for (const char* table : {"metrics", "ticks"}) {
+    STEPWELL_RETURN_IF_ERROR(Attach(connection, table, keep_class, day));
+  }
+  known_.insert({keep_class, day});
+  return absl::OkStatus();
+}
+
+absl::Status PgLeaves::Attach(PgConnection& connection, const char* table, std::int16_t keep_class,
+                              std::int32_t day) {
+  Backoff backoff({.first = absl::Milliseconds(10), .longest = absl::Milliseconds(100)});
+  absl::Status status;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult attached,
+        connection.Exec(sql::kIsAttached, {LeafName(table, keep_class, day)}));
+    if (attached.Bool(0, 0)) return absl::OkStatus();
+    status = InDdlTransaction(
+        connection, [&] { return connection.ExecScript(AttachSql(table, keep_class, day)); });
+    if (!IsLockTimeout(status)) return Annotate(status, "attach a leaf");
+    absl::SleepFor(backoff.NextDelay());
+  }
+  return absl::UnavailableError(
+      absl::StrCat("attach ", LeafName(table, keep_class, day), ": ", status.message()));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,71 @@
+// PgMerger: moves ripe recent rows into metrics and ticks. The rows of one writer, tick group and
+// received day are one stretch of work; what is too much for one call is merged in slices of its
+// series, which share the merged rows of ticks. Between slices the rest stays readable where it is.
+// After any failure it forgets where it was and picks anew: what is merged already is merged.
+// Confined to the folder's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/fold_store.h"
+#include "storage/pg_leaves.h"
+#include "storage/pg_link.h"
+#include "storage/pg_row_copy.h"
+#include "storage/recent_ring.h"
+#include "storage/row_place.h"
+#include "storage/series_groups.h"
+#include "storage/usage_ledger.h"
+
+namespace stepwell {
+
+class PgMerger {
+ public:
+  // All four outlive this.
+  PgMerger(PgLink& link, RecentRing& ring, SeriesGroups& groups, PgLeaves& leaves)
+      : link_(link), ring_(ring), groups_(groups), leaves_(leaves) {}
+
+  // As FoldStore::Merge.
+  absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
+
+ private:
+  // trial, writer, tick group, received day
+  using StretchKey = std::tuple<TrialId, WriterNo, std::int32_t, std::int32_t>;
+  // A stretch whose merge has begun: its rows of ticks are chosen once, its series go in slices.
+  struct Work {
+    StretchKey key;
+    std::vector<RecentTicksRow> ticks;
+    std::vector<SeriesNo> series;
+    std::size_t series_done = 0;
+    // Of the merged rows of ticks; empty before the first slice.
+    std::vector<std::int64_t> tick_nos;
+  };
+  struct Slice;  // of a Work, inside one transaction
+
+  absl::Status Pick(PgConnection& connection, const MergeLimits& limits);
+  absl::Status Run(PgConnection& connection, std::int64_t owner_epoch, const MergeLimits& limits,
+                   MergeResult& result);
+  absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key, FoldNo fold_no_max);
+  absl::Status MergeSlice(PgConnection& connection, std::size_t rows_max, MergeResult& result);
+  absl::StatusOr<Slice> ReadSlice(PgConnection& connection, std::size_t rows_max);
+  absl::Status CopySlice(PgConnection& connection, const Slice& slice, UsageLedger& usage,
+                         MergeResult& result);
+  absl::Status DeleteSlice(PgConnection& connection, const Slice& slice, UsageLedger& usage);
+  void Forget();
+
+  PgLink& link_;
+  RecentRing& ring_;
+  SeriesGroups& groups_;
+  PgLeaves& leaves_;
+  std::deque<StretchKey> picked_;
+  std::optional<Work> work_;
+  // Rows that cannot be decoded stay where they are; logged once.
+  std::set<StretchKey> damaged_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,27 @@
+#include "storage/pg_owner.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_sql.h"
+
+namespace stepwell {
+
+absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t>& trials,
+                        std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult owned,
+                            connection.Exec(sql::kCheckOwner, {PgArray(trials), owner_epoch}));
+  const auto asked = static_cast<int>(trials.size());
+  if (owned.row_count() == asked) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult existing,
+                            connection.Exec(sql::kReadTrialsOf, {PgArray(trials)}));
+  if (existing.row_count() > owned.row_count()) {
+    return absl::AbortedError(
+        absl::StrCat("owner epoch ", owner_epoch, " is over: another master owns ",
+                     existing.row_count() - owned.row_count(), " of ", asked, " trials"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(asked - existing.row_count(), " of ", asked, " trials are gone"));
+}
+
+}  // namespace stepwell

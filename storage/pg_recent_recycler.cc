@@ -1,0 +1,136 @@
+#include "storage/pg_recent_recycler.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_ddl.h"
+#include "storage/pg_fold_sql.h"
+#include "storage/pg_row_copy.h"
+
+namespace stepwell {
+namespace {
+
+// Rows moved in one round, of each of the two tables: some ten milliseconds.
+constexpr int kMoveRowsMax = 2000;
+
+std::string Recent(int segment) { return absl::StrCat("stepwell.recent_", segment); }
+std::string RecentTicks(int segment) { return absl::StrCat("stepwell.recent_ticks_", segment); }
+
+std::string EmptySql(int segment) {
+  return absl::StrCat("select not exists (select from ", Recent(segment),
+                      ") and not exists (select from ", RecentTicks(segment), ")");
+}
+
+std::string MoveSql(const std::string& from, const std::string& to, int to_segment,
+                    const std::string& columns) {
+  return absl::StrCat("with moved as (delete from ", from, " where ctid = any(array(select ctid ",
+                      "from ", from, " limit ", kMoveRowsMax, ")) returning *) insert into ", to,
+                      " (segment, ", columns, ") select ", to_segment, ", ", columns,
+                      " from moved");
+}
+
+}  // namespace
+
+absl::Status PgRecentRecycler::Start(PgConnection& connection) {
+  std::int64_t newest_fold = -1;
+  for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
+    const std::string sql =
+        absl::StrCat("select coalesce(max(fold_no), -1), coalesce(min(received_time_us), 0), ",
+                     "pg_relation_size('", Recent(i), "'), not exists (select from ", Recent(i),
+                     ") from ", RecentTicks(i));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql.c_str()));
+    RecentRing::Segment& segment = ring_.segment(i);
+    segment.bytes = row.Int64(0, 2);
+    segment.first_time_us = row.Int64(0, 1);
+    segment.holds_rows = row.Int64(0, 0) >= 0 || !row.Bool(0, 3);
+    segment.is_clean = segment.bytes == 0 && !segment.holds_rows;
+    if (row.Int64(0, 0) > newest_fold) {
+      newest_fold = row.Int64(0, 0);
+      ring_.set_current(i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PgRecentRecycler::IsEmpty(PgConnection& connection, int segment) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(EmptySql(segment).c_str()));
+  return row.Bool(0, 0);
+}
+
+// A merge of before our start is not known by number: then everything up to now counts as one.
+absl::StatusOr<bool> PgRecentRecycler::SeenByOlderSnapshot(PgConnection& connection, int segment) {
+  std::uint64_t& last_merge_xid = ring_.segment(segment).last_merge_xid;
+  if (last_merge_xid == 0) {
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.Exec(sql::kReadCurrentXid));
+    last_merge_xid = static_cast<std::uint64_t>(xid.Int64(0, 0));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult older, connection.Exec(sql::kCountOlderSnapshots,
+                                                                  {absl::StrCat(last_merge_xid)}));
+  return older.Int64(0, 0) > 0;
+}
+
+absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, int segment) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool seen, SeenByOlderSnapshot(connection, segment));
+  if (seen) return absl::OkStatus();
+  const std::string tables = absl::StrCat(Recent(segment), ", ", RecentTicks(segment));
+  bool truncated = false;
+  const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(
+        connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
+    STEPWELL_ASSIGN_OR_RETURN(truncated, IsEmpty(connection, segment));
+    if (!truncated) return absl::OkStatus();
+    return connection.ExecScript(absl::StrCat("truncate ", tables));
+  });
+  if (IsLockTimeout(status)) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(status);
+  if (truncated) ring_.segment(segment) = {};
+  return absl::OkStatus();
+}
+
+absl::Status PgRecentRecycler::Recycle(PgConnection& connection, std::int64_t now_us) {
+  for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
+    if (i == ring_.current() || ring_.segment(i).is_clean) continue;
+    STEPWELL_ASSIGN_OR_RETURN(const bool is_empty, IsEmpty(connection, i));
+    ring_.segment(i).holds_rows = !is_empty;
+    if (is_empty) STEPWELL_RETURN_IF_ERROR(TruncateIfUnseen(connection, i));
+  }
+  if (!ring_.IsFull(now_us)) return absl::OkStatus();
+  return Advance(connection);
+}
+
+absl::Status PgRecentRecycler::Advance(PgConnection& connection) {
+  const int next = ring_.next();
+  if (ring_.segment(next).holds_rows) return MoveRows(connection, next);
+  if (!ring_.segment(next).is_clean) {
+    // Some old snapshot (a backup, a forgotten psql) forbids TRUNCATE; dead rows go as they may.
+    for (const std::string& table : {Recent(next), RecentTicks(next)}) {
+      STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("vacuum ", table)));
+    }
+    ring_.segment(next).bytes = 0;
+  }
+  ring_.set_current(next);
+  return absl::OkStatus();
+}
+
+absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, int from) {
+  const int to = ring_.current();
+  const std::string move_rows =
+      MoveSql(Recent(from), Recent(to), to, absl::StrCat("fold_no, ", kMetricsColumnList));
+  const std::string move_ticks =
+      MoveSql(RecentTicks(from), RecentTicks(to), to,
+              absl::StrCat("fold_no, received_time_us, series_nos, ", kTicksColumnList));
+  std::int64_t xid = 0;
+  const absl::Status moved = connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_rows));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_ticks));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql::kReadCurrentXid));
+    xid = row.Int64(0, 0);
+    return absl::OkStatus();
+  });
+  STEPWELL_RETURN_IF_ERROR(moved);
+  ring_.segment(from).last_merge_xid = static_cast<std::uint64_t>(xid);
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell

@@ -1,0 +1,57 @@
+// RecentRing: which of recent_0..3 folds write into, since when, and what must be over before an
+// emptied segment may be truncated. A plain state of the folder; confined to its thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace stepwell {
+
+class RecentRing {
+ public:
+  static constexpr int kSegmentCount = 4;
+
+  // Everything in a segment is ripe, at the latest, when the ring has come round.
+  struct Limits {
+    std::int64_t age_max_us = 1'800'000'000;
+    std::int64_t bytes_max = std::int64_t{1} << 30;
+  };
+  struct Segment {
+    bool holds_rows = false;
+    // Pages of a truncated table, or of one that nobody has written yet.
+    bool is_clean = true;
+    // Snapshots older than this transaction may still see rows that merges took away; 0 = unknown.
+    std::uint64_t last_merge_xid = 0;
+    std::int64_t first_time_us = 0;
+    std::int64_t bytes = 0;
+  };
+
+  RecentRing() = default;
+  explicit RecentRing(Limits limits) : limits_(limits) {}
+
+  int current() const { return current_; }
+  void set_current(int segment) { current_ = segment; }
+  int next() const { return (current_ + 1) % kSegmentCount; }
+  Segment& segment(int index) { return segments_[static_cast<std::size_t>(index)]; }
+
+  void NoteWritten(std::int64_t bytes, std::int64_t now_us) {
+    Segment& segment = segments_[static_cast<std::size_t>(current_)];
+    if (!segment.holds_rows) segment.first_time_us = now_us;
+    segment.holds_rows = true;
+    segment.is_clean = false;
+    segment.bytes += bytes;
+  }
+  // Time to leave the current segment.
+  bool IsFull(std::int64_t now_us) const {
+    const Segment& segment = segments_[static_cast<std::size_t>(current_)];
+    return segment.holds_rows && (segment.bytes >= limits_.bytes_max ||
+                                  now_us - segment.first_time_us >= limits_.age_max_us);
+  }
+
+ private:
+  const Limits limits_{};
+  int current_ = 0;
+  std::array<Segment, kSegmentCount> segments_{};
+};
+
+}  // namespace stepwell

@@ -1,0 +1,35 @@
+#include "storage/stretch.h"
+
+#include <algorithm>
+
+namespace stepwell {
+namespace {
+
+// How many of the first `count_max` times lie within `span_us` of the first one. The difference of
+// two times of a hostile client need not fit into 63 bits.
+std::size_t CountWithin(std::span<const std::int64_t> times, std::int64_t span_us,
+                        std::size_t count_max) {
+  const auto first = static_cast<std::uint64_t>(times.front());
+  const std::span<const std::int64_t> head = times.first(std::min(times.size(), count_max));
+  const auto beyond = std::partition_point(head.begin(), head.end(), [&](std::int64_t time) {
+    return static_cast<std::uint64_t>(time) - first <= static_cast<std::uint64_t>(span_us);
+  });
+  return static_cast<std::size_t>(beyond - head.begin());
+}
+
+}  // namespace
+
+std::vector<std::size_t> CutStretches(std::span<const std::int64_t> times_us) {
+  std::vector<std::size_t> lengths;
+  while (!times_us.empty()) {
+    std::size_t length = CountWithin(times_us, kStretchSpanUs, kStretchTicksMax);
+    if (length < kSlowTicksPerHour) {
+      length = CountWithin(times_us, kSlowStretchSpanUs, kStretchTicksMax);
+    }
+    lengths.push_back(length);
+    times_us = times_us.subspan(length);
+  }
+  return lengths;
+}
+
+}  // namespace stepwell
