@@ -30,9 +30,9 @@ namespace spool = stepwell::spool;
 constexpr std::uint32_t kCapacity = spool::kRingBytesFirst / sizeof(spool::Event);
 constexpr int kEventsPerRound = 4096;  // half a ring of the first size
 
-std::uint64_t NowNs() {
+std::uint64_t NowNs(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -76,16 +76,22 @@ class RingTail {
   spool::RingHeader* header_ = nullptr;
 };
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Of the thread's own time, the median of the rounds: neighbours on the machine cost neither side.
 template <typename Body, typename Between>
 double NsPerEvent(int rounds, Body body, Between between) {
-  std::uint64_t spent_ns = 0;
+  std::vector<double> spent;
   for (int round = 0; round < rounds; ++round) {
     between();
-    const std::uint64_t begin_ns = NowNs();
+    const std::uint64_t begin_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < kEventsPerRound; ++i) body();
-    spent_ns += NowNs() - begin_ns;
+    spent.push_back(static_cast<double>(NowNs(CLOCK_THREAD_CPUTIME_ID) - begin_ns));
   }
-  return static_cast<double>(spent_ns) / rounds / kEventsPerRound;
+  return Median(spent) / kEventsPerRound;
 }
 
 // Not a function: its address would be called, not its code inlined.
@@ -93,11 +99,6 @@ const auto kScoped = [] {
   STEPWELL_SCOPE("bench");
   asm volatile("" ::: "memory");
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 void Print(const char* name, const std::vector<double>& runs, const char* unit, const char* against,
            const char* bar, const std::string& raw) {
