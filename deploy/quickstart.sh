@@ -10,8 +10,8 @@ data_dir=
 trial=quickstart-$(date -u +%Y%m%dT%H%M%SZ)
 ranks=2
 ready_wait=60  # seconds; an empty data directory takes about 3
-train_wait=600
-master_pid= agent_pid= rank_pids=() keep_master=no
+train_seconds=15
+master_pid= agent_pid= train_pid= keep_master=no
 
 usage() {
   cat <<'USAGE'
@@ -68,8 +68,7 @@ stop_process() {
 
 # In the reverse order of starting: what sends, then what ships, then what keeps.
 stop_all() {
-  local pid
-  for pid in "${rank_pids[@]}"; do stop_process "$pid" "a training process"; done
+  stop_process "$train_pid" "the training"
   stop_process "$agent_pid" "the agent"
   [[ $keep_master == yes ]] || stop_process "$master_pid" "the master"
 }
@@ -138,19 +137,12 @@ start_agent() {
 }
 
 train() {
-  local rank pid failed=0
-  for ((rank = 0; rank < ranks; rank++)); do
-    STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --rank "$rank" --world-size "$ranks" \
-      >"$log_dir/rank$rank.log" 2>&1 </dev/null &
-    rank_pids+=($!)
-  done
-  for pid in "${rank_pids[@]}"; do
-    wait_gone "$pid" "$train_wait" || die "training did not end within $train_wait s" "its log is $log_dir/rank0.log"
-    wait "$pid" || failed=1
-  done
-  rank_pids=()
-  ((failed == 0)) || die "training failed: $(tail -n 3 "$log_dir/rank0.log")" "its logs are $log_dir/rank*.log"
-  tail -n 3 "$log_dir/rank0.log"
+  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" --check </dev/null &
+  train_pid=$!
+  wait_gone "$train_pid" $((train_seconds + 120)) ||
+    die "training did not end" "try again; if it happens twice, the agent's log is $log_dir/agent.log"
+  wait "$train_pid" || die "training failed with exit $?" "its words are above"
+  train_pid=
 }
 
 show_rows() {
