@@ -24,7 +24,7 @@ namespace stepwell {
 struct TrialSelector {
   std::int64_t trial_id = 0;  // 0 = by name
   std::string project = "default";
-  std::string external_id;
+  std::string external_id = {};
 };
 
 struct OpenWriterRequest {

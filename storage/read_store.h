@@ -28,8 +28,8 @@ namespace stepwell {
 
 struct TrialRecord {
   TrialId trial_id{};
-  std::string project;
-  std::string external_id;  // empty = known by number alone
+  std::string project = {};
+  std::string external_id = {};  // empty = known by number alone
   TrialState state{};
   std::int64_t created_time_us = 0;
   std::int32_t attempt_count = 0;
@@ -43,23 +43,23 @@ struct TrialRecord {
 
 // Newest first, by (created_time_us, trial_id).
 struct TrialPage {
-  std::string project;        // empty = all
-  std::string name_contains;  // of the external id; empty = all
-  std::optional<TrialState> state;
+  std::string project = {};        // empty = all
+  std::string name_contains = {};  // of the external id; empty = all
+  std::optional<TrialState> state = {};
   // The last trial of the page before.
   struct After {
     std::int64_t created_time_us = 0;
     std::int64_t trial_id = 0;
   };
-  std::optional<After> after;
+  std::optional<After> after = {};
   std::int32_t limit = 100;
 };
 
 struct WriterRecord {
   WriterNo writer_no{};
   std::int32_t attempt = 0;
-  std::optional<std::int32_t> rank;  // none = a machine's sampler
-  std::string agent_id;
+  std::optional<std::int32_t> rank = {};  // none = a machine's sampler
+  std::string agent_id = {};
   WriterState state{};
   std::uint64_t committed_sequence = 0;
 };
@@ -67,13 +67,13 @@ struct WriterRecord {
 // All given conditions must hold; those left empty hold for any series.
 struct SeriesSelection {
   std::string metric_group = {};
-  std::string name;
-  Labels labels;
-  std::vector<std::int32_t> series_nos;
+  std::string name = {};
+  Labels labels = {};
+  std::vector<std::int32_t> series_nos = {};
 };
 
 struct GapList {
-  std::vector<Gap> gaps;  // oldest first
+  std::vector<Gap> gaps = {};  // oldest first
   bool truncated = false;
   // Over all gaps of the trial, listed or not; cause kClock apart, since it misses nothing.
   std::int64_t missing_sample_count = 0;
@@ -102,8 +102,8 @@ struct UsageRecord {
 
 // The decoded ticks that the rows of one stretch share.
 struct TickVectors {
-  std::vector<std::int64_t> times_us;
-  std::vector<std::int32_t> batches;  // -1 = none
+  std::vector<std::int64_t> times_us = {};
+  std::vector<std::int32_t> batches = {};  // -1 = none
 };
 
 // One stored row: the samples of one series on one stretch of ticks.
@@ -120,10 +120,10 @@ struct StoredRow {
   double sum = 0;
   double last = 0;
   // Null for a row that RowFilter::grid asked for without vectors.
-  std::shared_ptr<const TickVectors> ticks;  // shared with the other rows of its stretch
-  EncodedVector values;                      // decode to sample_count doubles
+  std::shared_ptr<const TickVectors> ticks = {};  // shared with the other rows of its stretch
+  EncodedVector values = {};                      // decode to sample_count doubles
   // As in TickColumn: empty = every tick has a sample.
-  std::vector<std::uint8_t> presence;
+  std::vector<std::uint8_t> presence = {};
 };
 
 // Buckets of time: [start + i * width, start + (i + 1) * width). A row that lies in one of them
@@ -136,7 +136,7 @@ struct TimeGrid {
 
 struct RowFilter {
   TrialId trial_id{};
-  std::vector<std::int32_t> series_nos;
+  std::vector<std::int32_t> series_nos = {};
   // Rows that may hold samples of [start, end). INT64_MIN and INT64_MAX = no bound.
   std::int64_t start_us = INT64_MIN;
   std::int64_t end_us = INT64_MAX;
@@ -144,10 +144,10 @@ struct RowFilter {
   std::int32_t start_batch = 0;
   std::int32_t end_batch = 0;
   // Only rows of these writers; empty = all.
-  std::vector<std::int32_t> writer_nos;
+  std::vector<std::int32_t> writer_nos = {};
   // Recent rows of later folds are left out: the reader has them in its heads.
   FoldNo fold_no_max{};
-  TimeGrid grid;
+  TimeGrid grid = {};
 };
 
 // Rows one by one, ordered by (series_no, first_time_us). Confined to one thread; the snapshot

@@ -1,0 +1,23 @@
+// ReportView: the text and the JSON of `stepwell report`. Pure functions, tested against golden
+// files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client/cli/report_data.h"
+#include "client/cli/terminal.h"
+
+namespace stepwell::cli {
+
+struct ReportOptions {
+  // Only this rank; none = all, but no more than ranks_max of them.
+  std::optional<std::int32_t> rank;
+  int ranks_max = 8;
+};
+
+std::string ReportText(const ReportData& data, const ReportOptions& options, const Paint& paint);
+std::string ReportJson(const ReportData& data, const ReportOptions& options);
+
+}  // namespace stepwell::cli
