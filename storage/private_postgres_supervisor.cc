@@ -171,7 +171,9 @@ absl::Status PostgresSupervisor::TryConnect() const {
   STEPWELL_ASSIGN_OR_RETURN(auto connection,
                             PgConnection::Open({.url = cluster_.Url("postgres"),
                                                 .application_name = "stepwell supervisor",
-                                                .connect_timeout = absl::Seconds(2)}));
+                                                .connect_timeout = absl::Seconds(2),
+                                                .statement_timeout = absl::Seconds(5),
+                                                .reply_timeout = absl::Seconds(10)}));
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult found,
       connection->Exec("select 1 from pg_database where datname = $1", {kPrivateDatabase}));
