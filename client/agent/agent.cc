@@ -232,7 +232,8 @@ bool Agent::AllDone() const {
 bool Agent::AllAcked() const {
   const bool sampler_done = sampler_ == nullptr || sampler_->done();
   return sampler_done && std::all_of(writers_.begin(), writers_.end(), [](const auto& entry) {
-           return entry.second->done() || (entry.second->live() && entry.second->all_acked());
+           const RankWriter& writer = *entry.second;
+           return writer.done() || writer.refused() || (writer.live() && writer.all_acked());
          });
 }
 

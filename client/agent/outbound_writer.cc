@@ -59,10 +59,11 @@ OutboundWriter::Status OutboundWriter::status() const {
   absl::MutexLock lock(&mu_);
   Status status;
   status.state = window_.state();
+  status.retired = window_.retired();
   status.acked_sequence = window_.acked();
   status.all_acked = window_.acked() >= last_sequence;
   status.awaits_answer = window_.awaits_answer();
-  status.opened_count = opened_count_;
+  status.sent_sequence = sent_sequence_;
   status.refusal = refusal_;
   status.profiling = profiling_;
   status.sampling_on = sampling_on_;
@@ -190,6 +191,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t se
       return std::nullopt;
     }
     window_.OnSent(sequence, last, bytes);
+    sent_sequence_ = std::max(sent_sequence_, last);
     sent_time_ = now;
   }
   pb::StreamChunksRequest message;
@@ -249,7 +251,6 @@ void OutboundWriter::OnOpened(const pb::Opened& opened) {
         last_sequence, held);
     definitions_sent_count_ = 0;
     generation_ = opened.generation();
-    ++opened_count_;
     refusal_.clear();
   }
   // A retired spool keeps its own mark: what lies behind it moves to the writer that follows.

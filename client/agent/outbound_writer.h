@@ -44,12 +44,14 @@ class OutboundWriter {
 
   struct Status {
     SendWindow::State state = SendWindow::State::kDisconnected;
+    // Its sequences must not go on; another writer has to. Stays so when it is closed.
+    bool retired = false;
     // The last Opened or Ack.
     std::uint64_t acked_sequence = 0;
     bool all_acked = false;
     bool awaits_answer = false;
-    // Openeds in the life of this object.
-    int opened_count = 0;
+    // Highest that this object ever sent: what lies behind it no master has from this process.
+    std::uint64_t sent_sequence = 0;
     std::string refusal;
     // What the master asked for; empty = nothing yet.
     std::optional<pb::Profiling> profiling;
@@ -93,7 +95,7 @@ class OutboundWriter {
   std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
   std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
-  int opened_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time not_before_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

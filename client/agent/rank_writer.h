@@ -31,6 +31,8 @@ class RankWriter {
   bool live() const { return live_; }
   bool done() const { return served_->done(); }
   absl::Duration done_at() const { return done_at_; }
+  // The master will not have it; waiting is pointless.
+  bool refused() const { return served_->status().state == SendWindow::State::kRefused; }
   bool all_acked() const { return served_->status().all_acked; }
   std::int32_t last_batch() const { return spool::BatchOfLastStep(last_step_); }
   const WriterIdentity& identity() const { return served_->identity(); }

@@ -83,6 +83,8 @@ class SendWindow {
     return state_ == State::kOpening || !inflight_.empty() || (close_sent_ && !closed());
   }
   bool closed() const { return state_ == State::kClosed; }
+  // Stays true when its Close has been taken.
+  bool retired() const { return retired_; }
 
  private:
   struct Inflight {

@@ -142,13 +142,14 @@ void ServedWriter::Close(bool died) {
 }
 
 bool ServedWriter::done() const {
-  return close_requested_ && retired_.empty() &&
-         link_->status().state == SendWindow::State::kClosed;
+  const OutboundWriter::Status status = link_->status();
+  return close_requested_ && retired_.empty() && !status.retired &&
+         status.state == SendWindow::State::kClosed;
 }
 
 void ServedWriter::Tend() {
   absl::Status tended;
-  if (link_->status().state == SendWindow::State::kRetired) tended.Update(Succeed());
+  if (link_->status().retired) tended.Update(Succeed());
   const absl::Duration now = context_.clock.Monotonic();
   if (now - synced_at_ >= kSyncInterval) {
     synced_at_ = now;
@@ -166,9 +167,11 @@ void ServedWriter::Tend() {
 // the rest is a gap that says so.
 absl::Status ServedWriter::Succeed() {
   const OutboundWriter::Status old = link_->status();
-  // Before a process's first Opened nothing was sent: what it sealed itself is not stored yet.
-  std::uint64_t behind = spool_->lost_acked() ? spool_->last_sequence() : old.acked_sequence;
-  if (old.opened_count <= 1) behind = std::min(behind, recovered_sequence_);
+  // What this process sealed and never sent is stored nowhere, whatever sequence it got.
+  const std::uint64_t never_sent_behind = std::max(recovered_sequence_, old.sent_sequence);
+  const std::uint64_t behind = spool_->lost_acked()
+                                   ? spool_->last_sequence()
+                                   : std::min(old.acked_sequence, never_sent_behind);
   const std::string folder = absl::StrCat(folder_number_ + 1);
   STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, Uuid::Random()));
   std::shared_ptr<OutboundWriter> link = Link(spool);

@@ -89,7 +89,7 @@ class ServedWriter {
   std::unique_ptr<FrameSealer> sealer_;
   std::shared_ptr<Spool> spool_;
   std::shared_ptr<OutboundWriter> link_;
-  // Newest sequence as found at start: what came later was never sent before the first Opened.
+  // Newest sequence as found at start: an earlier agent may have sent it.
   std::uint64_t recovered_sequence_ = 0;
   std::size_t defined_count_ = 0;
   std::vector<Retired> retired_;

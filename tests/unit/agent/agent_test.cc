@@ -1,40 +1,26 @@
-// The whole line in one process tree: a recorder in a child process, the agent here, a master in
+// The whole line in one process tree: recorders in child processes, the agent here, a master in
 // memory over real gRPC.
 #include "client/agent/agent.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "base/worker.h"
-#include "stepwell/recorder.h"
-#include "tests/unit/agent/fake_master.h"
+#include "tests/unit/agent/agent_fixture.h"
 
 namespace stepwell::agent {
 namespace {
 
-using Writers = std::map<std::string, FakeMaster::Writer>;
-
-class AgentTest : public ::testing::Test {
+class AgentTest : public AgentFixture {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/stepwell-agent-test-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
-    root_ = pattern;
-    master_.Start();
-  }
   void TearDown() override {
     StopAgent();
-    master_.Stop();
-    std::filesystem::remove_all(root_);
+    AgentFixture::TearDown();
   }
-
   void StartAgent(std::function<void(AgentOptions&)> change = {}) {
     AgentOptions options;
     options.server = master_.address();
@@ -52,58 +38,15 @@ class AgentTest : public ::testing::Test {
     runner_.Join();
     agent_ = nullptr;
   }
+  bool WaitForClosed() { return master_.WaitUntil(AllClosed); }
 
-  // Runs `body` with an open recorder in a child process.
-  pid_t Record(const std::string& trial, const std::function<void()>& body) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    stepwell_options options;
-    stepwell_options_init(&options);
-    options.spool_dir = root_.c_str();
-    options.trial = trial.c_str();
-    const bool recording = stepwell_open(&options) == STEPWELL_RECORDING;
-    if (recording) body();
-    _exit(recording ? 0 : 1);
-  }
-  static int Wait(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return status;
-  }
-
-  std::string root_;
-  FakeMaster master_;
   std::unique_ptr<Agent> agent_;
   Worker runner_;
 };
 
-void RecordSteps(int count) {
-  const stepwell_scope_id forward = stepwell_define_scope("forward");
-  const stepwell_series_id loss =
-      stepwell_define_series("training", "loss", "1", STEPWELL_GAUGE, nullptr, 0);
-  stepwell_step_begin();
-  for (int i = 0; i < count; ++i) {
-    for (int k = 0; k < 2; ++k) {
-      stepwell_scope scope;
-      stepwell_scope_begin(&scope, forward);
-      stepwell_scope_end(&scope);
-    }
-    stepwell_record(loss, 0.5 + i);
-    stepwell_step_end(STEPWELL_NEXT_BATCH);
-  }
-}
-
-bool AllClosed(const Writers& writers) {
-  if (writers.empty()) return false;
-  for (const auto& [id, writer] : writers) {
-    if (!writer.closed) return false;
-  }
-  return true;
-}
-
 TEST_F(AgentTest, StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
   StartAgent();
-  const pid_t child = Record("short", [] {
+  const pid_t child = Record("short", 0, [] {
     RecordSteps(50);
     if (stepwell_close(10000) != 1) _exit(3);
   });
@@ -113,43 +56,303 @@ TEST_F(AgentTest, StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
   const FakeMaster::Writer& writer = writers.begin()->second;
   EXPECT_TRUE(writer.closed);
   EXPECT_FALSE(writer.died);
-  EXPECT_TRUE(writer.wrongs.empty());
   EXPECT_EQ(writer.open.external_id(), "short");
-  std::map<std::string, int> counts;
-  std::map<std::string, int> batches;
+  ExpectEachStepOnce(writers, 50);
+  // A step is one tick; a record keeps its own time.
+  std::map<std::int32_t, std::int64_t> step_times;
   for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
-    ++counts[sample.name];
-    if (sample.name == "loss") {
-      EXPECT_EQ(sample.value, 0.5 + sample.batch);
+    if (sample.name == "step") step_times[sample.batch] = sample.time_us;
+  }
+  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+    if (sample.name == "forward") {
+      EXPECT_EQ(sample.time_us, step_times[sample.batch]);
     }
     if (sample.name == "forward.count") {
       EXPECT_EQ(sample.value, 2);
     }
-    if (sample.name == "step") {
-      EXPECT_EQ(sample.batch, batches["step"]++);
+    if (sample.name == "loss") {
+      EXPECT_EQ(sample.value, 0.5 + sample.batch);
+      EXPECT_GE(sample.time_us, step_times[sample.batch]);
     }
   }
-  EXPECT_THAT(counts, ::testing::UnorderedElementsAre(
-                          ::testing::Pair("step", 50), ::testing::Pair("forward", 50),
-                          ::testing::Pair("forward.count", 50), ::testing::Pair("loss", 50)));
 }
 
 TEST_F(AgentTest, WhatAKilledProcessRecordedStillArrives) {
-  const pid_t child = Record("killed", [] {
+  const pid_t child = Record("killed", 0, [] {
     RecordSteps(20);
     raise(SIGKILL);
   });
   EXPECT_TRUE(WIFSIGNALED(Wait(child)));
   StartAgent();
-  ASSERT_TRUE(master_.WaitUntil(AllClosed));
-  const Writers writers = master_.writers();
-  const FakeMaster::Writer& writer = writers.begin()->second;
-  EXPECT_TRUE(writer.died);
-  int steps = 0;
-  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
-    steps += sample.name == "step" ? 1 : 0;
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_TRUE(master_.writers().begin()->second.died);
+  ExpectEachStepOnce(master_.writers(), 20);
+}
+
+TEST_F(AgentTest, ARunLongerThanItsRingsLosesNothing) {
+  StartAgent();
+  const pid_t child = Record("long", 0, [] {
+    RecordSteps(30000, 5);
+    if (stepwell_dropped_count() != 0 || stepwell_close(20000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(child), 0);
+  ExpectEachStepOnce(master_.writers(), 30000);
+}
+
+TEST_F(AgentTest, AStepWithMoreEventsThanARingHoldsIsOneTick) {
+  StartAgent();
+  constexpr int kScopes = 60000;
+  const pid_t child = Record("wide", 0, [] {
+    const stepwell_scope_id scope_id = stepwell_define_scope("op");
+    const stepwell_series_id series =
+        stepwell_define_series("training", "part", "1", STEPWELL_GAUGE, nullptr, 0);
+    stepwell_step_begin();
+    for (int i = 0; i < kScopes; ++i) {
+      stepwell_scope scope;
+      stepwell_scope_begin(&scope, scope_id);
+      stepwell_scope_end(&scope);
+      if (i % 1000 == 0) {
+        stepwell_record(series, i);
+        usleep(20000);
+      }
+    }
+    stepwell_step_end(5);
+    if (stepwell_dropped_count() != 0 || stepwell_close(20000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(child), 0);
+  int records = 0;
+  for (const FakeMaster::Sample& sample :
+       FakeMaster::SamplesOf(master_.writers().begin()->second)) {
+    EXPECT_EQ(sample.batch, 5) << sample.name;
+    if (sample.name == "op.count") {
+      EXPECT_EQ(sample.value, kScopes);
+    }
+    records += sample.name == "part" ? 1 : 0;
   }
-  EXPECT_EQ(steps, 20);
+  EXPECT_EQ(records, kScopes / 1000);
+}
+
+TEST_F(AgentTest, AMasterThatRestartsAndLosesMessagesGetsEverythingOnce) {
+  StartAgent();
+  const pid_t child = Record("restarts", 0, [] {
+    RecordSteps(600, 1000);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t seen = BatchesOf(master_.writers(), "step").size();
+    ASSERT_TRUE(master_.WaitUntil(
+        [&](const Writers& writers) { return BatchesOf(writers, "step").size() > seen + 20; }));
+    master_.SwallowChunks(2);
+    ASSERT_TRUE(master_.WaitUntil(
+        [&](const Writers& writers) { return BatchesOf(writers, "step").size() > seen + 40; }));
+    master_.Stop();
+    master_.Start();
+  }
+  EXPECT_EQ(Wait(child), 0);
+  ExpectEachStepOnce(master_.writers(), 600);
+  EXPECT_GE(master_.writers().begin()->second.open_count, 4);
+}
+
+TEST_F(AgentTest, ARefusedWriterHarmsNoOther) {
+  master_.RefuseTrial("unknown");
+  StartAgent();
+  const pid_t refused = Record("unknown", 0, [] {
+    RecordSteps(10);
+    if (stepwell_close(20000) == 1) _exit(3);  // and it does not wait so long
+  });
+  const pid_t healthy = Record("healthy", 0, [] {
+    RecordSteps(200, 1000);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  const absl::Time started = absl::Now();
+  EXPECT_EQ(Wait(refused), 0);
+  EXPECT_LT(absl::Now() - started, absl::Seconds(10));
+  EXPECT_EQ(Wait(healthy), 0);
+  ASSERT_EQ(master_.writers().size(), 1u);
+  ExpectEachStepOnce(master_.writers(), 200);
+}
+
+TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
+  StartAgent();
+  const pid_t child = Record("rewound", 0, [] {
+    RecordSteps(300, 1000);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) {
+    return !writers.empty() && writers.begin()->second.committed > 10;
+  }));
+  master_.Stop();
+  master_.RewindAll(3);
+  master_.Start();
+  EXPECT_EQ(Wait(child), 0);
+  ASSERT_TRUE(WaitForClosed());
+  ExpectEachStepOnce(master_.writers(), 300);
+  // And once more, after the end: the closed writer is told again too.
+  master_.Stop();
+  master_.RewindAll(5);
+  master_.Start();
+  ASSERT_TRUE(WaitForClosed());
+  ExpectEachStepOnce(master_.writers(), 300);
+}
+
+TEST_F(AgentTest, AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
+  StartAgent();
+  const pid_t child = Record("copied", 0, [] {
+    RecordSteps(400, 1000);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) {
+    return !writers.empty() && writers.begin()->second.committed > 5;
+  }));
+  master_.Stop();
+  std::uint64_t claimed = 0;
+  master_.Change([&](Writers& writers) {
+    claimed = writers.begin()->second.committed += 100000;
+    writers.begin()->second.committed_crc = 77;
+  });
+  master_.Start();
+  EXPECT_EQ(Wait(child), 0);
+  ASSERT_TRUE(WaitForClosed());
+  const Writers writers = master_.writers();
+  ASSERT_EQ(writers.size(), 2u);
+  int gaps = 0;
+  for (const auto& [id, writer] : writers) {
+    if (writer.committed == claimed) continue;
+    ASSERT_EQ(writer.gaps.size(), 1u);
+    EXPECT_EQ(writer.gaps[0].cause(), pb::GAP_CAUSE_SPOOL_LOST);
+    EXPECT_EQ(writer.gaps[0].first_sequence(), 1u);
+    ++gaps;
+  }
+  EXPECT_EQ(gaps, 1);
+  // Nothing twice. Only what was under way at the stop may be missing, and the gap tells of it;
+  // what was sealed while the master was away has moved to the successor.
+  const std::map<std::int32_t, int> stored = BatchesOf(writers, "step");
+  for (const auto& [batch, count] : stored) EXPECT_EQ(count, 1) << batch;
+  EXPECT_GE(stored.size(), 380u);
+}
+
+TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
+  StartAgent([](AgentOptions& options) {
+    options.trial = "sampled";
+    options.sample_interval = absl::Milliseconds(100);
+  });
+  const pid_t low = Record("sampled", 1, [] {
+    RecordSteps(5);
+    sleep(2);
+    stepwell_close(20000);
+  });
+  const pid_t high = Record("sampled", 2, [] {
+    RecordSteps(50);
+    sleep(2);
+    stepwell_close(20000);
+  });
+  const pid_t other = Record("another", 0, [] {
+    RecordSteps(50);
+    sleep(2);
+    stepwell_close(20000);
+  });
+  const auto sampler = [](const Writers& writers) -> const FakeMaster::Writer* {
+    for (const auto& [id, writer] : writers) {
+      if (writer.open.is_sampler()) return &writer;
+    }
+    return nullptr;
+  };
+  EXPECT_TRUE(master_.WaitUntil([&](const Writers& writers) {
+    if (sampler(writers) == nullptr) return false;
+    int matching = 0;
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(*sampler(writers))) {
+      if (sample.name == "shared_with" && sample.batch == 4 && sample.value == 2) ++matching;
+    }
+    return matching >= 3;
+  }));
+  Wait(low);
+  Wait(high);
+  Wait(other);
+  StopAgent();
+  const Writers writers = master_.writers();
+  ASSERT_NE(sampler(writers), nullptr);
+  const FakeMaster::Writer& writer = *sampler(writers);
+  EXPECT_TRUE(writer.closed);
+  EXPECT_FALSE(writer.died);
+  EXPECT_TRUE(writer.wrongs.empty());
+  EXPECT_EQ(writer.open.external_id(), "sampled");
+  std::map<std::string, int> counts;
+  std::map<std::int64_t, int> ticks;
+  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+    ++counts[sample.metric_group + "/" + sample.name];
+    ++ticks[sample.time_us];
+  }
+  for (const char* name :
+       {"cpu/cpu_util_simple", "memory/memory_free", "disk/disk_iops", "disk/disk_throughput_read",
+        "disk/disk_throughput_write", "network/net_throughput_sent", "network/net_throughput_recv",
+        "disk/disk_util", "agent/shared_with"}) {
+    EXPECT_GE(counts[name], 3) << name;
+  }
+  // The first tick comes without rates, 100 ms before the second.
+  EXPECT_EQ(counts["agent/shared_with"], static_cast<int>(ticks.size()));
+  EXPECT_LE(counts["disk/disk_iops"], static_cast<int>(ticks.size()) - 1);
+  EXPECT_NEAR(static_cast<double>(std::next(ticks.begin())->first - ticks.begin()->first), 1e5,
+              8e4);
+}
+
+TEST_F(AgentTest, OneAgentServesADirectory) {
+  StartAgent();
+  AgentOptions options;
+  options.server = master_.address();
+  options.spool_dir = root_;
+  // In another process: a process does not see its own lock.
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(absl::IsAlreadyExists(Agent::Create(options, RealClock::Get()).status()) ? 0 : 1);
+  }
+  EXPECT_EQ(Wait(child), 0);
+}
+
+TEST_F(AgentTest, RefusesARootThatOthersMayEnterOrThatIsALink) {
+  AgentOptions options;
+  options.server = master_.address();
+  options.spool_dir = root_ + "/link";
+  std::filesystem::create_directory(root_ + "/real");
+  std::filesystem::create_symlink(root_ + "/real", options.spool_dir);
+  EXPECT_FALSE(Agent::Create(options, RealClock::Get()).ok());
+  options.spool_dir = root_ + "/real";
+  std::filesystem::permissions(options.spool_dir, std::filesystem::perms::all);
+  const absl::Status wide = Agent::Create(options, RealClock::Get()).status();
+  EXPECT_NE(wide.message().find("may be entered by others"), std::string::npos) << wide;
+}
+
+TEST_F(AgentTest, ForeignThingsInTheRootAreLeftAlone) {
+  const std::filesystem::path format = std::filesystem::path(root_) / "f1";
+  std::filesystem::create_directories(format);
+  std::filesystem::permissions(format, std::filesystem::perms::owner_all);
+  const auto make = [&](const std::string& json) {
+    const std::filesystem::path made = format / Uuid::Random().ToText();
+    std::filesystem::create_directory(made);
+    std::ofstream(made / "writer.json") << json;
+    return made;
+  };
+  make("no json");
+  make(R"({"format":1,"writer":")" + Uuid::Random().ToText() + R"(","trial":"t"})");
+  std::filesystem::create_symlink("/etc", format / Uuid::Random().ToText());
+  std::ofstream(format / Uuid::Random().ToText()) << "a file";
+  // A writer that is a writer in name alone: its header is zeros.
+  const Uuid id = Uuid::Random();
+  std::filesystem::create_directory(format / id.ToText());
+  for (const char* name : {"lock", "header", "names"}) {
+    std::ofstream(format / id.ToText() / name) << std::string(4096, '\0');
+  }
+  std::ofstream(format / id.ToText() / "writer.json")
+      << R"({"format":1,"writer":")" + id.ToText() + R"(","trial":"t"})";
+  StartAgent();
+  const pid_t child = Record("healthy", 0, [] {
+    RecordSteps(20);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(child), 0);
+  Writers writers = master_.writers();
+  writers.erase(id.ToBytes());
+  ASSERT_EQ(writers.size(), 1u);
+  ExpectEachStepOnce(writers, 20);
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ std::vector<FakeMaster::Sample> FakeMaster::SamplesOf(const Writer& writer) {
         batches[i + 1] = batches[i] + table.batch_deltas(i);
       }
       for (const pb::Column& column : table.columns()) {
-        const auto found = writer.definitions.find(column.ref());
-        if (found == writer.definitions.end()) continue;
+        const auto found = writer.definitions_ever.find(column.ref());
+        if (found == writer.definitions_ever.end()) continue;
         const pb::Definition& definition = found->second;
         const double divisor =
             definition.divisor() == 0 ? 1 : static_cast<double>(definition.divisor());
@@ -127,7 +127,9 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
       return OnOpen(request.open(), out);
     case pb::StreamChunksRequest::kDefinitions:
       for (const pb::Definition& definition : request.definitions().definitions()) {
-        writers_[request.definitions().writer()].definitions[definition.ref()] = definition;
+        Writer& writer = writers_[request.definitions().writer()];
+        writer.definitions[definition.ref()] = definition;
+        writer.definitions_ever[definition.ref()] = definition;
       }
       return;
     case pb::StreamChunksRequest::kChunk: {

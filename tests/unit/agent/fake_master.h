@@ -27,6 +27,7 @@ class FakeMaster final : public pb::IngestService::Service {
     bool closed = false;
     bool died = false;
     std::map<std::uint32_t, pb::Definition> definitions;  // of the living Open
+    std::map<std::uint32_t, pb::Definition> definitions_ever;
     std::map<std::uint64_t, pb::Chunk> chunks;
     std::vector<pb::GapRange> gaps;
     std::vector<std::string> wrongs;  // what broke the contract

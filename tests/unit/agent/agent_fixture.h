@@ -1,0 +1,109 @@
+// Shared by the tests of the agent as an object and as a process: a spool root, a master in memory,
+// recorders in child processes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stepwell/recorder.h"
+#include "tests/unit/agent/fake_master.h"
+
+namespace stepwell::agent {
+
+using Writers = std::map<std::string, FakeMaster::Writer>;
+
+class AgentFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-agent-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    root_ = pattern;
+    master_.Start();
+  }
+  void TearDown() override {
+    master_.Stop();
+    std::filesystem::remove_all(root_);
+  }
+
+  // Runs `body` with an open recorder in a child process, which ends without closing it.
+  pid_t Record(const std::string& trial, int rank, const std::function<void()>& body) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    stepwell_options options;
+    stepwell_options_init(&options);
+    options.spool_dir = root_.c_str();
+    options.trial = trial.c_str();
+    options.rank = rank;
+    const bool recording = stepwell_open(&options) == STEPWELL_RECORDING;
+    if (recording) body();
+    _exit(recording ? 0 : 1);
+  }
+  static int Wait(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  }
+
+  std::string root_;
+  FakeMaster master_;
+};
+
+// Steps of two scopes `forward` and a record `loss` of 0.5 + its batch; `pause_us` between them.
+inline void RecordSteps(int count, int pause_us = 0) {
+  const stepwell_scope_id forward = stepwell_define_scope("forward");
+  const stepwell_series_id loss =
+      stepwell_define_series("training", "loss", "1", STEPWELL_GAUGE, nullptr, 0);
+  stepwell_step_begin();
+  for (int i = 0; i < count; ++i) {
+    for (int k = 0; k < 2; ++k) {
+      stepwell_scope scope;
+      stepwell_scope_begin(&scope, forward);
+      stepwell_scope_end(&scope);
+    }
+    stepwell_record(loss, 0.5 + i);
+    stepwell_step_end(STEPWELL_NEXT_BATCH);
+    if (pause_us > 0) usleep(static_cast<useconds_t>(pause_us));
+  }
+}
+
+inline bool AllClosed(const Writers& writers) {
+  for (const auto& [id, writer] : writers) {
+    if (!writer.closed) return false;
+  }
+  return !writers.empty();
+}
+
+// How often each batch of `name` was stored, over all writers.
+inline std::map<std::int32_t, int> BatchesOf(const Writers& writers, const std::string& name) {
+  std::map<std::int32_t, int> counts;
+  for (const auto& [id, writer] : writers) {
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+      if (sample.name == name) ++counts[sample.batch];
+    }
+  }
+  return counts;
+}
+
+// Batches 0 ... count - 1 were stored exactly once each, and nothing broke the contract.
+inline void ExpectEachStepOnce(const Writers& writers, int count) {
+  for (const auto& [id, writer] : writers) {
+    EXPECT_TRUE(writer.wrongs.empty()) << writer.wrongs.front();
+  }
+  for (const char* name : {"step", "forward", "forward.count", "loss"}) {
+    const std::map<std::int32_t, int> counts = BatchesOf(writers, name);
+    EXPECT_EQ(counts.size(), static_cast<std::size_t>(count)) << name;
+    for (const auto& [batch, stored] : counts) {
+      EXPECT_EQ(stored, 1) << name << " of batch " << batch;
+    }
+  }
+}
+
+}  // namespace stepwell::agent
