@@ -69,7 +69,7 @@ std::string CompletenessText(const v1::Completeness& completeness) {
                         " samples are here, but a writer that never closed is not being heard of.");
   }
   if (const std::string never = CausesText(totals, true); !never.empty()) {
-    absl::StrAppend(&text, " Not measurable here: ", never, ".");
+    absl::StrAppend(&text, " Not measured: ", never, ".");
   }
   if (const auto clock = totals.find(v1::GAP_CAUSE_CLOCK); clock != totals.end()) {
     absl::StrAppend(&text, " Some samples carry times far from when they were sent.");

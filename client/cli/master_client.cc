@@ -38,11 +38,19 @@ struct MasterClient::Stubs {
     admin = v1::AdminService::NewStub(channel);
   }
 
+  // Ends at the first failure: a refused connection is told at once.
   absl::Status Connect() {
-    if (channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTime)) {
-      return absl::OkStatus();
+    const auto deadline = std::chrono::system_clock::now() + kConnectTime;
+    for (;;) {
+      const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+        return absl::UnavailableError("the connection was refused, or the name is unknown");
+      }
+      if (!channel->WaitForStateChange(state, deadline)) {
+        return absl::UnavailableError("no answer within 5 s");
+      }
     }
-    return absl::UnavailableError("no connection");
   }
 
   template <typename Response, typename Request, typename Stub>

@@ -23,7 +23,7 @@ using Timing = v1::SummarizeTimingsResponse::Timing;
 using RankSummary = v1::SummarizeTimingsResponse::RankSummary;
 using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
-constexpr int kBarColumns = 24;
+constexpr int kBarColumns = 20;
 constexpr char kIndent[] = "  ";
 
 std::string Plural(std::int64_t count, const char* noun) {
@@ -33,7 +33,8 @@ std::string Plural(std::int64_t count, const char* noun) {
 std::string HeadText(const ReportData& data, const Paint& paint) {
   const v1::Trial& trial = data.trial;
   std::vector<std::string> facts;
-  facts.push_back(absl::StrCat("trial ", trial.trial_id()));
+  // The name of one without a name says its number already.
+  if (!trial.external_id().empty()) facts.push_back(absl::StrCat("trial ", trial.trial_id()));
   if (trial.first_sample_time_us() != 0) {
     facts.push_back(TimeText(trial.first_sample_time_us()));
     const std::int64_t span_us = trial.last_sample_time_us() - trial.first_sample_time_us();

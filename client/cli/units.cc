@@ -18,7 +18,7 @@ struct Scale {
 constexpr Scale kBytes[] = {{0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"},
                             {0x1p20, "MiB"}, {0x1p10, "KiB"}, {1, "B"}};
 constexpr Scale kSeconds[] = {{86400, "d"}, {3600, "h"},  {60, "min"}, {1, "s"},
-                              {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+                              {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
 
 // Three significant digits without an exponent for 1 <= |value| < 10,000.
 std::string Digits(double value) {
@@ -64,8 +64,9 @@ std::string ValueText(double value, std::string_view unit) {
   if (unit == "seconds") return SecondsText(value);
   if (unit == "percent") return fmt::format("{:.1f} %", value);
   std::string number;
-  if (value == std::floor(value) && std::abs(value) < 1e15) {
-    number = CountText(static_cast<std::int64_t>(value));
+  const bool whole = value == std::floor(value);
+  if ((whole || std::abs(value) >= 1000) && std::abs(value) < 1e15) {
+    number = CountText(std::llround(value));
   } else {
     number = fmt::format("{:.4g}", value);
   }

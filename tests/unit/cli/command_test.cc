@@ -1,0 +1,102 @@
+#include "client/cli/command.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "client/cli/master_client.h"
+#include "tests/unit/cli/golden.h"
+
+namespace stepwell::cli {
+namespace {
+
+struct Outcome {
+  int exit = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome RunWords(const std::vector<std::string>& args) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int exit = RunCommandLine(args, {out, err});
+  return {exit, out.str(), err.str()};
+}
+
+TEST(CommandTest, HelpOfEveryCommand) {
+  unsetenv("STEPWELL_SERVER");
+  std::string text = RunWords({"--help"}).out;
+  for (const Command& command : Commands()) {
+    std::vector<std::string> args;
+    std::istringstream words(command.name);
+    for (std::string word; words >> word;) args.push_back(word);
+    args.push_back("--help");
+    const Outcome outcome = RunWords(args);
+    EXPECT_EQ(outcome.exit, kExitOk);
+    EXPECT_NE(outcome.out.find("Example"), std::string::npos) << command.name;
+    text += "---- " + std::string(command.name) + "\n" + outcome.out;
+  }
+  ExpectGolden("help.txt", text);
+}
+
+TEST(CommandTest, WrongUseSaysWhatIsAllowed) {
+  struct Row {
+    std::vector<std::string> args;
+    std::string says;
+  };
+  const Row rows[] = {
+      {{}, "Usage: stepwell COMMAND"},
+      {{"frobnicate"}, "no command 'frobnicate'; there are: serve, agent, trials"},
+      {{"admin"}, "no command 'admin'; there are"},
+      {{"admin", "explode"}, "no command 'admin explode'; there are"},
+      {{"report"}, "stepwell report: TRIAL is missing\nTry 'stepwell report --help'."},
+      {{"report", "a", "b"}, "unexpected argument 'b'"},
+      {{"report", "id:x"}, "TRIAL is 'id:x'; allowed: NAME, or id: and a number"},
+      {{"report", "id:0"}, "TRIAL is 'id:0'"},
+      {{"report", "id:7", "--project", "p"}, "--project goes with a NAME"},
+      {{"report", "a", "--rank", "two"}, "--rank is 'two'; allowed: 0 ... 2147483647"},
+      {{"trials", "--limit", "0"}, "--limit is '0'; allowed: 1 ... 100000"},
+      {{"trials", "--state", "dead"}, "--state is 'dead'; allowed: running, completed"},
+      {{"trials", "--nonsense"}, "nonsense"},
+      {{"series", "a", "--label", "x"}, "--label is 'x'; allowed: NAME=VALUE"},
+      {{"read", "a", "--from", "soon"}, "--from is 'soon'; allowed: a time such as"},
+  };
+  for (const Row& row : rows) {
+    const Outcome outcome = RunWords(row.args);
+    EXPECT_EQ(outcome.exit, kExitUsage) << row.says;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(row.says), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(CommandTest, AnAbsentMasterIsNamedWithWhatToDo) {
+  // Port 1 is never a master.
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"trials", "--server", "127.0.0.1:1"},
+        {"report", "x", "--server", "127.0.0.1:1"},
+        {"read", "x", "--server", "127.0.0.1:1"},
+        {"admin", "flush", "--server", "127.0.0.1:1"}}) {
+    const Outcome outcome = RunWords(args);
+    EXPECT_EQ(outcome.exit, kExitUnavailable);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("no master answers at 127.0.0.1:1"), std::string::npos);
+    EXPECT_NE(outcome.err.find("Start one with 'stepwell serve'"), std::string::npos);
+  }
+}
+
+TEST(CommandTest, VersionIsOneLine) {
+  EXPECT_EQ(RunWords({"version"}).out.substr(0, 9), "stepwell ");
+  EXPECT_EQ(RunWords({"version", "--json"}).out.substr(0, 12), "{\"version\":\"");
+  EXPECT_EQ(RunWords({"--version"}).exit, kExitOk);
+}
+
+TEST(TrialRefTest, NamesAndNumbers) {
+  EXPECT_EQ(ParseTrialRef("id:7", "")->trial_id(), 7);
+  EXPECT_EQ(ParseTrialRef("7", "vision")->external_id(), "7");
+  EXPECT_EQ(ParseTrialRef("7", "vision")->project(), "vision");
+  EXPECT_FALSE(ParseTrialRef("", "").ok());
+}
+
+}  // namespace
+}  // namespace stepwell::cli
