@@ -1,0 +1,190 @@
+// The checker itself goes red: on a sample that is lost, doubled, changed, invented or hidden behind
+// a gap that is too small.
+#include "tests/faults/checker/checker.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+namespace stepwell::faults {
+namespace {
+
+constexpr std::int64_t kStartUs = 1'790'000'000'000'000;
+
+struct History {
+  Ledger ledger;
+  std::vector<StoredSample> stored;
+  std::vector<StoredGap> gaps;
+};
+
+// Two ranks, 50 samples of three kinds each, all acked, all stored once.
+History CleanHistory() {
+  History history;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int number = 0; number < 50; ++number) {
+      const std::int64_t time_us = kStartUs + number * 1000;
+      const auto checked = std::bit_cast<std::uint64_t>(ValueOf(7, rank, number));
+      const auto numbered = std::bit_cast<std::uint64_t>(static_cast<double>(number));
+      const auto duration = std::bit_cast<std::uint64_t>(0.25);
+      history.ledger.samples.push_back(
+          {"faults/checked", rank, number, number, true, time_us, checked, true});
+      history.ledger.samples.push_back(
+          {kNumberedSeries, rank, number, number / 2, false, time_us, numbered, true});
+      history.ledger.samples.push_back(
+          {"timing/step", rank, number, number, false, time_us, std::nullopt, true});
+      history.stored.push_back({"faults/checked", rank, number, time_us, checked});
+      history.stored.push_back({kNumberedSeries, rank, number / 2, time_us + 3, numbered});
+      history.stored.push_back({"timing/step", rank, number, time_us + 5, duration});
+    }
+  }
+  return history;
+}
+
+struct Row {
+  const char* name;
+  std::function<void(History&)> damage;
+  std::uint64_t Verdict::*counter;  // null = must stay green
+  std::uint64_t count;
+  Demand demand = Demand::kAcked;
+};
+
+void DropStored(History& history, std::size_t index) {
+  history.stored.erase(history.stored.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+const Row kRows[] = {
+    {"clean", [](History&) {}, nullptr, 0},
+    {"checked one dropped", [](History& h) { DropStored(h, 30); }, &Verdict::missing_count, 1},
+    {"numbered one dropped", [](History& h) { DropStored(h, 31); }, &Verdict::missing_count, 1},
+    {"timing one dropped", [](History& h) { DropStored(h, 32); }, &Verdict::missing_count, 1},
+    {"checked one doubled", [](History& h) { h.stored.push_back(h.stored[0]); },
+     &Verdict::doubled_count, 1},
+    {"numbered one doubled", [](History& h) { h.stored.push_back(h.stored[1]); },
+     &Verdict::doubled_count, 1},
+    {"timing one doubled", [](History& h) { h.stored.push_back(h.stored[2]); },
+     &Verdict::doubled_count, 1},
+    {"last bit of a value changed", [](History& h) { h.stored[0].value_bits ^= 1; },
+     &Verdict::changed_count, 1},
+    {"time changed by 1 µs", [](History& h) { h.stored[0].time_us += 1; }, &Verdict::changed_count,
+     1},
+    {"batch of a numbered one changed", [](History& h) { h.stored[1].batch += 1; },
+     &Verdict::changed_count, 1},
+    {"one of another rank", [](History& h) { h.stored[0].rank = 1; }, &Verdict::doubled_count, 1},
+    {"one that nobody recorded", [](History& h) { h.stored[0].batch = 99; },
+     &Verdict::unknown_count, 1},
+    {"not acked and absent",
+     [](History& h) {
+       h.ledger.samples[30].acked = false;
+       DropStored(h, 30);
+     },
+     nullptr, 0},
+    {"not acked, absent, but demanded",
+     [](History& h) {
+       h.ledger.samples[30].acked = false;
+       DropStored(h, 30);
+     },
+     &Verdict::missing_count, 1, Demand::kRecorded},
+    {"not acked and doubled",
+     [](History& h) {
+       h.ledger.samples[30].acked = false;
+       h.stored.push_back(h.stored[30]);
+     },
+     &Verdict::doubled_count, 1},
+    {"dropped within a declared gap",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs + 10'000, kStartUs + 10'000});
+     },
+     nullptr, 0},
+    {"dropped beside a declared gap",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs + 11'000, kStartUs + 12'000});
+     },
+     &Verdict::missing_count, 1},
+    {"the gap is of another rank",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({1, "", 1, kStartUs, kStartUs + 50'000});
+     },
+     &Verdict::missing_count, 1},
+    {"the gap is of another group",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({0, "timing", 1, kStartUs, kStartUs + 50'000});
+     },
+     &Verdict::missing_count, 1},
+    {"the gap counts one, two are dropped",
+     [](History& h) {
+       DropStored(h, 33);
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
+     },
+     &Verdict::missing_count, 1},
+    {"nothing stored at all", [](History& h) { h.stored.clear(); }, &Verdict::missing_count, 300},
+};
+
+TEST(CheckerTest, GoesRedForEachDamageAndForNothingElse) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.name);
+    History history = CleanHistory();
+    row.damage(history);
+    const Verdict verdict = Check(history.ledger, history.stored, history.gaps, row.demand);
+    EXPECT_EQ(verdict.ok(), row.counter == nullptr) << verdict.ToText();
+    if (row.counter != nullptr) {
+      EXPECT_EQ(verdict.*row.counter, row.count) << verdict.ToText();
+    }
+  }
+}
+
+TEST(CheckerTest, AnEmptyHistoryProvesNothing) {
+  EXPECT_FALSE(Check({}, {}, {}, Demand::kAcked).ok());
+}
+
+TEST(LedgerTest, ReadsBackWhatAProducerWroteAndLeavesATornLineOut) {
+  const std::string path = ::testing::TempDir() + "ledger_test";
+  const LoggedSample checked = {"faults/checked",    3,    12, 12, true, kStartUs,
+                                0x8000000000000001U, false};
+  const LoggedSample timing = {"timing/a/b.count", 3, 4, -1, false, kStartUs, std::nullopt, false};
+  {
+    std::ofstream file(path);
+    file << SampleLine(checked) << SampleLine(timing) << "ack 1\ndropped 5\nr faults/chec";
+  }
+  Ledger ledger;
+  ASSERT_EQ(ReadLedger(path, ledger), "");
+  ASSERT_EQ(ledger.samples.size(), 2U);
+  EXPECT_EQ(SampleLine(ledger.samples[0]), SampleLine(checked));
+  EXPECT_EQ(SampleLine(ledger.samples[1]), SampleLine(timing));
+  EXPECT_TRUE(ledger.samples[0].acked);
+  EXPECT_FALSE(ledger.samples[1].acked);
+  EXPECT_EQ(ledger.dropped_count, 5U);
+  // A second file's acks count from its own first line.
+  ASSERT_EQ(ReadLedger(path, ledger), "");
+  EXPECT_EQ(ledger.acked_count(), 2U);
+  std::remove(path.c_str());
+}
+
+TEST(LedgerTest, RefusesWhatItDoesNotUnderstand) {
+  const std::string path = ::testing::TempDir() + "ledger_test_bad";
+  for (const char* line : {"x 1\n", "r faults/checked 0\n", "ack 1\n", "ack many\n"}) {
+    {
+      std::ofstream file(path);
+      file << line;
+    }
+    Ledger ledger;
+    EXPECT_NE(ReadLedger(path, ledger), "") << line;
+  }
+  std::remove(path.c_str());
+}
+
+TEST(LedgerTest, ValuesDifferInMostBits) {
+  EXPECT_NE(ValueOf(1, 0, 1), ValueOf(1, 0, 2));
+  EXPECT_NE(ValueOf(1, 0, 1), ValueOf(1, 1, 1));
+  EXPECT_NE(ValueOf(1, 0, 1), ValueOf(2, 0, 1));
+}
+
+}  // namespace
+}  // namespace stepwell::faults
