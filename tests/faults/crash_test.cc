@@ -1,0 +1,178 @@
+// Four training processes record while the master is killed twenty times and its PostgreSQL ten
+// times; more than half of the master's deaths lie between COMMIT and ack. Nothing may be lost,
+// nothing doubled.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "tests/faults/master_client.h"
+#include "tests/faults/scene.h"
+
+namespace stepwell::faults {
+namespace {
+
+constexpr int kTrainerCount = 4;
+constexpr int kMasterKills = 20;
+constexpr int kPostmasterKills = 10;
+constexpr char kFailpoint[] = "failpoint after_commit_before_ack exit";
+
+// One start of the master, and how it ended.
+struct Life {
+  bool by_failpoint = false;
+  bool kills_postmaster = false;
+  double ready_seconds = 0;
+  std::uint64_t samples_replayed = 0;
+  std::uint64_t commits_in_doubt = 0;
+  double postmaster_down_seconds = 0;
+};
+
+// Eleven lives end at the failpoint, nine by SIGKILL from outside, in a random order; PostgreSQL is
+// killed in the latter and in the last life, which nobody ends.
+std::vector<Life> PlanLives(Scene& scene) {
+  std::vector<Life> lives(kMasterKills);
+  for (int i = 0; i < kMasterKills; ++i) {
+    lives[static_cast<std::size_t>(i)].by_failpoint = i < 11;
+    lives[static_cast<std::size_t>(i)].kills_postmaster = i >= 11;
+  }
+  std::shuffle(lives.begin(), lives.end(), scene.random());
+  lives.push_back({.kills_postmaster = true});
+  return lives;
+}
+
+class CrashTest : public ::testing::Test {
+ protected:
+  // Waits until `count` chunks more are committed; false when the master died or nothing moves.
+  bool AwaitCommits(std::uint64_t count, absl::Duration patience) {
+    std::uint64_t first = 0;
+    bool known = false;
+    const auto reached = [&] {
+      if (!master_.running()) return true;
+      const auto status = client_.Status();
+      if (!status) return false;
+      Note(*status);
+      if (!known || status->chunks_committed() < first) first = status->chunks_committed();
+      known = true;
+      return status->chunks_committed() >= first + count;
+    };
+    return Eventually(reached, patience) && master_.running();
+  }
+
+  void Note(const v1::GetStatusResponse& status) {
+    life_->samples_replayed = std::max(life_->samples_replayed, status.samples_replayed());
+    life_->commits_in_doubt = std::max(life_->commits_in_doubt, status.commits_in_doubt());
+  }
+
+  void StartMaster() {
+    std::string failpoints;
+    if (life_->by_failpoint) {
+      failpoints = absl::StrCat("after_commit_before_ack=exit@", scene_.Random(2, 25));
+    }
+    const absl::Time begin = absl::Now();
+    // With a failpoint it may die before anybody sees it ready.
+    const bool ready = master_.StartAndWait({failpoints}, absl::Seconds(30));
+    life_->ready_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+    scene_.Say(absl::StrFormat("master %s after %.2f s%s", ready ? "ready" : "not seen ready",
+                               life_->ready_seconds,
+                               life_->by_failpoint ? ", armed " + failpoints : ""));
+    ASSERT_TRUE(ready || life_->by_failpoint) << master_.LogTail();
+  }
+
+  void KillPostmaster() {
+    ASSERT_TRUE(AwaitCommits(3, absl::Seconds(20))) << master_.LogTail();
+    const pid_t postmaster = master_.PostmasterPid();
+    ASSERT_GT(postmaster, 0) << master_.LogTail();
+    const absl::Time begin = absl::Now();
+    kill(postmaster, SIGKILL);
+    ++postmaster_kills_;
+    // Every third time the master follows while its database is still down.
+    if (life_->by_failpoint || (postmaster_kills_ % 3 == 0 && postmaster_kills_ < 10)) {
+      scene_.Say(absl::StrCat("postmaster ", postmaster, " killed, the master follows"));
+      return;
+    }
+    ASSERT_TRUE(AwaitCommits(2, absl::Seconds(30))) << master_.LogTail();
+    life_->postmaster_down_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+    scene_.Say(absl::StrFormat("postmaster %d killed; commits again after %.2f s", postmaster,
+                               life_->postmaster_down_seconds));
+  }
+
+  void EndMaster() {
+    if (life_->by_failpoint) {
+      ASSERT_TRUE(Eventually(
+          [&] {
+            if (const auto status = client_.Status()) Note(*status);
+            return !master_.running();
+          },
+          absl::Seconds(30)))
+          << master_.LogTail();
+    } else {
+      AwaitCommits(static_cast<std::uint64_t>(scene_.Random(1, 6)), absl::Seconds(5));
+      master_.Kill();
+    }
+    scene_.Say("master " + master_.Ending());
+    EXPECT_EQ(master_.Ending(), "killed by signal 9") << master_.LogTail();
+  }
+
+  void PrintTable(const std::vector<Life>& lives) {
+    std::cout
+        << "life  ended by           ready s  replayed  in doubt  postmaster killed, back s\n";
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+      const Life& life = lives[i];
+      std::cout << absl::StrFormat(
+          "%4d  %-17s  %7.2f  %8d  %8d  %s\n", i + 1,
+          i + 1 == lives.size() ? "SIGTERM at the end"
+                                : (life.by_failpoint ? "COMMIT without ack" : "SIGKILL"),
+          life.ready_seconds, life.samples_replayed, life.commits_in_doubt,
+          life.kills_postmaster ? absl::StrFormat("%.2f", life.postmaster_down_seconds) : "");
+    }
+  }
+
+  Scene scene_{"crash"};
+  MasterProcess master_{{.scratch = scene_.path("")}};
+  MasterClient client_{master_.grpc_address()};
+  Life* life_ = nullptr;
+  int postmaster_kills_ = 0;
+};
+
+TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
+  std::vector<Life> lives = PlanLives(scene_);
+  scene_.StartAgent(master_.grpc_address());
+  for (int rank = 0; rank < kTrainerCount; ++rank) {
+    scene_.StartTrainer(rank, {{"--world-size", absl::StrCat(kTrainerCount)}});
+  }
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    life_ = &lives[i];
+    ASSERT_NO_FATAL_FAILURE(StartMaster());
+    if (life_->kills_postmaster) {
+      ASSERT_NO_FATAL_FAILURE(KillPostmaster());
+    }
+    if (i + 1 < lives.size()) {
+      ASSERT_NO_FATAL_FAILURE(EndMaster());
+    }
+  }
+  EXPECT_TRUE(AwaitCommits(3, absl::Seconds(20)));
+  scene_.StopProducers(absl::Seconds(60));
+
+  PrintTable(lives);
+  const int between = master_.CountInLog(kFailpoint);
+  scene_.Say(
+      absl::StrFormat("%d master kills, %d of them between COMMIT and ack; %d postmaster kills",
+                      kMasterKills, between, postmaster_kills_));
+  EXPECT_GE(between, 10);
+  EXPECT_EQ(postmaster_kills_, kPostmasterKills);
+  std::uint64_t replayed = 0;
+  for (const Life& life : lives) replayed = std::max(replayed, life.samples_replayed);
+  EXPECT_GT(replayed, 0U) << "no recovery read journal rows";
+  EXPECT_EQ(scene_.ReadLedgers().dropped_count, 0U);
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  EXPECT_EQ(verdict.declared_count, 0U);
+  EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
+}
+
+}  // namespace
+}  // namespace stepwell::faults

@@ -1,0 +1,67 @@
+#include "tests/faults/master_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "stepwell/v1/admin.grpc.pb.h"
+#include "stepwell/v1/query.grpc.pb.h"
+
+namespace stepwell::faults {
+namespace {
+
+void SetDeadline(grpc::ClientContext& context, int seconds) {
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
+  context.set_wait_for_ready(true);
+}
+
+// A restarted master is found at once: no backoff of more than 200 ms.
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+struct MasterClient::Stubs {
+  explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
+      : admin(v1::AdminService::NewStub(channel)), query(v1::QueryService::NewStub(channel)) {}
+  const std::unique_ptr<v1::AdminService::Stub> admin;
+  const std::unique_ptr<v1::QueryService::Stub> query;
+};
+
+MasterClient::MasterClient(const std::string& address)
+    : stubs_(std::make_unique<Stubs>(Connect(address))) {}
+MasterClient::~MasterClient() = default;
+
+std::optional<v1::GetStatusResponse> MasterClient::Status() {
+  grpc::ClientContext context;
+  SetDeadline(context, 2);
+  v1::GetStatusResponse response;
+  if (!stubs_->admin->GetStatus(&context, {}, &response).ok()) return std::nullopt;
+  return response;
+}
+
+std::optional<v1::GetTrialResponse> MasterClient::Trial(const std::string& name) {
+  grpc::ClientContext context;
+  SetDeadline(context, 5);
+  v1::GetTrialRequest request;
+  request.mutable_trial()->set_external_id(name);
+  v1::GetTrialResponse response;
+  if (!stubs_->query->GetTrial(&context, request, &response).ok()) return std::nullopt;
+  return response;
+}
+
+std::string MasterClient::Flush() {
+  grpc::ClientContext context;
+  SetDeadline(context, 60);
+  v1::FlushResponse response;
+  const grpc::Status status = stubs_->admin->Flush(&context, {}, &response);
+  return status.ok() ? "" : status.error_message() + " (flush)";
+}
+
+}  // namespace stepwell::faults

@@ -1,0 +1,33 @@
+// MasterClient: what a fault test asks a master over gRPC. Each call has a deadline of its own; an
+// answer that does not come is nothing special here. Confined to one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "stepwell/v1/admin.pb.h"
+#include "stepwell/v1/query.pb.h"
+
+namespace stepwell::faults {
+
+class MasterClient {
+ public:
+  explicit MasterClient(const std::string& address);
+  ~MasterClient();
+  MasterClient(const MasterClient&) = delete;
+  MasterClient& operator=(const MasterClient&) = delete;
+
+  // Within 2 s, or nothing.
+  std::optional<v1::GetStatusResponse> Status();
+  // By its name in project "default". Within 5 s, or nothing.
+  std::optional<v1::GetTrialResponse> Trial(const std::string& name);
+  // Folds all trials. Empty = done, else why not. Within 60 s.
+  std::string Flush();
+
+ private:
+  struct Stubs;
+  const std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace stepwell::faults

@@ -1,0 +1,183 @@
+// A process that records as a training does, over the recorder alone, and logs each sample that it
+// recorded in a ledger of its own. Runs until --steps or SIGTERM, then closes and logs what the
+// recorder said; with --die-at it kills itself in the middle of that step.
+//
+// Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "stepwell/stepwell.h"
+#include "tests/faults/checker/ledger.h"
+#include "tests/faults/programs/options.h"
+
+namespace stepwell::faults {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr int kCheckedPerStep = 4;
+constexpr int kNumberedPerStep = 2;
+
+volatile sig_atomic_t g_stop = 0;
+
+std::int64_t NowUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+class Trainer {
+ public:
+  explicit Trainer(const ProgramOptions& options)
+      : rank_(static_cast<int>(options.Number("--rank"))),
+        seed_(static_cast<std::uint64_t>(options.Number("--seed"))),
+        interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
+        log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+        recorder_({.spool_dir = options.Text("--spool-dir"),
+                   .trial = options.Text("--trial"),
+                   .attempt_key = "one",
+                   .rank = rank_,
+                   .world_size = static_cast<std::int32_t>(options.Number("--world-size")),
+                   .exit_wait = std::chrono::milliseconds(0)}),
+        checked_("faults", "checked"),
+        numbered_("faults", "numbered") {}
+
+  bool records() const { return recorder_.state() == STEPWELL_RECORDING; }
+  const std::string& message() const { return recorder_.message(); }
+
+  void Run(std::int64_t step_count, std::int64_t die_at) {
+    recorder_.StepBegin();
+    auto due = steady_clock::now();
+    for (std::int32_t step = 0; step < step_count && g_stop == 0; ++step) {
+      const std::int64_t start_us = NowUs();
+      const auto begin = steady_clock::now();
+      {
+        STEPWELL_SCOPE("train_batch");
+        { STEPWELL_SCOPE("forward"); }
+        { STEPWELL_SCOPE("forward"); }
+      }
+      const bool dies = step == die_at;
+      RecordSamples(start_us, dies ? -1 : step);
+      if (dies) Die(start_us);
+      recorder_.StepEnd(step);
+      slowest_ = std::max(slowest_, steady_clock::now() - begin);
+      LogScopes(start_us, step);
+      Write();
+      due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
+      std::this_thread::sleep_until(due);
+    }
+  }
+
+  // Whether the master holds all of it.
+  bool Close(std::chrono::milliseconds wait) {
+    const bool acked = recorder_.Close(wait);
+    pending_ = "dropped " + std::to_string(recorder_.dropped_count()) + "\n";
+    if (acked) pending_ = "ack " + std::to_string(line_count_) + "\n" + pending_;
+    Write();
+    std::printf("trainer rank %d: %lld samples, %llu events dropped, slowest step %.3f ms, %s\n",
+                rank_, static_cast<long long>(line_count_),
+                static_cast<unsigned long long>(recorder_.dropped_count()),
+                std::chrono::duration<double, std::milli>(slowest_).count(),
+                acked ? "acked" : "not known to be acked");
+    return acked;
+  }
+
+ private:
+  // `batch` of the numbered ones: -1 when the step will never end.
+  void RecordSamples(std::int64_t start_us, std::int32_t batch) {
+    for (int i = 0; i < kNumberedPerStep; ++i, ++numbered_count_) {
+      const auto value = static_cast<double>(numbered_count_);
+      recorder_.Record(numbered_, value);
+      Log({kNumberedSeries, rank_, numbered_count_, batch, false, start_us,
+           std::bit_cast<std::uint64_t>(value)});
+    }
+    for (int i = 0; i < kCheckedPerStep; ++i, ++checked_count_) {
+      const double value = ValueOf(seed_, rank_, checked_count_);
+      checked_us_ = std::max(checked_us_ + 1, NowUs());
+      stepwell_record_at(checked_.id(), static_cast<std::int32_t>(checked_count_), checked_us_,
+                         value);
+      Log({"faults/checked", rank_, checked_count_, static_cast<std::int32_t>(checked_count_), true,
+           checked_us_, std::bit_cast<std::uint64_t>(value)});
+    }
+  }
+
+  void LogScopes(std::int64_t start_us, std::int32_t step) {
+    const auto two = std::bit_cast<std::uint64_t>(2.0);
+    Log({"timing/step", rank_, step, step, false, start_us, std::nullopt});
+    Log({"timing/train_batch", rank_, step, step, false, start_us, std::nullopt});
+    Log({"timing/train_batch/forward", rank_, step, step, false, start_us, std::nullopt});
+    Log({"timing/train_batch/forward.count", rank_, step, step, false, start_us, two});
+  }
+
+  // Scopes of a step without an end lie outside any step: one sample each time, without batch.
+  [[noreturn]] void Die(std::int64_t start_us) {
+    Log({"timing/train_batch", rank_, -1, -1, false, start_us, std::nullopt});
+    Log({"timing/train_batch/forward", rank_, -1, -1, false, start_us, std::nullopt});
+    Log({"timing/train_batch/forward", rank_, -1, -1, false, start_us, std::nullopt});
+    pending_ += "dropped " + std::to_string(recorder_.dropped_count()) + "\n";
+    Write();
+    kill(getpid(), SIGKILL);
+    std::abort();
+  }
+
+  void Log(const LoggedSample& sample) {
+    pending_ += SampleLine(sample);
+    ++line_count_;
+  }
+
+  void Write() {
+    if (write(log_, pending_.data(), pending_.size()) != static_cast<ssize_t>(pending_.size())) {
+      std::perror("trainer: ledger");
+      std::_Exit(74);
+    }
+    pending_.clear();
+  }
+
+  const int rank_;
+  const std::uint64_t seed_;
+  const steady_clock::duration interval_;
+  const int log_;
+  Recorder recorder_;
+  const Series checked_;
+  const Series numbered_;
+  std::int64_t checked_count_ = 0;
+  std::int64_t numbered_count_ = 0;
+  std::int64_t line_count_ = 0;
+  std::int64_t checked_us_ = 0;
+  steady_clock::duration slowest_ = {};
+  std::string pending_;
+};
+
+int Main(int argc, char** argv) {
+  const ProgramOptions options(argc, argv,
+                               {{"--spool-dir", ""},
+                                {"--trial", "faults"},
+                                {"--log", ""},
+                                {"--rank", "0"},
+                                {"--world-size", "1"},
+                                {"--seed", "1"},
+                                {"--rate", "50"},
+                                {"--steps", "1000000"},
+                                {"--die-at", "-1"},
+                                {"--close-wait-ms", "60000"}});
+  signal(SIGTERM, [](int) { g_stop = 1; });
+  Trainer trainer(options);
+  if (!trainer.records()) std::printf("trainer: does not record: %s\n", trainer.message().c_str());
+  trainer.Run(options.Number("--steps"), options.Number("--die-at"));
+  const bool acked = trainer.Close(std::chrono::milliseconds(options.Number("--close-wait-ms")));
+  if (!trainer.records()) return 4;
+  return acked ? 0 : 3;
+}
+
+}  // namespace
+}  // namespace stepwell::faults
+
+int main(int argc, char** argv) { return stepwell::faults::Main(argc, argv); }

@@ -1,0 +1,85 @@
+// Scene: the stage of one fault test: a directory, one trial, its producers and their ledgers, one
+// agent, a timeline on stdout and a seed that repeats the test. Masters are the test's own.
+//
+//   Scene scene("master killed");
+//   scene.StartAgent(master.grpc_address());
+//   scene.StartTrainer(0);
+//   ...
+//   scene.StopProducers();
+//   scene.ExpectExact(master, Demand::kRecorded);
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/faults/checker/checker.h"
+#include "tests/faults/stored_samples.h"
+#include "tests/support/child_process.h"
+#include "tests/support/master_process.h"
+#include "tests/support/scratch_directory.h"
+
+namespace stepwell::faults {
+
+using testing::ChildProcess;
+using testing::Eventually;
+using testing::MasterProcess;
+
+class Scene {
+ public:
+  // Prints the seed: STEPWELL_TEST_SEED, else a new one.
+  explicit Scene(const std::string& name);
+  ~Scene();
+
+  // One line of the timeline, with the seconds since the beginning.
+  void Say(const std::string& what) const;
+
+  std::string path(const std::string& name) const { return scratch_ / name; }
+  std::string spool_dir() const { return spool_dir_; }
+  // Elsewhere than in the scratch directory. Before anything is started.
+  void set_spool_dir(const std::string& spool_dir) { spool_dir_ = spool_dir; }
+  std::mt19937_64& random() { return random_; }
+  // Uniform in [low, high].
+  int Random(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  absl::Duration Elapsed() const { return absl::Now() - start_; }
+
+  ChildProcess& agent() { return agent_; }
+  void StartAgent(const std::string& server, const std::vector<std::string>& flags = {});
+  // `options` are the program's own: see its Main. The producer logs in a ledger of its own.
+  ChildProcess& StartTrainer(int rank, const std::map<std::string, std::string>& options = {});
+  ChildProcess& StartRawWriter(int rank, const std::string& servers,
+                               const std::map<std::string, std::string>& options = {});
+  // SIGTERM to all that run, then waits: each must end with exit code 0, which means that each got
+  // its last ack.
+  void StopProducers(absl::Duration patience);
+
+  // What all producers say so far.
+  Ledger ReadLedgers() const;
+  // Flush, then compares; fails the test on anything but an exact match, and prints the verdict.
+  Verdict ExpectExact(MasterProcess& master, Demand demand);
+  // The gaps that the last ExpectExact read.
+  const StoredTrial& stored() const { return stored_; }
+  // For messages: the last lines of the agent's log and of the producers'.
+  std::string Logs() const;
+
+ private:
+  ChildProcess& StartProducer(const std::string& program, int rank,
+                              std::map<std::string, std::string> options);
+
+  const std::string name_;
+  const absl::Time start_;
+  const std::uint64_t seed_;
+  std::mt19937_64 random_;
+  const testing::ScratchDirectory scratch_;
+  std::string spool_dir_;
+  ChildProcess agent_;
+  std::vector<std::unique_ptr<ChildProcess>> producers_;
+  std::vector<std::string> ledgers_;
+  StoredTrial stored_;
+};
+
+}  // namespace stepwell::faults
