@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/backoff.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -91,7 +90,7 @@ absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
   if (!draft.ok()) return Annotate(draft.status(), "fold");
   const absl::Status written =
       connection->InTransaction([&] { return Write(*connection, owner_epoch, folds, *draft); });
-  if (IsCommitUnknown(written)) return ReadBack(folds, *draft, written);
+  if (IsCommitUnknown(written)) return ReadBack(folds, *draft);
   if (!written.ok()) {
     groups_.Clear();
     link_.Drop();
@@ -176,22 +175,11 @@ absl::Status PgFolder::Write(PgConnection& connection, std::int64_t owner_epoch,
 }
 
 absl::StatusOr<FoldResult> PgFolder::ReadBack(const std::vector<WriterFold>& folds,
-                                              const Draft& draft, const absl::Status& unknown) {
+                                              const Draft& draft) {
   std::vector<WriterKey> keys;
   for (const WriterFold& fold : folds) keys.emplace_back(fold.trial_id, fold.writer_no);
-  Backoff backoff({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)});
-  absl::StatusOr<ProgressMap> stored = unknown;
-  for (const absl::Time deadline = absl::Now() + kReadBackTimeout;
-       !stored.ok() && absl::Now() < deadline;) {
-    link_.Drop();
-    auto connection = link_.Get();
-    stored = connection.ok() ? ReadProgressOf(**connection, sql::kReadWriterPairsSettled, keys)
-                             : absl::StatusOr<ProgressMap>(connection.status());
-    if (!stored.ok()) absl::SleepFor(backoff.NextDelay());
-  }
-  if (!stored.ok()) {
-    return CommitUnknown(absl::StrCat("fold: read back: ", stored.status().message()));
-  }
+  const auto stored = ReadBackProgress(link_, keys, kReadBackTimeout);
+  if (!stored.ok()) return Annotate(stored.status(), "fold");
   const bool folded = std::all_of(folds.begin(), folds.end(), [&](const WriterFold& fold) {
     const auto found = stored->find({fold.trial_id, fold.writer_no});
     return found != stored->end() && found->second.folded_sequence >= fold.to_sequence;

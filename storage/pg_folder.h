@@ -39,8 +39,7 @@ class PgFolder {
   absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds);
   absl::Status Write(PgConnection& connection, std::int64_t owner_epoch,
                      const std::vector<WriterFold>& folds, Draft& draft);
-  absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft,
-                                      const absl::Status& unknown);
+  absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft);
 
   PgLink& link_;
   RecentRing& ring_;

@@ -126,8 +126,7 @@ absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
   std::vector<std::pair<TrialId, WriterNo>> keys;
   for (const WriterNo writer_no : writers) keys.emplace_back(trial_id, writer_no);
   // Settled: after a COMMIT in doubt the answer must be the last word.
-  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored,
-                            ReadProgressOf(*connection, sql::kReadWriterPairsSettled, keys));
+  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored, ReadSettledProgress(*connection, keys));
   std::vector<WriterProgress> rows;
   for (const auto& [key, row] : stored) rows.push_back(row);
   return rows;

@@ -1,7 +1,12 @@
 #include "storage/pg_progress.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/backoff.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_error.h"
+#include "storage/pg_sql.h"
 
 namespace stepwell {
 
@@ -18,9 +23,10 @@ std::vector<WriterProgress> ProgressRows(const PgResult& result) {
   return rows;
 }
 
-absl::StatusOr<ProgressMap> ReadProgressOf(
-    PgConnection& connection, const char* statement,
-    const std::vector<std::pair<TrialId, WriterNo>>& writers) {
+namespace {
+
+absl::StatusOr<ProgressMap> Read(PgConnection& connection, const char* statement,
+                                 const WriterKeys& writers) {
   std::vector<std::int64_t> trials;
   std::vector<std::int32_t> writer_nos;
   for (const auto& [trial_id, writer_no] : writers) {
@@ -34,6 +40,38 @@ absl::StatusOr<ProgressMap> ReadProgressOf(
     stored.emplace(std::pair(row.trial_id, row.writer_no), row);
   }
   return stored;
+}
+
+}  // namespace
+
+absl::StatusOr<ProgressMap> ReadProgressOf(PgConnection& connection, const WriterKeys& writers) {
+  return Read(connection, sql::kReadWriterPairs, writers);
+}
+
+absl::StatusOr<ProgressMap> ReadSettledProgress(PgConnection& connection,
+                                                const WriterKeys& writers) {
+  STEPWELL_RETURN_IF_ERROR(connection.Begin());
+  absl::StatusOr<ProgressMap> stored = Read(connection, sql::kReadWriterPairsSettled, writers);
+  STEPWELL_RETURN_IF_ERROR(connection.Rollback());
+  return stored;
+}
+
+absl::StatusOr<ProgressMap> ReadBackProgress(PgLink& link, const WriterKeys& writers,
+                                             absl::Duration timeout) {
+  Backoff backoff({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)});
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    link.Drop();
+    const auto connection = link.Get();
+    absl::StatusOr<ProgressMap> stored = connection.ok()
+                                             ? ReadSettledProgress(**connection, writers)
+                                             : absl::StatusOr<ProgressMap>(connection.status());
+    if (stored.ok()) return stored;
+    if (absl::Now() >= deadline) {
+      return CommitUnknown(absl::StrCat("read back: ", stored.status().message()));
+    }
+    absl::SleepFor(backoff.NextDelay());
+  }
 }
 
 }  // namespace stepwell

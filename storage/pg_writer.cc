@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/backoff.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -85,7 +84,7 @@ absl::StatusOr<std::vector<AdvanceResult>> PgWriter::Commit(const CommitGroupReq
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   const absl::Status written = Write(*connection, group);
   if (written.ok()) return group.ResultsInOrder();
-  if (IsCommitUnknown(written)) return ReadBack(group, written);
+  if (IsCommitUnknown(written)) return ReadBack(group);
   if (!connection->Rollback().ok()) link_.Drop();
   return Annotate(written, "commit group");
 }
@@ -181,8 +180,7 @@ absl::Status PgWriter::JudgeRefused(PgConnection& connection, Group& group) {
     keys.push_back(KeyOf(*advance));
   }
   if (refused.empty()) return absl::OkStatus();
-  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored,
-                            ReadProgressOf(connection, sql::kReadWriterPairs, keys));
+  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored, ReadProgressOf(connection, keys));
   for (const WriterAdvance* advance : refused) {
     const auto found = stored.find(KeyOf(*advance));
     AdvanceResult result =
@@ -238,23 +236,11 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<AdvanceResult>> PgWriter::ReadBack(Group& group,
-                                                              const absl::Status& unknown) {
+absl::StatusOr<std::vector<AdvanceResult>> PgWriter::ReadBack(Group& group) {
   std::vector<WriterKey> keys;
   for (const WriterAdvance* advance : group.sorted) keys.push_back(KeyOf(*advance));
-  Backoff backoff({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)});
-  absl::StatusOr<ProgressMap> stored = unknown;
-  for (const absl::Time deadline = absl::Now() + options_.read_back_timeout;
-       !stored.ok() && absl::Now() < deadline;) {
-    link_.Drop();
-    auto connection = link_.Get();
-    stored = connection.ok() ? ReadProgressOf(**connection, sql::kReadWriterPairsSettled, keys)
-                             : absl::StatusOr<ProgressMap>(connection.status());
-    if (!stored.ok()) absl::SleepFor(backoff.NextDelay());
-  }
-  if (!stored.ok()) {
-    return CommitUnknown(absl::StrCat("commit group: read back: ", stored.status().message()));
-  }
+  auto stored = ReadBackProgress(link_, keys, options_.read_back_timeout);
+  if (!stored.ok()) return Annotate(stored.status(), "commit group");
   int shown_count = 0;
   for (const WriterAdvance* advance : group.AcceptedOnes()) {
     const auto found = stored->find(KeyOf(*advance));

@@ -46,7 +46,7 @@ class PgWriter {
   absl::Status CloseRepeats(PgConnection& connection, const Group& group);
   absl::Status StoreGaps(PgConnection& connection, const Group& group);
   absl::Status CopyJournal(PgConnection& connection, const Group& group, int segment);
-  absl::StatusOr<std::vector<AdvanceResult>> ReadBack(Group& group, const absl::Status& unknown);
+  absl::StatusOr<std::vector<AdvanceResult>> ReadBack(Group& group);
   absl::Status Pass(std::string_view point);
 
   const Options options_;
