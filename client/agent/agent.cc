@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell/0.1.0";
 constexpr absl::Duration kShareInterval = absl::Seconds(5);
+constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 
 // The name that people know the machine by.
 std::string MachineName() {
@@ -104,6 +105,7 @@ void Agent::ServeNew() {
 void Agent::ServeRank(FoundWriter found) {
   absl::StatusOr<std::unique_ptr<RankWriter>> writer =
       RankWriter::Open(std::move(found.directory), std::move(found.identity), context_);
+  any_seen_ = true;
   if (writer.ok()) {
     writers_[found.name] = *std::move(writer);
     shared_at_ = -absl::InfiniteDuration();
@@ -237,9 +239,12 @@ bool Agent::AllAcked() const {
          });
 }
 
+// A training program takes a while to start: before the first is seen, idleness is waiting.
 bool Agent::IdleForLong() {
   if (!AllDone()) busy_at_ = clock_.Monotonic();
-  return clock_.Monotonic() - busy_at_ >= options_.idle_exit;
+  const absl::Duration idle_exit =
+      any_seen_ ? options_.idle_exit : std::max(options_.idle_exit, kFirstWriterWait);
+  return clock_.Monotonic() - busy_at_ >= idle_exit;
 }
 
 // Sends what is left. Recorders that live on are found again by the next agent.

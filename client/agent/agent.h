@@ -74,6 +74,7 @@ class Agent {
   std::map<std::string, Ended> ended_samplers_;  // by directory name
   absl::Time sampler_logged_ = absl::InfinitePast();
   absl::Duration visit_due_ = absl::ZeroDuration();
+  bool any_seen_ = false;
   absl::Duration busy_at_ = absl::ZeroDuration();
   absl::Duration shared_at_ = -absl::InfiniteDuration();
 

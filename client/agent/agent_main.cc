@@ -38,10 +38,10 @@ class StopSignals {
 
   // Before any thread is started, so that all inherit it.
   static void Block() {
-    // A trial's Ctrl-C is not for the agent, unless someone sits before it.
-    if (isatty(STDIN_FILENO) == 0) std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGHUP, SIG_IGN);
+    for (const int ignored : {SIGPIPE, SIGHUP, SIGXFSZ}) std::signal(ignored, SIG_IGN);
+    // A trial's Ctrl-C is not for the agent, unless someone sits before it. It must not be waited
+    // for either: a blocked signal is kept although it is ignored.
+    if (!AtTerminal()) std::signal(SIGINT, SIG_IGN);
     sigset_t set = StopSet();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
   }
@@ -51,9 +51,10 @@ class StopSignals {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
+    if (AtTerminal()) sigaddset(&set, SIGINT);
     return set;
   }
+  static bool AtTerminal() { return isatty(STDIN_FILENO) != 0; }
   const sigset_t set_ = StopSet();
   Worker waiter_;
 };

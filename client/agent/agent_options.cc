@@ -42,7 +42,9 @@ cxxopts::Options Flags() {
        cxxopts::value<std::string>()->default_value("1s"))  //
       ("frame-interval", "between two frames, 10ms-1s",
        cxxopts::value<std::string>()->default_value("100ms"))  //
-      ("once-idle-exit", "exit when all has ended and is stored for SECONDS",
+      ("once-idle-exit",
+       "exit once all that recorded has ended and is stored for SECONDS (the first is "
+       "waited for up to 60 s)",
        cxxopts::value<std::string>())  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //

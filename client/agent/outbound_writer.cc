@@ -14,6 +14,8 @@ constexpr absl::Duration kHeartbeatInterval = absl::Seconds(8);
 // A refused writer is shown to the master again: its cause (a token, a trial) may be mended.
 constexpr absl::Duration kReopenInterval = absl::Seconds(60);
 constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
+// Of one message; the rest is in the master's own log and its gaps.
+constexpr int kRejectionsLogged = 5;
 // A quarter of gRPC's default receive cap.
 constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
 
@@ -288,7 +290,9 @@ bool OutboundWriter::OnAck(const pb::Ack& ack) {
 
 void OutboundWriter::LogRejections(
     const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections) const {
+  int logged = 0;
   for (const pb::Rejection& rejection : rejections) {
+    if (++logged > kRejectionsLogged) break;
     log::Warning("chunks_rejected", {{"writer", spool_->writer().ToText()},
                                      {"first_sequence", rejection.first_sequence()},
                                      {"last_sequence", rejection.last_sequence()},

@@ -75,6 +75,8 @@ absl::Status Spool::AppendBytes(const std::string& records) {
   if (!written.ok()) {
     // A part may have been written: away with it, so that the next try starts at a clean end.
     if (ftruncate(current_->file.get(), current_->bytes) != 0) current_ = nullptr;
+    // A limit may be on the file, not on the disk: frames go on in another one.
+    current_failed_ = current_ != nullptr && current_->last_sequence >= current_->first_sequence;
     return Annotate(written, "spool: append");
   }
   unsynced_ = true;
@@ -85,7 +87,7 @@ absl::Status Spool::AppendBytes(const std::string& records) {
 }
 
 absl::Status Spool::EnsureSegment(std::size_t record_bytes) {
-  if (current_ != nullptr) {
+  if (current_ != nullptr && !current_failed_) {
     absl::MutexLock lock(&mu_);
     // A quarter of the bound: giving up the oldest segment never gives up most of the spool.
     const std::int64_t bytes_max = std::min(
@@ -131,6 +133,7 @@ absl::Status Spool::StartSegment() {
   segment->bytes = static_cast<std::int64_t>(head.size());
   segment->written_at = clock_.Monotonic();
   current_ = segment;
+  current_failed_ = false;
   absl::MutexLock lock(&mu_);
   segments_.push_back(std::move(segment));
   return absl::OkStatus();

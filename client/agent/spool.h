@@ -132,6 +132,7 @@ class Spool {
   Checkpoint checkpoint_;
   std::uint32_t segment_number_last_ = 0;
   SegmentPtr current_;
+  bool current_failed_ = false;
   bool unsynced_ = false;
   AckedMark acked_written_;
 

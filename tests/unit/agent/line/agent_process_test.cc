@@ -1,12 +1,14 @@
 // The agent as a process: killed at any moment, stopped in order, started twice.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <random>
 
 #include "absl/time/clock.h"
-#include "tests/unit/agent/agent_fixture.h"
+#include "tests/unit/agent/line/agent_fixture.h"
 #include "tests/unit/agent/test_seed.h"
 
 namespace stepwell::agent {
@@ -24,11 +26,20 @@ class AgentProcessTest : public AgentFixture {
     argv.push_back(nullptr);
     const pid_t child = fork();
     if (child == 0) {
+      const int null = open("/dev/null", O_RDONLY);
+      dup2(null, STDIN_FILENO);
+      if (file_bytes_max_ > 0) {
+        const rlimit limit{file_bytes_max_, file_bytes_max_};
+        setrlimit(RLIMIT_FSIZE, &limit);
+      }
       execv(argv[0], argv.data());
       _exit(127);
     }
     return child;
   }
+
+  // Of the agent: no file of it may become larger. 0 = no limit.
+  rlim_t file_bytes_max_ = 0;
 };
 
 TEST_F(AgentProcessTest, KilledAgentsLoseNothingAndRepeatNothing) {
@@ -99,6 +110,71 @@ TEST_F(AgentProcessTest, EndsByItselfWhenAllHasEndedAndIsStored) {
   EXPECT_EQ(writers.size(), 2u);
   EXPECT_TRUE(AllClosed(writers));
   ExpectEachStepOnce(writers, 30);
+}
+
+TEST_F(AgentProcessTest, ACtrlCForTheTrialDoesNotEndIt) {
+  const pid_t agent = StartAgent();
+  const pid_t recorder = Record("interrupted", 0, [] {
+    RecordSteps(100, 1000);
+    if (stepwell_close(30000) != 1) _exit(3);
+  });
+  ASSERT_TRUE(master_.WaitUntil(
+      [](const Writers& writers) { return BatchesOf(writers, "step").size() > 10; }));
+  kill(agent, SIGINT);
+  EXPECT_EQ(Wait(recorder), 0);
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  ExpectEachStepOnce(master_.writers(), 100);
+}
+
+// Frames then go into many small files.
+TEST_F(AgentProcessTest, ALimitOnTheSizeOfFilesStopsNothing) {
+  file_bytes_max_ = 16 << 10;
+  const pid_t agent = StartAgent();
+  const pid_t recorder = Record("limited", 0, [] {
+    RecordSteps(1500, 300);
+    if (stepwell_close(30000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(recorder), 0);
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  ExpectEachStepOnce(master_.writers(), 1500);
+  EXPECT_TRUE(master_.writers().begin()->second.gaps.empty());
+}
+
+// While the master is away the spool fills; what it gives up is one gap, told with its samples.
+TEST_F(AgentProcessTest, ABoundedSpoolGivesUpItsOldestAndTells) {
+  const pid_t agent = StartAgent({"--spool-bytes-max", "1048576"});
+  ASSERT_TRUE(Record("first", 0, [] { RecordSteps(1); }) > 0);
+  ASSERT_TRUE(master_.WaitUntil(AllClosed));
+  master_.Stop();
+  constexpr int kSteps = 60000;
+  const pid_t recorder = Record("outage", 0, [] {
+    RecordSteps(kSteps, 10);
+    _exit(stepwell_dropped_count() == 0 ? 0 : 4);
+  });
+  EXPECT_EQ(Wait(recorder), 0);
+  master_.Start();
+  ASSERT_TRUE(master_.WaitUntil(
+      [](const Writers& writers) { return writers.size() == 2 && AllClosed(writers); }));
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  std::uint64_t stored = 0;
+  std::uint64_t told = 0;
+  int gap_count = 0;
+  for (const auto& [id, writer] : master_.writers()) {
+    if (writer.open.external_id() != "outage") continue;
+    EXPECT_TRUE(writer.wrongs.empty());
+    stored = FakeMaster::SamplesOf(writer).size();
+    for (const pb::GapRange& gap : writer.gaps) {
+      EXPECT_EQ(gap.cause(), pb::GAP_CAUSE_SPOOL_FULL);
+      told += gap.sample_count();
+      ++gap_count;
+    }
+  }
+  EXPECT_GE(gap_count, 1);
+  EXPECT_EQ(stored + told, std::uint64_t{kSteps} * 4);
+  std::cout << stored << " samples stored, " << told << " told as given up\n";
 }
 
 TEST_F(AgentProcessTest, ExitCodesTellWhatWasWrong) {

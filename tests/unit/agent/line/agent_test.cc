@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "base/worker.h"
-#include "tests/unit/agent/agent_fixture.h"
+#include "tests/unit/agent/line/agent_fixture.h"
 
 namespace stepwell::agent {
 namespace {

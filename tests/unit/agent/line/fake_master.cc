@@ -1,4 +1,4 @@
-#include "tests/unit/agent/fake_master.h"
+#include "tests/unit/agent/line/fake_master.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"

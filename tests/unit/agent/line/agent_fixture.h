@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stepwell/recorder.h"
-#include "tests/unit/agent/fake_master.h"
+#include "tests/unit/agent/line/fake_master.h"
 
 namespace stepwell::agent {
 
