@@ -145,13 +145,16 @@ train() {
   train_pid=
 }
 
+# The view's rows are stretches of a series, each with its values as one array.
 show_rows() {
-  local sql="select name, labels->>'rank' as rank, array_length(\"values\", 1) as samples, \"values\"[1:3] as first_values
-from stepwell.generic_metrics g join stepwell.trials t using (trial_id)
-where t.external_id = '$trial' and metric_group in ('timing', 'training')
-order by name, rank limit 12"
-  printf 'psql %q -c "select * from stepwell.generic_metrics"\n\n' "$database_url"
-  psql "$database_url" -X -q -P pager=off -c "$sql" || die "psql could not read the rows" "the master's log is $log_dir/master.log"
+  local sql="select name, labels->>'rank' as rank, sum(cardinality(\"values\")) as samples,
+       (array_agg(\"values\"[1:3]::text order by timestamps[1]))[1] as first_values
+from stepwell.generic_metrics join stepwell.trials using (trial_id)
+where external_id = '$trial' and metric_group in ('timing', 'training') and position('/' in name) = 0
+group by 1, 2 order by 1, 2"
+  printf "psql '%s'\n%s;\n\n" "$database_url" "$sql"
+  psql "$database_url" -X -q -P pager=off -c "$sql" ||
+    die "psql could not read the rows" "the master's log is $log_dir/master.log"
 }
 
 step "packages"
