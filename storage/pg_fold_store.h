@@ -26,7 +26,7 @@ class PgFoldStore final : public FoldStore {
     std::string url;
     // A stopped master lets go of its locks after this.
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
-    RecentRing::Limits recent;
+    RecentRing::Limits recent = {};
   };
 
   // Reads what the ring of recent holds. REQUIRES: the schema is migrated.
