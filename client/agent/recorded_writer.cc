@@ -123,7 +123,11 @@ void RecordedWriter::FindRings(std::uint32_t ring_count) {
       ring.read = now->tail;
     }
     if (const auto mark = recovered_.rings.find(ring_number); mark != recovered_.rings.end()) {
-      ring.read = std::max(ring.read, mark->second.tail);
+      // An agent that died between its frame and the tail: what the frame holds is freed now.
+      if (mark->second.tail > ring.read) {
+        ring.read = mark->second.tail;
+        ring.reader.StoreTail(ring.read).IgnoreError();
+      }
       ring.dropped_told = mark->second.dropped_told;
     }
     ring.safe = ring.stored = ring.read;

@@ -35,7 +35,8 @@ void StepAggregator::Add(const Event& event, SampleSink& sink) {
 
 void StepAggregator::Keep(const Event& event, SampleSink& sink) {
   const bool waits = InStep(event) && event.kind != EventKind::kRecordAt;
-  if (waits || !kept_.empty()) {
+  // What stands alone could go at once, but not past what waits: its event could not be freed.
+  if (waits || !decided()) {
     kept_.push_back(event);
   } else {
     EmitOutside(event, sink);

@@ -1,0 +1,411 @@
+// A recorder's directory made by hand, so that each byte and each moment of a crash can be chosen.
+#include "client/agent/recorded_writer.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/agent/test_seed.h"
+
+namespace stepwell::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using spool::Event;
+using spool::EventKind;
+using ::testing::ElementsAre;
+using Lines = std::vector<std::string>;
+
+class TextSink final : public ThreadSampleSink {
+ public:
+  void EnterThread(std::uint32_t thread, std::uint32_t) override { thread_ = thread; }
+  void OnStep(const StepTotals& step) override {
+    std::string line = absl::StrCat(thread_, " step ", step.start_ns, " b", step.batch);
+    for (const PathTotal& path : step.paths) {
+      absl::StrAppend(&line, " ", path.path, ":", path.total_ns, "/", path.count);
+    }
+    lines.push_back(line);
+  }
+  void OnOccurrence(std::uint32_t path, std::uint64_t start_ns, std::uint64_t ns) override {
+    lines.push_back(absl::StrCat(thread_, " once ", path, " ", start_ns, " ", ns));
+  }
+  void OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
+                double value) override {
+    lines.push_back(
+        absl::StrCat(thread_, " record ", series, " ", time_ns, " b", batch, " ", value));
+  }
+  void OnRecordAt(std::uint32_t, std::int64_t, std::int32_t, double) override {}
+  void OnLoss(const EventLoss& loss) override {
+    lines.push_back(absl::StrCat("loss ", static_cast<int>(loss.cause), " n", loss.event_count, " ",
+                                 loss.first_ns, "-", loss.last_ns));
+  }
+  bool full() const override { return lines.size() >= line_count_max; }
+
+  Lines lines;
+  std::size_t line_count_max = SIZE_MAX;
+
+ private:
+  std::uint32_t thread_ = 0;
+};
+
+class RecordedWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-ring-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    path_ = pattern;
+    std::ofstream(path_ / "lock");
+    std::ofstream(path_ / "header") << std::string(spool::kPageBytes, '\0');
+    std::ofstream(path_ / "names");
+    Put("header", 0, std::string(spool::kHeaderMagic, 8));
+    PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, format_version), 1);
+    AddName(spool::NameKind::kScope, {"forward"});
+    AddName(spool::NameKind::kSeries, {"training", "loss", "1"});
+  }
+  void TearDown() override { fs::remove_all(path_); }
+
+  void Put(const std::string& file, std::size_t offset, const std::string& bytes) {
+    std::fstream out(path_ / file, std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(static_cast<std::streamoff>(offset));
+    out << bytes;
+  }
+  template <typename T>
+  void PutNumber(const std::string& file, std::size_t offset, T value) {
+    Put(file, offset, std::string(reinterpret_cast<const char*>(&value), sizeof(value)));
+  }
+  void AddName(spool::NameKind kind, const Lines& texts) {
+    spool::NameRecord head{};
+    std::string body;
+    for (const std::string& text : texts) {
+      const auto length = static_cast<std::uint16_t>(text.size());
+      body.append(reinterpret_cast<const char*>(&length), sizeof(length));
+      body += text;
+    }
+    body.resize((body.size() + 7) / 8 * 8);
+    head.record_bytes = static_cast<std::uint32_t>(sizeof(head) + body.size());
+    head.id = ++name_count_;
+    head.kind = kind;
+    head.series_kind = spool::SeriesKind::kGauge;
+    head.text_count = static_cast<std::uint16_t>(texts.size());
+    Put("names", names_bytes_,
+        std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + body);
+    names_bytes_ += head.record_bytes;
+    PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, names_bytes), names_bytes_);
+  }
+  void MakeRing(std::uint32_t number, std::uint32_t capacity, std::uint32_t thread) {
+    const std::string file = absl::StrCat("ring-", number);
+    std::ofstream(path_ / file) << std::string(spool::RingFileBytes(capacity), '\0');
+    Put(file, 0, std::string(spool::kRingMagic, 8));
+    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, format_version), 1);
+    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, capacity), capacity);
+    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, ring), number);
+    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, thread), thread);
+    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, worker), spool::kNoWorker);
+    SetState(number, spool::kRingLive);
+    PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, ring_count), number + 1);
+    capacities_[number] = capacity;
+    heads_[number] = 0;
+    status_.ring_count = number + 1;
+  }
+  void SetState(std::uint32_t ring, spool::RingState state) {
+    PutNumber<std::uint32_t>(absl::StrCat("ring-", ring), offsetof(spool::RingHeader, state),
+                             state);
+  }
+  std::uint64_t Tail(std::uint32_t ring) {
+    std::ifstream in(path_ / absl::StrCat("ring-", ring), std::ios::binary);
+    in.seekg(offsetof(spool::RingHeader, tail));
+    std::uint64_t tail = 0;
+    in.read(reinterpret_cast<char*>(&tail), sizeof(tail));
+    return tail;
+  }
+  bool Room(std::uint32_t ring) { return heads_[ring] - Tail(ring) < capacities_[ring]; }
+  void Push(std::uint32_t ring, Event event) {
+    const std::uint64_t position = heads_[ring]++;
+    event.stamp = static_cast<std::uint32_t>(position + 1);
+    Put(absl::StrCat("ring-", ring), spool::EventOffset(capacities_[ring], position),
+        std::string(reinterpret_cast<const char*>(&event), sizeof(event)));
+    PutNumber<std::uint64_t>(absl::StrCat("ring-", ring), offsetof(spool::RingHeader, head),
+                             heads_[ring]);
+  }
+  std::unique_ptr<RecordedWriter> Open(Checkpoint checkpoint = {}) {
+    auto writer = RecordedWriter::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)),
+                                       std::move(checkpoint));
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    return *std::move(writer);
+  }
+
+  static Event Scope(std::uint64_t start, std::uint64_t ns, std::uint8_t flags = spool::kInStep) {
+    return {start, ns, 1, spool::kNoBatch, EventKind::kScope, flags, 0, 0};
+  }
+  static Event Record(std::uint64_t time, double value) {
+    return {time,
+            std::bit_cast<std::uint64_t>(value),
+            2,
+            spool::kBatchOfStep,
+            EventKind::kRecord,
+            spool::kInStep,
+            0,
+            0};
+  }
+  static Event Begin(std::uint64_t time) {
+    return {time, 0, 0, -1, EventKind::kStepBegin, 0, 0, 0};
+  }
+  static Event End(std::uint64_t start, std::uint64_t ns, std::int32_t batch) {
+    return {start, ns, 0, batch, EventKind::kStepEnd, 0, 0, 0};
+  }
+  static constexpr auto kMore = RecordedWriter::Ending::kMoreToCome;
+  static constexpr auto kFinal = RecordedWriter::Ending::kFinal;
+
+  fs::path path_;
+  WriterStatus status_;
+  std::uint32_t name_count_ = 0;
+  std::size_t names_bytes_ = 0;
+  std::map<std::uint32_t, std::uint32_t> capacities_;
+  std::map<std::uint32_t, std::uint64_t> heads_;
+};
+
+TEST_F(RecordedWriterTest, AnOpenStepStaysInItsRing) {
+  MakeRing(0, 64, 0);
+  for (const Event& event : {Begin(0), Scope(1, 2), End(0, 10, 0), Scope(11, 2)}) Push(0, event);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("0 step 0 b0 1:2/1"));
+  const RecordedWriter::Progress progress = writer->TakeProgress();
+  EXPECT_EQ(progress.checkpoint.rings.at(0).tail, 3u);
+  EXPECT_EQ(Tail(0), 0u);  // nothing is freed before the frame is written
+  writer->StoreTails(progress.checkpoint);
+  EXPECT_EQ(Tail(0), 3u);
+  // Another agent sees the open step again, and no ended one.
+  writer = Open();
+  Push(0, End(10, 10, 1));
+  TextSink again;
+  ASSERT_TRUE(writer->Drain(status_, kMore, again).ok());
+  EXPECT_THAT(again.lines, ElementsAre("0 step 10 b1 1:2/1"));
+}
+
+TEST_F(RecordedWriterTest, GoesOnBehindAWrittenFrameWhoseTailWasNotStored) {
+  MakeRing(0, 64, 0);
+  for (const Event& event : {Begin(0), End(0, 10, 0), End(10, 10, 1)}) Push(0, event);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  const Checkpoint written = writer->TakeProgress().checkpoint;
+  writer = Open(written);  // died before StoreTails
+  Push(0, End(20, 10, 2));
+  TextSink rest;
+  ASSERT_TRUE(writer->Drain(status_, kMore, rest).ok());
+  EXPECT_THAT(rest.lines, ElementsAre("0 step 20 b2"));
+}
+
+TEST_F(RecordedWriterTest, AStepGoesOnInTheRingThatSucceedsAFullOne) {
+  MakeRing(0, 4, 0);
+  for (const Event& event : {Begin(0), End(0, 5, 0), Scope(6, 1)}) Push(0, event);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  SetState(0, spool::kRingSucceeded);
+  MakeRing(1, 8, 0);
+  Push(1, Scope(8, 1));
+  Push(1, End(5, 10, 1));
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("0 step 0 b0", "0 step 5 b1 1:2/2"));
+  writer->StoreTails(writer->TakeProgress().checkpoint);
+  EXPECT_FALSE(fs::exists(path_ / "ring-0"));
+  EXPECT_TRUE(fs::exists(path_ / "ring-1"));
+  SetState(1, spool::kRingEnded);
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  writer->StoreTails(writer->TakeProgress().checkpoint);
+  EXPECT_FALSE(fs::exists(path_ / "ring-1"));
+}
+
+TEST_F(RecordedWriterTest, AnUndecidedStepAtTheEndLiesOutside) {
+  MakeRing(0, 64, 0);
+  MakeRing(1, 64, 3);
+  Push(0, Begin(0));
+  Push(0, Scope(1, 2));
+  Push(1, Scope(5, 6, 0));
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kFinal, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("0 once 1 1 2", "3 once 1 5 6"));
+  EXPECT_TRUE(writer->drained());
+}
+
+TEST_F(RecordedWriterTest, WhatFailsItsCheckIsSkippedAndCounted) {
+  MakeRing(0, 16, 0);
+  Push(0, Begin(0));
+  Event unknown_name = Scope(1, 1);
+  unknown_name.name = 99;
+  Push(0, unknown_name);
+  Event series_as_scope = Scope(1, 1);
+  series_as_scope.name = 2;
+  Push(0, series_as_scope);
+  Event unknown_kind = Scope(1, 1);
+  unknown_kind.kind = static_cast<EventKind>(77);
+  Push(0, unknown_kind);
+  Push(0, Scope(2, 3));
+  PutNumber<std::uint32_t>("ring-0", spool::EventOffset(16, 4) + offsetof(Event, stamp), 12345);
+  Push(0, Scope(4, 5));
+  Push(0, End(0, 10, 0));
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("0 step 0 b0 1:5/1", "loss 3 n4 0-0"));
+}
+
+TEST_F(RecordedWriterTest, AForgedHeadOrTailDoesNoHarm) {
+  MakeRing(0, 16, 0);
+  Push(0, Begin(0));
+  for (const std::uint64_t forged : {std::uint64_t{1} << 60, UINT64_MAX}) {
+    PutNumber<std::uint64_t>("ring-0", offsetof(spool::RingHeader, head), forged);
+    auto writer = Open();
+    TextSink sink;
+    sink.line_count_max = 3;
+    ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+    EXPECT_LE(sink.lines.size(), 4u);
+    PutNumber<std::uint64_t>("ring-0", offsetof(spool::RingHeader, tail), forged);
+    writer = Open();
+    ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+    PutNumber<std::uint64_t>("ring-0", offsetof(spool::RingHeader, tail), 0);
+  }
+  fs::resize_file(path_ / "ring-0", 100);
+  auto writer = Open();
+  TextSink sink;
+  EXPECT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  fs::resize_file(path_ / "header", 10);
+  EXPECT_FALSE(writer->ReadStatus().ok());
+}
+
+TEST_F(RecordedWriterTest, DropsAreToldOnceAcrossAgents) {
+  MakeRing(0, 16, 0);
+  const auto drop = [&](std::uint64_t count, std::uint64_t first, std::uint64_t last) {
+    PutNumber("ring-0", offsetof(spool::RingHeader, dropped), count);
+    PutNumber("ring-0", offsetof(spool::RingHeader, dropped_first_ns), first);
+    PutNumber("ring-0", offsetof(spool::RingHeader, dropped_last_ns), last);
+  };
+  drop(5, 100, 200);
+  PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, dropped_no_name), 2);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("loss 0 n5 100-200", "loss 2 n2 0-0"));
+  Checkpoint written;
+  written.MergeFrom(writer->TakeProgress().checkpoint);
+  drop(8, 100, 300);
+  sink.lines.clear();
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("loss 0 n3 200-300"));
+  written.MergeFrom(writer->TakeProgress().checkpoint);
+  writer = Open(written);
+  sink.lines.clear();
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_TRUE(sink.lines.empty());
+}
+
+// Agents that die at any moment, rings so small that steps are folded: each sample comes out once.
+TEST_F(RecordedWriterTest, EachSampleComesOutOnceWhereverAgentsDie) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 40; ++round) {
+    TearDown();
+    name_count_ = 0;
+    names_bytes_ = 0;
+    SetUp();
+    MakeRing(0, 16, 0);
+    MakeRing(1, 16, 1);
+    std::map<std::uint32_t, Lines> expected;
+    StepAggregator plain[2];
+    std::uint64_t step_start[2] = {0, 0};
+    std::uint64_t now = 1;
+    std::int32_t batch = 0;
+    // What a spool holds: samples and checkpoint are written together.
+    Lines stored;
+    Checkpoint spooled;
+    auto writer = Open();
+    const auto push = [&](std::uint32_t ring, const Event& event) {
+      Push(ring, event);
+      TextSink sink;
+      sink.EnterThread(ring, spool::kNoWorker);
+      plain[ring].Add(event, sink);
+      for (const std::string& line : sink.lines) expected[ring].push_back(line);
+    };
+    push(0, Begin(0));
+    push(1, Begin(0));
+    for (int turn = 0; turn < 400; ++turn) {
+      const auto ring = static_cast<std::uint32_t>(random() % 2);
+      ++now;
+      switch (random() % 8) {
+        case 0:
+        case 1:
+          if (Room(ring)) push(ring, Scope(now, random() % 9));
+          break;
+        case 2:
+          if (Room(ring)) push(ring, Record(now, static_cast<double>(now)));
+          break;
+        case 3:
+          if (Room(ring)) push(ring, Scope(now, 3, 0));
+          break;
+        case 4:
+          if (!Room(ring)) break;
+          push(ring, End(step_start[ring], now - step_start[ring], ++batch));
+          step_start[ring] = now;
+          break;
+        default: {
+          TextSink sink;
+          ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+          const RecordedWriter::Progress progress = writer->TakeProgress();
+          const std::uint64_t dies = random() % 6;
+          if (dies == 0) {
+            writer = Open(spooled);  // before the frame is written
+            break;
+          }
+          if (sink.lines.empty() && !progress.urgent) break;
+          stored.insert(stored.end(), sink.lines.begin(), sink.lines.end());
+          spooled.MergeFrom(progress.checkpoint);
+          if (dies == 1) {
+            writer = Open(spooled);  // before the tails are stored
+          } else {
+            writer->StoreTails(progress.checkpoint);
+          }
+        }
+      }
+    }
+    for (std::uint32_t ring = 0; ring < 2; ++ring) {
+      if (!Room(ring)) {
+        TextSink sink;
+        ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+        stored.insert(stored.end(), sink.lines.begin(), sink.lines.end());
+        const Checkpoint checkpoint = writer->TakeProgress().checkpoint;
+        spooled.MergeFrom(checkpoint);
+        writer->StoreTails(checkpoint);
+      }
+      ASSERT_TRUE(Room(ring));
+      push(ring, End(step_start[ring], now - step_start[ring], ++batch));
+    }
+    TextSink sink;
+    ASSERT_TRUE(writer->Drain(status_, kFinal, sink).ok());
+    stored.insert(stored.end(), sink.lines.begin(), sink.lines.end());
+    // A fold lets what stands alone out before its step: the order may differ, nothing else.
+    for (std::uint32_t ring = 0; ring < 2; ++ring) {
+      Lines own;
+      for (const std::string& line : stored) {
+        if (line[0] == static_cast<char>('0' + ring)) own.push_back(line);
+      }
+      std::sort(own.begin(), own.end());
+      std::sort(expected[ring].begin(), expected[ring].end());
+      ASSERT_EQ(own, expected[ring]) << "round " << round;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::agent
