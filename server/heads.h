@@ -69,7 +69,12 @@ class HeadsPin {
 
 class Heads {
  public:
-  // Chunks of one commit, in order. Only after COMMIT is known.
+  // The writer stands at `folded_sequence` in the database. Known ones keep what is known. Before
+  // the first Add of a writer.
+  void NoteWriter(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
+  // Chunks of one commit, in order. Only after COMMIT is known. What is already there, or folded,
+  // is left out, so that replay and ingest may both bring a chunk. A range of sequences without
+  // data comes as a chunk without tables that carries the last of them.
   void Add(const std::vector<HeadChunkPtr>& chunks);
 
   HeadsPin Pin(TrialId trial_id);

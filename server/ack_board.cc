@@ -1,0 +1,103 @@
+#include "server/ack_board.h"
+
+#include <algorithm>
+
+#include "server/limits.h"
+
+namespace stepwell {
+namespace {
+
+// Adds `more` to `held`: neighbours with one reason become one range, and so does all that comes
+// after there are too many.
+void AddRejection(std::vector<pb::Rejection>& held, pb::Rejection more) {
+  const bool full = held.size() >= kRejectionsPerAckMax;
+  if (!held.empty()) {
+    pb::Rejection& last = held.back();
+    const bool joins = last.reason() == more.reason() &&
+                       last.last_sequence() + 1 == more.first_sequence();
+    if (joins || full) {
+      last.set_last_sequence(more.last_sequence());
+      last.set_sample_count(last.sample_count() + more.sample_count());
+      return;
+    }
+  }
+  held.push_back(std::move(more));
+}
+
+}  // namespace
+
+void AckBoard::Post(pb::StreamChunksResponse message) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_) return;
+    messages_.push_back(std::move(message));
+  }
+  on_post_();
+}
+
+void AckBoard::PostAck(const Uuid& writer, Ack ack) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_) return;
+    Ack& held = acks_[writer];
+    held.committed_sequence = std::max(held.committed_sequence, ack.committed_sequence);
+    held.credit_bytes = ack.credit_bytes;
+    held.closed = held.closed || ack.closed;
+    for (pb::Rejection& rejection : ack.rejections) {
+      AddRejection(held.rejections, std::move(rejection));
+    }
+  }
+  on_post_();
+}
+
+void AckBoard::Forget(const Uuid& writer) {
+  absl::MutexLock lock(&mu_);
+  acks_.erase(writer);
+}
+
+bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
+  absl::MutexLock lock(&mu_);
+  if (messages_.empty()) return false;
+  out = std::move(messages_.front());
+  messages_.pop_front();
+  return true;
+}
+
+bool AckBoard::TakeNext(pb::StreamChunksResponse& out) {
+  if (TakeMessage(out)) return true;
+  absl::MutexLock lock(&mu_);
+  out.Clear();
+  if (acks_.empty()) return false;
+  auto node = acks_.extract(acks_.begin());
+  pb::Ack& ack = *out.mutable_ack();
+  ack.set_writer(node.key().ToBytes());
+  ack.set_committed_sequence(node.mapped().committed_sequence);
+  ack.set_credit_bytes(node.mapped().credit_bytes);
+  ack.set_closed(node.mapped().closed);
+  for (pb::Rejection& rejection : node.mapped().rejections) {
+    *ack.add_rejections() = std::move(rejection);
+  }
+  return true;
+}
+
+bool AckBoard::empty() const {
+  absl::MutexLock lock(&mu_);
+  return messages_.empty() && acks_.empty();
+}
+
+bool AckBoard::WaitForRoom(absl::Time deadline) {
+  const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || messages_.size() < kMessageCountMax;
+  };
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithDeadline(absl::Condition(&has_room), deadline) && !closed_;
+}
+
+void AckBoard::Close() {
+  absl::MutexLock lock(&mu_);
+  closed_ = true;
+  messages_.clear();
+  acks_.clear();
+}
+
+}  // namespace stepwell

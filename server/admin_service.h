@@ -1,0 +1,41 @@
+// AdminService: the gRPC skin of what operators ask.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+
+#include "server/fold_loop.h"
+#include "server/heads.h"
+#include "server/ingest_stats.h"
+#include "server/master_state.h"
+#include "server/wire.h"
+#include "server/writer_registry.h"
+#include "stepwell/v1/admin.grpc.pb.h"
+
+namespace stepwell {
+
+class AdminService final : public pb::AdminService::Service {
+ public:
+  // All outlive this.
+  struct Parts {
+    std::string master_id;
+    std::string version;
+    FoldLoop& fold_loop;
+    const MasterState& state;
+    const IngestStats& stats;
+    const Heads& heads;
+    const WriterRegistry& registry;
+  };
+  explicit AdminService(Parts parts) : parts_(std::move(parts)) {}
+
+  grpc::Status Flush(grpc::ServerContext* call, const pb::FlushRequest* request,
+                     pb::FlushResponse* response) override;
+  grpc::Status GetStatus(grpc::ServerContext* call, const pb::GetStatusRequest* request,
+                         pb::GetStatusResponse* response) override;
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,152 @@
+#include "server/commit_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/check.h"
+
+namespace stepwell {
+namespace {
+
+using WriterKey = std::pair<TrialId, WriterNo>;
+
+WriterKey KeyOf(const CheckedChunk& chunk) { return {chunk.trial_id, chunk.writer_no}; }
+
+// Whether `next` can stand in one advance with `before`, the writer's last chunk of the group.
+struct Tail {
+  std::uint64_t generation = 0;
+  std::uint64_t last_sequence = 0;
+  bool closing = false;
+
+  bool TakesToo(const CheckedChunk& next) const {
+    return !closing && next.generation == generation && next.first_sequence == last_sequence + 1;
+  }
+};
+
+}  // namespace
+
+absl::Status CommitQueue::Add(CheckedChunk& chunk, absl::Time deadline) {
+  const std::int64_t bytes = chunk.bytes;
+  const auto has_room = [this, bytes]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    // One that is larger than the whole queue still goes through an empty one.
+    return closed_ || bytes_ == 0 || bytes_ + bytes <= options_.queue_bytes_max;
+  };
+  absl::MutexLock lock(&mu_);
+  if (!mu_.AwaitWithDeadline(absl::Condition(&has_room), deadline)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("commit queue: full with ", bytes_, " bytes"));
+  }
+  if (closed_) return absl::UnavailableError("commit queue: closed");
+  bytes_ += bytes;
+  chunk.queued_time = absl::Now();
+  pending_.push_back(std::move(chunk));
+  return absl::OkStatus();
+}
+
+bool CommitQueue::GroupFullLocked() const {
+  return closed_ || pending_.size() >= options_.chunk_count_max ||
+         bytes_ >= options_.group_bytes_max;
+}
+
+std::vector<CheckedChunk> CommitQueue::Take(absl::Time deadline) {
+  absl::MutexLock lock(&mu_);
+  const auto has_any = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || !pending_.empty();
+  };
+  mu_.AwaitWithDeadline(absl::Condition(&has_any), deadline);
+  if (pending_.empty()) return {};
+  if (options_.linger > absl::ZeroDuration()) {
+    const auto full = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return GroupFullLocked(); };
+    mu_.AwaitWithDeadline(absl::Condition(&full), pending_.front().queued_time + options_.linger);
+    if (pending_.empty()) return {};  // cleared meanwhile
+  }
+  return CutLocked();
+}
+
+std::vector<CheckedChunk> CommitQueue::CutLocked() {
+  std::vector<CheckedChunk> group;
+  absl::flat_hash_map<WriterKey, Tail> tails;
+  absl::flat_hash_set<WriterKey> ended;  // a later chunk of these must wait for the next group
+  std::int64_t group_bytes = 0;
+  std::deque<CheckedChunk> left;
+  while (!pending_.empty()) {
+    CheckedChunk& chunk = pending_.front();
+    if (group.size() >= options_.chunk_count_max ||
+        (!group.empty() && group_bytes + chunk.bytes > options_.group_bytes_max)) {
+      break;
+    }
+    const WriterKey key = KeyOf(chunk);
+    const auto tail = tails.find(key);
+    if (ended.contains(key) || (tail != tails.end() && !tail->second.TakesToo(chunk))) {
+      ended.insert(key);
+      left.push_back(std::move(chunk));
+    } else {
+      tails[key] = {chunk.generation, chunk.last_sequence, chunk.closing.has_value()};
+      group_bytes += chunk.bytes;
+      group.push_back(std::move(chunk));
+    }
+    pending_.pop_front();
+  }
+  while (!left.empty()) {
+    pending_.push_front(std::move(left.back()));
+    left.pop_back();
+  }
+  bytes_ -= group_bytes;
+  return group;
+}
+
+std::vector<CheckedChunk> CommitQueue::Clear() {
+  absl::MutexLock lock(&mu_);
+  std::vector<CheckedChunk> dropped(std::make_move_iterator(pending_.begin()),
+                                    std::make_move_iterator(pending_.end()));
+  pending_.clear();
+  bytes_ = 0;
+  return dropped;
+}
+
+void CommitQueue::Close() {
+  absl::MutexLock lock(&mu_);
+  closed_ = true;
+}
+
+std::int64_t CommitQueue::bytes() const {
+  absl::MutexLock lock(&mu_);
+  return bytes_;
+}
+
+CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t owner_epoch,
+                       std::int64_t received_time_us) {
+  CommitGroup group;
+  group.request.owner_epoch = owner_epoch;
+  group.request.received_time_us = received_time_us;
+  absl::flat_hash_map<WriterKey, std::size_t> places;
+  for (const CheckedChunk& chunk : chunks) {
+    const auto [place, is_new] = places.emplace(KeyOf(chunk), group.request.advances.size());
+    if (is_new) {
+      WriterAdvance& made = group.request.advances.emplace_back();
+      made.trial_id = chunk.trial_id;
+      made.writer_no = chunk.writer_no;
+      made.generation = chunk.generation;
+      made.first_sequence = chunk.first_sequence;
+      made.last_sequence = chunk.first_sequence - 1;
+    }
+    WriterAdvance& advance = group.request.advances[place->second];
+    STEPWELL_CHECK(advance.generation == chunk.generation);
+    STEPWELL_CHECK(advance.last_sequence + 1 == chunk.first_sequence);
+    if (chunk.last_sequence >= chunk.first_sequence) {
+      advance.last_sequence = chunk.last_sequence;
+      advance.last_crc32c = chunk.crc32c;
+    }
+    if (chunk.closing) advance.closing = chunk.closing;
+    advance.gaps.insert(advance.gaps.end(), chunk.gaps.begin(), chunk.gaps.end());
+    advance.payload.append(chunk.journal_entry);
+    group.advance_of.push_back(place->second);
+  }
+  return group;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,98 @@
+// CommitGroup gathers checked chunks, to be written in one database transaction. It stands between
+// IngestStream (many threads) and GroupCommitter (one). Thread-safe.
+//
+//   queue.Add(std::move(chunk), deadline);   // streams
+//   CommitGroup group = queue.Take();        // the committer; blocks
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/uuid.h"
+#include "server/chunk_check.h"
+#include "storage/ingest_store.h"
+
+namespace stepwell {
+
+class CommitListener;  // told what became of a chunk; see group_committer.h
+
+// One sequence range of one writer, ready to be stored.
+struct CheckedChunk {
+  std::shared_ptr<CommitListener> listener;  // its stream
+  Uuid writer;
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  std::int32_t attempt = 0;
+  std::uint64_t generation = 0;
+  // An entry that only closes has last_sequence = first_sequence - 1.
+  std::uint64_t first_sequence = 0;
+  std::uint64_t last_sequence = 0;
+  std::uint32_t crc32c = 0;
+  std::string journal_entry;
+  DecodedChunk decoded;
+  std::vector<Gap> gaps;
+  std::optional<Rejected> rejected;
+  std::optional<WriterState> closing;
+  // What it takes of the queue.
+  std::int64_t bytes = 0;
+  // When it was queued; set by CommitQueue.
+  absl::Time queued_time;
+};
+
+class CommitQueue {
+ public:
+  struct Options {
+    std::size_t chunk_count_max = 256;
+    std::int64_t group_bytes_max = 8 << 20;
+    std::int64_t queue_bytes_max = 64 << 20;
+    // How long its oldest chunk waits for company when the connection is idle; 0 = not at all.
+    absl::Duration linger = absl::ZeroDuration();
+  };
+  explicit CommitQueue(Options options) : options_(options) {}
+
+  // Takes `chunk` over. Blocks until `deadline` while full, then kResourceExhausted, and
+  // kUnavailable once closed: `chunk` is left as it was. Order of one caller is kept. Does not wait
+  // for the commit.
+  absl::Status Add(CheckedChunk& chunk, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The oldest chunks that fit a group; blocks until there are some, or `deadline`, or Close:
+  // then empty. Per trial and writer the sequences of a group are contiguous and of one generation.
+  std::vector<CheckedChunk> Take(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Drops all that waits: ownership was lost.
+  std::vector<CheckedChunk> Clear() ABSL_LOCKS_EXCLUDED(mu_);
+  // Add refuses from now on; Take hands out the rest.
+  void Close() ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::int64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::int64_t bytes_max() const { return options_.queue_bytes_max; }
+
+ private:
+  bool GroupFullLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  std::vector<CheckedChunk> CutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  mutable absl::Mutex mu_;
+  std::deque<CheckedChunk> pending_ ABSL_GUARDED_BY(mu_);
+  std::int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// The request that stores `chunks`, and which of its advances each chunk belongs to.
+struct CommitGroup {
+  CommitGroupRequest request;
+  std::vector<std::size_t> advance_of;  // one per chunk
+};
+// REQUIRES: chunks as CommitQueue::Take gives them.
+CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t owner_epoch,
+                       std::int64_t received_time_us);
+
+}  // namespace stepwell

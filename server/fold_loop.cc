@@ -1,0 +1,184 @@
+#include "server/fold_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace stepwell {
+namespace {
+
+// How often the thread looks at unfolded bytes between folds.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
+constexpr absl::Duration kAttachInterval = absl::Minutes(10);
+// Requests that wait; more than a few mean that something hangs.
+constexpr std::size_t kRequestCountMax = 1024;
+
+}  // namespace
+
+void FoldLoop::Start() {
+  next_fold_time_ = parts_.clock.Now() + options_.interval;
+  next_attach_time_ = absl::InfinitePast();
+  worker_ = Worker("fold", [this] { Run(); });
+}
+
+void FoldLoop::Stop() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  worker_.Join();
+  absl::MutexLock lock(&mu_);
+  for (const auto& request : requests_) {
+    request->result = absl::UnavailableError("this master is stopping");
+    request->done = true;
+  }
+  requests_.clear();
+}
+
+absl::StatusOr<FoldedCounts> FoldLoop::FoldNow(std::optional<TrialId> trial_id,
+                                               absl::Time deadline) {
+  auto request = std::make_shared<Request>();
+  request->trial_id = trial_id;
+  absl::MutexLock lock(&mu_);
+  if (stopping_) return absl::UnavailableError("this master is stopping");
+  if (requests_.size() >= kRequestCountMax) {
+    return absl::ResourceExhaustedError("too many folds are waiting");
+  }
+  requests_.push_back(request);
+  if (!mu_.AwaitWithDeadline(absl::Condition(&request->done), deadline)) {
+    return absl::DeadlineExceededError("the fold goes on, its answer was not waited for");
+  }
+  return request->result;
+}
+
+void FoldLoop::FoldSoon(TrialId trial_id) {
+  auto request = std::make_shared<Request>();
+  request->trial_id = trial_id;
+  absl::MutexLock lock(&mu_);
+  if (stopping_ || requests_.size() >= kRequestCountMax) return;
+  for (const auto& waiting : requests_) {
+    if (waiting->trial_id == trial_id) return;
+  }
+  requests_.push_back(std::move(request));
+}
+
+bool FoldLoop::WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool& all) {
+  const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasWorkLocked(); };
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&has_work), kLookInterval);
+  if (stopping_) return false;
+  requests.swap(requests_);
+  all = parts_.clock.Now() >= next_fold_time_ ||
+        parts_.heads.unfolded_bytes() > options_.unfolded_bytes_soft;
+  return true;
+}
+
+void FoldLoop::Run() {
+  while (true) {
+    std::vector<std::shared_ptr<Request>> requests;
+    bool all = false;
+    if (!WaitForWork(requests, all)) {
+      absl::MutexLock lock(&mu_);
+      requests_.insert(requests_.end(), requests.begin(), requests.end());
+      return;
+    }
+    if (parts_.clock.Now() >= next_attach_time_ && parts_.state.Get().ready()) {
+      const absl::Status attached =
+          parts_.store.AttachLeaves(absl::ToUnixMicros(parts_.clock.Now()));
+      if (!attached.ok()) log::Warning("attach_leaves_failed", {{"status", attached.ToString()}});
+      next_attach_time_ =
+          parts_.clock.Now() + (attached.ok() ? kAttachInterval : absl::Seconds(1));
+    }
+    Answer(requests);
+    if (!all) continue;
+    next_fold_time_ = parts_.clock.Now() + options_.interval;
+    const absl::Status folded = Fold(std::nullopt).status();
+    if (!folded.ok() && parts_.state.epoch() != 0) {
+      log::Warning("fold_failed", {{"status", folded.ToString()}});
+    }
+    if (folded.ok()) TidyUp();
+  }
+}
+
+void FoldLoop::Answer(const std::vector<std::shared_ptr<Request>>& requests) {
+  for (const auto& request : requests) {
+    auto result = Fold(request->trial_id);
+    absl::MutexLock lock(&mu_);
+    request->result = std::move(result);
+    request->done = true;
+  }
+}
+
+absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
+  const MasterState::Snapshot now = parts_.state.Get();
+  if (now.epoch == 0) return absl::UnavailableError(now.reason());
+  FoldedCounts counts;
+  absl::flat_hash_set<TrialId> trials;
+  while (true) {
+    Heads::FoldPlan plan = parts_.heads.PlanFold(trial_id, options_.slice_bytes);
+    if (plan.folds.empty()) break;
+    STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_fold"));
+    const auto folded = parts_.store.Fold(now.epoch, plan.folds);
+    if (!folded.ok()) {
+      // Aborted: another owner. FailedPrecondition: what we hold and what the database says differ;
+      // both are mended by beginning again from the database.
+      if (folded.status().code() == absl::StatusCode::kAborted ||
+          folded.status().code() == absl::StatusCode::kFailedPrecondition) {
+        parts_.state.ReportLost(now.epoch);
+      }
+      return folded.status();
+    }
+    STEPWELL_FAILPOINT("after_fold_before_heads");
+    if (!parts_.state.IfOwner(now.epoch,
+                              [&] { parts_.heads.Folded(plan.folds, folded->fold_no); })) {
+      return absl::UnavailableError("another master owns the database now");
+    }
+    counts.sample_count += folded->sample_count;
+    for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
+  }
+  counts.trial_count = static_cast<int>(trials.size());
+  return counts;
+}
+
+void FoldLoop::TidyUp() {
+  const std::int64_t epoch = parts_.state.epoch();
+  if (epoch == 0) return;
+  Merge(epoch);
+  Recycle();
+}
+
+void FoldLoop::Merge(std::int64_t epoch) {
+  while (true) {
+    MergeLimits limits = options_.merge;
+    limits.fold_no_max = parts_.heads.MergeableFoldNo();
+    limits.now_us = absl::ToUnixMicros(parts_.clock.Now());
+    const auto merged = parts_.store.Merge(epoch, limits);
+    if (!merged.ok()) {
+      log::Warning("merge_failed", {{"status", merged.status().ToString()}});
+      if (merged.status().code() == absl::StatusCode::kAborted) parts_.state.ReportLost(epoch);
+      return;
+    }
+    if (!merged->more) return;
+    // Folds go first: what waits for one is what fills memory.
+    absl::MutexLock lock(&mu_);
+    if (HasWorkLocked()) return;
+  }
+}
+
+void FoldLoop::Recycle() {
+  // In this order: a chunk committed after the first line is younger than it, one committed before
+  // is in heads when the second line looks.
+  const std::int64_t settled_us = parts_.settled_before_us();
+  const std::int64_t folded_us = parts_.heads.PlanFold(std::nullopt, 0).all_before_us;
+  const absl::Status journal = parts_.store.RecycleJournal(std::min(settled_us, folded_us));
+  if (!journal.ok()) log::Warning("recycle_journal_failed", {{"status", journal.ToString()}});
+  const absl::Status recent = parts_.store.RecycleRecent();
+  if (!recent.ok()) log::Warning("recycle_recent_failed", {{"status", recent.ToString()}});
+}
+
+}  // namespace stepwell

@@ -1,0 +1,91 @@
+// FoldLoop: turns heads into recent rows, and recent rows into metrics rows, beside ingest. Step 10
+// of a sample's line. Folds every `interval`, when `unfolded_bytes_soft` wait, and when asked; then
+// merges in slices, attaches leaves ahead and recycles the rings. One thread, "fold".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/worker.h"
+#include "server/heads.h"
+#include "server/master_state.h"
+#include "storage/fold_store.h"
+
+namespace stepwell {
+
+struct FoldedCounts {
+  std::int64_t sample_count = 0;
+  int trial_count = 0;
+};
+
+class FoldLoop {
+ public:
+  struct Options {
+    absl::Duration interval = absl::Seconds(10);
+    std::int64_t unfolded_bytes_soft = 32 << 20;
+    // One transaction: so long that its cost is spread, so short that no ack waits for it.
+    std::int64_t slice_bytes = 8 << 20;
+    MergeLimits merge;
+  };
+  // All outlive this. `settled_before_us`: see GroupCommitter.
+  struct Parts {
+    FoldStore& store;
+    Heads& heads;
+    MasterState& state;
+    const Clock& clock;
+    std::function<std::int64_t()> settled_before_us;
+  };
+
+  FoldLoop(Options options, Parts parts) : options_(options), parts_(std::move(parts)) {}
+  ~FoldLoop() { Stop(); }
+
+  void Start();
+  // Does not fold what is left: FoldNow does. Twice is fine.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Folds all that is acked now, of one trial or of all. Blocks until that is visible in SQL.
+  // kUnavailable: not owner, recovering, the database is down, `deadline`.
+  absl::StatusOr<FoldedCounts> FoldNow(std::optional<TrialId> trial_id, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Soon, without waiting: a writer has closed.
+  void FoldSoon(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Request {
+    std::optional<TrialId> trial_id;
+    bool done = false;
+    absl::StatusOr<FoldedCounts> result = absl::UnavailableError("not folded yet");
+  };
+
+  void Run();
+  // Waits for a reason to fold; false when it is time to stop.
+  bool WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool& all);
+  absl::StatusOr<FoldedCounts> Fold(std::optional<TrialId> trial_id);
+  void Answer(const std::vector<std::shared_ptr<Request>>& requests);
+  // Merge, leaves, rings.
+  void TidyUp();
+  void Merge(std::int64_t epoch);
+  void Recycle();
+  bool HasWorkLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return stopping_ || !requests_.empty();
+  }
+
+  const Options options_;
+  const Parts parts_;
+  absl::Time next_fold_time_;    // confined to the thread
+  absl::Time next_attach_time_;  // confined to the thread
+  mutable absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<Request>> requests_ ABSL_GUARDED_BY(mu_);
+  Worker worker_;
+};
+
+}  // namespace stepwell

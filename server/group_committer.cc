@@ -1,0 +1,221 @@
+#include "server/group_committer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/check.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "server/journal_codec.h"
+#include "server/limits.h"
+#include "server/text_check.h"
+
+namespace stepwell {
+namespace {
+
+HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
+  auto head = std::make_shared<HeadChunk>();
+  head->trial_id = chunk.trial_id;
+  head->writer_no = chunk.writer_no;
+  head->attempt = chunk.attempt;
+  head->sequence = chunk.last_sequence;
+  head->received_time_us = received_time_us;
+  head->sample_count = chunk.decoded.sample_count;
+  head->bytes = chunk.decoded.bytes + static_cast<std::int64_t>(sizeof(HeadChunk));
+  head->tables = std::move(chunk.decoded.tables);
+  return head;
+}
+
+bool HasSequences(const CheckedChunk& chunk) { return chunk.last_sequence >= chunk.first_sequence; }
+
+}  // namespace
+
+GroupCommitter::GroupCommitter(Options options, Parts parts)
+    : options_(options), parts_(parts) {}
+
+GroupCommitter::~GroupCommitter() { Stop(absl::InfinitePast()); }
+
+void GroupCommitter::Start() {
+  worker_ = Worker("commit", [this] { Run(); });
+}
+
+void GroupCommitter::Stop(absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+    give_up_time_ = std::min(give_up_time_, deadline);
+  }
+  parts_.queue.Close();
+  worker_.Join();
+}
+
+std::int64_t GroupCommitter::settled_before_us() const {
+  // The clock first: a group that starts in between has a later time.
+  const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
+  const std::int64_t settling_us = settling_us_.load(std::memory_order_acquire);
+  return settling_us == 0 ? now_us : std::min(settling_us, now_us);
+}
+
+void GroupCommitter::Run() {
+  while (true) {
+    AwaitFoldRoom();
+    std::vector<CheckedChunk> chunks = parts_.queue.Take(absl::Now() + absl::Milliseconds(500));
+    if (!chunks.empty()) {
+      Store(std::move(chunks));
+      continue;
+    }
+    absl::MutexLock lock(&mu_);
+    if (stopping_) return;
+  }
+}
+
+void GroupCommitter::AwaitFoldRoom() {
+  while (parts_.heads.unfolded_bytes() > options_.unfolded_bytes_max) {
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Milliseconds(20));
+    if (stopping_) return;
+  }
+}
+
+std::int64_t GroupCommitter::NextReceivedTime() {
+  // Never back: what is folded is told by this time. Published before it is used.
+  last_received_us_ =
+      std::max(last_received_us_ + 1, absl::ToUnixMicros(parts_.clock.Now()));
+  settling_us_.store(last_received_us_, std::memory_order_release);
+  return last_received_us_;
+}
+
+bool GroupCommitter::WaitBeforeRetry(Backoff& backoff) {
+  absl::MutexLock lock(&mu_);
+  const absl::Time deadline = std::min(absl::Now() + backoff.NextDelay(), give_up_time_);
+  mu_.AwaitWithDeadline(absl::Condition(&stopping_), deadline);
+  return absl::Now() < give_up_time_;
+}
+
+void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
+  const std::int64_t epoch = parts_.state.epoch();
+  if (epoch == 0) return EndAll(chunks, absl::UnavailableError("not the owner of the database"));
+  const CommitGroup group = BuildGroup(chunks, epoch, NextReceivedTime());
+  Backoff backoff(options_.backoff);
+  while (true) {
+    absl::Status failed = failpoint::Check("before_commit");
+    if (failed.ok()) {
+      auto results = parts_.store.Commit(group.request);
+      if (results.ok()) {
+        parts_.state.SetDatabase(absl::OkStatus());
+        Settle(std::move(chunks), group, *results, epoch);
+        break;
+      }
+      failed = results.status();
+    }
+    if (failed.GetPayload("commit-unknown").has_value()) ++parts_.stats.commits_in_doubt;
+    if (failed.code() == absl::StatusCode::kAborted) {
+      parts_.state.ReportLost(epoch);
+      EndAll(chunks, absl::UnavailableError("another master owns the database now"));
+      break;
+    }
+    if (failed.code() == absl::StatusCode::kInvalidArgument) {
+      if (chunks.size() > 1) {
+        StoreHalves(std::move(chunks));
+      } else {
+        Reject(std::move(chunks.front()), failed);
+      }
+      break;
+    }
+    log::Warning("commit_failed", {{"chunks", chunks.size()}, {"status", failed.ToString()}});
+    parts_.state.SetDatabase(failed);
+    if (!WaitBeforeRetry(backoff) || parts_.state.epoch() != epoch) {
+      EndAll(chunks, absl::UnavailableError("the database does not answer"));
+      break;
+    }
+  }
+  settling_us_.store(0, std::memory_order_release);
+}
+
+void GroupCommitter::StoreHalves(std::vector<CheckedChunk> chunks) {
+  const auto middle = chunks.begin() + static_cast<std::ptrdiff_t>(chunks.size() / 2);
+  std::vector<CheckedChunk> rest(std::make_move_iterator(middle),
+                                 std::make_move_iterator(chunks.end()));
+  chunks.erase(middle, chunks.end());
+  Store(std::move(chunks));
+  Store(std::move(rest));
+}
+
+void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
+  log::Error("chunk_refused_by_database",
+             {{"trial", Value(chunk.trial_id)}, {"writer", chunk.writer.ToText()},
+              {"sequence", chunk.first_sequence}, {"status", why.ToString()}});
+  if (chunk.rejected && chunk.rejected->complaint.reason == "REFUSED_BY_DATABASE") {
+    // Even without its content: the writer cannot go on here.
+    chunk.listener->End(absl::UnavailableError("the database refuses this writer"));
+    return;
+  }
+  Rejected rejected{Invalid("REFUSED_BY_DATABASE", std::string(why.message())),
+                    chunk.decoded.sample_count};
+  Gap gap;
+  gap.writer_no = chunk.writer_no;
+  gap.cause = GapCause::kRejected;
+  gap.sample_count = chunk.decoded.sample_count;
+  gap.first_sequence = chunk.first_sequence;
+  gap.last_sequence = chunk.last_sequence;
+  gap.reason = "REFUSED_BY_DATABASE";
+  chunk.gaps = {gap};
+  chunk.decoded = {};
+  chunk.rejected = std::move(rejected);
+  chunk.journal_entry.clear();
+  AppendJournalEntry({.first_sequence = chunk.first_sequence,
+                      .last_sequence = chunk.last_sequence,
+                      .attempt = chunk.attempt},
+                     chunk.journal_entry);
+  std::vector<CheckedChunk> alone;
+  alone.push_back(std::move(chunk));
+  Store(std::move(alone));
+}
+
+void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group,
+                            const std::vector<AdvanceResult>& results, std::int64_t epoch) {
+  STEPWELL_CHECK(results.size() == group.request.advances.size());
+  std::vector<HeadChunkPtr> heads;
+  std::uint64_t sample_count = 0;
+  std::uint64_t chunk_count = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const AdvanceOutcome outcome = results[group.advance_of[i]].outcome;
+    // A repeat here is our own commit whose answer was lost: streams sort out all others.
+    const bool stored =
+        outcome == AdvanceOutcome::kCommitted || outcome == AdvanceOutcome::kRepeat;
+    if (!stored || !HasSequences(chunks[i])) continue;
+    sample_count += static_cast<std::uint64_t>(chunks[i].decoded.sample_count);
+    ++chunk_count;
+    heads.push_back(MakeHead(chunks[i], group.request.received_time_us));
+  }
+  parts_.stats.chunks_committed += chunk_count;
+  parts_.stats.samples_committed += sample_count;
+  ++parts_.stats.commit_groups;
+  // Lost meanwhile: the next owner finds all of it in the journal.
+  parts_.state.IfOwner(epoch, [&] { parts_.heads.Add(heads); });
+  STEPWELL_FAILPOINT("after_commit_before_ack");
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    switch (results[group.advance_of[i]].outcome) {
+      case AdvanceOutcome::kCommitted:
+      case AdvanceOutcome::kRepeat:
+        chunks[i].listener->Committed(chunks[i]);
+        break;
+      case AdvanceOutcome::kFenced:
+        chunks[i].listener->Refenced(chunks[i]);
+        break;
+      case AdvanceOutcome::kMismatch:
+        chunks[i].listener->End(absl::UnavailableError(
+            "the database expects another sequence; open the writers again"));
+        break;
+    }
+  }
+}
+
+void GroupCommitter::EndAll(const std::vector<CheckedChunk>& chunks, const absl::Status& why) {
+  for (const CheckedChunk& chunk : chunks) chunk.listener->End(why);
+}
+
+}  // namespace stepwell

@@ -1,0 +1,92 @@
+// GroupCommitter: takes groups from the CommitQueue, stores each in one transaction, and tells what
+// became of it. The order is the promise: COMMIT, then heads, then acks. Steps 7 and 8 of a sample's
+// line. One thread, "commit".
+//
+// A database that does not answer is waited for with the same group in hand; the guarded UPDATE of
+// the store makes the repeat harmless. Data that the store refuses is narrowed down to the one
+// chunk, which is consumed as rejected. A lost ownership ends all streams.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/worker.h"
+#include "server/commit_group.h"
+#include "server/heads.h"
+#include "server/ingest_stats.h"
+#include "server/master_state.h"
+
+namespace stepwell {
+
+// A stream, as the committer sees it. Called without a lock held; does not block.
+class CommitListener {
+ public:
+  virtual ~CommitListener() = default;
+  // The chunk is durable, or already was.
+  virtual void Committed(const CheckedChunk& chunk) = 0;
+  // Another generation of the writer lives.
+  virtual void Refenced(const CheckedChunk& chunk) = 0;
+  // What was taken from this stream cannot be stored as it came: it must begin again.
+  virtual void End(const absl::Status& why) = 0;
+};
+
+class GroupCommitter {
+ public:
+  struct Options {
+    Backoff::Options backoff = {.first = absl::Milliseconds(50), .longest = absl::Seconds(2)};
+    // Nothing is committed while more than this waits for a fold: memory.
+    std::int64_t unfolded_bytes_max = 512 << 20;
+  };
+  // All outlive this.
+  struct Parts {
+    IngestStore& store;
+    CommitQueue& queue;
+    Heads& heads;
+    MasterState& state;
+    IngestStats& stats;
+    const Clock& clock;
+  };
+
+  GroupCommitter(Options options, Parts parts);
+  ~GroupCommitter();
+
+  void Start();
+  // Commits what is queued, then ends; gives up on what the database does not take by `deadline`.
+  // Twice is fine.
+  void Stop(absl::Time deadline);
+
+  // Every chunk with an earlier received_time is in heads or was never committed.
+  std::int64_t settled_before_us() const;
+
+ private:
+  void Run();
+  // Stores `chunks`; on return each of them was answered, or its stream ended.
+  void Store(std::vector<CheckedChunk> chunks);
+  void StoreHalves(std::vector<CheckedChunk> chunks);
+  void Reject(CheckedChunk chunk, const absl::Status& why);
+  void Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group,
+              const std::vector<AdvanceResult>& results, std::int64_t epoch);
+  void EndAll(const std::vector<CheckedChunk>& chunks, const absl::Status& why);
+  std::int64_t NextReceivedTime();
+  // False when it is time to give up.
+  bool WaitBeforeRetry(Backoff& backoff);
+  void AwaitFoldRoom();
+
+  const Options options_;
+  Parts parts_;
+  std::atomic<std::int64_t> settling_us_{0};  // received_time in work, 0 = none
+  std::int64_t last_received_us_ = 0;         // confined to the thread
+  mutable absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time give_up_time_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  Worker worker_;
+};
+
+}  // namespace stepwell

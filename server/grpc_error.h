@@ -1,0 +1,35 @@
+// GrpcError: a failure as a gRPC status with google.rpc details (ErrorInfo always, RetryInfo where
+// coming again helps, BadRequest where a field is wrong), in error_details as clients expect it.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/complaint.h"
+
+namespace stepwell {
+
+struct FieldViolation {
+  std::string field;
+  std::string description;
+};
+
+struct ErrorDetails {
+  // UPPER_SNAKE_CASE; empty = the code's name.
+  std::string reason;
+  std::optional<absl::Duration> retry_delay;
+  std::vector<FieldViolation> violations;
+};
+
+grpc::Status GrpcError(const absl::Status& status, const ErrorDetails& details);
+// Reason from the payload "stepwell/reason" where there is one; kUnavailable comes with a RetryInfo
+// of one second. OK stays OK.
+grpc::Status GrpcError(const absl::Status& status);
+grpc::Status GrpcError(const Complaint& complaint);
+
+}  // namespace stepwell

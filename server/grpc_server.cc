@@ -1,0 +1,171 @@
+#include "server/grpc_server.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/limits.h"
+
+namespace stepwell {
+namespace {
+
+std::uint64_t InodeOf(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
+}
+
+std::string AddressText(const sockaddr_storage& peer) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (peer.ss_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr, text.data(),
+              text.size());
+  } else {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text.data(),
+              text.size());
+  }
+  return text.data();
+}
+
+void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageReadBytesMax));
+  builder.SetMaxSendMessageSize(64 << 20);
+  // Agents ping every 20 s while a stream is open; a little leeway for their clocks.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 100);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  grpc::ResourceQuota quota("stepwell");
+  quota.SetMaxThreads(threads_max);
+  quota.Resize(512 << 20);
+  builder.SetResourceQuota(quota);
+}
+
+}  // namespace
+
+GrpcServer::~GrpcServer() { Stop(absl::InfinitePast()); }
+
+absl::Status GrpcServer::Start() {
+  STEPWELL_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(options_.host, options_.port));
+  port_ = socket.port();
+  socket_.emplace(std::move(socket));
+  grpc::EnableDefaultHealthCheckService(true);
+  static std::once_flag once;
+  std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
+  grpc::ServerBuilder builder;
+  SetArguments(builder, options_.threads_max);
+  for (grpc::Service* service : services_) builder.RegisterService(service);
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return absl::InternalError("gRPC did not start");
+  SetServing(false);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC);
+  worker_ = Worker("accept", [this] { AcceptLoop(); });
+  return absl::OkStatus();
+}
+
+void GrpcServer::SetServing(bool serving) {
+  if (server_ == nullptr) return;
+  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(serving);
+}
+
+void GrpcServer::AcceptLoop() {
+  std::array<pollfd, 2> waits{pollfd{socket_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
+  while (true) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    if (waits[1].revents != 0) return;
+    if (waits[0].revents != 0) AcceptOne();
+  }
+}
+
+void GrpcServer::AcceptOne() {
+  sockaddr_storage peer{};
+  socklen_t bytes = sizeof peer;
+  const int fd = accept4(socket_->fd(), reinterpret_cast<sockaddr*>(&peer), &bytes,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      log::Warning("accept_failed", {{"errno", errno}});
+      // The connection waits in the backlog meanwhile.
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return;
+  }
+  const std::string address = AddressText(peer);
+  if (!HasPlace(address)) {
+    log::Warning("connection_refused", {{"address", address}, {"why", "too many of this address"}});
+    close(fd);
+    return;
+  }
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  connections_[address].push_back({fd, InodeOf(fd)});
+  Acceptor::NewConnectionParameters connection;
+  connection.listener_fd = socket_->fd();
+  connection.fd = fd;
+  acceptor_->HandleNewConnection(&connection);
+}
+
+bool GrpcServer::HasPlace(const std::string& address) {
+  // Loopback is where many agents and tests share one address.
+  const auto cap = static_cast<std::size_t>(options_.connections_per_address_max);
+  auto& held = connections_[address];
+  if (held.size() >= cap) {
+    held.erase(std::remove_if(held.begin(), held.end(),
+                              [](const Connection& connection) {
+                                return InodeOf(connection.fd) != connection.inode;
+                              }),
+               held.end());
+  }
+  // Addresses without connections are forgotten now and then.
+  if (connections_.size() > 10'000) {
+    std::erase_if(connections_, [&](auto& entry) {
+      std::erase_if(entry.second, [](const Connection& connection) {
+        return InodeOf(connection.fd) != connection.inode;
+      });
+      return entry.second.empty() && entry.first != address;
+    });
+  }
+  return held.size() < cap;
+}
+
+void GrpcServer::StopAccepting() {
+  if (wake_fd_ < 0) return;
+  const std::uint64_t one = 1;
+  if (write(wake_fd_, &one, sizeof one) < 0) return;
+  worker_.Join();
+  socket_.reset();
+}
+
+void GrpcServer::Stop(absl::Time deadline) {
+  StopAccepting();
+  if (server_ != nullptr) {
+    server_->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+    server_->Wait();
+    server_.reset();
+  }
+  if (wake_fd_ >= 0) close(wake_fd_);
+  wake_fd_ = -1;
+}
+
+}  // namespace stepwell

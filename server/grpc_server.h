@@ -1,0 +1,72 @@
+// GrpcServer: the gRPC port. Accepts connections itself and hands them to gRPC: Debian's gRPC stops
+// listening for ever once accept() fails for want of descriptors, this loop does not; and it bounds
+// the connections of one address. Health (of the whole server) and reflection are built in. Thread
+// "accept".
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/worker.h"
+#include "server/listen_socket.h"
+
+namespace stepwell {
+
+class GrpcServer {
+ public:
+  struct Options {
+    std::string host = "127.0.0.1";
+    int port = 0;
+    int connections_per_address_max = 256;
+    int threads_max = 512;
+  };
+  explicit GrpcServer(Options options) : options_(std::move(options)) {}
+  ~GrpcServer();
+
+  // Before Start. `service` outlives this.
+  void Register(grpc::Service* service) { services_.push_back(service); }
+  absl::Status Start();
+  // What health checks answer.
+  void SetServing(bool serving);
+  // Takes no more connections and calls; those under way may end until `deadline`, then they are
+  // cancelled. Blocks. Twice is fine.
+  void StopAccepting();
+  void Stop(absl::Time deadline);
+  int port() const { return port_; }
+
+ private:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  // A connection as it was handed over. gRPC owns the descriptor; the inode tells whether the number
+  // still stands for the same socket.
+  struct Connection {
+    int fd = -1;
+    std::uint64_t inode = 0;
+  };
+
+  void AcceptLoop();
+  void AcceptOne();
+  // Counts the living connections of an address; false when there is no place for one more.
+  bool HasPlace(const std::string& address);
+
+  const Options options_;
+  std::vector<grpc::Service*> services_;
+  std::optional<ListenSocket> socket_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
+  int port_ = 0;
+  int wake_fd_ = -1;
+  Worker worker_;
+};
+
+}  // namespace stepwell

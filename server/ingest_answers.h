@@ -1,0 +1,41 @@
+// IngestAnswers: the master's messages of a stream, made from what the rooms say. Pure functions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/uuid.h"
+#include "server/commit_group.h"
+#include "server/complaint.h"
+#include "server/definition_check.h"
+#include "server/wire.h"
+#include "storage/ingest_store.h"
+#include "stepwell/v1/ingest.pb.h"
+
+namespace stepwell {
+
+pb::StreamChunksResponse MakeOpened(const pb::Open& open, const OpenedWriter& opened,
+                                    const Uuid& incarnation, std::int64_t credit_bytes,
+                                    std::int64_t server_time_us);
+pb::StreamChunksResponse MakeRefused(const std::string& writer, const Complaint& complaint,
+                                     bool terminal, std::uint64_t expected_sequence);
+// REQUIRES: chunk.rejected.
+pb::Rejection MakeRejection(const CheckedChunk& chunk);
+
+// What a store's failure means to the client that opened, or defined.
+Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& request);
+Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition);
+
+// One complaint per reason, however many definitions gave rise to it.
+class RefusalSummary {
+ public:
+  void Add(const Complaint& complaint);
+  std::vector<Complaint> Take() const;
+
+ private:
+  std::map<std::string, std::pair<Complaint, int>> by_reason_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,278 @@
+#include "server/ingest_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "server/grpc_error.h"
+#include "server/limits.h"
+#include "server/malformed.h"
+
+namespace stepwell {
+
+// One stream. Made by gRPC's thread, used by its own, deleted at the end of that one. `writing_`
+// keeps gRPC's rule of one write at a time.
+class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  StreamReactor(IngestService& service, grpc::CallbackServerContext* call)
+      : service_(service), call_(call), link_(std::make_shared<Link>()) {
+    link_->reactor = this;
+    std::thread([this] { Run(); }).detach();  // counted and awaited by the service
+  }
+
+  void OnReadDone(bool ok) override {
+    absl::MutexLock lock(&mu_);
+    (ok ? has_input_ : input_ended_) = true;
+  }
+  void OnWriteDone(bool ok) override {
+    {
+      absl::MutexLock lock(&mu_);
+      writing_ = false;
+      broken_ = broken_ || !ok;
+    }
+    Kick();
+  }
+  void OnCancel() override {
+    std::shared_ptr<IngestStream> stream;
+    {
+      absl::MutexLock lock(&mu_);
+      broken_ = true;
+      stream = stream_;
+    }
+    // Wakes the thread, wherever the stream has slowed it down.
+    if (stream != nullptr) stream->End(absl::CancelledError("the client has gone"));
+  }
+  void OnDone() override { done_.Notify(); }
+
+ private:
+  // Reaches the reactor while it lives, from threads that may be later than it.
+  struct Link {
+    absl::Mutex mu;
+    StreamReactor* reactor ABSL_GUARDED_BY(mu) = nullptr;
+  };
+
+  void Run();
+  void ReadAll();
+  void HandleInput();
+  void Drain();
+  // Starts the next write if there is something to write.
+  void Kick();
+  bool Broken() const {
+    absl::MutexLock lock(&mu_);
+    return broken_;
+  }
+
+  IngestService& service_;
+  grpc::CallbackServerContext* const call_;
+  const std::shared_ptr<Link> link_;
+  std::shared_ptr<IngestStream> stream_;
+  grpc::ByteBuffer input_;
+  grpc::ByteBuffer output_;
+  pb::StreamChunksRequest request_;
+  absl::Notification done_;
+  mutable absl::Mutex mu_;
+  bool has_input_ ABSL_GUARDED_BY(mu_) = false;
+  bool input_ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool finishing_ ABSL_GUARDED_BY(mu_) = false;
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool changed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+void StreamReactor::Run() {
+  pthread_setname_np(pthread_self(), "stream");
+  auto stream = IngestStream::Create(service_.context_, [link = link_] {
+    absl::MutexLock lock(&link->mu);
+    if (link->reactor != nullptr) link->reactor->Kick();
+  });
+  absl::Status end = stream.status();
+  if (stream.ok()) {
+    {
+      absl::MutexLock lock(&mu_);
+      stream_ = *std::move(stream);
+    }
+    ReadAll();
+    Drain();
+    end = stream_->end_status();
+    stream_->Finish();
+  }
+  {
+    // From here on nobody writes.
+    absl::MutexLock lock(&mu_);
+    finishing_ = true;
+    const auto quiet = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !writing_; };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&quiet), absl::Seconds(2))) {
+      // The client does not read: there is nothing to wait for.
+      call_->TryCancel();
+      mu_.Await(absl::Condition(&quiet));
+    }
+  }
+  ServerBidiReactor::Finish(GrpcError(end));
+  done_.WaitForNotification();
+  {
+    absl::MutexLock lock(&link_->mu);
+    link_->reactor = nullptr;
+  }
+  IngestService& service = service_;
+  delete this;
+  service.ThreadEnded();
+}
+
+void StreamReactor::ReadAll() {
+  const auto has_news = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return has_input_ || input_ended_ || broken_ || changed_;
+  };
+  StartRead(&input_);
+  while (true) {
+    bool take = false;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(&has_news));
+      changed_ = false;
+      take = has_input_;
+      has_input_ = false;
+      if (!take && (input_ended_ || broken_)) return;
+    }
+    if (!stream_->end_status().ok()) return;
+    if (!take) continue;
+    HandleInput();
+    input_.Clear();
+    StartRead(&input_);
+  }
+}
+
+void StreamReactor::HandleInput() {
+  const std::size_t bytes = input_.Length();
+  grpc::ByteBuffer copy = input_;  // shares the slices; Deserialize empties its argument
+  request_.Clear();
+  const grpc::Status parsed =
+      grpc::SerializationTraits<pb::StreamChunksRequest>::Deserialize(&copy, &request_);
+  if (!parsed.ok()) {
+    std::vector<grpc::Slice> slices;
+    std::string flat;
+    if (input_.Dump(&slices).ok()) {
+      for (const grpc::Slice& slice : slices) {
+        flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+      }
+    }
+    const MalformedMessage malformed = DescribeMalformed(flat);
+    return stream_->HandleMalformed(malformed.writer, malformed.complaint);
+  }
+  // A chunk that is too large is consumed like any other bad one.
+  if (bytes > kMessageBytesMax && !request_.has_chunk()) {
+    return stream_->HandleMalformed(
+        "", Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
+                                                  " bytes, allowed are at most ",
+                                                  kMessageBytesMax)));
+  }
+  stream_->Handle(request_);
+}
+
+void StreamReactor::Drain() {
+  // The client has sent all it wants to send: what it sent is still answered.
+  while (!Broken() && stream_->end_status().ok() &&
+         !stream_->WaitSettled(absl::Now() + absl::Milliseconds(200))) {
+  }
+  const auto written = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return broken_ || (!writing_ && stream_->board().empty());
+  };
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&written));
+}
+
+void StreamReactor::Kick() {
+  {
+    absl::MutexLock lock(&mu_);
+    changed_ = true;
+    if (writing_ || finishing_ || broken_ || stream_ == nullptr) return;
+    pb::StreamChunksResponse message;
+    if (!stream_->board().TakeNext(message)) return;
+    bool own = false;
+    output_.Clear();
+    grpc::SerializationTraits<pb::StreamChunksResponse>::Serialize(message, &output_, &own)
+        .IgnoreError();
+    writing_ = true;
+  }
+  StartWrite(&output_);
+}
+
+IngestService::~IngestService() {
+  const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return thread_count_ == 0; };
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&none));
+}
+
+void IngestService::ThreadEnded() {
+  absl::MutexLock lock(&mu_);
+  --thread_count_;
+}
+
+namespace {
+
+// Ends a call that may not begin.
+class RefusingReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit RefusingReactor(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+absl::Time DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) {
+  return std::min(absl::FromChrono(call.deadline()), absl::Now() + wait_max);
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::StreamChunks(
+    grpc::CallbackServerContext* call) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (thread_count_ < options_.streams_max) {
+      ++thread_count_;
+      return new StreamReactor(*this, call);
+    }
+  }
+  return new RefusingReactor(GrpcError(
+      absl::ResourceExhaustedError(absl::StrCat("this master serves ", options_.streams_max,
+                                                " streams, which is its limit")),
+      {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}}));
+}
+
+grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
+                                        const pb::WriteChunksRequest* request,
+                                        pb::WriteChunksResponse* response) {
+  if (request->ByteSizeLong() > static_cast<std::size_t>(kMessageBytesMax)) {
+    return GrpcError(Invalid("MESSAGE_BYTES",
+                             absl::StrCat("messages have ", request->ByteSizeLong(),
+                                          " bytes, allowed are at most ", kMessageBytesMax)));
+  }
+  auto stream = IngestStream::Create(context_, [] {});
+  if (!stream.ok()) return GrpcError(stream.status());
+  pb::StreamChunksResponse answer;
+  const auto take_answers = [&] {
+    while ((*stream)->board().TakeNext(answer)) *response->add_messages() = std::move(answer);
+  };
+  const absl::Time deadline = DeadlineOf(*call, options_.write_wait_max);
+  for (const pb::StreamChunksRequest& message : request->messages()) {
+    (*stream)->Handle(message);
+    // Acks wait until all is answered, so that there is one per writer.
+    while ((*stream)->board().TakeMessage(answer)) *response->add_messages() = std::move(answer);
+  }
+  const bool settled = (*stream)->WaitSettled(deadline);
+  take_answers();
+  const absl::Status end = (*stream)->end_status();
+  (*stream)->Finish();
+  if (!end.ok()) return GrpcError(end);
+  if (!settled) {
+    return GrpcError(absl::UnavailableError("not all was committed in time; send it again"),
+                     {.reason = "NOT_COMMITTED", .retry_delay = absl::Seconds(1), .violations = {}});
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,58 @@
+#include "server/ingest_session.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace stepwell {
+
+IngestSession::IngestSession(const OpenedWriter& opened, Labels labels)
+    : opened_(opened),
+      labels_(std::move(labels)),
+      next_sequence_(opened.committed_sequence + 1),
+      committed_sequence_(opened.committed_sequence) {}
+
+Offered IngestSession::Offer(std::uint64_t first_sequence, std::uint64_t last_sequence) {
+  STEPWELL_CHECK(first_sequence >= 1 && first_sequence <= last_sequence);
+  switch (state_) {
+    case State::kFenced:
+      return {Offered::kEnded, 0};
+    case State::kClosing:
+    case State::kClosed:
+      // What was taken before the Close may still be repeated.
+      return {last_sequence < next_sequence_ ? Offered::kRepeat : Offered::kEnded, 0};
+    case State::kOpen:
+      break;
+  }
+  if (last_sequence < next_sequence_) return {Offered::kRepeat, 0};
+  if (first_sequence > next_sequence_) return {Offered::kHole, 0};
+  const Offered taken{Offered::kTake, next_sequence_};
+  next_sequence_ = last_sequence + 1;
+  return taken;
+}
+
+void IngestSession::Committed(std::uint64_t committed_sequence, std::int64_t bytes) {
+  committed_sequence_ = std::max(committed_sequence_, committed_sequence);
+  next_sequence_ = std::max(next_sequence_, committed_sequence_ + 1);
+  inflight_bytes_ -= bytes;
+  STEPWELL_CHECK(inflight_bytes_ >= 0);
+}
+
+MaybeComplaint IngestSession::OfferClose(std::uint64_t final_sequence) {
+  if (final_sequence >= next_sequence_) {
+    return Complaint{absl::StatusCode::kFailedPrecondition, "SEQUENCE_HOLE",
+                     absl::StrCat("close.final_sequence is ", final_sequence,
+                                  ", the next sequence to come is ", next_sequence_,
+                                  "; send what is missing, then Close again")};
+  }
+  if (final_sequence + 1 < next_sequence_) {
+    return Invalid("FINAL_SEQUENCE",
+                   absl::StrCat("close.final_sequence is ", final_sequence, ", but sequence ",
+                                next_sequence_ - 1, " was sent; allowed is the last one sent"));
+  }
+  if (state_ == State::kOpen) state_ = State::kClosing;
+  return std::nullopt;
+}
+
+}  // namespace stepwell

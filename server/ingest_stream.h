@@ -1,0 +1,123 @@
+// IngestStream: one stream of a client, or one unary call, without gRPC: its writers' sessions,
+// the checks, and what is answered. Stands between the skin, which calls Handle with one message
+// after the other, and the CommitQueue; GroupCommitter reports back. Handle blocks where the stream
+// must be slowed down; everything else returns at once. Thread-safe, Handle confined to one thread.
+//
+//   auto stream = IngestStream::Create(context, [&] { Kick(); });
+//   stream->Handle(message);                       // the reader
+//   while (stream->board().TakeNext(answer)) ...   // the writer
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "server/ack_board.h"
+#include "server/credit_plan.h"
+#include "server/definition_check.h"
+#include "server/group_committer.h"
+#include "server/ingest_session.h"
+#include "server/writer_registry.h"
+
+namespace stepwell {
+
+// What all streams share. All outlive the streams.
+struct IngestContext {
+  IngestStore& store;
+  CommitQueue& queue;
+  Heads& heads;
+  MasterState& state;
+  IngestStats& stats;
+  WriterRegistry& registry;
+  const Clock& clock;
+  Uuid incarnation;
+  // A Close was committed: fold soon.
+  std::function<void(TrialId)> on_close = [](TrialId) {};
+
+  std::int64_t Credit() const;
+};
+
+class IngestStream final : public CommitListener,
+                           public std::enable_shared_from_this<IngestStream> {
+ public:
+  // `on_post`: something waits on board(), or the stream has ended. kUnavailable while this master
+  // is not the owner.
+  static absl::StatusOr<std::shared_ptr<IngestStream>> Create(const IngestContext& context,
+                                                              std::function<void()> on_post);
+  // Streams go by Finish().
+  ~IngestStream() override = default;
+
+  void Handle(const pb::StreamChunksRequest& message_untrusted);
+  // A message that is no StreamChunksRequest; `writer` is what could be read of its writer.
+  void HandleMalformed(const std::string& writer, const Complaint& complaint);
+  // The client has gone or will send no more and all was answered: releases its writers.
+  void Finish();
+
+  AckBoard& board() { return board_; }
+  // OK while the stream goes on; else how it has to end.
+  absl::Status end_status() const ABSL_LOCKS_EXCLUDED(mu_);
+  // All that was taken is answered. False when the stream ends first.
+  bool WaitSettled(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  bool settled() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Another stream holds the writer now.
+  void Fence(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
+  // Tells all writers their credit again.
+  void RefreshCredit() ABSL_LOCKS_EXCLUDED(mu_);
+  // CommitListener.
+  void Committed(const CheckedChunk& chunk) override ABSL_LOCKS_EXCLUDED(mu_);
+  void Refenced(const CheckedChunk& chunk) override ABSL_LOCKS_EXCLUDED(mu_);
+  void End(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  using Sessions = absl::flat_hash_map<Uuid, std::unique_ptr<IngestSession>>;
+
+  IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post);
+
+  void HandleOpen(const pb::Open& open);
+  bool HasPlaceFor(const Uuid& writer) const ABSL_LOCKS_EXCLUDED(mu_);
+  void HandleDefinitions(const pb::Definitions& definitions);
+  void HandleChunk(const pb::Chunk& chunk);
+  void HandleGap(const pb::GapRange& gap);
+  void HandleHeartbeat(const pb::Heartbeat& heartbeat);
+  void HandleClose(const pb::Close& close);
+
+  // The living session of `writer`, or null after a Refused was posted.
+  IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Numbers for definitions, waiting for the database; halves them to find the bad one.
+  using Fresh = std::vector<CheckedDefinition>;
+  void Number(const std::string& writer, IngestSession& session, Fresh fresh);
+  absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::vector<SeriesNo>& out);
+  // Answers what is not taken; true when the range is, from `from` on.
+  bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
+                 std::uint64_t last, std::uint64_t& from) ABSL_LOCKS_EXCLUDED(mu_);
+  void Enqueue(IngestSession& session, CheckedChunk chunk) ABSL_LOCKS_EXCLUDED(mu_);
+  CheckedChunk NewChunk(const IngestSession& session);
+  void CountOff(const CheckedChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
+  void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
+  bool ended() const ABSL_LOCKS_EXCLUDED(mu_) { return !end_status().ok(); }
+
+  void PostRefused(const std::string& writer, const Complaint& complaint, bool terminal,
+                   std::uint64_t expected_sequence = 0);
+  // Posted without mu_: the board wakes the skin, which asks for end_status().
+  AckBoard::Ack AckOf(const IngestSession& session) const;
+
+  const IngestContext& context_;
+  const std::int64_t epoch_;
+  AckBoard board_;
+  const std::function<void()> on_end_;
+  mutable absl::Mutex mu_;
+  // Entries are added and replaced by the reader alone; their state is guarded.
+  Sessions sessions_ ABSL_GUARDED_BY(mu_);
+  absl::Status end_status_ ABSL_GUARDED_BY(mu_);
+  int inflight_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t inflight_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace stepwell

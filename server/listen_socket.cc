@@ -1,0 +1,90 @@
+#include "server/listen_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+namespace {
+
+constexpr int kBacklog = 512;
+
+absl::Status Failed(const std::string& host, int port, const std::string& why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", HostPortText(host, port), ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found)) {
+    return Failed(host, port, gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Failed(host, port, std::strerror(errno));
+  ListenSocket opened(fd, port, found->ai_family == AF_INET6);
+  const int on = 1;
+  // Without it a restart would wait for the kernel's TIME_WAIT.
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, kBacklog) != 0) {
+    const int error = errno;
+    return Failed(host, port,
+                  error == EADDRINUSE ? "the port is in use by another process; choose another, or 0"
+                                      : std::strerror(error));
+  }
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof bound;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes);
+  opened.port_ = ntohs(opened.is_v6_ ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                     : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  return opened;
+}
+
+ListenSocket::~ListenSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
+  const absl::Status wrong = absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not HOST:PORT, as in 127.0.0.1:7817 or [::1]:0"));
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return wrong;
+  HostPort parsed;
+  parsed.host = text.substr(0, colon);
+  if (!absl::SimpleAtoi(text.substr(colon + 1), &parsed.port) || parsed.port < 0 ||
+      parsed.port > 65535) {
+    return wrong;
+  }
+  if (parsed.host.front() == '[' && parsed.host.back() == ']') {
+    parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+  } else if (absl::StrContains(parsed.host, ":")) {
+    return wrong;
+  }
+  return parsed;
+}
+
+std::string HostPortText(const std::string& host, int port) {
+  return absl::StrContains(host, ":") ? absl::StrCat("[", host, "]:", port)
+                                      : absl::StrCat(host, ":", port);
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+}  // namespace stepwell

@@ -1,0 +1,134 @@
+#include "server/ownership_loop.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/backoff.h"
+#include "base/log.h"
+#include "server/ingest_stream.h"
+
+namespace stepwell {
+namespace {
+
+// How soon a loss that others found is acted on, and credit begins to flow again.
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+
+}  // namespace
+
+void OwnershipLoop::Start() {
+  worker_ = Worker("ownership", [this] { Run(); });
+}
+
+void OwnershipLoop::Stop() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  worker_.Join();
+  replay_.Join();
+}
+
+bool OwnershipLoop::stopping() const {
+  absl::MutexLock lock(&mu_);
+  return stopping_;
+}
+
+bool OwnershipLoop::Sleep(absl::Duration length) {
+  absl::MutexLock lock(&mu_);
+  mu_.AwaitWithTimeout(absl::Condition(&stopping_), length);
+  return !stopping_;
+}
+
+void OwnershipLoop::Run() {
+  absl::Time next_renewal = absl::InfinitePast();
+  do {
+    if (parts_.recovery.state.lost_reported()) {
+      Lose("the database has another owner");
+      next_renewal = absl::InfinitePast();
+    }
+    if (absl::Now() >= next_renewal) {
+      Renew();
+      next_renewal = absl::Now() + options_.renew_interval;
+      if (epoch_ != 0) parts_.trial_keeper.Look(epoch_);
+    }
+    RefreshCredit();
+    parts_.on_change();
+  } while (Sleep(kTick));
+}
+
+void OwnershipLoop::Renew() {
+  MasterState& state = parts_.recovery.state;
+  const auto owner =
+      parts_.recovery.store.AcquireOwnership(options_.master_id, options_.address, epoch_);
+  if (!owner.ok()) {
+    // Not lost: nobody can have taken it unseen, since every commit checks the epoch.
+    const bool news = state.Get().database_up;
+    state.SetDatabase(owner.status());
+    if (news) log::Warning("database_down", {{"status", owner.status().ToString()}});
+    return;
+  }
+  if (!state.Get().database_up) log::Info("database_up");
+  state.SetDatabase(absl::OkStatus());
+  if (owner->is_owner && owner->epoch == epoch_) return;
+  if (epoch_ != 0) Lose("the ownership was taken");
+  if (owner->is_owner) return Own(owner->epoch);
+  if (state.Get().owner_id != owner->owner_id) {
+    log::Info("standing_by", {{"owner", owner->owner_id}, {"epoch", owner->epoch}});
+  }
+  state.BecomeStandby(owner->owner_id, owner->renewed_age_seconds);
+}
+
+void OwnershipLoop::Own(std::int64_t epoch) {
+  replay_.Join();  // of an earlier epoch; ends by itself
+  auto taken = TakeOver(parts_.recovery, epoch);
+  if (!taken.ok()) {
+    // The next renewal, as nobody's owner, takes it again with a new epoch.
+    parts_.recovery.state.SetDatabase(taken.status());
+    log::Warning("take_over_failed", {{"status", taken.status().ToString()}});
+    return;
+  }
+  epoch_ = epoch;
+  parts_.recovery.state.BecomeOwner(epoch, !taken->trials.empty());
+  replay_ = Worker("replay", [this, epoch, taken = *std::move(taken)] { Replay(epoch, taken); });
+}
+
+void OwnershipLoop::Replay(std::int64_t epoch, const TakenOver& taken) {
+  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(5)});
+  while (!stopping() && parts_.recovery.state.epoch() == epoch) {
+    const absl::Status replayed = ReplayJournal(parts_.recovery, epoch, taken);
+    if (replayed.ok()) return;
+    log::Warning("replay_failed", {{"status", replayed.ToString()}});
+    Sleep(backoff.NextDelay());
+  }
+}
+
+void OwnershipLoop::Lose(absl::string_view why) {
+  log::Warning("ownership_lost", {{"epoch", epoch_}, {"why", why}});
+  const RecoveryParts& recovery = parts_.recovery;
+  // Nothing of this epoch may enter heads after they were cleared.
+  recovery.state.EndOwnership(epoch_, [&] { recovery.heads.Clear(); });
+  epoch_ = 0;
+  recovery.registry.ForEachStream([](IngestStream& stream) {
+    stream.End(absl::UnavailableError("another master owns the database now"));
+  });
+  for (const CheckedChunk& chunk : parts_.queue.Clear()) {
+    chunk.listener->End(absl::UnavailableError("another master owns the database now"));
+  }
+  recovery.registry.Clear();
+}
+
+void OwnershipLoop::RefreshCredit() {
+  const MasterState::Snapshot now = parts_.recovery.state.Get();
+  CreditLoad load;
+  load.database_up = now.ready();
+  load.queue_bytes = parts_.queue.bytes();
+  load.queue_bytes_max = parts_.queue.bytes_max();
+  load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
+  const bool flows = PlanCredit(load) > 0;
+  if (flows == credit_flows_) return;
+  credit_flows_ = flows;
+  if (epoch_ != 0) log::Info(flows ? "credit_flows" : "credit_stopped", {});
+  parts_.recovery.registry.ForEachStream([](IngestStream& stream) { stream.RefreshCredit(); });
+}
+
+}  // namespace stepwell

@@ -1,0 +1,63 @@
+// OwnershipLoop: one master owns a database. Takes the ownership or stands by, renews it every 2 s,
+// and lets go of everything when it is lost: streams end, heads are forgotten. Threads "ownership"
+// and, after a take-over, "replay".
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/worker.h"
+#include "server/commit_group.h"
+#include "server/recovery.h"
+#include "server/trial_keeper.h"
+
+namespace stepwell {
+
+class OwnershipLoop {
+ public:
+  struct Options {
+    std::string master_id;
+    // Where clients find us, for people.
+    std::string address;
+    absl::Duration renew_interval = absl::Seconds(2);
+  };
+  struct Parts {
+    RecoveryParts recovery;
+    CommitQueue& queue;
+    TrialKeeper& trial_keeper;
+    // The role or the database's state may have changed.
+    std::function<void()> on_change;
+  };
+
+  OwnershipLoop(Options options, Parts parts)
+      : options_(std::move(options)), parts_(std::move(parts)) {}
+  ~OwnershipLoop() { Stop(); }
+
+  void Start();
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Run();
+  void Renew();
+  void Own(std::int64_t epoch);
+  void Lose(absl::string_view why);
+  void Replay(std::int64_t epoch, const TakenOver& taken);
+  // Tells clients when credit begins or ends to flow.
+  void RefreshCredit();
+  bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool Sleep(absl::Duration length) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  const Parts parts_;
+  std::int64_t epoch_ = 0;       // confined to the thread
+  bool credit_flows_ = false;    // confined to the thread
+  mutable absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  Worker worker_;
+  Worker replay_;
+};
+
+}  // namespace stepwell

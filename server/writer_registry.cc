@@ -1,0 +1,116 @@
+#include "server/writer_registry.h"
+
+#include <utility>
+
+#include "server/ingest_stream.h"
+
+namespace stepwell {
+
+void WriterRegistry::AddStream(const std::shared_ptr<IngestStream>& stream) {
+  absl::MutexLock lock(&mu_);
+  streams_[stream.get()] = stream;
+}
+
+void WriterRegistry::RemoveStream(const IngestStream* stream) {
+  absl::MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+void WriterRegistry::ForEachStream(const std::function<void(IngestStream&)>& act) {
+  std::vector<std::shared_ptr<IngestStream>> open;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [key, weak] : streams_) {
+      if (auto stream = weak.lock()) open.push_back(std::move(stream));
+    }
+  }
+  for (const auto& stream : open) act(*stream);
+}
+
+std::size_t WriterRegistry::stream_count() const {
+  absl::MutexLock lock(&mu_);
+  return streams_.size();
+}
+
+bool WriterRegistry::Claim(const Uuid& writer, const OpenedWriter& opened,
+                           const std::shared_ptr<IngestStream>& stream) {
+  std::shared_ptr<IngestStream> fenced;
+  std::uint64_t fenced_generation = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    Holder& holder = holders_[{opened.trial_id, opened.writer_no}];
+    if (holder.generation > opened.generation) return false;
+    Known& known = trials_[opened.trial_id][opened.writer_no];
+    known.fact = {WriterState::kOpen, NowUs()};
+    if (holder.generation == 0) ++known.holders;
+    fenced = holder.stream.lock();
+    fenced_generation = holder.generation;
+    holder = {opened.generation, stream};
+  }
+  if (fenced && fenced != stream) fenced->Fence(writer, fenced_generation);
+  return true;
+}
+
+void WriterRegistry::Release(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) {
+  absl::MutexLock lock(&mu_);
+  const auto holder = holders_.find({trial_id, writer_no});
+  if (holder == holders_.end() || holder->second.generation != generation) return;
+  holders_.erase(holder);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return;
+  const auto known = trial->second.find(writer_no);
+  if (known != trial->second.end() && known->second.holders > 0) --known->second.holders;
+}
+
+std::size_t WriterRegistry::open_count() const {
+  absl::MutexLock lock(&mu_);
+  return holders_.size();
+}
+
+void WriterRegistry::Heard(TrialId trial_id, WriterNo writer_no) {
+  absl::MutexLock lock(&mu_);
+  trials_[trial_id][writer_no].fact.seen_time_us = NowUs();
+}
+
+void WriterRegistry::NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) {
+  absl::MutexLock lock(&mu_);
+  trials_[trial_id][writer_no].fact = {state, NowUs()};
+}
+
+std::map<WriterNo, WriterSeen> WriterRegistry::Seen(TrialId trial_id) const {
+  std::map<WriterNo, WriterSeen> seen;
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return seen;
+  for (const auto& [writer_no, known] : trial->second) {
+    seen[writer_no] = {known.fact.seen_time_us, known.holders > 0};
+  }
+  return seen;
+}
+
+absl::flat_hash_map<TrialId, WriterRegistry::Facts> WriterRegistry::TrialFacts() const {
+  absl::flat_hash_map<TrialId, Facts> facts;
+  absl::MutexLock lock(&mu_);
+  for (const auto& [trial_id, writers] : trials_) {
+    for (const auto& [writer_no, known] : writers) facts[trial_id][writer_no] = known.fact;
+  }
+  return facts;
+}
+
+void WriterRegistry::ForgetTrial(TrialId trial_id) {
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return;
+  for (const auto& [writer_no, known] : trial->second) {
+    if (known.holders > 0 || known.fact.state == WriterState::kOpen) return;
+  }
+  trials_.erase(trial);
+}
+
+void WriterRegistry::Clear() {
+  absl::MutexLock lock(&mu_);
+  holders_.clear();
+  trials_.clear();
+}
+
+}  // namespace stepwell
