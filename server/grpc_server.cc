@@ -63,10 +63,14 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
 
 GrpcServer::~GrpcServer() { Stop(absl::InfinitePast()); }
 
-absl::Status GrpcServer::Start() {
+absl::Status GrpcServer::Bind() {
   STEPWELL_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(options_.host, options_.port));
   port_ = socket.port();
   socket_.emplace(std::move(socket));
+  return absl::OkStatus();
+}
+
+absl::Status GrpcServer::Start() {
   grpc::EnableDefaultHealthCheckService(true);
   static std::once_flag once;
   std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
@@ -126,25 +130,23 @@ void GrpcServer::AcceptOne() {
   acceptor_->HandleNewConnection(&connection);
 }
 
+bool GrpcServer::IsGone(const Connection& connection) {
+  return InodeOf(connection.fd) != connection.inode;
+}
+
 bool GrpcServer::HasPlace(const std::string& address) {
   // Loopback is where many agents and tests share one address.
   const auto cap = static_cast<std::size_t>(options_.connections_per_address_max);
   auto& held = connections_[address];
   if (held.size() >= cap) {
-    held.erase(std::remove_if(held.begin(), held.end(),
-                              [](const Connection& connection) {
-                                return InodeOf(connection.fd) != connection.inode;
-                              }),
-               held.end());
+    std::erase_if(held, IsGone);
   }
   // Addresses without connections are forgotten now and then.
   if (connections_.size() > 10'000) {
-    std::erase_if(connections_, [&](auto& entry) {
-      std::erase_if(entry.second, [](const Connection& connection) {
-        return InodeOf(connection.fd) != connection.inode;
-      });
-      return entry.second.empty() && entry.first != address;
-    });
+    for (auto at = connections_.begin(); at != connections_.end();) {
+      std::erase_if(at->second, IsGone);
+      at = at->second.empty() && at->first != address ? connections_.erase(at) : std::next(at);
+    }
   }
   return held.size() < cap;
 }

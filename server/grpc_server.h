@@ -33,8 +33,11 @@ class GrpcServer {
   explicit GrpcServer(Options options) : options_(std::move(options)) {}
   ~GrpcServer();
 
+  // First of all, so that a port in use is found before anything is started. kUnavailable names it.
+  absl::Status Bind();
   // Before Start. `service` outlives this.
   void Register(grpc::Service* service) { services_.push_back(service); }
+  // Accepts from here on. REQUIRES: Bind succeeded.
   absl::Status Start();
   // What health checks answer.
   void SetServing(bool serving);
@@ -53,6 +56,7 @@ class GrpcServer {
     std::uint64_t inode = 0;
   };
 
+  static bool IsGone(const Connection& connection);
   void AcceptLoop();
   void AcceptOne();
   // Counts the living connections of an address; false when there is no place for one more.

@@ -67,23 +67,7 @@ class HttpServer::Impl {
  private:
   class Connection;
 
-  void Accept() {
-    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      if (error) {
-        // Out of descriptors, mostly: the listener stays, and looks again soon.
-        accept_timer_.expires_after(std::chrono::milliseconds(50));
-        accept_timer_.async_wait([this](beast::error_code aborted) {
-          if (!aborted) Accept();
-        });
-        return;
-      }
-      if (connection_count_ < options_.connections_max) {
-        std::make_shared<Connection>(*this, std::move(socket))->Read();
-      }
-      Accept();
-    });
-  }
+  void Accept();
 
   const Options& options_;
   const Routes& routes_;
@@ -171,6 +155,24 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
   bool served_any_ = false;
   bool is_head_ = false;
 };
+
+void HttpServer::Impl::Accept() {
+  acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (error) {
+      // Out of descriptors, mostly: the listener stays, and looks again soon.
+      accept_timer_.expires_after(std::chrono::milliseconds(50));
+      accept_timer_.async_wait([this](beast::error_code aborted) {
+        if (!aborted) Accept();
+      });
+      return;
+    }
+    if (connection_count_ < options_.connections_max) {
+      std::make_shared<Connection>(*this, std::move(socket))->Read();
+    }
+    Accept();
+  });
+}
 
 HttpServer::HttpServer(Options options) : options_(std::move(options)) {}
 

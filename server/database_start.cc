@@ -1,0 +1,100 @@
+#include "server/database_start.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/master_identity.h"
+#include "storage/migrator.h"
+#include "storage/pg_connection.h"
+#include "storage/pg_error.h"
+#include "storage/pg_url.h"
+#include "storage/private_postgres.h"
+
+namespace stepwell {
+namespace {
+
+absl::Status MakeDataDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", directory, ": ", error.message()));
+  }
+  if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", directory, ": ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MigrateOnce(const std::string& url) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      auto connection,
+      PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
+  STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
+  for (const Migration& migration : applied) {
+    log::Info("migrated", {{"number", migration.number}, {"name", std::string(migration.name)}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
+  StartedDatabase started;
+  if (!options.database_url.empty()) {
+    if (!options.data_dir.empty()) {
+      return absl::InvalidArgumentError(
+          "--data-dir and --database-url exclude each other: the first is for a private PostgreSQL");
+    }
+    STEPWELL_RETURN_IF_ERROR(
+        Annotate(PgConninfo(options.database_url, {}).status(), "--database-url"));
+    started.url = options.database_url;
+    return started;
+  }
+  started.data_directory = options.data_dir;
+  if (started.data_directory.empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(started.data_directory, DefaultDataDirectory());
+  }
+  std::error_code error;
+  started.data_directory = std::filesystem::absolute(started.data_directory, error).string();
+  STEPWELL_RETURN_IF_ERROR(MakeDataDirectory(started.data_directory));
+  PrivatePostgres::Options private_options;
+  private_options.directory = started.data_directory;
+  private_options.user = options.pg_user;
+  STEPWELL_ASSIGN_OR_RETURN(started.postgres, PrivatePostgres::Open(std::move(private_options)));
+  started.url = started.postgres->url();
+  return started;
+}
+
+absl::Status BringSchema(const std::string& url, MasterState& state,
+                         const std::function<bool()>& stop_asked) {
+  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(5)});
+  while (true) {
+    const absl::Status status = MigrateOnce(url);
+    state.SetDatabase(status);
+    const bool heals = status.code() == absl::StatusCode::kUnavailable ||
+                       status.code() == absl::StatusCode::kDeadlineExceeded;
+    if (!heals) return status;
+    log::Warning("database_down", {{"status", std::string(status.message())}});
+    const absl::Time retry_time = absl::Now() + backoff.NextDelay();
+    while (absl::Now() < retry_time) {
+      if (stop_asked()) return absl::CancelledError("stopped while the database did not answer");
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+  }
+}
+
+std::string ShownUrl(const std::string& url) { return RedactPasswords(url); }
+
+}  // namespace stepwell

@@ -1,0 +1,38 @@
+// DatabaseStart: from settings to a database with our schema: the private PostgreSQL, or the given
+// one, then the migrations.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/master_state.h"
+#include "server/options.h"
+
+namespace stepwell {
+
+class PrivatePostgres;  // storage/private_postgres.h
+
+struct StartedDatabase {
+  std::string url;
+  // Null with --database-url.
+  std::unique_ptr<PrivatePostgres> postgres;
+  // Empty with --database-url.
+  std::string data_directory;
+};
+
+// Creates the data directory and starts a private PostgreSQL in it; with a URL only checks that.
+// kFailedPrecondition and kInvalidArgument say what must be put right.
+absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options);
+
+// Migrates. While the database does not answer, tells `state` and tries again, until `stop_asked`:
+// kCancelled. Anything that will not heal by itself is returned.
+absl::Status BringSchema(const std::string& url, MasterState& state,
+                         const std::function<bool()>& stop_asked);
+
+// `url` without its password, for people.
+std::string ShownUrl(const std::string& url);
+
+}  // namespace stepwell

@@ -1,0 +1,174 @@
+#include "server/serve_main.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "server/database_start.h"
+#include "server/listen_socket.h"
+#include "server/master_identity.h"
+#include "server/options.h"
+#include "server/server.h"
+
+namespace stepwell {
+namespace {
+
+constexpr int kExitUsage = 64;
+constexpr int kExitInternal = 70;
+constexpr int kExitConfig = 78;
+
+int Fail(int exit_code, absl::string_view message) {
+  std::fprintf(stderr, "stepwell serve: %.*s\n", static_cast<int>(message.size()), message.data());
+  if (exit_code == kExitUsage) std::fprintf(stderr, "Try: stepwell serve --help\n");
+  return exit_code;
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kInternal ? kExitInternal : kExitConfig;
+}
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// True once one came; remembers it.
+bool StopAsked(absl::Duration wait) {
+  static bool asked = false;
+  if (asked) return true;
+  const sigset_t signals = StopSignals();
+  const timespec timeout = absl::ToTimespec(wait);
+  asked = sigtimedwait(&signals, nullptr, &timeout) > 0;
+  return asked;
+}
+
+absl::Status CheckListen(const ServeOptions& options) {
+  for (const std::string& text : {options.grpc_listen, options.http_listen}) {
+    STEPWELL_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(text));
+    if (IsLoopback(listen.host) || options.insecure_allow_remote) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("refusing to listen on ", text,
+                     ": other machines could reach it without authentication. Listen on 127.0.0.1,"
+                     " or pass --insecure-allow-remote if the network is trusted"));
+  }
+  return absl::OkStatus();
+}
+
+void SetUpLog(const ServeOptions& options) {
+  static const std::map<std::string, log::Level> kLevels = {{"debug", log::Level::kDebug},
+                                                            {"info", log::Level::kInfo},
+                                                            {"warning", log::Level::kWarning},
+                                                            {"error", log::Level::kError}};
+  log::Setup({.level = kLevels.at(options.log_level),
+              .format = options.log_format == "json" ? log::Format::kJson : log::Format::kText});
+}
+
+void PrintFirstScreen(const ServerAddresses& at) {
+  std::printf(
+      "Stepwell %s is ready.\n"
+      "  gRPC      %s\n"
+      "  HTTP      http://%s/readyz\n"
+      "  database  %s\n"
+      "\n"
+      "Next, in another terminal:\n"
+      "  stepwell agent --server %s --trial NAME   sample this machine for trial NAME\n"
+      "  stepwell trials --server %s               what is stored\n"
+      "  stepwell report NAME --server %s          where the time of its steps went\n"
+      "  psql '%s' -c 'select * from stepwell.generic_metrics limit 5'\n"
+      "\n"
+      "Stop with Ctrl-C.\n",
+      STEPWELL_VERSION, at.grpc.c_str(), at.http.c_str(), ShownUrl(at.database_url).c_str(),
+      at.grpc.c_str(), at.grpc.c_str(), at.grpc.c_str(), ShownUrl(at.database_url).c_str());
+  std::fflush(stdout);
+}
+
+absl::Status WriteReadyFile(const std::string& path, const ServerAddresses& at) {
+  if (path.empty()) return absl::OkStatus();
+  const nlohmann::json ready{
+      {"grpc", at.grpc}, {"http", at.http}, {"database_url", at.database_url}, {"pid", getpid()}};
+  return WriteFileAtomically(path, ready.dump() + "\n");
+}
+
+// Waits for a signal; tells once when ready, and when standing by.
+absl::Status ServeUntilStopped(Server& server, const ServeOptions& options) {
+  bool told_ready = false;
+  std::string told_reason;
+  while (!StopAsked(told_ready ? absl::Seconds(1) : absl::Milliseconds(10))) {
+    const MasterState::Snapshot now = server.state();
+    if (!told_ready && now.ready()) {
+      STEPWELL_RETURN_IF_ERROR(
+          Annotate(WriteReadyFile(options.ready_file, server.addresses()), "--ready-file"));
+      PrintFirstScreen(server.addresses());
+      told_ready = true;
+    }
+    if (!told_ready && now.role == MasterRole::kStandby && told_reason.empty()) {
+      told_reason = now.reason();
+      std::printf("%s\n", told_reason.c_str());
+      std::fflush(stdout);
+    }
+  }
+  return absl::OkStatus();
+}
+
+int Serve(const ServeOptions& options) {
+  SetUpLog(options);
+  if (const absl::Status status = CheckListen(options); !status.ok()) {
+    return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
+                status.message());
+  }
+  // Of an earlier start, perhaps killed: nobody may take it for ours.
+  if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
+  auto server = Server::Start(options, [] { return StopAsked(absl::ZeroDuration()); });
+  if (server.status().code() == absl::StatusCode::kCancelled) return 0;
+  if (!server.ok()) return Fail(ExitCodeOf(server.status()), server.status().message());
+  const absl::Status served = ServeUntilStopped(**server, options);
+  (*server)->Stop();
+  if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
+  if (!served.ok()) return Fail(kExitConfig, served.message());
+  return 0;
+}
+
+}  // namespace
+
+int ServeMain(int argc, char** argv) {
+  // Before any thread: they all inherit it, so that only the loop above sees the signals.
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  auto parsed = ParseOptions(arguments, environment, ReadWholeFile);
+  if (const auto* error = std::get_if<UsageError>(&parsed)) {
+    return Fail(error->exit_code, error->message);
+  }
+  const ParsedOptions& options = std::get<ParsedOptions>(parsed);
+  if (options.help) {
+    std::fputs(HelpText().c_str(), stdout);
+    return 0;
+  }
+  if (options.print_config) {
+    std::fputs(PrintConfig(options.options).c_str(), stdout);
+    return 0;
+  }
+  return Serve(options.options);
+}
+
+}  // namespace stepwell

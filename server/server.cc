@@ -1,0 +1,242 @@
+#include "server/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "server/admin_service.h"
+#include "server/database_start.h"
+#include "server/fold_loop.h"
+#include "server/group_committer.h"
+#include "server/grpc_server.h"
+#include "server/http_server.h"
+#include "server/ingest_service.h"
+#include "server/master_identity.h"
+#include "server/ownership_loop.h"
+#include "server/trial_keeper.h"
+#include "storage/journal_ring.h"
+#include "storage/pg_fold_store.h"
+#include "storage/pg_ingest_store.h"
+#include "storage/private_postgres.h"
+
+namespace stepwell {
+namespace {
+
+// A drain: commit what is queued, write the acks, fold, end the calls. Together below 10 s.
+constexpr absl::Duration kCommitWait = absl::Seconds(3);
+constexpr absl::Duration kAckWait = absl::Milliseconds(500);
+constexpr absl::Duration kFoldWait = absl::Seconds(4);
+constexpr absl::Duration kCallWait = absl::Seconds(1);
+
+HttpResponse Ready(const MasterState::Snapshot& now) {
+  const nlohmann::json answer{{"ready", now.ready()},
+                              {"role", now.role_name()},
+                              {"epoch", now.epoch},
+                              {"reason", now.reason()}};
+  HttpResponse response;
+  response.status = now.ready() ? 200 : 503;
+  response.body = answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen) {
+  GrpcServer::Options grpc;
+  grpc.host = listen.host;
+  grpc.port = listen.port;
+  grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
+  return grpc;
+}
+
+HttpServer::Options HttpOptions(const HostPort& listen) {
+  HttpServer::Options http;
+  http.host = listen.host;
+  http.port = listen.port;
+  return http;
+}
+
+}  // namespace
+
+// In the order of their start; destroyed in reverse.
+struct Server::Parts {
+  ServeOptions options;
+  HostPort grpc_listen;
+  HostPort http_listen;
+  std::string master_id;
+  const Clock& clock = RealClock::Get();
+  MasterState state;
+  IngestStats stats;
+  Heads heads;
+  std::optional<HttpServer> http;
+  std::optional<GrpcServer> grpc;
+  StartedDatabase database;
+  std::shared_ptr<JournalRing> ring;
+  std::unique_ptr<PgIngestStore> ingest_store;
+  std::unique_ptr<PgFoldStore> fold_store;
+  std::optional<WriterRegistry> registry;
+  std::optional<CommitQueue> queue;
+  std::optional<GroupCommitter> committer;
+  std::optional<FoldLoop> fold_loop;
+  std::optional<TrialKeeper> trial_keeper;
+  std::optional<OwnershipLoop> ownership;
+  std::optional<IngestContext> context;
+  std::optional<IngestService> ingest_service;
+  std::optional<AdminService> admin_service;
+  bool serving = false;
+
+  absl::Status Listen();
+  absl::Status OpenStores(const std::function<bool()>& stop_asked);
+  void MakeRooms(const Uuid& incarnation);
+  void MakeLoops();
+  absl::Status Serve();
+  void TellHealth();
+  void WaitAcksWritten(absl::Time deadline);
+  void Drain();
+};
+
+absl::Status Server::Parts::Listen() {
+  STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
+  STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
+  grpc.emplace(GrpcOptions(options, grpc_listen));
+  STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
+  http.emplace(HttpOptions(http_listen));
+  http->Route("GET", "/livez", [](const HttpRequest&) {
+    return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
+  });
+  http->Route("GET", "/readyz", [this](const HttpRequest&) { return Ready(state.Get()); });
+  return Annotate(http->Start(), "--http-listen");
+}
+
+absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) {
+  STEPWELL_ASSIGN_OR_RETURN(database, StartDatabase(options));
+  STEPWELL_RETURN_IF_ERROR(BringSchema(database.url, state, stop_asked));
+  master_id = options.master_id;
+  if (master_id.empty() && !database.data_directory.empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(master_id, MasterIdOf(database.data_directory));
+  }
+  if (master_id.empty()) master_id = MasterIdOf(grpc_listen.host, grpc->port());
+  ring = std::make_shared<JournalRing>();
+  STEPWELL_ASSIGN_OR_RETURN(ingest_store, PgIngestStore::Open({.url = database.url}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(fold_store, PgFoldStore::Open({.url = database.url}, ring));
+  return absl::OkStatus();
+}
+
+void Server::Parts::MakeRooms(const Uuid& incarnation) {
+  registry.emplace(clock);
+  queue.emplace(CommitQueue::Options{.queue_bytes_max = options.queue_bytes,
+                                     .linger = options.group_linger});
+  committer.emplace(GroupCommitter::Options{},
+                    GroupCommitter::Parts{*ingest_store, *queue, heads, state, stats, clock});
+  FoldLoop::Options fold_options;
+  fold_options.interval = options.fold_interval;
+  fold_options.unfolded_bytes_soft = options.fold_bytes;
+  fold_loop.emplace(fold_options, FoldLoop::Parts{*fold_store, heads, state, clock, [this] {
+                                                    return committer->settled_before_us();
+                                                  }});
+  trial_keeper.emplace(*ingest_store, *registry, clock);
+  context.emplace(IngestContext{*ingest_store, *queue, heads, state, stats, *registry, clock,
+                                incarnation,
+                                [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); }});
+}
+
+void Server::Parts::MakeLoops() {
+  const RecoveryParts recovery{*ingest_store, *fold_store, heads, *registry, state, stats};
+  ownership.emplace(
+      OwnershipLoop::Options{.master_id = master_id,
+                             .address = HostPortText(grpc_listen.host, grpc->port())},
+      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, [this] { TellHealth(); }});
+}
+
+absl::Status Server::Parts::Serve() {
+  ingest_service.emplace(
+      IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
+  admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
+                                            heads, *registry});
+  grpc->Register(&*ingest_service);
+  grpc->Register(&*admin_service);
+  STEPWELL_RETURN_IF_ERROR(grpc->Start());
+  committer->Start();
+  fold_loop->Start();
+  ownership->Start();
+  return absl::OkStatus();
+}
+
+void Server::Parts::TellHealth() {
+  const bool ready = state.Get().ready();
+  if (ready == serving) return;
+  serving = ready;
+  grpc->SetServing(ready);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServeOptions& options,
+                                                      std::function<bool()> stop_asked) {
+  auto parts = std::make_unique<Parts>();
+  parts->options = options;
+  STEPWELL_RETURN_IF_ERROR(parts->Listen());
+  STEPWELL_RETURN_IF_ERROR(parts->OpenStores(stop_asked));
+  STEPWELL_ASSIGN_OR_RETURN(const Uuid incarnation, parts->ingest_store->ReadIncarnation());
+  parts->MakeRooms(incarnation);
+  parts->MakeLoops();
+  STEPWELL_RETURN_IF_ERROR(parts->Serve());
+  return std::unique_ptr<Server>(new Server(std::move(parts)));
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { Stop(); }
+
+ServerAddresses Server::addresses() const {
+  return {HostPortText(parts_->grpc_listen.host, parts_->grpc->port()),
+          HostPortText(parts_->http_listen.host, parts_->http->port()), parts_->database.url};
+}
+
+MasterState::Snapshot Server::state() const { return parts_->state.Get(); }
+
+void Server::Parts::WaitAcksWritten(absl::Time deadline) {
+  bool waiting = true;
+  while (waiting && absl::Now() < deadline) {
+    waiting = false;
+    registry->ForEachStream(
+        [&](IngestStream& stream) { waiting = waiting || !stream.board().empty(); });
+    if (waiting) absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+void Server::Parts::Drain() {
+  const bool owner = state.Get().ready();
+  state.StartDraining();
+  grpc->SetServing(false);
+  grpc->StopAccepting();
+  committer->Stop(absl::Now() + kCommitWait);
+  WaitAcksWritten(absl::Now() + kAckWait);
+  registry->ForEachStream([](IngestStream& stream) {
+    stream.End(absl::UnavailableError("this master is stopping"));
+  });
+  if (owner) {
+    const auto folded = fold_loop->FoldNow(std::nullopt, absl::Now() + kFoldWait);
+    if (!folded.ok()) {
+      // Nothing is lost: the next start reads it from the journal.
+      log::Warning("last_fold_failed", {{"status", folded.status().ToString()}});
+    }
+  }
+  grpc->Stop(absl::Now() + kCallWait);
+  fold_loop->Stop();
+  ownership->Stop();
+}
+
+void Server::Stop() {
+  if (parts_ == nullptr) return;
+  log::Info("stopping", {});
+  parts_->Drain();
+  parts_->http->Stop();
+  parts_.reset();
+  log::Info("stopped", {});
+}
+
+}  // namespace stepwell
