@@ -13,8 +13,8 @@ void AddRejection(std::vector<pb::Rejection>& held, pb::Rejection more) {
   const bool full = held.size() >= kRejectionsPerAckMax;
   if (!held.empty()) {
     pb::Rejection& last = held.back();
-    const bool joins = last.reason() == more.reason() &&
-                       last.last_sequence() + 1 == more.first_sequence();
+    const bool joins =
+        last.reason() == more.reason() && last.last_sequence() + 1 == more.first_sequence();
     if (joins || full) {
       last.set_last_sequence(more.last_sequence());
       last.set_sample_count(last.sample_count() + more.sample_count());

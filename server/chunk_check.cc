@@ -36,18 +36,17 @@ MaybeComplaint CheckHole(absl::string_view path, pb::GapCause cause, std::uint64
                          std::int64_t first_time_us, std::int64_t last_time_us,
                          const std::string& reason, Gap& out) {
   if (!IsClientCause(cause)) {
-    return Invalid("GAP_CAUSE",
-                   absl::StrCat(path, ".cause is ", static_cast<int>(cause),
-                                ", allowed are 1 to 8 and 12 (see GapCause)"));
+    return Invalid("GAP_CAUSE", absl::StrCat(path, ".cause is ", static_cast<int>(cause),
+                                             ", allowed are 1 to 8 and 12 (see GapCause)"));
   }
   if (sample_count > kBigintMax) {
     return Invalid("SAMPLE_COUNT", absl::StrCat(path, ".sample_count is ", sample_count,
                                                 ", allowed is below 2^63"));
   }
   if (first_time_us < kTimeUsMin || last_time_us < kTimeUsMin || first_time_us > last_time_us) {
-    return Invalid("TIME_RANGE", absl::StrCat(path, " is from ", first_time_us, " to ",
-                                              last_time_us,
-                                              ", allowed is first <= last, from 4713 BC"));
+    return Invalid("TIME_RANGE",
+                   absl::StrCat(path, " is from ", first_time_us, " to ", last_time_us,
+                                ", allowed is first <= last, from 4713 BC"));
   }
   STEPWELL_RETURN_IF_COMPLAINT(
       CheckText(absl::StrCat(path, ".reason"), reason, {0, kReasonBytesMax}, "REASON"));
@@ -104,10 +103,10 @@ MaybeComplaint ResolveTable(const pb::Table& table, const std::string& path, con
     if (!ref->second.refused_reason.empty()) {
       dropped = ref->second.refused_reason;
     } else if (ref->second.tick_group != table.tick_group()) {
-      return Invalid("TICK_GROUP",
-                     absl::StrCat(path, ".tick_group is ", table.tick_group(), ", but ref ",
-                                  column.ref(), " was defined for tick group ",
-                                  ref->second.tick_group));
+      return Invalid(
+          "TICK_GROUP",
+          absl::StrCat(path, ".tick_group is ", table.tick_group(), ", but ref ", column.ref(),
+                       " was defined for tick group ", ref->second.tick_group));
     }
     out.columns.push_back({ref->second.series_no, ref->second.divisor});
     sample_count += column.doubles_size() + column.integers_size();
@@ -141,8 +140,8 @@ void FlagAbsurdClock(const DecodedChunk& decoded, std::int64_t sealed_time_us,
   for (const TickTable& table : decoded.tables) {
     for (const std::int64_t time_us : table.times_us) {
       std::int64_t apart = 0;
-      const bool far = __builtin_sub_overflow(time_us, sealed_time_us, &apart) ||
-                       apart > kDayUs || apart < -kDayUs;
+      const bool far = __builtin_sub_overflow(time_us, sealed_time_us, &apart) || apart > kDayUs ||
+                       apart < -kDayUs;
       if (!far) continue;
       gap.first_time_us = tick_count == 0 ? time_us : std::min(gap.first_time_us, time_us);
       gap.last_time_us = tick_count == 0 ? time_us : std::max(gap.last_time_us, time_us);
@@ -177,9 +176,9 @@ MaybeComplaint CheckBody(const pb::ChunkBody& body, const RefTable& refs, ChunkC
                                               sample_count, dropped));
   }
   if (sample_count > kChunkSamplesMax) {
-    return Invalid("SAMPLE_COUNT", absl::StrCat("body has ", sample_count,
-                                                " samples, allowed are at most ",
-                                                kChunkSamplesMax));
+    return Invalid("SAMPLE_COUNT",
+                   absl::StrCat("body has ", sample_count, " samples, allowed are at most ",
+                                kChunkSamplesMax));
   }
   STEPWELL_RETURN_IF_COMPLAINT(DecodeChunk(body, out.targets, out.decoded));
   for (int l = 0; l < body.losses_size(); ++l) {
@@ -197,8 +196,8 @@ Gap RejectedGap(const Rejected& rejected, std::uint64_t sequence) {
   gap.sample_count = rejected.sample_count;
   gap.first_sequence = sequence;
   gap.last_sequence = sequence;
-  gap.reason = Shortened(
-      absl::StrCat(rejected.complaint.reason, ": ", rejected.complaint.message), kReasonBytesMax);
+  gap.reason = Shortened(absl::StrCat(rejected.complaint.reason, ": ", rejected.complaint.message),
+                         kReasonBytesMax);
   return gap;
 }
 
@@ -209,8 +208,7 @@ MaybeComplaint CheckChunkFrame(const pb::Chunk& chunk) {
     return Invalid("SEQUENCE_RANGE", absl::StrCat("chunk.sequence is ", chunk.sequence(),
                                                   ", allowed are 1 to 2^63 - 1"));
   }
-  const std::uint32_t crc32c =
-      ChunkCrc32c(chunk.sequence(), chunk.sealed_time_us(), chunk.body());
+  const std::uint32_t crc32c = ChunkCrc32c(chunk.sequence(), chunk.sealed_time_us(), chunk.body());
   if (crc32c != chunk.crc32c()) {
     return Complaint{absl::StatusCode::kDataLoss, "CHECKSUM",
                      absl::StrCat("chunk.crc32c is ", chunk.crc32c(), ", its bytes have ", crc32c,
@@ -225,12 +223,12 @@ ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, Wri
   std::string dropped;
   MaybeComplaint complaint;
   if (static_cast<std::int64_t>(chunk.body().size()) > kChunkBytesMax) {
-    complaint = Invalid("CHUNK_BYTES", absl::StrCat("chunk.body has ", chunk.body().size(),
-                                                    " bytes, allowed are at most ",
-                                                    kChunkBytesMax));
+    complaint =
+        Invalid("CHUNK_BYTES", absl::StrCat("chunk.body has ", chunk.body().size(),
+                                            " bytes, allowed are at most ", kChunkBytesMax));
   } else if (!body.ParseFromString(chunk.body())) {
-    complaint = Invalid("BODY_MALFORMED",
-                        "chunk.body is no serialised ChunkBody with valid UTF-8 text");
+    complaint =
+        Invalid("BODY_MALFORMED", "chunk.body is no serialised ChunkBody with valid UTF-8 text");
   } else {
     complaint = CheckBody(body, refs, content, dropped);
   }
@@ -241,8 +239,9 @@ ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, Wri
   } else {
     FlagAbsurdClock(content.decoded, chunk.sealed_time_us(), content.gaps);
     if (content.decoded.dropped_count > 0) {
-      content.rejected = Rejected{Invalid(dropped, "the definition of the samples' ref was refused"),
-                                  content.decoded.dropped_count};
+      content.rejected =
+          Rejected{Invalid(dropped, "the definition of the samples' ref was refused"),
+                   content.decoded.dropped_count};
     }
   }
   if (content.rejected) content.gaps.push_back(RejectedGap(*content.rejected, chunk.sequence()));

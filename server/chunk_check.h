@@ -15,8 +15,8 @@
 #include "server/complaint.h"
 #include "server/ref_table.h"
 #include "server/wire.h"
-#include "storage/model.h"
 #include "stepwell/v1/ingest.pb.h"
+#include "storage/model.h"
 
 namespace stepwell {
 

@@ -39,9 +39,10 @@ MaybeComplaint DecodeBatches(const pb::Table& table, const std::string& path, Ti
     return std::nullopt;
   }
   if (static_cast<std::size_t>(table.batch_deltas_size()) != tick_count - 1) {
-    return Invalid("BATCH_COUNT", absl::StrCat(path, ".batch_deltas has ", table.batch_deltas_size(),
-                                               " entries for ", tick_count,
-                                               " ticks, allowed are 0 and ", tick_count - 1));
+    return Invalid(
+        "BATCH_COUNT",
+        absl::StrCat(path, ".batch_deltas has ", table.batch_deltas_size(), " entries for ",
+                     tick_count, " ticks, allowed are 0 and ", tick_count - 1));
   }
   std::int64_t batch = table.first_batch();
   out.batches.reserve(tick_count);
@@ -87,8 +88,7 @@ MaybeComplaint DecodeColumn(const pb::Column& column, const std::string& path,
     }
     present_count = DecodePresence(column.presence(), tick_count, out);
   }
-  const auto value_count =
-      static_cast<std::size_t>(column.doubles_size() + column.integers_size());
+  const auto value_count = static_cast<std::size_t>(column.doubles_size() + column.integers_size());
   if (value_count != present_count) {
     return Invalid("VALUE_COUNT", absl::StrCat(path, " has ", value_count, " values where ",
                                                present_count, " ticks have a sample"));
@@ -152,8 +152,8 @@ MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarg
     }
     if (ticks.columns.empty()) continue;
     out.sample_count += static_cast<std::int64_t>(sample_count);
-    out.bytes += static_cast<std::int64_t>(tick_count * (sizeof(std::int64_t) + sizeof(std::int32_t)) +
-                                           sizeof(TickTable));
+    out.bytes += static_cast<std::int64_t>(
+        tick_count * (sizeof(std::int64_t) + sizeof(std::int32_t)) + sizeof(TickTable));
     out.tables.push_back(std::move(ticks));
   }
   return std::nullopt;

@@ -9,8 +9,8 @@
 #include "base/ids.h"
 #include "server/complaint.h"
 #include "server/wire.h"
-#include "storage/model.h"
 #include "stepwell/v1/ingest.pb.h"
+#include "storage/model.h"
 
 namespace stepwell {
 

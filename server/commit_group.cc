@@ -37,8 +37,7 @@ absl::Status CommitQueue::Add(CheckedChunk& chunk, absl::Time deadline) {
   };
   absl::MutexLock lock(&mu_);
   if (!mu_.AwaitWithDeadline(absl::Condition(&has_room), deadline)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("commit queue: full with ", bytes_, " bytes"));
+    return absl::ResourceExhaustedError(absl::StrCat("commit queue: full with ", bytes_, " bytes"));
   }
   if (closed_) return absl::UnavailableError("commit queue: closed");
   bytes_ += bytes;
@@ -54,9 +53,8 @@ bool CommitQueue::GroupFullLocked() const {
 
 std::vector<CheckedChunk> CommitQueue::Take(absl::Time deadline) {
   absl::MutexLock lock(&mu_);
-  const auto has_any = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || !pending_.empty();
-  };
+  const auto has_any = [this]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return closed_ || !pending_.empty(); };
   mu_.AwaitWithDeadline(absl::Condition(&has_any), deadline);
   if (pending_.empty()) return {};
   if (options_.linger > absl::ZeroDuration()) {

@@ -26,11 +26,11 @@ inline Complaint Invalid(std::string reason, std::string message) {
 }
 
 // Early return for functions that answer MaybeComplaint.
-#define STEPWELL_RETURN_IF_COMPLAINT(expression)                             \
-  do {                                                                       \
+#define STEPWELL_RETURN_IF_COMPLAINT(expression)                                \
+  do {                                                                          \
     if (MaybeComplaint stepwell_complaint = (expression); stepwell_complaint) { \
-      return stepwell_complaint;                                             \
-    }                                                                        \
+      return stepwell_complaint;                                                \
+    }                                                                           \
   } while (false)
 
 }  // namespace stepwell

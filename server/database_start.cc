@@ -39,8 +39,7 @@ absl::Status MakeDataDirectory(const std::string& directory) {
 
 absl::Status MigrateOnce(const std::string& url) {
   STEPWELL_ASSIGN_OR_RETURN(
-      auto connection,
-      PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
+      auto connection, PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
   STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
   for (const Migration& migration : applied) {
     log::Info("migrated", {{"number", migration.number}, {"name", std::string(migration.name)}});
@@ -55,7 +54,8 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   if (!options.database_url.empty()) {
     if (!options.data_dir.empty()) {
       return absl::InvalidArgumentError(
-          "--data-dir and --database-url exclude each other: the first is for a private PostgreSQL");
+          "--data-dir and --database-url exclude each other: the first is for a private "
+          "PostgreSQL");
     }
     STEPWELL_RETURN_IF_ERROR(
         Annotate(PgConninfo(options.database_url, {}).status(), "--database-url"));

@@ -42,9 +42,10 @@ MaybeComplaint CheckNumbers(const pb::Definition& definition, const std::string&
                                               ", allowed are 1 to 2147483647"));
   }
   if (definition.divisor() != 0 && !IsDivisor(definition.divisor())) {
-    return Invalid("DIVISOR",
-                   absl::StrCat(path, ".divisor is ", definition.divisor(),
-                                ", allowed are 0, powers of ten up to 10^15 and of two up to 2^62"));
+    return Invalid(
+        "DIVISOR",
+        absl::StrCat(path, ".divisor is ", definition.divisor(),
+                     ", allowed are 0, powers of ten up to 10^15 and of two up to 2^62"));
   }
   return std::nullopt;
 }
@@ -59,10 +60,9 @@ MaybeComplaint CheckOne(const pb::Definition& definition, const std::string& pat
   Labels labels = MergeLabels(writer_labels, own);
   // Those of Open and the master's two come on top of the definition's own.
   if (labels.size() > kLabelsPerSeriesMax + 2) {
-    return Invalid("LABEL_COUNT",
-                   absl::StrCat(path, ".labels make ", labels.size(),
-                                " labels together with those of open, allowed are ",
-                                kLabelsPerSeriesMax, " beside rank and agent"));
+    return Invalid("LABEL_COUNT", absl::StrCat(path, ".labels make ", labels.size(),
+                                               " labels together with those of open, allowed are ",
+                                               kLabelsPerSeriesMax, " beside rank and agent"));
   }
   if (refs.size() + fresh_count >= kSeriesPerWriterMax && !refs.contains(definition.ref())) {
     Complaint complaint = Invalid("WRITER_SERIES_LIMIT",
@@ -86,8 +86,9 @@ RefusedDefinition Refuse(const pb::Definition& definition, Complaint complaint) 
   RefusedDefinition refused;
   refused.number = definition.ref();
   refused.ref.tick_group = definition.tick_group();
-  refused.ref.metric_group =
-      CheckText("", definition.metric_group(), {1, kMetricGroupBytesMax}, "") ? "" : definition.metric_group();
+  refused.ref.metric_group = CheckText("", definition.metric_group(), {1, kMetricGroupBytesMax}, "")
+                                 ? ""
+                                 : definition.metric_group();
   refused.ref.refused_reason = complaint.reason;
   refused.complaint = std::move(complaint);
   return refused;
@@ -103,8 +104,7 @@ DefinitionResult CheckDefinitions(const pb::Definitions& definitions, const Labe
     const pb::Definition& definition = definitions.definitions(i);
     const std::string path = absl::StrCat("definitions[", i, "]");
     CheckedDefinition checked;
-    if (auto complaint =
-            CheckOne(definition, path, labels, refs, result.fresh.size(), checked)) {
+    if (auto complaint = CheckOne(definition, path, labels, refs, result.fresh.size(), checked)) {
       result.refused.push_back(Refuse(definition, *std::move(complaint)));
       continue;
     }
@@ -115,10 +115,10 @@ DefinitionResult CheckDefinitions(const pb::Definitions& definitions, const Labe
     if ((is_known || !is_new) && before != checked.ref.fingerprint) {
       // The first meaning stays: it is not made a refused ref.
       RefusedDefinition refused = Refuse(
-          definition, Invalid("REF_REDEFINED",
-                              absl::StrCat(path, ".ref ", checked.number,
-                                           " is already defined otherwise; allowed is the same"
-                                           " definition again, or another ref")));
+          definition,
+          Invalid("REF_REDEFINED", absl::StrCat(path, ".ref ", checked.number,
+                                                " is already defined otherwise; allowed is the same"
+                                                " definition again, or another ref")));
       refused.number = 0;
       result.refused.push_back(std::move(refused));
       continue;

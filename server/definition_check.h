@@ -8,8 +8,8 @@
 #include "server/complaint.h"
 #include "server/ref_table.h"
 #include "server/wire.h"
-#include "storage/model.h"
 #include "stepwell/v1/ingest.pb.h"
+#include "storage/model.h"
 
 namespace stepwell {
 
@@ -32,7 +32,7 @@ struct DefinitionResult {
 
 // `labels` are those that all series of the writer carry. Repeats of what `refs` knows are left
 // out.
-DefinitionResult CheckDefinitions(const pb::Definitions& definitions_untrusted, const Labels& labels,
-                                  const RefTable& refs);
+DefinitionResult CheckDefinitions(const pb::Definitions& definitions_untrusted,
+                                  const Labels& labels, const RefTable& refs);
 
 }  // namespace stepwell

@@ -91,8 +91,7 @@ void FoldLoop::Run() {
       const absl::Status attached =
           parts_.store.AttachLeaves(absl::ToUnixMicros(parts_.clock.Now()));
       if (!attached.ok()) log::Warning("attach_leaves_failed", {{"status", attached.ToString()}});
-      next_attach_time_ =
-          parts_.clock.Now() + (attached.ok() ? kAttachInterval : absl::Seconds(1));
+      next_attach_time_ = parts_.clock.Now() + (attached.ok() ? kAttachInterval : absl::Seconds(1));
     }
     Answer(requests);
     if (!all) continue;

@@ -33,8 +33,7 @@ bool HasSequences(const CheckedChunk& chunk) { return chunk.last_sequence >= chu
 
 }  // namespace
 
-GroupCommitter::GroupCommitter(Options options, Parts parts)
-    : options_(options), parts_(parts) {}
+GroupCommitter::GroupCommitter(Options options, Parts parts) : options_(options), parts_(parts) {}
 
 GroupCommitter::~GroupCommitter() { Stop(absl::InfinitePast()); }
 
@@ -82,8 +81,7 @@ void GroupCommitter::AwaitFoldRoom() {
 
 std::int64_t GroupCommitter::NextReceivedTime() {
   // Never back: what is folded is told by this time. Published before it is used.
-  last_received_us_ =
-      std::max(last_received_us_ + 1, absl::ToUnixMicros(parts_.clock.Now()));
+  last_received_us_ = std::max(last_received_us_ + 1, absl::ToUnixMicros(parts_.clock.Now()));
   settling_us_.store(last_received_us_, std::memory_order_release);
   return last_received_us_;
 }
@@ -145,9 +143,10 @@ void GroupCommitter::StoreHalves(std::vector<CheckedChunk> chunks) {
 }
 
 void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
-  log::Error("chunk_refused_by_database",
-             {{"trial", Value(chunk.trial_id)}, {"writer", chunk.writer.ToText()},
-              {"sequence", chunk.first_sequence}, {"status", why.ToString()}});
+  log::Error("chunk_refused_by_database", {{"trial", Value(chunk.trial_id)},
+                                           {"writer", chunk.writer.ToText()},
+                                           {"sequence", chunk.first_sequence},
+                                           {"status", why.ToString()}});
   if (chunk.rejected && chunk.rejected->complaint.reason == "REFUSED_BY_DATABASE") {
     // Even without its content: the writer cannot go on here.
     chunk.listener->End(absl::UnavailableError("the database refuses this writer"));
@@ -184,8 +183,7 @@ void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup&
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const AdvanceOutcome outcome = results[group.advance_of[i]].outcome;
     // A repeat here is our own commit whose answer was lost: streams sort out all others.
-    const bool stored =
-        outcome == AdvanceOutcome::kCommitted || outcome == AdvanceOutcome::kRepeat;
+    const bool stored = outcome == AdvanceOutcome::kCommitted || outcome == AdvanceOutcome::kRepeat;
     if (!stored || !HasSequences(chunks[i])) continue;
     sample_count += static_cast<std::uint64_t>(chunks[i].decoded.sample_count);
     ++chunk_count;

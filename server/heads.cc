@@ -44,12 +44,11 @@ Newest FindNewest(const HeadChunk& chunk) {
     }
     for (const TickColumn& column : table.columns) {
       if (column.values.empty()) continue;
-      newest.values.emplace_back(
-          column.series_no,
-          last_is_newest && column.presence.empty()
-              ? LatestValue{table.times_us.back(), chunk.sequence, table.batches.back(),
-                            column.values.back()}
-              : NewestOf(table, column, chunk.sequence));
+      newest.values.emplace_back(column.series_no,
+                                 last_is_newest && column.presence.empty()
+                                     ? LatestValue{table.times_us.back(), chunk.sequence,
+                                                   table.batches.back(), column.values.back()}
+                                     : NewestOf(table, column, chunk.sequence));
     }
   }
   return newest;

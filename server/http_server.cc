@@ -80,8 +80,7 @@ class HttpServer::Impl {
 // One client's connection; keeps itself alive by its pending operation.
 class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Impl& server, tcp::socket socket)
-      : server_(server), stream_(std::move(socket)) {
+  Connection(Impl& server, tcp::socket socket) : server_(server), stream_(std::move(socket)) {
     ++server_.connection_count_;
   }
   ~Connection() { --server_.connection_count_; }
@@ -92,10 +91,9 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
     parser_->body_limit(server_.options_.body_bytes_max);
     stream_.expires_after(absl::ToChronoMilliseconds(
         served_any_ ? server_.options_.idle_timeout : server_.options_.request_timeout));
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](beast::error_code error, std::size_t) {
-                       self->OnRead(error);
-                     });
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](beast::error_code error, std::size_t) { self->OnRead(error); });
   }
 
  private:
@@ -136,15 +134,15 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
     answer_.body() = is_head_ ? std::string() : std::move(response.body);
     answer_.prepare_payload();
     stream_.expires_after(absl::ToChronoMilliseconds(server_.options_.request_timeout));
-    http::async_write(stream_, answer_,
-                      [self = shared_from_this(), keep_alive](beast::error_code error,
-                                                              std::size_t) {
-                        if (error) return;
-                        self->served_any_ = true;
-                        if (keep_alive) return self->Read();
-                        beast::error_code ignored;
-                        self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-                      });
+    http::async_write(
+        stream_, answer_,
+        [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {
+          if (error) return;
+          self->served_any_ = true;
+          if (keep_alive) return self->Read();
+          beast::error_code ignored;
+          self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+        });
   }
 
   Impl& server_;

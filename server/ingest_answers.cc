@@ -109,9 +109,9 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
 }
 
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition) {
-  const std::string text = absl::StrCat(
-      "ref ", definition.number, " (", definition.definition.key.metric_group, " ",
-      definition.definition.key.name, "): ", std::string(status.message()));
+  const std::string text =
+      absl::StrCat("ref ", definition.number, " (", definition.definition.key.metric_group, " ",
+                   definition.definition.key.name, "): ", std::string(status.message()));
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
       return {status.code(), "SERIES_LIMIT", Shortened(text, 1024)};

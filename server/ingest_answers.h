@@ -11,8 +11,8 @@
 #include "server/complaint.h"
 #include "server/definition_check.h"
 #include "server/wire.h"
-#include "storage/ingest_store.h"
 #include "stepwell/v1/ingest.pb.h"
+#include "storage/ingest_store.h"
 
 namespace stepwell {
 

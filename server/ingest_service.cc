@@ -167,9 +167,9 @@ void StreamReactor::HandleInput() {
   // A chunk that is too large is consumed like any other bad one.
   if (bytes > kMessageBytesMax && !request_.has_chunk()) {
     return stream_->HandleMalformed(
-        "", Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
-                                                  " bytes, allowed are at most ",
-                                                  kMessageBytesMax)));
+        "",
+        Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
+                                              " bytes, allowed are at most ", kMessageBytesMax)));
   }
   stream_->Handle(request_);
 }
@@ -237,19 +237,19 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::Stre
       return new StreamReactor(*this, call);
     }
   }
-  return new RefusingReactor(GrpcError(
-      absl::ResourceExhaustedError(absl::StrCat("this master serves ", options_.streams_max,
-                                                " streams, which is its limit")),
-      {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}}));
+  return new RefusingReactor(
+      GrpcError(absl::ResourceExhaustedError(absl::StrCat(
+                    "this master serves ", options_.streams_max, " streams, which is its limit")),
+                {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}}));
 }
 
 grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
                                         const pb::WriteChunksRequest* request,
                                         pb::WriteChunksResponse* response) {
   if (request->ByteSizeLong() > static_cast<std::size_t>(kMessageBytesMax)) {
-    return GrpcError(Invalid("MESSAGE_BYTES",
-                             absl::StrCat("messages have ", request->ByteSizeLong(),
-                                          " bytes, allowed are at most ", kMessageBytesMax)));
+    return GrpcError(
+        Invalid("MESSAGE_BYTES", absl::StrCat("messages have ", request->ByteSizeLong(),
+                                              " bytes, allowed are at most ", kMessageBytesMax)));
   }
   auto stream = IngestStream::Create(context_, [] {});
   if (!stream.ok()) return GrpcError(stream.status());
@@ -269,8 +269,9 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
   (*stream)->Finish();
   if (!end.ok()) return GrpcError(end);
   if (!settled) {
-    return GrpcError(absl::UnavailableError("not all was committed in time; send it again"),
-                     {.reason = "NOT_COMMITTED", .retry_delay = absl::Seconds(1), .violations = {}});
+    return GrpcError(
+        absl::UnavailableError("not all was committed in time; send it again"),
+        {.reason = "NOT_COMMITTED", .retry_delay = absl::Seconds(1), .violations = {}});
   }
   return grpc::Status::OK;
 }

@@ -41,10 +41,10 @@ void IngestSession::Committed(std::uint64_t committed_sequence, std::int64_t byt
 
 MaybeComplaint IngestSession::OfferClose(std::uint64_t final_sequence) {
   if (final_sequence >= next_sequence_) {
-    return Complaint{absl::StatusCode::kFailedPrecondition, "SEQUENCE_HOLE",
-                     absl::StrCat("close.final_sequence is ", final_sequence,
-                                  ", the next sequence to come is ", next_sequence_,
-                                  "; send what is missing, then Close again")};
+    return Complaint{
+        absl::StatusCode::kFailedPrecondition, "SEQUENCE_HOLE",
+        absl::StrCat("close.final_sequence is ", final_sequence, ", the next sequence to come is ",
+                     next_sequence_, "; send what is missing, then Close again")};
   }
   if (final_sequence + 1 < next_sequence_) {
     return Invalid("FINAL_SEQUENCE",

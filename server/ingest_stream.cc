@@ -38,8 +38,7 @@ absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestC
                                                                    std::function<void()> on_post) {
   const MasterState::Snapshot now = context.state.Get();
   if (now.role != MasterRole::kOwner) return absl::UnavailableError(now.reason());
-  std::shared_ptr<IngestStream> stream(
-      new IngestStream(context, now.epoch, std::move(on_post)));
+  std::shared_ptr<IngestStream> stream(new IngestStream(context, now.epoch, std::move(on_post)));
   context.registry.AddStream(stream);
   ++context.stats.streams_open;
   // Ownership may have ended before the stream could be found by those who end streams.
@@ -87,9 +86,10 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
       return HandleClose(message.close());
     case Message::MESSAGE_NOT_SET:
       // A newer client may know more messages: nothing of ours is lost by skipping one.
-      return PostRefused("", Invalid("MESSAGE_UNKNOWN",
-                                     "the message is empty or of a kind unknown here; allowed are"
-                                     " open, definitions, chunk, gap, heartbeat, close"),
+      return PostRefused("",
+                         Invalid("MESSAGE_UNKNOWN",
+                                 "the message is empty or of a kind unknown here; allowed are"
+                                 " open, definitions, chunk, gap, heartbeat, close"),
                          false);
   }
 }
@@ -105,7 +105,8 @@ bool IngestStream::HasPlaceFor(const Uuid& writer) const {
 
 void IngestStream::HandleOpen(const pb::Open& open) {
   OpenWriterRequest request;
-  if (auto complaint = CheckOpen(open, request)) return PostRefused(open.writer(), *complaint, true);
+  if (auto complaint = CheckOpen(open, request))
+    return PostRefused(open.writer(), *complaint, true);
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",
@@ -137,10 +138,11 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
     Fence(request.writer, opened->generation);
   }
-  log::Info("writer_opened",
-            {{"trial", Value(opened->trial_id)}, {"writer_no", Value(opened->writer_no)},
-             {"writer", request.writer.ToText()}, {"generation", opened->generation},
-             {"committed", opened->committed_sequence}});
+  log::Info("writer_opened", {{"trial", Value(opened->trial_id)},
+                              {"writer_no", Value(opened->writer_no)},
+                              {"writer", request.writer.ToText()},
+                              {"generation", opened->generation},
+                              {"committed", opened->committed_sequence}});
 }
 
 IngestSession* IngestStream::FindSession(const std::string& writer) {
@@ -166,8 +168,7 @@ IngestSession* IngestStream::FindSession(const std::string& writer) {
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   IngestSession* session = FindSession(definitions.writer());
   if (session == nullptr) return;
-  DefinitionResult result =
-      CheckDefinitions(definitions, session->labels(), session->refs());
+  DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());
   RefusalSummary refusals;
   for (RefusedDefinition& refused : result.refused) {
     refusals.Add(refused.complaint);
@@ -234,8 +235,8 @@ void IngestStream::Number(const std::string& writer, IngestSession& session, Fre
   PostRefused(writer, complaint, false);
 }
 
-bool IngestStream::TakeRange(const std::string& writer, IngestSession& session,
-                             std::uint64_t first, std::uint64_t last, std::uint64_t& from) {
+bool IngestStream::TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
+                             std::uint64_t last, std::uint64_t& from) {
   context_.registry.Heard(session.trial_id(), session.writer_no());
   Offered offered;
   std::uint64_t expected = 0;
@@ -284,7 +285,8 @@ CheckedChunk IngestStream::NewChunk(const IngestSession& session) {
 void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   IngestSession* session = FindSession(chunk.writer());
   if (session == nullptr) return;
-  if (auto complaint = CheckChunkFrame(chunk)) return PostRefused(chunk.writer(), *complaint, false);
+  if (auto complaint = CheckChunkFrame(chunk))
+    return PostRefused(chunk.writer(), *complaint, false);
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;

@@ -165,8 +165,8 @@ absl::Status DecodeJournalBody(const JournalEntry& entry, DecodedChunk& out) {
                                             " has other tables than were noted beside it"));
   }
   if (auto complaint = DecodeChunk(body, entry.targets, out)) {
-    return absl::DataLossError(absl::StrCat("journal: sequence ", entry.first_sequence, ": ",
-                                            complaint->message));
+    return absl::DataLossError(
+        absl::StrCat("journal: sequence ", entry.first_sequence, ": ", complaint->message));
   }
   return absl::OkStatus();
 }

@@ -13,9 +13,9 @@ MaybeComplaint CheckLabels(absl::string_view field,
                            const google::protobuf::Map<std::string, std::string>& labels,
                            Labels& out) {
   if (labels.size() > kLabelsPerSeriesMax) {
-    return Invalid("LABEL_COUNT", absl::StrCat(field, " has ", labels.size(),
-                                               " entries, allowed are at most ",
-                                               kLabelsPerSeriesMax));
+    return Invalid("LABEL_COUNT",
+                   absl::StrCat(field, " has ", labels.size(), " entries, allowed are at most ",
+                                kLabelsPerSeriesMax));
   }
   out.reserve(labels.size());
   for (const auto& [name, value] : labels) {

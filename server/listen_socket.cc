@@ -44,8 +44,9 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& host, int por
   if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, kBacklog) != 0) {
     const int error = errno;
     return Failed(host, port,
-                  error == EADDRINUSE ? "the port is in use by another process; choose another, or 0"
-                                      : std::strerror(error));
+                  error == EADDRINUSE
+                      ? "the port is in use by another process; choose another, or 0"
+                      : std::strerror(error));
   }
   sockaddr_storage bound{};
   socklen_t bytes = sizeof bound;

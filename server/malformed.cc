@@ -63,9 +63,9 @@ MalformedMessage DescribeMalformed(absl::string_view bytes) {
   MalformedMessage found;
   found.writer = FindWriter(fields);
   const std::string path = FindBadText(fields, *pb::StreamChunksRequest::descriptor(), 0);
-  found.complaint =
-      path.empty() ? Invalid("MALFORMED", "the message is no serialised StreamChunksRequest")
-                   : Invalid("INVALID_UTF8", absl::StrCat(path, " is not valid UTF-8"));
+  found.complaint = path.empty()
+                        ? Invalid("MALFORMED", "the message is no serialised StreamChunksRequest")
+                        : Invalid("INVALID_UTF8", absl::StrCat(path, " is not valid UTF-8"));
   return found;
 }
 

@@ -31,7 +31,8 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
   }
   const int error = errno;
   close(fd);
-  if (count < 0) return absl::FailedPreconditionError(absl::StrCat(path, ": ", std::strerror(error)));
+  if (count < 0)
+    return absl::FailedPreconditionError(absl::StrCat(path, ": ", std::strerror(error)));
   return text;
 }
 

@@ -53,8 +53,7 @@ class MasterState {
   bool IfOwner(std::int64_t epoch, const std::function<void()>& body) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the ownership under `epoch` and runs `body` before anyone can act on the next one.
-  bool EndOwnership(std::int64_t epoch, const std::function<void()>& body)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  bool EndOwnership(std::int64_t epoch, const std::function<void()>& body) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Somebody found that the database has another owner: OwnershipLoop looks after it.
   void ReportLost(std::int64_t epoch) ABSL_LOCKS_EXCLUDED(mu_);

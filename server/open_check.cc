@@ -12,8 +12,7 @@ namespace {
 
 MaybeComplaint CheckTrial(const pb::Open& open, TrialSelector& out) {
   if ((open.trial_id() != 0) == !open.external_id().empty()) {
-    return Invalid("TRIAL_SELECTOR",
-                   "open must have exactly one of trial_id and external_id");
+    return Invalid("TRIAL_SELECTOR", "open must have exactly one of trial_id and external_id");
   }
   if (open.trial_id() != 0) {
     if (open.trial_id() < 0) {

@@ -3,8 +3,8 @@
 
 #include "server/complaint.h"
 #include "server/wire.h"
-#include "storage/ingest_store.h"
 #include "stepwell/v1/ingest.pb.h"
+#include "storage/ingest_store.h"
 
 namespace stepwell {
 

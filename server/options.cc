@@ -21,8 +21,7 @@ constexpr int kExitUsage = 64;
 constexpr int kExitConfig = 78;
 
 std::string VariableOf(absl::string_view name) {
-  return absl::StrCat("STEPWELL_",
-                      absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+  return absl::StrCat("STEPWELL_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
 }
 
 const Setting* FindSetting(absl::string_view name) {
@@ -40,7 +39,8 @@ std::vector<std::string> Names() {
   return names;
 }
 
-std::string UnknownText(const std::string& what, absl::string_view name, const std::string& dashes) {
+std::string UnknownText(const std::string& what, absl::string_view name,
+                        const std::string& dashes) {
   const std::string nearest = NearestWord(name, Names());
   std::string text = absl::StrCat("unknown ", what, " '", dashes, name, "'");
   if (!nearest.empty()) absl::StrAppend(&text, "; did you mean '", dashes, nearest, "'?");
@@ -180,37 +180,107 @@ const std::vector<Setting>& Settings() {
   constexpr std::int64_t kMiB = 1 << 20;
   static const auto* settings = new std::vector<Setting>{
       {"config", &O::config, "", 0, 0, {}, "file with settings, one key = value per line"},
-      {"data-dir", &O::data_dir, "", 0, 0, {},
+      {"data-dir",
+       &O::data_dir,
+       "",
+       0,
+       0,
+       {},
        "directory of the private PostgreSQL; empty = /var/lib/stepwell for root, else"
        " $XDG_DATA_HOME/stepwell"},
-      {"database-url", &O::database_url, "", 0, 0, {},
+      {"database-url",
+       &O::database_url,
+       "",
+       0,
+       0,
+       {},
        "use this PostgreSQL instead of a private one: postgresql://user@host/database"},
-      {"grpc-listen", &O::grpc_listen, "127.0.0.1:7817", 0, 0, {},
+      {"grpc-listen",
+       &O::grpc_listen,
+       "127.0.0.1:7817",
+       0,
+       0,
+       {},
        "HOST:PORT for gRPC, port 0 = any free one"},
-      {"http-listen", &O::http_listen, "127.0.0.1:7818", 0, 0, {},
+      {"http-listen",
+       &O::http_listen,
+       "127.0.0.1:7818",
+       0,
+       0,
+       {},
        "HOST:PORT for HTTP, port 0 = any free one"},
-      {"ready-file", &O::ready_file, "", 0, 0, {},
+      {"ready-file",
+       &O::ready_file,
+       "",
+       0,
+       0,
+       {},
        "JSON with grpc, http, database_url and pid, written once ready"},
-      {"master-id", &O::master_id, "", 0, 0, {},
+      {"master-id",
+       &O::master_id,
+       "",
+       0,
+       0,
+       {},
        "who this master is; the same id takes its database over at once; empty = kept in the data"
        " directory, or machine id and grpc-listen"},
-      {"pg-user", &O::pg_user, "", 0, 0, {},
+      {"pg-user",
+       &O::pg_user,
+       "",
+       0,
+       0,
+       {},
        "system user of the private PostgreSQL when started by root; empty = postgres"},
-      {"insecure-allow-remote", &O::insecure_allow_remote, "false", 0, 0, {},
+      {"insecure-allow-remote",
+       &O::insecure_allow_remote,
+       "false",
+       0,
+       0,
+       {},
        "listen on addresses that other machines reach, without authentication"},
-      {"group-linger", &O::group_linger, "2ms", 0, 1000, {},
+      {"group-linger",
+       &O::group_linger,
+       "2ms",
+       0,
+       1000,
+       {},
        "how long a commit group waits for company while the database is idle"},
-      {"fold-interval", &O::fold_interval, "10s", 10, 600'000, {},
+      {"fold-interval",
+       &O::fold_interval,
+       "10s",
+       10,
+       600'000,
+       {},
        "how often committed samples become rows that SQL sees"},
-      {"queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB, {},
+      {"queue-bytes",
+       &O::queue_bytes,
+       "67108864",
+       kMiB,
+       4096 * kMiB,
+       {},
        "memory for chunks that wait for their commit"},
-      {"fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB, {},
+      {"fold-bytes",
+       &O::fold_bytes,
+       "33554432",
+       kMiB,
+       256 * kMiB,
+       {},
        "unfolded memory that makes a fold start before its time"},
       {"streams-max", &O::streams_max, "256", 1, 4096, {}, "streams of agents at one time"},
-      {"connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536, {},
+      {"connections-per-address-max",
+       &O::connections_per_address_max,
+       "256",
+       1,
+       65536,
+       {},
        "gRPC connections from one address at one time"},
       {"log-format", &O::log_format, "text", 0, 0, {"text", "json"}, "form of the log lines"},
-      {"log-level", &O::log_level, "info", 0, 0, {"debug", "info", "warning", "error"},
+      {"log-level",
+       &O::log_level,
+       "info",
+       0,
+       0,
+       {"debug", "info", "warning", "error"},
        "the least that is logged"},
   };
   return *settings;
@@ -272,9 +342,7 @@ std::string HelpText() {
       "Each setting may also stand in the environment or in the file of --config.\n\n";
   for (const Setting& setting : Settings()) {
     absl::StrAppendFormat(&text, "  --%-28s %s%s\n", setting.name, setting.help,
-                          *setting.initial == '\0'
-                              ? ""
-                              : absl::StrCat(" (", setting.initial, ")"));
+                          *setting.initial == '\0' ? "" : absl::StrCat(" (", setting.initial, ")"));
   }
   absl::StrAppend(&text,
                   "  --print-config                 print every setting and its value, and exit\n"

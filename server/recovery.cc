@@ -72,13 +72,13 @@ absl::StatusOr<TakenOver> TakeOver(const RecoveryParts& parts, std::int64_t epoc
   TakenOver taken;
   taken.trials.assign(unfolded.begin(), unfolded.end());
   parts.heads.RecoveryStarted(taken.trials, fold_no);
-  log::Info("took_over", {{"epoch", epoch}, {"writers", writers.size()},
-                          {"trials_to_replay", taken.trials.size()}});
+  log::Info(
+      "took_over",
+      {{"epoch", epoch}, {"writers", writers.size()}, {"trials_to_replay", taken.trials.size()}});
   return taken;
 }
 
-absl::Status ReplayJournal(const RecoveryParts& parts, std::int64_t epoch,
-                           const TakenOver& taken) {
+absl::Status ReplayJournal(const RecoveryParts& parts, std::int64_t epoch, const TakenOver& taken) {
   STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_replay"));
   std::uint64_t sample_count = 0;
   const absl::Status read = parts.store.ReadUnfoldedJournal([&](JournalRow row) -> absl::Status {

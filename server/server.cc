@@ -20,10 +20,12 @@
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
 #include "server/ownership_loop.h"
+#include "server/query_service.h"
 #include "server/trial_keeper.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
+#include "storage/pg_reader.h"
 #include "storage/private_postgres.h"
 
 namespace stepwell {
@@ -79,6 +81,7 @@ struct Server::Parts {
   std::shared_ptr<JournalRing> ring;
   std::unique_ptr<PgIngestStore> ingest_store;
   std::unique_ptr<PgFoldStore> fold_store;
+  std::optional<PgReader> reader;
   std::optional<WriterRegistry> registry;
   std::optional<CommitQueue> queue;
   std::optional<GroupCommitter> committer;
@@ -88,6 +91,7 @@ struct Server::Parts {
   std::optional<IngestContext> context;
   std::optional<IngestService> ingest_service;
   std::optional<AdminService> admin_service;
+  std::optional<QueryGrpcService> query_service;
   bool serving = false;
 
   absl::Status Listen();
@@ -123,14 +127,16 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   if (master_id.empty()) master_id = MasterIdOf(grpc_listen.host, grpc->port());
   ring = std::make_shared<JournalRing>();
   STEPWELL_ASSIGN_OR_RETURN(ingest_store, PgIngestStore::Open({.url = database.url}, ring));
-  STEPWELL_ASSIGN_OR_RETURN(fold_store, PgFoldStore::Open({.url = database.url}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(fold_store,
+                            PgFoldStore::Open({.url = database.url, .recent = {}}, ring));
+  reader.emplace(PgReader::Options{.url = database.url});
   return absl::OkStatus();
 }
 
 void Server::Parts::MakeRooms(const Uuid& incarnation) {
   registry.emplace(clock);
-  queue.emplace(CommitQueue::Options{.queue_bytes_max = options.queue_bytes,
-                                     .linger = options.group_linger});
+  queue.emplace(
+      CommitQueue::Options{.queue_bytes_max = options.queue_bytes, .linger = options.group_linger});
   committer.emplace(GroupCommitter::Options{},
                     GroupCommitter::Parts{*ingest_store, *queue, heads, state, stats, clock});
   FoldLoop::Options fold_options;
@@ -156,10 +162,12 @@ void Server::Parts::MakeLoops() {
 absl::Status Server::Parts::Serve() {
   ingest_service.emplace(
       IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
-  admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
-                                            heads, *registry});
+  admin_service.emplace(
+      AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats, heads, *registry});
   grpc->Register(&*ingest_service);
+  query_service.emplace(QuerySources{*reader, heads, clock, *registry});
   grpc->Register(&*admin_service);
+  grpc->Register(query_service->service());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   committer->Start();
   fold_loop->Start();
@@ -215,9 +223,8 @@ void Server::Parts::Drain() {
   grpc->StopAccepting();
   committer->Stop(absl::Now() + kCommitWait);
   WaitAcksWritten(absl::Now() + kAckWait);
-  registry->ForEachStream([](IngestStream& stream) {
-    stream.End(absl::UnavailableError("this master is stopping"));
-  });
+  registry->ForEachStream(
+      [](IngestStream& stream) { stream.End(absl::UnavailableError("this master is stopping")); });
   if (owner) {
     const auto folded = fold_loop->FoldNow(std::nullopt, absl::Now() + kFoldWait);
     if (!folded.ok()) {

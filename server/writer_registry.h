@@ -48,8 +48,7 @@ class WriterRegistry final : public WriterLiveness {
 
   // News of a writer: a chunk, a heartbeat; a Close that was committed; what a take-over read.
   void Heard(TrialId trial_id, WriterNo writer_no) ABSL_LOCKS_EXCLUDED(mu_);
-  void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
   [[nodiscard]] std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const override
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -20,8 +20,8 @@ TEST_F(IngestTest, OneChunkIsAckedAndVisibleAfterFlush) {
   EXPECT_GT(opened.credit_bytes(), 0);
   const std::int64_t now_us = NowUs();
   ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(1, now_us, 1000, {1.5, -2.5, 3.25}))));
-  ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->output();
-  ASSERT_TRUE(client_->Flush().ok()) << master_->output();
+  ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
+  ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
   const auto samples = Samples(opened.trial_id(), "value");
   ASSERT_EQ(samples.size(), 3U);
   EXPECT_EQ(samples[0].time_us, now_us);
@@ -29,15 +29,18 @@ TEST_F(IngestTest, OneChunkIsAckedAndVisibleAfterFlush) {
   EXPECT_EQ(samples[2].value, 3.25);
   EXPECT_EQ(samples[0].batch, -1);
   ASSERT_TRUE(stream.Send(CloseMessage(writer, 1)));
-  const auto closed = stream.WaitFor(
-      [](const auto& answer) { return answer.has_ack() && answer.ack().closed(); });
+  const auto closed =
+      stream.WaitFor([](const auto& answer) { return answer.has_ack() && answer.ack().closed(); });
   ASSERT_TRUE(closed.has_value());
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_TRUE(WaitUntil(absl::Seconds(10), [&] {
-    return QueryNumber("select state from stepwell.trials where trial_id = $1",
-                       opened.trial_id()) == 2;
-  })) << "the trial is not completed";
-  EXPECT_EQ(master_->Kill(SIGTERM), 0) << master_->output();
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return QueryNumber("select state from stepwell.trials where trial_id = $1",
+                           opened.trial_id()) == 2;
+      },
+      absl::Seconds(10)))
+      << "the trial is not completed";
+  EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 }
 
 TEST_F(IngestTest, UnaryTwinAnswersLikeAStream) {
@@ -83,10 +86,9 @@ TEST_F(IngestTest, RestartKeepsWhatWasAckedAndNotFolded) {
     ASSERT_TRUE(stream.Send(ChunkMessage(writer, 6, OneColumn(1, NowUs(), 1000, {4}))));
     ASSERT_TRUE(stream.WaitAck(writer, 6).has_value());
   }
-  EXPECT_EQ(master_->Kill(SIGKILL), 128 + SIGKILL);
-  master_->Start();
-  ASSERT_TRUE(master_->WaitReady(absl::Seconds(60))) << master_->output();
-  ASSERT_TRUE(client_->Flush().ok()) << master_->output();
+  master_->Kill();
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
   EXPECT_EQ(client_->GetStatus().samples_replayed(), 4U);
   EXPECT_EQ(Samples(trial_id, "value").size(), 4U);
   RawStream stream(*client_);

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/pg_connection.h"
-#include "tests/support/ingest_client.h"
+#include "tests/e2e/ingest_client.h"
 #include "tests/support/master_process.h"
 #include "tests/support/scratch_directory.h"
 
@@ -24,15 +24,13 @@ struct StoredSample {
 
 class SpineTest : public ::testing::Test {
  protected:
-  void StartMaster(std::vector<std::string> arguments = {},
-                   std::map<std::string, std::string> environment = {}) {
+  void StartMaster(std::vector<std::string> flags = {}, const std::string& failpoints = {}) {
     MasterProcess::Options options;
-    options.data_dir = scratch_ / "data";
-    options.arguments = std::move(arguments);
-    options.environment = std::move(environment);
+    options.scratch = scratch_.path();
+    options.flags = std::move(flags);
     master_ = std::make_unique<MasterProcess>(std::move(options));
-    ASSERT_TRUE(master_->WaitReady(absl::Seconds(60))) << master_->output();
-    client_ = std::make_unique<IngestClient>(master_->grpc());
+    ASSERT_TRUE(master_->StartAndWait({.failpoints = failpoints})) << master_->LogTail();
+    client_ = std::make_unique<IngestClient>(master_->grpc_address());
   }
 
   // Through SQL, in order of time; of one metric name.
@@ -40,15 +38,17 @@ class SpineTest : public ::testing::Test {
     auto connection = PgConnection::Open({.url = master_->database_url()});
     EXPECT_TRUE(connection.ok()) << connection.status();
     if (!connection.ok()) return {};
-    const auto rows = (*connection)->Exec(
-        "select \"timestamp\", batch, value from stepwell.samples($1, null, $2, null, null)"
-        " order by \"timestamp\", value",
-        {trial_id, name});
+    const auto rows =
+        (*connection)
+            ->Exec(
+                "select \"timestamp\", batch, value from stepwell.samples($1, null, $2, null, null)"
+                " order by \"timestamp\", value",
+                {trial_id, name});
     EXPECT_TRUE(rows.ok()) << rows.status();
     std::vector<StoredSample> samples;
     for (int row = 0; rows.ok() && row < rows->row_count(); ++row) {
-      samples.push_back({rows->TimestampUs(row, 0),
-                         rows->IsNull(row, 1) ? -1 : rows->Int64(row, 1), rows->Float64(row, 2)});
+      samples.push_back({rows->TimestampUs(row, 0), rows->IsNull(row, 1) ? -1 : rows->Int64(row, 1),
+                         rows->Float64(row, 2)});
     }
     return samples;
   }
@@ -67,7 +67,7 @@ class SpineTest : public ::testing::Test {
     const auto opened = stream.WaitFor([&](const auto& answer) {
       return answer.has_opened() && answer.opened().writer() == writer.ToBytes();
     });
-    EXPECT_TRUE(opened.has_value()) << master_->output();
+    EXPECT_TRUE(opened.has_value()) << master_->LogTail();
     EXPECT_TRUE(stream.Send(DefinitionMessage(writer, {{}})));
     return opened ? opened->opened() : v1::Opened();
   }
