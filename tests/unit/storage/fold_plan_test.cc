@@ -1,0 +1,188 @@
+#include "storage/fold_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "storage/merge_plan.h"
+#include "storage/stretch.h"
+#include "storage/vector_codec.h"
+
+namespace stepwell {
+namespace {
+
+constexpr std::int64_t kDayUs = 86'400'000'000;
+
+TickTable Table(std::uint32_t tick_group, std::vector<std::int64_t> times,
+                std::vector<double> values) {
+  TickTable table;
+  table.tick_group = tick_group;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    table.batches.push_back(static_cast<std::int32_t>(i));
+  }
+  table.times_us = std::move(times);
+  table.columns.push_back({.series_no = SeriesNo{1}, .values = std::move(values), .presence = {}});
+  return table;
+}
+
+WriterFold Fold(const std::vector<std::vector<TickTable>>& parts,
+                const std::vector<std::int64_t>& received) {
+  WriterFold fold;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    fold.parts.push_back({.received_time_us = received[i], .tables = &parts[i]});
+  }
+  return fold;
+}
+
+TEST(FoldPlanTest, CountsDaysBeforeAndAfter1970) {
+  EXPECT_EQ(DayOf(0), 0);
+  EXPECT_EQ(DayOf(kDayUs - 1), 0);
+  EXPECT_EQ(DayOf(kDayUs), 1);
+  EXPECT_EQ(DayOf(-1), -1);
+  EXPECT_EQ(DayOf(-kDayUs), -1);
+  EXPECT_EQ(DayOf(-kDayUs - 1), -2);
+}
+
+TEST(FoldPlanTest, JoinsATickGroupOverPartsAndKeepsGroupsAndDaysApart) {
+  const std::vector<std::vector<TickTable>> parts = {
+      {Table(1, {1, 2}, {1, 2}), Table(2, {1}, {7})},
+      {Table(1, {3}, {3})},
+      {Table(1, {4}, {4})},
+  };
+  const auto plan = PlanFold(Fold(parts, {kDayUs - 5, kDayUs - 9, kDayUs}));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 3u);
+  const PlannedTicks& joined = plan->at(0);
+  EXPECT_EQ(joined.received_day, 0);
+  EXPECT_EQ(joined.received_time_us, kDayUs - 9);
+  EXPECT_EQ(joined.ticks.tick_group, 1u);
+  EXPECT_EQ(joined.ticks.tick_count, 3);
+  EXPECT_EQ(*DecodeIntegers(joined.ticks.times, 3), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(*DecodeIntegers(joined.ticks.batches, 3), (std::vector<std::int64_t>{0, 1, 0}));
+  EXPECT_EQ(*DecodeValues(joined.ticks.columns[0].values, 3), (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(plan->at(1).ticks.tick_group, 2u);
+  EXPECT_EQ(plan->at(2).received_day, 1);
+}
+
+TEST(FoldPlanTest, CountsStatisticsWithoutNan) {
+  const double nan = std::nan("");
+  const double inf = std::numeric_limits<double>::infinity();
+  struct Row {
+    std::string name;
+    std::vector<double> values;
+    int nan_count;
+    double min, max, sum, last;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"plain", {3, 1, 2}, 0, 1, 3, 6, 2},
+           {"NaN at the end", {3, 1, nan}, 1, 1, 3, 4, 1},
+           {"NaN first", {nan, nan, -5}, 2, -5, -5, -5, -5},
+           {"infinities", {inf, 1, 2}, 0, 1, inf, inf, 2},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto plan = PlanFold(Fold({{Table(1, {1, 2, 3}, row.values)}}, {0}));
+    const EncodedColumn& column = plan->at(0).ticks.columns.at(0);
+    EXPECT_EQ(column.sample_count, 3);
+    EXPECT_EQ(column.nan_count, row.nan_count);
+    EXPECT_EQ(column.min, row.min);
+    EXPECT_EQ(column.max, row.max);
+    EXPECT_EQ(column.sum, row.sum);
+    EXPECT_EQ(column.last, row.last);
+    EXPECT_TRUE(column.has_numbers());
+  }
+  const auto all_nan = PlanFold(Fold({{Table(1, {1, 2}, {nan, nan})}}, {0}));
+  EXPECT_FALSE(all_nan->at(0).ticks.columns.at(0).has_numbers());
+}
+
+TEST(FoldPlanTest, GivesARowTheRangeOfItsOwnSamples) {
+  TickTable table = Table(1, {10, 20, 30, 40}, {1, 2});
+  table.columns[0].presence = {0, 1, 1, 0};
+  table.batches = {9, -1, 6, 3};
+  const auto plan = PlanFold(Fold({{table}}, {0}));
+  const EncodedTicks& ticks = plan->at(0).ticks;
+  EXPECT_EQ(ticks.first_batch, 3);
+  EXPECT_EQ(ticks.last_batch, 9);
+  const EncodedColumn& column = ticks.columns.at(0);
+  EXPECT_EQ(column.first_time_us, 20);
+  EXPECT_EQ(column.last_time_us, 30);
+  EXPECT_EQ(column.first_batch, 6);
+  EXPECT_EQ(column.last_batch, 6);
+  EXPECT_EQ(column.presence.bit_count, 4u);
+  EXPECT_EQ(column.presence.bytes, std::string("\x60", 1));
+  table.batches = {-1, -1, -1, -1};
+  EXPECT_EQ(PlanFold(Fold({{table}}, {0}))->at(0).ticks.columns.at(0).first_batch, -1);
+}
+
+TEST(FoldPlanTest, LeavesPresenceOutWhereAStretchHasAllSamples) {
+  TickTable table = Table(1, {}, {});
+  for (std::size_t i = 0; i < kStretchTicksMax + 10; ++i) {
+    table.times_us.push_back(static_cast<std::int64_t>(i));
+    table.batches.push_back(0);
+    table.columns[0].presence.push_back(i < kStretchTicksMax ? 1 : 0);
+    if (i < kStretchTicksMax) table.columns[0].values.push_back(static_cast<double>(i));
+  }
+  const auto plan = PlanFold(Fold({{table}}, {0}));
+  ASSERT_EQ(plan->size(), 1u) << "the second stretch has no sample";
+  EXPECT_EQ(plan->at(0).ticks.columns.at(0).presence.bit_count, 0u);
+  EXPECT_EQ(plan->at(0).ticks.columns.at(0).sample_count,
+            static_cast<std::int32_t>(kStretchTicksMax));
+}
+
+TEST(FoldPlanTest, RefusesATableThatContradictsItself) {
+  EXPECT_EQ(PlanFold(Fold({{Table(1, {1, 2}, {1})}}, {0})).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+// What a fold wrote, as a merge reads it.
+void AddRecent(const std::vector<PlannedTicks>& plan, std::int64_t tick_no,
+               std::vector<RecentTicksRow>& ticks, std::vector<RecentColumnRow>& columns) {
+  for (const PlannedTicks& planned : plan) {
+    const RowPlace place{.tick_no = tick_no++};
+    ticks.push_back({.place = place, .recent = {}, .ticks = planned.ticks});
+    for (const EncodedColumn& column : planned.ticks.columns) columns.push_back({place, column});
+  }
+}
+
+TEST(MergePlanTest, JoinsFoldsIntoOneStretchSortedByTime) {
+  std::vector<RecentTicksRow> ticks;
+  std::vector<RecentColumnRow> columns;
+  TickTable later = Table(1, {30, 40}, {3, 4});
+  later.columns.push_back({.series_no = SeriesNo{2}, .values = {44}, .presence = {0, 1}});
+  AddRecent(*PlanFold(Fold({{later}}, {0})), 1, ticks, columns);
+  AddRecent(*PlanFold(Fold({{Table(1, {10, 35}, {1, 3.5})}}, {0})), 2, ticks, columns);
+  EXPECT_EQ(SeriesOn(ticks), (std::vector{SeriesNo{1}, SeriesNo{2}}));
+  const auto merged = JoinRecent(ticks, columns);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  ASSERT_EQ(merged->size(), 1u);
+  const EncodedTicks& stretch = merged->at(0);
+  EXPECT_EQ(*DecodeIntegers(stretch.times, 4), (std::vector<std::int64_t>{10, 30, 35, 40}));
+  EXPECT_EQ(*DecodeValues(stretch.columns.at(0).values, 4), (std::vector<double>{1, 3, 3.5, 4}));
+  EXPECT_EQ(stretch.columns.at(1).sample_count, 1);
+  EXPECT_EQ(stretch.columns.at(1).first_time_us, 40);
+  // A slice of the series cuts the same stretches.
+  const auto slice = JoinRecent(ticks, {});
+  ASSERT_EQ(slice->size(), 1u);
+  EXPECT_EQ(slice->at(0).tick_count, 4);
+  EXPECT_TRUE(slice->at(0).columns.empty());
+}
+
+TEST(MergePlanTest, NamesDamage) {
+  std::vector<RecentTicksRow> ticks;
+  std::vector<RecentColumnRow> columns;
+  AddRecent(*PlanFold(Fold({{Table(1, {1, 2, 3}, {1, 2, 4})}}, {0})), 1, ticks, columns);
+  auto damaged = columns;
+  damaged[0].column.sample_count = 2;
+  EXPECT_EQ(JoinRecent(ticks, damaged).status().code(), absl::StatusCode::kDataLoss);
+  damaged = columns;
+  damaged[0].column.presence = {.bytes = "\xe0", .bit_count = 2};
+  EXPECT_EQ(JoinRecent(ticks, damaged).status().code(), absl::StatusCode::kDataLoss);
+  auto damaged_ticks = ticks;
+  damaged_ticks[0].ticks.tick_count = -1;
+  EXPECT_EQ(JoinRecent(damaged_ticks, columns).status().code(), absl::StatusCode::kDataLoss);
+  damaged_ticks[0].ticks.tick_count = 4;
+  EXPECT_EQ(JoinRecent(damaged_ticks, columns).status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,92 @@
+#include "storage/journal_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace stepwell {
+namespace {
+
+constexpr JournalRing::Limits kLimits = {.bytes_max = 100, .row_count_max = 10, .age_max_us = 1000};
+
+void Write(JournalRing& ring, std::int64_t rows, std::int64_t bytes, std::int64_t time_us) {
+  const JournalRing::Entry entry = ring.Enter();
+  ring.NoteWritten(
+      entry.segment(),
+      {.row_count = rows, .bytes = bytes, .first_time_us = time_us, .last_time_us = time_us});
+}
+
+TEST(JournalRingTest, AdvancesByBytesRowsAndAge) {
+  struct Row {
+    const char* name;
+    std::int64_t rows, bytes, now_us;
+    int current;
+  };
+  for (const Row& row : {Row{"young and small", 1, 99, 5, 0}, Row{"bytes", 1, 100, 5, 1},
+                         Row{"rows", 10, 1, 5, 1}, Row{"age", 1, 1, 1005, 1}}) {
+    SCOPED_TRACE(row.name);
+    JournalRing ring(kLimits);
+    Write(ring, row.rows, row.bytes, 5);
+    EXPECT_TRUE(ring.AdvanceIfFull(row.now_us));
+    EXPECT_EQ(ring.current(), row.current);
+  }
+}
+
+TEST(JournalRingTest, StaysInAnEmptySegmentForEver) {
+  JournalRing ring(kLimits);
+  EXPECT_TRUE(ring.AdvanceIfFull(1'000'000));
+  EXPECT_EQ(ring.current(), 0);
+}
+
+TEST(JournalRingTest, SkipsSegmentsThatHoldRowsAndSaysWhenAllDo) {
+  JournalRing ring(kLimits);
+  for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
+    Write(ring, 1, 1000, i);
+    EXPECT_EQ(ring.AdvanceIfFull(0), i < JournalRing::kSegmentCount - 1);
+  }
+  EXPECT_EQ(ring.current(), 7);
+  ring.NoteTruncated(4);
+  EXPECT_TRUE(ring.AdvanceIfFull(0));
+  EXPECT_EQ(ring.current(), 4);
+}
+
+TEST(JournalRingTest, RecyclesOnlyWhatIsOldUnusedAndNotCurrent) {
+  JournalRing ring(kLimits);
+  Write(ring, 1, 1000, 100);
+  ASSERT_TRUE(ring.AdvanceIfFull(0));
+  Write(ring, 1, 1000, 200);
+  ASSERT_TRUE(ring.AdvanceIfFull(0));
+  Write(ring, 1, 10, 300);
+  EXPECT_TRUE(ring.Recyclable(100).empty());
+  EXPECT_EQ(ring.Recyclable(101), std::vector<int>{0});
+  EXPECT_EQ(ring.Recyclable(1000), (std::vector<int>{0, 1}));
+  const JournalRing::Entry current = ring.Enter();
+  EXPECT_EQ(current.segment(), 2);
+}
+
+TEST(JournalRingTest, LeavesASegmentAloneWhileACommitIsInIt) {
+  JournalRing ring(kLimits);
+  {
+    const JournalRing::Entry entry = ring.Enter();
+    ring.NoteWritten(entry.segment(),
+                     {.row_count = 1, .bytes = 1000, .first_time_us = 1, .last_time_us = 1});
+    ASSERT_TRUE(ring.AdvanceIfFull(0));
+    EXPECT_TRUE(ring.Recyclable(1000).empty());
+  }
+  EXPECT_EQ(ring.Recyclable(1000), std::vector<int>{0});
+}
+
+TEST(JournalRingTest, StartsInTheNewestAndKeepsTimesAscending) {
+  JournalRing ring(kLimits);
+  std::array<JournalSegment, JournalRing::kSegmentCount> found{};
+  found[2] = {.row_count = 5, .bytes = 10, .first_time_us = 100, .last_time_us = 200};
+  found[6] = {.row_count = 5, .bytes = 10, .first_time_us = 201, .last_time_us = 300};
+  ring.Start(found);
+  EXPECT_EQ(ring.current(), 6);
+  EXPECT_EQ(ring.AscendingTime(250), 301);  // the clock stepped back
+  EXPECT_EQ(ring.AscendingTime(301), 302);
+  EXPECT_EQ(ring.AscendingTime(1000), 1000);
+}
+
+}  // namespace
+}  // namespace stepwell
