@@ -87,8 +87,18 @@ void Agent::VisitAll() {
   stream_->Wake();
 }
 
+void Agent::TendAll() {
+  for (const auto& [name, writer] : writers_) writer->served().Tend();
+  if (sampler_ != nullptr) sampler_->served().Tend();
+  for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
+}
+
 void Agent::ServeNew() {
   for (FoundWriter& found : finder_.FindNew()) {
+    if (ServedWriter::WasDone(found.directory.get())) {
+      left_since_[found.name] = clock_.Monotonic();
+      continue;
+    }
     log::Info("writer_found", {{"writer", found.name},
                                {"trial", found.identity.trial},
                                {"sampler", found.identity.is_sampler},
@@ -220,6 +230,11 @@ void Agent::RemoveOld() {
     RemoveTree(format_directory_.get(), entry->first, 4);
     entry = ended_samplers_.erase(entry);
   }
+  std::erase_if(left_since_, [&](const auto& left) {
+    if (now - left.second < context_.spool.acked_age_max) return false;
+    RemoveTree(format_directory_.get(), left.first, 4);
+    return true;
+  });
 }
 
 // All that recorded has ended, and the master holds it. The sampler runs as long as the agent.
@@ -253,7 +268,7 @@ void Agent::Drain() {
   if (sampler_ != nullptr) sampler_->Close(Surroundings());
   do {
     VisitAll();
-    if (AllAcked()) return;
+    if (AllAcked()) return TendAll();
     absl::MutexLock lock(&mu_);
     mu_.AwaitWithTimeout(absl::Condition(&woken_), absl::Milliseconds(20));
     woken_ = false;

@@ -39,6 +39,7 @@ class Agent {
   Agent(AgentOptions options, FileDescriptor format_directory, AgentLock lock, const Clock& clock);
 
   void VisitAll();
+  void TendAll();
   void ServeNew();
   void ServeRank(FoundWriter found);
   void ServeSampler(FoundWriter found);
@@ -72,6 +73,8 @@ class Agent {
     absl::Duration done_at = absl::InfiniteDuration();
   };
   std::map<std::string, Ended> ended_samplers_;  // by directory name
+  // Directories that only wait for their time to go.
+  std::map<std::string, absl::Duration> left_since_;
   absl::Time sampler_logged_ = absl::InfinitePast();
   absl::Duration visit_due_ = absl::ZeroDuration();
   bool any_seen_ = false;

@@ -11,14 +11,17 @@
 namespace stepwell::agent {
 namespace {
 
+// Where `stepwell serve` listens unless told otherwise.
+constexpr char kServerDefault[] = "127.0.0.1:7817";
+
 constexpr char kExamples[] = R"(
 Examples:
   # Ship what the training processes of this machine record, and sample the machine for a trial:
-  stepwell agent --server 127.0.0.1:7717 --spool-dir /tmp/stepwell --trial resnet50-a
+  stepwell agent --spool-dir /tmp/stepwell --trial resnet50-a
 
   # The same for a trial known by number, sampled four times a second; ends by itself when the
   # training has ended and all of it is stored:
-  stepwell agent --server 127.0.0.1:7717 --spool-dir /tmp/stepwell --trial id:7 \
+  stepwell agent --server 127.0.0.1:7817 --spool-dir /tmp/stepwell --trial id:7 \
       --interval 250ms --once-idle-exit 10
 
 Exit codes: 0 ended as asked (also when another agent serves the directory already),
@@ -28,8 +31,9 @@ Exit codes: 0 ended as asked (also when another agent serves the directory alrea
 cxxopts::Options Flags() {
   cxxopts::Options flags("stepwell agent",
                          "Ships what recorders write below a spool directory to the master.\n");
-  flags.add_options()                                                                            //
-      ("server", "HOST:PORT of the master (or STEPWELL_SERVER)", cxxopts::value<std::string>())  //
+  flags.add_options()  //
+      ("server", "HOST:PORT of the master (or STEPWELL_SERVER; default 127.0.0.1:7817)",
+       cxxopts::value<std::string>())  //
       ("spool-dir", "where recorders write (or STEPWELL_SPOOL_DIR)",
        cxxopts::value<std::string>())                                                             //
       ("trial", "sample this machine for a trial: NAME, or id:N", cxxopts::value<std::string>())  //
@@ -119,9 +123,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.project = parsed["project"].as<std::string>();
   options.attempt_key = Given(parsed, "attempt-key", nullptr);
   options.token = Given(parsed, "token", "STEPWELL_TOKEN");
-  if (options.server.empty()) {
-    return absl::InvalidArgumentError("--server HOST:PORT is missing: where is the master?");
-  }
+  if (options.server.empty()) options.server = kServerDefault;
   if (options.spool_dir.empty()) {
     return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");
   }

@@ -15,6 +15,7 @@ namespace stepwell::agent {
 namespace {
 
 constexpr char kSpoolFolder[] = "spool";
+constexpr char kDoneFile[] = "done";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
 
@@ -157,10 +158,27 @@ void ServedWriter::Tend() {
     tended.Update(spool_->Trim());
   }
   DropRetired();
+  MarkDone();
   if (tended.ok() || context_.clock.Now() - trouble_logged_ < absl::Minutes(1)) return;
   trouble_logged_ = context_.clock.Now();
   log::Warning("spool_trouble",
                {{"writer", spool_->writer().ToText()}, {"why", std::string(tended.message())}});
+}
+
+bool ServedWriter::WasDone(int directory) {
+  return faccessat(directory, kDoneFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// For the next agent, which may serve another master: what is done is not told again. Gone while a
+// master that came back older is told the tail.
+void ServedWriter::MarkDone() {
+  if (done() == done_marked_) return;
+  done_marked_ = !done_marked_;
+  if (done_marked_) {
+    OpenAt(directory_.get(), kDoneFile, O_WRONLY | O_CREAT).IgnoreError();
+  } else {
+    unlinkat(directory_.get(), kDoneFile, 0);
+  }
 }
 
 // Rule: never give a sequence twice. What the master surely does not hold moves to a new writer;

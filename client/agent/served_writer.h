@@ -60,6 +60,8 @@ class ServedWriter {
   bool close_requested() const { return close_requested_; }
   // The master holds all of it, Close included.
   bool done() const;
+  // An earlier agent saw it done: nothing is left but its acked tail.
+  static bool WasDone(int directory);
 
   OutboundWriter::Status status() const { return link_->status(); }
   const WriterIdentity& identity() const { return identity_; }
@@ -80,6 +82,7 @@ class ServedWriter {
   absl::Status Succeed();
   absl::Status MoveFrames(Spool& from, std::uint64_t behind, Spool& to);
   void DropRetired();
+  void MarkDone();
 
   const FileDescriptor directory_;
   const WriterIdentity identity_;
@@ -95,6 +98,7 @@ class ServedWriter {
   std::vector<Retired> retired_;
   bool close_requested_ = false;
   bool died_ = false;
+  bool done_marked_ = false;
   absl::Duration synced_at_ = absl::ZeroDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();
 };

@@ -1,7 +1,7 @@
 // Stream: the agent's one gRPC stream to the master, and nothing else: it connects, for ever and
 // with backoff, carries what Sender gives, and hands back what the master says. Thread-safe.
 //
-//   Stream stream({.server = "127.0.0.1:7717"}, sender, clock, [&] { loop.Wake(); });
+//   Stream stream({.server = "127.0.0.1:7817"}, sender, clock, [&] { loop.Wake(); });
 //   stream.Start();
 //   stream.Wake();   // there may be something to send
 //   stream.Stop();

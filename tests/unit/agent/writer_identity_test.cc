@@ -168,7 +168,7 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   constexpr auto kUsage = absl::StatusCode::kInvalidArgument;
   constexpr auto kConfig = absl::StatusCode::kFailedPrecondition;
   const OptionsRow rows[] = {
-      {{}, kUsage, "--server HOST:PORT is missing: where is the master?"},
+      {{}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
       {{"--server", "h:1"}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
       {with({"--nonsense"}), kUsage, "nonsense"},
       {with({"stray"}), kUsage, "unexpected argument 'stray'"},

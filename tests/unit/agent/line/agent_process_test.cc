@@ -112,6 +112,30 @@ TEST_F(AgentProcessTest, EndsByItselfWhenAllHasEndedAndIsStored) {
   ExpectEachStepOnce(writers, 30);
 }
 
+TEST_F(AgentProcessTest, AnotherMasterIsNotToldWhatAnEarlierOneHolds) {
+  pid_t agent = StartAgent({"--trial", "first master"});
+  const pid_t recorder = Record("first master", 0, [] {
+    RecordSteps(30);
+    if (stepwell_close(30000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(recorder), 0);
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  EXPECT_TRUE(AllClosed(master_.writers()));
+  EXPECT_EQ(master_.writers().size(), 2u);
+  master_.Change([](Writers& writers) { writers.clear(); });
+  agent = StartAgent();
+  const pid_t second = Record("second master", 0, [] {
+    RecordSteps(30);
+    if (stepwell_close(30000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(second), 0);
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  ASSERT_EQ(master_.writers().size(), 1u);
+  ExpectEachStepOnce(master_.writers(), 30);
+}
+
 TEST_F(AgentProcessTest, ACtrlCForTheTrialDoesNotEndIt) {
   const pid_t agent = StartAgent();
   const pid_t recorder = Record("interrupted", 0, [] {
@@ -148,9 +172,9 @@ TEST_F(AgentProcessTest, ABoundedSpoolGivesUpItsOldestAndTells) {
   ASSERT_TRUE(Record("first", 0, [] { RecordSteps(1); }) > 0);
   ASSERT_TRUE(master_.WaitUntil(AllClosed));
   master_.Stop();
-  constexpr int kSteps = 60000;
+  constexpr int kSteps = 40000;
   const pid_t recorder = Record("outage", 0, [] {
-    RecordSteps(kSteps, 10);
+    RecordSteps(kSteps, 100);
     _exit(stepwell_dropped_count() == 0 ? 0 : 4);
   });
   EXPECT_EQ(Wait(recorder), 0);

@@ -92,11 +92,11 @@ TEST_F(AgentTest, WhatAKilledProcessRecordedStillArrives) {
 TEST_F(AgentTest, ARunLongerThanItsRingsLosesNothing) {
   StartAgent();
   const pid_t child = Record("long", 0, [] {
-    RecordSteps(30000, 5);
+    RecordSteps(15000, 50);
     if (stepwell_dropped_count() != 0 || stepwell_close(20000) != 1) _exit(3);
   });
   EXPECT_EQ(Wait(child), 0);
-  ExpectEachStepOnce(master_.writers(), 30000);
+  ExpectEachStepOnce(master_.writers(), 15000);
 }
 
 TEST_F(AgentTest, AStepWithMoreEventsThanARingHoldsIsOneTick) {
