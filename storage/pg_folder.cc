@@ -76,11 +76,55 @@ absl::StatusOr<std::vector<std::int64_t>> NextFoldNumbers(PgConnection& connecti
 }
 
 struct PgFolder::Draft {
+  Draft(const std::vector<std::int64_t>& fold_numbers, std::int16_t ring_segment)
+      : numbers(fold_numbers), segment(ring_segment) {
+    result.fold_no = FoldNo{numbers.back()};
+  }
+  void Add(const WriterFold& fold, const PlannedTicks& planned, const SeriesGroups& groups);
+  std::int64_t NextTickNo() {
+    const auto number = static_cast<std::size_t>(ticks_count / kTicksPerFoldNo);
+    return numbers[number] * kTicksPerFoldNo + ticks_count++ % kTicksPerFoldNo;
+  }
+
+  const std::vector<std::int64_t> numbers;
+  const std::int16_t segment;
   FoldResult result;
   std::vector<RowCopy> copies;
   UsageLedger usage;
+  std::int64_t ticks_count = 0;
   std::int64_t bytes = 0;
 };
+
+void PgFolder::Draft::Add(const WriterFold& fold, const PlannedTicks& planned,
+                          const SeriesGroups& groups) {
+  if (copies.empty() || copies.back().bytes() > kCopyBytes) {
+    copies.push_back(RowCopy::ForRecent(segment));
+  }
+  RowCopy& copy = copies.back();
+  const RowPlace place = {.trial_id = fold.trial_id,
+                          .writer_no = fold.writer_no,
+                          .tick_no = NextTickNo(),
+                          .received_day = planned.received_day};
+  const RecentPlace recent = {
+      .segment = segment, .fold_no = result.fold_no, .received_time_us = planned.received_time_us};
+  std::int64_t ticks_bytes = copy.AddTicks(place, &recent, planned.ticks);
+  for (const EncodedColumn& column : planned.ticks.columns) {
+    const std::int64_t row_bytes =
+        std::exchange(ticks_bytes, 0) + copy.AddColumn(place, &recent, column);
+    usage.Add({.trial_id = place.trial_id,
+               .received_day = place.received_day,
+               .keep_class = place.keep_class,
+               .metric_group = groups.GroupOf(place.trial_id, column.series_no)},
+              {.row_count = 1,
+               .sample_count = column.sample_count,
+               .byte_count = row_bytes,
+               .first_time_us = column.first_time_us,
+               .last_time_us = column.last_time_us});
+    bytes += row_bytes;
+    result.row_count += 1;
+    result.sample_count += column.sample_count;
+  }
+}
 
 absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
                                           const std::vector<WriterFold>& folds) {
@@ -122,44 +166,9 @@ absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers,
                             NextFoldNumbers(connection, numbers_needed));
 
-  Draft draft;
-  draft.result.fold_no = FoldNo{numbers.back()};
-  const auto segment = static_cast<std::int16_t>(ring_.current());
-  std::int64_t index = 0;
+  Draft draft(numbers, static_cast<std::int16_t>(ring_.current()));
   for (std::size_t i = 0; i < folds.size(); ++i) {
-    for (const PlannedTicks& planned : plans[i]) {
-      if (draft.copies.empty() || draft.copies.back().bytes() > kCopyBytes) {
-        draft.copies.push_back(RowCopy::ForRecent(segment));
-      }
-      RowCopy& copy = draft.copies.back();
-      const RowPlace place = {
-          .trial_id = folds[i].trial_id,
-          .writer_no = folds[i].writer_no,
-          .tick_no = numbers[static_cast<std::size_t>(index / kTicksPerFoldNo)] * kTicksPerFoldNo +
-                     index % kTicksPerFoldNo,
-          .received_day = planned.received_day};
-      ++index;
-      const RecentPlace recent = {.segment = segment,
-                                  .fold_no = draft.result.fold_no,
-                                  .received_time_us = planned.received_time_us};
-      std::int64_t ticks_bytes = copy.AddTicks(place, &recent, planned.ticks);
-      for (const EncodedColumn& column : planned.ticks.columns) {
-        const std::int64_t bytes =
-            std::exchange(ticks_bytes, 0) + copy.AddColumn(place, &recent, column);
-        draft.usage.Add({.trial_id = place.trial_id,
-                         .received_day = place.received_day,
-                         .keep_class = place.keep_class,
-                         .metric_group = groups_.GroupOf(place.trial_id, column.series_no)},
-                        {.row_count = 1,
-                         .sample_count = column.sample_count,
-                         .byte_count = bytes,
-                         .first_time_us = column.first_time_us,
-                         .last_time_us = column.last_time_us});
-        draft.bytes += bytes;
-        draft.result.row_count += 1;
-        draft.result.sample_count += column.sample_count;
-      }
-    }
+    for (const PlannedTicks& planned : plans[i]) draft.Add(folds[i], planned, groups_);
     plans[i].clear();
   }
   return draft;

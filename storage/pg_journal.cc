@@ -54,14 +54,20 @@ where f.unfolded
 order by j.received_time_us)");
 }
 
+// How many rows there are, and whether any writer's newest sequence in them is not folded yet.
 std::string CountSql(int segment) {
   return absl::StrCat(R"(
-select count(*), count(*) filter (where exists (
-  select from unnest(j.writer_nos, j.last_sequences) as r (writer_no, last_sequence)
-  join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no
-  where r.last_sequence > w.folded_sequence))
-from )",
-                      Table(segment), " j");
+select (select count(*) from )",
+                      Table(segment), R"(), exists (
+  select from (
+    select j.trial_id, r.writer_no, max(r.last_sequence) as last_sequence
+    from )",
+                      Table(segment), R"( j
+    cross join lateral unnest(j.writer_nos, j.last_sequences) as r (writer_no, last_sequence)
+    group by 1, 2) newest
+  join stepwell.writers w
+    on w.trial_id = newest.trial_id and w.writer_no = newest.writer_no
+  where newest.last_sequence > w.folded_sequence))");
 }
 
 absl::StatusOr<JournalRow> ReadRow(const PgResult& result, int row) {
@@ -163,7 +169,7 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment) {
   const std::string count_sql = CountSql(segment);
   STEPWELL_ASSIGN_OR_RETURN(const PgResult counted, connection.Exec(count_sql.c_str()));
-  if (counted.Int64(0, 1) > 0) return false;
+  if (counted.Bool(0, 1)) return false;
   // The joins above took their time without a lock; under it, nothing new may have come.
   const std::string recount_sql = absl::StrCat("select count(*) from ", Table(segment));
   bool truncated = false;

@@ -130,8 +130,9 @@ inline constexpr char kUpdateTrialOpened[] = R"(
 update stepwell.trials
 set attempt_count = $2, writer_count = $3, owner_epoch = $4, state = 1
 where trial_id = $1)";
+// A trial that was at rest during a take-over keeps its lower epoch until it is opened again.
 inline constexpr char kSetTrialState[] =
-    "update stepwell.trials set state = $2 where trial_id = $1 and owner_epoch = $3";
+    "update stepwell.trials set state = $2 where trial_id = $1 and owner_epoch <= $3";
 
 inline constexpr char kFindAttempt[] =
     "select attempt from stepwell.attempts where trial_id = $1 and attempt_key = $2";

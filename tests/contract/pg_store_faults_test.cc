@@ -1,105 +1,24 @@
-// PgIngestStore and PgFoldStore when backends die, outcomes are unknown, and others hold locks.
+// PgIngestStore and PgFoldStore when backends die and outcomes are unknown.
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "storage/pg_error.h"
-#include "storage/pg_fold_store.h"
-#include "storage/pg_ingest_store.h"
-#include "tests/support/postgres.h"
+#include "tests/contract/pg_store_test.h"
 
 namespace stepwell {
 namespace {
 
 using testing::Connect;
+using testing::kEpoch;
+using testing::kNowUs;
+using testing::PgStoreTest;
 using testing::TestPostgres;
 
-constexpr std::int64_t kEpoch = 1;
-constexpr std::int64_t kNowUs = 20'000 * 86'400'000'000;
-
-class PgStoreFaults : public ::testing::Test {
- protected:
-  PgStoreFaults() { Reopen(); }
-
-  void Reopen(RecentRing::Limits recent = {}) {
-    auto ingest = PgIngestStore::Open({.url = url_, .at_point = at_point_}, journal_);
-    ASSERT_TRUE(ingest.ok()) << ingest.status();
-    ingest_ = *std::move(ingest);
-    auto folds = PgFoldStore::Open({.url = url_, .recent = recent}, journal_);
-    ASSERT_TRUE(folds.ok()) << folds.status();
-    folds_ = *std::move(folds);
-  }
-  OpenedWriter OpenWriter(const std::string& trial) {
-    OpenWriterRequest request;
-    request.trial.external_id = trial;
-    request.writer = Uuid::Random();
-    request.attempt_key = "job";
-    request.owner_epoch = kEpoch;
-    auto opened = ingest_->OpenWriter(request);
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    return *opened;
-  }
-  static WriterAdvance Advance(const OpenedWriter& writer, std::uint64_t sequence) {
-    WriterAdvance advance;
-    advance.trial_id = writer.trial_id;
-    advance.writer_no = writer.writer_no;
-    advance.generation = writer.generation;
-    advance.first_sequence = sequence;
-    advance.last_sequence = sequence;
-    advance.payload = absl::StrCat("chunk ", sequence);
-    return advance;
-  }
-  static CommitGroupRequest Group(std::vector<WriterAdvance> advances) {
-    return {.owner_epoch = kEpoch, .received_time_us = kNowUs, .advances = std::move(advances)};
-  }
-  std::uint64_t Committed(const OpenedWriter& writer) {
-    const auto progress = ingest_->ReadProgress(writer.trial_id, {writer.writer_no});
-    EXPECT_TRUE(progress.ok()) << progress.status();
-    return progress->at(0).committed_sequence;
-  }
-  std::int64_t Number(const std::string& sql) {
-    const auto row = sql_->Exec(sql.c_str());
-    EXPECT_TRUE(row.ok()) << row.status() << " " << sql;
-    return row.ok() ? row->Int64(0, 0) : -1;
-  }
-  std::int64_t JournalRows() {
-    std::int64_t rows = 0;
-    for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
-      rows += Number(absl::StrCat("select count(*) from stepwell.journal_", i));
-    }
-    return rows;
-  }
-  void Run(const std::string& sql) {
-    const absl::Status status = sql_->ExecScript(sql);
-    ASSERT_TRUE(status.ok()) << status << " " << sql;
-  }
-  // Waits until some backend of this database shows `condition` in pg_stat_activity, and kills it.
-  static void KillWhen(const std::string& url, const std::string& condition) {
-    const auto sql = Connect(url);
-    const std::string kill = absl::StrCat(
-        "select pg_terminate_backend(pid) from pg_stat_activity "
-        "where datname = current_database() and pid <> pg_backend_pid() and ",
-        condition);
-    for (const absl::Time deadline = absl::Now() + absl::Seconds(20); absl::Now() < deadline;) {
-      const auto killed = sql->Exec(kill.c_str());
-      ASSERT_TRUE(killed.ok()) << killed.status();
-      if (killed->row_count() > 0) return;
-    }
-    ADD_FAILURE() << "no backend with " << condition;
-  }
-
-  const std::string url_ = TestPostgres::Get().FreshMigratedDatabase();
-  const std::unique_ptr<PgConnection> sql_ = Connect(url_);
-  const std::shared_ptr<JournalRing> journal_ = std::make_shared<JournalRing>();
-  std::function<void(std::string_view, int)> at_point_;
-  std::unique_ptr<PgIngestStore> ingest_;
-  std::unique_ptr<PgFoldStore> folds_;
-};
+using PgStoreFaults = PgStoreTest;
 
 TEST_F(PgStoreFaults, AKilledBackendLosesTheGroupAndNothingElse) {
   std::string kill_at;
@@ -350,191 +269,6 @@ TEST_F(PgStoreFaults, ATakeOverWaitsForTheCommitUnderWay) {
   EXPECT_EQ(rows, 1);
   EXPECT_EQ(ingest_->Commit(Group({Advance(writer, 2)})).status().code(),
             absl::StatusCode::kAborted);
-}
-
-TEST_F(PgStoreFaults, AnOpenReaderDelaysNeitherLeavesNorCommits) {
-  const OpenedWriter writer = OpenWriter("t");
-  ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 1)})).ok());
-  const auto reader = Connect(url_);
-  ASSERT_TRUE(reader->Begin().ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.metrics").ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.recent").ok());
-  for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
-    ASSERT_TRUE(
-        reader->Exec(absl::StrCat("select count(*) from stepwell.journal_", i).c_str()).ok());
-  }
-  const absl::Time start = absl::Now();
-  const absl::Status attached = folds_->AttachLeaves(kNowUs);
-  EXPECT_TRUE(attached.ok()) << attached;
-  EXPECT_EQ(Number("select count(*) from pg_inherits "
-                   "where inhparent = 'stepwell.metrics'::regclass"),
-            4);
-  EXPECT_TRUE(folds_->AttachLeaves(kNowUs).ok());
-  Run("update stepwell.writers set folded_sequence = committed_sequence");
-  EXPECT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
-  EXPECT_TRUE(folds_->RecycleRecent().ok());
-  ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 2)})).ok());
-  EXPECT_LT(absl::Now() - start, absl::Seconds(3));
-  ASSERT_TRUE(reader->Commit().ok());
-}
-
-TEST_F(PgStoreFaults, RecyclesTheJournalWhenAllIsFolded) {
-  const OpenedWriter writer = OpenWriter("t");
-  // Each commit is received more than a minute before now: the ring advances each time.
-  std::uint64_t sequence = 0;
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, ++sequence)})).ok());
-    ASSERT_TRUE(folds_->RecycleJournal(0).ok());
-  }
-  EXPECT_EQ(journal_->current(), 3);
-  EXPECT_EQ(JournalRows(), 3);
-  Run("update stepwell.writers set folded_sequence = 2");
-  // A wrong mark of the caller's does no harm: the database knows what is folded.
-  ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
-  EXPECT_EQ(JournalRows(), 1);
-  EXPECT_EQ(Number("select first_sequences[1] from stepwell.journal_2"), 3);
-  // While somebody reads the segment it is skipped, and the ring goes round it.
-  Run("update stepwell.writers set folded_sequence = 3");
-  const auto reader = Connect(url_);
-  ASSERT_TRUE(reader->Begin().ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.journal_2").ok());
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, ++sequence)})).ok());
-    Run("update stepwell.writers set folded_sequence = committed_sequence");
-    ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
-    EXPECT_NE(journal_->current(), 2);
-  }
-  ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
-  EXPECT_LE(JournalRows(), 1);
-}
-
-TEST_F(PgStoreFaults, AStartedStoreGoesOnInTheNewestSegment) {
-  const OpenedWriter writer = OpenWriter("t");
-  for (std::uint64_t i = 1; i <= 3; ++i) {
-    ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, i)})).ok());
-    ASSERT_TRUE(folds_->RecycleJournal(0).ok());
-  }
-  ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 4)})).ok());
-  const auto ring = std::make_shared<JournalRing>();
-  const auto restarted = PgIngestStore::Open({.url = url_}, ring);
-  ASSERT_TRUE(restarted.ok()) << restarted.status();
-  EXPECT_EQ(ring->current(), 3);
-  EXPECT_EQ(ring->segment(1).row_count, 1);
-  ASSERT_TRUE((*restarted)->Commit(Group({Advance(writer, 5)})).ok());
-  EXPECT_EQ(Number("select count(*) from stepwell.journal_3"), 2);
-}
-
-class RecentRingTest : public PgStoreFaults {
- protected:
-  void FoldOne(const std::string& trial, bool close) {
-    const OpenedWriter writer = OpenWriter(trial);
-    SeriesDefinition definition;
-    definition.key = {.metric_group = "gpu", .name = "util", .labels = {}};
-    ASSERT_TRUE(ingest_->FindOrCreateSeries(writer.trial_id, {definition}, 10).ok());
-    WriterAdvance advance = Advance(writer, 1);
-    if (close) advance.closing = WriterState::kClosed;
-    ASSERT_TRUE(ingest_->Commit(Group({advance})).ok());
-    const std::vector<TickTable> tables = {
-        {.tick_group = 1,
-         .times_us = {kNowUs},
-         .batches = {1},
-         .columns = {{.series_no = SeriesNo{1}, .values = {5}, .presence = {}}}}};
-    WriterFold fold;
-    fold.trial_id = writer.trial_id;
-    fold.writer_no = writer.writer_no;
-    fold.to_sequence = 1;
-    fold.parts = {{.received_time_us = kNowUs, .tables = &tables}};
-    const auto folded = folds_->Fold(kEpoch, {fold});
-    ASSERT_TRUE(folded.ok()) << folded.status();
-  }
-  void MergeAll() {
-    const auto merged =
-        folds_->Merge(kEpoch, {.fold_no_max = *folds_->NextFoldNo(), .now_us = kNowUs});
-    ASSERT_TRUE(merged.ok()) << merged.status();
-  }
-  std::int64_t SegmentBytes(int segment) {
-    return Number(absl::StrCat("select pg_relation_size('stepwell.recent_", segment, "')"));
-  }
-  std::int64_t SegmentRows(int segment) {
-    return Number(absl::StrCat("select count(*) from stepwell.recent_", segment));
-  }
-};
-
-TEST_F(RecentRingTest, TruncatesWhatNobodyCanSeeAnyMore) {
-  Reopen({.age_max_us = 0});
-  FoldOne("a", true);
-  EXPECT_EQ(SegmentRows(0), 1);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());  // full: folds go to the next
-  FoldOne("b", true);
-  EXPECT_EQ(SegmentRows(1), 1);
-  const auto reader = Connect(url_);
-  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read").ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.trials").ok());
-  MergeAll();
-  MergeAll();
-  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  EXPECT_GT(SegmentBytes(0), 0) << "the reader still sees its row";
-  const auto seen = reader->Exec("select count(*) from stepwell.recent");
-  ASSERT_TRUE(seen.ok()) << seen.status();
-  EXPECT_EQ(seen->Int64(0, 0), 2);
-  ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  EXPECT_EQ(SegmentBytes(0), 0);
-}
-
-TEST_F(RecentRingTest, SkipsASegmentThatSomebodyHolds) {
-  Reopen({.age_max_us = 0});
-  FoldOne("a", true);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  MergeAll();
-  const auto reader = Connect(url_);
-  ASSERT_TRUE(reader->Begin().ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.recent_0").ok());  // keeps its lock
-  const absl::Time start = absl::Now();
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
-  EXPECT_GT(SegmentBytes(0), 0);
-  ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  EXPECT_EQ(SegmentBytes(0), 0);
-}
-
-TEST_F(RecentRingTest, CarriesUnripeRowsIntoTheNewestSegment) {
-  Reopen({.age_max_us = 0});
-  for (int round = 0; round < 10; ++round) {
-    FoldOne(absl::StrCat("open", round), false);  // never ripe
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(folds_->RecycleRecent().ok());
-  }
-  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 10);
-  EXPECT_EQ(Number("select count(*) from stepwell.recent_ticks"), 10);
-  EXPECT_EQ(Number("select count(*) from stepwell.recent where fold_no <> tick_no / 65536"), 0);
-}
-
-TEST_F(RecentRingTest, GoesOnUnderASnapshotThatNeverEnds) {
-  Reopen({.age_max_us = 0});
-  const auto reader = Connect(url_);
-  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read").ok());
-  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.trials").ok());
-  for (int round = 0; round < 10; ++round) {
-    FoldOne(absl::StrCat("t", round), true);
-    MergeAll();
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(folds_->RecycleRecent().ok());
-  }
-  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 10);
-  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
-}
-
-TEST_F(RecentRingTest, AStartedStoreGoesOnInTheNewestSegment) {
-  Reopen({.age_max_us = 0});
-  FoldOne("a", false);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
-  FoldOne("b", false);
-  Reopen();
-  FoldOne("c", false);
-  EXPECT_EQ(SegmentRows(0), 1);
-  EXPECT_EQ(SegmentRows(1), 2);
 }
 
 }  // namespace
