@@ -62,7 +62,7 @@ bool FakeMaster::WaitUntil(
     const std::function<bool(const std::map<std::string, Writer>&)>& holds) const {
   absl::MutexLock lock(&mu_);
   const auto condition = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return holds(writers_); };
-  return mu_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(20));
+  return mu_.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(60));
 }
 
 std::vector<FakeMaster::Sample> FakeMaster::SamplesOf(const Writer& writer) {

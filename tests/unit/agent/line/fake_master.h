@@ -62,7 +62,7 @@ class FakeMaster final : public pb::IngestService::Service {
   std::map<std::string, Writer> writers() const;
   // All samples of all chunks of a writer, in sequence order.
   static std::vector<Sample> SamplesOf(const Writer& writer);
-  // Waits until `holds` or 20 s have passed; false then.
+  // Waits until `holds` or 60 s have passed (twice the longest backoff of an agent); false then.
   bool WaitUntil(const std::function<bool(const std::map<std::string, Writer>&)>& holds) const;
 
   grpc::Status StreamChunks(
