@@ -70,7 +70,10 @@ std::string ValueText(double value, std::string_view unit) {
   } else {
     number = fmt::format("{:.4g}", value);
   }
-  return unit.empty() || unit == "1" ? number : fmt::format("{} {}", number, unit);
+  if (unit.empty() || unit == "1") return number;
+  // "1/s" is said as "82.9 /s".
+  const bool per = unit.substr(0, 2) == "1/";
+  return fmt::format("{} {}", number, per ? unit.substr(1) : unit);
 }
 
 std::vector<std::string> PercentTexts(const std::vector<double>& shares) {

@@ -47,6 +47,7 @@ TEST(UnitsTest, ValuesCarryTheirUnit) {
   EXPECT_EQ(ValueText(1200, "1"), "1,200");
   EXPECT_EQ(ValueText(1.8731, ""), "1.873");
   EXPECT_EQ(ValueText(13'440.5, "tokens/s"), "13,441 tokens/s");
+  EXPECT_EQ(ValueText(8.8, "1/s"), "8.8 /s");
   EXPECT_EQ(ValueText(std::nan(""), "bytes"), "nan B");
   EXPECT_EQ(ValueText(std::numeric_limits<double>::infinity(), "1"), "inf");
 }
