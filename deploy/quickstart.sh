@@ -169,6 +169,9 @@ echo "gRPC $server, HTTP http://$http, data in $data_dir"
 step "training: $ranks ranks, trial $trial"
 start_agent
 train
+# With its sampler closed the trial is complete; what the agent holds it sends before it ends.
+stop_process "$agent_pid" "the agent"
+agent_pid=
 step "report"
 "$bin/stepwell" admin flush --server "$server" >/dev/null || die "the master did not fold what it holds" "its log is $log_dir/master.log"
 "$bin/stepwell" report "$trial" --server "$server" || die "there is no report" "the agent's log is $log_dir/agent.log"
