@@ -145,6 +145,14 @@ train() {
   train_pid=
 }
 
+# The master looks at the states of trials once a second. A report of a running trial is as good.
+await_completed() {
+  local deadline=$((SECONDS + 5))
+  until "$bin/stepwell" trials --server "$server" | grep -q "$trial.*completed" || ((SECONDS >= deadline)); do
+    sleep 0.2
+  done
+}
+
 # The view's rows are stretches of a series, each with its values as one array.
 show_rows() {
   local sql="select name, labels->>'rank' as rank, sum(cardinality(\"values\")) as samples,
@@ -169,9 +177,10 @@ echo "gRPC $server, HTTP http://$http, data in $data_dir"
 step "training: $ranks ranks, trial $trial"
 start_agent
 train
-# With its sampler closed the trial is complete; what the agent holds it sends before it ends.
+# What the agent holds it sends before it ends; with its sampler closed the trial is complete.
 stop_process "$agent_pid" "the agent"
 agent_pid=
+await_completed
 step "report"
 "$bin/stepwell" admin flush --server "$server" >/dev/null || die "the master did not fold what it holds" "its log is $log_dir/master.log"
 "$bin/stepwell" report "$trial" --server "$server" || die "there is no report" "the agent's log is $log_dir/agent.log"
