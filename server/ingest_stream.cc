@@ -1,14 +1,11 @@
 #include "server/ingest_stream.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/backoff.h"
 #include "base/log.h"
-#include "server/definition_check.h"
 #include "server/ingest_answers.h"
 #include "server/journal_codec.h"
 #include "server/limits.h"
@@ -163,76 +160,6 @@ IngestSession* IngestStream::FindSession(const std::string& writer) {
   }
   PostRefused(writer, *complaint, true);
   return nullptr;
-}
-
-void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
-  IngestSession* session = FindSession(definitions.writer());
-  if (session == nullptr) return;
-  DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());
-  RefusalSummary refusals;
-  for (RefusedDefinition& refused : result.refused) {
-    refusals.Add(refused.complaint);
-    if (refused.number == 0 || session->refs().size() >= kSeriesPerWriterMax) continue;
-    session->refs()[refused.number] = std::move(refused.ref);
-  }
-  for (const Complaint& complaint : refusals.Take()) {
-    PostRefused(definitions.writer(), complaint, false);
-  }
-  if (!result.fresh.empty()) Number(definitions.writer(), *session, std::move(result.fresh));
-}
-
-absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
-                                      std::vector<SeriesNo>& out) {
-  std::vector<SeriesDefinition> wanted;
-  wanted.reserve(fresh.size());
-  for (const CheckedDefinition& one : fresh) wanted.push_back(one.definition);
-  Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(2)});
-  while (true) {
-    auto found = context_.store.FindOrCreateSeries(trial_id, wanted, kSeriesPerTrialMax);
-    if (found.ok()) {
-      out = *std::move(found);
-      return absl::OkStatus();
-    }
-    switch (found.status().code()) {
-      case absl::StatusCode::kInvalidArgument:
-      case absl::StatusCode::kResourceExhausted:
-      case absl::StatusCode::kNotFound:
-        return found.status();
-      default:
-        break;
-    }
-    // The database does not answer. Were the definitions refused now, the chunks behind them would
-    // be lost as unknown refs: the stream waits instead, and its client with it.
-    context_.state.SetDatabase(found.status());
-    const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
-    absl::MutexLock lock(&mu_);
-    if (mu_.AwaitWithTimeout(absl::Condition(&has_ended), backoff.NextDelay())) return end_status_;
-  }
-}
-
-void IngestStream::Number(const std::string& writer, IngestSession& session, Fresh fresh) {
-  std::vector<SeriesNo> numbers;
-  const absl::Status status = FindSeries(session.trial_id(), fresh, numbers);
-  if (status.ok()) {
-    for (std::size_t i = 0; i < fresh.size(); ++i) {
-      fresh[i].ref.series_no = numbers[i];
-      session.refs()[fresh[i].number] = std::move(fresh[i].ref);
-    }
-    return;
-  }
-  if (ended()) return;
-  if (fresh.size() > 1) {
-    const auto middle = fresh.begin() + static_cast<std::ptrdiff_t>(fresh.size() / 2);
-    Fresh rest(std::make_move_iterator(middle), std::make_move_iterator(fresh.end()));
-    fresh.erase(middle, fresh.end());
-    Number(writer, session, std::move(fresh));
-    Number(writer, session, std::move(rest));
-    return;
-  }
-  const Complaint complaint = SeriesComplaint(status, fresh.front());
-  fresh.front().ref.refused_reason = complaint.reason;
-  session.refs()[fresh.front().number] = std::move(fresh.front().ref);
-  PostRefused(writer, complaint, false);
 }
 
 bool IngestStream::TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
