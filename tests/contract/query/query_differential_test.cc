@@ -1,0 +1,246 @@
+// QueryReads over real folds, merges and heads: whatever lies where, every read answers what a
+// plain list of all committed samples says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "tests/contract/query/query_reads_fixture.h"
+#include "tests/support/codec_vectors.h"
+
+namespace stepwell {
+namespace {
+
+using testing::TestSeed;
+
+// Answers against the plain list, over random histories of commits, folds and merges.
+class QueryReadsDifferential : public QueryReadsTest {
+ protected:
+  void Begin() {
+    writers_ = {OpenWriter("first"), OpenWriter("first", true), OpenWriter("second")};
+    step_ = AddSeries("timing", "step", SeriesKind::kDuration);
+    scope_ = AddSeries("timing", "load", SeriesKind::kDuration);
+    loss_ = AddSeries("training", "loss");
+    cpu_ = AddSeries("cpu", "util", SeriesKind::kGauge, {{"agent", "node"}});
+  }
+
+  // A chunk of one writer; attempt 2 does some batches over.
+  void CommitRandom(std::mt19937_64& random) {
+    const std::size_t which = random() % 3;
+    time_us_ += static_cast<std::int64_t>(random() % 60'000'000);
+    TickTable table;
+    table.tick_group = 1;
+    const std::size_t tick_count = 1 + random() % 40;
+    std::int32_t& batch = batch_[which == 1 ? 0 : which];
+    for (std::size_t i = 0; i < tick_count; ++i) {
+      table.times_us.push_back(time_us_ += 1 + static_cast<std::int64_t>(random() % 500'000));
+      if (which != 1) ++batch;
+      table.batches.push_back(random() % 8 == 0 ? -1 : batch);
+    }
+    const std::vector<std::int32_t> columns = which == 1
+                                                  ? std::vector<std::int32_t>{cpu_}
+                                                  : std::vector<std::int32_t>{step_, scope_, loss_};
+    for (const std::int32_t series_no : columns) {
+      TickColumn column;
+      column.series_no = SeriesNo{series_no};
+      const bool holes = random() % 3 == 0;
+      for (std::size_t i = 0; i < tick_count; ++i) {
+        const bool present = !holes || random() % 3 != 0;
+        if (holes) column.presence.push_back(present);
+        if (!present) continue;
+        column.values.push_back(random() % 25 == 0 ? std::nan("")
+                                                   : static_cast<double>(random() % 4096) / 64);
+      }
+      if (!column.values.empty()) table.columns.push_back(std::move(column));
+    }
+    if (table.columns.empty()) return;
+    // Some are received after midnight, in another leaf.
+    Commit(writers_[which], {std::move(table)}, random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
+  }
+
+  void CheckSamples(std::mt19937_64& random) {
+    v1::ReadSamplesRequest request;
+    *request.mutable_trial() = Ref();
+    request.set_page_samples(1 + static_cast<std::int32_t>(random() % 200));
+    std::int64_t start = INT64_MIN;
+    std::int64_t end = INT64_MAX;
+    if (random() % 2 == 0) {
+      start = kStartUs + static_cast<std::int64_t>(random() % 600'000'000);
+      end = start + static_cast<std::int64_t>(random() % 900'000'000);
+      request.mutable_time_range()->set_start_time_us(start);
+      request.mutable_time_range()->set_end_time_us(end);
+    }
+    // Broken off now and then, and continued behind the last message.
+    std::vector<Point> got;
+    for (;;) {
+      const auto messages = ReadMessages(request, 1 + random() % 6);
+      ASSERT_FALSE(messages.empty());
+      for (const auto& message : messages) Append(message, got);
+      if (messages.back().has_completeness()) break;
+      request.set_cursor(messages.back().cursor());
+    }
+    std::vector<Point> expected = InOrder();
+    std::erase_if(expected, [&](const Point& point) {
+      return point.time_us < start || point.time_us >= end;
+    });
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].series_no, expected[i].series_no) << i;
+      ASSERT_EQ(got[i].time_us, expected[i].time_us) << i;
+      ASSERT_EQ(got[i].batch, expected[i].batch) << i;
+      ASSERT_EQ(got[i].attempt, expected[i].attempt) << i;
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i].value),
+                std::bit_cast<std::uint64_t>(expected[i].value))
+          << i;
+    }
+  }
+
+  // Batch b counts for the newest attempt whose first and last batch enclose it.
+  bool Counts(const Point& point) const {
+    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> spans;
+    for (const Point& other : points_) {
+      if (other.batch < 0) continue;
+      auto [span, added] = spans.try_emplace(other.attempt, other.batch, other.batch);
+      span->second.first = std::min(span->second.first, other.batch);
+      span->second.second = std::max(span->second.second, other.batch);
+    }
+    for (const auto& [attempt, span] : spans) {
+      if (attempt > point.attempt && point.batch >= span.first && point.batch <= span.second) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void CheckBuckets(std::mt19937_64& random) {
+    v1::QueryBucketsRequest request;
+    *request.mutable_trial() = Ref();
+    const bool by_batch = random() % 2 == 0;
+    if (by_batch) {
+      request.mutable_batch_range()->set_start_batch(static_cast<std::int32_t>(random() % 50));
+      if (random() % 2 == 0) request.mutable_batch_range()->set_end_batch(120);
+    } else if (random() % 2 == 0) {
+      request.mutable_time_range()->set_start_time_us(kStartUs + 100'000'000);
+    }
+    request.set_max_buckets(1 + static_cast<std::int32_t>(random() % 40));
+    const auto response = reads_.QueryBuckets(request, Call());
+    ASSERT_TRUE(response.ok()) << response.status();
+    struct Cell {
+      double min = INFINITY, max = -INFINITY, sum = 0, last = 0;
+      std::uint64_t count = 0, nan_count = 0;
+    };
+    std::map<std::pair<std::int32_t, std::int64_t>, Cell> cells;
+    for (const Point& point : InOrder()) {
+      const std::int64_t place = by_batch ? point.batch : point.time_us;
+      if (by_batch && (point.batch < 0 || !Counts(point))) continue;
+      if (place < response->start()) continue;
+      if (by_batch && request.batch_range().end_batch() != 0 &&
+          place >= request.batch_range().end_batch()) {
+        continue;
+      }
+      Cell& cell = cells[{point.series_no, (place - response->start()) / response->width()}];
+      if (std::isnan(point.value)) {
+        ++cell.nan_count;
+        continue;
+      }
+      cell.min = std::min(cell.min, point.value);
+      cell.max = std::max(cell.max, point.value);
+      cell.sum += point.value;
+      cell.last = point.value;
+      ++cell.count;
+    }
+    std::size_t seen = 0;
+    for (const auto& series : response->series()) {
+      for (int i = 0; i < series.indexes_size(); ++i) {
+        SCOPED_TRACE(absl::StrCat("series ", series.series_nos(0), " bucket ", series.indexes(i)));
+        const auto found = cells.find({series.series_nos(0), series.indexes(i)});
+        ASSERT_NE(found, cells.end());
+        ++seen;
+        const Cell& cell = found->second;
+        ASSERT_EQ(series.counts(i), cell.count);
+        ASSERT_EQ(series.nan_counts_size() > 0 ? series.nan_counts(i) : 0, cell.nan_count);
+        if (cell.count == 0) continue;
+        ASSERT_EQ(series.mins(i), cell.min);
+        ASSERT_EQ(series.maxs(i), cell.max);
+        ASSERT_NEAR(series.means(i), cell.sum / static_cast<double>(cell.count), 1e-9);
+        ASSERT_EQ(series.lasts(i), cell.last);
+      }
+    }
+    ASSERT_EQ(seen, cells.size());
+  }
+
+  void CheckLatest() {
+    v1::LatestValuesRequest request;
+    *request.mutable_trial() = Ref();
+    const auto response = reads_.LatestValues(request, Call());
+    ASSERT_TRUE(response.ok()) << response.status();
+    std::map<std::int32_t, Point> newest;
+    for (const Point& point : InOrder()) newest.insert_or_assign(point.series_no, point);
+    ASSERT_EQ(static_cast<std::size_t>(response->values_size()), newest.size());
+    for (const auto& value : response->values()) {
+      ASSERT_EQ(value.time_us(), newest.at(value.series().series_no()).time_us);
+    }
+    ASSERT_EQ(response->completeness().samples_held(), static_cast<std::int64_t>(points_.size()));
+    ASSERT_FALSE(response->completeness().contiguous()) << "no writer is being heard of";
+  }
+
+  void CheckTimings() {
+    for (const int attempt : {1, 2}) {
+      v1::SummarizeTimingsRequest request;
+      *request.mutable_trial() = Ref();
+      request.set_attempt(attempt);
+      const auto response = reads_.SummarizeTimings(request, Call());
+      ASSERT_TRUE(response.ok()) << response.status();
+      std::map<std::pair<std::int32_t, bool>, std::pair<std::int64_t, double>> sums;
+      for (const Point& point : points_) {
+        if (point.attempt != attempt || std::isnan(point.value)) continue;
+        auto& [count, total] = sums[{point.series_no, point.batch >= 0}];
+        ++count;
+        total += point.value;
+      }
+      double share = 0;
+      for (const auto& timing : response->timings()) {
+        const std::int32_t series_no = timing.name() == "step" ? step_ : scope_;
+        ASSERT_EQ(timing.count(), (sums[{series_no, timing.in_step()}].first));
+        ASSERT_NEAR(timing.total_seconds(), (sums[{series_no, timing.in_step()}].second), 1e-6);
+        share += timing.share();
+      }
+      if (response->ranks_size() == 0) continue;
+      ASSERT_NEAR(share + response->ranks(0).unaccounted_share(), 1, 1e-9);
+    }
+  }
+
+  std::vector<Feed> writers_;
+  std::int32_t step_ = 0, scope_ = 0, loss_ = 0, cpu_ = 0;
+  std::int64_t time_us_ = kStartUs;
+  std::int32_t batch_[3] = {-1, -1, 30};
+};
+
+TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
+  std::mt19937_64 random(TestSeed());
+  Begin();
+  for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
+    SCOPED_TRACE(absl::StrCat("round ", round));
+    CommitRandom(random);
+    if (random() % 4 == 0) Fold();
+    if (random() % 6 == 0) Merge(random() % 2 == 0 ? 1 : 100);
+    if (round % 3 != 0) continue;
+    CheckSamples(random);
+    CheckBuckets(random);
+    CheckLatest();
+    CheckTimings();
+  }
+  // Another master: heads are empty but for what the rows say.
+  Fold();
+  heads_.Clear();
+  CheckLatest();
+}
+
+}  // namespace
+}  // namespace stepwell
