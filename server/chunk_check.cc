@@ -25,7 +25,10 @@ bool IsClientCause(pb::GapCause cause) {
     case pb::GAP_CAUSE_SPOOL_FULL:
     case pb::GAP_CAUSE_SPOOL_CORRUPT:
     case pb::GAP_CAUSE_SPOOL_LOST:
+    case pb::GAP_CAUSE_REJECTED:
+    case pb::GAP_CAUSE_CAP:
     case pb::GAP_CAUSE_CUT_OFF:
+    case pb::GAP_CAUSE_RESTORED:
       return true;
     default:  // proto3 enums are open: any number may come
       return false;
@@ -37,7 +40,7 @@ MaybeComplaint CheckHole(absl::string_view path, pb::GapCause cause, std::uint64
                          const std::string& reason, Gap& out) {
   if (!IsClientCause(cause)) {
     return Invalid("GAP_CAUSE", absl::StrCat(path, ".cause is ", static_cast<int>(cause),
-                                             ", allowed are 1 to 8 and 12 (see GapCause)"));
+                                             ", allowed are 1 to 9 and 11 to 13 (see GapCause)"));
   }
   if (sample_count > kBigintMax) {
     return Invalid("SAMPLE_COUNT", absl::StrCat(path, ".sample_count is ", sample_count,

@@ -139,6 +139,9 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
     }
     counts.sample_count += folded->sample_count;
     for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
+    // All that was there is folded. What came meanwhile waits for the next time: a steady stream
+    // would keep merges and recycling waiting for ever.
+    if (plan.bytes < options_.slice_bytes) break;
   }
   counts.trial_count = static_cast<int>(trials.size());
   return counts;

@@ -95,8 +95,14 @@ void IngestStream::HandleMalformed(const std::string& writer, const Complaint& c
   PostRefused(writer, complaint, false);
 }
 
-bool IngestStream::HasPlaceFor(const Uuid& writer) const {
+bool IngestStream::HasPlaceFor(const Uuid& writer) {
   absl::MutexLock lock(&mu_);
+  // A machine's stream outlives its trials: writers that are closed give up their places.
+  if (sessions_.size() >= kWritersPerStreamMax) {
+    absl::erase_if(sessions_, [](const auto& entry) {
+      return entry.second->state() == IngestSession::State::kClosed;
+    });
+  }
   return sessions_.contains(writer) || sessions_.size() < kWritersPerStreamMax;
 }
 
@@ -123,11 +129,16 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   context_.state.IfOwner(epoch_, [&] {
     context_.heads.NoteWriter(opened->trial_id, opened->writer_no, opened->folded_sequence);
   });
+  std::unique_ptr<IngestSession> before;
   {
     absl::MutexLock lock(&mu_);
     auto& place = sessions_[request.writer];
-    // The old one's inflight chunks come back under an older generation and are only counted off.
-    place = std::make_unique<IngestSession>(*opened, WriterLabels(request));
+    // The old one's inflight chunks come back as another writer's, or under an older generation,
+    // and are only counted off.
+    before = std::exchange(place, std::make_unique<IngestSession>(*opened, WriterLabels(request)));
+  }
+  if (before != nullptr && before->trial_id() != opened->trial_id) {
+    context_.registry.Release(before->trial_id(), before->writer_no(), before->generation());
   }
   board_.Forget(request.writer);
   board_.Post(MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
@@ -334,8 +345,10 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
   {
     absl::MutexLock lock(&mu_);
     const auto place = sessions_.find(chunk.writer);
-    current = place != sessions_.end() && place->second->generation() == chunk.generation &&
-              place->second->writer_no() == chunk.writer_no;
+    // The client may have opened the same UUID in another trial since.
+    current = place != sessions_.end() && place->second->trial_id() == chunk.trial_id &&
+              place->second->writer_no() == chunk.writer_no &&
+              place->second->generation() == chunk.generation;
     if (current) {
       IngestSession& session = *place->second;
       session.Committed(chunk.last_sequence, chunk.bytes);

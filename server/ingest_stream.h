@@ -27,6 +27,8 @@
 
 namespace stepwell {
 
+class RefusalSummary;
+
 // What all streams share. All outlive the streams.
 struct IngestContext {
   IngestStore& store;
@@ -81,7 +83,7 @@ class IngestStream final : public CommitListener,
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post);
 
   void HandleOpen(const pb::Open& open);
-  bool HasPlaceFor(const Uuid& writer) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasPlaceFor(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
   void HandleDefinitions(const pb::Definitions& definitions);
   void HandleChunk(const pb::Chunk& chunk);
   void HandleGap(const pb::GapRange& gap);
@@ -92,7 +94,7 @@ class IngestStream final : public CommitListener,
   IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);
   // Numbers for definitions, waiting for the database; halves them to find the bad one.
   using Fresh = std::vector<CheckedDefinition>;
-  void Number(const std::string& writer, IngestSession& session, Fresh fresh);
+  void Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals);
   absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::vector<SeriesNo>& out);
   // Answers what is not taken; true when the range is, from `from` on.
   bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,

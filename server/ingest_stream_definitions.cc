@@ -23,10 +23,11 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (refused.number == 0 || session->refs().size() >= kSeriesPerWriterMax) continue;
     session->refs()[refused.number] = std::move(refused.ref);
   }
+  if (!result.fresh.empty()) Number(*session, std::move(result.fresh), refusals);
+  // One per reason: a unary call has nobody to empty the board meanwhile.
   for (const Complaint& complaint : refusals.Take()) {
     PostRefused(definitions.writer(), complaint, false);
   }
-  if (!result.fresh.empty()) Number(definitions.writer(), *session, std::move(result.fresh));
 }
 
 absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
@@ -58,7 +59,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
   }
 }
 
-void IngestStream::Number(const std::string& writer, IngestSession& session, Fresh fresh) {
+void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals) {
   std::vector<SeriesNo> numbers;
   const absl::Status status = FindSeries(session.trial_id(), fresh, numbers);
   if (status.ok()) {
@@ -73,14 +74,14 @@ void IngestStream::Number(const std::string& writer, IngestSession& session, Fre
     const auto middle = fresh.begin() + static_cast<std::ptrdiff_t>(fresh.size() / 2);
     Fresh rest(std::make_move_iterator(middle), std::make_move_iterator(fresh.end()));
     fresh.erase(middle, fresh.end());
-    Number(writer, session, std::move(fresh));
-    Number(writer, session, std::move(rest));
+    Number(session, std::move(fresh), refusals);
+    Number(session, std::move(rest), refusals);
     return;
   }
   const Complaint complaint = SeriesComplaint(status, fresh.front());
   fresh.front().ref.refused_reason = complaint.reason;
   session.refs()[fresh.front().number] = std::move(fresh.front().ref);
-  PostRefused(writer, complaint, false);
+  refusals.Add(complaint);
 }
 
 }  // namespace stepwell

@@ -1,6 +1,8 @@
 #include "storage/gap_ledger.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace stepwell {
@@ -40,7 +42,10 @@ bool GapGoesOn(const Gap& known, const Gap& next) {
 }
 
 void ExtendGap(Gap& known, const Gap& next) {
-  known.sample_count += next.sample_count;
+  // Counts are the client's word: their sum need not fit.
+  if (__builtin_add_overflow(known.sample_count, next.sample_count, &known.sample_count)) {
+    known.sample_count = std::numeric_limits<std::int64_t>::max();
+  }
   known.first_time_us = EarlierKnown(known.first_time_us, next.first_time_us);
   known.last_time_us = LaterKnown(known.last_time_us, next.last_time_us);
   if (HasSequence(next)) {

@@ -72,7 +72,8 @@ order by gap_no limit $4)";
 // Cause 10 (clock) misses nothing; 4 (unsupported) and 5 (no permission) say that nothing was ever
 // measured, so nothing of what was sent is missing.
 inline constexpr char kSumGaps[] = R"(
-select coalesce(sum(sample_count) filter (where cause <> 10), 0)::bigint,
+select least(coalesce(sum(sample_count) filter (where cause <> 10), 0),
+             9223372036854775807)::bigint,
        coalesce(bool_or(sample_count > 0 and cause <> 10 or cause not in (4, 5, 10)), false)
 from stepwell.gaps where trial_id = $1)";
 

@@ -161,6 +161,7 @@ inline constexpr char kReadRejections[] = R"(
 select metric_group, sample_count, first_time_us, last_time_us, first_sequence, last_sequence,
        reason
 from (select * from stepwell.gaps where trial_id = $1 and writer_no = $2 and cause = 9
+        and last_sequence > 0
       order by gap_no desc limit 1000) g
 order by gap_no)";
 

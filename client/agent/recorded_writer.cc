@@ -84,7 +84,7 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
 absl::Status RecordedWriter::Drain(const WriterStatus& status, Ending ending,
                                    ThreadSampleSink& sink) {
   FindRings(status.ring_count);
-  drained_ = true;
+  drained_ = rings_found_ >= status.ring_count;
   for (auto& [number, thread] : threads_) {
     if (sink.full()) drained_ = false;
     if (thread.ended || sink.full()) continue;
@@ -109,6 +109,8 @@ void RecordedWriter::FindRings(std::uint32_t ring_count) {
   for (; rings_found_ < ring_count; ++rings_found_) {
     absl::StatusOr<RingReader> reader = RingReader::Open(directory_.get(), rings_found_);
     if (!reader.ok()) {
+      // Out of descriptors or memory: found again by the next drain, its events are still there.
+      if (absl::IsResourceExhausted(reader.status())) return;
       if (!absl::IsNotFound(reader.status())) {
         log::Warning("ring_refused", {{"why", std::string(reader.status().message())}});
       }

@@ -100,7 +100,10 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
   const auto add = [&](const SeriesSpec& series, double value) {
     if (!Wanted(series.metric_group)) return;
     const std::uint32_t ref = served_->catalog().Ref(kSystemCadence, series);
-    if (ref != 0) values.push_back({ref, value});
+    // Two disks mounted over one another show the same mount twice.
+    const bool is_new = std::none_of(values.begin(), values.end(),
+                                     [ref](const RefValue& known) { return known.ref == ref; });
+    if (ref != 0 && is_new) values.push_back({ref, value});
   };
   for (const SystemSample& sample : timed.tick.samples) add(sample.series, sample.value);
   add({"agent", "shared_with", {}, "1", pb::SERIES_KIND_GAUGE, 1}, surroundings.trial_count);

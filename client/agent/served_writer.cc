@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
@@ -190,8 +192,11 @@ absl::Status ServedWriter::Succeed() {
   const std::uint64_t behind = spool_->lost_acked()
                                    ? spool_->last_sequence()
                                    : std::min(old.acked_sequence, never_sent_behind);
+  // Gets its number when it is whole: a crash on the way leaves the old one living.
   const std::string folder = absl::StrCat(folder_number_ + 1);
-  STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, Uuid::Random()));
+  const std::string draft = absl::StrCat(folder, ".draft");
+  RemoveTree(spool_root_.get(), draft, 2);
+  STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(draft, Uuid::Random()));
   std::shared_ptr<OutboundWriter> link = Link(spool);
   GapSpan gap;
   gap.cause = pb::GAP_CAUSE_SPOOL_LOST;
@@ -205,8 +210,12 @@ absl::Status ServedWriter::Succeed() {
   if (moved.ok()) moved = MoveFrames(*spool_, behind, *spool);
   moved.Update(spool->AppendCheckpoint(spool_->checkpoint()));
   moved.Update(spool->Sync());
+  if (moved.ok() &&
+      renameat(spool_root_.get(), draft.c_str(), spool_root_.get(), folder.c_str()) != 0) {
+    moved = absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
+  }
   if (!moved.ok()) {
-    RemoveTree(spool_root_.get(), folder, 2);
+    RemoveTree(spool_root_.get(), draft, 2);
     return Annotate(moved, "retire writer");
   }
   log::Warning("writer_retired", {{"writer", spool_->writer().ToText()},
