@@ -20,28 +20,51 @@ namespace {
 constexpr int kTrainerCount = 4;
 constexpr int kMasterKills = 20;
 constexpr int kPostmasterKills = 10;
-constexpr char kFailpoint[] = "failpoint after_commit_before_ack exit";
+constexpr int kKillsBeforeAck = 11;
+constexpr int kKillsAfterFold = 3;
+
+enum class End {
+  kBeforeAck,  // dies by itself between COMMIT and ack
+  kAfterFold,  // dies by itself when a fold is committed and memory does not know of it
+  kKill,       // SIGKILL from outside, some of them after a fold
+  kStop,       // the last one
+};
+
+const char* Name(End end) {
+  switch (end) {
+    case End::kBeforeAck:
+      return "COMMIT before ack";
+    case End::kAfterFold:
+      return "fold committed";
+    case End::kKill:
+      return "SIGKILL";
+    case End::kStop:
+      return "SIGTERM at the end";
+  }
+  return "";
+}
 
 // One start of the master, and how it ended.
 struct Life {
-  bool by_failpoint = false;
-  bool kills_postmaster = false;
+  End end = End::kStop;
+  bool kills_postmaster = true;
   double ready_seconds = 0;
   std::uint64_t samples_replayed = 0;
   std::uint64_t commits_in_doubt = 0;
   double postmaster_down_seconds = 0;
 };
 
-// Eleven lives end at the failpoint, nine by SIGKILL from outside, in a random order; PostgreSQL is
-// killed in the latter and in the last life, which nobody ends.
+// In a random order; PostgreSQL is killed in all lives that do not wait for an ack's failpoint.
 std::vector<Life> PlanLives(Scene& scene) {
-  std::vector<Life> lives(kMasterKills);
+  std::vector<Life> lives;
   for (int i = 0; i < kMasterKills; ++i) {
-    lives[static_cast<std::size_t>(i)].by_failpoint = i < 11;
-    lives[static_cast<std::size_t>(i)].kills_postmaster = i >= 11;
+    const End end = i < kKillsBeforeAck                     ? End::kBeforeAck
+                    : i < kKillsBeforeAck + kKillsAfterFold ? End::kAfterFold
+                                                            : End::kKill;
+    lives.push_back({.end = end, .kills_postmaster = end != End::kBeforeAck});
   }
   std::shuffle(lives.begin(), lives.end(), scene.random());
-  lives.push_back({.kills_postmaster = true});
+  lives.push_back({});
   return lives;
 }
 
@@ -70,8 +93,10 @@ class CrashTest : public ::testing::Test {
 
   void StartMaster() {
     std::string failpoints;
-    if (life_->by_failpoint) {
+    if (life_->end == End::kBeforeAck) {
       failpoints = absl::StrCat("after_commit_before_ack=exit@", scene_.Random(2, 25));
+    } else if (life_->end == End::kAfterFold) {
+      failpoints = "after_fold_before_heads=exit";
     }
     const absl::Time begin = absl::Now();
     // With a failpoint it may die before anybody sees it ready.
@@ -79,8 +104,8 @@ class CrashTest : public ::testing::Test {
     life_->ready_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
     scene_.Say(absl::StrFormat("master %s after %.2f s%s", ready ? "ready" : "not seen ready",
                                life_->ready_seconds,
-                               life_->by_failpoint ? ", armed " + failpoints : ""));
-    ASSERT_TRUE(ready || life_->by_failpoint) << master_.LogTail();
+                               failpoints.empty() ? "" : ", armed " + failpoints));
+    ASSERT_TRUE(ready || life_->end == End::kBeforeAck) << master_.LogTail();
   }
 
   void KillPostmaster() {
@@ -91,10 +116,14 @@ class CrashTest : public ::testing::Test {
     kill(postmaster, SIGKILL);
     ++postmaster_kills_;
     // Every third time the master follows while its database is still down.
-    if (life_->by_failpoint || (postmaster_kills_ % 3 == 0 && postmaster_kills_ < 10)) {
+    if (life_->end == End::kKill && postmaster_kills_ % 3 == 0) {
       scene_.Say(absl::StrCat("postmaster ", postmaster, " killed, the master follows"));
       return;
     }
+    ASSERT_TRUE(Eventually(
+        [&] { return master_.PostmasterPid() != 0 && master_.PostmasterPid() != postmaster; },
+        absl::Seconds(30)))
+        << master_.LogTail();
     ASSERT_TRUE(AwaitCommits(2, absl::Seconds(30))) << master_.LogTail();
     life_->postmaster_down_seconds = absl::ToDoubleSeconds(absl::Now() - begin);
     scene_.Say(absl::StrFormat("postmaster %d killed; commits again after %.2f s", postmaster,
@@ -102,18 +131,22 @@ class CrashTest : public ::testing::Test {
   }
 
   void EndMaster() {
-    if (life_->by_failpoint) {
-      ASSERT_TRUE(Eventually(
-          [&] {
-            if (const auto status = client_.Status()) Note(*status);
-            return !master_.running();
-          },
-          absl::Seconds(30)))
-          << master_.LogTail();
-    } else {
+    // The fold that kills, or one that has happened before the kill. It may fail: so may the next.
+    const bool folds =
+        life_->end == End::kAfterFold || (life_->end == End::kKill && scene_.Random(0, 1) == 1);
+    if (life_->end == End::kKill) {
       AwaitCommits(static_cast<std::uint64_t>(scene_.Random(1, 6)), absl::Seconds(5));
+      if (folds) (void)client_.Flush();
       master_.Kill();
     }
+    ASSERT_TRUE(Eventually(
+        [&] {
+          if (const auto status = client_.Status()) Note(*status);
+          if (folds && master_.running()) (void)client_.Flush();
+          return !master_.running();
+        },
+        absl::Seconds(30)))
+        << master_.LogTail();
     scene_.Say("master " + master_.Ending());
     EXPECT_EQ(master_.Ending(), "killed by signal 9") << master_.LogTail();
   }
@@ -124,10 +157,8 @@ class CrashTest : public ::testing::Test {
     for (std::size_t i = 0; i < lives.size(); ++i) {
       const Life& life = lives[i];
       std::cout << absl::StrFormat(
-          "%4d  %-17s  %7.2f  %8d  %8d  %s\n", i + 1,
-          i + 1 == lives.size() ? "SIGTERM at the end"
-                                : (life.by_failpoint ? "COMMIT without ack" : "SIGKILL"),
-          life.ready_seconds, life.samples_replayed, life.commits_in_doubt,
+          "%4d  %-18s  %7.2f  %8d  %8d  %s\n", i + 1, Name(life.end), life.ready_seconds,
+          life.samples_replayed, life.commits_in_doubt,
           life.kills_postmaster ? absl::StrFormat("%.2f", life.postmaster_down_seconds) : "");
     }
   }
@@ -143,7 +174,7 @@ TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
   std::vector<Life> lives = PlanLives(scene_);
   scene_.StartAgent(master_.grpc_address());
   for (int rank = 0; rank < kTrainerCount; ++rank) {
-    scene_.StartTrainer(rank, {{"--world-size", absl::StrCat(kTrainerCount)}});
+    scene_.StartTrainer(rank, {{"--world-size", absl::StrCat(kTrainerCount)}, {"--rate", "100"}});
   }
   for (std::size_t i = 0; i < lives.size(); ++i) {
     life_ = &lives[i];
@@ -159,11 +190,13 @@ TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
   scene_.StopProducers(absl::Seconds(60));
 
   PrintTable(lives);
-  const int between = master_.CountInLog(kFailpoint);
+  const int between = master_.CountInLog("failpoint after_commit_before_ack exit");
+  const int after_fold = master_.CountInLog("failpoint after_fold_before_heads exit");
   scene_.Say(
       absl::StrFormat("%d master kills, %d of them between COMMIT and ack; %d postmaster kills",
                       kMasterKills, between, postmaster_kills_));
   EXPECT_GE(between, 10);
+  EXPECT_EQ(after_fold, kKillsAfterFold);
   EXPECT_EQ(postmaster_kills_, kPostmasterKills);
   std::uint64_t replayed = 0;
   for (const Life& life : lives) replayed = std::max(replayed, life.samples_replayed);

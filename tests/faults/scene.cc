@@ -54,11 +54,23 @@ void Scene::Say(const std::string& what) const {
   std::cout << absl::StrFormat("%7.2f s  ", absl::ToDoubleSeconds(Elapsed())) << what << std::endl;
 }
 
-void Scene::StartAgent(const std::string& server, const std::vector<std::string>& flags) {
+bool Scene::Await(const std::string& what, absl::Duration patience,
+                  const std::function<bool()>& condition) const {
+  const absl::Time begin = absl::Now();
+  const bool came = Eventually(condition, patience);
+  Say(absl::StrFormat("%s %s %.2f s", what, came ? "after" : "NOT within",
+                      absl::ToDoubleSeconds(absl::Now() - begin)));
+  return came;
+}
+
+void Scene::StartAgent(const std::string& server, const std::vector<std::string>& flags,
+                       const std::string& failpoints) {
   std::vector<std::string> words = {
       testing::BuiltProgram("stepwell"), "agent", "--server", server, "--spool-dir", spool_dir_};
   words.insert(words.end(), flags.begin(), flags.end());
-  agent_.Start(words, {}, path("agent.log"));
+  std::map<std::string, std::string> environment;
+  if (!failpoints.empty()) environment["STEPWELL_FAILPOINTS"] = failpoints;
+  agent_.Start(words, environment, path("agent.log"));
 }
 
 ChildProcess& Scene::StartTrainer(int rank, const std::map<std::string, std::string>& options) {
@@ -110,7 +122,10 @@ Ledger Scene::ReadLedgers() const {
 }
 
 Verdict Scene::ExpectExact(MasterProcess& master, Demand demand) {
-  EXPECT_EQ(MasterClient(master.grpc_address()).Flush(), "") << master.LogTail();
+  // A database that has just been killed may be away for a moment.
+  MasterClient client(master.grpc_address());
+  EXPECT_TRUE(Await("flushed", absl::Seconds(60), [&] { return client.Flush().empty(); }))
+      << client.Flush() << master.LogTail();
   const Ledger ledger = ReadLedgers();
   std::set<std::string> series;
   for (const LoggedSample& sample : ledger.samples) series.insert(sample.series);

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/faults/checker/checker.h"
 #include "tests/faults/stored_samples.h"
@@ -48,7 +49,8 @@ class Scene {
   absl::Duration Elapsed() const { return absl::Now() - start_; }
 
   ChildProcess& agent() { return agent_; }
-  void StartAgent(const std::string& server, const std::vector<std::string>& flags = {});
+  void StartAgent(const std::string& server, const std::vector<std::string>& flags = {},
+                  const std::string& failpoints = "");
   // `options` are the program's own: see its Main. The producer logs in a ledger of its own.
   ChildProcess& StartTrainer(int rank, const std::map<std::string, std::string>& options = {});
   ChildProcess& StartRawWriter(int rank, const std::string& servers,
@@ -56,6 +58,10 @@ class Scene {
   // SIGTERM to all that run, then waits: each must end with exit code 0, which means that each got
   // its last ack.
   void StopProducers(absl::Duration patience);
+
+  // Until `condition`, which must not take longer than `patience`; says how long it took.
+  bool Await(const std::string& what, absl::Duration patience,
+             const std::function<bool()>& condition) const;
 
   // What all producers say so far.
   Ledger ReadLedgers() const;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
@@ -32,7 +33,7 @@ sockaddr_in Loopback(int port) {
 // Free when asked. Below the range that the kernel gives to outgoing connections, so that none of
 // them sits on it while a master is being restarted.
 int FreePort() {
-  static int next = 20000 + getpid() % 10000;
+  static int next = 20000 + static_cast<int>(std::random_device()() % 10000);
   while (true) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const absl::Cleanup closer = [fd] { close(fd); };

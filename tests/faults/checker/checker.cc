@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace stepwell::faults {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::size_t kExamplesMax = 20;
 // Between a producer's look at its clock and the recorder's.
 constexpr std::int64_t kAboutUs = 1'000'000;
+// A dropped sample is declared under the time of its drop, which is a little later than its own.
+constexpr std::int64_t kDropUs = 20'000;
 
 using Key = std::tuple<std::string, int, std::int64_t>;  // series, rank, number
 
@@ -52,7 +55,11 @@ class Comparison {
     for (std::size_t i = held; i < entry.logged.size(); ++i) Missing(key, *entry.logged[i]);
   }
 
-  Verdict Take() { return std::move(verdict_); }
+  // REQUIRES: keys came in order.
+  Verdict Take() {
+    for (const auto& [series, stretches] : untimed_) JudgeUntimed(series, stretches);
+    return std::move(verdict_);
+  }
 
  private:
   void CompareContent(const Key& key, const LoggedSample& logged, const StoredSample& stored) {
@@ -80,10 +87,46 @@ class Comparison {
     }
   }
 
+  // Samples absent with numbers that follow each other.
+  struct Stretch {
+    std::int64_t last = 0;
+    std::uint64_t count = 0;
+  };
+  struct Untimed {
+    std::size_t gap_count = 0;
+    std::vector<Stretch> stretches;
+  };
+
+  // A gap that says no times hides one stretch of each series, not holes here and there.
+  void JudgeUntimed(const std::pair<std::string, int>& series, const Untimed& untimed) {
+    if (untimed.stretches.size() <= untimed.gap_count) return;
+    for (const Stretch& stretch : untimed.stretches) {
+      verdict_.declared_count -= stretch.count;
+      Note(verdict_.missing_count, stretch.count,
+           "not one stretch: " + series.first + " rank " + std::to_string(series.second) + ", " +
+               std::to_string(stretch.count) + " up to number " + std::to_string(stretch.last));
+    }
+  }
+
+  void AddUntimed(const LoggedSample& logged) {
+    Untimed& untimed = untimed_[{logged.series, logged.rank}];
+    if (untimed.stretches.empty()) {
+      untimed.gap_count = static_cast<std::size_t>(
+          std::count_if(gaps_.begin(), gaps_.end(), [&](const StoredGap& gap) {
+            return gap.first_time_us == 0 && (!gap.rank || *gap.rank == logged.rank);
+          }));
+    }
+    if (untimed.stretches.empty() || untimed.stretches.back().last + 1 != logged.number) {
+      untimed.stretches.emplace_back();
+    }
+    untimed.stretches.back().last = logged.number;
+    ++untimed.stretches.back().count;
+  }
+
   // A gap that counts its samples covers no more than it counts.
   bool Declared(const LoggedSample& logged) {
     const std::string group = logged.series.substr(0, logged.series.find('/'));
-    const std::int64_t slack = logged.time_is_exact ? 0 : kAboutUs;
+    const std::int64_t slack = logged.time_is_exact ? kDropUs : kAboutUs;
     for (std::size_t i = 0; i < gaps_.size(); ++i) {
       const StoredGap& gap = gaps_[i];
       if (gap.rank && *gap.rank != logged.rank) continue;
@@ -92,6 +135,7 @@ class Comparison {
       if (gap.first_time_us != 0 && logged.time_us < gap.first_time_us - slack) continue;
       if (gap.last_time_us != 0 && logged.time_us > gap.last_time_us + slack) continue;
       ++used_[i];
+      if (gap.first_time_us == 0 && gap.last_time_us == 0) AddUntimed(logged);
       return true;
     }
     return false;
@@ -105,6 +149,7 @@ class Comparison {
   const std::vector<StoredGap> gaps_;
   const Demand demand_;
   std::vector<std::int64_t> used_;
+  std::map<std::pair<std::string, int>, Untimed> untimed_;
   Verdict verdict_;
 };
 

@@ -102,7 +102,7 @@ const Row kRows[] = {
     {"dropped beside a declared gap",
      [](History& h) {
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs + 11'000, kStartUs + 12'000});
+       h.gaps.push_back({0, "", 1, kStartUs + 31'000, kStartUs + 32'000});
      },
      &Verdict::missing_count, 1},
     {"the gap is of another rank",
@@ -124,6 +124,19 @@ const Row kRows[] = {
        h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
+    {"a gap without times and one stretch",
+     [](History& h) {
+       h.stored.erase(h.stored.begin() + 30, h.stored.begin() + 60);
+       h.gaps.push_back({0, "", 0, 0, 0});
+     },
+     nullptr, 0},
+    {"a gap without times and two holes",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 0, 0, 0});
+     },
+     &Verdict::missing_count, 2},
     {"nothing stored at all", [](History& h) { h.stored.clear(); }, &Verdict::missing_count, 300},
 };
 

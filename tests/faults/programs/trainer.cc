@@ -1,6 +1,7 @@
 // A process that records as a training does, over the recorder alone, and logs each sample that it
 // recorded in a ledger of its own. Runs until --steps or SIGTERM, then closes and logs what the
-// recorder said; with --die-at it kills itself in the middle of that step.
+// recorder said; with --die-at it kills itself in the middle of that step. With --scopes 0 it records
+// without steps and scopes, so that each event of the recorder is one sample.
 //
 // Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record.
 #include <fcntl.h>
@@ -39,6 +40,7 @@ class Trainer {
   explicit Trainer(const ProgramOptions& options)
       : rank_(static_cast<int>(options.Number("--rank"))),
         seed_(static_cast<std::uint64_t>(options.Number("--seed"))),
+        scopes_(options.Number("--scopes") != 0),
         interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
         log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
         recorder_({.spool_dir = options.Text("--spool-dir"),
@@ -54,22 +56,22 @@ class Trainer {
   const std::string& message() const { return recorder_.message(); }
 
   void Run(std::int64_t step_count, std::int64_t die_at) {
-    recorder_.StepBegin();
+    if (scopes_) recorder_.StepBegin();
     auto due = steady_clock::now();
     for (std::int32_t step = 0; step < step_count && g_stop == 0; ++step) {
       const std::int64_t start_us = NowUs();
       const auto begin = steady_clock::now();
-      {
+      if (scopes_) {
         STEPWELL_SCOPE("train_batch");
         { STEPWELL_SCOPE("forward"); }
         { STEPWELL_SCOPE("forward"); }
       }
       const bool dies = step == die_at;
-      RecordSamples(start_us, dies ? -1 : step);
+      RecordSamples(start_us, dies || !scopes_ ? -1 : step);
       if (dies) Die(start_us);
-      recorder_.StepEnd(step);
+      if (scopes_) recorder_.StepEnd(step);
       slowest_ = std::max(slowest_, steady_clock::now() - begin);
-      LogScopes(start_us, step);
+      if (scopes_) LogScopes(start_us, step);
       Write();
       due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
       std::this_thread::sleep_until(due);
@@ -143,6 +145,7 @@ class Trainer {
 
   const int rank_;
   const std::uint64_t seed_;
+  const bool scopes_;
   const steady_clock::duration interval_;
   const int log_;
   Recorder recorder_;
@@ -164,6 +167,7 @@ int Main(int argc, char** argv) {
                                 {"--rank", "0"},
                                 {"--world-size", "1"},
                                 {"--seed", "1"},
+                                {"--scopes", "1"},
                                 {"--rate", "50"},
                                 {"--steps", "1000000"},
                                 {"--die-at", "-1"},
