@@ -1,6 +1,8 @@
 #include "server/definition_check.h"
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 #include "server/chunk_decode.h"
 #include "server/label_check.h"
 #include "server/limits.h"
@@ -9,13 +11,14 @@
 namespace stepwell {
 namespace {
 
-// All that a definition says, so that a repeat is told from a change.
+// A hash of all that a definition says, so that a repeat is told from a change. The text itself, tens
+// of KiB with many labels, would be kept ten thousand times for each writer.
 std::string Fingerprint(const pb::Definition& definition, const Labels& labels) {
   std::string text = absl::StrCat(definition.tick_group(), "\n", definition.metric_group(), "\n",
                                   definition.name(), "\n", definition.unit(), "\n",
                                   static_cast<int>(definition.kind()), "\n", definition.divisor());
   for (const auto& [name, value] : labels) absl::StrAppend(&text, "\n", name, "\n", value);
-  return text;
+  return absl::StrCat(absl::HashOf(text), "-", Crc32c(text));
 }
 
 MaybeComplaint CheckNames(const pb::Definition& definition, const std::string& path) {

@@ -69,7 +69,11 @@ std::size_t WriterRegistry::open_count() const {
 
 void WriterRegistry::Heard(TrialId trial_id, WriterNo writer_no) {
   absl::MutexLock lock(&mu_);
-  trials_[trial_id][writer_no].fact.seen_time_us = NowUs();
+  // One whose trial has ended and was forgotten stays so: only an Open brings it back.
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return;
+  const auto known = trial->second.find(writer_no);
+  if (known != trial->second.end()) known->second.fact.seen_time_us = NowUs();
 }
 
 void WriterRegistry::NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) {

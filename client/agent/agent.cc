@@ -18,6 +18,8 @@ namespace {
 constexpr char kAgentVersion[] = "stepwell/0.1.0";
 constexpr absl::Duration kShareInterval = absl::Seconds(5);
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
+// After a writer found no room: a full disk, no descriptors.
+constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
 
 // The name that people know the machine by.
 std::string MachineName() {
@@ -94,6 +96,9 @@ void Agent::TendAll() {
 }
 
 void Agent::ServeNew() {
+  if (!roomless_.empty() && clock_.Monotonic() - roomless_at_ >= kServeAgainInterval) {
+    for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
+  }
   for (FoundWriter& found : finder_.FindNew()) {
     if (ServedWriter::WasDone(found.directory.get())) {
       left_since_[found.name] = clock_.Monotonic();
@@ -109,7 +114,7 @@ void Agent::ServeNew() {
       ServeRank(std::move(found));
     }
   }
-  if (!options_.trial.empty() && sampler_ == nullptr) StartSampler();
+  if (!options_.trial.empty() && sampler_ == nullptr && roomless_.empty()) StartSampler();
 }
 
 void Agent::ServeRank(FoundWriter found) {
@@ -122,6 +127,7 @@ void Agent::ServeRank(FoundWriter found) {
   } else {
     log::Warning("writer_unservable",
                  {{"writer", found.name}, {"why", std::string(writer.status().message())}});
+    NoteUnserved(found.name, writer.status());
   }
 }
 
@@ -154,10 +160,21 @@ void Agent::ServeSampler(FoundWriter found) {
   if (!served.ok()) {
     log::Warning("sampler_unservable",
                  {{"writer", found.name}, {"why", std::string(served.message())}});
+    NoteUnserved(found.name, served);
   }
 }
 
+void Agent::NoteUnserved(const std::string& name, const absl::Status& why) {
+  if (!absl::IsResourceExhausted(why)) return;
+  roomless_.push_back(name);
+  roomless_at_ = clock_.Monotonic();
+}
+
 void Agent::StartSampler() {
+  // Each try makes a directory: not one each visit while the disk is full.
+  const absl::Duration now = clock_.Monotonic();
+  if (now - sampler_tried_at_ < kServeAgainInterval) return;
+  sampler_tried_at_ = now;
   WriterIdentity identity;
   identity.writer = Uuid::Random();
   identity.project = options_.project;
@@ -172,6 +189,7 @@ void Agent::StartSampler() {
     finder_.Know(made->name);
     return ServeSampler(*std::move(made));
   }
+  RemoveTree(format_directory_.get(), identity.writer.ToText(), 2);
   if (clock_.Now() - sampler_logged_ < absl::Minutes(1)) return;
   sampler_logged_ = clock_.Now();
   log::Warning("sampler_unservable", {{"why", std::string(made.status().message())}});

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -43,6 +44,8 @@ class Agent {
   void ServeNew();
   void ServeRank(FoundWriter found);
   void ServeSampler(FoundWriter found);
+  // Those that found no room are served again later.
+  void NoteUnserved(const std::string& name, const absl::Status& why);
   // Makes this machine a sampler of the trial that was asked for, if none was found.
   void StartSampler();
   bool IsOurSampler(const FoundWriter& found) const;
@@ -75,7 +78,10 @@ class Agent {
   std::map<std::string, Ended> ended_samplers_;  // by directory name
   // Directories that only wait for their time to go.
   std::map<std::string, absl::Duration> left_since_;
+  std::vector<std::string> roomless_;
+  absl::Duration roomless_at_ = absl::ZeroDuration();
   absl::Time sampler_logged_ = absl::InfinitePast();
+  absl::Duration sampler_tried_at_ = -absl::InfiniteDuration();
   absl::Duration visit_due_ = absl::ZeroDuration();
   bool any_seen_ = false;
   absl::Duration busy_at_ = absl::ZeroDuration();

@@ -71,7 +71,8 @@ std::vector<FoundWriter> WriterFinder::FindNew() {
     const std::string name = entry->d_name;
     if (!Uuid::FromText(name) || known_.contains(name)) continue;
     absl::StatusOr<FoundWriter> writer = Look(format_directory_, name);
-    if (absl::IsNotFound(writer.status())) continue;  // no writer.json yet
+    if (absl::IsNotFound(writer.status())) continue;           // no writer.json yet
+    if (absl::IsResourceExhausted(writer.status())) continue;  // no descriptors now
     known_.insert(name);
     if (writer.ok()) {
       found.push_back(*std::move(writer));
