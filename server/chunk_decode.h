@@ -22,7 +22,7 @@ struct ColumnTarget {
 };
 struct TableTarget {
   std::uint32_t tick_group = 0;
-  std::vector<ColumnTarget> columns;
+  std::vector<ColumnTarget> columns = {};
   bool operator==(const TableTarget&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "server/ingest_service.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -227,6 +229,12 @@ absl::Time DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) 
 }
 
 }  // namespace
+
+IngestService::IngestService(Options options, const IngestContext& context)
+    : options_(options), context_(context) {
+  // protobuf tells stderr of each text that is not UTF-8: clients must not write our log.
+  google::protobuf::SetLogHandler(nullptr);
+}
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::StreamChunks(
     grpc::CallbackServerContext* call) {

@@ -25,8 +25,7 @@ class IngestService final
   };
 
   // `context` outlives this.
-  IngestService(Options options, const IngestContext& context)
-      : options_(options), context_(context) {}
+  IngestService(Options options, const IngestContext& context);
   // Waits for the streams' threads. REQUIRES: the server was shut down.
   ~IngestService() override;
 

@@ -13,11 +13,11 @@ struct Ref {
   SeriesNo series_no{};  // 0 = its definition was refused: its samples are dropped and counted
   std::uint32_t tick_group = 0;
   std::uint64_t divisor = 1;
-  std::string metric_group;
+  std::string metric_group = {};
   // Why it was refused.
-  std::string refused_reason;
+  std::string refused_reason = {};
   // What was defined, so that a repeat is told from a change.
-  std::string fingerprint;
+  std::string fingerprint = {};
 };
 
 using RefTable = absl::flat_hash_map<std::uint32_t, Ref>;

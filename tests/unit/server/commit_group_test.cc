@@ -1,0 +1,209 @@
+#include "server/commit_group.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+
+#include "absl/time/clock.h"
+#include "base/worker.h"
+#include "server/credit_plan.h"
+#include "server/ingest_session.h"
+#include "server/trial_state.h"
+#include "tests/unit/server/test_seed.h"
+
+namespace stepwell {
+namespace {
+
+CheckedChunk Chunk(int writer, std::uint64_t first, std::uint64_t last,
+                   std::uint64_t generation = 1) {
+  CheckedChunk chunk;
+  chunk.trial_id = static_cast<TrialId>(1);
+  chunk.writer_no = static_cast<WriterNo>(writer);
+  chunk.generation = generation;
+  chunk.first_sequence = first;
+  chunk.last_sequence = last;
+  chunk.crc32c = static_cast<std::uint32_t>(last);
+  chunk.bytes = 100;
+  return chunk;
+}
+
+void Add(CommitQueue& queue, CheckedChunk chunk) {
+  ASSERT_TRUE(queue.Add(chunk, absl::Now() + absl::Seconds(5)).ok());
+}
+
+TEST(CommitQueueTest, AGroupHoldsOneContiguousRunPerWriter) {
+  CommitQueue queue({});
+  Add(queue, Chunk(1, 1, 1));
+  Add(queue, Chunk(2, 5, 9));
+  Add(queue, Chunk(1, 2, 2));
+  Add(queue, Chunk(1, 3, 3, 2));  // a new generation: for the next group
+  Add(queue, Chunk(1, 4, 4, 2));
+  Add(queue, Chunk(2, 10, 10));
+  const auto first = queue.Take(absl::Now());
+  ASSERT_EQ(first.size(), 4U);
+  const CommitGroup group = BuildGroup(first, 7, 1234);
+  ASSERT_EQ(group.request.advances.size(), 2U);
+  EXPECT_EQ(group.request.owner_epoch, 7);
+  EXPECT_EQ(group.request.advances[0].last_sequence, 2U);
+  EXPECT_EQ(group.request.advances[0].last_crc32c, 2U);
+  EXPECT_EQ(group.request.advances[1].first_sequence, 5U);
+  EXPECT_EQ(group.request.advances[1].last_sequence, 10U);
+  EXPECT_EQ(group.advance_of, (std::vector<std::size_t>{0, 1, 0, 1}));
+  const auto second = queue.Take(absl::Now());
+  ASSERT_EQ(second.size(), 2U);
+  EXPECT_EQ(BuildGroup(second, 7, 1235).request.advances[0].generation, 2U);
+  EXPECT_EQ(queue.bytes(), 0);
+}
+
+TEST(CommitQueueTest, ACloseIsTheLastOfItsWriter) {
+  CommitQueue queue({});
+  Add(queue, Chunk(1, 1, 1));
+  CheckedChunk close = Chunk(1, 2, 1);
+  close.closing = WriterState::kClosed;
+  Add(queue, close);
+  const CommitGroup group = BuildGroup(queue.Take(absl::Now()), 1, 1);
+  ASSERT_EQ(group.request.advances.size(), 1U);
+  EXPECT_EQ(group.request.advances[0].last_sequence, 1U);
+  EXPECT_EQ(group.request.advances[0].last_crc32c, 1U);
+  EXPECT_EQ(group.request.advances[0].closing, WriterState::kClosed);
+}
+
+TEST(CommitQueueTest, ClosesAtItsCountAndBytes) {
+  CommitQueue queue({.chunk_count_max = 3, .group_bytes_max = 250});
+  for (std::uint64_t i = 1; i <= 6; ++i) Add(queue, Chunk(static_cast<int>(i), 1, 1));
+  EXPECT_EQ(queue.Take(absl::Now()).size(), 2U);
+  CommitQueue counted({.chunk_count_max = 3});
+  for (std::uint64_t i = 1; i <= 6; ++i) Add(counted, Chunk(static_cast<int>(i), 1, 1));
+  EXPECT_EQ(counted.Take(absl::Now()).size(), 3U);
+}
+
+TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {
+  CommitQueue queue({.queue_bytes_max = 150});
+  Add(queue, Chunk(1, 1, 1));
+  CheckedChunk second = Chunk(1, 2, 2);
+  second.journal_entry = "kept";
+  EXPECT_EQ(queue.Add(second, absl::Now()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(second.journal_entry, "kept");
+  Worker taker("taker", [&] { queue.Take(absl::InfiniteFuture()); });
+  EXPECT_TRUE(queue.Add(second, absl::Now() + absl::Seconds(10)).ok());
+  queue.Close();
+  CheckedChunk third = Chunk(1, 3, 3);
+  EXPECT_EQ(queue.Add(third, absl::InfiniteFuture()).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(CommitQueueTest, WhatGoesInComesOutOnceAndInOrder) {
+  std::mt19937_64 random(TestSeed());
+  CommitQueue queue({.chunk_count_max = 16, .queue_bytes_max = 5000});
+  constexpr int kWriters = 4;
+  constexpr std::uint64_t kChunks = 500;
+  std::vector<Worker> writers;
+  for (int writer = 1; writer <= kWriters; ++writer) {
+    writers.emplace_back("writer", [&queue, writer] {
+      for (std::uint64_t i = 1; i <= kChunks; ++i) Add(queue, Chunk(writer, i, i, 1 + i / 50));
+    });
+  }
+  std::map<int, std::uint64_t> next;
+  for (std::uint64_t taken = 0; taken < kWriters * kChunks;) {
+    const auto chunks = queue.Take(absl::Now() + absl::Seconds(10));
+    ASSERT_FALSE(chunks.empty());
+    BuildGroup(chunks, 1, 1);  // checks that runs are contiguous
+    for (const CheckedChunk& chunk : chunks) {
+      EXPECT_EQ(chunk.first_sequence, ++next[Value(chunk.writer_no)]);
+    }
+    taken += chunks.size();
+  }
+  EXPECT_EQ(queue.bytes(), 0);
+}
+
+OpenedWriter Opened(std::uint64_t committed) {
+  OpenedWriter opened;
+  opened.generation = 1;
+  opened.committed_sequence = committed;
+  return opened;
+}
+
+TEST(IngestSessionTest, TakesTheNextRepeatsTheOldRefusesHoles) {
+  IngestSession session(Opened(4), {});
+  struct Row {
+    std::uint64_t first, last;
+    Offered::Kind kind;
+    std::uint64_t from;
+  };
+  for (const Row& row :
+       {Row{4, 4, Offered::kRepeat, 0}, Row{6, 6, Offered::kHole, 0}, Row{5, 5, Offered::kTake, 5},
+        Row{5, 5, Offered::kRepeat, 0}, Row{3, 8, Offered::kTake, 6},
+        Row{10, 12, Offered::kHole, 0}, Row{9, 9, Offered::kTake, 9}}) {
+    SCOPED_TRACE(row.first);
+    const Offered offered = session.Offer(row.first, row.last);
+    EXPECT_EQ(offered.kind, row.kind);
+    EXPECT_EQ(offered.first_sequence, row.from);
+  }
+  EXPECT_EQ(session.next_sequence(), 10U);
+}
+
+TEST(IngestSessionTest, AFencedOneTakesNothing) {
+  IngestSession session(Opened(0), {});
+  session.Fenced();
+  EXPECT_EQ(session.Offer(1, 1).kind, Offered::kEnded);
+}
+
+TEST(IngestSessionTest, CloseComesAfterTheLastSequence) {
+  IngestSession session(Opened(0), {});
+  session.Offer(1, 3);
+  EXPECT_EQ(session.OfferClose(4)->reason, "SEQUENCE_HOLE");
+  EXPECT_EQ(session.OfferClose(2)->reason, "FINAL_SEQUENCE");
+  EXPECT_EQ(session.state(), IngestSession::State::kOpen);
+  EXPECT_FALSE(session.OfferClose(3).has_value());
+  EXPECT_EQ(session.state(), IngestSession::State::kClosing);
+  EXPECT_EQ(session.Offer(3, 3).kind, Offered::kRepeat);
+  EXPECT_EQ(session.Offer(4, 4).kind, Offered::kEnded);
+}
+
+TEST(CreditPlanTest, FollowsTheLoad) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  struct Row {
+    const char* name;
+    CreditLoad load;
+    std::int64_t credit;
+  };
+  for (const Row& row : {
+           Row{"alone", {.writer_count = 1}, kCreditBytesMax},
+           Row{"many", {.writer_count = 64}, kCreditBytesMin},
+           Row{"some", {.writer_count = 16}, 4 * kMiB},
+           Row{"down", {.database_up = false}, 0},
+           Row{"queue full", {.queue_bytes = 64 * kMiB}, 0},
+           Row{"heads full", {.unfolded_bytes = 256 * kMiB}, 0},
+           Row{"heads half full", {.unfolded_bytes = 128 * kMiB}, kCreditBytesMax},
+           Row{"heads nearly full",
+               {.unfolded_bytes = 255 * kMiB, .writer_count = 16},
+               kCreditBytesMin},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(PlanCredit(row.load), row.credit);
+  }
+}
+
+TEST(TrialStateTest, FollowsItsWriters) {
+  constexpr std::int64_t kNow = 1'000'000'000;
+  const WriterFact fresh{WriterState::kOpen, kNow - 59'000'000};
+  const WriterFact silent{WriterState::kOpen, kNow - 61'000'000};
+  const WriterFact closed{WriterState::kClosed, 0};
+  const WriterFact died{WriterState::kDied, 0};
+  struct Row {
+    const char* name;
+    std::vector<WriterFact> writers;
+    TrialState state;
+  };
+  for (const Row& row : {Row{"one lives", {silent, died, fresh}, TrialState::kRunning},
+                         Row{"one is silent", {silent, died}, TrialState::kLost},
+                         Row{"one died", {closed, died}, TrialState::kFailed},
+                         Row{"all closed", {closed, closed}, TrialState::kCompleted}}) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(DeriveTrialState(row.writers, kNow), row.state);
+  }
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,195 @@
+#include "server/heads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+
+#include "absl/synchronization/mutex.h"
+#include "base/worker.h"
+
+namespace stepwell {
+namespace {
+
+constexpr TrialId kTrial = static_cast<TrialId>(1);
+constexpr WriterNo kWriter = static_cast<WriterNo>(1);
+constexpr SeriesNo kSeries = static_cast<SeriesNo>(5);
+
+HeadChunkPtr Chunk(std::uint64_t sequence, std::int64_t time_us = 0, double value = 0) {
+  auto chunk = std::make_shared<HeadChunk>();
+  chunk->trial_id = kTrial;
+  chunk->writer_no = kWriter;
+  chunk->sequence = sequence;
+  chunk->received_time_us = static_cast<std::int64_t>(sequence) * 10;
+  chunk->bytes = 100;
+  if (time_us != 0) {
+    chunk->sample_count = 1;
+    chunk->tables = {{1, {time_us}, {-1}, {{kSeries, {value}, {}}}}};
+  }
+  return chunk;
+}
+
+std::vector<std::uint64_t> Sequences(const HeadsPin& pin) {
+  std::vector<std::uint64_t> sequences;
+  for (const HeadChunkPtr& chunk : pin.chunks()) sequences.push_back(chunk->sequence);
+  return sequences;
+}
+
+TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 2);
+  heads.Add({Chunk(3, 100, 1.0), Chunk(4, 50, 2.0), Chunk(9)});
+  EXPECT_EQ(heads.unfolded_bytes(), 300);
+  EXPECT_EQ(heads.UnfoldedSampleCount(kTrial), 2);
+  EXPECT_EQ(heads.NewestTime(kTrial), 100);
+  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 1.0);
+  const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].from_sequence_exclusive, 2U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 9U);
+  EXPECT_EQ(plan.folds[0].parts.size(), 2U) << "a chunk without tables has no part";
+  heads.Folded(plan.folds, static_cast<FoldNo>(7));
+  EXPECT_EQ(heads.unfolded_bytes(), 0);
+  EXPECT_TRUE(heads.Pin(kTrial).chunks().empty());
+  EXPECT_EQ(Value(heads.Pin(kTrial).fold_no()), 7);
+  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 1.0) << "the latest value outlives the fold";
+}
+
+TEST(HeadsTest, AChunkThatIsThereOrFoldedIsLeftOut) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 2);
+  heads.Add({Chunk(5)});
+  heads.Add({Chunk(1), Chunk(2), Chunk(3), Chunk(4), Chunk(5), Chunk(6)});
+  EXPECT_EQ(Sequences(heads.Pin(kTrial)), (std::vector<std::uint64_t>{3, 4, 5, 6}));
+  EXPECT_EQ(heads.unfolded_bytes(), 400);
+}
+
+TEST(HeadsTest, AFoldTakesTheOldestFirstWithinItsBytes) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  heads.Add({Chunk(1), Chunk(2), Chunk(3)});
+  const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 150);
+  EXPECT_EQ(plan.folds[0].to_sequence, 2U);
+  EXPECT_EQ(plan.all_before_us, 30) << "the third is left";
+  EXPECT_EQ(heads.PlanFold(static_cast<TrialId>(2), 150).folds.size(), 0U);
+  EXPECT_EQ(heads.PlanFold(static_cast<TrialId>(2), 150).all_before_us, 10);
+}
+
+TEST(HeadsTest, ATrialThatIsReplayedIsNotFolded) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  heads.RecoveryStarted({kTrial}, static_cast<FoldNo>(3));
+  heads.Add({Chunk(2)});
+  EXPECT_TRUE(heads.PlanFold(std::nullopt, 1000).folds.empty());
+  EXPECT_TRUE(heads.Pin(kTrial).recovering());
+  heads.Add({Chunk(1)});
+  heads.RecoveryDone(kTrial);
+  EXPECT_FALSE(heads.Pin(kTrial).recovering());
+  EXPECT_EQ(heads.PlanFold(std::nullopt, 1000).folds[0].to_sequence, 2U);
+}
+
+TEST(HeadsTest, TheOldestPinHoldsMergesBack) {
+  Heads heads;
+  heads.Folded({}, static_cast<FoldNo>(4));
+  EXPECT_EQ(Value(heads.MergeableFoldNo()), 4);
+  {
+    const HeadsPin pin = heads.Pin(kTrial);
+    heads.Folded({}, static_cast<FoldNo>(6));
+    EXPECT_EQ(Value(heads.MergeableFoldNo()), 4);
+    const HeadsPin later = heads.Pin(kTrial);
+    EXPECT_EQ(Value(heads.MergeableFoldNo()), 4);
+  }
+  EXPECT_EQ(Value(heads.MergeableFoldNo()), 6);
+}
+
+TEST(HeadsTest, TheNewestValueIsByTimeThenSequence) {
+  Heads heads;
+  heads.Add({Chunk(1, 200, 1.0), Chunk(2, 100, 2.0), Chunk(3, 200, 3.0)});
+  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 3.0);
+  heads.NoteLatest(kTrial, kSeries, {.time_us = 150, .value = 9.0});
+  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 3.0);
+  heads.NoteLatest(kTrial, static_cast<SeriesNo>(6), {.time_us = 150, .value = 9.0});
+  EXPECT_EQ(heads.Latest(kTrial).at(static_cast<SeriesNo>(6)).value, 9.0);
+}
+
+// A database of rows with fold numbers, beside the real heads: a reader that pins, then looks, must
+// see every committed sequence exactly once, however folds and merges run beside it.
+class RowsModel {
+ public:
+  void Fold(const std::vector<WriterFold>& folds, std::int64_t fold_no) {
+    absl::MutexLock lock(&mu_);
+    for (const WriterFold& fold : folds) {
+      for (std::uint64_t s = fold.from_sequence_exclusive + 1; s <= fold.to_sequence; ++s) {
+        recent_[s] = fold_no;
+      }
+    }
+  }
+  void Merge(std::int64_t fold_no_max) {
+    absl::MutexLock lock(&mu_);
+    for (auto row = recent_.begin(); row != recent_.end();) {
+      if (row->second > fold_no_max) {
+        ++row;
+        continue;
+      }
+      merged_.insert(row->first);
+      row = recent_.erase(row);
+    }
+  }
+  std::multiset<std::uint64_t> Read(std::int64_t fold_no_max) const {
+    absl::MutexLock lock(&mu_);
+    std::multiset<std::uint64_t> seen(merged_.begin(), merged_.end());
+    for (const auto& [sequence, fold_no] : recent_) {
+      if (fold_no <= fold_no_max) seen.insert(sequence);
+    }
+    return seen;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  std::map<std::uint64_t, std::int64_t> recent_ ABSL_GUARDED_BY(mu_);
+  std::set<std::uint64_t> merged_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
+  Heads heads;
+  RowsModel rows;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  constexpr std::uint64_t kChunks = 3000;
+  std::atomic<std::uint64_t> committed{0};
+  std::atomic<bool> stop{false};
+  Worker committer("committer", [&] {
+    for (std::uint64_t i = 1; i <= kChunks; ++i) {
+      heads.Add({Chunk(i)});
+      committed = i;
+    }
+  });
+  Worker folder("folder", [&] {
+    for (std::int64_t fold_no = 1; !stop; ++fold_no) {
+      const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 2000);
+      if (plan.folds.empty()) continue;
+      rows.Fold(plan.folds, fold_no);
+      heads.Folded(plan.folds, static_cast<FoldNo>(fold_no));
+    }
+  });
+  Worker merger("merger", [&] {
+    while (!stop) rows.Merge(Value(heads.MergeableFoldNo()));
+  });
+  std::uint64_t newest = 0;
+  int reads = 0;
+  while (newest < kChunks) {
+    const std::uint64_t at_least = committed;
+    const HeadsPin pin = heads.Pin(kTrial);
+    std::multiset<std::uint64_t> seen = rows.Read(Value(pin.fold_no()));
+    for (const std::uint64_t sequence : Sequences(pin)) seen.insert(sequence);
+    newest = seen.empty() ? 0 : *seen.rbegin();
+    ASSERT_EQ(seen.size(), newest) << "a sequence is missing or there twice";
+    ASSERT_EQ(std::set<std::uint64_t>(seen.begin(), seen.end()).size(), newest);
+    ASSERT_GE(newest, at_least);
+    ++reads;
+  }
+  stop = true;
+  EXPECT_GT(reads, 1);
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,333 @@
+// A stream, the committer and the registry together, on a store in memory.
+#include "server/ingest_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "server/recovery.h"
+#include "tests/fakes/fake_ingest_store.h"
+#include "tests/unit/server/chunk_maker.h"
+
+namespace stepwell {
+namespace {
+
+// Folds nothing; gives numbers.
+class NoFolds final : public FoldStore {
+ public:
+  absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>&) override {
+    return FoldResult{};
+  }
+  absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
+    return MergeResult{};
+  }
+  absl::StatusOr<FoldNo> NextFoldNo() override { return static_cast<FoldNo>(++fold_no_); }
+  absl::Status AttachLeaves(std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleJournal(std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleRecent() override { return absl::OkStatus(); }
+
+ private:
+  std::int64_t fold_no_ = 0;
+};
+
+class IngestStreamTest : public ::testing::Test {
+ protected:
+  IngestStreamTest()
+      : registry_(RealClock::Get()),
+        queue_({}),
+        committer_({.backoff = {.first = absl::Milliseconds(1), .longest = absl::Milliseconds(5)}},
+                   {store_, queue_, heads_, state_, stats_, RealClock::Get()}),
+        context_{store_, queue_, heads_, state_, stats_, registry_, RealClock::Get(), Uuid{}} {
+    Own();
+    committer_.Start();
+  }
+  ~IngestStreamTest() override { committer_.Stop(absl::InfinitePast()); }
+
+  RecoveryParts Recovery() { return {store_, folds_, heads_, registry_, state_, stats_}; }
+
+  void Own() {
+    const auto owner = store_.AcquireOwnership("master-a", "here", 0);
+    ASSERT_TRUE(owner.ok());
+    ASSERT_TRUE(TakeOver(Recovery(), owner->epoch).ok());
+    state_.SetDatabase(absl::OkStatus());
+    state_.BecomeOwner(owner->epoch, false);
+  }
+
+  std::shared_ptr<IngestStream> NewStream() {
+    auto stream = IngestStream::Create(context_, [] {});
+    EXPECT_TRUE(stream.ok()) << stream.status();
+    return *stream;
+  }
+
+  static pb::StreamChunksRequest Open(const Uuid& writer) {
+    pb::StreamChunksRequest message;
+    message.mutable_open()->set_writer(writer.ToBytes());
+    message.mutable_open()->set_external_id("trial");
+    return message;
+  }
+  static pb::StreamChunksRequest Define(const Uuid& writer) {
+    pb::StreamChunksRequest message;
+    message.mutable_definitions()->set_writer(writer.ToBytes());
+    pb::Definition& definition = *message.mutable_definitions()->add_definitions();
+    definition.set_ref(1);
+    definition.set_tick_group(1);
+    definition.set_metric_group("gpu");
+    definition.set_name("gpu_util");
+    definition.set_kind(pb::SERIES_KIND_GAUGE);
+    return message;
+  }
+  static pb::StreamChunksRequest Send(const Uuid& writer, std::uint64_t sequence,
+                                      std::uint32_t ref = 1) {
+    pb::StreamChunksRequest message;
+    *message.mutable_chunk() = MakeChunk(sequence, MakeBody(ref, {1, 2}));
+    message.mutable_chunk()->set_writer(writer.ToBytes());
+    return message;
+  }
+
+  std::vector<pb::StreamChunksResponse> Answers(IngestStream& stream) {
+    EXPECT_TRUE(stream.WaitSettled(absl::Now() + absl::Seconds(10)));
+    std::vector<pb::StreamChunksResponse> answers;
+    pb::StreamChunksResponse answer;
+    while (stream.board().TakeNext(answer)) answers.push_back(answer);
+    return answers;
+  }
+
+  // Opened and defined; the answers are taken.
+  pb::Opened Begin(IngestStream& stream, const Uuid& writer) {
+    stream.Handle(Open(writer));
+    stream.Handle(Define(writer));
+    const auto answers = Answers(stream);
+    EXPECT_EQ(answers.size(), 1U);
+    return answers.empty() ? pb::Opened() : answers[0].opened();
+  }
+
+  testing::FakeIngestStore store_;
+  NoFolds folds_;
+  Heads heads_;
+  MasterState state_;
+  IngestStats stats_;
+  WriterRegistry registry_;
+  CommitQueue queue_;
+  GroupCommitter committer_;
+  const IngestContext context_;
+  const Uuid writer_ = Uuid::Random();
+};
+
+TEST_F(IngestStreamTest, CommitsThenHeadsThenAck) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  EXPECT_GT(opened.credit_bytes(), 0);
+  for (std::uint64_t i = 1; i <= 3; ++i) stream->Handle(Send(writer_, i));
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U) << "acks of one writer are one";
+  EXPECT_EQ(answers[0].ack().committed_sequence(), 3U);
+  const auto trial = static_cast<TrialId>(opened.trial_id());
+  EXPECT_EQ(heads_.UnfoldedSampleCount(trial), 6);
+  EXPECT_EQ(stats_.samples_committed, 6U);
+  stream->Finish();
+  EXPECT_EQ(registry_.open_count(), 0U);
+}
+
+TEST_F(IngestStreamTest, RepeatsAreAckedHolesRefused) {
+  auto stream = NewStream();
+  Begin(*stream, writer_);
+  stream->Handle(Send(writer_, 1));
+  Answers(*stream);
+  stream->Handle(Send(writer_, 1));
+  auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].ack().committed_sequence(), 1U);
+  EXPECT_EQ(stats_.chunks_repeated, 1U);
+  stream->Handle(Send(writer_, 3));
+  answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].refused().reason(), "SEQUENCE_HOLE");
+  EXPECT_EQ(answers[0].refused().expected_sequence(), 2U);
+  EXPECT_FALSE(answers[0].refused().terminal());
+  EXPECT_EQ(stats_.samples_committed, 2U);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, BadContentIsConsumedAndOtherWritersGoOn) {
+  auto stream = NewStream();
+  const Uuid healthy = Uuid::Random();
+  const pb::Opened opened = Begin(*stream, writer_);
+  Begin(*stream, healthy);
+  stream->Handle(Send(writer_, 1, 99));
+  stream->Handle(Send(writer_, 2));
+  stream->Handle(Send(healthy, 1));
+  std::map<std::string, pb::Ack> acks;
+  for (const auto& answer : Answers(*stream)) acks[answer.ack().writer()] = answer.ack();
+  const pb::Ack& ack = acks[writer_.ToBytes()];
+  EXPECT_EQ(ack.committed_sequence(), 2U);
+  ASSERT_EQ(ack.rejections_size(), 1);
+  EXPECT_EQ(ack.rejections(0).reason(), "UNKNOWN_REF");
+  EXPECT_EQ(ack.rejections(0).first_sequence(), 1U);
+  EXPECT_EQ(acks[healthy.ToBytes()].committed_sequence(), 1U);
+  const auto gaps = store_.gaps(static_cast<TrialId>(opened.trial_id()));
+  ASSERT_EQ(gaps.size(), 1U);
+  EXPECT_EQ(gaps[0].cause, GapCause::kRejected);
+  EXPECT_EQ(gaps[0].sample_count, 2);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, ADatabaseThatIsDownIsWaitedForWithTheSameGroup) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  store_.FailNext(absl::UnavailableError("down"));
+  stream->Handle(Send(writer_, 1));
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].ack().committed_sequence(), 1U);
+  EXPECT_EQ(heads_.UnfoldedSampleCount(static_cast<TrialId>(opened.trial_id())), 2);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, ACommitInDoubtThatHappenedCountsOnce) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  absl::Status unknown = absl::UnavailableError("connection lost");
+  unknown.SetPayload("commit-unknown", absl::Cord("1"));
+  store_.FailNextAfterStoring(unknown);
+  stream->Handle(Send(writer_, 1));
+  stream->Handle(Send(writer_, 2));
+  const auto answers = Answers(*stream);
+  ASSERT_FALSE(answers.empty());
+  EXPECT_EQ(answers.back().ack().committed_sequence(), 2U);
+  EXPECT_EQ(stats_.commits_in_doubt, 1U);
+  EXPECT_EQ(heads_.UnfoldedSampleCount(static_cast<TrialId>(opened.trial_id())), 4);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, DataThatTheStoreRefusesIsNarrowedDownAndConsumed) {
+  auto stream = NewStream();
+  Begin(*stream, writer_);
+  store_.set_block_commits(true);
+  stream->Handle(Send(writer_, 1));
+  store_.FailNext(absl::InvalidArgumentError("22P05: poison"));
+  stream->Handle(Send(writer_, 2));
+  store_.set_block_commits(false);
+  std::uint64_t committed = 0;
+  int rejection_count = 0;
+  for (const auto& answer : Answers(*stream)) {
+    committed = std::max(committed, answer.ack().committed_sequence());
+    rejection_count += answer.ack().rejections_size();
+  }
+  EXPECT_EQ(committed, 2U) << "the writer goes on";
+  EXPECT_LE(rejection_count, 1);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, ANewerStreamFencesTheOlder) {
+  auto older = NewStream();
+  auto newer = NewStream();
+  Begin(*older, writer_);
+  EXPECT_EQ(Begin(*newer, writer_).generation(), 2U);
+  auto answers = Answers(*older);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].refused().reason(), "FENCED");
+  EXPECT_TRUE(answers[0].refused().terminal());
+  older->Handle(Send(writer_, 1));
+  answers = Answers(*older);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].refused().reason(), "FENCED");
+  newer->Handle(Send(writer_, 1));
+  EXPECT_EQ(Answers(*newer).at(0).ack().committed_sequence(), 1U);
+  older->Finish();
+  EXPECT_EQ(registry_.open_count(), 1U) << "the older one's end leaves the newer one's claim";
+  newer->Finish();
+}
+
+TEST_F(IngestStreamTest, CloseIsAckedOnceAllBeforeItIsCommitted) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  stream->Handle(Send(writer_, 1));
+  pb::StreamChunksRequest close;
+  close.mutable_close()->set_writer(writer_.ToBytes());
+  close.mutable_close()->set_final_sequence(1);
+  close.mutable_close()->set_died(true);
+  stream->Handle(close);
+  stream->Handle(close);
+  const auto answers = Answers(*stream);
+  ASSERT_FALSE(answers.empty());
+  EXPECT_TRUE(answers.back().ack().closed());
+  EXPECT_EQ(answers.back().ack().committed_sequence(), 1U);
+  const auto facts = registry_.TrialFacts();
+  EXPECT_EQ(facts.at(static_cast<TrialId>(opened.trial_id())).begin()->second.state,
+            WriterState::kDied);
+  stream->Handle(Send(writer_, 2));
+  EXPECT_EQ(Answers(*stream).at(0).refused().reason(), "CLOSED");
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, AnotherOwnerEndsTheStream) {
+  auto stream = NewStream();
+  Begin(*stream, writer_);
+  store_.AgeOwner(absl::Seconds(11));
+  const auto other = store_.AcquireOwnership("master-b", "there", 0);
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(other->is_owner);
+  ASSERT_TRUE(store_.FenceTrials(other->epoch).ok());
+  stream->Handle(Send(writer_, 1));
+  EXPECT_FALSE(stream->WaitSettled(absl::Now() + absl::Seconds(10)));
+  EXPECT_EQ(stream->end_status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(state_.lost_reported());
+  EXPECT_EQ(heads_.unfolded_bytes(), 0);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, AStandbyTakesNoStream) {
+  state_.EndOwnership(state_.epoch(), [] {});
+  state_.BecomeStandby("master-b", 1.5);
+  const auto stream = IngestStream::Create(context_, [] {});
+  EXPECT_EQ(stream.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(stream.status().message(), "standby: master-b owns the database, renewed 1.5 s ago");
+}
+
+TEST_F(IngestStreamTest, MessagesOfUnknownWritersAreRefused) {
+  auto stream = NewStream();
+  stream->Handle(Send(writer_, 1));
+  stream->Handle(pb::StreamChunksRequest());
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].refused().reason(), "NOT_OPEN");
+  EXPECT_EQ(answers[1].refused().reason(), "MESSAGE_UNKNOWN");
+  stream->Finish();
+}
+
+TEST_F(IngestStreamTest, ATakeOverReplaysWhatWasNotFolded) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  const auto trial = static_cast<TrialId>(opened.trial_id());
+  for (std::uint64_t i = 1; i <= 5; ++i) stream->Handle(Send(writer_, i));
+  stream->Handle(Send(writer_, 6, 99));  // consumed, holds nothing
+  Answers(*stream);
+  stream->Finish();
+  store_.SetFolded(trial, static_cast<WriterNo>(opened.writer_no()), 2);
+  state_.EndOwnership(state_.epoch(), [&] { heads_.Clear(); });
+  const auto owner = store_.AcquireOwnership("master-a", "here", 0);
+  ASSERT_TRUE(owner.ok());
+  const auto taken = TakeOver(Recovery(), owner->epoch);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_EQ(taken->trials, std::vector<TrialId>{trial});
+  state_.BecomeOwner(owner->epoch, true);
+  EXPECT_TRUE(heads_.Pin(trial).recovering());
+  // Ingest is open while the journal is still to be replayed.
+  auto next = NewStream();
+  EXPECT_EQ(Begin(*next, writer_).committed_sequence(), 6U);
+  next->Handle(Send(writer_, 7));
+  EXPECT_EQ(Answers(*next).at(0).ack().committed_sequence(), 7U);
+  EXPECT_TRUE(heads_.PlanFold(std::nullopt, 1 << 30).folds.empty());
+  ASSERT_TRUE(ReplayJournal(Recovery(), owner->epoch, *taken).ok());
+  EXPECT_FALSE(heads_.Pin(trial).recovering());
+  EXPECT_EQ(heads_.UnfoldedSampleCount(trial), 2 * 4) << "3, 4, 5 and 7, each once";
+  const Heads::FoldPlan plan = heads_.PlanFold(std::nullopt, 1 << 30);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].from_sequence_exclusive, 2U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 7U);
+  next->Finish();
+}
+
+}  // namespace
+}  // namespace stepwell
