@@ -1,5 +1,6 @@
 #include "client/agent/agent_main.h"
 
+#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -18,6 +19,14 @@ int Complain(const absl::Status& status, int code) {
   std::cerr << "stepwell agent: " << status.message() << "\n";
   if (code == EX_USAGE) std::cerr << "Try: stepwell agent --help\n";
   return code;
+}
+
+// A descriptor per ring and per spool segment: the usual soft limit of 1024 is a few busy ranks.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Signals are taken by a thread of their own: handlers may do next to nothing.
@@ -72,6 +81,7 @@ int AgentMain(int argc, char** argv) {
     std::cout << parsed->help;
     return EX_OK;
   }
+  RaiseDescriptorLimit();
   StopSignals::Block();
   const auto agent = agent::Agent::Create(parsed->options, RealClock::Get());
   if (absl::IsAlreadyExists(agent.status())) {
