@@ -78,6 +78,11 @@ PgConnection::~PgConnection() { PQfinish(connection_); }
 bool PgConnection::usable() const {
   return connection_ != nullptr && PQstatus(connection_) == CONNECTION_OK;
 }
+bool PgConnection::usable_after_rest() const {
+  if (!usable()) return false;
+  pollfd readable{.fd = PQsocket(connection_), .events = POLLIN, .revents = 0};
+  return poll(&readable, 1, 0) == 0;
+}
 int PgConnection::backend_pid() const {
   return connection_ == nullptr ? 0 : PQbackendPID(connection_);
 }

@@ -79,6 +79,9 @@ class PgConnection {
   absl::Duration reply_timeout() const { return reply_timeout_; }
   // False once the connection is lost; it never recovers.
   bool usable() const;
+  // REQUIRES: no transaction is open. Whether the next statement may find it alive: an idle server
+  // has nothing to say, so that anything to read is its farewell (or a setting that was reloaded).
+  bool usable_after_rest() const;
   // Process id of our backend, for tests and for pg_cancel_backend.
   int backend_pid() const;
   // 150020 for 15.20.

@@ -20,7 +20,7 @@ class PgLink {
 
   // The open connection, without a transaction. Blocks while connecting.
   absl::StatusOr<PgConnection*> Get() {
-    if (connection_ != nullptr && connection_->usable()) return connection_.get();
+    if (connection_ != nullptr && connection_->usable_after_rest()) return connection_.get();
     auto opened = PgConnection::Open(options_);
     if (!opened.ok()) return opened.status();
     connection_ = *std::move(opened);

@@ -16,7 +16,7 @@ PgShelf::PgShelf(PgConnection::Options options, int count_max)
 
 absl::StatusOr<PgShelf::Loan> PgShelf::Borrow(absl::Duration patience) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<PgConnection> taken, TakePlace(patience));
-  if (taken != nullptr && taken->usable()) return Loan(this, std::move(taken));
+  if (taken != nullptr && taken->usable_after_rest()) return Loan(this, std::move(taken));
   auto opened = PgConnection::Open(options_);
   if (!opened.ok()) {
     Return(nullptr);
