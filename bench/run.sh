@@ -49,6 +49,10 @@ for program in "$STEPWELL_BIN"/*_bench bench/*/*_bench.py; do
   "$program" "${quick[@]}" >"$outputs/$name" || { echo "bench $name failed with exit $?" >&2; status=1; }
 done
 
+[[ -n $(ls "$outputs") ]] || {
+  echo "no bench is called '$only'; there are: $(for p in "$STEPWELL_BIN"/*_bench; do bench_of "$p"; done | tr '\n' ' ')" >&2
+  exit 64
+}
 python3 bench/report.py --json "$json" ${only:+--only "$only"} "${quick[@]}" "$outputs"/* || status=1
 if [[ $strict == yes ]] && grep -q '"holds": false' "$json"; then
   echo "a bar is missed" >&2

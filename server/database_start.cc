@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/log.h"
@@ -35,6 +37,16 @@ absl::Status MakeDataDirectory(const std::string& directory) {
         absl::StrCat("data directory ", directory, ": ", std::strerror(errno)));
   }
   return absl::OkStatus();
+}
+
+// A server that answers so will not answer otherwise by itself. libpq gives no SQLSTATE for a
+// connection that was refused, only the server's words.
+bool WantsAPerson(const absl::Status& status) {
+  for (const char* words : {"does not exist", "authentication failed", "no pg_hba.conf entry",
+                            "no password supplied"}) {
+    if (absl::StrContains(status.message(), words)) return true;
+  }
+  return false;
 }
 
 absl::Status MigrateOnce(const std::string& url) {
@@ -72,6 +84,7 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   PrivatePostgres::Options private_options;
   private_options.directory = started.data_directory;
   private_options.user = options.pg_user;
+  private_options.binary_directory = options.pg_bindir;
   STEPWELL_ASSIGN_OR_RETURN(started.postgres, PrivatePostgres::Open(std::move(private_options)));
   started.url = started.postgres->url();
   return started;
@@ -83,6 +96,11 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
   while (true) {
     const absl::Status status = MigrateOnce(url);
     state.SetDatabase(status);
+    if (status.code() == absl::StatusCode::kUnavailable && WantsAPerson(status)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(status.message(), "; make the database (createdb) or mend user and password",
+                       " of --database-url ", ShownUrl(url)));
+    }
     const bool heals = status.code() == absl::StatusCode::kUnavailable ||
                        status.code() == absl::StatusCode::kDeadlineExceeded;
     if (!heals) return status;
@@ -93,6 +111,23 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
       absl::SleepFor(absl::Milliseconds(50));
     }
   }
+}
+
+absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& options) {
+  STEPWELL_ASSIGN_OR_RETURN(const StartedDatabase started, StartDatabase(options));
+  if (started.postgres != nullptr) {
+    STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(absl::Now() + absl::Minutes(1)));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      auto connection,
+      PgConnection::Open({.url = started.url, .application_name = "stepwell-migrate"}));
+  STEPWELL_ASSIGN_OR_RETURN(const auto pending,
+                            PendingMigrations(*connection, EmbeddedMigrations()));
+  std::vector<std::string> names;
+  for (const Migration& migration : pending) {
+    names.push_back(absl::StrFormat("%04d_%s", migration.number, std::string(migration.name)));
+  }
+  return names;
 }
 
 std::string ShownUrl(const std::string& url) { return RedactPasswords(url); }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,10 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options);
 // kCancelled. Anything that will not heal by itself is returned.
 absl::Status BringSchema(const std::string& url, MasterState& state,
                          const std::function<bool()>& stop_asked);
+
+// Names of the migrations that a start would apply, such as "0002_read_sql". Changes nothing; a
+// private PostgreSQL runs for the time of the call.
+absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& options);
 
 // `url` without its password, for people.
 std::string ShownUrl(const std::string& url);

@@ -36,6 +36,7 @@ std::vector<std::string> Names() {
   for (const Setting& setting : Settings()) names.emplace_back(setting.name);
   names.emplace_back("help");
   names.emplace_back("print-config");
+  names.emplace_back("dry-run");
   return names;
 }
 
@@ -95,14 +96,18 @@ Problem Set(const Setting& setting, const std::string& text, ServeOptions& optio
   return SetText(setting, text, options.*std::get<std::string ServeOptions::*>(setting.place));
 }
 
-// The flags as name → text, and the two that are no settings.
+// The flags as name → text; those that are no settings go into `parsed`.
 std::optional<UsageError> ReadFlags(const std::vector<std::string>& arguments,
-                                    std::map<std::string, std::string>& flags, bool& help,
-                                    bool& print_config) {
+                                    std::map<std::string, std::string>& flags,
+                                    ParsedOptions& parsed) {
+  const std::map<std::string, bool ParsedOptions::*> modes = {
+      {"help", &ParsedOptions::help},
+      {"print-config", &ParsedOptions::print_config},
+      {"dry-run", &ParsedOptions::dry_run}};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "-h") {
-      help = true;
+      parsed.help = true;
       continue;
     }
     if (!absl::StartsWith(argument, "--")) {
@@ -111,8 +116,8 @@ std::optional<UsageError> ReadFlags(const std::vector<std::string>& arguments,
     }
     const auto equals = argument.find('=');
     const std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
-    if (name == "help" || name == "print-config") {
-      (name == "help" ? help : print_config) = true;
+    if (const auto mode = modes.find(name); mode != modes.end()) {
+      parsed.*(mode->second) = true;
       continue;
     }
     const Setting* setting = FindSetting(name);
@@ -224,6 +229,13 @@ const std::vector<Setting>& Settings() {
        {},
        "who this master is; the same id takes its database over at once; empty = kept in the data"
        " directory, or machine id and grpc-listen"},
+      {"pg-bindir",
+       &O::pg_bindir,
+       "",
+       0,
+       0,
+       {},
+       "where initdb and postgres of the private PostgreSQL are; empty = the newest installed"},
       {"pg-user",
        &O::pg_user,
        "",
@@ -292,7 +304,7 @@ std::variant<ParsedOptions, UsageError> ParseOptions(
     const std::function<absl::StatusOr<std::string>(const std::string&)>& read_file) {
   ParsedOptions parsed;
   std::map<std::string, std::string> flags;
-  if (auto error = ReadFlags(arguments, flags, parsed.help, parsed.print_config)) return *error;
+  if (auto error = ReadFlags(arguments, flags, parsed)) return *error;
   std::map<std::string, std::string> file;
   const auto config = flags.count("config") != 0 ? std::optional(flags["config"])
                                                  : environment(VariableOf("config"));
@@ -344,15 +356,17 @@ std::string HelpText() {
     absl::StrAppendFormat(&text, "  --%-28s %s%s\n", setting.name, setting.help,
                           *setting.initial == '\0' ? "" : absl::StrCat(" (", setting.initial, ")"));
   }
-  absl::StrAppend(&text,
-                  "  --print-config                 print every setting and its value, and exit\n"
-                  "  --help                         this text\n\n"
-                  "Examples:\n"
-                  "  stepwell serve\n"
-                  "  stepwell serve --data-dir /srv/stepwell --grpc-listen 127.0.0.1:0\n"
-                  "  stepwell serve --database-url postgresql://stepwell@db/stepwell\n\n"
-                  "Exit status: 0 stopped as asked, 64 wrong use, 70 internal error,\n"
-                  "78 something must be put right first (the message says what).\n");
+  absl::StrAppend(
+      &text,
+      "  --print-config                 print every setting and its value, and exit\n"
+      "  --dry-run                      list the migrations a start would apply, and exit\n"
+      "  --help                         this text\n\n"
+      "Examples:\n"
+      "  stepwell serve\n"
+      "  stepwell serve --data-dir /srv/stepwell --grpc-listen 127.0.0.1:0\n"
+      "  stepwell serve --database-url postgresql://stepwell@db/stepwell\n\n"
+      "Exit status: 0 stopped as asked, 64 wrong use, 70 internal error,\n"
+      "78 something must be put right first (the message says what).\n");
   return text;
 }
 

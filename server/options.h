@@ -27,6 +27,7 @@ struct ServeOptions {
   std::string http_listen;
   std::string ready_file;
   std::string master_id;
+  std::string pg_bindir;
   std::string pg_user;
   bool insecure_allow_remote = false;
   absl::Duration group_linger;
@@ -63,6 +64,7 @@ struct UsageError {
 struct ParsedOptions {
   ServeOptions options;
   bool print_config = false;
+  bool dry_run = false;
   bool help = false;
 };
 

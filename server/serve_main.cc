@@ -125,6 +125,16 @@ absl::Status ServeUntilStopped(Server& server, const ServeOptions& options) {
   return absl::OkStatus();
 }
 
+// What a start would change in the database, without changing it.
+int ListPendingMigrations(const ServeOptions& options) {
+  SetUpLog(options);
+  const auto pending = PendingSchema(options);
+  if (!pending.ok()) return Fail(ExitCodeOf(pending.status()), pending.status().message());
+  for (const std::string& name : *pending) std::printf("pending %s\n", name.c_str());
+  if (pending->empty()) std::printf("the schema is up to date\n");
+  return 0;
+}
+
 int Serve(const ServeOptions& options) {
   SetUpLog(options);
   if (const absl::Status status = CheckListen(options); !status.ok()) {
@@ -168,6 +178,7 @@ int ServeMain(int argc, char** argv) {
     std::fputs(PrintConfig(options.options).c_str(), stdout);
     return 0;
   }
+  if (options.dry_run) return ListPendingMigrations(options.options);
   return Serve(options.options);
 }
 

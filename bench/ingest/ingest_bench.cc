@@ -3,8 +3,8 @@
 //   ingest.throughput   durable samples/s, chunks of 1000 samples, 2 streams
 //   ingest.cpu          nanoseconds of master + PostgreSQL per sample during that
 //   ingest.ack_p99      latency at 32,000 samples/s from 64 writers on 64 streams
-//   serve.ready_empty   seconds from start on an empty data directory to ready
-//   serve.ready_journal seconds from start to ready for ingest after SIGKILL with 10 s of that load
+//   ingest.ready_empty  seconds from start on an empty data directory to ready
+//   ingest.ready_journal seconds from start to ready for ingest after SIGKILL with 10 s of that load
 //                       in the journal and nothing folded
 #include <algorithm>
 #include <cstdio>
@@ -164,8 +164,8 @@ int Main(bool quick) {
         ">= 3000000", rates);
   Print("ingest.cpu", "ns", "master and PostgreSQL per sample, same load", "", cpu);
   Print("ingest.ack_p99", "ms", "32,000 samples/s from 64 writers, Write to ack", "<= 50", p99);
-  Print("serve.ready_empty", "s", "start on an empty data directory", "<= 3", ready_empty);
-  Print("serve.ready_journal", "s", "start with 10 s of unfolded journal", "<= 1", ready_journal);
+  Print("ingest.ready_empty", "s", "start on an empty data directory", "<= 3", ready_empty);
+  Print("ingest.ready_journal", "s", "start with 10 s of unfolded journal", "<= 1", ready_journal);
   return 0;
 }
 
