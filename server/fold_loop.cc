@@ -116,6 +116,7 @@ void FoldLoop::Answer(const std::vector<std::shared_ptr<Request>>& requests) {
 absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
   const MasterState::Snapshot now = parts_.state.Get();
   if (now.epoch == 0) return absl::UnavailableError(now.reason());
+  const absl::Duration begin = parts_.clock.Monotonic();
   FoldedCounts counts;
   absl::flat_hash_set<TrialId> trials;
   while (true) {
@@ -144,6 +145,11 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
     if (plan.bytes < options_.slice_bytes) break;
   }
   counts.trial_count = static_cast<int>(trials.size());
+  if (counts.trial_count > 0) {
+    log::Debug("folded", {{"trials", counts.trial_count},
+                          {"samples", counts.sample_count},
+                          {"took_ms", TookMs(begin)}});
+  }
   return counts;
 }
 
@@ -154,17 +160,25 @@ void FoldLoop::TidyUp() {
   Recycle();
 }
 
+std::int64_t FoldLoop::TookMs(absl::Duration begin) const {
+  return absl::ToInt64Milliseconds(parts_.clock.Monotonic() - begin);
+}
+
 void FoldLoop::Merge(std::int64_t epoch) {
   while (true) {
     MergeLimits limits = options_.merge;
     limits.fold_no_max = parts_.heads.MergeableFoldNo();
     limits.now_us = absl::ToUnixMicros(parts_.clock.Now());
+    const absl::Duration begin = parts_.clock.Monotonic();
     const auto merged = parts_.store.Merge(epoch, limits);
     if (!merged.ok()) {
       log::Warning("merge_failed", {{"status", merged.status().ToString()}});
       if (merged.status().code() == absl::StatusCode::kAborted) parts_.state.ReportLost(epoch);
       return;
     }
+    log::Debug("merged", {{"recent_rows", merged->recent_rows_taken},
+                          {"metrics_rows", merged->metrics_rows_made},
+                          {"took_ms", TookMs(begin)}});
     if (!merged->more) return;
     // Folds go first: what waits for one is what fills memory.
     absl::MutexLock lock(&mu_);
@@ -177,10 +191,12 @@ void FoldLoop::Recycle() {
   // is in heads when the second line looks.
   const std::int64_t settled_us = parts_.settled_before_us();
   const std::int64_t folded_us = parts_.heads.PlanFold(std::nullopt, 0).all_before_us;
+  const absl::Duration begin = parts_.clock.Monotonic();
   const absl::Status journal = parts_.store.RecycleJournal(std::min(settled_us, folded_us));
   if (!journal.ok()) log::Warning("recycle_journal_failed", {{"status", journal.ToString()}});
   const absl::Status recent = parts_.store.RecycleRecent();
   if (!recent.ok()) log::Warning("recycle_recent_failed", {{"status", recent.ToString()}});
+  log::Debug("recycled", {{"took_ms", TookMs(begin)}});
 }
 
 }  // namespace stepwell

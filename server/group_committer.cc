@@ -16,6 +16,9 @@
 namespace stepwell {
 namespace {
 
+// Acks are promised within 50 ms; well beyond, someone should look at the database's disk.
+constexpr absl::Duration kSlowCommit = absl::Milliseconds(250);
+
 HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
   auto head = std::make_shared<HeadChunk>();
   head->trial_id = chunk.trial_id;
@@ -101,7 +104,13 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
   while (true) {
     absl::Status failed = failpoint::Check("before_commit");
     if (failed.ok()) {
+      const absl::Duration begin = parts_.clock.Monotonic();
       auto results = parts_.store.Commit(group.request);
+      const absl::Duration took = parts_.clock.Monotonic() - begin;
+      if (took > kSlowCommit) {
+        log::Warning("commit_slow",
+                     {{"chunks", chunks.size()}, {"took_ms", absl::ToInt64Milliseconds(took)}});
+      }
       if (results.ok()) {
         parts_.state.SetDatabase(absl::OkStatus());
         Settle(std::move(chunks), group, *results, epoch);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <set>
+#include <thread>
 
 #include "absl/synchronization/mutex.h"
 #include "base/worker.h"
@@ -179,6 +180,8 @@ TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
   while (newest < kChunks) {
     const std::uint64_t at_least = committed;
     const HeadsPin pin = heads.Pin(kTrial);
+    // Room for folds and merges between the pin and the look at the rows.
+    for (int i = 0; i < 10; ++i) std::this_thread::yield();
     std::multiset<std::uint64_t> seen = rows.Read(Value(pin.fold_no()));
     for (const std::uint64_t sequence : Sequences(pin)) seen.insert(sequence);
     newest = seen.empty() ? 0 : *seen.rbegin();
