@@ -102,8 +102,8 @@ class ReadSqlTest : public ::testing::Test {
 
   void InsertRecent(const Stretch& stretch) {
     InsertTicks(stretch, absl::StrCat("insert into stepwell.recent_ticks ", kTicksColumns,
-                                      ", segment, fold_no, received_time_us) values ", kTicksValues,
-                                      ", 2, 1, 0)"));
+                                      ", segment, fold_no, received_time_us, series_nos) values ",
+                                      kTicksValues, ", 2, 1, 0, '{", stretch.series_no, "}')"));
     InsertRow(stretch, absl::StrCat("insert into stepwell.recent ", kRowColumns,
                                     ", segment, fold_no) values ", kRowValues, ", 2, 1)"));
   }

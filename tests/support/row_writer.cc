@@ -170,13 +170,16 @@ void RowWriter::AddTicks(const Place& place, const TickTable& table, bool recent
   const std::vector<std::int64_t> batches(table.batches.begin(), table.batches.end());
   AppendInteger(EncodeIntegers(batches), params);
   std::string columns = kTicksColumns;
+  std::string values = Placeholders(params.size());
   if (recent) {
-    absl::StrAppend(&columns, ", segment, fold_no, received_time_us");
-    params.insert(params.end(), {std::int16_t{1}, place.fold_no, std::int64_t{0}});
+    std::vector<std::int32_t> series_nos;
+    for (const TickColumn& column : table.columns) series_nos.push_back(Value(column.series_no));
+    absl::StrAppend(&columns, ", segment, fold_no, received_time_us, series_nos");
+    absl::StrAppend(&values, ", 1, ", place.fold_no, ", 0, '{", absl::StrJoin(series_nos, ","),
+                    "}'");
   }
-  const std::string sql =
-      absl::StrCat("insert into stepwell.", recent ? "recent_ticks" : "ticks", " (", columns,
-                   ") values (", Placeholders(params.size()), ")");
+  const std::string sql = absl::StrCat("insert into stepwell.", recent ? "recent_ticks" : "ticks",
+                                       " (", columns, ") values (", values, ")");
   Check(connection_->Exec(sql.c_str(), params).status());
 }
 
