@@ -12,6 +12,7 @@
 #include "server/journal_codec.h"
 #include "server/limits.h"
 #include "server/text_check.h"
+#include "storage/pg_error.h"
 
 namespace stepwell {
 namespace {
@@ -118,7 +119,7 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       }
       failed = results.status();
     }
-    if (failed.GetPayload("commit-unknown").has_value()) ++parts_.stats.commits_in_doubt;
+    if (IsCommitUnknown(failed)) ++parts_.stats.commits_in_doubt;
     if (failed.code() == absl::StatusCode::kAborted) {
       parts_.state.ReportLost(epoch);
       EndAll(chunks, absl::UnavailableError("another master owns the database now"));

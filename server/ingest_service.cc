@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "server/deadline_watch.h"
 #include "server/grpc_error.h"
 #include "server/limits.h"
 #include "server/malformed.h"
@@ -266,6 +267,10 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
     while ((*stream)->board().TakeNext(answer)) *response->add_messages() = std::move(answer);
   };
   const absl::Time deadline = DeadlineOf(*call, options_.write_wait_max);
+  // Handle waits for the database and for room in the queue.
+  const DeadlineWatch watch(deadline, [&stream] {
+    (*stream)->End(absl::DeadlineExceededError("not all was taken in time; send it again"));
+  });
   for (const pb::StreamChunksRequest& message : request->messages()) {
     (*stream)->Handle(message);
     // Acks wait until all is answered, so that there is one per writer.

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "server/deadline_watch.h"
 #include "server/query_reads.h"
 #include "server/read_admission.h"
 #include "stepwell/v1/query.grpc.pb.h"
@@ -67,7 +68,10 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     const auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return ToGrpc(ticket.status());
     const ReadCall call = CallOf(context);
-    // Write blocks while the client is slow: that is the bound on memory.
+    // Write blocks while the client is slow: that is the bound on memory. A client that stops reading
+    // would hold its turn and its pin for ever; the second is for the answer of a slow one.
+    const DeadlineWatch watch(call.deadline + absl::Seconds(1),
+                              [context] { context->TryCancel(); });
     const absl::Status status =
         reads_.ReadSamples(*request, call, [&](const v1::ReadSamplesResponse& response) {
           return absl::Now() < call.deadline && writer->Write(response);

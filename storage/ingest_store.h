@@ -159,8 +159,8 @@ class IngestStore {
   // One transaction: checks owner_epoch of each trial under a lock, moves each writer forward by
   // one guarded UPDATE, stores gaps, copies one journal row per trial, commits. Results in the
   // order of `advances`; those not committed are stored in no part. On an unknown COMMIT it reads
-  // back on a fresh connection and answers what the database says; if it cannot, kUnavailable with
-  // payload "commit-unknown": nothing may be assumed until ReadProgress answers.
+  // back on a fresh connection and answers what the database says; if it cannot, CommitUnknown
+  // (storage/pg_error.h): nothing may be assumed until ReadProgress answers.
   [[nodiscard]] virtual absl::StatusOr<std::vector<AdvanceResult>> Commit(
       const CommitGroupRequest& request) = 0;
   // Where these writers stand. Thread-safe.

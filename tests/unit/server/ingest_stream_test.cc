@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "server/recovery.h"
+#include "storage/pg_error.h"
 #include "tests/fakes/fake_ingest_store.h"
 #include "tests/unit/server/chunk_maker.h"
 
@@ -187,9 +188,7 @@ TEST_F(IngestStreamTest, ADatabaseThatIsDownIsWaitedForWithTheSameGroup) {
 TEST_F(IngestStreamTest, ACommitInDoubtThatHappenedCountsOnce) {
   auto stream = NewStream();
   const pb::Opened opened = Begin(*stream, writer_);
-  absl::Status unknown = absl::UnavailableError("connection lost");
-  unknown.SetPayload("commit-unknown", absl::Cord("1"));
-  store_.FailNextAfterStoring(unknown);
+  store_.FailNextAfterStoring(CommitUnknown("connection lost"));
   stream->Handle(Send(writer_, 1));
   stream->Handle(Send(writer_, 2));
   const auto answers = Answers(*stream);
