@@ -136,6 +136,18 @@ create constraint trigger wait_at_commit after update on stepwell.writers
   EXPECT_TRUE(IsCommitUnknown(results.status())) << results.status();
 }
 
+// The backend whose COMMIT is in doubt may still be at it when we ask.
+TEST_F(PgStoreFaults, ReadingBackWaitsForABackendThatGoesOn) {
+  const OpenedWriter writer = OpenWriter("t");
+  const auto backend = Connect(url_);
+  ASSERT_TRUE(backend->Begin().ok());
+  ASSERT_TRUE(backend->ExecScript("update stepwell.writers set committed_sequence = 7").ok());
+  std::thread reader([&] { EXPECT_EQ(Committed(writer), 7u); });
+  AwaitLockWait();
+  ASSERT_TRUE(backend->Commit().ok());
+  reader.join();
+}
+
 TEST_F(PgStoreFaults, AFoldInDoubtIsReadBack) {
   const OpenedWriter writer = OpenWriter("t");
   SeriesDefinition definition;
@@ -250,9 +262,7 @@ TEST_F(PgStoreFaults, ATakeOverWaitsForTheCommitUnderWay) {
     EXPECT_TRUE((*next_owner)->FenceTrials(2).ok());
     fenced = true;
   });
-  // The fence waits for a lock; it is not merely slow.
-  while (Number("select count(*) from pg_locks where not granted") == 0) {
-  }
+  AwaitLockWait();  // the fence waits for a lock; it is not merely slow
   EXPECT_FALSE(fenced);
   go_on.Notify();
   commit.join();

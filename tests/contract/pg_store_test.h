@@ -78,6 +78,16 @@ class PgStoreTest : public ::testing::Test {
     const absl::Status status = sql_->ExecScript(sql);
     ASSERT_TRUE(status.ok()) << status << " " << sql;
   }
+  // Waits until somebody of this database waits for a lock.
+  void AwaitLockWait() {
+    for (const absl::Time deadline = absl::Now() + absl::Seconds(20); absl::Now() < deadline;) {
+      if (Number("select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
+                 "and datname = current_database()") > 0) {
+        return;
+      }
+    }
+    ADD_FAILURE() << "nobody waits for a lock";
+  }
   // Waits until some backend of this database shows `condition` in pg_stat_activity, and kills it.
   static void KillWhen(const std::string& url, const std::string& condition) {
     const auto sql = Connect(url);
