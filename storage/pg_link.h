@@ -26,6 +26,9 @@ class PgLink {
     connection_ = *std::move(opened);
     return connection_.get();
   }
+  // Process id of the server's side, 0 without a connection. Never reconnects: for tests that kill it
+  // in the middle of something.
+  int backend_pid() const { return connection_ == nullptr ? 0 : connection_->backend_pid(); }
   void Drop() { connection_.reset(); }
 
  private:

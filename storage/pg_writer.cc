@@ -90,10 +90,7 @@ absl::StatusOr<std::vector<AdvanceResult>> PgWriter::Commit(const CommitGroupReq
 }
 
 absl::Status PgWriter::Pass(std::string_view point) {
-  if (options_.at_point) {
-    STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
-    options_.at_point(point, connection->backend_pid());
-  }
+  if (options_.at_point) options_.at_point(point, link_.backend_pid());
   return failpoint::Check(absl::string_view(point.data(), point.size()));
 }
 

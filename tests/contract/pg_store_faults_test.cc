@@ -62,9 +62,7 @@ TEST_F(PgStoreFaults, ReadsBackACommitThatHappened) {
   const OpenedWriter writer = OpenWriter("t");
   const OpenedWriter other = OpenWriter("t");
   ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 1)})).ok());
-  const auto admin = Connect(url_);
-  ASSERT_TRUE(admin->ExecScript("alter system set synchronous_standby_names = 'nobody'").ok());
-  ASSERT_TRUE(admin->ExecScript("select pg_reload_conf()").ok());
+  HangCommits();
   std::thread killer(KillWhen, url_, "wait_event = 'SyncRep'");
   WriterAdvance closes = Advance(other, 1);
   closes.last_sequence = 0;
@@ -72,8 +70,7 @@ TEST_F(PgStoreFaults, ReadsBackACommitThatHappened) {
   closes.closing = WriterState::kClosed;
   const auto in_doubt = ingest_->Commit(Group({Advance(writer, 2), closes}));
   killer.join();
-  ASSERT_TRUE(admin->ExecScript("alter system reset synchronous_standby_names").ok());
-  ASSERT_TRUE(admin->ExecScript("select pg_reload_conf()").ok());
+  ReleaseCommits();
   ASSERT_TRUE(in_doubt.ok()) << in_doubt.status();
   EXPECT_EQ(in_doubt->at(0).outcome, AdvanceOutcome::kCommitted);
   EXPECT_EQ(in_doubt->at(0).committed_sequence, 2u);
@@ -177,14 +174,11 @@ create constraint trigger wait_at_commit after update on stepwell.writers
   }
   Run("drop trigger wait_at_commit on stepwell.writers");
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
-  const auto admin = Connect(url_);
-  ASSERT_TRUE(admin->ExecScript("alter system set synchronous_standby_names = 'nobody'").ok());
-  ASSERT_TRUE(admin->ExecScript("select pg_reload_conf()").ok());
+  HangCommits();
   std::thread killer(KillWhen, url_, "wait_event = 'SyncRep'");
   const auto folded = folds_->Fold(kEpoch, {fold});
   killer.join();
-  ASSERT_TRUE(admin->ExecScript("alter system reset synchronous_standby_names").ok());
-  ASSERT_TRUE(admin->ExecScript("select pg_reload_conf()").ok());
+  ReleaseCommits();
   ASSERT_TRUE(folded.ok()) << folded.status();
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
   EXPECT_EQ(Number("select fold_no from stepwell.recent"), Value(folded->fold_no));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +78,21 @@ class PgStoreTest : public ::testing::Test {
   void Run(const std::string& sql) {
     const absl::Status status = sql_->ExecScript(sql);
     ASSERT_TRUE(status.ok()) << status << " " << sql;
+  }
+  // From now on a COMMIT is durable and then waits for a standby that there is not: whoever kills its
+  // backend makes it a COMMIT in doubt that happened.
+  void HangCommits() {
+    Run("alter system set synchronous_standby_names = 'nobody'");
+    Run("select pg_reload_conf()");
+    // The reload is in force when the checkpointer has seen it: a commit that hangs shows that.
+    std::thread killer(KillWhen, url_, "wait_event = 'SyncRep'");
+    while (Connect(url_)->ExecScript("update stepwell.projects set name = name").ok()) {
+    }
+    killer.join();
+  }
+  void ReleaseCommits() {
+    Run("alter system reset synchronous_standby_names");
+    Run("select pg_reload_conf()");
   }
   // Waits until somebody of this database waits for a lock.
   void AwaitLockWait() {
