@@ -12,10 +12,6 @@ if(STEPWELL_SANITIZE)
   add_compile_options(-fsanitize=${STEPWELL_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${STEPWELL_SANITIZE})
-  if(STEPWELL_SANITIZE MATCHES thread)
-    # Boost.Asio's fences, which ThreadSanitizer does not model; they only order what it locks anyway.
-    add_compile_options(-Wno-tsan)
-  endif()
   # gcc 12 sees uninitialised members inside libstdc++ once sanitizers change its inlining; the
   # release build keeps the warning.
   target_compile_options(stepwell_flags INTERFACE -Wno-maybe-uninitialized)
