@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "client/cli/master_client.h"
+#include "client/cli/not_found.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
@@ -57,7 +58,10 @@ int RunAdminFlush(const std::vector<std::string>& args, Streams streams) {
     const Progress progress("folding");
     response = Flush(master, trial);
   }
-  if (!response.ok()) return ReportFailure(response.status(), options.server(), streams);
+  if (!response.ok()) {
+    return ReportTrialFailure(response.status(), trial.value_or(v1::TrialRef()), master,
+                              options.server(), streams);
+  }
   streams.out << (options.json() ? ToJson(*response).dump(2) + "\n" : FlushText(*response));
   return kExitOk;
 }

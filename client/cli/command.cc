@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fmt/format.h"
@@ -33,6 +34,31 @@ std::string KnownNames() {
   for (const Command& command : kElsewhere) names.emplace_back(command.name);
   for (const Command& command : Commands()) names.emplace_back(command.name);
   return absl::StrJoin(names, ", ");
+}
+
+// "admin" of "admin flush": commands that share a first word.
+bool IsOfFamily(const Command& command, const std::string& family) {
+  return absl::StartsWith(command.name, family + " ");
+}
+
+bool IsFamily(const std::string& word) {
+  const std::vector<Command>& commands = Commands();
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return IsOfFamily(command, word); });
+}
+
+// The help of `family` alone, which does nothing by itself.
+std::string FamilyText(const std::string& family) {
+  std::string text =
+      absl::StrCat("Usage: stepwell ", family, " COMMAND [OPTION...]\n\nCommands:\n");
+  std::string examples;
+  for (const Command& command : Commands()) {
+    if (!IsOfFamily(command, family)) continue;
+    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+    absl::StrAppend(&examples, "  stepwell ", command.name, "\n");
+  }
+  return absl::StrCat(text, "\nExamples:\n", examples, "\n`stepwell ", family,
+                      " COMMAND --help` tells a command's options.\n");
 }
 
 bool IsHelp(const std::string& word) { return word == "--help" || word == "-h" || word == "help"; }
@@ -91,7 +117,17 @@ int RunCommandLine(const std::vector<std::string>& args, Streams streams) {
                        streams);
   }
   std::string given = args[0];
-  if (given == "admin" && args.size() > 1) absl::StrAppend(&given, " ", args[1]);
+  if (IsFamily(given)) {
+    if (args.size() == 1) {
+      streams.err << FamilyText(given);
+      return kExitUsage;
+    }
+    if (IsHelp(args[1])) {
+      streams.out << FamilyText(given);
+      return kExitOk;
+    }
+    absl::StrAppend(&given, " ", args[1]);
+  }
   streams.err << "stepwell: no command '" << given << "'; there are: " << KnownNames() << "\n";
   return kExitUsage;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/master_client.h"
+#include "client/cli/not_found.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/samples_view.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr char kExamples[] =
     "\nTRIAL is a name, or id:7 for a number. Times are UTC; a duration means that long ago.\n"
     "Text: time, batch, value, series. JSON: one object per line; NaN and infinities are strings.\n"
+    "Exits with 1 where no sample matches; stderr then says what there is.\n"
     "\nExamples:\n"
     "  stepwell read my-run --group training --name loss\n"
     "  stepwell read my-run --name cpu_util_simple --from 10m --limit 0\n"
@@ -68,9 +70,13 @@ int RunRead(const std::vector<std::string>& args, Streams streams) {
         return !view.full() && streams.out.good();
       });
   streams.out << std::flush;
-  if (!status.ok()) return ReportFailure(status, options.server(), streams);
+  if (!status.ok()) {
+    return ReportTrialFailure(status, request->trial(), master, options.server(), streams);
+  }
   streams.err << view.Ending();
-  return kExitOk;
+  if (view.count() > 0) return kExitOk;
+  streams.err << "stepwell: " << NothingMatchedText(master, request->trial(), request->selector());
+  return kExitFailed;
 }
 
 }  // namespace stepwell::cli

@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "client/cli/master_client.h"
+#include "client/cli/not_found.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/report_data.h"
@@ -41,7 +42,9 @@ int RunReport(const std::vector<std::string>& args, Streams streams) {
     const Progress progress("reading the trial");
     data = ReadReport(master, *trial, static_cast<int>(*attempt));
   }
-  if (!data.ok()) return ReportFailure(data.status(), options.server(), streams);
+  if (!data.ok()) {
+    return ReportTrialFailure(data.status(), *trial, master, options.server(), streams);
+  }
   streams.out << (options.json() ? ReportJson(*data, view)
                                  : ReportText(*data, view, PaintFor(streams.out)));
   return kExitOk;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "client/cli/pages.h"
 
 namespace stepwell::cli {
 namespace {
@@ -18,13 +19,9 @@ absl::StatusOr<std::set<std::string>> ReadGroups(MasterClient& master, const v1:
   std::set<std::string> groups;
   v1::ListSeriesRequest request;
   *request.mutable_trial() = ref;
-  request.set_page_size(10'000);
-  for (;;) {
-    STEPWELL_ASSIGN_OR_RETURN(const v1::ListSeriesResponse page, master.ListSeries(request));
-    for (const v1::Series& series : page.series()) groups.insert(series.key().metric_group());
-    if (page.next_page_token().empty()) break;
-    request.set_page_token(page.next_page_token());
-  }
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<v1::Series> all,
+                            ReadSeries(master, std::move(request), kNoLimit));
+  for (const v1::Series& series : all) groups.insert(series.key().metric_group());
   groups.erase(kTimingGroup);
   return groups;
 }

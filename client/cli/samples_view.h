@@ -18,6 +18,8 @@ class SamplesView {
 
   // The lines of one message, until the limit is reached.
   std::string Lines(const v1::ReadSamplesResponse& response);
+  // Samples printed so far.
+  std::int64_t count() const { return count_; }
   // More samples came than the limit allows.
   bool full() const { return full_; }
   // For stderr, after the last message: what the limit or the master left out. May be empty.

@@ -1,9 +1,10 @@
 // stepwell series: the series of a trial.
-#include <algorithm>
 #include <ostream>
 
 #include "client/cli/master_client.h"
+#include "client/cli/not_found.h"
 #include "client/cli/options.h"
+#include "client/cli/pages.h"
 #include "client/cli/progress.h"
 #include "client/cli/selector_options.h"
 #include "client/cli/trials_view.h"
@@ -16,23 +17,6 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell series my-run\n"
     "  stepwell series id:7 --group gpu --label device=GPU-1 --json\n";
-
-absl::StatusOr<std::vector<v1::Series>> ReadSeries(MasterClient& master,
-                                                   v1::ListSeriesRequest request,
-                                                   std::int64_t limit) {
-  std::vector<v1::Series> series;
-  for (;;) {
-    const auto left = limit - static_cast<std::int64_t>(series.size());
-    request.set_page_size(static_cast<std::int32_t>(std::min<std::int64_t>(left, 10'000)));
-    absl::StatusOr<v1::ListSeriesResponse> page = master.ListSeries(request);
-    if (!page.ok()) return page.status();
-    for (v1::Series& one : *page->mutable_series()) series.push_back(std::move(one));
-    if (page->next_page_token().empty() || static_cast<std::int64_t>(series.size()) >= limit) {
-      return series;
-    }
-    request.set_page_token(page->next_page_token());
-  }
-}
 
 }  // namespace
 
@@ -58,9 +42,12 @@ int RunSeries(const std::vector<std::string>& args, Streams streams) {
     const Progress progress("listing series");
     series = ReadSeries(master, request, *limit);
   }
-  if (!series.ok()) return ReportFailure(series.status(), options.server(), streams);
+  if (!series.ok()) {
+    return ReportTrialFailure(series.status(), *trial, master, options.server(), streams);
+  }
   streams.out << (options.json() ? SeriesJson(*series)
                                  : SeriesText(*series, PaintFor(streams.out)));
+  if (series->empty()) streams.err << "stepwell: " << NothingMatchedText(master, *trial, *selector);
   return kExitOk;
 }
 

@@ -1,9 +1,9 @@
 // stepwell trials: the trials of a master, newest first.
-#include <algorithm>
 #include <ostream>
 
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
+#include "client/cli/pages.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
@@ -29,24 +29,6 @@ absl::StatusOr<v1::ListTrialsRequest> RequestOf(const CommandOptions& options) {
     request.set_state(*parsed);
   }
   return request;
-}
-
-// Pages until `limit` trials are there.
-absl::StatusOr<std::vector<v1::Trial>> ReadTrials(MasterClient& master,
-                                                  v1::ListTrialsRequest request,
-                                                  std::int64_t limit) {
-  std::vector<v1::Trial> trials;
-  for (;;) {
-    const auto left = limit - static_cast<std::int64_t>(trials.size());
-    request.set_page_size(static_cast<std::int32_t>(std::min<std::int64_t>(left, 1000)));
-    absl::StatusOr<v1::ListTrialsResponse> page = master.ListTrials(request);
-    if (!page.ok()) return page.status();
-    for (v1::Trial& trial : *page->mutable_trials()) trials.push_back(std::move(trial));
-    if (page->next_page_token().empty() || static_cast<std::int64_t>(trials.size()) >= limit) {
-      return trials;
-    }
-    request.set_page_token(page->next_page_token());
-  }
 }
 
 }  // namespace

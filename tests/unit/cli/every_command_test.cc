@@ -1,0 +1,186 @@
+// What all subcommands promise (docs/cli.md): help with examples, --json, refusals of wrong use, exit
+// codes. Rows are made from the list of commands, so that a new one is held to them too.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/command.h"
+#include "nlohmann/json.hpp"
+#include "tests/unit/cli/outcome.h"
+#include "tests/unit/cli/small_master.h"
+
+namespace stepwell::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool TakesTrial(const std::string& name) {
+  return name == "series" || name == "read" || name == "report";
+}
+bool AsksMaster(const std::string& name) { return name != "version"; }
+
+Words WordsOf(const Command& command) { return absl::StrSplit(command.name, ' '); }
+
+// A right use of `command`.
+Words GoodUse(const Command& command) {
+  Words words = WordsOf(command);
+  if (TakesTrial(command.name)) words.emplace_back("my-run");
+  return words;
+}
+
+Words With(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class EveryCommandTest : public ::testing::Test {
+ protected:
+  EveryCommandTest() { unsetenv("STEPWELL_SERVER"); }
+
+  Outcome Ask(const Words& words) { return RunWords(With(words, {"--server", master_.address()})); }
+
+  SmallMaster master_;
+};
+
+TEST_F(EveryCommandTest, HelpsOnStdoutWithExamples) {
+  for (const Command& command : Commands()) {
+    for (const char* help : {"--help", "-h"}) {
+      const Outcome outcome = RunWords(With(WordsOf(command), {help}));
+      EXPECT_EQ(outcome.exit, kExitOk) << command.name;
+      EXPECT_EQ(outcome.err, "") << command.name;
+      EXPECT_NE(outcome.out.find(absl::StrCat("stepwell ", command.name)), std::string::npos);
+      EXPECT_NE(outcome.out.find("\nExample"), std::string::npos) << outcome.out;
+      EXPECT_NE(outcome.out.find("--json"), std::string::npos) << outcome.out;
+    }
+  }
+}
+
+TEST_F(EveryCommandTest, RefusesWhatItDoesNotKnow) {
+  for (const Command& command : Commands()) {
+    for (const auto& [more, says] : {std::pair<Words, std::string>{{"--nonsense"}, "nonsense"},
+                                     {{"--nonsense=1"}, "nonsense"},
+                                     {{"--server"}, "server"},
+                                     {{"extra"}, "unexpected argument 'extra'"}}) {
+      const Outcome outcome = RunWords(With(GoodUse(command), more));
+      SCOPED_TRACE(absl::StrCat(command.name, " ", absl::StrJoin(more, " ")));
+      EXPECT_EQ(outcome.exit, kExitUsage);
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_NE(outcome.err.find(absl::StrCat("stepwell ", command.name, ": ")), std::string::npos)
+          << outcome.err;
+      EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+      EXPECT_NE(outcome.err.find(absl::StrCat("Try 'stepwell ", command.name, " --help'.")),
+                std::string::npos)
+          << outcome.err;
+    }
+    if (!TakesTrial(command.name)) continue;
+    const Outcome outcome = RunWords(WordsOf(command));
+    EXPECT_EQ(outcome.exit, kExitUsage) << command.name;
+    EXPECT_NE(outcome.err.find("TRIAL is missing"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(EveryCommandTest, SaysWhenNoMasterAnswers) {
+  for (const Command& command : Commands()) {
+    if (!AsksMaster(command.name)) continue;
+    // Port 1 is never a master.
+    const Outcome outcome = RunWords(With(GoodUse(command), {"--server", "127.0.0.1:1"}));
+    EXPECT_EQ(outcome.exit, kExitUnavailable) << command.name;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find("no master answers at 127.0.0.1:1"), std::string::npos);
+    EXPECT_NE(outcome.err.find("Start one with 'stepwell serve'"), std::string::npos);
+  }
+}
+
+TEST_F(EveryCommandTest, AnswersInTextAndInJson) {
+  for (const Command& command : Commands()) {
+    SCOPED_TRACE(command.name);
+    const Outcome text = Ask(GoodUse(command));
+    EXPECT_EQ(text.exit, kExitOk) << text.err;
+    EXPECT_FALSE(text.out.empty());
+    EXPECT_EQ(text.out.back(), '\n');
+    const Outcome json = Ask(With(GoodUse(command), {"--json"}));
+    EXPECT_EQ(json.exit, kExitOk) << json.err;
+    // `read` prints an object per line, so that it can be read while it comes.
+    const bool is_by_line = std::string(command.name) == "read";
+    std::istringstream lines(json.out);
+    for (std::string line; is_by_line && std::getline(lines, line);) {
+      EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    }
+    if (!is_by_line) {
+      EXPECT_TRUE(nlohmann::json::accept(json.out)) << json.out;
+    }
+  }
+}
+
+TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
+  for (const Words& words : {Words{"series", "your-run"},
+                             {"read", "your-run"},
+                             {"report", "your-run"},
+                             {"report", "your-run", "--json"},
+                             {"admin", "flush", "--trial", "your-run"}}) {
+    const Outcome outcome = Ask(words);
+    EXPECT_EQ(outcome.exit, kExitFailed);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err,
+              "stepwell: there is no trial 'your-run'\n"
+              "The newest trials: my-run. 'stepwell trials' lists all.\n");
+  }
+  // The trial is known, its attempt is not.
+  EXPECT_EQ(Ask({"report", "my-run", "--attempt", "2"}).err,
+            "stepwell: trial 7 has no attempt 2\n");
+}
+
+TEST_F(EveryCommandTest, ReadSaysWhatThereIsWhereNothingMatches) {
+  struct Row {
+    Words selection;
+    std::string says;
+  };
+  const Row rows[] = {
+      {{"--group", "gpu"},
+       "no series match --group gpu. Metric groups of the trial: cpu (1 series), training (2 "
+       "series).\n'stepwell series my-run' lists all.\n"},
+      {{"--name", "los"},
+       "no series match --name los. Metric groups of the trial: cpu (1 series), training (2 "
+       "series).\n'stepwell series my-run' lists all.\n"},
+      {{"--group", "training", "--name", "los"},
+       "no series match --group training --name los. Names in group training: loss, "
+       "samples_per_second.\n'stepwell series my-run' lists all.\n"},
+      {{"--name", "loss", "--label", "rank=3"},
+       "no series match --name loss --label rank=3. Labels there are: rank=0.\n"
+       "'stepwell series my-run' lists all.\n"},
+      {{"--name", "loss", "--from", "2026-01-01T00:00:00Z"},
+       "no samples match: 1 series does, but holds none in the time range asked for.\n"
+       "'stepwell trials' tells the span of each trial.\n"},
+  };
+  for (const Row& row : rows) {
+    const Outcome outcome = Ask(With({"read", "my-run"}, row.selection));
+    EXPECT_EQ(outcome.exit, kExitFailed);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "stepwell: " + row.says);
+    EXPECT_EQ(Ask(With({"read", "my-run", "--json"}, row.selection)).exit, kExitFailed);
+  }
+  // A list may be empty: no failure, and stderr says the same.
+  const Outcome list = Ask({"series", "my-run", "--group", "gpu", "--json"});
+  EXPECT_EQ(list.exit, kExitOk);
+  EXPECT_EQ(nlohmann::json::parse(list.out), nlohmann::json::array());
+  EXPECT_EQ(list.err, "stepwell: " + rows[0].says);
+}
+
+TEST_F(EveryCommandTest, AFamilyAloneShowsItsCommands) {
+  const Outcome help = RunWords({"admin", "--help"});
+  EXPECT_EQ(help.exit, kExitOk);
+  EXPECT_EQ(help.err, "");
+  EXPECT_NE(help.out.find("admin flush"), std::string::npos);
+  EXPECT_NE(help.out.find("Examples:\n  stepwell admin flush\n"), std::string::npos);
+  const Outcome alone = RunWords({"admin"});
+  EXPECT_EQ(alone.exit, kExitUsage);
+  EXPECT_EQ(alone.out, "");
+  EXPECT_EQ(alone.err, help.out);
+}
+
+}  // namespace
+}  // namespace stepwell::cli

@@ -1,0 +1,151 @@
+#include "tests/unit/cli/small_master.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "stepwell/v1/admin.grpc.pb.h"
+#include "stepwell/v1/query.grpc.pb.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr std::int64_t kTrialId = 7;
+constexpr std::int64_t kFirstUs = 1'763'632'882'000'000;
+constexpr std::int64_t kSecondUs = 1'000'000;
+
+v1::Trial TheTrial() {
+  v1::Trial trial;
+  trial.set_trial_id(kTrialId);
+  trial.set_project("default");
+  trial.set_external_id("my-run");
+  trial.set_state(v1::TRIAL_STATE_COMPLETED);
+  trial.set_attempt_count(1);
+  trial.set_series_count(3);
+  trial.set_created_time_us(kFirstUs);
+  trial.set_first_sample_time_us(kFirstUs);
+  trial.set_last_sample_time_us(kFirstUs + kSecondUs);
+  return trial;
+}
+
+v1::Series TheSeries(int series_no) {
+  static constexpr const char* kNames[][2] = {
+      {"training", "loss"}, {"training", "samples_per_second"}, {"cpu", "cpu_util_simple"}};
+  v1::Series series;
+  series.set_series_no(series_no);
+  series.mutable_key()->set_metric_group(kNames[series_no - 1][0]);
+  series.mutable_key()->set_name(kNames[series_no - 1][1]);
+  (*series.mutable_key()->mutable_labels())["rank"] = "0";
+  series.set_kind(v1::SERIES_KIND_GAUGE);
+  return series;
+}
+
+bool Selects(const v1::SeriesSelector& selector, const v1::SeriesKey& key) {
+  if (!selector.metric_group().empty() && selector.metric_group() != key.metric_group()) {
+    return false;
+  }
+  if (!selector.name().empty() && selector.name() != key.name()) return false;
+  for (const auto& [name, value] : selector.labels()) {
+    if (key.labels().count(name) == 0 || key.labels().at(name) != value) return false;
+  }
+  return true;
+}
+
+grpc::Status Find(const v1::TrialRef& ref) {
+  if (ref.trial_id() == kTrialId || ref.external_id() == "my-run") return grpc::Status::OK;
+  return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no trial '", ref.external_id(), "'")};
+}
+
+class Query : public v1::QueryService::Service {
+  grpc::Status ListTrials(grpc::ServerContext* /*context*/, const v1::ListTrialsRequest* request,
+                          v1::ListTrialsResponse* response) override {
+    if (TheTrial().external_id().find(request->name_contains()) != std::string::npos) {
+      *response->add_trials() = TheTrial();
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status GetTrial(grpc::ServerContext* /*context*/, const v1::GetTrialRequest* request,
+                        v1::GetTrialResponse* response) override {
+    *response->mutable_trial() = TheTrial();
+    response->mutable_completeness()->set_contiguous(true);
+    return Find(request->trial());
+  }
+  // Two to a page, so that whoever wants all must ask again.
+  grpc::Status ListSeries(grpc::ServerContext* /*context*/, const v1::ListSeriesRequest* request,
+                          v1::ListSeriesResponse* response) override {
+    const bool is_first = request->page_token().empty();
+    for (int no = is_first ? 1 : 3; no <= (is_first ? 2 : 3); ++no) {
+      const v1::Series series = TheSeries(no);
+      if (Selects(request->selector(), series.key())) *response->add_series() = series;
+    }
+    if (is_first) response->set_next_page_token("second");
+    return Find(request->trial());
+  }
+  grpc::Status ReadSamples(grpc::ServerContext* /*context*/, const v1::ReadSamplesRequest* request,
+                           grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
+    if (const grpc::Status found = Find(request->trial()); !found.ok()) return found;
+    v1::ReadSamplesResponse samples;
+    const bool is_later = request->time_range().start_time_us() > kFirstUs + kSecondUs;
+    if (!is_later && Selects(request->selector(), TheSeries(1).key())) {
+      *samples.mutable_series() = TheSeries(1);
+      for (const double value : {2.5, 2.25}) {
+        samples.add_timestamps_us(kFirstUs + samples.values_size() * kSecondUs);
+        samples.add_batches(samples.values_size());
+        samples.add_values(value);
+      }
+      samples.add_attempts(1);
+    }
+    samples.mutable_completeness()->set_contiguous(true);
+    writer->Write(samples);
+    return grpc::Status::OK;
+  }
+  grpc::Status QueryBuckets(grpc::ServerContext* /*context*/,
+                            const v1::QueryBucketsRequest* request,
+                            v1::QueryBucketsResponse* /*response*/) override {
+    return Find(request->trial());
+  }
+  grpc::Status SummarizeTimings(grpc::ServerContext* /*context*/,
+                                const v1::SummarizeTimingsRequest* request,
+                                v1::SummarizeTimingsResponse* /*response*/) override {
+    if (request->attempt() <= 1) return Find(request->trial());
+    return {grpc::StatusCode::NOT_FOUND, "trial 7 has no attempt 2"};
+  }
+};
+
+class Admin : public v1::AdminService::Service {
+  grpc::Status Flush(grpc::ServerContext* /*context*/, const v1::FlushRequest* /*request*/,
+                     v1::FlushResponse* response) override {
+    response->set_sample_count(2);
+    response->set_trial_count(1);
+    return grpc::Status::OK;
+  }
+  grpc::Status GetStatus(grpc::ServerContext* /*context*/, const v1::GetStatusRequest* /*request*/,
+                         v1::GetStatusResponse* response) override {
+    response->set_master_id("small");
+    response->set_role("owner");
+    return grpc::Status::OK;
+  }
+};
+
+}  // namespace
+
+struct SmallMaster::Services {
+  Query query;
+  Admin admin;
+  std::unique_ptr<grpc::Server> server;
+};
+
+SmallMaster::SmallMaster() : services_(std::make_unique<Services>()) {
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&services_->query);
+  builder.RegisterService(&services_->admin);
+  services_->server = builder.BuildAndStart();
+  STEPWELL_CHECK(services_->server != nullptr && port != 0);
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+SmallMaster::~SmallMaster() { services_->server->Shutdown(); }
+
+}  // namespace stepwell::cli

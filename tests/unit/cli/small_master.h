@@ -1,0 +1,27 @@
+// SmallMaster: a master of one trial with three series, on a port of its own, that answers the RPCs
+// of the subcommands from memory. What a command makes of a real master's answers is tested in
+// tests/e2e; here each command meets each kind of answer.
+//
+//   SmallMaster master;
+//   RunCommandLine({"trials", "--server", master.address()}, streams);
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace stepwell::cli {
+
+class SmallMaster {
+ public:
+  SmallMaster();
+  ~SmallMaster();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  struct Services;  // defined in small_master.cc, wraps gRPC
+  std::unique_ptr<Services> services_;
+  std::string address_;
+};
+
+}  // namespace stepwell::cli
