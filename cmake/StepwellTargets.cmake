@@ -17,9 +17,7 @@ if(STEPWELL_SANITIZE)
   target_compile_options(stepwell_flags INTERFACE -Wno-maybe-uninitialized)
 endif()
 if(STEPWELL_SANITIZE MATCHES thread)
-  # Stands before abseil's own locks in every executable, so that ThreadSanitizer sees them.
-  add_library(stepwell_seen_locks OBJECT ${PROJECT_SOURCE_DIR}/cmake/tsan/absl_locks.cc)
-  target_compile_options(stepwell_seen_locks PRIVATE -Wall -Wextra -Werror)
+  # Built by cmake/tsan.
   target_sources(stepwell_flags INTERFACE
     $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:stepwell_seen_locks>>)
   target_link_libraries(stepwell_flags INTERFACE absl::synchronization)
