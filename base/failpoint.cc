@@ -104,6 +104,10 @@ absl::Status Pass(absl::string_view name) {
   if (int ms = 0; absl::StartsWith(action, "sleep:") && absl::SimpleAtoi(action.substr(6), &ms)) {
     absl::SleepFor(absl::Milliseconds(ms));
   }
+  if (absl::StartsWith(action, "while:")) {
+    const std::string path = action.substr(6);
+    while (access(path.c_str(), F_OK) == 0) absl::SleepFor(absl::Milliseconds(5));
+  }
   if (action == "error") return absl::UnavailableError(absl::StrCat("failpoint ", name));
   return absl::OkStatus();
 }

@@ -4,8 +4,8 @@
 //   STEPWELL_RETURN_IF_ERROR(failpoint::Check("fold_before_commit"));
 //
 // Armed by the environment, read once: STEPWELL_FAILPOINTS="name=action[*count][@skip];...".
-// Actions: `exit` (SIGKILL to ourselves), `error` (Check returns kUnavailable), `sleep:MS`,
-// `hang`. With *count the action happens that many times, with @skip the first `skip` passes are
+// Actions: `exit` (SIGKILL to ourselves), `error` (Check returns kUnavailable), `sleep:MS`, `hang`,
+// `while:PATH` (waits while the file is there). With *count the action happens that many times, with @skip the first `skip` passes are
 // let through; `%N` makes it happen on a pass with probability 1/N. Each hit prints
 // "failpoint NAME ACTION" to stderr. Unarmed: one relaxed load and a branch.
 #pragma once
