@@ -132,6 +132,10 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
                                                                    const std::string& address,
                                                                    std::int64_t epoch) = 0;
+  // An owner that stops in order lets the next one take over at once. Nothing happens where another
+  // owns it already.
+  [[nodiscard]] virtual absl::Status ReleaseOwnership(const std::string& master_id,
+                                                      std::int64_t epoch) = 0;
   // After a take-over, before anything else: raises owner_epoch to `epoch`, in one transaction, of
   // all trials that are running or have open writers, unfolded sequences or unmerged rows. A commit
   // of the former owner that is under way ends before this returns.

@@ -68,6 +68,11 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const std::string& mas
   return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = master_id};
 }
 
+absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
+  return connection->Exec(sql::kReleaseOwnership, {master_id, epoch}).status();
+}
+
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());

@@ -24,6 +24,11 @@ update stepwell.masters set renewed_time = clock_timestamp(), address = $2
 where slot = 0 and master_id = $1 and epoch = $3
 returning epoch)";
 
+// The next master that asks takes it: nobody has renewed it for longer than the lapse.
+inline constexpr char kReleaseOwnership[] = R"(
+update stepwell.masters set renewed_time = to_timestamp(0)
+where slot = 0 and master_id = $1 and epoch = $2)";
+
 inline constexpr char kReadOwner[] = R"(
 select master_id, epoch,
        extract(epoch from clock_timestamp() - renewed_time)::float8

@@ -181,6 +181,21 @@ TEST_P(IngestStoreContract, LetsOneMasterOwn) {
   EXPECT_FALSE(store().AcquireOwnership("first", "a:1", restarted->epoch)->is_owner);
 }
 
+TEST_P(IngestStoreContract, AnOwnerThatReleasesIsFollowedAtOnce) {
+  const auto first = store().AcquireOwnership("first", "a:1", 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  // Neither by another one, nor under another epoch.
+  ASSERT_TRUE(store().ReleaseOwnership("second", first->epoch).ok());
+  ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch + 1).ok());
+  EXPECT_FALSE(store().AcquireOwnership("second", "b:2", 0)->is_owner);
+  ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch).ok());
+  const auto taken = store().AcquireOwnership("second", "b:2", 0);
+  EXPECT_TRUE(taken->is_owner);
+  EXPECT_EQ(taken->epoch, first->epoch + 1);
+  ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch).ok());
+  EXPECT_FALSE(store().AcquireOwnership("first", "a:1", 0)->is_owner) << "it is not its any more";
+}
+
 TEST_P(IngestStoreContract, ClosesAndReopens) {
   const OpenWriterRequest request = Request("t");
   const OpenedWriter writer = Open(request);

@@ -47,6 +47,12 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const std::string& m
   return other;
 }
 
+absl::Status FakeIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {
+  absl::MutexLock lock(&mu_);
+  if (owner_.owner_id == master_id && owner_.epoch == epoch) renewed_time_ = absl::UnixEpoch();
+  return absl::OkStatus();
+}
+
 absl::Status FakeIngestStore::FenceTrials(std::int64_t epoch) {
   absl::MutexLock lock(&mu_);
   for (const auto& [key, writer] : writers_) {

@@ -27,6 +27,7 @@ class FakeIngestStore final : public IngestStore {
   absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
                                              const std::string& address,
                                              std::int64_t epoch) override;
+  absl::Status ReleaseOwnership(const std::string& master_id, std::int64_t epoch) override;
   absl::Status FenceTrials(std::int64_t epoch) override;
   absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;
   absl::Status ReadUnfoldedJournal(const std::function<absl::Status(JournalRow)>& row) override;
