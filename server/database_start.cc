@@ -28,15 +28,13 @@ namespace {
 absl::Status MakeDataDirectory(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("data directory ", directory, ": ", error.message()));
+  if (!error && access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {
+    error = std::error_code(errno, std::generic_category());
   }
-  if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("data directory ", directory, ": ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--data-dir ", directory, ": ", error.message(), "; allowed is a directory that user id ",
+      geteuid(), " may read and write, or one that it may make"));
 }
 
 // A server that answers so will not answer otherwise by itself. libpq gives no SQLSTATE for a
@@ -67,7 +65,7 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
     if (!options.data_dir.empty()) {
       return absl::InvalidArgumentError(
           "--data-dir and --database-url exclude each other: the first is for a private "
-          "PostgreSQL");
+          "PostgreSQL; leave one out");
     }
     STEPWELL_RETURN_IF_ERROR(
         Annotate(PgConninfo(options.database_url, {}).status(), "--database-url"));
@@ -113,7 +111,32 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
   }
 }
 
+namespace {
+
+std::vector<std::string> NamesOf(const std::vector<Migration>& migrations) {
+  std::vector<std::string> names;
+  for (const Migration& migration : migrations) {
+    names.push_back(absl::StrFormat("%04d_%s", migration.number, std::string(migration.name)));
+  }
+  return names;
+}
+
+// A start would make it: whoever only asks must not.
+absl::StatusOr<bool> IsUnmade(const ServeOptions& options) {
+  if (!options.database_url.empty()) return false;
+  std::string directory = options.data_dir;
+  if (directory.empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(directory, DefaultDataDirectory());
+  }
+  std::error_code error;
+  return !std::filesystem::exists(directory, error) && !error;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& options) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool unmade, IsUnmade(options));
+  if (unmade) return NamesOf({EmbeddedMigrations().begin(), EmbeddedMigrations().end()});
   STEPWELL_ASSIGN_OR_RETURN(const StartedDatabase started, StartDatabase(options));
   if (started.postgres != nullptr) {
     STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(absl::Now() + absl::Minutes(1)));
@@ -123,11 +146,7 @@ absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& optio
       PgConnection::Open({.url = started.url, .application_name = "stepwell-migrate"}));
   STEPWELL_ASSIGN_OR_RETURN(const auto pending,
                             PendingMigrations(*connection, EmbeddedMigrations()));
-  std::vector<std::string> names;
-  for (const Migration& migration : pending) {
-    names.push_back(absl::StrFormat("%04d_%s", migration.number, std::string(migration.name)));
-  }
-  return names;
+  return NamesOf({pending.begin(), pending.end()});
 }
 
 std::string ShownUrl(const std::string& url) { return RedactPasswords(url); }

@@ -62,7 +62,9 @@ ListenSocket::~ListenSocket() {
 
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   const absl::Status wrong = absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is not HOST:PORT, as in 127.0.0.1:7817 or [::1]:0"));
+      absl::StrCat("'", text,
+                   "' is not HOST:PORT with a port of 0 to 65535, as in 127.0.0.1:7817"
+                   " or [::1]:0"));
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return wrong;
   HostPort parsed;

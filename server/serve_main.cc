@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -58,11 +59,13 @@ bool StopAsked(absl::Duration wait) {
 }
 
 absl::Status CheckListen(const ServeOptions& options) {
-  for (const std::string& text : {options.grpc_listen, options.http_listen}) {
-    STEPWELL_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(text));
-    if (IsLoopback(listen.host) || options.insecure_allow_remote) continue;
+  for (const auto& [name, text] : {std::pair("--grpc-listen", options.grpc_listen),
+                                   std::pair("--http-listen", options.http_listen)}) {
+    const auto listen = ParseHostPort(text);
+    if (!listen.ok()) return Annotate(listen.status(), name);
+    if (IsLoopback(listen->host) || options.insecure_allow_remote) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("refusing to listen on ", text,
+        absl::StrCat(name, ": refusing to listen on ", text,
                      ": other machines could reach it without authentication. Listen on 127.0.0.1,"
                      " or pass --insecure-allow-remote if the network is trusted"));
   }

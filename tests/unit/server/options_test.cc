@@ -50,7 +50,8 @@ TEST(OptionsTest, WrongUseIsNamed) {
            Row{{{"data"}}, 64, "unexpected argument 'data'; settings are given as --name value"},
            Row{{{"--group-linger", "2h"}},
                64,
-               "--group-linger is '2h', allowed are durations from 0 to 1s"},
+               "--group-linger is '2h', allowed are durations from 0 to 1s, written as 500ms, 10s "
+               "or 5m"},
            Row{{{"--streams-max", "0"}}, 64, "--streams-max is '0', allowed are 1 to 4096"},
            Row{{{"--log-format", "xml"}}, 64, "--log-format is 'xml', allowed are text, json"},
            Row{{{}, {{"STEPWELL_STREAMS_MAX", "many"}}},
@@ -59,6 +60,9 @@ TEST(OptionsTest, WrongUseIsNamed) {
            Row{{{"--config", "c"}, {}, "\ngrpc_listen = x\n"},
                78,
                "c:2: unknown key 'grpc_listen'; did you mean 'grpc-listen'?"},
+           Row{{{"--config", "c"}, {}, "\n\nstreams-max = 0\n"},
+               78,
+               "c:3: streams-max is '0', allowed are 1 to 4096"},
            Row{{{"--config", "c"}, {}, "nonsense\n"}, 78, "c:1: 'nonsense' is not key = value"},
        }) {
     const auto parsed = Parse(row.given);

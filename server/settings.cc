@@ -1,0 +1,156 @@
+#include "server/settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace stepwell {
+namespace {
+
+using O = ServeOptions;
+constexpr std::int64_t kMiB = 1 << 20;
+
+Setting Text(const char* name, std::string O::*place, const char* initial, const char* help) {
+  return {name, place, initial, 0, 0, {}, help};
+}
+Setting Word(const char* name, std::string O::*place, const char* initial,
+             std::vector<std::string> words, const char* help) {
+  return {name, place, initial, 0, 0, std::move(words), help};
+}
+Setting Flag(const char* name, bool O::*place, const char* help) {
+  return {name, place, "false", 0, 0, {}, help};
+}
+Setting Time(const char* name, absl::Duration O::*place, const char* initial, std::int64_t min_ms,
+             std::int64_t max_ms, const char* help) {
+  return {name, place, initial, min_ms, max_ms, {}, help};
+}
+Setting Number(const char* name, std::int64_t O::*place, const char* initial, std::int64_t min,
+               std::int64_t max, const char* help) {
+  return {name, place, initial, min, max, {}, help};
+}
+
+Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
+  if (absl::SimpleAtoi(text, &place) && place >= setting.min && place <= setting.max) return {};
+  return absl::StrCat("is '", text, "', allowed are ", setting.min, " to ", setting.max);
+}
+
+Problem SetDuration(const Setting& setting, const std::string& text, absl::Duration& place) {
+  if (absl::ParseDuration(text, &place) && place >= absl::Milliseconds(setting.min) &&
+      place <= absl::Milliseconds(setting.max)) {
+    return {};
+  }
+  return absl::StrCat("is '", text, "', allowed are durations from ",
+                      absl::FormatDuration(absl::Milliseconds(setting.min)), " to ",
+                      absl::FormatDuration(absl::Milliseconds(setting.max)),
+                      ", written as 500ms, 10s or 5m");
+}
+
+Problem SetText(const Setting& setting, const std::string& text, std::string& place) {
+  if (!setting.words.empty() &&
+      std::find(setting.words.begin(), setting.words.end(), text) == setting.words.end()) {
+    return absl::StrCat("is '", text, "', allowed are ", absl::StrJoin(setting.words, ", "));
+  }
+  place = text;
+  return {};
+}
+
+Problem SetFlag(const std::string& text, bool& place) {
+  if (text != "true" && text != "false") {
+    return absl::StrCat("is '", text, "', allowed are true, false");
+  }
+  place = text == "true";
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Setting>& Settings() {
+  static const auto* settings = new std::vector<Setting>{
+      Text("config", &O::config, "", "file with settings, one key = value per line"),
+      Text("data-dir", &O::data_dir, "",
+           "directory of the private PostgreSQL; empty = /var/lib/stepwell for root, else"
+           " $XDG_DATA_HOME/stepwell"),
+      Text("database-url", &O::database_url, "",
+           "use this PostgreSQL instead of a private one: postgresql://user@host/database"),
+      Text("grpc-listen", &O::grpc_listen, "127.0.0.1:7817",
+           "HOST:PORT for gRPC, port 0 = any free one"),
+      Text("http-listen", &O::http_listen, "127.0.0.1:7818",
+           "HOST:PORT for HTTP, port 0 = any free one"),
+      Text("ready-file", &O::ready_file, "",
+           "JSON with grpc, http, database_url and pid, written once ready"),
+      Text("master-id", &O::master_id, "",
+           "who this master is; the same id takes its database over at once; empty = kept in the "
+           "data"
+           " directory, or machine id and grpc-listen"),
+      Text("pg-bindir", &O::pg_bindir, "",
+           "where initdb and postgres of the private PostgreSQL are; empty = the newest installed"),
+      Text("pg-user", &O::pg_user, "",
+           "system user of the private PostgreSQL when started by root; empty = postgres"),
+      Flag("insecure-allow-remote", &O::insecure_allow_remote,
+           "listen on addresses that other machines reach, without authentication"),
+      Time("group-linger", &O::group_linger, "2ms", 0, 1000,
+           "how long a commit group waits for company while the database is idle"),
+      Time("fold-interval", &O::fold_interval, "10s", 10, 600'000,
+           "how often committed samples become rows that SQL sees"),
+      Number("queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB,
+             "memory for chunks that wait for their commit"),
+      Number("fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB,
+             "unfolded memory that makes a fold start before its time"),
+      Number("latest-bytes", &O::latest_bytes, "33554432", 1 << 16, 4096 * kMiB,
+             "memory for newest values of trials whose samples are all folded"),
+      Number("disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
+             "free disk of the private PostgreSQL below which nothing more is taken; 0 = 512 MiB "
+             "or 2 %"
+             " of the disk, whichever is more, at most a quarter of it"),
+      Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
+      Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
+             "gRPC connections from one address at one time"),
+      Word("log-format", &O::log_format, "text", {"text", "json"}, "form of the log lines"),
+      Word("log-level", &O::log_level, "info", {"debug", "info", "warning", "error"},
+           "the least that is logged")};
+  return *settings;
+}
+
+const Setting* FindSetting(absl::string_view name) {
+  for (const Setting& setting : Settings()) {
+    if (setting.name == name) return &setting;
+  }
+  return nullptr;
+}
+
+std::string VariableOf(absl::string_view name) {
+  return absl::StrCat("STEPWELL_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+}
+
+Problem Set(const Setting& setting, const std::string& text, ServeOptions& options) {
+  if (const auto* number = std::get_if<std::int64_t ServeOptions::*>(&setting.place)) {
+    return SetNumber(setting, text, options.**number);
+  }
+  if (const auto* duration = std::get_if<absl::Duration ServeOptions::*>(&setting.place)) {
+    return SetDuration(setting, text, options.**duration);
+  }
+  if (const auto* flag = std::get_if<bool ServeOptions::*>(&setting.place)) {
+    return SetFlag(text, options.**flag);
+  }
+  return SetText(setting, text, options.*std::get<std::string ServeOptions::*>(setting.place));
+}
+
+std::string ValueText(const Setting& setting, const ServeOptions& options) {
+  if (const auto* number = std::get_if<std::int64_t ServeOptions::*>(&setting.place)) {
+    return absl::StrCat(options.**number);
+  }
+  if (const auto* duration = std::get_if<absl::Duration ServeOptions::*>(&setting.place)) {
+    return absl::StrCat("\"", absl::FormatDuration(options.**duration), "\"");
+  }
+  if (const auto* flag = std::get_if<bool ServeOptions::*>(&setting.place)) {
+    return options.**flag ? "true" : "false";
+  }
+  return absl::StrCat("\"", options.*std::get<std::string ServeOptions::*>(setting.place), "\"");
+}
+
+}  // namespace stepwell

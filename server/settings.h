@@ -1,0 +1,67 @@
+// Settings: what may be set of `stepwell serve`, in one table: flag, environment variable, key of the
+// configuration file, kind, range, meaning. A core: reads texts, opens nothing.
+//
+//   const Setting* setting = FindSetting("fold-interval");
+//   if (const Problem problem = Set(*setting, "7s", options)) return *problem;
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace stepwell {
+
+struct ServeOptions {
+  std::string config;
+  std::string data_dir;
+  std::string database_url;
+  std::string grpc_listen;
+  std::string http_listen;
+  std::string ready_file;
+  std::string master_id;
+  std::string pg_bindir;
+  std::string pg_user;
+  bool insecure_allow_remote = false;
+  absl::Duration group_linger;
+  absl::Duration fold_interval;
+  std::int64_t queue_bytes = 0;
+  std::int64_t fold_bytes = 0;
+  std::int64_t latest_bytes = 0;
+  std::int64_t disk_low_bytes = 0;
+  std::int64_t streams_max = 0;
+  std::int64_t connections_per_address_max = 0;
+  std::string log_format;
+  std::string log_level;
+};
+
+struct Setting {
+  const char* name;  // "group-linger": flag --group-linger, variable STEPWELL_GROUP_LINGER
+  std::variant<std::string ServeOptions::*, bool ServeOptions::*, absl::Duration ServeOptions::*,
+               std::int64_t ServeOptions::*>
+      place;
+  const char* initial;
+  // Inclusive range of numbers; of durations in milliseconds. Allowed words of text, empty = any.
+  std::int64_t min = 0;
+  std::int64_t max = 0;
+  std::vector<std::string> words;
+  const char* help;
+};
+const std::vector<Setting>& Settings();
+
+// nullptr when there is none of that name.
+const Setting* FindSetting(absl::string_view name);
+// "fold-interval" gives "STEPWELL_FOLD_INTERVAL".
+std::string VariableOf(absl::string_view name);
+
+// What is wrong with a value, and what is allowed: "is 'x', allowed are 1 to 10". Nothing = it was set.
+using Problem = std::optional<std::string>;
+Problem Set(const Setting& setting, const std::string& text, ServeOptions& options);
+// As it stands in a file.
+std::string ValueText(const Setting& setting, const ServeOptions& options);
+
+}  // namespace stepwell
