@@ -5,7 +5,7 @@
 namespace stepwell {
 
 std::int64_t PlanCredit(const CreditLoad& load) {
-  if (!load.database_up) return 0;
+  if (!load.may_take) return 0;
   if (load.queue_bytes >= load.queue_bytes_max) return 0;
   if (load.unfolded_bytes >= load.unfolded_bytes_max) return 0;
   const double queue_room =

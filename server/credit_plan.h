@@ -6,7 +6,8 @@
 namespace stepwell {
 
 struct CreditLoad {
-  bool database_up = true;
+  // The database answers and its disk has room.
+  bool may_take = true;
   // Checked chunks that wait for their commit, all writers.
   std::int64_t queue_bytes = 0;
   std::int64_t queue_bytes_max = 64 << 20;
@@ -20,7 +21,7 @@ inline constexpr std::int64_t kCreditBytesMin = 1 << 20;
 inline constexpr std::int64_t kCreditBytesMax = 8 << 20;
 
 // Between kCreditBytesMin and kCreditBytesMax while there is room: an equal share of the queue,
-// which shrinks as the queue and the heads fill up. 0 while the database is down or either is full.
+// which shrinks as the queue and the heads fill up. 0 while nothing may be taken or either is full.
 std::int64_t PlanCredit(const CreditLoad& load);
 
 }  // namespace stepwell

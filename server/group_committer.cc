@@ -26,6 +26,7 @@ HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
   head->writer_no = chunk.writer_no;
   head->attempt = chunk.attempt;
   head->sequence = chunk.last_sequence;
+  head->first_sequence = chunk.first_sequence;
   head->received_time_us = received_time_us;
   head->sample_count = chunk.decoded.sample_count;
   head->bytes = chunk.decoded.bytes + static_cast<std::int64_t>(sizeof(HeadChunk));

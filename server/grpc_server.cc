@@ -76,7 +76,7 @@ absl::Status GrpcServer::Start() {
   std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
   grpc::ServerBuilder builder;
   SetArguments(builder, options_.threads_max);
-  for (grpc::Service* service : services_) builder.RegisterService(service);
+  for (const NamedService& one : services_) builder.RegisterService(one.service);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
@@ -90,7 +90,11 @@ absl::Status GrpcServer::Start() {
 
 void GrpcServer::SetServing(bool serving) {
   if (server_ == nullptr) return;
-  if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(serving);
+  auto* health = server_->GetHealthCheckService();
+  if (health == nullptr) return;
+  // The whole, which is the empty name, and those that a client may ask for by theirs.
+  health->SetServingStatus(serving);
+  for (const NamedService& one : services_) health->SetServingStatus(one.name, serving);
 }
 
 void GrpcServer::AcceptLoop() {

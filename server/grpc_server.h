@@ -35,8 +35,10 @@ class GrpcServer {
 
   // First of all, so that a port in use is found before anything is started. kUnavailable names it.
   absl::Status Bind();
-  // Before Start. `service` outlives this.
-  void Register(grpc::Service* service) { services_.push_back(service); }
+  // Before Start. `service` outlives this; health checks know it under `name`.
+  void Register(grpc::Service* service, std::string name) {
+    services_.push_back({service, std::move(name)});
+  }
   // Accepts from here on. REQUIRES: Bind succeeded.
   absl::Status Start();
   // What health checks answer.
@@ -56,6 +58,11 @@ class GrpcServer {
     std::uint64_t inode = 0;
   };
 
+  struct NamedService {
+    grpc::Service* service;
+    std::string name;
+  };
+
   static bool IsGone(const Connection& connection);
   void AcceptLoop();
   void AcceptOne();
@@ -63,7 +70,7 @@ class GrpcServer {
   bool HasPlace(const std::string& address);
 
   const Options options_;
-  std::vector<grpc::Service*> services_;
+  std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

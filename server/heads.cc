@@ -9,60 +9,9 @@
 namespace stepwell {
 namespace {
 
-// Fields of a chunk that its trial remembers, found before the lock is taken.
-struct Newest {
-  std::vector<std::pair<SeriesNo, LatestValue>> values;
-  std::int64_t time_us = std::numeric_limits<std::int64_t>::min();
-};
-
-LatestValue NewestOf(const TickTable& table, const TickColumn& column, std::uint64_t sequence) {
-  LatestValue newest;
-  bool any = false;
-  std::size_t value = 0;
-  for (std::size_t tick = 0; tick < table.times_us.size(); ++tick) {
-    if (!column.presence.empty() && column.presence[tick] == 0) continue;
-    if (!any || table.times_us[tick] >= newest.time_us) {
-      newest = {table.times_us[tick], sequence, table.batches[tick], column.values[value]};
-      any = true;
-    }
-    ++value;
-  }
-  return newest;
-}
-
-// Most tables are in order of time and have all their samples: then the last tick is the newest.
-bool LastIsNewest(const TickTable& table) {
-  return std::is_sorted(table.times_us.begin(), table.times_us.end());
-}
-
-Newest FindNewest(const HeadChunk& chunk) {
-  Newest newest;
-  for (const TickTable& table : chunk.tables) {
-    const bool last_is_newest = LastIsNewest(table);
-    for (const std::int64_t time_us : table.times_us) {
-      newest.time_us = std::max(newest.time_us, time_us);
-    }
-    for (const TickColumn& column : table.columns) {
-      if (column.values.empty()) continue;
-      newest.values.emplace_back(column.series_no,
-                                 last_is_newest && column.presence.empty()
-                                     ? LatestValue{table.times_us.back(), chunk.sequence,
-                                                   table.batches.back(), column.values.back()}
-                                     : NewestOf(table, column, chunk.sequence));
-    }
-  }
-  return newest;
-}
-
-void KeepNewer(std::map<SeriesNo, LatestValue>& latest, SeriesNo series_no,
-               const LatestValue& value) {
-  const auto [place, is_new] = latest.emplace(series_no, value);
-  if (is_new) return;
-  const LatestValue& held = place->second;
-  if (std::pair(value.time_us, value.sequence) >= std::pair(held.time_us, held.sequence)) {
-    place->second = value;
-  }
-}
+// With the table's slot or the map's node.
+constexpr std::int64_t kTrialBytes = 192;
+constexpr std::int64_t kWriterBytes = 96;
 
 }  // namespace
 
@@ -76,21 +25,57 @@ HeadsPin::~HeadsPin() {
   if (heads_ != nullptr) heads_->Unpin(fold_no_);
 }
 
+std::int64_t Heads::KeptBytesOf(const TrialHead& trial) {
+  return kTrialBytes + static_cast<std::int64_t>(trial.writers.size()) * kWriterBytes +
+         static_cast<std::int64_t>(trial.latest.size()) * kLatestValueBytes;
+}
+
+Heads::TrialHead& Heads::UseLocked(TrialId trial_id) {
+  const auto [place, is_new] = trials_.try_emplace(trial_id);
+  if (is_new) kept_bytes_ += kTrialBytes;
+  place->second.last_use = ++use_count_;
+  return place->second;
+}
+
+Heads::WriterHead& Heads::WriterOfLocked(TrialHead& trial, const HeadChunk& chunk) {
+  const auto [place, is_new] = trial.writers.try_emplace(chunk.writer_no);
+  if (is_new) {
+    // Its trial had left, which it does wholly folded: all before this chunk is.
+    place->second.folded_sequence =
+        (chunk.first_sequence == 0 ? chunk.sequence : chunk.first_sequence) - 1;
+    kept_bytes_ += kWriterBytes;
+  }
+  return place->second;
+}
+
+void Heads::KeepNewerLocked(TrialHead& trial, SeriesNo series_no, const LatestValue& value) {
+  const auto [place, is_new] = trial.latest.emplace(series_no, value);
+  if (is_new) {
+    kept_bytes_ += kLatestValueBytes;
+  } else {
+    place->second = Newer(place->second, value);
+  }
+}
+
 void Heads::NoteWriter(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence) {
   absl::MutexLock lock(&mu_);
-  const auto [place, is_new] = trials_[trial_id].writers.try_emplace(writer_no);
-  if (is_new) place->second.folded_sequence = folded_sequence;
+  const auto [place, is_new] = UseLocked(trial_id).writers.try_emplace(writer_no);
+  if (!is_new) return;
+  place->second.folded_sequence = folded_sequence;
+  kept_bytes_ += kWriterBytes;
 }
 
 void Heads::Add(const std::vector<HeadChunkPtr>& chunks) {
-  std::vector<Newest> newest;
+  std::vector<NewestInTables> newest;
   newest.reserve(chunks.size());
-  for (const HeadChunkPtr& chunk : chunks) newest.push_back(FindNewest(*chunk));
+  for (const HeadChunkPtr& chunk : chunks) {
+    newest.push_back(FindNewest(chunk->tables, chunk->sequence));
+  }
   absl::MutexLock lock(&mu_);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const HeadChunkPtr& chunk = chunks[i];
-    TrialHead& trial = trials_[chunk->trial_id];
-    WriterHead& writer = trial.writers[chunk->writer_no];
+    TrialHead& trial = UseLocked(chunk->trial_id);
+    WriterHead& writer = WriterOfLocked(trial, *chunk);
     if (chunk->sequence <= writer.folded_sequence) continue;
     auto place = writer.chunks.end();
     while (place != writer.chunks.begin() && (*std::prev(place))->sequence >= chunk->sequence) {
@@ -105,8 +90,31 @@ void Heads::Add(const std::vector<HeadChunkPtr>& chunks) {
                                  : std::max(trial.newest_time_us, newest[i].time_us);
     }
     for (const auto& [series_no, value] : newest[i].values) {
-      KeepNewer(trial.latest, series_no, value);
+      KeepNewerLocked(trial, series_no, value);
     }
+  }
+}
+
+bool Heads::MayLeaveLocked(const TrialHead& trial) const {
+  if (trial.recovering) return false;
+  for (const auto& [writer_no, writer] : trial.writers) {
+    if (!writer.chunks.empty()) return false;
+  }
+  return pins_.empty() || pins_.begin()->first >= trial.folded_no;
+}
+
+void Heads::EvictLocked() {
+  if (kept_bytes_ <= options_.kept_bytes_max) return;
+  std::vector<std::pair<std::uint64_t, TrialId>> by_use;
+  for (const auto& [trial_id, trial] : trials_) {
+    if (MayLeaveLocked(trial)) by_use.emplace_back(trial.last_use, trial_id);
+  }
+  std::sort(by_use.begin(), by_use.end());
+  for (const auto& [last_use, trial_id] : by_use) {
+    if (kept_bytes_ <= options_.kept_bytes_max / 4 * 3) return;
+    const auto trial = trials_.find(trial_id);
+    kept_bytes_ -= KeptBytesOf(trial->second);
+    trials_.erase(trial);
   }
 }
 
@@ -130,15 +138,22 @@ void Heads::Unpin(FoldNo fold_no) {
   if (--pin->second == 0) pins_.erase(pin);
 }
 
-std::map<SeriesNo, LatestValue> Heads::Latest(TrialId trial_id) const {
+Heads::Latest Heads::LatestOf(TrialId trial_id) const {
   absl::MutexLock lock(&mu_);
   const auto trial = trials_.find(trial_id);
-  return trial == trials_.end() ? std::map<SeriesNo, LatestValue>{} : trial->second.latest;
+  return trial == trials_.end() ? Latest{} : trial->second.latest;
 }
 
-void Heads::NoteLatest(TrialId trial_id, SeriesNo series_no, LatestValue value) {
+void Heads::NoteLatest(TrialId trial_id, const std::vector<SeriesNo>& series_nos,
+                       const Latest& stored) {
   absl::MutexLock lock(&mu_);
-  KeepNewer(trials_[trial_id].latest, series_no, value);
+  TrialHead& trial = UseLocked(trial_id);
+  for (const auto& [series_no, value] : stored) KeepNewerLocked(trial, series_no, value);
+  for (const SeriesNo series_no : series_nos) {
+    const auto held = trial.latest.find(series_no);
+    if (held != trial.latest.end()) held->second.rows_asked = true;
+  }
+  EvictLocked();
 }
 
 namespace {
@@ -194,7 +209,8 @@ void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
   for (const WriterFold& fold : folds) {
     const auto trial = trials_.find(fold.trial_id);
     if (trial == trials_.end()) continue;
-    WriterHead& writer = trial->second.writers[fold.writer_no];
+    trial->second.folded_no = std::max(trial->second.folded_no, fold_no);
+    WriterHead& writer = trial->second.writers.at(fold.writer_no);
     auto end = writer.chunks.begin();
     while (end != writer.chunks.end() && (*end)->sequence <= fold.to_sequence) {
       unfolded_bytes_ -= (*end)->bytes;
@@ -205,6 +221,7 @@ void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
     writer.folded_sequence = std::max(writer.folded_sequence, fold.to_sequence);
   }
   fold_no_ = std::max(fold_no_, fold_no);
+  EvictLocked();
 }
 
 FoldNo Heads::MergeableFoldNo() const {
@@ -215,6 +232,11 @@ FoldNo Heads::MergeableFoldNo() const {
 std::int64_t Heads::unfolded_bytes() const {
   absl::MutexLock lock(&mu_);
   return unfolded_bytes_;
+}
+
+std::int64_t Heads::kept_bytes() const {
+  absl::MutexLock lock(&mu_);
+  return kept_bytes_;
 }
 
 std::int64_t Heads::UnfoldedSampleCount(TrialId trial_id) const {
@@ -236,13 +258,13 @@ std::int64_t Heads::NewestTime(TrialId trial_id) const {
 
 void Heads::RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no) {
   absl::MutexLock lock(&mu_);
-  for (const TrialId trial_id : trials) trials_[trial_id].recovering = true;
+  for (const TrialId trial_id : trials) UseLocked(trial_id).recovering = true;
   fold_no_ = std::max(fold_no_, fold_no);
 }
 
 void Heads::RecoveryDone(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
-  trials_[trial_id].recovering = false;
+  UseLocked(trial_id).recovering = false;
 }
 
 void Heads::Clear() {
@@ -250,6 +272,7 @@ void Heads::Clear() {
   absl::MutexLock lock(&mu_);
   dropped.swap(trials_);
   unfolded_bytes_ = 0;
+  kept_bytes_ = 0;
 }
 
 }  // namespace stepwell

@@ -1,4 +1,5 @@
-// Heads: what is acked and not yet folded, in memory, and the newest value of each series.
+// Heads: what is acked and not yet folded, in memory, and the newest value of each series. What a
+// wholly folded trial leaves behind is bounded: the trials longest out of use go, rows have it all.
 // It stands after the commit (GroupCommitter adds, only after a known COMMIT) and before folds and
 // readers. Chunks are immutable once added, so a reader's pin is a copied list of pointers.
 // Thread-safe.
@@ -16,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "server/latest_value.h"
 #include "storage/fold_store.h"
 #include "storage/model.h"
 
@@ -27,19 +29,14 @@ struct HeadChunk {
   WriterNo writer_no{};
   std::int32_t attempt = 0;
   std::uint64_t sequence = 0;
+  // Of a range of sequences without data; 0 = the same.
+  std::uint64_t first_sequence = 0;
   std::int64_t received_time_us = 0;
   std::vector<TickTable> tables;
   std::int64_t sample_count = 0;
   std::int64_t bytes = 0;  // memory it stands for
 };
 using HeadChunkPtr = std::shared_ptr<const HeadChunk>;
-
-struct LatestValue {
-  std::int64_t time_us = 0;
-  std::uint64_t sequence = 0;
-  std::int32_t batch = -1;
-  double value = 0;
-};
 
 class Heads;
 
@@ -69,6 +66,15 @@ class HeadsPin {
 
 class Heads {
  public:
+  struct Options {
+    // For what folded trials leave behind: their newest values, where their writers stand. With the
+    // unfolded bytes that start a fold by themselves, half of 64 MiB each.
+    std::int64_t kept_bytes_max = 32 << 20;
+  };
+
+  Heads() = default;
+  explicit Heads(Options options) : options_(options) {}
+
   // The writer stands at `folded_sequence` in the database. Known ones keep what is known. Before
   // the first Add of a writer.
   void NoteWriter(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
@@ -78,10 +84,13 @@ class Heads {
   void Add(const std::vector<HeadChunkPtr>& chunks);
 
   HeadsPin Pin(TrialId trial_id);
-  // The newest value of each series that this master has seen; by timestamp, then sequence.
-  // Series that are missing must be read once from rows and given to NoteLatest.
-  std::map<SeriesNo, LatestValue> Latest(TrialId trial_id) const;
-  void NoteLatest(TrialId trial_id, SeriesNo series_no, LatestValue value);
+  // The newest value of each series that is in memory. Series that are missing, or whose rows were
+  // not asked, must be read from rows, once, and given to NoteLatest. While a pin is held nothing
+  // that was folded after it leaves.
+  using Latest = std::map<SeriesNo, LatestValue>;
+  Latest LatestOf(TrialId trial_id) const;
+  // What the rows said of `series_nos`: a value in `stored`, or nothing.
+  void NoteLatest(TrialId trial_id, const std::vector<SeriesNo>& series_nos, const Latest& stored);
 
   // What a fold has to write: every unfolded chunk of `trial_id` (or of all trials), grouped by
   // writer. The pointers keep the tables alive.
@@ -99,6 +108,8 @@ class Heads {
   // Folds up to this one may be merged: the smallest pin, or the newest fold.
   FoldNo MergeableFoldNo() const;
   std::int64_t unfolded_bytes() const;
+  // About what trials and newest values take beside the chunks. O(1).
+  std::int64_t kept_bytes() const;
   // Samples of the trial in unfolded chunks.
   std::int64_t UnfoldedSampleCount(TrialId trial_id) const;
   // Newest sample time of the trial in memory, 0 = none.
@@ -121,16 +132,32 @@ class Heads {
   };
   struct TrialHead {
     std::map<WriterNo, WriterHead> writers;
-    std::map<SeriesNo, LatestValue> latest;
+    Latest latest;
     std::int64_t newest_time_us = 0;
     bool recovering = false;
+    FoldNo folded_no{};          // of its last fold
+    std::uint64_t last_use = 0;  // by use_count_
   };
 
+  static std::int64_t KeptBytesOf(const TrialHead& trial);
+  TrialHead& UseLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  WriterHead& WriterOfLocked(TrialHead& trial, const HeadChunk& chunk)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KeepNewerLocked(TrialHead& trial, SeriesNo series_no, const LatestValue& value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Rows alone answer for the trial, also to every pin that is held.
+  bool MayLeaveLocked(const TrialHead& trial) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Down to three quarters of the bound, so that it is not done for each trial. O(trials) then.
+  void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_ = Options();
   mutable absl::Mutex mu_;
   absl::flat_hash_map<TrialId, TrialHead> trials_ ABSL_GUARDED_BY(mu_);
   std::map<FoldNo, int> pins_ ABSL_GUARDED_BY(mu_);
   FoldNo fold_no_ ABSL_GUARDED_BY(mu_){};
   std::int64_t unfolded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::uint64_t use_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell

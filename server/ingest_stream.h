@@ -19,31 +19,15 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "server/ack_board.h"
-#include "server/credit_plan.h"
 #include "server/definition_check.h"
 #include "server/group_committer.h"
+#include "server/ingest_context.h"
 #include "server/ingest_session.h"
 #include "server/writer_registry.h"
 
 namespace stepwell {
 
 class RefusalSummary;
-
-// What all streams share. All outlive the streams.
-struct IngestContext {
-  IngestStore& store;
-  CommitQueue& queue;
-  Heads& heads;
-  MasterState& state;
-  IngestStats& stats;
-  WriterRegistry& registry;
-  const Clock& clock;
-  Uuid incarnation;
-  // A Close was committed: fold soon.
-  std::function<void(TrialId)> on_close = [](TrialId) {};
-
-  std::int64_t Credit() const;
-};
 
 class IngestStream final : public CommitListener,
                            public std::enable_shared_from_this<IngestStream> {

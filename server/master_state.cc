@@ -18,6 +18,7 @@ std::string MasterState::Snapshot::reason() const {
       return "draining: this master is stopping";
     case MasterRole::kOwner:
       if (!database_up) return absl::StrCat("database down: ", database_error);
+      if (!disk_error.empty()) return disk_error;
       return recovering ? "recovering: the journal is being replayed" : "";
   }
   return "";
@@ -51,6 +52,11 @@ void MasterState::SetDatabase(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   now_.database_up = status.ok();
   now_.database_error = std::string(status.message());
+}
+
+void MasterState::SetDisk(const std::string& error) {
+  absl::MutexLock lock(&mu_);
+  now_.disk_error = error;
 }
 
 void MasterState::BecomeStandby(const std::string& owner_id, double owner_age_seconds) {

@@ -29,8 +29,13 @@ class MasterState {
     std::string owner_id;
     double owner_age_seconds = 0;
 
-    // Ingest and reads are served.
+    // Why nothing more is taken although all else is well: the disk is nearly full. Empty = it is not.
+    std::string disk_error;
+
+    // Reads, folds and what is under way are served.
     bool ready() const { return role == MasterRole::kOwner && database_up; }
+    // And more may come.
+    bool accepting() const { return ready() && disk_error.empty(); }
     // Why not, in words: "standby: master-a owns the database, renewed 1.2 s ago".
     std::string reason() const;
     // owner, standby or recovering, as GetStatus says it.
@@ -42,6 +47,8 @@ class MasterState {
 
   // OK clears the error; any other status says that the database does not answer.
   void SetDatabase(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Empty clears it.
+  void SetDisk(const std::string& error) ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeStandby(const std::string& owner_id, double owner_age_seconds)
       ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeOwner(std::int64_t epoch, bool recovering) ABSL_LOCKS_EXCLUDED(mu_);

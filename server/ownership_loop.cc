@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/log.h"
+#include "server/credit_plan.h"
 #include "server/ingest_stream.h"
 
 namespace stepwell {
@@ -26,6 +27,15 @@ void OwnershipLoop::Stop() {
   }
   worker_.Join();
   replay_.Join();
+  Release();
+}
+
+void OwnershipLoop::Release() {
+  const std::int64_t epoch = std::exchange(epoch_, 0);
+  if (epoch == 0 || !parts_.recovery.state.Get().database_up) return;
+  const absl::Status released = parts_.recovery.store.ReleaseOwnership(options_.master_id, epoch);
+  if (released.ok()) return log::Info("ownership_released", {{"epoch", epoch}});
+  log::Warning("release_failed", {{"epoch", epoch}, {"status", released.ToString()}});
 }
 
 bool OwnershipLoop::stopping() const {
@@ -48,7 +58,8 @@ void OwnershipLoop::Run() {
     }
     if (absl::Now() >= next_renewal) {
       Renew();
-      next_renewal = absl::Now() + options_.renew_interval;
+      next_renewal =
+          absl::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
       if (epoch_ != 0) parts_.trial_keeper.Look(epoch_);
     }
     RefreshCredit();
@@ -120,7 +131,7 @@ void OwnershipLoop::Lose(absl::string_view why) {
 void OwnershipLoop::RefreshCredit() {
   const MasterState::Snapshot now = parts_.recovery.state.Get();
   CreditLoad load;
-  load.database_up = now.ready();
+  load.may_take = now.accepting();
   load.queue_bytes = parts_.queue.bytes();
   load.queue_bytes_max = parts_.queue.bytes_max();
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();

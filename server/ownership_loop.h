@@ -23,6 +23,8 @@ class OwnershipLoop {
     // Where clients find us, for people.
     std::string address;
     absl::Duration renew_interval = absl::Seconds(2);
+    // How soon a standby sees that nobody owns the database any more.
+    absl::Duration standby_interval = absl::Milliseconds(500);
   };
   struct Parts {
     RecoveryParts recovery;
@@ -37,6 +39,7 @@ class OwnershipLoop {
   ~OwnershipLoop() { Stop(); }
 
   void Start();
+  // Ends the ownership, too: nothing of this master may write any more. Twice is fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -44,6 +47,8 @@ class OwnershipLoop {
   void Renew();
   void Own(std::int64_t epoch);
   void Lose(absl::string_view why);
+  // The last act of an owner that stops in order: a standby need not wait for the lapse.
+  void Release();
   void Replay(std::int64_t epoch, const TakenOver& taken);
   // Tells clients when credit begins or ends to flow.
   void RefreshCredit();
@@ -52,7 +57,7 @@ class OwnershipLoop {
 
   const Options options_;
   const Parts parts_;
-  std::int64_t epoch_ = 0;     // confined to the thread
+  std::int64_t epoch_ = 0;     // confined to the thread, then to Stop
   bool credit_flows_ = false;  // confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

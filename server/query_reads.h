@@ -38,6 +38,10 @@ class QueryReads {
       const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const;
 
  private:
+  // From memory, and from rows where those were not asked yet.
+  absl::StatusOr<Heads::Latest> ReadLatest(TrialView& view,
+                                           const std::vector<Series>& series) const;
+
   const QuerySources sources_;
 };
 

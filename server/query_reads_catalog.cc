@@ -120,29 +120,39 @@ absl::StatusOr<v1::ListSeriesResponse> QueryReads::ListSeries(
   return response;
 }
 
+absl::StatusOr<Heads::Latest> QueryReads::ReadLatest(TrialView& view,
+                                                     const std::vector<Series>& series) const {
+  const TrialId trial_id = view.trial_id();
+  Heads::Latest latest = sources_.heads.LatestOf(trial_id);
+  std::vector<SeriesNo> missing;
+  for (const Series& one : series) {
+    const auto held = latest.find(one.series_no);
+    if (held == latest.end() || !held->second.rows_asked) missing.push_back(one.series_no);
+  }
+  if (missing.empty()) return latest;
+  std::vector<std::int32_t> numbers;
+  for (const SeriesNo series_no : missing) numbers.push_back(Value(series_no));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<StoredLatest> rows,
+                            view.snapshot().ReadLatest(trial_id, numbers, view.pin().fold_no()));
+  Heads::Latest stored;
+  for (const StoredLatest& row : rows) {
+    const LatestValue value{.time_us = row.time_us, .batch = row.batch, .value = row.value};
+    stored.emplace(row.series_no, value);
+    const auto [place, is_new] = latest.emplace(row.series_no, value);
+    if (!is_new) place->second = Newer(place->second, value);
+  }
+  sources_.heads.NoteLatest(trial_id, missing, stored);
+  return latest;
+}
+
 absl::StatusOr<v1::LatestValuesResponse> QueryReads::LatestValues(
     const v1::LatestValuesRequest& request_untrusted, const ReadCall& call) const {
   STEPWELL_ASSIGN_OR_RETURN(const SeriesSelection selection,
                             CheckSelector("selector", request_untrusted.selector()));
   STEPWELL_ASSIGN_OR_RETURN(const auto view,
                             TrialView::Open(sources_, request_untrusted.trial(), call));
-  const TrialId trial_id = view->trial_id();
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries({selection}));
-  std::map<SeriesNo, LatestValue> latest = sources_.heads.Latest(trial_id);
-  std::vector<std::int32_t> missing;
-  for (const Series& one : series) {
-    if (!latest.contains(one.series_no)) missing.push_back(Value(one.series_no));
-  }
-  if (!missing.empty()) {
-    STEPWELL_ASSIGN_OR_RETURN(
-        const std::vector<StoredLatest> stored,
-        view->snapshot().ReadLatest(trial_id, missing, view->pin().fold_no()));
-    for (const StoredLatest& one : stored) {
-      const LatestValue value{.time_us = one.time_us, .batch = one.batch, .value = one.value};
-      latest.emplace(one.series_no, value);
-      sources_.heads.NoteLatest(trial_id, one.series_no, value);
-    }
-  }
+  STEPWELL_ASSIGN_OR_RETURN(const Heads::Latest latest, ReadLatest(*view, series));
   v1::LatestValuesResponse response;
   for (const Series& one : series) {
     const auto found = latest.find(one.series_no);

@@ -21,6 +21,7 @@ absl::StatusOr<HeadChunkPtr> DecodeHead(const JournalRow& row, const JournalRow:
   head->writer_no = range.writer_no;
   head->attempt = entry.attempt;
   head->sequence = entry.last_sequence;
+  head->first_sequence = entry.first_sequence;
   head->received_time_us = row.received_time_us;
   head->sample_count = decoded.sample_count;
   head->bytes = decoded.bytes + static_cast<std::int64_t>(sizeof(HeadChunk));

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "server/admin_service.h"
 #include "server/database_start.h"
+#include "server/disk_watch.h"
 #include "server/fold_loop.h"
 #include "server/group_committer.h"
 #include "server/grpc_server.h"
@@ -22,6 +23,7 @@
 #include "server/ownership_loop.h"
 #include "server/query_service.h"
 #include "server/trial_keeper.h"
+#include "stepwell/v1/query.grpc.pb.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
@@ -38,12 +40,12 @@ constexpr absl::Duration kFoldWait = absl::Seconds(4);
 constexpr absl::Duration kCallWait = absl::Seconds(1);
 
 HttpResponse Ready(const MasterState::Snapshot& now) {
-  const nlohmann::json answer{{"ready", now.ready()},
+  const nlohmann::json answer{{"ready", now.accepting()},
                               {"role", now.role_name()},
                               {"epoch", now.epoch},
                               {"reason", now.reason()}};
   HttpResponse response;
-  response.status = now.ready() ? 200 : 503;
+  response.status = now.accepting() ? 200 : 503;
   response.body = answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   return response;
 }
@@ -74,7 +76,7 @@ struct Server::Parts {
   const Clock& clock = RealClock::Get();
   MasterState state;
   IngestStats stats;
-  Heads heads;
+  std::optional<Heads> heads;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -87,6 +89,7 @@ struct Server::Parts {
   std::optional<GroupCommitter> committer;
   std::optional<FoldLoop> fold_loop;
   std::optional<TrialKeeper> trial_keeper;
+  std::optional<DiskWatch> disk_watch;
   std::optional<OwnershipLoop> ownership;
   std::optional<IngestContext> context;
   std::optional<IngestService> ingest_service;
@@ -135,39 +138,44 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
 
 void Server::Parts::MakeRooms(const Uuid& incarnation) {
   registry.emplace(clock);
+  heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes});
   queue.emplace(
       CommitQueue::Options{.queue_bytes_max = options.queue_bytes, .linger = options.group_linger});
   committer.emplace(GroupCommitter::Options{},
-                    GroupCommitter::Parts{*ingest_store, *queue, heads, state, stats, clock});
+                    GroupCommitter::Parts{*ingest_store, *queue, *heads, state, stats, clock});
   FoldLoop::Options fold_options;
   fold_options.interval = options.fold_interval;
   fold_options.unfolded_bytes_soft = options.fold_bytes;
-  fold_loop.emplace(fold_options, FoldLoop::Parts{*fold_store, heads, state, clock, [this] {
+  fold_loop.emplace(fold_options, FoldLoop::Parts{*fold_store, *heads, state, clock, [this] {
                                                     return committer->settled_before_us();
                                                   }});
   trial_keeper.emplace(*ingest_store, *registry, clock);
-  context.emplace(IngestContext{*ingest_store, *queue, heads, state, stats, *registry, clock,
+  context.emplace(IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, clock,
                                 incarnation,
                                 [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); }});
 }
 
 void Server::Parts::MakeLoops() {
-  const RecoveryParts recovery{*ingest_store, *fold_store, heads, *registry, state, stats};
-  ownership.emplace(
-      OwnershipLoop::Options{.master_id = master_id,
-                             .address = HostPortText(grpc_listen.host, grpc->port())},
-      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, [this] { TellHealth(); }});
+  disk_watch.emplace(DiskSpace::Options{.low_bytes = options.disk_low_bytes},
+                     database.data_directory, state, clock);
+  const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
+  ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
+                                           .address = HostPortText(grpc_listen.host, grpc->port())},
+                    OwnershipLoop::Parts{recovery, *queue, *trial_keeper, [this] {
+                                           disk_watch->Look();
+                                           TellHealth();
+                                         }});
 }
 
 absl::Status Server::Parts::Serve() {
   ingest_service.emplace(
       IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
-  admin_service.emplace(
-      AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats, heads, *registry});
-  grpc->Register(&*ingest_service);
-  query_service.emplace(QuerySources{*reader, heads, clock, *registry});
-  grpc->Register(&*admin_service);
-  grpc->Register(query_service->service());
+  admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
+                                            *heads, *registry});
+  grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
+  query_service.emplace(QuerySources{*reader, *heads, clock, *registry});
+  grpc->Register(&*admin_service, pb::AdminService::service_full_name());
+  grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   committer->Start();
   fold_loop->Start();
@@ -176,7 +184,7 @@ absl::Status Server::Parts::Serve() {
 }
 
 void Server::Parts::TellHealth() {
-  const bool ready = state.Get().ready();
+  const bool ready = state.Get().accepting();
   if (ready == serving) return;
   serving = ready;
   grpc->SetServing(ready);

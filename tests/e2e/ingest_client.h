@@ -31,7 +31,7 @@ class IngestClient {
 
   v1::IngestService::Stub& ingest() { return *ingest_; }
   v1::AdminService::Stub& admin() { return *admin_; }
-  std::shared_ptr<grpc::Channel> channel() { return channel_; }
+  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
   // Folds everything; the gRPC status of the last try within `wait`, which is spent on
   // UNAVAILABLE only.
   grpc::Status Flush(absl::Duration wait = absl::Seconds(30));

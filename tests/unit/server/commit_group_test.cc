@@ -172,7 +172,7 @@ TEST(CreditPlanTest, FollowsTheLoad) {
            Row{"alone", {.writer_count = 1}, kCreditBytesMax},
            Row{"many", {.writer_count = 64}, kCreditBytesMin},
            Row{"some", {.writer_count = 16}, 4 * kMiB},
-           Row{"down", {.database_up = false}, 0},
+           Row{"down", {.may_take = false}, 0},
            Row{"queue full", {.queue_bytes = 64 * kMiB}, 0},
            Row{"heads full", {.unfolded_bytes = 256 * kMiB}, 0},
            Row{"heads half full", {.unfolded_bytes = 128 * kMiB}, kCreditBytesMax},

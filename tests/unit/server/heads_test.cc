@@ -44,7 +44,7 @@ TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   EXPECT_EQ(heads.unfolded_bytes(), 300);
   EXPECT_EQ(heads.UnfoldedSampleCount(kTrial), 2);
   EXPECT_EQ(heads.NewestTime(kTrial), 100);
-  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 1.0);
+  EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 1.0);
   const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
   ASSERT_EQ(plan.folds.size(), 1U);
   EXPECT_EQ(plan.folds[0].from_sequence_exclusive, 2U);
@@ -54,7 +54,7 @@ TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   EXPECT_EQ(heads.unfolded_bytes(), 0);
   EXPECT_TRUE(heads.Pin(kTrial).chunks().empty());
   EXPECT_EQ(Value(heads.Pin(kTrial).fold_no()), 7);
-  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 1.0) << "the latest value outlives the fold";
+  EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 1.0) << "the latest value outlives the fold";
 }
 
 TEST(HeadsTest, AChunkThatIsThereOrFoldedIsLeftOut) {
@@ -107,11 +107,92 @@ TEST(HeadsTest, TheOldestPinHoldsMergesBack) {
 TEST(HeadsTest, TheNewestValueIsByTimeThenSequence) {
   Heads heads;
   heads.Add({Chunk(1, 200, 1.0), Chunk(2, 100, 2.0), Chunk(3, 200, 3.0)});
-  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 3.0);
-  heads.NoteLatest(kTrial, kSeries, {.time_us = 150, .value = 9.0});
-  EXPECT_EQ(heads.Latest(kTrial).at(kSeries).value, 3.0);
-  heads.NoteLatest(kTrial, static_cast<SeriesNo>(6), {.time_us = 150, .value = 9.0});
-  EXPECT_EQ(heads.Latest(kTrial).at(static_cast<SeriesNo>(6)).value, 9.0);
+  EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 3.0);
+  EXPECT_FALSE(heads.LatestOf(kTrial).at(kSeries).rows_asked);
+  heads.NoteLatest(kTrial, {kSeries}, {{kSeries, {.time_us = 150, .value = 9.0}}});
+  EXPECT_TRUE(heads.LatestOf(kTrial).at(kSeries).rows_asked);
+  EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 3.0);
+  constexpr auto kOther = static_cast<SeriesNo>(6);
+  heads.NoteLatest(kTrial, {kOther}, {{kOther, {.time_us = 150, .value = 9.0}}});
+  EXPECT_EQ(heads.LatestOf(kTrial).at(kOther).value, 9.0);
+  heads.Add({Chunk(4, 300, 4.0)});
+  EXPECT_TRUE(heads.LatestOf(kTrial).at(kSeries).rows_asked) << "asked once is enough";
+}
+
+// One trial with `series_count` values in one chunk.
+HeadChunkPtr TrialChunk(std::int64_t trial, int series_count, std::uint64_t sequence = 1) {
+  auto chunk = std::make_shared<HeadChunk>();
+  chunk->trial_id = static_cast<TrialId>(trial);
+  chunk->writer_no = kWriter;
+  chunk->sequence = sequence;
+  chunk->bytes = 100;
+  chunk->tables = {{1, {1000}, {-1}, {}}};
+  for (int i = 1; i <= series_count; ++i) {
+    chunk->tables[0].columns.push_back({static_cast<SeriesNo>(i), {1.0 * i}, {}});
+  }
+  return chunk;
+}
+
+void FoldAll(Heads& heads, std::int64_t fold_no) {
+  heads.Folded(heads.PlanFold(std::nullopt, 1 << 30).folds, static_cast<FoldNo>(fold_no));
+}
+
+TEST(HeadsTest, FoldedTrialsLeaveOldestFirstBeforeTheBoundIsPassed) {
+  constexpr std::int64_t kBound = 1 << 20;
+  Heads heads({.kept_bytes_max = kBound});
+  for (int trial = 1; trial <= 10'000; ++trial) {
+    heads.NoteWriter(static_cast<TrialId>(trial), kWriter, 0);
+    heads.Add({TrialChunk(trial, 20)});
+    if (trial % 100 == 0) FoldAll(heads, trial);
+    ASSERT_LE(heads.kept_bytes(), kBound + 100 * 4096) << trial;
+  }
+  FoldAll(heads, 10'001);
+  EXPECT_LE(heads.kept_bytes(), kBound);
+  EXPECT_TRUE(heads.LatestOf(static_cast<TrialId>(1)).empty());
+  EXPECT_EQ(heads.LatestOf(static_cast<TrialId>(10'000)).size(), 20U);
+  // Reads bring trials back, within the same bound.
+  for (int trial = 1; trial <= 10'000; ++trial) {
+    Heads::Latest stored;
+    for (int i = 1; i <= 20; ++i) stored[static_cast<SeriesNo>(i)] = {.time_us = 1000};
+    heads.NoteLatest(static_cast<TrialId>(trial), {}, stored);
+    ASSERT_LE(heads.kept_bytes(), kBound) << trial;
+  }
+  heads.Clear();
+  EXPECT_EQ(heads.kept_bytes(), 0);
+}
+
+TEST(HeadsTest, WhatIsNotFoldedOrPinnedBeforeItsFoldStays) {
+  Heads heads({.kept_bytes_max = 1});
+  heads.NoteWriter(kTrial, kWriter, 0);
+  heads.Add({Chunk(1, 100, 1.0)});
+  heads.NoteLatest(static_cast<TrialId>(2), {}, {{kSeries, {.time_us = 1}}});
+  EXPECT_TRUE(heads.LatestOf(static_cast<TrialId>(2)).empty()) << "no room";
+  EXPECT_EQ(heads.LatestOf(kTrial).size(), 1U) << "not folded";
+  {
+    const HeadsPin pin = heads.Pin(kTrial);
+    FoldAll(heads, 3);
+    EXPECT_EQ(heads.LatestOf(kTrial).size(), 1U)
+        << "the pin's rows end before the fold: only memory has the value";
+  }
+  FoldAll(heads, 4);
+  EXPECT_TRUE(heads.LatestOf(kTrial).empty());
+  EXPECT_EQ(heads.kept_bytes(), 0);
+}
+
+TEST(HeadsTest, AWriterWhoseTrialLeftGoesOnWhereItStood) {
+  Heads heads({.kept_bytes_max = 1});
+  heads.NoteWriter(kTrial, kWriter, 4);
+  heads.Add({Chunk(5, 100, 1.0)});
+  FoldAll(heads, 1);
+  ASSERT_EQ(heads.kept_bytes(), 0);
+  // No Open comes between: the stream is the same.
+  auto range = std::make_shared<HeadChunk>(*Chunk(9));
+  range->first_sequence = 6;
+  heads.Add({range, Chunk(10, 200, 2.0)});
+  const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].from_sequence_exclusive, 5U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 10U);
 }
 
 // A database of rows with fold numbers, beside the real heads: a reader that pins, then looks, must

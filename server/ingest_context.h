@@ -1,0 +1,35 @@
+// IngestContext: what all streams of a master share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/clock.h"
+#include "base/uuid.h"
+#include "server/commit_group.h"
+#include "server/heads.h"
+#include "server/ingest_stats.h"
+#include "server/master_state.h"
+#include "server/writer_registry.h"
+#include "storage/ingest_store.h"
+
+namespace stepwell {
+
+// All outlive the streams.
+struct IngestContext {
+  IngestStore& store;
+  CommitQueue& queue;
+  Heads& heads;
+  MasterState& state;
+  IngestStats& stats;
+  WriterRegistry& registry;
+  const Clock& clock;
+  Uuid incarnation;
+  // A Close was committed: fold soon.
+  std::function<void(TrialId)> on_close = [](TrialId) {};
+
+  // What a writer may send now before it must wait for acks; see PlanCredit.
+  std::int64_t Credit() const;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,152 @@
+// What IngestStream does with sequences: chunks, and ranges that will never come.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/credit_plan.h"
+#include "server/ingest_answers.h"
+#include "server/ingest_stream.h"
+#include "server/journal_codec.h"
+
+namespace stepwell {
+namespace {
+
+// A client that sends beyond its credit is not read any further.
+constexpr std::int64_t kInflightBytesMax = 4 * kCreditBytesMax;
+// Beside its bytes, what a chunk costs in the queue.
+constexpr std::int64_t kChunkOverheadBytes = 512;
+
+}  // namespace
+
+bool IngestStream::TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
+                             std::uint64_t last, std::uint64_t& from) {
+  context_.registry.Heard(session.trial_id(), session.writer_no());
+  Offered offered;
+  std::uint64_t expected = 0;
+  std::uint64_t committed = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    offered = session.Offer(first, last);
+    expected = session.next_sequence();
+    committed = session.committed_sequence();
+  }
+  switch (offered.kind) {
+    case Offered::kTake:
+      from = offered.first_sequence;
+      return true;
+    case Offered::kRepeat:
+      ++context_.stats.chunks_repeated;
+      if (last <= committed) board_.PostAck(*Uuid::FromBytes(writer), AckOf(session));
+      return false;
+    case Offered::kHole:
+      PostRefused(writer,
+                  {absl::StatusCode::kFailedPrecondition, "SEQUENCE_HOLE",
+                   absl::StrCat("sequence ", first, " came where ", expected,
+                                " is expected; send from there")},
+                  false, expected);
+      return false;
+    case Offered::kEnded:
+      PostRefused(writer,
+                  {absl::StatusCode::kFailedPrecondition, "CLOSED",
+                   "the writer was closed on this stream; open it again to send more"},
+                  true);
+      return false;
+  }
+  return false;
+}
+
+CheckedChunk IngestStream::NewChunk(const IngestSession& session) {
+  CheckedChunk checked;
+  checked.listener = shared_from_this();
+  checked.trial_id = session.trial_id();
+  checked.writer_no = session.writer_no();
+  checked.attempt = session.attempt();
+  checked.generation = session.generation();
+  return checked;
+}
+
+void IngestStream::HandleChunk(const pb::Chunk& chunk) {
+  IngestSession* session = FindSession(chunk.writer());
+  if (session == nullptr) return;
+  if (auto complaint = CheckChunkFrame(chunk))
+    return PostRefused(chunk.writer(), *complaint, false);
+  AwaitRoom();
+  std::uint64_t from = 0;
+  if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
+  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
+  CheckedChunk checked = NewChunk(*session);
+  checked.writer = *Uuid::FromBytes(chunk.writer());
+  checked.first_sequence = chunk.sequence();
+  checked.last_sequence = chunk.sequence();
+  checked.crc32c = chunk.crc32c();
+  AppendJournalEntry({.first_sequence = chunk.sequence(),
+                      .last_sequence = chunk.sequence(),
+                      .attempt = session->attempt(),
+                      .sealed_time_us = chunk.sealed_time_us(),
+                      .crc32c = chunk.crc32c(),
+                      .has_body = !content.whole_rejected,
+                      .targets = std::move(content.targets),
+                      .body = chunk.body()},
+                     checked.journal_entry);
+  if (content.rejected) ++context_.stats.chunks_rejected;
+  checked.decoded = std::move(content.decoded);
+  checked.gaps = std::move(content.gaps);
+  checked.rejected = std::move(content.rejected);
+  Enqueue(*session, std::move(checked));
+}
+
+void IngestStream::HandleGap(const pb::GapRange& range) {
+  IngestSession* session = FindSession(range.writer());
+  if (session == nullptr) return;
+  Gap gap;
+  if (auto complaint = CheckGapRange(range, session->writer_no(), gap)) {
+    return PostRefused(range.writer(), *complaint, false);
+  }
+  AwaitRoom();
+  std::uint64_t from = 0;
+  if (!TakeRange(range.writer(), *session, range.first_sequence(), range.last_sequence(), from)) {
+    return;
+  }
+  CheckedChunk checked = NewChunk(*session);
+  checked.writer = *Uuid::FromBytes(range.writer());
+  checked.first_sequence = from;
+  checked.last_sequence = range.last_sequence();
+  gap.first_sequence = from;
+  checked.gaps.push_back(std::move(gap));
+  AppendJournalEntry({.first_sequence = from,
+                      .last_sequence = range.last_sequence(),
+                      .attempt = session->attempt()},
+                     checked.journal_entry);
+  Enqueue(*session, std::move(checked));
+}
+
+void IngestStream::AwaitRoom() {
+  const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !end_status_.ok() || inflight_bytes_ < kInflightBytesMax;
+  };
+  board_.WaitForRoom(absl::InfiniteFuture());
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&has_room));
+}
+
+void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
+  chunk.bytes = static_cast<std::int64_t>(chunk.journal_entry.size()) + chunk.decoded.bytes +
+                kChunkOverheadBytes;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!end_status_.ok()) return;
+    session.Queued(chunk.bytes);
+    inflight_bytes_ += chunk.bytes;
+    ++inflight_count_;
+  }
+  // Blocks while the queue is full: this stream is not read meanwhile.
+  while (!ended()) {
+    const absl::Status queued = context_.queue.Add(chunk, absl::Now() + absl::Seconds(1));
+    if (queued.ok()) return;
+    if (queued.code() != absl::StatusCode::kResourceExhausted) {
+      return End(absl::UnavailableError("this master is stopping"));
+    }
+  }
+}
+
+}  // namespace stepwell

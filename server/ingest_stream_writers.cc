@@ -1,0 +1,126 @@
+// What IngestStream does with its writers: they open, are heard of, and close.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "server/ingest_answers.h"
+#include "server/ingest_stream.h"
+#include "server/limits.h"
+#include "server/open_check.h"
+
+namespace stepwell {
+
+bool IngestStream::HasPlaceFor(const Uuid& writer) {
+  absl::MutexLock lock(&mu_);
+  // A machine's stream outlives its trials: writers that are closed give up their places.
+  if (sessions_.size() >= kWritersPerStreamMax) {
+    absl::erase_if(sessions_, [](const auto& entry) {
+      return entry.second->state() == IngestSession::State::kClosed;
+    });
+  }
+  return sessions_.contains(writer) || sessions_.size() < kWritersPerStreamMax;
+}
+
+void IngestStream::HandleOpen(const pb::Open& open) {
+  OpenWriterRequest request;
+  if (auto complaint = CheckOpen(open, request))
+    return PostRefused(open.writer(), *complaint, true);
+  if (!HasPlaceFor(request.writer)) {
+    return PostRefused(open.writer(),
+                       {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",
+                        absl::StrCat("the stream holds ", kWritersPerStreamMax,
+                                     " writers, which is the limit; use another stream")},
+                       true);
+  }
+  request.owner_epoch = epoch_;
+  const auto opened = context_.store.OpenWriter(request);
+  if (!opened.ok()) {
+    if (opened.status().code() == absl::StatusCode::kAborted) context_.state.ReportLost(epoch_);
+    const Complaint complaint = OpenComplaint(opened.status(), request);
+    // What the client cannot mend by itself and time will not heal is terminal.
+    const bool terminal = complaint.code != absl::StatusCode::kUnavailable;
+    return PostRefused(open.writer(), complaint, terminal);
+  }
+  context_.state.IfOwner(epoch_, [&] {
+    context_.heads.NoteWriter(opened->trial_id, opened->writer_no, opened->folded_sequence);
+  });
+  std::unique_ptr<IngestSession> before;
+  {
+    absl::MutexLock lock(&mu_);
+    auto& place = sessions_[request.writer];
+    // The old one's inflight chunks come back as another writer's, or under an older generation,
+    // and are only counted off.
+    before = std::exchange(place, std::make_unique<IngestSession>(*opened, WriterLabels(request)));
+  }
+  if (before != nullptr && before->trial_id() != opened->trial_id) {
+    context_.registry.Release(before->trial_id(), before->writer_no(), before->generation());
+  }
+  board_.Forget(request.writer);
+  board_.Post(MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
+                         absl::ToUnixMicros(context_.clock.Now())));
+  if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
+    Fence(request.writer, opened->generation);
+  }
+  log::Info("writer_opened", {{"trial", Value(opened->trial_id)},
+                              {"writer_no", Value(opened->writer_no)},
+                              {"writer", request.writer.ToText()},
+                              {"generation", opened->generation},
+                              {"committed", opened->committed_sequence}});
+}
+
+IngestSession* IngestStream::FindSession(const std::string& writer) {
+  const auto uuid = Uuid::FromBytes(writer);
+  MaybeComplaint complaint;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto place = uuid ? sessions_.find(*uuid) : sessions_.end();
+    if (place != sessions_.end()) {
+      if (place->second->state() != IngestSession::State::kFenced) return place->second.get();
+      complaint = Complaint{absl::StatusCode::kAborted, "FENCED",
+                            "another stream has opened this writer since"};
+    }
+  }
+  if (!complaint) {
+    complaint = Complaint{absl::StatusCode::kFailedPrecondition, "NOT_OPEN",
+                          "the writer is not open on this stream; send Open first"};
+  }
+  PostRefused(writer, *complaint, true);
+  return nullptr;
+}
+
+void IngestStream::HandleHeartbeat(const pb::Heartbeat& heartbeat) {
+  if (IngestSession* session = FindSession(heartbeat.writer())) {
+    context_.registry.Heard(session->trial_id(), session->writer_no());
+  }
+}
+
+void IngestStream::HandleClose(const pb::Close& close) {
+  IngestSession* session = FindSession(close.writer());
+  if (session == nullptr) return;
+  MaybeComplaint complaint;
+  std::uint64_t next_sequence = 0;
+  bool already = false;
+  bool closed = false;
+  {
+    absl::MutexLock lock(&mu_);
+    already = session->state() != IngestSession::State::kOpen;
+    complaint = session->OfferClose(close.final_sequence());
+    next_sequence = session->next_sequence();
+    closed = session->state() == IngestSession::State::kClosed;
+  }
+  if (complaint) return PostRefused(close.writer(), *complaint, false, next_sequence);
+  if (closed) {
+    AckBoard::Ack ack = AckOf(*session);
+    ack.closed = true;
+    board_.PostAck(*Uuid::FromBytes(close.writer()), std::move(ack));
+  }
+  if (already) return;
+  CheckedChunk checked = NewChunk(*session);
+  checked.writer = *Uuid::FromBytes(close.writer());
+  checked.first_sequence = next_sequence;
+  checked.last_sequence = next_sequence - 1;
+  checked.closing = close.died() ? WriterState::kDied : WriterState::kClosed;
+  Enqueue(*session, std::move(checked));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,43 @@
+// LatestValue: the newest value of a series, by timestamp, then sequence: what Heads remember of it
+// when its chunks are folded. Pure.
+//
+//   for (const auto& [series_no, value] : FindNewest(chunk.tables, chunk.sequence).values) ...
+//   held = Newer(held, value);
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "storage/fold_store.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+struct LatestValue {
+  std::int64_t time_us = 0;
+  std::uint64_t sequence = 0;  // 0 = read from a row
+  std::int32_t batch = -1;
+  double value = 0;
+  // The rows were asked, too: none holds a newer one. Otherwise an older master, or an earlier stay
+  // of the trial in memory, may have seen a newer time.
+  bool rows_asked = false;
+};
+
+// The newest value of each series in `tables`, and the newest time of all.
+struct NewestInTables {
+  std::vector<std::pair<SeriesNo, LatestValue>> values;
+  std::int64_t time_us = 0;
+};
+// O(samples) where times are out of order, else O(columns): for outside of a lock.
+NewestInTables FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence);
+
+// `held` or `offered`, whichever is newer; the later offer where they are equal. Rows asked for
+// either are asked for both.
+LatestValue Newer(const LatestValue& held, const LatestValue& offered);
+
+// What one entry of the map costs with its node.
+inline constexpr std::int64_t kLatestValueBytes =
+    static_cast<std::int64_t>(sizeof(std::pair<const SeriesNo, LatestValue>)) + 48;
+
+}  // namespace stepwell
