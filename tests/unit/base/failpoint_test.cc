@@ -2,8 +2,12 @@
 #include "base/failpoint.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
 
 namespace stepwell {
 namespace {
@@ -53,6 +57,21 @@ TEST_F(FailpointDeathTest, ExitIsASigkillAndSaysWhere) {
 TEST(FailpointTest, UnarmedPassesAreFree) {
   EXPECT_FALSE(failpoint::AnyArmed());
   EXPECT_TRUE(failpoint::Check("point").ok());
+}
+
+TEST_F(FailpointDeathTest, WaitsWhileTheFileIsThere) {
+  EXPECT_EXIT(
+      {
+        const std::string path = testing::TempDir() + "failpoint_hold";
+        std::ofstream(path) << "held";
+        Arm(("point=while:" + path).c_str());
+        std::thread waiting([] { STEPWELL_FAILPOINT("point"); });
+        std::this_thread::yield();
+        unlink(path.c_str());
+        waiting.join();
+        std::exit(7);
+      },
+      testing::ExitedWithCode(7), "failpoint point while:");
 }
 
 }  // namespace
