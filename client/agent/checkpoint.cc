@@ -46,7 +46,13 @@ bool Checkpoint::Decode(std::string_view bytes, Checkpoint& checkpoint) {
 void Checkpoint::MergeFrom(const Checkpoint& newer) {
   no_ring_told = std::max(no_ring_told, newer.no_ring_told);
   no_name_told = std::max(no_name_told, newer.no_name_told);
-  for (const auto& [ring, mark] : newer.rings) rings[ring] = mark;
+  for (const auto& [ring, mark] : newer.rings) {
+    if (mark.tail == RingMark::kGone) {
+      rings.erase(ring);
+    } else {
+      rings[ring] = mark;
+    }
+  }
   for (const auto& [thread, state] : newer.thread_states) {
     if (state.empty()) {
       thread_states.erase(thread);

@@ -10,6 +10,9 @@
 namespace stepwell::agent {
 
 struct RingMark {
+  // As `tail`: the ring is done with and its file gone. A process of short threads makes rings
+  // without end; without this word the marks would be kept without end, too.
+  static constexpr std::uint64_t kGone = UINT64_MAX;
   // Events below it are safe in frames, or carried in `thread_states`.
   std::uint64_t tail = 0;
   // Of RingHeader::dropped, what a Loss has told already.

@@ -1,10 +1,12 @@
 #include "client/agent/file_descriptor.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -35,6 +37,20 @@ absl::StatusOr<FileDescriptor> OpenDirectoryAt(int directory, const std::string&
     return FromErrno(errno, absl::StrCat("create directory ", name));
   }
   return OpenAt(directory, name, O_RDONLY | O_DIRECTORY);
+}
+
+absl::StatusOr<std::vector<std::string>> ListNames(int directory) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor own, OpenAt(directory, ".", O_RDONLY | O_DIRECTORY));
+  DIR* listing = fdopendir(own.get());
+  if (listing == nullptr) return FromErrno(errno, "list directory");
+  (void)own.Release();
+  const absl::Cleanup closer = [listing] { closedir(listing); };
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(listing)) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  return names;
 }
 
 absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size) {

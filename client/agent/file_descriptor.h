@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -29,6 +30,8 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  // The caller closes it.
+  [[nodiscard]] int Release() { return std::exchange(fd_, -1); }
   void Close() {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
@@ -45,6 +48,8 @@ absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, in
 enum class WhenAbsent { kFail, kCreate };
 absl::StatusOr<FileDescriptor> OpenDirectoryAt(int directory, const std::string& name,
                                                WhenAbsent when_absent);
+// What a directory holds, in no order, without "." and "..".
+absl::StatusOr<std::vector<std::string>> ListNames(int directory);
 // Up to `size` bytes from `offset`; fewer at the end of the file.
 absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size);
 // All of `bytes` at `offset`, or an error: kResourceExhausted for a full disk or quota.

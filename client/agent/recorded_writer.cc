@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
@@ -18,8 +20,11 @@ namespace {
 
 // Events copied at once; a sink that fills up stops the drain within so many.
 constexpr std::uint64_t kEventsPerRead = 512;
-// A forged count must not make the agent look for billions of files.
-constexpr std::uint32_t kRingCountMax = 65536;
+// So many are opened by name; where more are missing, the directory tells which exist. A process of
+// short threads makes millions of rings in its life, and a forged count claims billions.
+constexpr std::uint32_t kRingsProbed = 32;
+// Told with the next frame; so many are worth a record of their own.
+constexpr std::size_t kRingsGoneMax = 4096;
 
 template <typename T>
 T Field(std::string_view header, std::size_t offset) {
@@ -36,6 +41,27 @@ bool IsLocked(int fd) {
   lock.l_start = 0;
   lock.l_len = 1;
   return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// Numbers of the ring files that exist, from `first` to before `end`, in order.
+absl::StatusOr<std::vector<std::uint32_t>> ListRings(int directory, std::uint32_t first,
+                                                     std::uint32_t end) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(directory));
+  std::vector<std::uint32_t> numbers;
+  for (const std::string& name : names) {
+    absl::string_view digits = name;
+    std::uint32_t number = 0;
+    if (!absl::ConsumePrefix(&digits, spool::kRingFilePrefix) ||
+        !absl::SimpleAtoi(digits, &number)) {
+      continue;
+    }
+    // The one way the recorder writes it.
+    if (number >= first && number < end && absl::StrCat(number) == digits) {
+      numbers.push_back(number);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
 }
 
 }  // namespace
@@ -75,8 +101,7 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
     return absl::DataLossError("header: cut short");
   }
   status.closed = Field<std::uint32_t>(state, 0) == spool::kWriterClosed;
-  status.ring_count = std::min(
-      Field<std::uint32_t>(header, offsetof(spool::WriterHeader, ring_count)), kRingCountMax);
+  status.ring_count = Field<std::uint32_t>(header, offsetof(spool::WriterHeader, ring_count));
   status.last_step = Field<std::uint64_t>(header, offsetof(spool::WriterHeader, last_step));
   return status;
 }
@@ -94,51 +119,76 @@ absl::Status RecordedWriter::Drain(const WriterStatus& status, Ending ending,
   STEPWELL_ASSIGN_OR_RETURN(const std::string header,
                             ReadAt(header_.get(), 0, sizeof(spool::WriterHeader)));
   if (header.size() != sizeof(spool::WriterHeader)) return absl::DataLossError("header: cut short");
-  const auto tell = [&](EventLoss::Cause cause, std::size_t offset, std::uint64_t& seen) {
-    const auto now = Field<std::uint64_t>(header, offset);
+  const auto tell = [&](EventLoss::Cause cause, std::uint64_t now, std::uint64_t& seen) {
     if (now > seen) sink.OnLoss({cause, now - seen, 0, 0});
     seen = std::max(seen, now);
   };
-  tell(EventLoss::Cause::kNoRing, offsetof(spool::WriterHeader, dropped_no_ring), no_ring_seen_);
-  tell(EventLoss::Cause::kNoName, offsetof(spool::WriterHeader, dropped_no_name), no_name_seen_);
+  const auto count = [&](std::size_t offset) { return Field<std::uint64_t>(header, offset); };
+  // What a process that died held itself went with it.
+  const std::uint64_t died_with = ending == Ending::kFinal && !status.closed
+                                      ? count(offsetof(spool::WriterHeader, early_count))
+                                      : 0;
+  tell(EventLoss::Cause::kNoRing, count(offsetof(spool::WriterHeader, dropped_no_ring)) + died_with,
+       no_ring_seen_);
+  tell(EventLoss::Cause::kNoName, count(offsetof(spool::WriterHeader, dropped_no_name)),
+       no_name_seen_);
   return absl::OkStatus();
 }
 
 // A number without a file has been unlinked: all of it was safe.
 void RecordedWriter::FindRings(std::uint32_t ring_count) {
-  for (; rings_found_ < ring_count; ++rings_found_) {
-    absl::StatusOr<RingReader> reader = RingReader::Open(directory_.get(), rings_found_);
-    if (!reader.ok()) {
-      // Out of descriptors or memory: found again by the next drain, its events are still there.
-      if (absl::IsResourceExhausted(reader.status())) return;
-      if (!absl::IsNotFound(reader.status())) {
-        log::Warning("ring_refused", {{"why", std::string(reader.status().message())}});
-      }
-      continue;
+  if (ring_count <= rings_found_) return;
+  std::vector<std::uint32_t> numbers;
+  if (ring_count - rings_found_ > kRingsProbed) {
+    absl::StatusOr<std::vector<std::uint32_t>> listed =
+        ListRings(directory_.get(), rings_found_, ring_count);
+    // Out of descriptors or memory: found again by the next drain, their events are still there.
+    if (!listed.ok()) return;
+    numbers = *std::move(listed);
+  } else {
+    for (std::uint32_t number = rings_found_; number < ring_count; ++number) {
+      numbers.push_back(number);
     }
-    const std::uint32_t number = reader->thread();
-    const std::uint32_t ring_number = reader->number();
-    Thread& thread = threads_[number];
-    thread.worker = reader->worker();
-    Ring ring{.reader = *std::move(reader)};
-    if (const absl::StatusOr<RingSnapshot> now = ring.reader.ReadSnapshot(); now.ok()) {
-      ring.read = now->tail;
-    }
-    if (const auto mark = recovered_.rings.find(ring_number); mark != recovered_.rings.end()) {
-      // An agent that died between its frame and the tail: what the frame holds is freed now.
-      if (mark->second.tail > ring.read) {
-        ring.read = mark->second.tail;
-        ring.reader.StoreTail(ring.read).IgnoreError();
-      }
-      ring.dropped_told = mark->second.dropped_told;
-    }
-    ring.safe = ring.stored = ring.read;
-    if (const auto state = recovered_.thread_states.find(number);
-        state != recovered_.thread_states.end() && thread.state.empty()) {
-      if (thread.aggregator.Restore(state->second)) thread.state = state->second;
-    }
-    thread.rings.push_back(std::move(ring));
   }
+  for (const std::uint32_t number : numbers) {
+    absl::StatusOr<RingReader> reader = RingReader::Open(directory_.get(), number);
+    if (absl::IsResourceExhausted(reader.status())) {
+      rings_found_ = number;
+      return;
+    }
+    if (reader.ok()) {
+      AddRing(*std::move(reader));
+    } else if (!absl::IsNotFound(reader.status())) {
+      log::Warning("ring_refused", {{"why", std::string(reader.status().message())}});
+    }
+  }
+  rings_found_ = ring_count;
+}
+
+void RecordedWriter::AddRing(RingReader reader) {
+  const std::uint32_t number = reader.thread();
+  const std::uint32_t ring_number = reader.number();
+  Thread& thread = threads_[number];
+  thread.worker = reader.worker();
+  thread.ended = false;
+  Ring ring{.reader = std::move(reader)};
+  if (const absl::StatusOr<RingSnapshot> now = ring.reader.ReadSnapshot(); now.ok()) {
+    ring.read = now->tail;
+  }
+  if (const auto mark = recovered_.rings.find(ring_number); mark != recovered_.rings.end()) {
+    // An agent that died between its frame and the tail: what the frame holds is freed now.
+    if (mark->second.tail > ring.read) {
+      ring.read = mark->second.tail;
+      ring.reader.StoreTail(ring.read).IgnoreError();
+    }
+    ring.dropped_told = mark->second.dropped_told;
+  }
+  ring.safe = ring.stored = ring.read;
+  if (const auto state = recovered_.thread_states.find(number);
+      state != recovered_.thread_states.end() && thread.state.empty()) {
+    if (thread.aggregator.Restore(state->second)) thread.state = state->second;
+  }
+  thread.rings.push_back(std::move(ring));
 }
 
 absl::Status RecordedWriter::ReadNames() {
@@ -257,10 +307,18 @@ RecordedWriter::Progress RecordedWriter::TakeProgress() {
       ring.dropped_moved = false;
     }
   }
+  for (const std::uint32_t ring : gone_) {
+    progress.checkpoint.rings[ring] = {RingMark::kGone, 0};
+  }
+  progress.urgent |= gone_.size() > kRingsGoneMax;
   return progress;
 }
 
 void RecordedWriter::StoreTails(const Checkpoint& checkpoint) {
+  std::erase_if(gone_, [&](std::uint32_t ring) {
+    const auto mark = checkpoint.rings.find(ring);
+    return mark != checkpoint.rings.end() && mark->second.tail == RingMark::kGone;
+  });
   for (auto& [number, thread] : threads_) {
     for (Ring& ring : thread.rings) {
       const auto mark = checkpoint.rings.find(ring.reader.number());
@@ -274,6 +332,7 @@ void RecordedWriter::StoreTails(const Checkpoint& checkpoint) {
       if (thread.rings.size() == 1 && !thread.ended) break;
       unlinkat(directory_.get(),
                absl::StrCat(spool::kRingFilePrefix, oldest.reader.number()).c_str(), 0);
+      gone_.push_back(oldest.reader.number());
       thread.rings.pop_front();
     }
   }

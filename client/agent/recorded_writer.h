@@ -106,6 +106,7 @@ class RecordedWriter {
   explicit RecordedWriter(FileDescriptor directory) : directory_(std::move(directory)) {}
 
   void FindRings(std::uint32_t ring_count);
+  void AddRing(RingReader reader);
   absl::Status ReadNames();
   absl::Status DrainThread(Thread& thread, Ending ending, ThreadSampleSink& sink);
   absl::Status DrainRing(Thread& thread, Ring& ring, ThreadSampleSink& sink);
@@ -125,6 +126,8 @@ class RecordedWriter {
   std::uint64_t no_ring_seen_ = 0;
   std::uint64_t no_name_seen_ = 0;
   Checkpoint recovered_;
+  // Unlinked, and not yet told to the spool.
+  std::vector<std::uint32_t> gone_;
   bool drained_ = false;
 };
 

@@ -1,6 +1,5 @@
 #include "client/agent/served_writer.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -21,23 +19,6 @@ constexpr char kDoneFile[] = "done";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
 
-std::vector<std::string> ListNames(int directory) {
-  std::vector<std::string> names;
-  const int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return names;
-  DIR* listing = fdopendir(fd);
-  if (listing == nullptr) {
-    close(fd);
-    return names;
-  }
-  const absl::Cleanup closer = [listing] { closedir(listing); };
-  while (const dirent* entry = readdir(listing)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  return names;
-}
-
 }  // namespace
 
 void RemoveTree(int directory, const std::string& name, int depth_max) {
@@ -46,9 +27,9 @@ void RemoveTree(int directory, const std::string& name, int depth_max) {
     const absl::StatusOr<FileDescriptor> folder =
         OpenDirectoryAt(directory, name, WhenAbsent::kFail);
     if (!folder.ok()) return;
-    for (const std::string& inner : ListNames(folder->get())) {
-      RemoveTree(folder->get(), inner, depth_max - 1);
-    }
+    const absl::StatusOr<std::vector<std::string>> inner = ListNames(folder->get());
+    if (!inner.ok()) return;
+    for (const std::string& each : *inner) RemoveTree(folder->get(), each, depth_max - 1);
   }
   unlinkat(directory, name.c_str(), AT_REMOVEDIR);
 }
@@ -72,7 +53,8 @@ absl::Status ServedWriter::OpenSpools() {
   STEPWELL_ASSIGN_OR_RETURN(spool_root_,
                             OpenDirectoryAt(directory_.get(), kSpoolFolder, WhenAbsent::kCreate));
   std::vector<std::uint32_t> numbers;
-  for (const std::string& name : ListNames(spool_root_.get())) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(spool_root_.get()));
+  for (const std::string& name : names) {
     std::uint32_t number = 0;
     if (absl::SimpleAtoi(name, &number)) numbers.push_back(number);
   }

@@ -16,6 +16,11 @@ struct Gate {
   static constexpr std::uint32_t Word(std::uint32_t generation, bool is_on) {
     return generation << kGenerationShift | kOpen | (is_on ? kOn : 0);
   }
+  // After a close: a call that comes now is too late for the writer of this generation.
+  static constexpr std::uint32_t ShutWord(std::uint32_t generation) {
+    return generation << kGenerationShift;
+  }
+  static constexpr bool IsShut(std::uint32_t word) { return word != 0 && (word & kOpen) == 0; }
   static constexpr std::uint32_t Generation(std::uint32_t word) { return word >> kGenerationShift; }
 };
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/thread_barrier.h"
 
 namespace stepwell::recorder {
 namespace {
@@ -17,6 +18,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kMaintenancePeriod{250};
 constexpr milliseconds kMaintenancePeriodFilling{20};
+constexpr std::chrono::microseconds kCallPoll{50};
+// A call takes a microsecond, unless its thread lost its core: so long it may find none.
+constexpr std::uint64_t kCallWaitNs = 1'000'000'000;
 constexpr milliseconds kAckPollFirst{1};
 constexpr milliseconds kAckPollMax{20};
 // Nobody came to drain this writer: waiting longer only delays the trial's exit.
@@ -36,6 +40,7 @@ ProcessWriter::ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& 
       gate_(gate),
       generation_(generation),
       names_(spool_->names(), spool_->header().names_bytes) {
+  MakeSpare();
   const std::lock_guard lock(mutex_);
   for (std::uint32_t series = 1; series <= catalog_.series_count(); ++series) {
     AddSeriesLocked(series);
@@ -45,25 +50,36 @@ ProcessWriter::ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& 
 
 ProcessWriter::~ProcessWriter() { (void)Close(0); }
 
-ThreadRecorder* ProcessWriter::StartThread(std::uint32_t serial) {
-  std::uint32_t index = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    index = thread_count_++;
-  }
-  auto thread = std::make_unique<ThreadRecorder>(*this, index, serial);
-  const std::lock_guard lock(mutex_);
-  return threads_.emplace_back(std::move(thread)).get();
+ThreadRecorder* ProcessWriter::StartThreadLocked(std::uint32_t serial) {
+  std::unique_ptr<Ring> ring = std::move(spare_);
+  const std::uint32_t index = ring == nullptr ? thread_count_++ : ring->header().thread;
+  threads_.push_back(std::make_unique<ThreadRecorder>(*this, std::move(ring), index, serial));
+  is_work_waiting_ = true;
+  wake_.notify_one();
+  return threads_.back().get();
 }
 
 void ProcessWriter::EndThread(ThreadRecorder* thread) {
   const std::lock_guard lock(mutex_);
+  const Ring::Spec spec = thread->PlanNextRing();
   ThreadRecorder::Rings rings = thread->End();
+  if (!rings.early.empty() && is_final_) {
+    spool_->header().dropped_no_ring.fetch_add(rings.early.size(), std::memory_order_relaxed);
+    early_count().fetch_sub(rings.early.size(), std::memory_order_relaxed);
+  } else if (!rings.early.empty()) {
+    orphans_.push_back({spec, std::move(rings.early)});
+    is_work_waiting_ = true;
+    wake_.notify_one();
+  }
   RetireLocked(std::move(rings.current));
   RetireLocked(std::move(rings.offered));
   RetireLocked(std::move(rings.retired));
   threads_.remove_if([thread](const auto& owned) { return owned.get() == thread; });
-  FreeDrainedLocked();
+  if (is_final_) {
+    FreeLocked(retired_.begin());
+  } else {
+    FreeDrainedLocked();
+  }
 }
 
 void ProcessWriter::StartMaintenance() {
@@ -86,7 +102,8 @@ void ProcessWriter::RunMaintenance() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      if (stop_.wait_for(lock, period, [this] { return is_stopping_; })) return;
+      wake_.wait_for(lock, period, [this] { return is_stopping_ || is_work_waiting_; });
+      if (is_stopping_) return;
     }
     period = Maintain() ? kMaintenancePeriodFilling : kMaintenancePeriod;
   }
@@ -94,8 +111,11 @@ void ProcessWriter::RunMaintenance() {
 
 bool ProcessWriter::Maintain() {
   std::vector<Ring::Spec> planned;
+  std::vector<Orphan> orphans;
   {
     const std::lock_guard lock(mutex_);
+    is_work_waiting_ = false;
+    orphans.swap(orphans_);
     for (const auto& thread : threads_) {
       RetireLocked(thread->TakeRetired());
       if (const Ring::Spec spec = thread->PlanNextRing(); spec.capacity > 0) {
@@ -104,9 +124,11 @@ bool ProcessWriter::Maintain() {
     }
     FreeDrainedLocked();
   }
+  bool is_made = false;
   for (const Ring::Spec& spec : planned) {
-    std::unique_ptr<Ring> ring = MakeRing(spec);
+    std::unique_ptr<Ring> ring = spool_->MakeRing(spec);
     if (ring == nullptr) continue;
+    is_made = true;
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(threads_.begin(), threads_.end(), [&spec](const auto& thread) {
       return thread->thread() == spec.thread;
@@ -114,15 +136,53 @@ bool ProcessWriter::Maintain() {
     if (found != threads_.end()) {
       (*found)->OfferRing(std::move(ring));
     } else {
-      ring->header().state.store(spool::kRingEnded, std::memory_order_release);
-      RetireLocked(std::move(ring));
+      EndRingLocked(std::move(ring));
     }
   }
-  return !planned.empty();
+  for (Orphan& orphan : orphans) {
+    if (!PlaceOrphan(std::move(orphan))) is_made = false;
+  }
+  MakeSpare();
+  return is_made;
 }
 
-std::unique_ptr<Ring> ProcessWriter::MakeRing(const Ring::Spec& spec) {
-  return spool_->MakeRing(spec);
+// The only ring that is made before its thread is known.
+void ProcessWriter::MakeSpare() {
+  Ring::Spec spec;
+  {
+    const std::lock_guard lock(mutex_);
+    if (spare_ != nullptr) return;
+    spec = ThreadRecorder::FirstRing(thread_count_++);
+  }
+  std::unique_ptr<Ring> ring = spool_->MakeRing(spec);
+  const std::lock_guard lock(mutex_);
+  spare_ = std::move(ring);
+}
+
+bool ProcessWriter::PlaceOrphan(Orphan orphan) {
+  std::unique_ptr<Ring> ring = spool_->MakeRing(orphan.spec);
+  const std::lock_guard lock(mutex_);
+  if (ring == nullptr) {
+    orphans_.push_back(std::move(orphan));
+    return false;
+  }
+  PushEarly(orphan.events, *ring, early_count());
+  ring->header().state.store(spool::kRingEnded, std::memory_order_release);
+  RetireLocked(std::move(ring));
+  return true;
+}
+
+// Its thread ended while it was made: it takes what that one left. A thread has one first ring.
+void ProcessWriter::EndRingLocked(std::unique_ptr<Ring> ring) {
+  const auto left = std::find_if(orphans_.begin(), orphans_.end(), [&ring](const Orphan& orphan) {
+    return orphan.spec.thread == ring->header().thread;
+  });
+  if (left != orphans_.end()) {
+    PushEarly(left->events, *ring, early_count());
+    orphans_.erase(left);
+  }
+  ring->header().state.store(spool::kRingEnded, std::memory_order_release);
+  RetireLocked(std::move(ring));
 }
 
 void ProcessWriter::RetireLocked(std::unique_ptr<Ring> ring) {
@@ -205,10 +265,14 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
     is_stopping_ = true;
     // Only if it is still this writer's: in a forked child the word reads 0 and stays 0.
     std::uint32_t word = gate_.load(std::memory_order_relaxed);
-    if (Gate::Generation(word) == generation_) gate_.store(0, std::memory_order_release);
+    if (Gate::Generation(word) == generation_) {
+      gate_.store(Gate::ShutWord(generation_), std::memory_order_release);
+    }
   }
-  stop_.notify_all();
+  wake_.notify_all();
   if (maintenance_.joinable()) maintenance_.join();
+  AwaitCallsOnTheirWay();
+  PlaceLastEvents();
   spool::WriterHeader& header = spool_->header();
   header.closed_ns.store(MonotonicNs(), std::memory_order_relaxed);
   header.state.store(spool::kWriterClosed, std::memory_order_release);
@@ -220,6 +284,48 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
   names_.Close();
   spool_->UnmapNames();
   return is_stored;
+}
+
+void ProcessWriter::AwaitCallsOnTheirWay() {
+  OrderAllThreads();
+  const std::uint64_t begin_ns = MonotonicNs();
+  for (;;) {
+    std::uint64_t entered_count = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& thread : threads_) entered_count += thread->is_entered() ? 1 : 0;
+    }
+    if (entered_count == 0) return;
+    if (MonotonicNs() - begin_ns > kCallWaitNs) {
+      // What these record may come too late to be sealed: rather told as lost than lost in silence.
+      spool_->header().dropped_no_ring.fetch_add(entered_count, std::memory_order_relaxed);
+      return;
+    }
+    std::this_thread::sleep_for(kCallPoll);
+  }
+}
+
+// What still waits for a ring gets one now, or is counted. A close may wait for the file system.
+void ProcessWriter::PlaceLastEvents() {
+  std::vector<Orphan> last;
+  {
+    const std::lock_guard lock(mutex_);
+    is_final_ = true;
+    last.swap(orphans_);
+    for (const auto& thread : threads_) {
+      Orphan waiting{ThreadRecorder::FirstRing(thread->thread()), thread->TakeEarly()};
+      if (!waiting.events.empty()) last.push_back(std::move(waiting));
+    }
+    if (spare_ != nullptr) spare_->header().state.store(spool::kRingEnded);
+    RetireLocked(std::move(spare_));
+  }
+  for (Orphan& waiting : last) (void)PlaceOrphan(std::move(waiting));
+  const std::lock_guard lock(mutex_);
+  for (const Orphan& lost : orphans_) {
+    spool_->header().dropped_no_ring.fetch_add(lost.events.size(), std::memory_order_relaxed);
+    early_count().fetch_sub(lost.events.size(), std::memory_order_relaxed);
+  }
+  orphans_.clear();
 }
 
 bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {

@@ -1,5 +1,12 @@
 // ProcessWriter is one opened writer of this process: its spool, its names, its threads, its
-// batches, and the maintenance thread that makes bigger rings before the small ones are full.
+// batches, and the maintenance thread, which alone makes rings: one ahead for the next thread that
+// records, bigger ones before the small ones are full.
+//
+// A thread's first event never waits for a file system, whatever the rings lie on. It takes the ring
+// that was made ahead. Where several threads begin at once and that one is taken, their events are
+// kept in memory until their rings are made, milliseconds later (EarlyEvents): not given up, for
+// short threads would lose all they recorded. Past the bound of that memory they are dropped and
+// counted; were the process killed meanwhile, the agent counts them: nothing is lost in silence.
 //
 // Thread-safe. Locks are taken on first uses and by maintenance, never by a warm recording call.
 #pragma once
@@ -36,21 +43,26 @@ class ProcessWriter {
   std::uint32_t generation() const { return generation_; }
 
   // --- threads ---
-  // Null when there is no memory. Called by the thread itself.
-  ThreadRecorder* StartThread(std::uint32_t serial);
+  // Called by the thread itself. REQUIRES: mutex is held, Close has not been called.
+  ThreadRecorder* StartThreadLocked(std::uint32_t serial);
+  ThreadRecorder* StartThread(std::uint32_t serial) {
+    const std::lock_guard lock(mutex_);
+    return StartThreadLocked(serial);
+  }
   void EndThread(ThreadRecorder* thread);
   void StartMaintenance();
-  // One round: frees drained rings, makes the planned ones. True = some ring is filling up.
+  // One round: frees drained rings, makes the planned ones. True = some ring is filling up, and the
+  // next one could be made.
   bool Maintain();
 
   // --- for ThreadRecorder ---
-  std::unique_ptr<Ring> MakeRing(const Ring::Spec& spec);
   std::uint32_t FindOrAddPath(std::uint32_t parent, std::uint32_t scope);
   std::uint32_t SeriesName(std::uint32_t series) const {
     return series < kSeriesCountMax + 1 ? series_names_[series].load(std::memory_order_acquire)
                                         : spool::kNoName;
   }
   void CountNoRing() { spool_->header().dropped_no_ring.fetch_add(1, std::memory_order_relaxed); }
+  std::atomic<std::uint64_t>& early_count() { return spool_->header().early_count; }
   void CountNoName() { spool_->header().dropped_no_name.fetch_add(1, std::memory_order_relaxed); }
   bool is_on() const { return (gate_.load(std::memory_order_relaxed) & Gate::kOn) != 0; }
   // Changes whenever recording is switched on or off.
@@ -66,11 +78,24 @@ class ProcessWriter {
   void AddSeriesLocked(std::uint32_t series);
 
   std::uint64_t dropped_count();
-  // Stops recording and maintenance and waits for the ack. True = all of it is stored.
+  // Stops recording and maintenance and waits for the ack. True = all of it is stored. A call that
+  // passed the gate before lands in its ring; one that comes later is counted as dropped.
   bool Close(std::int64_t timeout_ms);
 
  private:
+  // What a thread that ended recorded before there was a ring for it.
+  struct Orphan {
+    Ring::Spec spec;
+    std::vector<spool::Event> events;
+  };
   bool WaitForAck(std::int64_t timeout_ms);
+  // Until each call that passed the gate has returned.
+  void AwaitCallsOnTheirWay();
+  void MakeSpare();
+  // False = no ring could be made: they are kept for the next round.
+  bool PlaceOrphan(Orphan orphan);
+  void PlaceLastEvents();
+  void EndRingLocked(std::unique_ptr<Ring> ring);
   void RetireLocked(std::unique_ptr<Ring> ring);
   void FreeDrainedLocked();
   // All from `first` on.
@@ -94,9 +119,13 @@ class ProcessWriter {
   std::vector<std::unique_ptr<Ring>> retired_;
   std::uint64_t dropped_of_freed_ = 0;
   std::uint32_t thread_count_ = 0;
+  std::unique_ptr<Ring> spare_;  // for the next thread, its number already in it
+  std::vector<Orphan> orphans_;
+  bool is_work_waiting_ = false;
   bool is_stopping_ = false;
+  bool is_final_ = false;  // no ring is made any more
 
-  std::condition_variable stop_;
+  std::condition_variable wake_;
   std::thread maintenance_;
 };
 

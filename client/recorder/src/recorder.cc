@@ -47,17 +47,40 @@ Identity WishesOf(const stepwell_options& options) {
   return wishes;
 }
 
-// Null while nothing is recorded: not open, switched off, or no memory for this thread.
-inline ThreadRecorder* FindThread(std::uint32_t wanted_bit) {
-  const std::uint32_t word =
-      __atomic_load_n(__atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED), __ATOMIC_ACQUIRE);
-  if ((word & wanted_bit) == 0) return nullptr;
+// A call that finds its writer closed is counted where a call of the same thread would have landed.
+void CountLate(std::uint32_t word) {
+  const ThreadSlot& slot = thread_slot;
+  if (slot.recorder != nullptr && slot.generation == Gate::Generation(word)) {
+    slot.recorder->CountLate();
+  }
+}
+
+// The calling thread's recorder, entered; Leave must follow. Null while nothing is recorded: not
+// open, switched off, or no memory for this thread.
+inline ThreadRecorder* EnterThread(std::uint32_t wanted_bit) {
+  const std::uint32_t* gate = __atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED);
+  const std::uint32_t word = __atomic_load_n(gate, __ATOMIC_ACQUIRE);
+  if ((word & wanted_bit) == 0) {
+    if (Gate::IsShut(word)) [[unlikely]] {
+      CountLate(word);
+    }
+    return nullptr;
+  }
   ThreadSlot& slot = thread_slot;
   const std::uint32_t generation = Gate::Generation(word);
-  if (slot.generation == generation) [[likely]] {
-    return slot.recorder;
+  if (slot.generation != generation) [[unlikely]] {
+    return Runtime::Get().StartThread(slot, generation);
   }
-  return Runtime::Get().StartThread(slot, generation);
+  ThreadRecorder* thread = slot.recorder;
+  if (thread == nullptr) return nullptr;
+  thread->Enter();
+  const std::uint32_t now = __atomic_load_n(gate, __ATOMIC_RELAXED);
+  if ((now | Gate::kOn) == (word | Gate::kOn)) [[likely]] {
+    return thread;
+  }
+  thread->Leave();
+  CountLate(now);
+  return nullptr;
 }
 
 // Runs `call`, answering `otherwise` where memory ran out: nothing is thrown into the trial.
@@ -72,11 +95,14 @@ Result Guarded(Result otherwise, Call call) noexcept {
 
 template <typename Call>
 void Recording(std::uint32_t wanted_bit, Call call) noexcept {
+  ThreadRecorder* thread = nullptr;
   try {
-    if (ThreadRecorder* thread = FindThread(wanted_bit)) call(*thread);
+    thread = EnterThread(wanted_bit);
+    if (thread != nullptr) call(*thread);
   } catch (...) {
     // Out of memory at a first use: not recorded.
   }
+  if (thread != nullptr) thread->Leave();
 }
 
 }  // namespace

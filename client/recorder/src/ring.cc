@@ -59,6 +59,8 @@ void RingProducer::Attach(Ring* ring) {
   ring_ = ring;
   events_ = ring->events();
   mask_ = ring->capacity() - 1;
+  head_ = ring->header().head.load(std::memory_order_relaxed);
+  // Up to here surely without asking for the tail.
   limit_ = ring->capacity() - kStepReserve;
 }
 

@@ -63,7 +63,8 @@ class RingProducer {
   // scope only its own total.
   static constexpr std::uint64_t kStepReserve = 64;
 
-  // `ring` outlives the producer or the next Attach. Null = everything is refused.
+  // `ring` outlives the producer or the next Attach. Null = everything is refused. Goes on behind
+  // what the ring holds.
   void Attach(Ring* ring);
   Ring* ring() const { return ring_; }
 

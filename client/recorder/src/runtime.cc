@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -10,6 +12,7 @@
 
 #include "client/recorder/src/file_room.h"
 #include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/thread_barrier.h"
 #include "client/recorder/src/thread_slot.h"
 
 namespace {
@@ -27,6 +30,32 @@ namespace {
 bool IsDisabled() {
   const char* value = std::getenv("STEPWELL_DISABLED");
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+// STEPWELL_EXIT_WAIT, in seconds. What is no number is as if it were not set.
+std::int64_t ExitWaitMs() {
+  constexpr std::int64_t kDefaultMs = 5000;
+  constexpr double kSecondsMax = 3600;
+  const char* text = std::getenv("STEPWELL_EXIT_WAIT");
+  if (text == nullptr || *text == '\0') return kDefaultMs;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !std::isfinite(seconds)) return kDefaultMs;
+  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, kSecondsMax) * 1000);
+}
+
+// An exit may come from anywhere, even from a signal handler within a call that holds the lock:
+// it must not hang.
+bool LockWithin(std::mutex& mutex, std::int64_t wait_ms) {
+  timespec until{};
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += wait_ms / 1000;
+  until.tv_nsec += wait_ms % 1000 * 1'000'000;
+  if (until.tv_nsec >= 1'000'000'000) {
+    ++until.tv_sec;
+    until.tv_nsec -= 1'000'000'000;
+  }
+  return pthread_mutex_timedlock(mutex.native_handle(), &until) == 0;
 }
 
 }  // namespace
@@ -104,7 +133,10 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
   const stepwell_state state = spool->is_memory_only() ? STEPWELL_MEMORY_ONLY : STEPWELL_RECORDING;
   auto writer = std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate,
                                                 ++generation_);
+  PrepareThreadBarrier();
   writer->StartMaintenance();
+  // Registered this late, it runs before the destructors of what the program made earlier.
+  if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
   const std::lock_guard lock(mutex_);
   message_ = std::move(message);
   open_ = writers_.emplace_back(std::move(writer)).get();
@@ -126,6 +158,28 @@ std::unique_ptr<SpoolWriter> Runtime::MakeSpoolWriter(const Identity& identity,
 
 bool Runtime::Close(std::int64_t timeout_ms) {
   const std::lock_guard opening(opening_);
+  return CloseOpened(timeout_ms);
+}
+
+void Runtime::CloseAtExit() {
+  Runtime& runtime = Get();
+  if (runtime.IsForkedChild()) return;
+  const std::int64_t wait_ms = ExitWaitMs();
+  // Held by a close that another thread is waiting in: its wait is ours.
+  if (!LockWithin(runtime.opening_, wait_ms)) return;
+  const std::lock_guard opening(runtime.opening_, std::adopt_lock);
+  constexpr std::int64_t kLockWaitMs = 1000;
+  if (!LockWithin(runtime.mutex_, kLockWaitMs)) return;
+  runtime.mutex_.unlock();
+  try {
+    (void)runtime.CloseOpened(wait_ms);
+  } catch (...) {
+    // Out of memory: the agent drains the rings as those of a process that died.
+  }
+}
+
+// REQUIRES: opening_ is held.
+bool Runtime::CloseOpened(std::int64_t timeout_ms) {
   ProcessWriter* closing = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -170,21 +224,34 @@ std::uint32_t Runtime::DefineSeries(SeriesDefinition series) {
 }
 
 ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation) {
-  ProcessWriter* writer = nullptr;
-  std::uint32_t serial = 0;
+  if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
+  slot = {nullptr, 0};
+  ThreadRecorder* recorder = nullptr;
+  bool is_late = false;
   {
     const std::lock_guard lock(mutex_);
     // Opened or closed since the caller looked.
-    if (open_ == nullptr || open_->generation() != generation) return nullptr;
-    writer = open_;
-    serial = ++thread_serial_;
+    is_late = open_ == nullptr || open_->generation() != generation;
+    if (!is_late) {
+      recorder = open_->StartThreadLocked(++thread_serial_);
+      // In the same hold of the lock: a close that comes now waits for this call.
+      recorder->Enter();
+    }
   }
-  if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
-  slot = {nullptr, generation};
-  ThreadRecorder* recorder = writer->StartThread(serial);
   pthread_setspecific(thread_key_, recorder);
+  if (is_late) {
+    CountLate(generation);
+    return nullptr;
+  }
+  slot.generation = generation;
   slot.recorder = recorder;
   return recorder;
+}
+
+void Runtime::CountLate(std::uint32_t generation) {
+  const std::lock_guard lock(mutex_);
+  if (IsForkedChild() || writers_.empty()) return;
+  if (writers_.back()->generation() == generation) writers_.back()->CountNoRing();
 }
 
 void Runtime::EndThread(void* recorder) {

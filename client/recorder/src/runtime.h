@@ -32,6 +32,8 @@ class Runtime {
 
   stepwell_state Open(Identity wishes, std::string spool_dir);
   bool Close(std::int64_t timeout_ms);
+  // A call of a thread that never recorded under this generation, whose writer is closing.
+  void CountLate(std::uint32_t generation);
   stepwell_state state();
   const char* message();
   std::uint64_t dropped_count();
@@ -39,7 +41,8 @@ class Runtime {
   std::uint32_t DefineScope(std::string_view name);
   std::uint32_t DefineSeries(SeriesDefinition series);
 
-  // The recorder of the calling thread for the writer of `generation`; null if there can be none.
+  // The recorder of the calling thread for the writer of `generation`, entered; null if there can be
+  // none.
   // REQUIRES: the gate is open with this generation.
   ThreadRecorder* StartThread(ThreadSlot& slot, std::uint32_t generation);
 
@@ -52,6 +55,9 @@ class Runtime {
 
   Runtime();
   static void EndThread(void* recorder);
+  // Closes what the program left open. Registered with atexit at the first open.
+  static void CloseAtExit();
+  bool CloseOpened(std::int64_t timeout_ms);
   static void AfterForkInChild();
   bool IsForkedChild() const { return page_->is_own.load(std::memory_order_relaxed) == 0; }
   void MakePage();
@@ -68,6 +74,7 @@ class Runtime {
   ProcessWriter* open_ = nullptr;                        // one of them, or none
   std::uint32_t generation_ = 0;
   std::uint32_t thread_serial_ = 0;
+  bool closes_at_exit_ = false;
   stepwell_state state_ = STEPWELL_CLOSED;
   std::string message_ = "not opened";
 };

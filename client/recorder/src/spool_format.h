@@ -134,7 +134,8 @@ struct RingHeader {
   std::uint32_t thread;    // index of the thread in its writer, from 0; the same along a chain
   std::uint32_t worker;    // index of the forked worker it belongs to, or kNoWorker
   std::uint64_t created_ns;
-  char thread_name[16];  // as the kernel knew it, NUL-terminated
+  // As the kernel knew it, NUL-terminated. Empty while the ring waits for a thread: it is made ahead.
+  char thread_name[16];
 
   // Written by the recording thread.
   alignas(64) std::atomic<std::uint64_t> head;  // events ever pushed
@@ -192,6 +193,9 @@ struct WriterHeader {
   std::atomic<std::uint64_t> dropped_no_ring;  // events of threads that could get no ring
   std::atomic<std::uint64_t> dropped_no_name;  // events of names that found no room in `names`
   std::atomic<std::uint64_t> closed_ns;        // valid with kWriterClosed
+  // Events that the process holds itself because their thread's ring is not ready. Of a writer that
+  // died they are lost; a closed one has none.
+  std::atomic<std::uint64_t> early_count;
 
   // Written by the agent. Zero is the state before any agent came.
   alignas(64) std::atomic<std::uint32_t> control;  // kControlOff; loaded by StepEnd
@@ -200,7 +204,8 @@ struct WriterHeader {
   std::atomic<std::uint32_t> reserved;
   std::atomic<std::uint64_t> agent_seen_ns;  // CLOCK_MONOTONIC of the agent's last visit
 };
-static_assert(offsetof(WriterHeader, state) == 64 && offsetof(WriterHeader, control) == 128);
+static_assert(offsetof(WriterHeader, state) == 64 && offsetof(WriterHeader, control) == 128 &&
+              offsetof(WriterHeader, early_count) == 120);
 static_assert(sizeof(WriterHeader) == 192 && sizeof(WriterHeader) <= kPageBytes);
 
 inline constexpr std::uint64_t PackLastStep(std::uint32_t step_count, std::int32_t batch) {

@@ -21,10 +21,13 @@ static_assert(kFirstCapacity * kGrowth * kGrowth == kCapacityMax);
 
 }  // namespace
 
-ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::uint32_t thread, std::uint32_t serial)
-    : process_(process), thread_(thread), serial_(serial) {
+ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring,
+                               std::uint32_t thread, std::uint32_t serial)
+    : process_(process), thread_(thread), serial_(serial), early_(process.early_count()) {
   pthread_getname_np(pthread_self(), thread_name_, sizeof(thread_name_));
-  std::unique_ptr<Ring> ring = process_.MakeRing(PlanNextRing());
+  if (ring != nullptr) {
+    std::memcpy(ring->header().thread_name, thread_name_, sizeof(thread_name_));
+  }
   producer_.Attach(ring.get());
   current_.store(ring.release(), std::memory_order_release);
 }
@@ -178,9 +181,19 @@ inline void ThreadRecorder::Add(const spool::Event& event, std::uint64_t now_ns)
 void ThreadRecorder::AddToNextRing(spool::Event event, std::uint64_t now_ns) {
   // The slot for the ring that is left is free: PlanNextRing plans none while it is not.
   Ring* next = offered_.exchange(nullptr, std::memory_order_acq_rel);
+  if (next == nullptr && producer_.ring() == nullptr) {
+    switch (early_.Add(event, offered_)) {
+      case EarlyEvents::Kept::kYes:
+        return;
+      case EarlyEvents::Kept::kNoRoom:
+        ++drops_;
+        return process_.CountNoRing();
+      case EarlyEvents::Kept::kRingReady:
+        next = offered_.exchange(nullptr, std::memory_order_acq_rel);
+    }
+  }
   if (next == nullptr) {
     ++drops_;
-    if (producer_.ring() == nullptr) return process_.CountNoRing();
     return producer_.CountDrop(now_ns);
   }
   if (Ring* full = producer_.ring()) {
@@ -190,13 +203,29 @@ void ThreadRecorder::AddToNextRing(spool::Event event, std::uint64_t now_ns) {
   }
   current_.store(next, std::memory_order_release);
   producer_.Attach(next);
-  (void)producer_.Push(event);
+  if (!producer_.Push(event)) {
+    ++drops_;
+    producer_.CountDrop(now_ns);
+  }
+}
+
+void ThreadRecorder::CountLate() {
+  ++drops_;
+  if (producer_.ring() == nullptr) return process_.CountNoRing();
+  producer_.CountDrop(MonotonicNs());
+}
+
+Ring::Spec ThreadRecorder::FirstRing(std::uint32_t thread) {
+  Ring::Spec spec;
+  spec.capacity = kFirstCapacity;
+  spec.thread = thread;
+  spec.created_ns = MonotonicNs();
+  return spec;
 }
 
 Ring::Spec ThreadRecorder::PlanNextRing() const {
-  Ring::Spec spec;
-  spec.thread = thread_;
-  spec.created_ns = MonotonicNs();
+  Ring::Spec spec = FirstRing(thread_);
+  spec.capacity = 0;
   std::memcpy(spec.thread_name, thread_name_, sizeof(spec.thread_name));
   Ring* current = current_.load(std::memory_order_acquire);
   if (offered_.load(std::memory_order_acquire) != nullptr ||
@@ -213,7 +242,7 @@ Ring::Spec ThreadRecorder::PlanNextRing() const {
 }
 
 void ThreadRecorder::OfferRing(std::unique_ptr<Ring> ring) {
-  offered_.store(ring.release(), std::memory_order_release);
+  early_.MoveTo(std::move(ring), offered_);
 }
 
 std::unique_ptr<Ring> ThreadRecorder::TakeRetired() {
@@ -223,7 +252,8 @@ std::unique_ptr<Ring> ThreadRecorder::TakeRetired() {
 std::uint64_t ThreadRecorder::dropped_count() const {
   std::uint64_t count = 0;
   for (Ring* ring :
-       {current_.load(std::memory_order_acquire), retired_.load(std::memory_order_acquire)}) {
+       {current_.load(std::memory_order_acquire), offered_.load(std::memory_order_acquire),
+        retired_.load(std::memory_order_acquire)}) {
     if (ring != nullptr) count += ring->header().dropped.load(std::memory_order_acquire);
   }
   return count;
@@ -231,7 +261,7 @@ std::uint64_t ThreadRecorder::dropped_count() const {
 
 ThreadRecorder::Rings ThreadRecorder::End() {
   Rings rings{std::unique_ptr<Ring>(current_.exchange(nullptr)),
-              std::unique_ptr<Ring>(offered_.exchange(nullptr)), TakeRetired()};
+              std::unique_ptr<Ring>(offered_.exchange(nullptr)), TakeRetired(), early_.TakeAll()};
   producer_.Attach(nullptr);
   for (Ring* ring : {rings.current.get(), rings.offered.get()}) {
     if (ring != nullptr) {

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/early_events.h"
 #include "client/recorder/src/path_table.h"
 #include "client/recorder/src/ring.h"
 
@@ -18,8 +20,10 @@ class ProcessWriter;
 
 class ThreadRecorder {
  public:
-  // `process` outlives the recorder. `serial` is unique in the process, across writers.
-  ThreadRecorder(ProcessWriter& process, std::uint32_t thread, std::uint32_t serial);
+  // `process` outlives the recorder. `ring` was made ahead, or is null: then events are kept in
+  // memory until one is offered. `serial` is unique in the process, across writers.
+  ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring, std::uint32_t thread,
+                 std::uint32_t serial);
   ~ThreadRecorder();
   ThreadRecorder(const ThreadRecorder&) = delete;
   ThreadRecorder& operator=(const ThreadRecorder&) = delete;
@@ -31,13 +35,27 @@ class ThreadRecorder {
   void BeginStep();
   void EndStep(std::int32_t batch);
 
+  // Around every call above: a close waits for calls that are on their way. After Enter the gate is
+  // looked at again, for the close may have begun before it was seen (thread_barrier.h).
+  void Enter() {
+    is_entered_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  void Leave() { is_entered_.store(false, std::memory_order_release); }
+  bool is_entered() const { return is_entered_.load(std::memory_order_acquire); }
+  // Counts a call that came after the close had begun.
+  void CountLate();
+
   ProcessWriter& process() { return process_; }
   std::uint32_t thread() const { return thread_; }
 
   // --- maintenance thread ---
+  static Ring::Spec FirstRing(std::uint32_t thread);
   // The ring that should be made now, capacity 0 = none. Free the retired one first.
   Ring::Spec PlanNextRing() const;
   void OfferRing(std::unique_ptr<Ring> ring);
+  // What waits for a ring. They are the thread's next events: PushEarly must follow.
+  std::vector<spool::Event> TakeEarly() { return early_.TakeAll(); }
   std::unique_ptr<Ring> TakeRetired();
   std::uint64_t dropped_count() const;
   Ring* current_ring() const { return current_.load(std::memory_order_acquire); }
@@ -45,6 +63,8 @@ class ThreadRecorder {
   // Every ring of an ended thread; the recorder must not be used afterwards.
   struct Rings {
     std::unique_ptr<Ring> current, offered, retired;
+    // Without a ring of any kind.
+    std::vector<spool::Event> early;
   };
   Rings End();
 
@@ -74,10 +94,14 @@ class ThreadRecorder {
   std::uint64_t step_drops_ = 0;
   std::uint64_t drops_ = 0;
 
+  // Written by the recording thread, read by a close.
+  std::atomic<bool> is_entered_{false};
+
   // Handed between the recording and the maintenance thread. Owned.
   std::atomic<Ring*> current_{nullptr};
   std::atomic<Ring*> offered_{nullptr};
   std::atomic<Ring*> retired_{nullptr};
+  EarlyEvents early_;
   char thread_name_[16] = {};
 };
 

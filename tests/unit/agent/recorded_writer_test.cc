@@ -193,6 +193,74 @@ TEST_F(RecordedWriterTest, AnOpenStepStaysInItsRing) {
   EXPECT_THAT(again.lines, ElementsAre("0 step 10 b1 1:2/1"));
 }
 
+// A process whose threads are short makes rings without end. Each is drained, unlinked and
+// forgotten.
+TEST_F(RecordedWriterTest, RingNumbersGoOnBeyondAnyCount) {
+  constexpr std::uint32_t kFirst = 65'000;
+  constexpr std::uint32_t kEnd = 67'000;
+  auto writer = Open();
+  Checkpoint known;
+  std::uint32_t drained_count = 0;
+  for (std::uint32_t number = kFirst; number < kEnd; ++number) {
+    MakeRing(number, 64, number);
+    Push(number, Scope(1, 2, 0));
+    SetState(number, spool::kRingEnded);
+    if (number % 100 != 99) continue;
+    TextSink sink;
+    ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+    EXPECT_TRUE(writer->drained());
+    drained_count += static_cast<std::uint32_t>(sink.lines.size());
+    const RecordedWriter::Progress progress = writer->TakeProgress();
+    known.MergeFrom(progress.checkpoint);
+    writer->StoreTails(progress.checkpoint);
+  }
+  EXPECT_EQ(drained_count, kEnd - kFirst);
+  EXPECT_LE(known.rings.size(), 100u);
+  EXPECT_FALSE(fs::exists(path_ / "ring-66999"));
+  // The next agent finds nothing to do again.
+  MakeRing(kEnd, 64, kEnd);
+  Push(kEnd, Scope(1, 2, 0));
+  writer = Open(known);
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kFinal, sink).ok());
+  EXPECT_THAT(sink.lines, testing::SizeIs(1));
+}
+
+TEST_F(RecordedWriterTest, AForgedCountOfRingsCostsNothing) {
+  MakeRing(0, 64, 0);
+  Push(0, Scope(1, 2, 0));
+  status_.ring_count = 0xfffffffe;
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kFinal, sink).ok());
+  EXPECT_TRUE(writer->drained());
+  EXPECT_THAT(sink.lines, testing::SizeIs(1));
+}
+
+TEST_F(RecordedWriterTest, WhatADeadProcessHeldItselfIsTold) {
+  const struct {
+    const char* name;
+    RecordedWriter::Ending ending;
+    bool closed;
+    std::uint64_t told;
+  } rows[] = {
+      {"it lives", kMore, false, 2}, {"it died", kFinal, false, 7}, {"closed", kFinal, true, 2}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, dropped_no_ring), 2);
+    PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, early_count), 5);
+    status_.closed = row.closed;
+    auto writer = Open();
+    TextSink sink;
+    ASSERT_TRUE(writer->Drain(status_, row.ending, sink).ok());
+    EXPECT_EQ(writer->TakeProgress().checkpoint.no_ring_told, row.told);
+    EXPECT_THAT(sink.lines, testing::SizeIs(1));
+    // Once.
+    ASSERT_TRUE(writer->Drain(status_, row.ending, sink).ok());
+    EXPECT_THAT(sink.lines, testing::SizeIs(1));
+  }
+}
+
 TEST_F(RecordedWriterTest, GoesOnBehindAWrittenFrameWhoseTailWasNotStored) {
   MakeRing(0, 64, 0);
   for (const Event& event : {Begin(0), End(0, 10, 0), End(10, 10, 1)}) Push(0, event);

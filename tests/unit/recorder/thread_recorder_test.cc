@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "client/recorder/src/process_writer.h"
 #include "tests/unit/recorder/spool_view.h"
 
@@ -29,6 +31,7 @@ class ThreadRecorderTest : public testing::Test {
   }
   void End(const stepwell_scope& scope) { thread_->EndScope(scope); }
   void Time(std::uint32_t name) { End(Begin(name)); }
+  std::uint64_t early_count() { return process_->spool().header().early_count.load(); }
   void SetControl(std::uint32_t control) { process_->spool().header().control.store(control); }
 
   std::vector<NameView> Names() {
@@ -278,16 +281,106 @@ TEST_F(ThreadRecorderTest, AProcessHasAShareOfMemoryAndNoMore) {
   for (std::size_t i = 1; i < threads_max + 2; ++i) {
     threads.push_back(process_->StartThread(static_cast<std::uint32_t>(i + 1)));
   }
+  process_->Maintain();  // each gets one, and none is left to make ahead
+  threads[threads_max - 2]->EndStep(-1);
   EXPECT_NE(threads[threads_max - 2]->current_ring(), nullptr);
   ThreadRecorder* late = threads[threads_max - 1];
   ASSERT_EQ(late->current_ring(), nullptr);
   late->EndStep(-1);
-  EXPECT_EQ(process_->dropped_count(), 1u);
+  EXPECT_EQ(early_count(), 1u);
   // The room of a thread that ends goes to one that waits.
   process_->EndThread(threads[0]);
   process_->Maintain();
   late->EndStep(-1);
   EXPECT_NE(late->current_ring(), nullptr);
+  EXPECT_EQ(late->current_ring()->header().head, 2u);
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, TheRingMadeAheadGoesToTheNextThread) {
+  process_->Maintain();
+  ThreadRecorder* second = process_->StartThread(2);
+  ASSERT_NE(second->current_ring(), nullptr);
+  EXPECT_EQ(second->current_ring()->header().thread, second->thread());
+  EXPECT_NE(second->thread(), thread_->thread());
+  EXPECT_STRNE(second->current_ring()->header().thread_name, "");
+}
+
+TEST_F(ThreadRecorderTest, WhatComesBeforeTheRingIsKeptInOrder) {
+  ThreadRecorder* second = process_->StartThread(2);
+  ASSERT_EQ(second->current_ring(), nullptr);
+  second->BeginStep();
+  second->Record(kLoss, 0.5);
+  EXPECT_EQ(early_count(), 2u);
+  EXPECT_TRUE(process_->Maintain());
+  EXPECT_EQ(early_count(), 0u);
+  second->EndStep(-1);
+  thread_ = second;
+  EXPECT_THAT(Take(), ElementsAre("begin", "record+ training/loss@-2", "end@0"));
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, AThreadMayEndBeforeItsRingIsReady) {
+  ThreadRecorder* second = process_->StartThread(2);
+  second->Record(kLoss, 0.5);
+  process_->EndThread(second);
+  EXPECT_EQ(early_count(), 1u);
+  process_->Maintain();
+  EXPECT_EQ(early_count(), 0u);
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, ACloseGivesWhatStillWaitsItsRing) {
+  ThreadRecorder* lives = process_->StartThread(2);
+  ThreadRecorder* ended = process_->StartThread(3);
+  lives->Record(kLoss, 0.5);
+  ended->Record(kLoss, 0.5);
+  process_->EndThread(ended);
+  (void)process_->Close(0);
+  EXPECT_EQ(early_count(), 0u);
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, PastItsBoundWhatWaitsForARingIsDroppedAndCounted) {
+  ThreadRecorder* second = process_->StartThread(2);
+  for (std::uint64_t i = 0; i < kEarlyCountMax + 5; ++i) second->Record(kLoss, 0.5);
+  EXPECT_EQ(early_count(), kEarlyCountMax);
+  EXPECT_EQ(process_->spool().header().dropped_no_ring, 5u);
+  process_->Maintain();
+  EXPECT_EQ(early_count(), 0u);
+  // The ring is smaller than the bound of all threads.
+  EXPECT_EQ(process_->dropped_count(),
+            5u + kEarlyCountMax -
+                (spool::kRingBytesFirst / sizeof(spool::Event) - RingProducer::kStepReserve));
+}
+
+TEST_F(ThreadRecorderTest, ACloseWaitsForTheCallThatIsOnItsWay) {
+  thread_->Enter();
+  std::atomic<bool> is_closed{false};
+  std::thread closing([&] {
+    (void)process_->Close(0);
+    is_closed = true;
+  });
+  while (gate_.load() != Gate::ShutWord(1)) std::this_thread::yield();
+  thread_->Record(kLoss, 0.5);
+  EXPECT_FALSE(is_closed);
+  EXPECT_EQ(process_->spool().header().state, spool::kWriterOpen);
+  thread_->Leave();
+  closing.join();
+  EXPECT_EQ(FindRing()->header().head, 1u);
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, ACallThatNeverReturnsIsTakenForLost) {
+  thread_->Enter();
+  (void)process_->Close(0);
+  EXPECT_EQ(process_->spool().header().state, spool::kWriterClosed);
+  EXPECT_EQ(process_->dropped_count(), 1u);
+}
+
+TEST_F(ThreadRecorderTest, WhatComesAfterTheCloseIsCounted) {
+  (void)process_->Close(0);
+  thread_->CountLate();
   EXPECT_EQ(process_->dropped_count(), 1u);
 }
 

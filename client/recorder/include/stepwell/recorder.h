@@ -18,9 +18,14 @@
  * It never throws, prints, installs a signal handler or changes a result: what cannot be recorded
  * is dropped and counted. Recording (scope, record, step) is plain stores into a buffer of the
  * calling thread: no lock, no allocation, no system call, except on the first use of a thread or of
- * a name. All functions are thread-safe; none may be called from a signal handler. A process has at
- * most one open recorder. A forked child records nothing until it opens one of its own; exec starts
- * afresh.
+ * a name; then, too, it waits for no file system. All functions are thread-safe; none may be called
+ * from a signal handler. A process has at most one open recorder. A forked child records nothing
+ * until it opens one of its own; exec starts afresh.
+ *
+ * A process that exits (returns from main, calls exit) with an open recorder closes it then, and
+ * waits for the ack at most STEPWELL_EXIT_WAIT seconds (default 5; 0 = not at all), and no more than
+ * 2 if no agent ever came. Threads may record while it does. _exit, exec and signals close nothing:
+ * the agent drains what was recorded as that of a process that died.
  *
  * Environment, where the options leave a field empty: STEPWELL_SPOOL_DIR, STEPWELL_SERVER,
  * STEPWELL_PROJECT, STEPWELL_TRIAL, STEPWELL_ATTEMPT_KEY, STEPWELL_TOKEN, and the launchers' RANK,
@@ -85,10 +90,12 @@ STEPWELL_API const char* stepwell_message(void);
 
 /* Ends the writer and waits until all of it is stored for good by the master, at most timeout_ms
  * (0 = do not wait). 1 = stored, 0 = not known to be (an agent goes on with it). Closing twice is
- * fine: the second is 0. Scopes still open elsewhere are lost. */
+ * fine: the second is 0. Scopes still open elsewhere are lost. Calls of other threads that are on
+ * their way when it begins are waited for and stored; later ones of a thread that was recording count
+ * as dropped, and the master is told of those that came before the agent had read the rings out. */
 STEPWELL_API int stepwell_close(int64_t timeout_ms);
 
-/* Events given up since open: rings full, no ring, no room for names, nested too deep. */
+/* Events given up since open: rings full, no ring, no room for names, nested too deep, too late. */
 STEPWELL_API uint64_t stepwell_dropped_count(void);
 
 /* --- names ---------------------------------------------------------------------------------------

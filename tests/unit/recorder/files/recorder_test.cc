@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "stepwell/stepwell.h"
@@ -222,12 +224,159 @@ TEST_F(RecorderTest, EachThreadHasItsRing) {
     stepwell_close(0);
   });
   SpoolFiles files(WriterPath());
-  EXPECT_EQ(files.header().ring_count, static_cast<std::uint32_t>(kThreads));
-  for (std::uint32_t ring = 0; ring < kThreads; ++ring) {
+  std::map<std::uint32_t, std::size_t> events_by_thread;
+  for (std::uint32_t ring = 0; ring < files.header().ring_count; ++ring) {
     const SpoolFiles::RingView view = files.ReadRing(ring);
     EXPECT_EQ(view.header().state, spool::kRingEnded);
-    EXPECT_EQ(view.events.size(), static_cast<std::size_t>(kScopes));
+    // The one that was made ahead is empty.
+    if (!view.events.empty()) events_by_thread[view.header().thread] += view.events.size();
   }
+  EXPECT_EQ(events_by_thread.size(), static_cast<std::size_t>(kThreads));
+  for (const auto& [thread, count] : events_by_thread) {
+    EXPECT_EQ(count, static_cast<std::size_t>(kScopes));
+  }
+  EXPECT_EQ(files.header().dropped_no_ring, 0u);
+  EXPECT_EQ(files.header().early_count, 0u);
+}
+
+// What a reader that comes now finds: events in rings, and events that were given up.
+struct Found {
+  std::uint64_t landed = 0;
+  std::uint64_t dropped = 0;
+};
+
+Found CountIn(SpoolFiles& files) {
+  Found found{0, files.header().dropped_no_ring};
+  for (std::uint32_t ring = 0; ring < files.header().ring_count; ++ring) {
+    const SpoolFiles::RingView view = files.ReadRing(ring);
+    found.landed += view.header().head;
+    found.dropped += view.header().dropped;
+  }
+  return found;
+}
+
+TEST_F(RecorderTest, CallsThatRaceWithACloseLandBeforeItOrAreCounted) {
+  constexpr int kRounds = 12;
+  constexpr int kThreads = 3;
+  ExpectInChild([this] {
+    const stepwell_series_id loss =
+        stepwell_define_series("training", "loss", "", STEPWELL_GAUGE, nullptr, 0);
+    for (int round = 0; round < kRounds; ++round) {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING);
+      std::atomic<int> begun{0};
+      std::atomic<bool> is_done{false};
+      std::atomic<std::uint64_t> calls{0};
+      std::vector<std::thread> threads;
+      for (int t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&] {
+          stepwell_record(loss, 1);
+          ++begun;
+          std::uint64_t own = 1;
+          for (; !is_done; ++own) stepwell_record(loss, 1);
+          calls += own;
+        });
+      }
+      while (begun < kThreads) std::this_thread::yield();
+      const auto path = WriterPath();
+      stepwell_close(0);
+      SpoolFiles files(path);
+      const Found at_close = CountIn(files);
+      for (int i = 0; i < 50; ++i) std::this_thread::yield();
+      is_done = true;
+      for (std::thread& thread : threads) thread.join();
+      const Found after = CountIn(files);
+      EXPECT_EQ(at_close.landed, after.landed) << "round " << round;
+      EXPECT_EQ(after.landed + after.dropped, calls) << "round " << round;
+      EXPECT_EQ(stepwell_dropped_count(), after.dropped);
+      std::filesystem::remove_all(path);
+    }
+  });
+}
+
+TEST_F(RecorderTest, LeavingMainClosesWhatIsOpen) {
+  const int status = RunInChild([this] {
+    setenv("STEPWELL_EXIT_WAIT", "0", 1);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("a");
+    std::exit(7);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  SpoolFiles files(WriterPath());
+  EXPECT_EQ(files.header().state, spool::kWriterClosed);
+  EXPECT_THAT(files.Lines(), ElementsAre("scope a"));
+}
+
+TEST_F(RecorderTest, AnExitWaitsForTheAckAsLongAsItIsTold) {
+  const struct {
+    const char* name;
+    const char* wait;
+    bool is_acked;
+    milliseconds least, most;
+  } rows[] = {
+      {"acked", "60", true, milliseconds(0), milliseconds(5000)},
+      {"not acked", "0.4", false, milliseconds(400), milliseconds(4000)},
+      {"no wait", "0", false, milliseconds(0), milliseconds(2000)},
+      {"five seconds", "", false, milliseconds(5000), milliseconds(9000)},
+      {"no number", "soon", false, milliseconds(5000), milliseconds(9000)},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto begin = std::chrono::steady_clock::now();
+    const int status = RunInChild([&] {
+      setenv("STEPWELL_EXIT_WAIT", row.wait, 1);
+      ASSERT_EQ(Open(), STEPWELL_RECORDING);
+      for (const auto& writer : FindWriters(directory_.path())) {
+        SpoolFiles files(writer);
+        files.header().agent_state = spool::kAgentServing;
+        if (!row.is_acked) continue;
+        std::thread([writer] {
+          SpoolFiles watched(writer);
+          while (watched.header().state != spool::kWriterClosed) std::this_thread::yield();
+          watched.header().agent_state = spool::kAgentAcked;
+        }).detach();
+      }
+      std::exit(0);
+    });
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(status, 0);
+    EXPECT_GE(took, row.least);
+    EXPECT_LE(took, row.most);
+  }
+}
+
+TEST_F(RecorderTest, ThreadsThatRecordDuringTheExitDoNoHarm) {
+  for (int round = 0; round < 10; ++round) {
+    const int status = RunInChild([this] {
+      setenv("STEPWELL_EXIT_WAIT", "0", 1);
+      ASSERT_EQ(Open(), STEPWELL_RECORDING);
+      static std::atomic<int> begun{0};
+      for (int t = 0; t < 3; ++t) {
+        std::thread([t] {
+          for (;; ++begun) {
+            Scoped("a");
+            stepwell_step_end(STEPWELL_NEXT_BATCH);
+            // Threads that begin and end during the exit, too.
+            if (t == 0) std::thread([] { Scoped("b"); }).join();
+          }
+        }).detach();
+      }
+      while (begun < 20) std::this_thread::yield();
+      std::exit(0);
+    });
+    EXPECT_EQ(status, 0) << "ended by signal " << WTERMSIG(status);
+  }
+  for (const auto& writer : FindWriters(directory_.path())) {
+    EXPECT_EQ(SpoolFiles(writer).header().state, spool::kWriterClosed);
+  }
+}
+
+TEST_F(RecorderTest, AForkedChildThatExitsLeavesItsParentsWriterOpen) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    EXPECT_EQ(RunInChild([] { std::exit(0); }), 0);
+    EXPECT_EQ(SpoolFiles(WriterPath()).header().state, spool::kWriterOpen);
+  });
 }
 
 TEST_F(RecorderTest, AForkedChildWritesNothingIntoItsParentsRings) {
@@ -371,6 +520,50 @@ TEST_F(RecorderTest, AWarmCallMakesNoSystemCall) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kExitSkipped) GTEST_SKIP() << "seccomp is not allowed here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// The calling thread ends where it would touch a file.
+bool ForbidFiles() {
+  std::vector<sock_filter> program = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const unsigned call : {SYS_openat, SYS_open, SYS_fallocate, SYS_ftruncate, SYS_renameat,
+                              SYS_unlinkat, SYS_write, SYS_fcntl}) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(RecorderTest, AThreadsFirstEventsTouchNoFile) {
+  static constexpr int kThreads = 6;  // more than there are rings made ahead
+  const int status = RunInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    const stepwell_scope_id name = stepwell_define_scope("a");
+    std::atomic<int> done{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        if (!ForbidFiles()) _exit(kExitSkipped);
+        for (int i = 0; i < 100; ++i) {
+          stepwell_scope scope;
+          stepwell_scope_begin(&scope, name);
+          stepwell_scope_end(&scope);
+        }
+        ++done;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(done, kThreads) << "a thread ended at a file";
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    stepwell_close(0);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kExitSkipped) GTEST_SKIP() << "seccomp is not allowed here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(Lines().size(), kThreads * 100u);
 }
 
 TEST_F(RecorderTest, RefusesWhatMakesNoSense) {
