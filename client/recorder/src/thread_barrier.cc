@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -27,7 +26,6 @@ bool Membarrier(int command) {
 void PrepareThreadBarrier() { (void)Membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
 void OrderAllThreads() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   std::this_thread::sleep_for(kStoreDelayMax);
 }

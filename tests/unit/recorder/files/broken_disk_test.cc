@@ -125,11 +125,11 @@ TEST_F(BrokenDiskTest, DeletedUnderWayGoesOn) {
     RecordScopes(100);
     std::filesystem::remove_all(root() + "/f1");
     RecordScopes(100);
-    // This thread's ring is still mapped, and so is the one made ahead for the next.
+    // This thread's ring is still mapped, and maybe one that was made ahead for the next.
     std::thread([] { RecordScopes(100); }).join();
     std::thread([] { RecordScopes(100); }).join();
     EXPECT_EQ(stepwell_close(0), 0);
-    EXPECT_EQ(stepwell_dropped_count(), 100u);
+    EXPECT_THAT(stepwell_dropped_count(), testing::AnyOf(100u, 200u));
   });
 }
 
