@@ -85,7 +85,7 @@ const char* CauseWords(v1::GapCause cause) {
 
 std::string TrialName(const v1::Trial& trial) {
   if (trial.external_id().empty()) return absl::StrCat("trial ", trial.trial_id());
-  const std::string name = Printable(trial.external_id());
+  std::string name = Printable(trial.external_id());
   if (trial.project() == "default") return name;
   return absl::StrCat(Printable(trial.project()), "/", name);
 }
