@@ -4,6 +4,8 @@
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=deploy/progress.sh
+source "$root/deploy/progress.sh"
 bin=$root/build/release/bin
 once=no
 data_dir=
@@ -15,12 +17,13 @@ master_pid= agent_pid= train_pid= keep_master=no
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/quickstart.sh [--once] [--data-dir DIR]
+Usage: deploy/quickstart.sh [--once] [--data-dir DIR] [--seconds S]
 Installs what is missing, builds Stepwell, starts the master, trains a small model that records
 itself, and prints where its time went.
   --once           stop everything afterwards; without it the master keeps running
   --data-dir DIR   where the master keeps its data (root: /var/lib/stepwell, else under
                    XDG_DATA_HOME or ~/.local/share)
+  --seconds S      how long to train (15)
 Exit: 0 the report was printed, 1 something failed (the message says what to do), 64 wrong use,
 69 packages are missing and cannot be installed here.
 USAGE
@@ -32,6 +35,9 @@ while (($# > 0)); do
     --data-dir)
       [[ -n ${2:-} ]] || { echo "--data-dir needs a folder" >&2; exit 64; }
       data_dir=$2; shift ;;
+    --seconds)
+      [[ ${2:-} =~ ^[1-9][0-9]{0,4}$ ]] || { echo "--seconds is '${2:-}'; allowed: 1 ... 99999" >&2; exit 64; }
+      train_seconds=$2; shift ;;
     --help|-h) usage; exit 0 ;;
     *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
   esac
@@ -42,6 +48,7 @@ step() { printf '\n[%3d s] %s\n' "$SECONDS" "$1"; }
 
 # die WHAT-HAPPENED WHAT-TO-DO
 die() {
+  stop_dots
   printf '\nquickstart: %s\n  %s\n' "$1" "$2" >&2
   exit 1
 }
@@ -61,13 +68,18 @@ wait_gone() {
 stop_process() {
   alive "$1" || return 0
   kill -TERM "$1" 2>/dev/null
-  wait_gone "$1" 40 && return 0
+  start_dots
+  wait_gone "$1" 40
+  local gone=$?
+  stop_dots
+  ((gone == 0)) && return 0
   echo "$2 (pid $1) did not stop within 40 s and was killed" >&2
   kill -KILL "$1" 2>/dev/null
 }
 
 # In the reverse order of starting: what sends, then what ships, then what keeps.
 stop_all() {
+  stop_dots
   stop_process "$train_pid" "the training"
   stop_process "$agent_pid" "the agent"
   [[ $keep_master == yes ]] || stop_process "$master_pid" "the master"
@@ -94,8 +106,11 @@ build() {
   local only_product=(-DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_BENCH=OFF)
   # A folder that already builds the tests goes on doing so.
   grep -qs 'STEPWELL_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt" && only_product=()
-  (cd "$root" && cmake --preset release "${only_product[@]}" >"$log_dir/configure.log" 2>&1) ||
-    die "configuring failed" "the reason is at the end of $log_dir/configure.log: $(grep -m1 'CMake Error' -A3 "$log_dir/configure.log" | tr '\n' ' ')"
+  start_dots
+  (cd "$root" && cmake --preset release "${only_product[@]}" >"$log_dir/configure.log" 2>&1)
+  local configured=$?
+  stop_dots
+  ((configured == 0)) || die "configuring failed" "the reason is at the end of $log_dir/configure.log: $(grep -m1 'CMake Error' -A3 "$log_dir/configure.log" | tr '\n' ' ')"
   (cd "$root" && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" --target stepwell stepwell-demo) ||
     die "building failed" "the compiler's words are above; with little memory try STEPWELL_JOBS=1"
 }
@@ -123,11 +138,13 @@ start_master() {
     >"$log_dir/master.log" 2>&1 </dev/null &
   master_pid=$!
   local deadline=$((SECONDS + ready_wait))
+  start_dots
   until [[ -s $ready_file ]]; do
     alive "$master_pid" || die "the master did not start: $(tail -n 3 "$log_dir/master.log")" "its log is $log_dir/master.log"
     ((SECONDS < deadline)) || die "the master was not ready within $ready_wait s" "its log is $log_dir/master.log"
     sleep 0.05
   done
+  stop_dots
 }
 
 start_agent() {
@@ -136,8 +153,9 @@ start_agent() {
   agent_pid=$!
 }
 
+# That it learned is no condition: a slow machine takes few steps in this time. tests/check_demo.py counts steps.
 train() {
-  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" --check </dev/null &
+  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" </dev/null &
   train_pid=$!
   wait_gone "$train_pid" $((train_seconds + 120)) ||
     die "training did not end" "try again; if it happens twice, the agent's log is $log_dir/agent.log"
@@ -148,9 +166,11 @@ train() {
 # The master looks at the states of trials once a second. A report of a running trial is as good.
 await_completed() {
   local deadline=$((SECONDS + 5))
+  start_dots
   until "$bin/stepwell" trials --server "$server" | grep -q "$trial.*completed" || ((SECONDS >= deadline)); do
     sleep 0.2
   done
+  stop_dots
 }
 
 # The view's rows are stretches of a series, each with its values as one array.
@@ -199,6 +219,6 @@ else
 The master keeps running (pid $(ready_field pid), log $log_dir/master.log).
   again:       deploy/quickstart.sh
   look:        $bin/stepwell trials --server $server
-  stop it:     kill $(ready_field pid)
+  stop it:     kill $(ready_field pid)      (its PostgreSQL stops with it; the data stays)
 DONE
 fi

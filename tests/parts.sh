@@ -93,7 +93,11 @@ proto_breaking() {
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" >"$results/configure_$preset.log" 2>&1 || {
+  start_dots
+  cmake --preset "$preset" >"$results/configure_$preset.log" 2>&1
+  local configured=$?
+  stop_dots
+  ((configured == 0)) || {
     tail -n 30 "$results/configure_$preset.log"
     fail "configure $preset" "see build/test-results/configure_$preset.log"
     return 1
@@ -108,8 +112,10 @@ run_ctest() {
   shift 2
   local junit=$results/$preset-$name.xml
   rm -f "$junit"
+  start_dots
   (cd "build/$preset" && ctest --output-on-failure --test-output-size-passed 4000000 --test-output-size-failed 4000000 \
-    --output-junit "$junit" "$@") | grep -vE '^ +Start |^ *[0-9]+/[0-9]+ .* Passed '
+    --output-junit "$junit" "$@") | grep --line-buffered -vE '^ +Start |^ *[0-9]+/[0-9]+ .* Passed '
+  stop_dots
   count_junit "$junit" "$preset"
 }
 
@@ -129,13 +135,20 @@ part_install() {
   check "a program builds against the installed recorder" "$script" "$root/build/release"
 }
 
-# The first README command as a person would run it, on a data directory of its own.
+# The first README command as a person would run it, on a data directory of its own; then what the demo
+# promises, and the first command once more as one who lets the master run.
 part_quickstart() {
-  local scratch text=$results/quickstart.txt
+  local scratch text=$results/quickstart.txt rc
   scratch=$(mktemp -d) && chmod 0755 "$scratch"  # PostgreSQL's own user passes through it
-  if "$root/deploy/quickstart.sh" --once --data-dir "$scratch/data" >"$text" 2>&1; then
+  start_dots
+  "$root/deploy/quickstart.sh" --once --data-dir "$scratch/data" >"$text" 2>&1
+  rc=$?
+  stop_dots
+  if ((rc == 0)); then
     pass "quickstart exits 0"
     check "quickstart prints the report" python3 tests/check_quickstart.py "$text"
+    check "the demo learns, and a slow loader shows" python3 tests/check_demo.py "$root/build/release/bin"
+    check "quickstart leaves a master that a second run uses" tests/quickstart_stays.sh
   else
     tail -n 40 "$text" | sed 's/^/    /'
     for log in "$scratch"/data/log/*.log; do echo "    -- $(basename "$log")"; tail -n 15 "$log" | sed 's/^/    /'; done

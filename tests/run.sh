@@ -14,6 +14,8 @@ passed=0 failed=0 skipped=0
 notes=()  # what failed or was skipped, and why; printed before the last line
 times=()
 
+# shellcheck source=deploy/progress.sh
+source "$root/deploy/progress.sh"
 # shellcheck source=tests/parts.sh
 source "$root/tests/parts.sh"
 
@@ -52,9 +54,13 @@ skip() { skipped=$((skipped + 1)); notes+=("skipped $1: $2"); echo "  skip: $1: 
 
 # check NAME COMMAND...: passes if the command exits 0; its last lines are shown where it does not.
 check() {
-  local name=$1 log=$results/${1//[^a-zA-Z0-9]/_}.log
+  local name=$1 log=$results/${1//[^a-zA-Z0-9]/_}.log rc
   shift
-  if "$@" >"$log" 2>&1; then pass "$name"; return 0; fi
+  start_dots
+  "$@" >"$log" 2>&1
+  rc=$?
+  stop_dots
+  ((rc == 0)) && { pass "$name"; return 0; }
   tail -n 40 "$log" | sed 's/^/    /'
   fail "$name" "see ${log#"$root"/}"
   return 1

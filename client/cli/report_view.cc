@@ -271,6 +271,7 @@ std::string MetricsText(const std::string& title, const std::vector<const Bucket
     group_before = group;
   }
   std::vector<std::string> shared;
+  shared.reserve(common.size());
   for (const auto& [name, label] : common) {
     shared.push_back(Printable(absl::StrCat(name, "=", label)));
   }

@@ -28,6 +28,7 @@ class RunTest(unittest.TestCase):
             tests.mkdir()
             shutil.copy(TESTS / "run.sh", tests)
             shutil.copy(TESTS / "read_junit.py", tests)
+            shutil.copytree(TESTS.parent / "deploy", pathlib.Path(folder) / "deploy")
             (tests / "parts.sh").write_text(PARTS % part)
             return subprocess.run([str(tests / "run.sh"), *arguments], capture_output=True, text=True)
 
