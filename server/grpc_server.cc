@@ -80,8 +80,11 @@ absl::Status GrpcServer::Start() {
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return absl::InternalError("gRPC did not start");
+  {
+    const absl::MutexLock lock(&mu_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return absl::InternalError("gRPC did not start");
+  }
   SetServing(false);
   wake_fd_ = eventfd(0, EFD_CLOEXEC);
   worker_ = Worker("accept", [this] { AcceptLoop(); });
@@ -89,6 +92,7 @@ absl::Status GrpcServer::Start() {
 }
 
 void GrpcServer::SetServing(bool serving) {
+  const absl::MutexLock lock(&mu_);
   if (server_ == nullptr) return;
   auto* health = server_->GetHealthCheckService();
   if (health == nullptr) return;
@@ -165,10 +169,14 @@ void GrpcServer::StopAccepting() {
 
 void GrpcServer::Stop(absl::Time deadline) {
   StopAccepting();
-  if (server_ != nullptr) {
-    server_->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
-    server_->Wait();
-    server_.reset();
+  std::unique_ptr<grpc::Server> stopping;
+  {
+    const absl::MutexLock lock(&mu_);
+    stopping = std::move(server_);
+  }
+  if (stopping != nullptr) {
+    stopping->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+    stopping->Wait();
   }
   if (wake_fd_ >= 0) close(wake_fd_);
   wake_fd_ = -1;

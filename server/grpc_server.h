@@ -41,7 +41,7 @@ class GrpcServer {
   }
   // Accepts from here on. REQUIRES: Bind succeeded.
   absl::Status Start();
-  // What health checks answer.
+  // What health checks answer. Thread-safe; nothing once stopped.
   void SetServing(bool serving);
   // Takes no more connections and calls; those under way may end until `deadline`, then they are
   // cancelled. Blocks. Twice is fine.
@@ -73,11 +73,13 @@ class GrpcServer {
   std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
-  std::unique_ptr<grpc::Server> server_;
   std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
   int port_ = 0;
   int wake_fd_ = -1;
   Worker worker_;
+  // SetServing comes from the ownership thread while another stops this.
+  absl::Mutex mu_;
+  std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace stepwell

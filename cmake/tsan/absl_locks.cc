@@ -7,29 +7,16 @@
 //
 // Waits evaluate each other's conditions: whoever unlocks looks at the conditions of those who wait,
 // under the lock. So the evaluation, too, acquires and releases the mutex in hand.
-#include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "cmake/tsan/real_function.h"
 
 namespace {
 
 // The mutex whose function this thread is in: Condition::Eval is not told.
 thread_local void* mutex_in_hand = nullptr;
-
-// The next definition of the symbol: that of the shared library.
-void* FindReal(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "cmake/tsan/absl_locks.cc: no %s in the shared libraries\n", name);
-    std::abort();
-  }
-  return found;
-}
 
 // Between the two ends of a call on `mutex`.
 class InHand {
@@ -60,12 +47,12 @@ void AcquireForWriter(const void* mutex) {
 }  // namespace
 
 // The real function behind a member of abseil, found once: REAL(result, "mangled name", types...).
-#define REAL(result, name, ...) \
-  static const auto real =      \
-      reinterpret_cast<result (*)(__VA_ARGS__)>(FindReal("_ZN4absl7debian3" name))
-#define REAL_CONST(result, name, ...) \
-  static const auto real =            \
-      reinterpret_cast<result (*)(__VA_ARGS__)>(FindReal("_ZNK4absl7debian3" name))
+#define REAL(result, name, ...)                                       \
+  static const auto real = reinterpret_cast<result (*)(__VA_ARGS__)>( \
+      stepwell::tsan::RealFunction("_ZN4absl7debian3" name))
+#define REAL_CONST(result, name, ...)                                 \
+  static const auto real = reinterpret_cast<result (*)(__VA_ARGS__)>( \
+      stepwell::tsan::RealFunction("_ZNK4absl7debian3" name))
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN

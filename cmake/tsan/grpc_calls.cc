@@ -1,0 +1,68 @@
+// Tells ThreadSanitizer what gRPC orders: what a thread wrote before it started an operation is seen by
+// whoever is handed that operation's end. Linked into every executable of the preset tsan only.
+//
+// Debian's gRPC is not instrumented, but half of grpc++ is headers, compiled here: without this, each
+// buffer that travels through a completion queue would be reported. The tag is what both ends know.
+#include <grpc/grpc.h>
+#include <sanitizer/tsan_interface.h>
+
+#include "cmake/tsan/real_function.h"
+
+using stepwell::tsan::RealFunction;
+
+namespace {
+
+grpc_event Acquired(grpc_event event) {
+  if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(event.tag);
+  return event;
+}
+
+}  // namespace
+
+extern "C" {
+
+grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t nops, void* tag,
+                                      void* reserved) {
+  static const auto real =
+      reinterpret_cast<decltype(&grpc_call_start_batch)>(RealFunction("grpc_call_start_batch"));
+  __tsan_release(tag);
+  return real(call, ops, nops, tag, reserved);
+}
+
+grpc_call_error grpc_server_request_call(grpc_server* server, grpc_call** call,
+                                         grpc_call_details* details, grpc_metadata_array* metadata,
+                                         grpc_completion_queue* bound,
+                                         grpc_completion_queue* notified, void* tag) {
+  static const auto real = reinterpret_cast<decltype(&grpc_server_request_call)>(
+      RealFunction("grpc_server_request_call"));
+  __tsan_release(tag);
+  return real(server, call, details, metadata, bound, notified, tag);
+}
+
+grpc_call_error grpc_server_request_registered_call(grpc_server* server, void* method,
+                                                    grpc_call** call, gpr_timespec* deadline,
+                                                    grpc_metadata_array* metadata,
+                                                    grpc_byte_buffer** payload,
+                                                    grpc_completion_queue* bound,
+                                                    grpc_completion_queue* notified, void* tag) {
+  static const auto real = reinterpret_cast<decltype(&grpc_server_request_registered_call)>(
+      RealFunction("grpc_server_request_registered_call"));
+  __tsan_release(tag);
+  return real(server, method, call, deadline, metadata, payload, bound, notified, tag);
+}
+
+grpc_event grpc_completion_queue_next(grpc_completion_queue* queue, gpr_timespec deadline,
+                                      void* reserved) {
+  static const auto real = reinterpret_cast<decltype(&grpc_completion_queue_next)>(
+      RealFunction("grpc_completion_queue_next"));
+  return Acquired(real(queue, deadline, reserved));
+}
+
+grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag,
+                                       gpr_timespec deadline, void* reserved) {
+  static const auto real = reinterpret_cast<decltype(&grpc_completion_queue_pluck)>(
+      RealFunction("grpc_completion_queue_pluck"));
+  return Acquired(real(queue, tag, deadline, reserved));
+}
+
+}  // extern "C"
