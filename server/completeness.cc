@@ -6,6 +6,19 @@
 
 namespace stepwell {
 
+std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
+                             const std::vector<WriterRecord>& writers) {
+  std::map<WriterNo, std::uint64_t> folded;
+  for (const WriterRecord& writer : writers) folded[writer.writer_no] = writer.folded_sequence;
+  std::int64_t count = 0;
+  for (const HeadChunkPtr& chunk : chunks) {
+    const auto writer = folded.find(chunk->writer_no);
+    const bool counted = writer != folded.end() && chunk->sequence <= writer->second;
+    if (!counted) count += chunk->sample_count;
+  }
+  return count;
+}
+
 std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage) {
   std::int64_t held = 0;
   for (const UsageRecord& line : usage) held += line.sample_count;

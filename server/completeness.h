@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/heads.h"
 #include "server/writer_liveness.h"
 #include "stepwell/v1/model.pb.h"
 #include "storage/read_store.h"
@@ -21,7 +22,7 @@ struct CompletenessInputs {
   const GapList& gaps;
   const std::vector<WriterRecord>& writers;
   const std::map<WriterNo, WriterSeen>& seen;
-  // Acked and not yet folded.
+  // Acked and not yet folded, see SamplesUnfolded.
   std::int64_t head_sample_count = 0;
   std::int64_t head_newest_time_us = 0;
   bool recovering = false;
@@ -32,6 +33,10 @@ struct CompletenessInputs {
 
 v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
 
+// Samples of the pinned chunks that the ledger does not hold: a fold between the pin and the
+// snapshot has moved the others into it. `writers` are of the ledger's snapshot.
+std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
+                             const std::vector<WriterRecord>& writers);
 // Samples of all lines.
 std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage);
 // Closed by itself or by its agent, or heard of lately.

@@ -50,11 +50,7 @@ absl::Status TrialView::ReadBookkeeping(TrialId trial_id) {
   return absl::OkStatus();
 }
 
-std::int64_t TrialView::HeadSampleCount() const {
-  std::int64_t count = 0;
-  for (const HeadChunkPtr& chunk : pin_.chunks()) count += chunk->sample_count;
-  return count;
-}
+std::int64_t TrialView::HeadSampleCount() const { return SamplesUnfolded(pin_.chunks(), writers_); }
 
 std::int64_t TrialView::HeadNewestTime() const {
   std::int64_t newest_us = 0;

@@ -102,6 +102,7 @@ absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId 
     writer.agent_id = std::string(result.Text(row, 3));
     writer.state = static_cast<WriterState>(result.Int32(row, 4));
     writer.committed_sequence = static_cast<std::uint64_t>(result.Int64(row, 5));
+    writer.folded_sequence = static_cast<std::uint64_t>(result.Int64(row, 6));
     writers.push_back(std::move(writer));
   }
   return writers;

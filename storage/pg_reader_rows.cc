@@ -72,15 +72,27 @@ struct Statement {
   std::vector<PgParam> params;
 };
 
-// Whether the row's statistics say all that the grid asks for.
+// The bucket of a column's time. Where bigint cannot hold what lies between the grid's ends, numeric
+// does, if slower.
+std::string BucketSql(const char* column, const std::string& start, const std::string& width,
+                      bool fits_bigint) {
+  if (fits_bigint) return absl::StrCat("(", column, " - ", start, ") / ", width);
+  return absl::StrCat("div(", column, "::numeric - ", start, ", ", width, ")");
+}
+
+// Whether the row's statistics say all that the grid asks for. CASE, since AND may be evaluated in
+// any order, and only a time within the grid may be counted from its start.
 std::string WholeSql(const TimeGrid& grid, Statement& statement) {
   if (grid.width_us <= 0) return "false";
   const std::string start = statement.Add(grid.start_us);
   const std::string end = statement.Add(grid.end_us);
   const std::string width = statement.Add(grid.width_us);
-  return absl::StrCat("(nan_count = 0 and first_time_us >= ", start, " and last_time_us < ", end,
-                      " and (first_time_us - ", start, ") / ", width, " = (last_time_us - ", start,
-                      ") / ", width, ")");
+  std::int64_t span_us = 0;
+  const bool fits = !__builtin_sub_overflow(grid.end_us, grid.start_us, &span_us);
+  return absl::StrCat("(case when nan_count = 0 and first_time_us >= ", start,
+                      " and last_time_us < ", end, " then ",
+                      BucketSql("first_time_us", start, width, fits), " = ",
+                      BucketSql("last_time_us", start, width, fits), " else false end)");
 }
 
 std::string ConditionSql(const RowFilter& filter, Statement& statement) {

@@ -40,7 +40,8 @@ where ($1 = '' or p.name = $1) and ($2 = '' or strpos(t.external_id, $2) > 0)
 order by t.created_time desc, t.trial_id desc limit $6)";
 
 inline constexpr char kListWriters[] = R"(
-select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence
+select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence,
+       w.folded_sequence
 from stepwell.writers w
 left join stepwell.writer_origins o on o.trial_id = w.trial_id and o.writer_no = w.writer_no
 where w.trial_id = $1 order by w.writer_no limit 100000)";

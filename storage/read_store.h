@@ -62,6 +62,8 @@ struct WriterRecord {
   std::string agent_id = {};
   WriterState state{};
   std::uint64_t committed_sequence = 0;
+  // Samples up to here are in the snapshot's rows and in its ledger.
+  std::uint64_t folded_sequence = 0;
 };
 
 // All given conditions must hold; those left empty hold for any series.

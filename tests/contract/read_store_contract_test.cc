@@ -108,6 +108,39 @@ TEST_F(ReadStoreContract, FindsTrialsByNumberAndByName) {
   }
 }
 
+// From before 4713 BC to after 294276 AD: further apart than bigint reaches.
+TEST_F(ReadStoreContract, AGridOverAllTimeLeavesBigintAlone) {
+  constexpr std::int64_t kFirstUs = INT64_C(-210'866'803'200'000'000);
+  constexpr std::int64_t kLastUs = INT64_C(9'214'646'400'000'000'000);
+  writer_.AddTrial(7, 1);
+  AddSeries(1, "g", "ancient");
+  AddSeries(2, "g", "far");
+  writer_.AddMerged(
+      {.trial_id = 7},
+      Table({kFirstUs}, {-1}, {{.series_no = SeriesNo{1}, .values = {5}, .presence = {}}}));
+  writer_.AddRecent({.trial_id = 7},
+                    Table({kLastUs - 1, kLastUs}, {-1, -1},
+                          {{.series_no = SeriesNo{2}, .values = {5, 6}, .presence = {}}}));
+  struct Row {
+    std::int64_t start_us, end_us, width_us;
+    std::vector<bool> whole;  // of series 1 and 2
+  };
+  for (const Row& row :
+       {Row{INT64_MIN, INT64_MAX, INT64_MAX, {true, true}},
+        Row{INT64_MIN, INT64_MAX, 1, {true, false}},
+        Row{kFirstUs, kLastUs + 1, INT64_MAX, {true, true}},
+        Row{kFirstUs, kLastUs + 1, kLastUs - kHourUs, {true, true}},
+        Row{kFirstUs, INT64_MAX, 2, {true, false}}, Row{INT64_MIN, INT64_MIN + 1, 1, {}}}) {
+    RowFilter filter{.trial_id = kTrial, .series_nos = {1, 2}, .fold_no_max = FoldNo{INT64_MAX}};
+    filter.start_us = row.start_us;
+    filter.end_us = row.end_us;
+    filter.grid = {.start_us = row.start_us, .end_us = row.end_us, .width_us = row.width_us};
+    std::vector<bool> whole;
+    for (const StoredRow& read : Rows(filter)) whole.push_back(read.ticks == nullptr);
+    EXPECT_EQ(whole, row.whole) << row.start_us << " " << row.end_us << " " << row.width_us;
+  }
+}
+
 TEST_F(ReadStoreContract, ListsTrialsNewestFirstPageByPage) {
   for (int trial = 1; trial <= 5; ++trial) writer_.AddTrial(trial, 1);
   // Two of one moment: the number decides.

@@ -68,6 +68,62 @@ TEST_F(QueryReadsTest, ReadsBesideFoldsAndMergesSeeEachSampleOnce) {
   EXPECT_GE(read_count, 40);
 }
 
+// Does something between the pin of the heads and the snapshot of the database.
+class StoreWithABreak final : public ReadStore {
+ public:
+  StoreWithABreak(ReadStore& store, std::function<void()> between)
+      : store_(store), between_(std::move(between)) {}
+  absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, absl::Time deadline) override {
+    return store_.FindTrial(selector, deadline);
+  }
+  absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(absl::Time deadline) override {
+    between_();
+    return store_.OpenSnapshot(deadline);
+  }
+
+ private:
+  ReadStore& store_;
+  const std::function<void()> between_;
+};
+
+TEST_F(QueryReadsTest, AFoldBetweenThePinAndTheLedgerCountsItsSamplesOnce) {
+  std::vector<Feed> feeds = {OpenWriter("job"), OpenWriter("job")};
+  const std::int32_t series_no = AddSeries("g", "counting");
+  std::mt19937_64 random(TestSeed());
+  std::function<void()> between = [] {};
+  StoreWithABreak store(reader_, [&] { between(); });
+  const QueryReads reads(QuerySources{store, heads_, RealClock::Get(), liveness_});
+  std::int64_t committed = 0;
+  const auto commit = [&] {
+    TickTable table;
+    table.tick_group = 1;
+    table.times_us = {kStartUs + committed};
+    table.batches = {-1};
+    table.columns.push_back({.series_no = SeriesNo{series_no}, .values = {1}, .presence = {}});
+    Commit(feeds[random() % feeds.size()], {std::move(table)}, kStartUs);
+    ++committed;
+  };
+  commit();
+  for (int round = 0; round < 40; ++round) {
+    for (std::uint64_t i = random() % 4; i > 0; --i) commit();
+    if (random() % 3 == 0) Fold();
+    const std::int64_t held_when_asked = committed;
+    between = [&, what = random() % 4] {
+      if (what == 1) commit();  // after the pin: may be seen by nobody yet
+      if (what >= 1) Fold();
+      if (what == 3) Merge(1);
+    };
+    v1::GetTrialRequest request;
+    *request.mutable_trial() = Ref();
+    const auto answer = reads.GetTrial(request, Call());
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const std::int64_t held = answer->completeness().samples_held();
+    ASSERT_GE(held, held_when_asked);
+    ASSERT_LE(held, committed);
+    ASSERT_EQ(answer->trial().sample_count(), held);
+  }
+}
+
 TEST_F(QueryReadsTest, BadRequestsNameTheFieldAndWhatIsAllowed) {
   OpenWriter("job");
   struct Row {
