@@ -157,7 +157,7 @@ void FoldLoop::TidyUp() {
   const std::int64_t epoch = parts_.state.epoch();
   if (epoch == 0) return;
   Merge(epoch);
-  Recycle();
+  Recycle(epoch);
 }
 
 std::int64_t FoldLoop::TookMs(absl::Duration begin) const {
@@ -186,15 +186,16 @@ void FoldLoop::Merge(std::int64_t epoch) {
   }
 }
 
-void FoldLoop::Recycle() {
+void FoldLoop::Recycle(std::int64_t epoch) {
   // In this order: a chunk committed after the first line is younger than it, one committed before
   // is in heads when the second line looks.
   const std::int64_t settled_us = parts_.settled_before_us();
   const std::int64_t folded_us = parts_.heads.PlanFold(std::nullopt, 0).all_before_us;
   const absl::Duration begin = parts_.clock.Monotonic();
-  const absl::Status journal = parts_.store.RecycleJournal(std::min(settled_us, folded_us));
+  const absl::Status journal = parts_.store.RecycleJournal(epoch, std::min(settled_us, folded_us));
   if (!journal.ok()) log::Warning("recycle_journal_failed", {{"status", journal.ToString()}});
-  const absl::Status recent = parts_.store.RecycleRecent();
+  if (journal.code() == absl::StatusCode::kAborted) return parts_.state.ReportLost(epoch);
+  const absl::Status recent = parts_.store.RecycleRecent(epoch);
   if (!recent.ok()) log::Warning("recycle_recent_failed", {{"status", recent.ToString()}});
   log::Debug("recycled", {{"took_ms", TookMs(begin)}});
 }

@@ -73,7 +73,7 @@ class FoldLoop {
   // Merge, leaves, rings.
   void TidyUp();
   void Merge(std::int64_t epoch);
-  void Recycle();
+  void Recycle(std::int64_t epoch);
   std::int64_t TookMs(absl::Duration begin) const;
   bool HasWorkLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return stopping_ || !requests_.empty();

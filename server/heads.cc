@@ -194,7 +194,9 @@ Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t by
         const HeadChunkPtr& chunk = writer.chunks[i];
         plan.bytes += chunk->bytes;
         plan.chunks.push_back(chunk);
-        if (!chunk->tables.empty()) fold.parts.push_back({chunk->received_time_us, &chunk->tables});
+        fold.gaps.insert(fold.gaps.end(), chunk->gaps.begin(), chunk->gaps.end());
+        if (chunk->tables.empty()) continue;
+        fold.parts.push_back({chunk->received_time_us, &chunk->tables, chunk->sequence});
       }
       plan.folds.push_back(std::move(fold));
     }

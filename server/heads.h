@@ -35,6 +35,8 @@ struct HeadChunk {
   std::vector<TickTable> tables;
   std::int64_t sample_count = 0;
   std::int64_t bytes = 0;  // memory it stands for
+  // Holes that the fold of this chunk declares.
+  std::vector<Gap> gaps = {};
 };
 using HeadChunkPtr = std::shared_ptr<const HeadChunk>;
 

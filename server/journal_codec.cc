@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.pb.h"
 
@@ -150,6 +151,11 @@ absl::Status DecodeJournalPayload(absl::string_view payload, std::vector<Journal
 }
 
 absl::Status DecodeJournalBody(const JournalEntry& entry, DecodedChunk& out) {
+  if (ChunkCrc32c(entry.first_sequence, entry.sealed_time_us,
+                  {entry.body.data(), entry.body.size()}) != entry.crc32c) {
+    return absl::DataLossError(absl::StrCat("journal: the body of sequence ", entry.first_sequence,
+                                            " fails its checksum"));
+  }
   pb::ChunkBody body;
   if (!body.ParseFromArray(entry.body.data(), static_cast<int>(entry.body.size()))) {
     return absl::DataLossError(

@@ -37,7 +37,8 @@ void AppendJournalEntry(const JournalEntry& entry, std::string& payload);
 // bounded by its size.
 absl::Status DecodeJournalPayload(absl::string_view payload, std::vector<JournalEntry>& out);
 
-// The ticks of an entry with a body. kDataLoss when body and targets do not fit each other.
+// The ticks of an entry with a body. kDataLoss when the body fails its checksum or does not fit its
+// targets.
 absl::Status DecodeJournalBody(const JournalEntry& entry, DecodedChunk& out);
 
 }  // namespace stepwell

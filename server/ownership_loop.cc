@@ -69,8 +69,10 @@ void OwnershipLoop::Run() {
 
 void OwnershipLoop::Renew() {
   MasterState& state = parts_.recovery.state;
-  const auto owner =
-      parts_.recovery.store.AcquireOwnership(options_.master_id, options_.address, epoch_);
+  const auto owner = parts_.recovery.store.AcquireOwnership({.master_id = options_.master_id,
+                                                             .address = options_.address,
+                                                             .epoch = epoch_,
+                                                             .last_epoch = last_epoch_});
   if (!owner.ok()) {
     // Not lost: nobody can have taken it unseen, since every commit checks the epoch.
     const bool news = state.Get().database_up;
@@ -81,6 +83,7 @@ void OwnershipLoop::Renew() {
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
   if (owner->is_owner && owner->epoch == epoch_) return;
+  if (owner->is_owner) last_epoch_ = owner->epoch;
   if (epoch_ != 0) Lose("the ownership was taken");
   if (owner->is_owner) return Own(owner->epoch);
   if (state.Get().owner_id != owner->owner_id) {

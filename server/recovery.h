@@ -1,6 +1,7 @@
 // Recovery: what a master does when it has just become the owner. First it fences the former owner
 // and learns where the writers stand; from then on ingest is open. Then it replays the journal's
-// unfolded part into heads, while reads of those trials say `recovering`.
+// unfolded part into heads, while reads of those trials say `recovering`. What the journal should
+// hold and does not, or not readably, is told, and declared as a gap by the fold that passes it.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(TakenOver taken, TakeOver(parts, epoch));   // short; then BecomeOwner
 //   STEPWELL_RETURN_IF_ERROR(ReplayJournal(parts, epoch, taken));         // as long as it takes
@@ -33,6 +34,8 @@ struct RecoveryParts {
 struct TakenOver {
   // Trials whose journal must be replayed.
   std::vector<TrialId> trials;
+  // Their writers that are not folded up to their last sequence.
+  std::vector<WriterProgress> writers;
 };
 
 // Blocks for a few statements. The master must not be owner yet, as MasterState sees it.

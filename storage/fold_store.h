@@ -23,14 +23,21 @@ struct WriterFold {
   struct Part {
     std::int64_t received_time_us = 0;               // decides received_day
     const std::vector<TickTable>* tables = nullptr;  // outlives the call
+    // Of the chunk that the tables came in; ascending. 0 = unknown: then the writer's parts stand
+    // or fall together, should the database refuse one.
+    std::uint64_t last_sequence = 0;
   };
   std::vector<Part> parts;
+  // Holes among these sequences, declared with the fold.
+  std::vector<Gap> gaps = {};
 };
 
 struct FoldResult {
-  FoldNo fold_no{};
+  FoldNo fold_no{};  // the greatest, where it took several
   std::int64_t row_count = 0;
   std::int64_t sample_count = 0;
+  // Samples that the database refused; a gap of cause kRejected is declared for them.
+  std::int64_t refused_sample_count = 0;
 };
 
 struct MergeLimits {
@@ -57,13 +64,16 @@ class FoldStore {
  public:
   virtual ~FoldStore() = default;
 
-  // One transaction for all of `folds`. An unknown COMMIT is resolved by reading back.
+  // One transaction for all of `folds`. An unknown COMMIT is resolved by reading back. What the
+  // database refuses is halved, in a transaction for each half, until the chunk that it refuses
+  // stands alone; that one is given up. An error after some halves were stored leaves them stored.
   [[nodiscard]] virtual absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
                                                         const std::vector<WriterFold>& folds) = 0;
   // One transaction; safe at any kill.
   [[nodiscard]] virtual absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch,
                                                           const MergeLimits& limits) = 0;
-  // Next number of fold_numbers: larger than that of every fold before.
+  // Next number of fold_numbers: larger than that of every fold before. Thread-safe: a take-over asks
+  // while a fold of before may still be under way.
   [[nodiscard]] virtual absl::StatusOr<FoldNo> NextFoldNo() = 0;
   // Leaves of metrics and ticks for the days around now (yesterday ... in two days), by CREATE +
   // ATTACH under a 20 ms lock_timeout. Idempotent; kUnavailable = come again.
@@ -72,10 +82,12 @@ class FoldStore {
   // The journal ring. Commit writes into the current segment; Advance makes the next one current
   // if it is empty or can be emptied now. `all_folded_before_us`: every chunk received before then
   // is folded, so segments whose last row is older may be truncated. Never waits over 20 ms.
-  [[nodiscard]] virtual absl::Status RecycleJournal(std::int64_t all_folded_before_us) = 0;
+  // kAborted, here and below, when `owner_epoch` is not that of the masters row, if there is one.
+  [[nodiscard]] virtual absl::Status RecycleJournal(std::int64_t owner_epoch,
+                                                    std::int64_t all_folded_before_us) = 0;
   // Likewise for the ring of recent: truncates segments that hold no live row and that no older
   // snapshot can still see.
-  [[nodiscard]] virtual absl::Status RecycleRecent() = 0;
+  [[nodiscard]] virtual absl::Status RecycleRecent(std::int64_t owner_epoch) = 0;
 };
 
 }  // namespace stepwell

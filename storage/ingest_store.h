@@ -103,8 +103,10 @@ struct JournalRow {
   };
   // Those with a sequence beyond folded_sequence; the others of the row are left out.
   std::vector<Range> ranges;
-  // One per range, as given to Commit.
+  // One per range, as given to Commit; none when the row is damaged.
   std::vector<std::string> payloads;
+  // Not OK: what of the row could not be read. Its ranges are those that could.
+  absl::Status damage = absl::OkStatus();
 };
 
 struct WriterProgress {
@@ -114,6 +116,17 @@ struct WriterProgress {
   std::uint64_t committed_sequence = 0;
   std::uint64_t folded_sequence = 0;
   WriterState state{};
+};
+
+// What a master asks when it takes or renews the ownership.
+struct OwnerClaim {
+  std::string master_id;
+  std::string address;
+  // Held now; 0 = not owner.
+  std::int64_t epoch = 0;
+  // The newest that this process ever held; 0 = none yet: then the row of a former process of the
+  // same master_id may be taken at once.
+  std::int64_t last_epoch = 0;
 };
 
 struct Ownership {
@@ -128,10 +141,11 @@ class IngestStore {
  public:
   virtual ~IngestStore() = default;
 
-  // Takes or renews the masters row. Thread-safe. `epoch` 0 = not owner so far.
-  [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
-                                                                   const std::string& address,
-                                                                   std::int64_t epoch) = 0;
+  // Takes or renews the masters row. Taken is a row that is 10 s old by the database's clock, one
+  // with the claim's last_epoch, and, at the first acquisition of a process, one of its master_id:
+  // two masters that share an id by mistake do not take over from each other for ever.
+  // Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const OwnerClaim& claim) = 0;
   // An owner that stops in order lets the next one take over at once. Nothing happens where another
   // owns it already.
   [[nodiscard]] virtual absl::Status ReleaseOwnership(const std::string& master_id,
@@ -143,7 +157,8 @@ class IngestStore {
   // Writers with unfolded sequences or still open, of all trials.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadWriters() = 0;
   // Calls `row` for each journal row that holds a sequence beyond its writer's folded_sequence,
-  // oldest first. Streams; stops at the first error that `row` returns.
+  // oldest first. Streams; stops at the first error that `row` returns. A damaged row is given with
+  // its damage, and rows may then be given a second time, in any order.
   [[nodiscard]] virtual absl::Status ReadUnfoldedJournal(
       const std::function<absl::Status(JournalRow)>& row) = 0;
   // Random id of this database.
@@ -171,7 +186,8 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) = 0;
 
-  // Stores what the master derived: running, completed, failed, lost. Thread-safe.
+  // Stores what the master derived: running, completed, failed, lost. kAborted when the epoch is not
+  // that of the masters row (checked where there is one) or below the trial's. Thread-safe.
   [[nodiscard]] virtual absl::Status SetTrialState(TrialId trial_id, TrialState state,
                                                    std::int64_t owner_epoch) = 0;
 };

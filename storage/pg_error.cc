@@ -32,6 +32,7 @@ constexpr std::array kRules = {
     Rule{"08", absl::StatusCode::kUnavailable},          // connection
     Rule{"40", absl::StatusCode::kUnavailable},          // serialization, deadlock
     Rule{"53", absl::StatusCode::kUnavailable},          // disk full, too many connections
+    Rule{"54", absl::StatusCode::kInvalidArgument},      // larger than a row, an index entry, ...
     Rule{"58", absl::StatusCode::kUnavailable},          // I/O errors outside PostgreSQL
     Rule{"22", absl::StatusCode::kInvalidArgument},      // data exception
     Rule{"23", absl::StatusCode::kInvalidArgument},      // constraint

@@ -9,6 +9,15 @@
 #include "storage/pg_journal.h"
 
 namespace stepwell {
+namespace {
+
+PgConnection::Options ConnectionOptions(const PgFoldStore::Options& options, const char* name) {
+  return {.url = options.url,
+          .application_name = name,
+          .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
     const Options& options, std::shared_ptr<JournalRing> journal) {
@@ -21,26 +30,36 @@ absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
 
 PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal)
     : journal_(std::move(journal)),
-      link_({.url = options.url,
-             .application_name = "stepwell-fold",
-             .idle_in_transaction_timeout = options.idle_in_transaction_timeout}),
+      number_shelf_(ConnectionOptions(options, "stepwell-numbers"), 1),
+      link_(ConnectionOptions(options, "stepwell-fold")),
       ring_(options.recent),
       folder_(link_, ring_, groups_),
       merger_(link_, ring_, groups_, leaves_),
-      recycler_(ring_) {}
+      recycler_(ring_, ConnectionOptions(options, "stepwell-vacuum")) {}
+
+absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  if (owner_epoch == ring_epoch_) return connection;
+  STEPWELL_RETURN_IF_ERROR(Annotate(recycler_.Start(*connection), "read the segments of recent"));
+  merger_.Forget();
+  ring_epoch_ = owner_epoch;
+  return connection;
+}
 
 absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
                                              const std::vector<WriterFold>& folds) {
+  STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
   return folder_.Fold(owner_epoch, folds);
 }
 
 absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,
                                                const MergeLimits& limits) {
+  STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
   return merger_.Merge(owner_epoch, limits);
 }
 
 absl::StatusOr<FoldNo> PgFoldStore::NextFoldNo() {
-  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, number_shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(sql::kNextFoldNo));
   return FoldNo{row.Int64(0, 0)};
 }
@@ -50,10 +69,12 @@ absl::Status PgFoldStore::AttachLeaves(std::int64_t now_us) {
   return leaves_.AttachAround(*connection, now_us);
 }
 
-absl::Status PgFoldStore::RecycleJournal(std::int64_t all_folded_before_us) {
+absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
+                                         std::int64_t all_folded_before_us) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   for (const int segment : journal_->Recyclable(all_folded_before_us)) {
-    STEPWELL_ASSIGN_OR_RETURN(const bool truncated, TruncateIfFolded(*connection, segment));
+    STEPWELL_ASSIGN_OR_RETURN(const bool truncated,
+                              TruncateIfFolded(*connection, segment, owner_epoch));
     if (truncated) journal_->NoteTruncated(segment);
   }
   if (!journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) {
@@ -62,9 +83,9 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t all_folded_before_us) {
   return absl::OkStatus();
 }
 
-absl::Status PgFoldStore::RecycleRecent() {
-  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
-  return Annotate(recycler_.Recycle(*connection, absl::ToUnixMicros(absl::Now())),
+absl::Status PgFoldStore::RecycleRecent(std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, ConnectionOf(owner_epoch));
+  return Annotate(recycler_.Recycle(*connection, owner_epoch, absl::ToUnixMicros(absl::Now())),
                   "recycle recent");
 }
 

@@ -1,7 +1,8 @@
-// PgFoldStore: FoldStore on PostgreSQL, on one connection of its own. It holds what folds and merges
-// remember between calls: the ring of recent, the groups of series, the known leaves. Confined to
-// one thread at a time; beside it commits go on (PgIngestStore), with which it shares the journal's
-// ring.
+// PgFoldStore: FoldStore on PostgreSQL, on a connection of its own and one that gives fold numbers.
+// It holds what folds and merges remember between calls: the ring of recent, the groups of series,
+// the known leaves; the first call under a new owner_epoch reads the ring anew, since another master
+// may have turned it. Confined to one thread at a time but for NextFoldNo; beside it commits go on
+// (PgIngestStore), with which it shares the journal's ring.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto store, PgFoldStore::Open({.url = url}, ring));
 #pragma once
@@ -17,6 +18,7 @@
 #include "storage/pg_link.h"
 #include "storage/pg_merger.h"
 #include "storage/pg_recent_recycler.h"
+#include "storage/pg_shelf.h"
 
 namespace stepwell {
 
@@ -38,14 +40,18 @@ class PgFoldStore final : public FoldStore {
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits) override;
   absl::StatusOr<FoldNo> NextFoldNo() override;
   absl::Status AttachLeaves(std::int64_t now_us) override;
-  absl::Status RecycleJournal(std::int64_t all_folded_before_us) override;
-  absl::Status RecycleRecent() override;
+  absl::Status RecycleJournal(std::int64_t owner_epoch, std::int64_t all_folded_before_us) override;
+  absl::Status RecycleRecent(std::int64_t owner_epoch) override;
 
  private:
+  // The connection, once what is remembered is of this ownership.
+  absl::StatusOr<PgConnection*> ConnectionOf(std::int64_t owner_epoch);
   PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal);
 
   const std::shared_ptr<JournalRing> journal_;  // with PgIngestStore
+  PgShelf number_shelf_;
   PgLink link_;
+  std::int64_t ring_epoch_ = 0;  // the ownership under which ring_ was read
   RecentRing ring_;
   SeriesGroups groups_;
   PgLeaves leaves_;

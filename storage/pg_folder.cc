@@ -10,8 +10,10 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/fold_split.h"
 #include "storage/pg_array.h"
 #include "storage/pg_fold_sql.h"
+#include "storage/pg_gap_writer.h"
 #include "storage/pg_owner.h"
 #include "storage/pg_progress.h"
 #include "storage/pg_sql.h"
@@ -43,6 +45,22 @@ std::vector<std::int64_t> TrialsOf(const std::vector<WriterFold>& folds) {
   std::set<std::int64_t> trials;
   for (const WriterFold& fold : folds) trials.insert(Value(fold.trial_id));
   return {trials.begin(), trials.end()};
+}
+
+// The data itself is at fault: it would be refused again and again.
+bool IsRefused(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kInvalidArgument;
+}
+
+std::vector<TrialGap> GapsOf(const std::vector<WriterFold>& folds) {
+  std::vector<TrialGap> gaps;
+  for (const WriterFold& fold : folds) {
+    for (const Gap& gap : fold.gaps) {
+      gaps.push_back({fold.trial_id, gap});
+      gaps.back().gap.writer_no = fold.writer_no;
+    }
+  }
+  return gaps;
 }
 
 absl::Status MoveFolded(PgConnection& connection, const std::vector<WriterFold>& folds) {
@@ -129,6 +147,45 @@ void PgFolder::Draft::Add(const WriterFold& fold, const PlannedTicks& planned,
 absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
                                           const std::vector<WriterFold>& folds) {
   STEPWELL_RETURN_IF_ERROR(CheckFolds(folds));
+  FoldResult total;
+  STEPWELL_RETURN_IF_ERROR(FoldOrHalve(owner_epoch, folds, total));
+  return total;
+}
+
+absl::Status PgFolder::FoldOrHalve(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
+                                   FoldResult& total) {
+  const auto folded = FoldOnce(owner_epoch, folds);
+  if (folded.ok()) {
+    total.fold_no = std::max(total.fold_no, folded->fold_no);
+    total.row_count += folded->row_count;
+    total.sample_count += folded->sample_count;
+    return absl::OkStatus();
+  }
+  if (!IsRefused(folded.status()) || folds.empty()) return folded.status();
+  const auto halves = HalveFolds(folds);
+  if (!halves) return FoldGivenUp(owner_epoch, folds[0], folded.status(), total);
+  STEPWELL_RETURN_IF_ERROR(FoldOrHalve(owner_epoch, halves->first, total));
+  return FoldOrHalve(owner_epoch, halves->second, total);
+}
+
+absl::Status PgFolder::FoldGivenUp(std::int64_t owner_epoch, const WriterFold& fold,
+                                   const absl::Status& why, FoldResult& total) {
+  const WriterFold given_up = GiveUp(fold);
+  const Gap& gap = given_up.gaps.back();
+  STEPWELL_ASSIGN_OR_RETURN(const FoldResult folded, FoldOnce(owner_epoch, {given_up}));
+  total.fold_no = std::max(total.fold_no, folded.fold_no);
+  total.refused_sample_count += gap.sample_count;
+  log::Error("fold_refused_by_database", {{"trial", Value(fold.trial_id)},
+                                          {"writer_no", Value(fold.writer_no)},
+                                          {"first_sequence", gap.first_sequence},
+                                          {"last_sequence", gap.last_sequence},
+                                          {"samples_given_up", gap.sample_count},
+                                          {"status", why.ToString()}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
+                                              const std::vector<WriterFold>& folds) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   auto draft = Lay(*connection, folds);
   if (!draft.ok()) return Annotate(draft.status(), "fold");
@@ -137,7 +194,7 @@ absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
   if (IsCommitUnknown(written)) return ReadBack(folds, *draft);
   if (!written.ok()) {
     groups_.Clear();
-    link_.Drop();
+    if (!IsRefused(written)) link_.Drop();  // else it was rolled back, and answers
     return Annotate(written, "fold");
   }
   STEPWELL_FAILPOINT("fold_after_commit");
@@ -151,7 +208,10 @@ absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
   std::map<TrialId, SeriesNo> highest;
   std::int64_t ticks_count = 0;
   for (const WriterFold& fold : folds) {
-    STEPWELL_ASSIGN_OR_RETURN(plans.emplace_back(), PlanFold(fold));
+    auto plan = PlanFold(fold);
+    // Tables that do not fit each other would fail every fold, as rows that are refused would.
+    if (!plan.ok()) return absl::InvalidArgumentError(plan.status().message());
+    plans.push_back(*std::move(plan));
     ticks_count += static_cast<std::int64_t>(plans.back().size());
     SeriesNo& top = highest[fold.trial_id];
     for (const PlannedTicks& planned : plans.back()) {
@@ -180,6 +240,7 @@ absl::Status PgFolder::Write(PgConnection& connection, std::int64_t owner_epoch,
   for (RowCopy& copy : draft.copies) STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
   STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, draft.usage));
   STEPWELL_RETURN_IF_ERROR(MoveFolded(connection, folds));
+  STEPWELL_RETURN_IF_ERROR(WriteGaps(connection, GapsOf(folds)));
   return failpoint::Check("fold_before_commit");
 }
 

@@ -1,6 +1,7 @@
 // PgFolder: writes heads as rows of recent. What is to be written is planned, encoded and laid out
 // before the transaction begins, and the writers' rows are touched last, so that commits of the same
-// writers hardly ever wait for a fold. Confined to one thread.
+// writers hardly ever wait for a fold. A chunk that PostgreSQL refuses is found by halving, given up
+// and declared as a gap, so that it cannot hold up all others. Confined to one thread.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,13 @@ class PgFolder {
 
  private:
   struct Draft;  // a fold, laid out
+  absl::Status FoldOrHalve(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
+                           FoldResult& total);
+  absl::Status FoldGivenUp(std::int64_t owner_epoch, const WriterFold& fold,
+                           const absl::Status& why, FoldResult& total);
+  // One transaction.
+  absl::StatusOr<FoldResult> FoldOnce(std::int64_t owner_epoch,
+                                      const std::vector<WriterFold>& folds);
   absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds);
   absl::Status Write(PgConnection& connection, std::int64_t owner_epoch,
                      const std::vector<WriterFold>& folds, Draft& draft);

@@ -57,15 +57,15 @@ absl::Status PgIngestStore::ReadRing() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const std::string& master_id,
-                                                          const std::string& address,
-                                                          std::int64_t epoch) {
+absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
-  const char* statement = epoch == 0 ? sql::kAcquireOwnership : sql::kRenewOwnership;
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult taken,
-                            connection->Exec(statement, {master_id, address, epoch}));
+  const bool renews = claim.epoch != 0;
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult taken,
+      connection->Exec(renews ? sql::kRenewOwnership : sql::kAcquireOwnership,
+                       {claim.master_id, claim.address, renews ? claim.epoch : claim.last_epoch}));
   if (taken.row_count() == 0) return ReadOwner(*connection);
-  return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = master_id};
+  return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = claim.master_id};
 }
 
 absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {

@@ -38,9 +38,7 @@ class PgIngestStore final : public IngestStore {
   static absl::StatusOr<std::unique_ptr<PgIngestStore>> Open(const Options& options,
                                                              std::shared_ptr<JournalRing> ring);
 
-  absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
-                                             const std::string& address,
-                                             std::int64_t epoch) override;
+  absl::StatusOr<Ownership> AcquireOwnership(const OwnerClaim& claim) override;
   absl::Status ReleaseOwnership(const std::string& master_id, std::int64_t epoch) override;
   absl::Status FenceTrials(std::int64_t epoch) override;
   absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;

@@ -11,6 +11,7 @@
 #include "storage/pg_array.h"
 #include "storage/pg_copy.h"
 #include "storage/pg_ddl.h"
+#include "storage/pg_owner.h"
 
 namespace stepwell {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr int kJournalColumnCount = 7;
 // Rows of a fetch are in memory at once, each at most kJournalRowBytes and a little.
 constexpr char kFetchRows[] = "fetch 4 from unfolded_rows";
+constexpr char kSelectPayload[] = "select payload from %table where ctid = $1::tid";
 
 std::string Table(int segment) {
   STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
@@ -34,23 +36,31 @@ std::string AllSegments(std::string_view select) {
   return sql;
 }
 
-// A writer that is gone (its trial was deleted) has nothing left to fold. Payloads are fetched from
-// their TOAST table only for the rows that pass.
-std::string UnfoldedSql() {
+// `from` is a table, or a select in parentheses; `last_column` is read beside the lists. A writer
+// that is gone (its trial was deleted) has nothing left to fold. Lists that are not of one length
+// are filled with zeros and told. Payloads are fetched from their TOAST table only for the rows
+// that pass.
+std::string UnfoldedSql(const std::string& from, const std::string& last_column) {
   return absl::StrCat(R"(
 declare unfolded_rows no scroll cursor for
-select j.trial_id, j.received_time_us, j.writer_nos, j.generations, j.first_sequences,
-       j.last_sequences, f.folded_sequences, j.payload
-from ()",
-                      AllSegments("select * from %table"), R"() j
+select j.trial_id, j.received_time_us, f.writer_nos, f.generations, f.first_sequences,
+       f.last_sequences, f.folded_sequences, f.uneven, )",
+                      last_column, " from ", from, R"( j
 cross join lateral (
-  select array_agg(coalesce(w.folded_sequence, r.last_sequence) order by r.ordinal)
+  select array_agg(coalesce(r.writer_no, 0) order by r.ordinal) as writer_nos,
+         array_agg(coalesce(r.generation, 0) order by r.ordinal) as generations,
+         array_agg(coalesce(r.first_sequence, 0) order by r.ordinal) as first_sequences,
+         array_agg(coalesce(least(r.last_sequence, w.committed_sequence), 0) order by r.ordinal)
+           as last_sequences,
+         array_agg(coalesce(w.folded_sequence, r.last_sequence, 0) order by r.ordinal)
            as folded_sequences,
-         bool_or(r.last_sequence > w.folded_sequence) as unfolded
-  from unnest(j.writer_nos, j.last_sequences) with ordinality
-         as r (writer_no, last_sequence, ordinal)
+         bool_or(r.last_sequence > w.folded_sequence) as unfolded,
+         bool_or(num_nulls(r.writer_no, r.generation, r.first_sequence, r.last_sequence) > 0)
+           as uneven
+  from unnest(j.writer_nos, j.generations, j.first_sequences, j.last_sequences) with ordinality
+         as r (writer_no, generation, first_sequence, last_sequence, ordinal)
   left join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no) f
-where f.unfolded
+where f.unfolded or f.uneven
 order by j.received_time_us)");
 }
 
@@ -67,10 +77,11 @@ select (select count(*) from )",
     group by 1, 2) newest
   join stepwell.writers w
     on w.trial_id = newest.trial_id and w.writer_no = newest.writer_no
-  where newest.last_sequence > w.folded_sequence))");
+  where least(newest.last_sequence, w.committed_sequence) > w.folded_sequence))");
 }
 
-absl::StatusOr<JournalRow> ReadRow(const PgResult& result, int row) {
+// `joined` is the payload, or why there is none.
+JournalRow ReadRow(const PgResult& result, int row, absl::StatusOr<std::string_view> joined) {
   JournalRow read;
   read.trial_id = TrialId{result.Int64(row, 0)};
   read.received_time_us = result.Int64(row, 1);
@@ -79,12 +90,14 @@ absl::StatusOr<JournalRow> ReadRow(const PgResult& result, int row) {
   const auto firsts = result.Int64Array(row, 4);
   const auto lasts = result.Int64Array(row, 5);
   const auto folded = result.Int64Array(row, 6);
-  if (generations.size() != writers.size() || firsts.size() != writers.size() ||
-      lasts.size() != writers.size() || folded.size() != writers.size()) {
-    return absl::DataLossError("journal row: its vectors are not of one length");
+  absl::StatusOr<std::vector<std::string>> payloads =
+      absl::DataLossError("journal row: its lists are not of one length");
+  if (!joined.ok()) {
+    payloads = joined.status();
+  } else if (!result.Bool(row, 7)) {
+    payloads = SplitPayloads(*joined, writers.size());
   }
-  STEPWELL_ASSIGN_OR_RETURN(std::vector<std::string> payloads,
-                            SplitPayloads(result.Bytes(row, 7), writers.size()));
+  read.damage = payloads.status();
   for (std::size_t i = 0; i < writers.size(); ++i) {
     if (lasts[i] <= folded[i]) continue;
     read.ranges.push_back({.writer_no = WriterNo{static_cast<std::int32_t>(writers[i])},
@@ -92,9 +105,56 @@ absl::StatusOr<JournalRow> ReadRow(const PgResult& result, int row) {
                            .first_sequence = static_cast<std::uint64_t>(firsts[i]),
                            .last_sequence = static_cast<std::uint64_t>(lasts[i]),
                            .folded_sequence = static_cast<std::uint64_t>(folded[i])});
-    read.payloads.push_back(std::move(payloads[i]));
+    if (payloads.ok()) read.payloads.push_back(std::move((*payloads)[i]));
   }
   return read;
+}
+
+// A page or a value that PostgreSQL cannot read, as opposed to what a caller's function returns.
+bool IsDamage(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
+}
+
+absl::Status ForEachRow(PgConnection& connection, const std::string& cursor_sql,
+                        const std::function<absl::Status(const PgResult&, int)>& row) {
+  return connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(cursor_sql));
+    while (true) {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult fetched, connection.Exec(kFetchRows));
+      if (fetched.row_count() == 0) return absl::OkStatus();
+      for (int i = 0; i < fetched.row_count(); ++i) STEPWELL_RETURN_IF_ERROR(row(fetched, i));
+    }
+  });
+}
+
+// One payload, without harm to the transaction when it cannot be read.
+absl::StatusOr<PgResult> ReadPayload(PgConnection& connection, int segment, std::string_view ctid) {
+  const std::string sql = absl::StrReplaceAll(kSelectPayload, {{"%table", Table(segment)}});
+  STEPWELL_RETURN_IF_ERROR(connection.ExecScript("savepoint before_payload"));
+  auto read = connection.Exec(sql.c_str(), {std::string(ctid)});
+  if (read.ok() && read->row_count() != 1) return absl::InternalError("a journal row went away");
+  if (!read.ok() && !IsDamage(read.status())) return read;
+  STEPWELL_RETURN_IF_ERROR(
+      connection.ExecScript(read.ok() ? "release before_payload" : "rollback to before_payload"));
+  return read;
+}
+
+// The slow way, payload by payload: what is damaged is told, the rest is read.
+absl::Status ReadSegmentByRow(PgConnection& connection, int segment,
+                              const std::function<absl::Status(JournalRow)>& row) {
+  const absl::Status read = ForEachRow(
+      connection,
+      UnfoldedSql(absl::StrCat("(select ctid, * from ", Table(segment), ")"), "j.ctid::text"),
+      [&](const PgResult& fetched, int i) -> absl::Status {
+        const auto payload = ReadPayload(connection, segment, fetched.Text(i, 8));
+        if (!payload.ok() && !IsDamage(payload.status())) return payload.status();
+        if (!payload.ok()) return row(ReadRow(fetched, i, payload.status()));
+        return row(ReadRow(fetched, i, payload->Bytes(0, 0)));
+      });
+  if (!IsDamage(read)) return read;
+  JournalRow lost;
+  lost.damage = Annotate(read, Table(segment));
+  return row(std::move(lost));
 }
 
 void AppendRow(const JournalRowPlan& row, std::int64_t received_time_us, PgCopyRows& copy) {
@@ -153,20 +213,20 @@ absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJourn
 
 absl::Status ReadUnfoldedRows(PgConnection& connection,
                               const std::function<absl::Status(JournalRow)>& row) {
-  return connection.InTransaction([&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(UnfoldedSql()));
-    while (true) {
-      STEPWELL_ASSIGN_OR_RETURN(const PgResult fetched, connection.Exec(kFetchRows));
-      if (fetched.row_count() == 0) return absl::OkStatus();
-      for (int i = 0; i < fetched.row_count(); ++i) {
-        STEPWELL_ASSIGN_OR_RETURN(JournalRow read, ReadRow(fetched, i));
-        STEPWELL_RETURN_IF_ERROR(row(std::move(read)));
-      }
-    }
-  });
+  const std::string all = absl::StrCat("(", AllSegments("select * from %table"), ")");
+  const absl::Status read =
+      ForEachRow(connection, UnfoldedSql(all, "j.payload"), [&](const PgResult& fetched, int i) {
+        return row(ReadRow(fetched, i, fetched.Bytes(i, 8)));
+      });
+  if (!IsDamage(read)) return read;
+  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
+    STEPWELL_RETURN_IF_ERROR(ReadSegmentByRow(connection, segment, row));
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment) {
+absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
+                                      std::int64_t owner_epoch) {
   const std::string count_sql = CountSql(segment);
   STEPWELL_ASSIGN_OR_RETURN(const PgResult counted, connection.Exec(count_sql.c_str()));
   if (counted.Bool(0, 1)) return false;
@@ -174,6 +234,7 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment) {
   const std::string recount_sql = absl::StrCat("select count(*) from ", Table(segment));
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
         absl::StrCat("lock table ", Table(segment), " in access exclusive mode")));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult recounted, connection.Exec(recount_sql.c_str()));

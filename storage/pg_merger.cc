@@ -59,7 +59,6 @@ void PgMerger::Forget() {
   work_.reset();
   groups_.Clear();
   leaves_.Clear();
-  link_.Drop();
 }
 
 absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const MergeLimits& limits) {
@@ -73,6 +72,7 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
   if (!merged.ok()) {
     const StretchKey at = work_.has_value() ? work_->key : first;
     Forget();
+    link_.Drop();
     if (!absl::IsDataLoss(merged)) return Annotate(merged, "merge");
     if (damaged_.size() < kDamagedMax) damaged_.insert(at);
     log::Error("recent_rows_damaged", {{"trial", Value(std::get<TrialId>(at))},

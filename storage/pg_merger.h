@@ -32,6 +32,8 @@ class PgMerger {
 
   // As FoldStore::Merge.
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
+  // Where it was, because it failed or another master may have gone on.
+  void Forget();
 
  private:
   // trial, writer, tick group, received day
@@ -56,7 +58,6 @@ class PgMerger {
   absl::Status CopySlice(PgConnection& connection, const Slice& slice, UsageLedger& usage,
                          MergeResult& result);
   absl::Status DeleteSlice(PgConnection& connection, const Slice& slice, UsageLedger& usage);
-  void Forget();
 
   PgLink& link_;
   RecentRing& ring_;

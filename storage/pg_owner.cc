@@ -24,4 +24,12 @@ absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t
       absl::StrCat(asked - existing.row_count(), " of ", asked, " trials are gone"));
 }
 
+absl::Status CheckMaster(PgConnection& connection, std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, connection.Exec(sql::kLockOwner));
+  if (owner.row_count() == 0 || owner.Int64(0, 0) == owner_epoch) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("owner epoch ", owner_epoch,
+                                         " is over: another master owns the database since epoch ",
+                                         owner.Int64(0, 0)));
+}
+
 }  // namespace stepwell

@@ -1,5 +1,5 @@
-// The check that every transaction of an owner begins with. For PgFolder and PgMerger; a commit
-// has its own form of it, which tells trials that are gone from trials of another owner.
+// The checks that every transaction of an owner begins with. For the folder's skins; a commit has
+// its own form of the first, which tells trials that are gone from trials of another owner.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +14,9 @@ namespace stepwell {
 // owns one, kFailedPrecondition when one is gone. `trials` ascends.
 absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t>& trials,
                         std::int64_t owner_epoch);
+
+// For what belongs to no trial: holds the masters row FOR SHARE until the transaction ends. kAborted
+// when it is another master's; without a row nobody has ever owned the database.
+absl::Status CheckMaster(PgConnection& connection, std::int64_t owner_epoch);
 
 }  // namespace stepwell

@@ -3,9 +3,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_ddl.h"
 #include "storage/pg_fold_sql.h"
+#include "storage/pg_owner.h"
 #include "storage/pg_row_copy.h"
 
 namespace stepwell {
@@ -41,6 +43,7 @@ absl::Status PgRecentRecycler::Start(PgConnection& connection) {
                      ") from ", RecentTicks(i));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql.c_str()));
     RecentRing::Segment& segment = ring_.segment(i);
+    segment = {};
     segment.bytes = row.Int64(0, 2);
     segment.first_time_us = row.Int64(0, 1);
     segment.holds_rows = row.Int64(0, 0) >= 0 || !row.Bool(0, 3);
@@ -70,12 +73,14 @@ absl::StatusOr<bool> PgRecentRecycler::SeenByOlderSnapshot(PgConnection& connect
   return older.Int64(0, 0) > 0;
 }
 
-absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, int segment) {
+absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, std::int64_t owner_epoch,
+                                                int segment) {
   STEPWELL_ASSIGN_OR_RETURN(const bool seen, SeenByOlderSnapshot(connection, segment));
   if (seen) return absl::OkStatus();
   const std::string tables = absl::StrCat(Recent(segment), ", ", RecentTicks(segment));
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(
         connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
     STEPWELL_ASSIGN_OR_RETURN(truncated, IsEmpty(connection, segment));
@@ -88,32 +93,46 @@ absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, int se
   return absl::OkStatus();
 }
 
-absl::Status PgRecentRecycler::Recycle(PgConnection& connection, std::int64_t now_us) {
+absl::Status PgRecentRecycler::Recycle(PgConnection& connection, std::int64_t owner_epoch,
+                                       std::int64_t now_us) {
   for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
     if (i == ring_.current() || ring_.segment(i).is_clean) continue;
     STEPWELL_ASSIGN_OR_RETURN(const bool is_empty, IsEmpty(connection, i));
     ring_.segment(i).holds_rows = !is_empty;
-    if (is_empty) STEPWELL_RETURN_IF_ERROR(TruncateIfUnseen(connection, i));
+    if (is_empty) STEPWELL_RETURN_IF_ERROR(TruncateIfUnseen(connection, owner_epoch, i));
   }
   if (!ring_.IsFull(now_us)) return absl::OkStatus();
-  return Advance(connection);
+  return Advance(connection, owner_epoch);
 }
 
-absl::Status PgRecentRecycler::Advance(PgConnection& connection) {
+absl::Status PgRecentRecycler::Advance(PgConnection& connection, std::int64_t owner_epoch) {
   const int next = ring_.next();
-  if (ring_.segment(next).holds_rows) return MoveRows(connection, next);
+  if (ring_.segment(next).holds_rows) return MoveRows(connection, owner_epoch, next);
   if (!ring_.segment(next).is_clean) {
     // Some old snapshot (a backup, a forgotten psql) forbids TRUNCATE; dead rows go as they may.
-    for (const std::string& table : {Recent(next), RecentTicks(next)}) {
-      STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("vacuum ", table)));
-    }
+    // Until that is done the current segment grows.
+    if (!IsVacuumed(next)) return absl::OkStatus();
     ring_.segment(next).bytes = 0;
   }
   ring_.set_current(next);
   return absl::OkStatus();
 }
 
-absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, int from) {
+bool PgRecentRecycler::IsVacuumed(int segment) {
+  if (vacuum_.busy()) return false;
+  if (vacuumed_segment_ != segment) {
+    vacuumed_segment_ = segment;
+    vacuum_.Start({Recent(segment), RecentTicks(segment)});
+    return false;
+  }
+  vacuumed_segment_ = -1;
+  const absl::Status result = vacuum_.result();
+  if (!result.ok()) log::Warning("vacuum_recent_failed", {{"status", result.ToString()}});
+  return result.ok();
+}
+
+absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, std::int64_t owner_epoch,
+                                        int from) {
   const int to = ring_.current();
   const std::string move_rows =
       MoveSql(Recent(from), Recent(to), to, absl::StrCat("fold_no, ", kMetricsColumnList));
@@ -122,6 +141,7 @@ absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, int from) {
               absl::StrCat("fold_no, received_time_us, series_nos, ", kTicksColumnList));
   std::int64_t xid = 0;
   const absl::Status moved = connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_rows));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_ticks));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql::kReadCurrentXid));

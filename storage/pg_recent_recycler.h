@@ -4,34 +4,42 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_vacuum.h"
 #include "storage/recent_ring.h"
 
 namespace stepwell {
 
 class PgRecentRecycler {
  public:
-  // `ring` outlives this.
-  explicit PgRecentRecycler(RecentRing& ring) : ring_(ring) {}
+  // `ring` outlives this. `vacuum`: the connection that VACUUM has for itself.
+  PgRecentRecycler(RecentRing& ring, PgConnection::Options vacuum)
+      : ring_(ring), vacuum_(std::move(vacuum)) {}
 
-  // What the tables hold, at start: the segment with the newest fold becomes the current one.
+  // What the tables hold, at start and after a take-over: the segment with the newest fold becomes
+  // the current one.
   absl::Status Start(PgConnection& connection);
-  // One round; never waits over 20 ms for a lock.
-  absl::Status Recycle(PgConnection& connection, std::int64_t now_us);
+  // One round; never waits over 20 ms for a lock. kAborted when another master owns the database.
+  absl::Status Recycle(PgConnection& connection, std::int64_t owner_epoch, std::int64_t now_us);
 
  private:
   absl::StatusOr<bool> IsEmpty(PgConnection& connection, int segment);
   absl::StatusOr<bool> SeenByOlderSnapshot(PgConnection& connection, int segment);
   // True when it is empty now; also when somebody held a lock and it stays as it is.
-  absl::Status TruncateIfUnseen(PgConnection& connection, int segment);
-  absl::Status Advance(PgConnection& connection);
+  absl::Status TruncateIfUnseen(PgConnection& connection, std::int64_t owner_epoch, int segment);
+  absl::Status Advance(PgConnection& connection, std::int64_t owner_epoch);
+  // True once a VACUUM of the segment has ended; begins it where none has.
+  bool IsVacuumed(int segment);
   // Some rows of `from`, into the current segment; their fold_no and tick_no stay.
-  absl::Status MoveRows(PgConnection& connection, int from);
+  absl::Status MoveRows(PgConnection& connection, std::int64_t owner_epoch, int from);
 
   RecentRing& ring_;
+  PgVacuum vacuum_;
+  int vacuumed_segment_ = -1;  // whose VACUUM was begun; -1 = none
 };
 
 }  // namespace stepwell

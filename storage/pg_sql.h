@@ -8,14 +8,15 @@
 
 namespace stepwell::sql {
 
-// $1 master id, $2 address, $3 epoch held so far (0 = none).
+// $1 master id, $2 address, $3 newest epoch that this process held (0 = none). The same id alone
+// is enough once only: two processes with one id would else take over from each other for ever.
 inline constexpr char kAcquireOwnership[] = R"(
 insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time)
-select 0, $1, 1, $2, clock_timestamp() where $3 = 0
+values (0, $1, 1, $2, clock_timestamp())
 on conflict (slot) do update
   set master_id = excluded.master_id, address = excluded.address,
       epoch = m.epoch + 1, renewed_time = clock_timestamp()
-  where m.master_id = excluded.master_id
+  where (m.master_id = excluded.master_id and $3 in (0, m.epoch))
      or m.renewed_time < clock_timestamp() - interval '10 seconds'
 returning epoch)";
 
@@ -136,8 +137,11 @@ update stepwell.trials
 set attempt_count = $2, writer_count = $3, owner_epoch = $4, state = 1
 where trial_id = $1)";
 // A trial that was at rest during a take-over keeps its lower epoch until it is opened again.
-inline constexpr char kSetTrialState[] =
-    "update stepwell.trials set state = $2 where trial_id = $1 and owner_epoch <= $3";
+// So the masters row, where there is one, tells a former owner of it. Locked first, as everywhere.
+inline constexpr char kSetTrialState[] = R"(
+with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
+update stepwell.trials set state = $2
+where trial_id = $1 and owner_epoch <= $3 and not exists (select from owner where epoch <> $3))";
 
 inline constexpr char kFindAttempt[] =
     "select attempt from stepwell.attempts where trial_id = $1 and attempt_key = $2";

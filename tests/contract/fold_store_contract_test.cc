@@ -26,7 +26,7 @@ TEST_F(FoldStoreContract, FoldsAndMovesTheMarkTogether) {
   AddSeries(writer.trial_id, 3);
   CommitTo(writer, 1, 5);
   const std::vector<TickTable> tables = {Table(3, 10)};
-  const auto folded = store_->Fold(kEpoch, {FoldOf(writer, 0, 5, tables)});
+  const auto folded = folds_->Fold(kEpoch, {FoldOf(writer, 0, 5, tables)});
   ASSERT_TRUE(folded.ok()) << folded.status();
   EXPECT_EQ(folded->row_count, 3);
   EXPECT_EQ(folded->sample_count, 30);
@@ -44,22 +44,22 @@ TEST_F(FoldStoreContract, RefusesAFoldThatDoesNotContinue) {
   AddSeries(writer.trial_id, 1);
   CommitTo(writer, 1, 5);
   const std::vector<TickTable> tables = {Table(1, 10)};
-  ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 0, 3, tables)}).ok());
-  EXPECT_EQ(store_->Fold(kEpoch, {FoldOf(writer, 0, 3, tables)}).status().code(),
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 3, tables)}).ok());
+  EXPECT_EQ(folds_->Fold(kEpoch, {FoldOf(writer, 0, 3, tables)}).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(store_->Fold(kEpoch, {FoldOf(writer, 4, 5, tables)}).status().code(),
+  EXPECT_EQ(folds_->Fold(kEpoch, {FoldOf(writer, 4, 5, tables)}).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(store_->Fold(kEpoch, {FoldOf(writer, 3, 9, tables)}).status().code(),
+  EXPECT_EQ(folds_->Fold(kEpoch, {FoldOf(writer, 3, 9, tables)}).status().code(),
             absl::StatusCode::kFailedPrecondition)
       << "beyond what is committed";
-  EXPECT_EQ(store_->Fold(kEpoch + 1, {FoldOf(writer, 3, 5, tables)}).status().code(),
+  EXPECT_EQ(folds_->Fold(kEpoch + 1, {FoldOf(writer, 3, 5, tables)}).status().code(),
             absl::StatusCode::kAborted);
-  EXPECT_EQ(store_->Fold(kEpoch, {FoldOf(writer, 3, 4, tables), FoldOf(writer, 4, 5, tables)})
+  EXPECT_EQ(folds_->Fold(kEpoch, {FoldOf(writer, 3, 4, tables), FoldOf(writer, 4, 5, tables)})
                 .status()
                 .code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
-  ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 3, 5, {})}).ok());
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 3, 5, {})}).ok());
   ExpectUsageAddsUp();
 }
 
@@ -72,7 +72,7 @@ TEST_F(FoldStoreContract, MergesManySmallRowsIntoOnePerSeries) {
   for (int fold = 0; fold < 30; ++fold) {
     all.push_back({Table(5, 10, kNowUs + fold * 10'000'000)});
     Count(writer, all.back(), expected);
-    ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, fold, fold + 1, all.back())}).ok());
+    ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, fold, fold + 1, all.back())}).ok());
   }
   MergeLimits limits{.fold_no_max = Newest(), .now_us = kNowUs + 3'000'000'000};
   EXPECT_EQ(MergeAll(limits), 0) << "nothing is ripe";
@@ -93,8 +93,8 @@ TEST_F(FoldStoreContract, LeavesFoldsAboveAPinAlone) {
   AddSeries(writer.trial_id, 1);
   CommitTo(writer, 1, 2);
   const std::vector<TickTable> tables = {Table(1, 10)};
-  const auto first = store_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)});
-  ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 1, 2, tables)}).ok());
+  const auto first = folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)});
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 1, 2, tables)}).ok());
   MergeAll({.fold_no_max = first->fold_no, .ripe_tick_count = 1, .now_us = kNowUs});
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
   EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.metrics"), 10);
@@ -123,7 +123,7 @@ TEST_F(FoldStoreContract, KnowsWhatIsRipe) {
     const std::vector<TickTable> tables = {Table(1, row.tick_count)};
     // Received so that its day is not over: a stretch of a day that is over waits an hour only.
     const std::int64_t received_us = 20'000 * kDayUs + 1;
-    ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables, received_us)}).ok());
+    ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables, received_us)}).ok());
     MergeAll({.fold_no_max = Newest(), .now_us = received_us + row.age_us});
     EXPECT_EQ(Number(absl::StrCat("select count(*) from stepwell.metrics where trial_id = ",
                                   Value(writer.trial_id))),
@@ -138,14 +138,14 @@ TEST_F(FoldStoreContract, MergesAreTheOwnersOnly) {
   AddSeries(writer.trial_id, 1);
   CommitTo(writer, 1, 1, WriterState::kClosed);
   const std::vector<TickTable> tables = {Table(1, 10)};
-  ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
   ASSERT_TRUE(ingest_->SetTrialState(writer.trial_id, TrialState::kCompleted, kEpoch).ok());
   // At rest, but not merged: the next owner fences it all the same, and may merge it.
   ASSERT_TRUE(ingest_->FenceTrials(2).ok());
   const MergeLimits limits{.fold_no_max = Newest(), .now_us = kNowUs};
-  EXPECT_EQ(store_->Merge(1, limits).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(folds_->Merge(1, limits).status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
-  const auto merged = store_->Merge(2, limits);
+  const auto merged = folds_->Merge(2, limits);
   ASSERT_TRUE(merged.ok()) << merged.status();
   EXPECT_EQ(merged->metrics_rows_made, 1);
 }
@@ -157,7 +157,7 @@ TEST_F(FoldStoreContract, SkipsRowsThatAreDamaged) {
   for (const OpenedWriter& writer : {bad, good}) {
     AddSeries(writer.trial_id, 1);
     CommitTo(writer, 1, 1, WriterState::kClosed);
-    ASSERT_TRUE(store_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+    ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
   }
   ASSERT_TRUE(
       sql_->Exec("update stepwell.recent set form = 77 where trial_id = $1", {Value(bad.trial_id)})
@@ -221,7 +221,7 @@ TEST_F(FoldStoreContract, KeepsEachSampleOnce) {
       if (below(4) == 0) fold.parts[0].received_time_us += kDayUs;
       folds.push_back(fold);
     }
-    const auto folded = store_->Fold(kEpoch, folds);
+    const auto folded = folds_->Fold(kEpoch, folds);
     ASSERT_TRUE(folded.ok()) << folded.status();
     if (below(10) == 0) Reopen({});
     if (below(3) == 0) {
@@ -230,7 +230,7 @@ TEST_F(FoldStoreContract, KeepsEachSampleOnce) {
                                .now_us = kNowUs,
                                .rows_max = static_cast<std::int32_t>(1 + below(200))};
       for (std::uint64_t call = 0; call <= below(6); ++call) {
-        const auto merged = store_->Merge(kEpoch, limits);
+        const auto merged = folds_->Merge(kEpoch, limits);
         ASSERT_TRUE(merged.ok()) << merged.status();
       }
     }

@@ -1,5 +1,5 @@
-// FoldStoreTest: a fold store on a fresh database; tables in, rows out, decoded and counted. For the
-// tests of folds and merges.
+// FoldStoreTest: StoreTest, and what went into folds and merges as tables read back as rows, decoded
+// and counted. For the tests of folds and merges.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,27 +9,19 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "storage/pg_fold_store.h"
-#include "storage/pg_ingest_store.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_row_read.h"
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
-#include "tests/support/postgres.h"
+#include "tests/contract/store_test.h"
 
 namespace stepwell::testing {
-
-inline constexpr std::int64_t kEpoch = 1;
-inline constexpr std::int64_t kDayUs = 86'400'000'000;
-inline constexpr std::int64_t kNowUs = 20'000 * kDayUs + 5 * 3'600'000'000;  // 05:00 of some day
 
 // One sample, as a multiset counts it: values by their bits.
 using SampleKey =
@@ -37,82 +29,8 @@ using SampleKey =
                std::int64_t /*time*/, std::int32_t /*batch*/, std::uint64_t /*value*/>;
 using Samples = std::map<SampleKey, int>;
 
-class FoldStoreTest : public ::testing::Test {
+class FoldStoreTest : public StoreTest {
  protected:
-  FoldStoreTest() { Reopen({}); }
-
-  void Reopen(RecentRing::Limits recent) {
-    auto ingest = PgIngestStore::Open({.url = url_}, journal_);
-    ASSERT_TRUE(ingest.ok()) << ingest.status();
-    ingest_ = *std::move(ingest);
-    auto folds = PgFoldStore::Open({.url = url_, .recent = recent}, journal_);
-    ASSERT_TRUE(folds.ok()) << folds.status();
-    store_ = *std::move(folds);
-  }
-
-  OpenedWriter OpenWriter(const std::string& trial) {
-    OpenWriterRequest request;
-    request.trial.external_id = trial;
-    request.writer = Uuid::Random();
-    request.attempt_key = "job";
-    request.owner_epoch = kEpoch;
-    auto opened = ingest_->OpenWriter(request);
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    return *opened;
-  }
-  void AddSeries(TrialId trial_id, int count) {
-    std::vector<SeriesDefinition> definitions;
-    for (int i = 0; i < count; ++i) {
-      SeriesDefinition& definition = definitions.emplace_back();
-      definition.key.metric_group = i % 2 == 0 ? "gpu" : "timing";
-      definition.key.name = absl::StrCat("s", i);
-    }
-    const auto numbers = ingest_->FindOrCreateSeries(trial_id, definitions, 10'000);
-    ASSERT_TRUE(numbers.ok()) << numbers.status();
-  }
-  // Commits sequences up to `last`, so that folds may follow.
-  void CommitTo(const OpenedWriter& writer, std::uint64_t first, std::uint64_t last,
-                std::optional<WriterState> closing = std::nullopt) {
-    CommitGroupRequest request;
-    request.owner_epoch = kEpoch;
-    request.received_time_us = kNowUs;
-    WriterAdvance& advance = request.advances.emplace_back();
-    advance.trial_id = writer.trial_id;
-    advance.writer_no = writer.writer_no;
-    advance.generation = writer.generation;
-    advance.first_sequence = first;
-    advance.last_sequence = last;
-    advance.closing = closing;
-    const auto results = ingest_->Commit(request);
-    ASSERT_TRUE(results.ok()) << results.status();
-    ASSERT_EQ(results->at(0).outcome, AdvanceOutcome::kCommitted);
-  }
-  static WriterFold FoldOf(const OpenedWriter& writer, std::uint64_t from, std::uint64_t to,
-                           const std::vector<TickTable>& tables,
-                           std::int64_t received_us = kNowUs) {
-    WriterFold fold;
-    fold.trial_id = writer.trial_id;
-    fold.writer_no = writer.writer_no;
-    fold.from_sequence_exclusive = from;
-    fold.to_sequence = to;
-    fold.parts.push_back({.received_time_us = received_us, .tables = &tables});
-    return fold;
-  }
-  // `tick_count` ticks a second apart, all series on each.
-  static TickTable Table(int series_count, int tick_count, std::int64_t start_us = kNowUs) {
-    TickTable table;
-    table.tick_group = 1;
-    for (int tick = 0; tick < tick_count; ++tick) {
-      table.times_us.push_back(start_us + std::int64_t{tick} * 1'000'000);
-      table.batches.push_back(tick);
-    }
-    for (int series = 1; series <= series_count; ++series) {
-      TickColumn& column = table.columns.emplace_back();
-      column.series_no = SeriesNo{series};
-      for (int tick = 0; tick < tick_count; ++tick) column.values.push_back(series + tick * 0.5);
-    }
-    return table;
-  }
   static void Count(const OpenedWriter& writer, const std::vector<TickTable>& tables,
                     Samples& samples) {
     for (const TickTable& table : tables) {
@@ -244,17 +162,12 @@ where h.row_count is distinct from u.row_count or h.sample_count is distinct fro
     ASSERT_TRUE(held.ok()) << held.status();
     EXPECT_EQ(held->Int64(0, 0), 0) << "lines of the ledger differ";
   }
-  std::int64_t Number(const std::string& sql) {
-    const auto row = sql_->Exec(sql.c_str());
-    EXPECT_TRUE(row.ok()) << row.status() << " " << sql;
-    return row.ok() ? row->Int64(0, 0) : -1;
-  }
-  FoldNo Newest() { return *store_->NextFoldNo(); }
+  FoldNo Newest() { return *folds_->NextFoldNo(); }
   // Merges until nothing is ripe; returns the rows taken.
   std::int64_t MergeAll(MergeLimits limits) {
     std::int64_t taken = 0;
     for (int calls = 0; calls < 10'000; ++calls) {
-      const auto merged = store_->Merge(kEpoch, limits);
+      const auto merged = folds_->Merge(kEpoch, limits);
       EXPECT_TRUE(merged.ok()) << merged.status();
       if (!merged.ok()) return taken;
       taken += merged->recent_rows_taken;
@@ -263,12 +176,6 @@ where h.row_count is distinct from u.row_count or h.sample_count is distinct fro
     ADD_FAILURE() << "merging never ends";
     return taken;
   }
-
-  const std::string url_ = TestPostgres::Get().FreshMigratedDatabase();
-  const std::unique_ptr<PgConnection> sql_ = Connect(url_);
-  const std::shared_ptr<JournalRing> journal_ = std::make_shared<JournalRing>();
-  std::unique_ptr<PgIngestStore> ingest_;
-  std::unique_ptr<PgFoldStore> store_;
 };
 
 }  // namespace stepwell::testing

@@ -121,11 +121,11 @@ TEST_P(IngestStoreContract, RefusesAGroupThatIsOurMistake) {
 }
 
 TEST_P(IngestStoreContract, StopsAnOwnerThatWasFencedBetween) {
-  ASSERT_EQ(store().AcquireOwnership("first", "a:1", 0)->epoch, 1);
+  ASSERT_EQ(store().AcquireOwnership({.master_id = "first", .address = "a:1"})->epoch, 1);
   const OpenedWriter writer = Open(Request("t"));
   ExpectOutcome(Advance(writer, 1, 1), AdvanceOutcome::kCommitted, 1);
   under_test_->AgeOwner(absl::Seconds(11));
-  const auto taken = store().AcquireOwnership("second", "b:2", 0);
+  const auto taken = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
   ASSERT_TRUE(taken.ok() && taken->is_owner) << taken.status();
   ASSERT_TRUE(store().FenceTrials(taken->epoch).ok());
   EXPECT_EQ(Commit({Advance(writer, 2, 2)}).status().code(), absl::StatusCode::kAborted);
@@ -139,7 +139,7 @@ TEST_P(IngestStoreContract, StopsAnOwnerThatWasFencedBetween) {
 }
 
 TEST_P(IngestStoreContract, RaisesTheEpochOfATrialAtRestWhenItIsOpened) {
-  ASSERT_EQ(store().AcquireOwnership("m", "a:1", 0)->epoch, 1);
+  ASSERT_EQ(store().AcquireOwnership({.master_id = "m", .address = "a:1"})->epoch, 1);
   const OpenWriterRequest request = Request("t");
   const OpenedWriter writer = Open(request);
   WriterAdvance last = Advance(writer, 1, 1);
@@ -147,7 +147,7 @@ TEST_P(IngestStoreContract, RaisesTheEpochOfATrialAtRestWhenItIsOpened) {
   ExpectOutcome(last, AdvanceOutcome::kCommitted, 1);
   under_test_->SetFolded(writer.trial_id, writer.writer_no, 1);
   ASSERT_TRUE(store().SetTrialState(writer.trial_id, TrialState::kCompleted, kEpoch).ok());
-  ASSERT_EQ(store().AcquireOwnership("m", "a:1", 0)->epoch, 2);
+  ASSERT_EQ(store().AcquireOwnership({.master_id = "m", .address = "a:1"})->epoch, 2);
   ASSERT_TRUE(store().FenceTrials(2).ok());
   EXPECT_TRUE(Commit({Advance(writer, 2, 2)}).ok());  // not fenced, since nothing was open
   OpenWriterRequest again = request;
@@ -158,42 +158,102 @@ TEST_P(IngestStoreContract, RaisesTheEpochOfATrialAtRestWhenItIsOpened) {
 }
 
 TEST_P(IngestStoreContract, LetsOneMasterOwn) {
-  const auto first = store().AcquireOwnership("first", "a:1", 0);
+  const auto first = store().AcquireOwnership({.master_id = "first", .address = "a:1"});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_TRUE(first->is_owner);
-  const auto standby = store().AcquireOwnership("second", "b:2", 0);
+  const auto standby = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
   ASSERT_TRUE(standby.ok()) << standby.status();
   EXPECT_FALSE(standby->is_owner);
   EXPECT_EQ(standby->owner_id, "first");
   EXPECT_LT(standby->renewed_age_seconds, 10);
-  EXPECT_TRUE(store().AcquireOwnership("first", "a:1", first->epoch)->is_owner);
-  EXPECT_FALSE(store().AcquireOwnership("first", "a:1", first->epoch + 1)->is_owner);
-  const auto restarted = store().AcquireOwnership("first", "a:1", 0);
+  EXPECT_TRUE(store().AcquireOwnership({"first", "a:1", first->epoch, first->epoch})->is_owner);
+  EXPECT_FALSE(
+      store().AcquireOwnership({"first", "a:1", first->epoch + 1, first->epoch + 1})->is_owner);
+  const auto restarted = store().AcquireOwnership({.master_id = "first", .address = "a:1"});
   EXPECT_TRUE(restarted->is_owner);
   EXPECT_GT(restarted->epoch, first->epoch);
-  EXPECT_FALSE(store().AcquireOwnership("first", "a:1", first->epoch)->is_owner);
+  EXPECT_FALSE(store().AcquireOwnership({"first", "a:1", first->epoch, first->epoch})->is_owner);
   under_test_->AgeOwner(absl::Seconds(11));
-  const auto taken = store().AcquireOwnership("second", "b:2", 0);
+  const auto taken = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
   EXPECT_TRUE(taken->is_owner);
   EXPECT_GT(taken->epoch, restarted->epoch);
   // The former owner does not get it back by renewing, however old the row.
   under_test_->AgeOwner(absl::Seconds(100));
-  EXPECT_FALSE(store().AcquireOwnership("first", "a:1", restarted->epoch)->is_owner);
+  EXPECT_FALSE(
+      store().AcquireOwnership({"first", "a:1", restarted->epoch, restarted->epoch})->is_owner);
+}
+
+// Two masters with one id, each renewing in turn, as two containers of one image would.
+TEST_P(IngestStoreContract, TwoMastersOfOneIdDoNotTakeOverFromEachOtherForEver) {
+  struct Master {
+    std::int64_t epoch = 0;
+    std::int64_t last_epoch = 0;
+    int take_overs = 0;
+  };
+  const auto renew = [&](Master& master) {
+    const auto owner = store().AcquireOwnership({.master_id = "m",
+                                                 .address = "a:1",
+                                                 .epoch = master.epoch,
+                                                 .last_epoch = master.last_epoch});
+    ASSERT_TRUE(owner.ok()) << owner.status();
+    if (owner->is_owner && owner->epoch != master.epoch) ++master.take_overs;
+    master.epoch = owner->is_owner ? owner->epoch : 0;
+    if (owner->is_owner) master.last_epoch = owner->epoch;
+  };
+  Master a, b;
+  for (int round = 0; round < 5; ++round) {
+    renew(a);
+    renew(b);
+  }
+  EXPECT_EQ(a.take_overs, 1);
+  EXPECT_EQ(b.take_overs, 1) << "it may have been started anew";
+  EXPECT_EQ(a.epoch, 0);
+  EXPECT_NE(b.epoch, 0);
+  // The newer one is gone: the other waits until its row is old.
+  under_test_->AgeOwner(absl::Seconds(8));
+  renew(a);
+  EXPECT_EQ(a.epoch, 0);
+  under_test_->AgeOwner(absl::Seconds(3));
+  renew(a);
+  EXPECT_NE(a.epoch, 0);
+  renew(b);
+  EXPECT_EQ(b.epoch, 0);
+  // Whose own take-over failed takes it again at once, since nobody came between.
+  a.epoch = 0;
+  renew(a);
+  EXPECT_NE(a.epoch, 0);
+}
+
+TEST_P(IngestStoreContract, AFormerOwnerSetsNoStateOfATrialAtRest) {
+  ASSERT_EQ(store().AcquireOwnership({.master_id = "first", .address = "a:1"})->epoch, 1);
+  const OpenedWriter writer = Open(Request("t"));
+  WriterAdvance last = Advance(writer, 1, 1);
+  last.closing = WriterState::kClosed;
+  ExpectOutcome(last, AdvanceOutcome::kCommitted, 1);
+  under_test_->SetFolded(writer.trial_id, writer.writer_no, 1);
+  ASSERT_TRUE(store().SetTrialState(writer.trial_id, TrialState::kCompleted, 1).ok());
+  under_test_->AgeOwner(absl::Seconds(11));
+  ASSERT_EQ(store().AcquireOwnership({.master_id = "second", .address = "b:2"})->epoch, 2);
+  ASSERT_TRUE(store().FenceTrials(2).ok());  // not this one: nothing of it is open
+  EXPECT_EQ(store().SetTrialState(writer.trial_id, TrialState::kLost, 1).code(),
+            absl::StatusCode::kAborted);
+  EXPECT_TRUE(store().SetTrialState(writer.trial_id, TrialState::kFailed, 2).ok());
 }
 
 TEST_P(IngestStoreContract, AnOwnerThatReleasesIsFollowedAtOnce) {
-  const auto first = store().AcquireOwnership("first", "a:1", 0);
+  const auto first = store().AcquireOwnership({.master_id = "first", .address = "a:1"});
   ASSERT_TRUE(first.ok()) << first.status();
   // Neither by another one, nor under another epoch.
   ASSERT_TRUE(store().ReleaseOwnership("second", first->epoch).ok());
   ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch + 1).ok());
-  EXPECT_FALSE(store().AcquireOwnership("second", "b:2", 0)->is_owner);
+  EXPECT_FALSE(store().AcquireOwnership({.master_id = "second", .address = "b:2"})->is_owner);
   ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch).ok());
-  const auto taken = store().AcquireOwnership("second", "b:2", 0);
+  const auto taken = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
   EXPECT_TRUE(taken->is_owner);
   EXPECT_EQ(taken->epoch, first->epoch + 1);
   ASSERT_TRUE(store().ReleaseOwnership("first", first->epoch).ok());
-  EXPECT_FALSE(store().AcquireOwnership("first", "a:1", 0)->is_owner) << "it is not its any more";
+  EXPECT_FALSE(store().AcquireOwnership({.master_id = "first", .address = "a:1"})->is_owner)
+      << "it is not its any more";
 }
 
 TEST_P(IngestStoreContract, ClosesAndReopens) {

@@ -34,8 +34,8 @@ TEST_F(PgRings, AnOpenReaderDelaysNeitherLeavesNorCommits) {
             4);
   EXPECT_TRUE(folds_->AttachLeaves(kNowUs).ok());
   Run("update stepwell.writers set folded_sequence = committed_sequence");
-  EXPECT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
-  EXPECT_TRUE(folds_->RecycleRecent().ok());
+  EXPECT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
+  EXPECT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 2)})).ok());
   EXPECT_LT(absl::Now() - start, absl::Seconds(3));
   ASSERT_TRUE(reader->Commit().ok());
@@ -47,13 +47,13 @@ TEST_F(PgRings, RecyclesTheJournalWhenAllIsFolded) {
   std::uint64_t sequence = 0;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, ++sequence)})).ok());
-    ASSERT_TRUE(folds_->RecycleJournal(0).ok());
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
   }
   EXPECT_EQ(journal_->current(), 3);
   EXPECT_EQ(JournalRows(), 3);
   Run("update stepwell.writers set folded_sequence = 2");
   // A wrong mark of the caller's does no harm: the database knows what is folded.
-  ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
+  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
   EXPECT_EQ(JournalRows(), 1);
   EXPECT_EQ(Number("select first_sequences[1] from stepwell.journal_2"), 3);
   // While somebody reads the segment it is skipped, and the ring goes round it.
@@ -64,11 +64,11 @@ TEST_F(PgRings, RecyclesTheJournalWhenAllIsFolded) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, ++sequence)})).ok());
     Run("update stepwell.writers set folded_sequence = committed_sequence");
-    ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
     EXPECT_NE(journal_->current(), 2);
   }
   ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleJournal(INT64_MAX).ok());
+  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
   EXPECT_LE(JournalRows(), 1);
 }
 
@@ -76,7 +76,7 @@ TEST_F(PgRings, AStartedStoreGoesOnInTheNewestSegment) {
   const OpenedWriter writer = OpenWriter("t");
   for (std::uint64_t i = 1; i <= 3; ++i) {
     ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, i)})).ok());
-    ASSERT_TRUE(folds_->RecycleJournal(0).ok());
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
   }
   ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 4)})).ok());
   const auto ring = std::make_shared<JournalRing>();
@@ -86,6 +86,20 @@ TEST_F(PgRings, AStartedStoreGoesOnInTheNewestSegment) {
   EXPECT_EQ(ring->segment(1).row_count, 1);
   ASSERT_TRUE((*restarted)->Commit(Group({Advance(writer, 5)})).ok());
   EXPECT_EQ(Number("select count(*) from stepwell.journal_3"), 2);
+}
+
+// A stopped master that wakes up after a take-over empties nothing.
+TEST_F(PgRings, AFormerOwnerRecyclesNothing) {
+  ASSERT_EQ(ingest_->AcquireOwnership({.master_id = "a", .address = "a:1"})->epoch, kEpoch);
+  const OpenedWriter writer = OpenWriter("t");
+  CommitTo(writer, 1, 1);
+  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());  // on to the next segment
+  Run("update stepwell.writers set folded_sequence = committed_sequence");
+  Run("update stepwell.masters set epoch = 2, master_id = 'b'");
+  EXPECT_EQ(folds_->RecycleJournal(kEpoch, INT64_MAX).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(JournalRows(), 1);
+  ASSERT_TRUE(folds_->RecycleJournal(2, INT64_MAX).ok());
+  EXPECT_EQ(JournalRows(), 0);
 }
 
 class RecentRingTest : public PgRings {
@@ -128,7 +142,7 @@ TEST_F(RecentRingTest, TruncatesWhatNobodyCanSeeAnyMore) {
   Reopen({.age_max_us = 0});
   FoldOne("a", true);
   EXPECT_EQ(SegmentRows(0), 1);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());  // full: folds go to the next
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());  // full: folds go to the next
   FoldOne("b", true);
   EXPECT_EQ(SegmentRows(1), 1);
   const auto reader = Connect(url_);
@@ -137,30 +151,30 @@ TEST_F(RecentRingTest, TruncatesWhatNobodyCanSeeAnyMore) {
   MergeAll();
   MergeAll();
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   EXPECT_GT(SegmentBytes(0), 0) << "the reader still sees its row";
   const auto seen = reader->Exec("select count(*) from stepwell.recent");
   ASSERT_TRUE(seen.ok()) << seen.status();
   EXPECT_EQ(seen->Int64(0, 0), 2);
   ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   EXPECT_EQ(SegmentBytes(0), 0);
 }
 
 TEST_F(RecentRingTest, SkipsASegmentThatSomebodyHolds) {
   Reopen({.age_max_us = 0});
   FoldOne("a", true);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   MergeAll();
   const auto reader = Connect(url_);
   ASSERT_TRUE(reader->Begin().ok());
   ASSERT_TRUE(reader->Exec("select count(*) from stepwell.recent_0").ok());  // keeps its lock
   const absl::Time start = absl::Now();
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   EXPECT_LT(absl::Now() - start, absl::Seconds(2));
   EXPECT_GT(SegmentBytes(0), 0);
   ASSERT_TRUE(reader->Commit().ok());
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   EXPECT_EQ(SegmentBytes(0), 0);
 }
 
@@ -168,11 +182,77 @@ TEST_F(RecentRingTest, CarriesUnripeRowsIntoTheNewestSegment) {
   Reopen({.age_max_us = 0});
   for (int round = 0; round < 10; ++round) {
     FoldOne(absl::StrCat("open", round), false);  // never ripe
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(folds_->RecycleRecent().ok());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   }
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 10);
   EXPECT_EQ(Number("select count(*) from stepwell.recent_ticks"), 10);
   EXPECT_EQ(Number("select count(*) from stepwell.recent where fold_no <> tick_no / 65536"), 0);
+}
+
+TEST_F(RecentRingTest, AFormerOwnerRecyclesNothing) {
+  Reopen({.age_max_us = 0});
+  ASSERT_EQ(ingest_->AcquireOwnership({.master_id = "a", .address = "a:1"})->epoch, kEpoch);
+  FoldOne("a", true);
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  MergeAll();
+  Run("update stepwell.masters set epoch = 2, master_id = 'b'");
+  EXPECT_EQ(folds_->RecycleRecent(kEpoch).code(), absl::StatusCode::kAborted);
+  EXPECT_GT(SegmentBytes(0), 0);
+  ASSERT_TRUE(folds_->RecycleRecent(2).ok());
+  EXPECT_EQ(SegmentBytes(0), 0);
+}
+
+// A standby looked at the ring when it started; the owner has turned it since.
+TEST_F(RecentRingTest, ATakeOverGoesOnWhereTheFormerOwnerWas) {
+  Reopen({.age_max_us = 0});
+  const auto standby = OpenFolds();
+  FoldOne("a", true);
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  FoldOne("b", false);
+  EXPECT_EQ(SegmentRows(1), 1);
+  MergeAll();
+  EXPECT_EQ(SegmentRows(0), 0);
+  ASSERT_TRUE(ingest_->FenceTrials(2).ok());
+  const OpenedWriter writer = OpenWriter("c", 2);
+  AddSeries(writer.trial_id, 1);
+  const std::vector<TickTable> tables = {Table(1, 1)};
+  CommitGroupRequest commit = Group({Advance(writer, 1)});
+  commit.owner_epoch = 2;
+  ASSERT_TRUE(ingest_->Commit(commit).ok());
+  ASSERT_TRUE(standby->Fold(2, {FoldOf(writer, 0, 1, tables)}).ok());
+  EXPECT_EQ(SegmentRows(1), 2) << "the segment that was current";
+  EXPECT_GT(SegmentBytes(0), 0);
+  ASSERT_TRUE(standby->RecycleRecent(2).ok());
+  EXPECT_EQ(SegmentBytes(0), 0) << "what the former owner had left over is emptied";
+}
+
+// A VACUUM that takes long: folds and recycling go on beside it.
+TEST_F(RecentRingTest, AVacuumHoldsUpNobody) {
+  Run(absl::StrCat("alter database \"", Text("select current_database()::text"),
+                   "\" set vacuum_cost_delay = 100; alter database \"",
+                   Text("select current_database()::text"), "\" set vacuum_cost_limit = 1"));
+  Reopen({.age_max_us = 0});
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read").ok());
+  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.trials").ok());
+  const char* vacuums =
+      "select count(*) from pg_stat_activity where query like 'vacuum%' "
+      "and state = 'active' and datname = current_database()";
+  absl::Duration slowest;
+  int rounds_beside = 0;
+  for (int round = 0; round < 200 && rounds_beside < 3; ++round) {
+    FoldOne(absl::StrCat("t", round), true);
+    MergeAll();
+    const absl::Time begin = absl::Now();
+    ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+    slowest = std::max(slowest, absl::Now() - begin);
+    if (Number(vacuums) > 0) ++rounds_beside;
+  }
+  EXPECT_EQ(rounds_beside, 3) << "no VACUUM was seen at work";
+  EXPECT_LT(slowest, absl::Milliseconds(900));
+  const absl::Time begin = absl::Now();
+  folds_.reset();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5)) << "closing cancels it";
 }
 
 TEST_F(RecentRingTest, GoesOnUnderASnapshotThatNeverEnds) {
@@ -183,7 +263,7 @@ TEST_F(RecentRingTest, GoesOnUnderASnapshotThatNeverEnds) {
   for (int round = 0; round < 10; ++round) {
     FoldOne(absl::StrCat("t", round), true);
     MergeAll();
-    for (int i = 0; i < 2; ++i) ASSERT_TRUE(folds_->RecycleRecent().ok());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   }
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 10);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
@@ -192,7 +272,7 @@ TEST_F(RecentRingTest, GoesOnUnderASnapshotThatNeverEnds) {
 TEST_F(RecentRingTest, AStartedStoreGoesOnInTheNewestSegment) {
   Reopen({.age_max_us = 0});
   FoldOne("a", false);
-  ASSERT_TRUE(folds_->RecycleRecent().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   FoldOne("b", false);
   Reopen();
   FoldOne("c", false);

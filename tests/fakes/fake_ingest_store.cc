@@ -26,17 +26,16 @@ constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
 
 }  // namespace
 
-absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const std::string& master_id,
-                                                            const std::string& /*address*/,
-                                                            std::int64_t epoch) {
+absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = absl::Now();
   const bool vacant = owner_.epoch == 0;
-  const bool renews =
-      !vacant && epoch != 0 && owner_.owner_id == master_id && owner_.epoch == epoch;
-  const bool takes = epoch == 0 && (vacant || owner_.owner_id == master_id ||
-                                    now - renewed_time_ > kOwnershipLapses);
-  if (takes) owner_ = {.is_owner = true, .epoch = owner_.epoch + 1, .owner_id = master_id};
+  const bool same_id = !vacant && owner_.owner_id == claim.master_id;
+  const bool renews = same_id && claim.epoch != 0 && owner_.epoch == claim.epoch;
+  const bool restarts = same_id && (claim.last_epoch == 0 || claim.last_epoch == owner_.epoch);
+  const bool takes =
+      claim.epoch == 0 && (vacant || restarts || now - renewed_time_ > kOwnershipLapses);
+  if (takes) owner_ = {.is_owner = true, .epoch = owner_.epoch + 1, .owner_id = claim.master_id};
   if (takes || renews) {
     renewed_time_ = now;
     return owner_;
@@ -297,9 +296,16 @@ absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
   absl::MutexLock lock(&mu_);
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return NoTrial(trial_id);
-  if (trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
+  const bool is_owner = owner_.epoch == 0 || owner_.epoch == owner_epoch;
+  if (!is_owner || trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
   trial->second.state = state;
   return absl::OkStatus();
+}
+
+void FakeIngestStore::ChangeJournal(std::size_t row,
+                                    const std::function<void(JournalRow&)>& change) {
+  absl::MutexLock lock(&mu_);
+  change(journal_.at(row));
 }
 
 void FakeIngestStore::FailNext(absl::Status status) {

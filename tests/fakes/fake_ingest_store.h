@@ -24,9 +24,7 @@ namespace stepwell::testing {
 
 class FakeIngestStore final : public IngestStore {
  public:
-  absl::StatusOr<Ownership> AcquireOwnership(const std::string& master_id,
-                                             const std::string& address,
-                                             std::int64_t epoch) override;
+  absl::StatusOr<Ownership> AcquireOwnership(const OwnerClaim& claim) override;
   absl::Status ReleaseOwnership(const std::string& master_id, std::int64_t epoch) override;
   absl::Status FenceTrials(std::int64_t epoch) override;
   absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;
@@ -54,6 +52,8 @@ class FakeIngestStore final : public IngestStore {
   TrialState trial_state(TrialId trial_id) const;
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
+  // Changes what a replay will read of a commit, oldest first.
+  void ChangeJournal(std::size_t row, const std::function<void(JournalRow&)>& change);
 
  private:
   using WriterKey = std::pair<TrialId, WriterNo>;

@@ -25,8 +25,8 @@ class NoFolds final : public FoldStore {
   }
   absl::StatusOr<FoldNo> NextFoldNo() override { return static_cast<FoldNo>(++fold_no_); }
   absl::Status AttachLeaves(std::int64_t) override { return absl::OkStatus(); }
-  absl::Status RecycleJournal(std::int64_t) override { return absl::OkStatus(); }
-  absl::Status RecycleRecent() override { return absl::OkStatus(); }
+  absl::Status RecycleJournal(std::int64_t, std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
 
  private:
   std::int64_t fold_no_ = 0;
@@ -48,7 +48,7 @@ class IngestStreamTest : public ::testing::Test {
   RecoveryParts Recovery() { return {store_, folds_, heads_, registry_, state_, stats_}; }
 
   void Own() {
-    const auto owner = store_.AcquireOwnership("master-a", "here", 0);
+    const auto owner = store_.AcquireOwnership({.master_id = "master-a", .address = "here"});
     ASSERT_TRUE(owner.ok());
     ASSERT_TRUE(TakeOver(Recovery(), owner->epoch).ok());
     state_.SetDatabase(absl::OkStatus());
@@ -264,7 +264,7 @@ TEST_F(IngestStreamTest, AnotherOwnerEndsTheStream) {
   auto stream = NewStream();
   Begin(*stream, writer_);
   store_.AgeOwner(absl::Seconds(11));
-  const auto other = store_.AcquireOwnership("master-b", "there", 0);
+  const auto other = store_.AcquireOwnership({.master_id = "master-b", .address = "there"});
   ASSERT_TRUE(other.ok());
   ASSERT_TRUE(other->is_owner);
   ASSERT_TRUE(store_.FenceTrials(other->epoch).ok());
@@ -305,7 +305,7 @@ TEST_F(IngestStreamTest, ATakeOverReplaysWhatWasNotFolded) {
   stream->Finish();
   store_.SetFolded(trial, static_cast<WriterNo>(opened.writer_no()), 2);
   state_.EndOwnership(state_.epoch(), [&] { heads_.Clear(); });
-  const auto owner = store_.AcquireOwnership("master-a", "here", 0);
+  const auto owner = store_.AcquireOwnership({.master_id = "master-a", .address = "here"});
   ASSERT_TRUE(owner.ok());
   const auto taken = TakeOver(Recovery(), owner->epoch);
   ASSERT_TRUE(taken.ok()) << taken.status();
@@ -326,6 +326,44 @@ TEST_F(IngestStreamTest, ATakeOverReplaysWhatWasNotFolded) {
   EXPECT_EQ(plan.folds[0].from_sequence_exclusive, 2U);
   EXPECT_EQ(plan.folds[0].to_sequence, 7U);
   next->Finish();
+}
+
+TEST_F(IngestStreamTest, WhatTheJournalLostIsDeclaredByTheNextFold) {
+  auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  const auto trial = static_cast<TrialId>(opened.trial_id());
+  for (std::uint64_t i = 1; i <= 6; ++i) {
+    stream->Handle(Send(writer_, i));
+    Answers(*stream);  // so that each is a commit of its own
+  }
+  stream->Finish();
+  store_.ChangeJournal(1, [](JournalRow& row) {
+    row.payloads.clear();
+    row.damage = absl::DataLossError("rotten");
+  });
+  store_.ChangeJournal(2, [](JournalRow& row) { row.payloads[0].resize(3); });
+  // The body alone: what it is of is known.
+  store_.ChangeJournal(4, [](JournalRow& row) { row.payloads[0].back() ^= 0x55; });
+  store_.ChangeJournal(5, [](JournalRow& row) { row.ranges.clear(); });
+  state_.EndOwnership(state_.epoch(), [&] { heads_.Clear(); });
+  const auto owner = store_.AcquireOwnership({.master_id = "master-a", .address = "here"});
+  const auto taken = TakeOver(Recovery(), owner->epoch);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  state_.BecomeOwner(owner->epoch, true);
+  ASSERT_TRUE(ReplayJournal(Recovery(), owner->epoch, *taken).ok());
+  EXPECT_EQ(heads_.UnfoldedSampleCount(trial), 2 * 2) << "1 and 4";
+  EXPECT_EQ(stats_.sequences_lost, 4U);
+  const Heads::FoldPlan plan = heads_.PlanFold(std::nullopt, 1 << 30);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 6U) << "the folds pass it";
+  ASSERT_EQ(plan.folds[0].gaps.size(), 2U);
+  const Gap& first = plan.folds[0].gaps[0];
+  EXPECT_EQ(first.cause, GapCause::kSpoolCorrupt);
+  EXPECT_EQ(first.reason, "JOURNAL_DAMAGED");
+  EXPECT_EQ(first.first_sequence, 2U);
+  EXPECT_EQ(first.last_sequence, 3U);
+  EXPECT_EQ(plan.folds[0].gaps[1].first_sequence, 5U);
+  EXPECT_EQ(plan.folds[0].gaps[1].last_sequence, 6U);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// A journal that is damaged in the database: what can be read is read, the rest is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/contract/store_test.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::StoreTest;
+using ::testing::UnorderedElementsAre;
+
+class JournalDamageTest : public StoreTest {
+ protected:
+  // One row of the journal for each, whose payload is too long to be stored in the row itself.
+  void CommitLong(const OpenedWriter& writer, std::uint64_t sequence) {
+    WriterAdvance advance = Advance(writer, sequence);
+    advance.payload = absl::StrCat(sequence, std::string(5000, 'x'));
+    ASSERT_TRUE(ingest_->Commit(Group({advance})).ok());
+  }
+  // The first sequences of the rows that were whole, and the damage of the others.
+  struct Replay {
+    std::set<std::uint64_t> whole;
+    std::vector<JournalRow> damaged;
+  };
+  Replay ReplayAll() {
+    Replay replay;
+    const absl::Status read = ingest_->ReadUnfoldedJournal([&](const JournalRow& row) {
+      if (!row.damage.ok()) {
+        EXPECT_TRUE(row.payloads.empty());
+        replay.damaged.push_back(row);
+        return absl::OkStatus();
+      }
+      EXPECT_EQ(row.payloads.size(), row.ranges.size());
+      for (std::size_t i = 0; i < row.ranges.size(); ++i) {
+        const std::uint64_t sequence = row.ranges[i].first_sequence;
+        EXPECT_EQ(row.payloads[i].substr(0, 1), absl::StrCat(sequence));
+        replay.whole.insert(sequence);
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+    return replay;
+  }
+};
+
+TEST_F(JournalDamageTest, APayloadThatContradictsItself) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 5; ++i) CommitLong(writer, i);
+  Run("update stepwell.journal_0 set payload = '\\xffff' where first_sequences[1] = 2");
+  Run("update stepwell.journal_0 set payload = '' where first_sequences[1] = 4");
+  const Replay replay = ReplayAll();
+  EXPECT_THAT(replay.whole, UnorderedElementsAre(1, 3, 5));
+  ASSERT_EQ(replay.damaged.size(), 2u);
+  ASSERT_EQ(replay.damaged[0].ranges.size(), 1u);
+  EXPECT_EQ(replay.damaged[0].ranges[0].first_sequence, 2u);
+  EXPECT_EQ(replay.damaged[0].damage.code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(JournalDamageTest, ListsOfUnequalLengthOrWithHoles) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 6; ++i) CommitLong(writer, i);
+  Run("update stepwell.journal_0 set generations = '{}' where first_sequences[1] = 2");
+  Run("update stepwell.journal_0 set last_sequences = '{3,4}' where first_sequences[1] = 3");
+  Run("update stepwell.journal_0 set writer_nos = '{null}' where first_sequences[1] = 4");
+  Run("update stepwell.journal_0 set last_sequences = '{}' where first_sequences[1] = 5");
+  const Replay replay = ReplayAll();
+  EXPECT_THAT(replay.whole, UnorderedElementsAre(1, 6));
+  ASSERT_EQ(replay.damaged.size(), 4u);
+  for (const JournalRow& row : replay.damaged) {
+    EXPECT_THAT(std::string(row.damage.message()), HasSubstr("not of one length"));
+  }
+}
+
+// A number beyond all that was ever committed must reach neither heads nor the ring's end.
+TEST_F(JournalDamageTest, ANumberBeyondWhatIsCommittedIsCutOff) {
+  const OpenedWriter writer = OpenWriter("t");
+  CommitLong(writer, 1);
+  Run("update stepwell.journal_0 set last_sequences = '{900}'");
+  const auto rows = ReplayAll();
+  EXPECT_EQ(rows.whole.size(), 1u);
+  ASSERT_TRUE(ingest_
+                  ->ReadUnfoldedJournal([&](const JournalRow& row) {
+                    EXPECT_EQ(row.ranges.at(0).last_sequence, 1u);
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  Run("update stepwell.writers set folded_sequence = committed_sequence");
+  ASSERT_TRUE(folds_->RecycleJournal(testing::kEpoch, INT64_MAX).ok());
+  ASSERT_TRUE(folds_->RecycleJournal(testing::kEpoch, INT64_MAX).ok());
+  EXPECT_EQ(JournalRows(), 0);
+}
+
+// Pages of the payload are gone, as after a crash of a disk that lied: PostgreSQL itself cannot read
+// the value.
+TEST_F(JournalDamageTest, AValueThatPostgresCannotRead) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 9; ++i) CommitLong(writer, i);
+  const std::string toast = Text(
+      "select reltoastrelid::regclass::text from pg_class "
+      "where oid = 'stepwell.journal_0'::regclass");
+  // TOAST tables cannot be written by hand while they are known as such, and what was deleted is
+  // found until it is swept.
+  Run("set allow_system_table_mods = on");
+  Run(absl::StrCat("update pg_class set relkind = 'r' where oid = '", toast, "'::regclass"));
+  Run(absl::StrCat("delete from ", toast, " where chunk_id in (select distinct chunk_id from ",
+                   toast, " order by chunk_id offset 3 limit 2)"));
+  Run(absl::StrCat("update pg_class set relkind = 't' where oid = '", toast, "'::regclass"));
+  Run(absl::StrCat("vacuum ", toast));
+  const Replay replay = ReplayAll();
+  EXPECT_THAT(replay.whole, UnorderedElementsAre(1, 2, 3, 6, 7, 8, 9));
+  ASSERT_EQ(replay.damaged.size(), 2u);
+  EXPECT_EQ(replay.damaged[0].ranges.at(0).first_sequence, 4u);
+  EXPECT_EQ(replay.damaged[1].ranges.at(0).first_sequence, 5u);
+  EXPECT_THAT(std::string(replay.damaged[0].damage.message()), HasSubstr("XX001"));
+  const absl::Status stopped =
+      ingest_->ReadUnfoldedJournal([](const JournalRow&) { return absl::AbortedError("enough"); });
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kAborted);
+}
+
+}  // namespace
+}  // namespace stepwell
