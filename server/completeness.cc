@@ -59,4 +59,17 @@ v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
   return completeness;
 }
 
+void AddTrial(const TrialRecord& record, const v1::Trial& trial, bool recovering,
+              v1::Completeness& total) {
+  total.set_samples_held(total.samples_held() + trial.sample_count());
+  total.set_samples_missing(total.samples_missing() + record.missing_sample_count);
+  total.set_gaps_truncated(total.gaps_truncated() || record.samples_missing);
+  // A trial that is lost has a writer that was not heard of for long.
+  const bool contiguous = !record.samples_missing && trial.state() != v1::TRIAL_STATE_LOST;
+  total.set_contiguous(total.contiguous() && contiguous);
+  total.set_newest_sample_time_us(
+      std::max(total.newest_sample_time_us(), trial.last_sample_time_us()));
+  total.set_recovering(total.recovering() || recovering);
+}
+
 }  // namespace stepwell

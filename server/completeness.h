@@ -37,6 +37,12 @@ v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
 // snapshot has moved the others into it. `writers` are of the ledger's snapshot.
 std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
                              const std::vector<WriterRecord>& writers);
+
+// One trial of many: its sums stand for its gaps. Start with an empty `total`, answered_time_us set
+// and contiguous true.
+void AddTrial(const TrialRecord& record, const v1::Trial& trial, bool recovering,
+              v1::Completeness& total);
+
 // Samples of all lines.
 std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage);
 // Closed by itself or by its agent, or heard of lately.

@@ -19,6 +19,7 @@
 #include "storage/migrator.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_error.h"
+#include "storage/pg_server_check.h"
 #include "storage/pg_url.h"
 #include "storage/private_postgres.h"
 
@@ -50,6 +51,7 @@ bool WantsAPerson(const absl::Status& status) {
 absl::Status MigrateOnce(const std::string& url) {
   STEPWELL_ASSIGN_OR_RETURN(
       auto connection, PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
+  STEPWELL_RETURN_IF_ERROR(CheckServer(*connection));
   STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
   for (const Migration& migration : applied) {
     log::Info("migrated", {{"number", migration.number}, {"name", std::string(migration.name)}});

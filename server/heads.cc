@@ -241,6 +241,12 @@ std::int64_t Heads::kept_bytes() const {
   return kept_bytes_;
 }
 
+bool Heads::Recovering(TrialId trial_id) const {
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  return trial != trials_.end() && trial->second.recovering;
+}
+
 std::int64_t Heads::UnfoldedSampleCount(TrialId trial_id) const {
   absl::MutexLock lock(&mu_);
   std::int64_t count = 0;

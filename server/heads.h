@@ -117,6 +117,9 @@ class Heads {
   // Newest sample time of the trial in memory, 0 = none.
   std::int64_t NewestTime(TrialId trial_id) const;
 
+  // Whether the trial's journal is still being replayed.
+  bool Recovering(TrialId trial_id) const;
+
   // Recovery: from Start until Done answers say `recovering`. A fresh master starts with the
   // number that Folded would publish.
   void RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no);

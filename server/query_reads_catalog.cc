@@ -3,7 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "server/completeness.h"
 #include "server/page_token.h"
 #include "server/query_reads.h"
 #include "server/query_wire.h"
@@ -60,12 +62,16 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
   v1::ListTrialsResponse response;
   const bool more = static_cast<std::int32_t>(trials.size()) > page_size;
   if (more) trials.pop_back();
+  v1::Completeness& completeness = *response.mutable_completeness();
+  completeness.set_answered_time_us(absl::ToUnixMicros(sources_.clock.Now()));
+  completeness.set_contiguous(true);
   for (const TrialRecord& record : trials) {
     v1::Trial& trial = *response.add_trials() = ToWire(record);
     trial.set_sample_count(record.sample_count +
                            sources_.heads.UnfoldedSampleCount(record.trial_id));
     trial.set_last_sample_time_us(
         std::max(record.last_time_us, sources_.heads.NewestTime(record.trial_id)));
+    AddTrial(record, trial, sources_.heads.Recovering(record.trial_id), completeness);
   }
   if (more) {
     response.set_next_page_token(

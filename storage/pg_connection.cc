@@ -21,10 +21,12 @@ constexpr std::size_t kCopyPieceBytes = 64 * 1024;
 constexpr char kTcpUserTimeoutMs[] = "30000";
 
 std::string BeginSql(const PgConnection::Options& options) {
-  return absl::StrCat("begin isolation level read committed; set local statement_timeout = ",
-                      absl::ToInt64Milliseconds(options.statement_timeout),
-                      "; set local idle_in_transaction_session_timeout = ",
-                      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout));
+  // An ack promises what was fsynced, whatever the role or the database were set to.
+  return absl::StrCat(
+      "begin isolation level read committed; set local synchronous_commit = on",
+      "; set local statement_timeout = ", absl::ToInt64Milliseconds(options.statement_timeout),
+      "; set local idle_in_transaction_session_timeout = ",
+      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout));
 }
 
 absl::Status StatusOf(const PGresult* result) {

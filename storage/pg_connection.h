@@ -60,7 +60,7 @@ class PgConnection {
   // Several statements without values, as one string: for migrations and DDL of ours only.
   absl::Status ExecScript(const std::string& sql);
 
-  // READ COMMITTED, with the timeouts of the options. One round trip.
+  // READ COMMITTED, synchronous_commit on, with the timeouts of the options. One round trip.
   absl::Status Begin();
   // The statuses are those of PgError, or CommitUnknown when the connection died before the
   // answer. A COMMIT that PostgreSQL turned into a rollback is kAborted.

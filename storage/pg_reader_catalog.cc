@@ -24,6 +24,8 @@ TrialRecord TrialAt(const PgResult& result, int row) {
   trial.sample_count = result.Int64(row, 8);
   trial.first_time_us = result.Int64(row, 9);
   trial.last_time_us = result.Int64(row, 10);
+  trial.missing_sample_count = result.Int64(row, 11);
+  trial.samples_missing = result.Bool(row, 12);
   return trial;
 }
 

@@ -39,6 +39,9 @@ struct TrialRecord {
   std::int64_t sample_count = 0;
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
+  // As in GapList.
+  std::int64_t missing_sample_count = 0;
+  bool samples_missing = false;
 };
 
 // Newest first, by (created_time_us, trial_id).

@@ -208,6 +208,9 @@ TEST_F(ReadStoreContract, GapsSayWhetherSamplesAreMissing) {
   const GapList all = *Snapshot()->ReadGaps(kTrial, {});
   EXPECT_TRUE(all.samples_missing);
   EXPECT_EQ(all.missing_sample_count, 40);
+  const TrialRecord trial = *Snapshot()->ReadTrial(kTrial);
+  EXPECT_TRUE(trial.samples_missing);
+  EXPECT_EQ(trial.missing_sample_count, 40);
   EXPECT_EQ(all.gaps.size(), 4u);
   EXPECT_FALSE(all.truncated);
   const GapList some = *Snapshot()->ReadGaps(kTrial, {.first_time_us = 250, .last_time_us = 350});

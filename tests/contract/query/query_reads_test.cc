@@ -285,6 +285,10 @@ TEST_F(QueryReadsTest, TrialsKnowWhatIsInHeads) {
   const auto list = reads_.ListTrials({}, Call());
   ASSERT_EQ(list->trials_size(), 1);
   EXPECT_EQ(list->trials(0).sample_count(), 2);
+  EXPECT_EQ(list->completeness().samples_held(), 2);
+  EXPECT_EQ(list->completeness().newest_sample_time_us(), kStartUs + 5);
+  EXPECT_TRUE(list->completeness().contiguous());
+  EXPECT_GT(list->completeness().answered_time_us(), 0);
 }
 
 }  // namespace
