@@ -17,13 +17,11 @@ class BadResult(ValueError):
     """A bench printed something that is no result; the text names field and rule."""
 
 
-def holds(value: float, bar: str | None) -> bool | None:
-    """Whether `value` meets `bar`; None where there is no bar."""
-    if bar is None:
-        return None
-    match = _BAR.match(bar)
+def holds(value: float, bar: object) -> bool:
+    """Whether `value` meets `bar`."""
+    match = _BAR.match(bar) if isinstance(bar, str) else None
     if not match:
-        raise BadResult(f"bar is '{bar}', allowed: '<= NUMBER' or '>= NUMBER'")
+        raise BadResult(f"bar is {bar!r}, allowed: '<= NUMBER' or '>= NUMBER'")
     limit = float(match.group(2))
     return value <= limit if match.group(1) == "<=" else value >= limit
 
@@ -50,10 +48,8 @@ def check(entry: object) -> dict:
         raise BadResult("raw is missing, a ratio carries both values it was made from")
     if not isinstance(entry.get("n"), int) or entry["n"] < _RUNS_MIN:
         raise BadResult(f"n is {entry.get('n')!r}, allowed: runs behind the median, at least {_RUNS_MIN}")
-    if "bar" not in entry:
-        raise BadResult("bar is missing, null says that there is none")
-    result = {key: entry[key] for key in ("name", "value", "unit", "against", "bar")}
-    result["holds"] = holds(value, entry["bar"])
+    result = {key: entry.get(key) for key in ("name", "value", "unit", "against", "bar")}
+    result["holds"] = holds(value, result["bar"])
     result.update({key: entry[key] for key in ("raw", "n", "spread") if key in entry})
     return result
 
@@ -80,8 +76,8 @@ def chosen(name: str, only: str | None) -> bool:
 
 
 def table(results: list[dict]) -> str:
-    mark = {True: "holds", False: "MISSED", None: ""}
-    rows = [(r["name"], f"{r['value']:.6g} {r['unit']}", r["bar"] or "", mark[r["holds"]], r["against"]) for r in results]
+    mark = {True: "holds", False: "MISSED"}
+    rows = [(r["name"], f"{r['value']:.6g} {r['unit']}", r["bar"], mark[r["holds"]], r["against"]) for r in results]
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)) + "  " + row[4] for row in rows)
 

@@ -134,12 +134,14 @@ absl::Status LoadStream::Send() {
 void LoadStream::ReadAcks() {
   v1::StreamChunksResponse response;
   while (stream_->Read(&response)) {
-    if (response.has_refused()) {
-      std::fprintf(stderr, "refused: %s\n", response.ShortDebugString().c_str());
-    }
-    if (!response.has_ack()) continue;
     const double now = MonotonicSeconds();
     absl::MutexLock lock(&mu_);
+    // A master that turns the load away does nothing worth measuring.
+    if (response.has_refused() || response.ack().rejections_size() > 0) {
+      refusal_ = response.ShortDebugString();
+      break;
+    }
+    if (!response.has_ack()) continue;
     while (acked_ < response.ack().committed_sequence()) {
       const Sent& sent = sent_[acked_++];
       inflight_bytes_ -= sent.bytes;
@@ -160,7 +162,8 @@ absl::Status LoadStream::Finish(Ending ending) {
     };
     if (!mu_.AwaitWithTimeout(absl::Condition(&all_acked), absl::Seconds(60)) ||
         acked_ != sent_.size()) {
-      return absl::DataLossError(absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks"));
+      return absl::DataLossError(
+          absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks; ", refusal_));
     }
   }
   if (ending == Ending::kLeaveOpen) return absl::OkStatus();

@@ -37,6 +37,10 @@ class LoadStream {
   absl::Status Finish(Ending ending);
   // From the Write of a chunk to the arrival of its ack, in seconds.
   std::vector<double> TakeLatencies();
+  // Samples of all chunks that were sent.
+  std::int64_t sample_count() const {
+    return static_cast<std::int64_t>(next_sequence_ - 1) * shape_.series_count * shape_.tick_count;
+  }
 
  private:
   void ReadAcks();
@@ -61,6 +65,7 @@ class LoadStream {
   std::uint64_t acked_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::string refusal_ ABSL_GUARDED_BY(mu_);
   std::int64_t credit_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t inflight_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   struct Sent {
