@@ -59,6 +59,7 @@ Agent::Agent(AgentOptions options, FileDescriptor format_directory, AgentLock lo
       lock_(std::move(lock)),
       context_{sender_, clock_, {MachineName(), BootId(), kAgentVersion}, Spool::Options()},
       finder_(format_directory_.get()) {
+  context_.spool.sync_before_send = options_.sync_before_send;
   Stream::Options stream;
   stream.server = options_.server;
   stream_ = std::make_unique<Stream>(std::move(stream), sender_, clock_, [this] { Wake(); });

@@ -52,6 +52,9 @@ cxxopts::Options Flags() {
        cxxopts::value<std::string>())  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
+      ("sync-before-send",
+       "put each frame on the disk before it is sent, instead of each 500 ms: a power loss then "
+       "never leaves the master with more than the spool has")  //
       ("h,help", "this text");
   return flags;
 }
@@ -123,6 +126,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.project = parsed["project"].as<std::string>();
   options.attempt_key = Given(parsed, "attempt-key", nullptr);
   options.token = Given(parsed, "token", "STEPWELL_TOKEN");
+  options.sync_before_send = parsed.count("sync-before-send") > 0;
   if (options.server.empty()) options.server = kServerDefault;
   if (options.spool_dir.empty()) {
     return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");

@@ -85,7 +85,8 @@ void OutboundWriter::OnDisconnected() {
 
 SendWindow::Action OutboundWriter::ActionLocked(absl::Time now) const {
   if (now < not_before_) return {};
-  return window_.Next(spool_->last_sequence(), close_wanted_);
+  const std::uint64_t sendable = spool_->sendable_sequence();
+  return window_.Next(sendable, close_wanted_ && sendable >= spool_->last_sequence());
 }
 
 std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
@@ -253,6 +254,7 @@ void OutboundWriter::OnOpened(const pb::Opened& opened) {
         last_sequence, held);
     definitions_sent_count_ = 0;
     generation_ = opened.generation();
+    incarnation_ = opened.incarnation();
     refusal_.clear();
   }
   // A retired spool keeps its own mark: what lies behind it moves to the writer that follows.
@@ -269,6 +271,15 @@ void OutboundWriter::OnOpened(const pb::Opened& opened) {
                                                                                  : "retire"}});
   LogRejections(opened.rejections());
   for (const pb::Directive& directive : opened.directives()) OnDirective(directive);
+}
+
+void OutboundWriter::OnMasterSeen(const MasterSeen& seen) {
+  absl::MutexLock lock(&mu_);
+  const bool is_another = !seen.incarnation.empty() && seen.incarnation != incarnation_;
+  if (!window_.closed() || !(seen.behind || is_another)) return;
+  window_.TellAgain();
+  log::Info("closed_writer_told_again",
+            {{"writer", spool_->writer().ToText()}, {"another_database", is_another}});
 }
 
 bool OutboundWriter::OnAck(const pb::Ack& ack) {

@@ -68,6 +68,13 @@ class OutboundWriter {
   std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the master broke the protocol: the connection should be given up.
   bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  // What another writer's Opened shows of the master. A closed writer is told again only where the
+  // master may have lost it: its database is another one, or it is behind that writer's acked mark.
+  struct MasterSeen {
+    std::string incarnation;
+    bool behind = false;
+  };
+  void OnMasterSeen(const MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   std::optional<pb::StreamChunksRequest> NextOpen(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
@@ -95,6 +102,8 @@ class OutboundWriter {
   std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
   std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of the database, as the last Opened told it.
+  std::string incarnation_ ABSL_GUARDED_BY(mu_);
   std::uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;

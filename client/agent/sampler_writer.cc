@@ -39,6 +39,7 @@ SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings sett
     : served_(std::move(served)),
       settings_(std::move(settings)),
       clock_(context.clock),
+      clock_offset_(context.sender.clock_offset()),
       loop_(std::make_unique<SamplingLoop>(SystemSampler(ProcReader(settings_.root)),
                                            settings_.interval, context.clock)) {}
 
@@ -107,6 +108,12 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
   };
   for (const SystemSample& sample : timed.tick.samples) add(sample.series, sample.value);
   add({"agent", "shared_with", {}, "1", pb::SERIES_KIND_GAUGE, 1}, surroundings.trial_count);
+  if (const auto offset = clock_offset_.Read(clock_.Now(), clock_.Monotonic())) {
+    add({"agent", "clock_offset", {}, "seconds", pb::SERIES_KIND_GAUGE, 1},
+        absl::ToDoubleSeconds(offset->ahead));
+    add({"agent", "clock_offset_error", {}, "seconds", pb::SERIES_KIND_GAUGE, 1},
+        absl::ToDoubleSeconds(offset->error));
+  }
   samples_per_tick_ = values.size();
   if (values.empty()) return;
   const std::uint32_t tick_group = served_->catalog().definition(values.front().ref).tick_group();

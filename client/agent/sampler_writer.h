@@ -72,6 +72,7 @@ class SamplerWriter {
   const std::unique_ptr<ServedWriter> served_;
   const Settings settings_;
   const Clock& clock_;
+  const ClockOffset& clock_offset_;
   std::map<MissingKey, Missing> missing_;
   std::vector<std::string> metric_groups_;  // empty = all
   std::size_t samples_per_tick_ = 1;

@@ -7,11 +7,13 @@
 namespace stepwell::agent {
 
 void SendWindow::Connect() {
+  if (closed()) return;
   state_ = State::kMustOpen;
   Rewind(acked_ + 1);
 }
 
 void SendWindow::Disconnect() {
+  if (closed()) return;
   state_ = State::kDisconnected;
   Rewind(acked_ + 1);
 }
@@ -97,6 +99,12 @@ void SendWindow::OnHole(std::uint64_t expected) {
 
 void SendWindow::OnNotTaken() {
   if (state_ == State::kOpen) Rewind(acked_ + 1);
+}
+
+void SendWindow::TellAgain() {
+  if (!closed()) return;
+  state_ = State::kMustOpen;
+  Rewind(acked_ + 1);
 }
 
 void SendWindow::OnMayReopen() {

@@ -23,7 +23,9 @@ class SendWindow {
     kOpen,
     kRefused,  // terminal: nothing goes out until the next connection
     kRetired,  // the sequences must not go on; only Close is left
-    kClosed,   // the master holds all of it, Close included
+    // The master holds all of it, Close included. Stays so across connections: opening it again
+    // would make its trial run again.
+    kClosed,
   };
   enum class ActionKind { kNothing, kOpen, kSend, kClose };
   struct Action {
@@ -73,6 +75,8 @@ class SendWindow {
   void OnNotTaken();
   void OnNotOpen() { state_ = State::kMustOpen; }
   void OnRefused() { state_ = State::kRefused; }
+  // The master may have lost what it acked: a closed writer opens again, and Opened tells.
+  void TellAgain();
   // Opening again may help: after a refusal's time has passed.
   void OnMayReopen();
 

@@ -46,6 +46,7 @@ void Sender::OnConnected() {
 void Sender::OnDisconnected() {
   absl::MutexLock lock(&mu_);
   connected_ = false;
+  clock_offset_.Forget();
   for (const auto& writer : writers_) writer->OnDisconnected();
 }
 
@@ -66,10 +67,21 @@ std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
 bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
   const std::optional<Uuid> id = Uuid::FromBytes(WriterOf(message));
   if (id) {
-    for (const auto& writer : writers()) {
-      if (writer->spool().writer() == *id) return writer->OnMessage(message, now);
+    const Writers all = writers();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& writer) {
+      return writer->spool().writer() == *id;
+    });
+    if (found == all.end()) return true;  // of a writer that is done with
+    const std::uint64_t acked_before = (*found)->status().acked_sequence;
+    if (!(*found)->OnMessage(message, now)) return false;
+    if (message.has_opened()) {
+      const OutboundWriter::MasterSeen seen{message.opened().incarnation(),
+                                            message.opened().committed_sequence() < acked_before};
+      for (const auto& writer : all) {
+        if (writer != *found) writer->OnMasterSeen(seen);
+      }
     }
-    return true;  // of a writer that is done with
+    return true;
   }
   if (message.has_refused()) {
     log::Warning("stream_refused", {{"reason", message.refused().reason()},

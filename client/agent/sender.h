@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client/agent/clock_offset.h"
 #include "client/agent/outbound_writer.h"
 
 namespace stepwell::agent {
@@ -30,12 +31,17 @@ class Sender {
   bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Of the master that the stream leads to.
+  ClockOffset& clock_offset() { return clock_offset_; }
+
  private:
   using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
   Writers writers() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Confined to the send thread.
   std::size_t turn_ = 0;
+
+  ClockOffset clock_offset_;
 
   mutable absl::Mutex mu_;
   Writers writers_ ABSL_GUARDED_BY(mu_);

@@ -1,6 +1,7 @@
 #include "client/agent/served_writer.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +17,13 @@ namespace {
 
 constexpr char kSpoolFolder[] = "spool";
 constexpr char kDoneFile[] = "done";
+// In the folder of a spool that is to be succeeded: RememberBehind, as a number.
+constexpr char kBehindFile[] = "behind";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
+constexpr std::size_t kBehindBytesMax = 32;
+// Beside what is copied: a segment's start with its definitions.
+constexpr std::int64_t kSuccessorBytes = 64 << 10;
 
 }  // namespace
 
@@ -74,7 +80,17 @@ absl::Status ServedWriter::OpenSpools() {
   sealer_ = std::make_unique<FrameSealer>(spool_, context_.clock);
   link_ = Link(spool_);
   DefineNew();
-  if (spool_->lost_acked()) {
+  if (const absl::StatusOr<std::string> text = ReadSmallFileAt(
+          spool_root_.get(), absl::StrCat(folder_number_, "/", kBehindFile), kBehindBytesMax);
+      text.ok()) {
+    std::uint64_t behind = 0;
+    // Tend goes on with it.
+    if (absl::SimpleAtoi(*text, &behind)) {
+      behind_ = behind;
+      link_->Retire();
+    }
+  }
+  if (spool_->lost_acked() && !behind_) {
     link_->Retire();
     context_.sender.Add(link_);
     return Succeed();
@@ -108,7 +124,14 @@ void ServedWriter::DefineNew() {
 
 absl::Status ServedWriter::Seal(const Checkpoint& checkpoint) {
   DefineNew();
-  return sealer_->Seal(checkpoint);
+  const absl::Status sealed = sealer_->Seal(checkpoint);
+  if (sealed.ok()) SyncBeforeSend();
+  return sealed;
+}
+
+// What could not be synced is written all the same: it is only not sent before a later sync.
+void ServedWriter::SyncBeforeSend() {
+  if (context_.spool.sync_before_send) spool_->Sync().IgnoreError();
 }
 
 absl::Status ServedWriter::Retry() {
@@ -117,6 +140,7 @@ absl::Status ServedWriter::Retry() {
     // Room may have come from what was acked meanwhile.
     spool_->Trim().IgnoreError();
   }
+  if (done.ok()) SyncBeforeSend();
   return done;
 }
 
@@ -134,7 +158,7 @@ bool ServedWriter::done() const {
 
 void ServedWriter::Tend() {
   absl::Status tended;
-  if (link_->status().retired) tended.Update(Succeed());
+  TendRetirement(tended);
   const absl::Duration now = context_.clock.Monotonic();
   if (now - synced_at_ >= kSyncInterval) {
     synced_at_ = now;
@@ -165,15 +189,58 @@ void ServedWriter::MarkDone() {
   }
 }
 
-// Rule: never give a sequence twice. What the master surely does not hold moves to a new writer;
-// the rest is a gap that says so.
-absl::Status ServedWriter::Succeed() {
+// Copying what a successor needs may fail for hours (a full disk): not tried at every visit.
+void ServedWriter::TendRetirement(absl::Status& tended) {
+  const absl::Duration now = context_.clock.Monotonic();
+  if (!link_->status().retired || now < succeed_at_) return;
+  const absl::Status succeeded = Succeed();
+  if (succeeded.ok()) {
+    succeed_backoff_.Reset();
+  } else {
+    succeed_at_ = now + succeed_backoff_.NextDelay();
+  }
+  tended.Update(succeeded);
+}
+
+absl::StatusOr<std::uint64_t> ServedWriter::RememberBehind() {
+  if (behind_) return *behind_;
   const OutboundWriter::Status old = link_->status();
   // What this process sealed and never sent is stored nowhere, whatever sequence it got.
   const std::uint64_t never_sent_behind = std::max(recovered_sequence_, old.sent_sequence);
   const std::uint64_t behind = spool_->lost_acked()
                                    ? spool_->last_sequence()
                                    : std::min(old.acked_sequence, never_sent_behind);
+  const std::string name = absl::StrCat(folder_number_, "/", kBehindFile);
+  const std::string draft = absl::StrCat(name, ".draft");
+  STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
+                            OpenAt(spool_root_.get(), draft, O_WRONLY | O_CREAT | O_TRUNC));
+  STEPWELL_RETURN_IF_ERROR(WriteAt(file.get(), 0, absl::StrCat(behind)));
+  if (fdatasync(file.get()) != 0 ||
+      renameat(spool_root_.get(), draft.c_str(), spool_root_.get(), name.c_str()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("write ", name));
+  }
+  behind_ = behind;
+  return behind;
+}
+
+// Copying until the disk is full would take the room from others first.
+absl::Status ServedWriter::CheckRoom(std::uint64_t behind) const {
+  struct statvfs found {};
+  if (fstatvfs(spool_root_.get(), &found) != 0) return absl::OkStatus();
+  const auto free_bytes =
+      static_cast<std::int64_t>(found.f_bavail) * static_cast<std::int64_t>(found.f_frsize);
+  const std::int64_t needed = spool_->BytesBehind(behind) + kSuccessorBytes;
+  if (free_bytes >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a successor of the spool needs ", needed,
+                                                   " bytes, the file system has ", free_bytes));
+}
+
+// Rule: never give a sequence twice. What the master surely does not hold moves to a new writer;
+// the rest is a gap that says so.
+absl::Status ServedWriter::Succeed() {
+  const OutboundWriter::Status old = link_->status();
+  STEPWELL_ASSIGN_OR_RETURN(const std::uint64_t behind, RememberBehind());
+  STEPWELL_RETURN_IF_ERROR(CheckRoom(behind));
   // Gets its number when it is whole: a crash on the way leaves the old one living.
   const std::string folder = absl::StrCat(folder_number_ + 1);
   const std::string draft = absl::StrCat(folder, ".draft");
@@ -207,6 +274,7 @@ absl::Status ServedWriter::Succeed() {
   link_->Retire();
   retired_.push_back({link_, absl::StrCat(folder_number_)});
   ++folder_number_;
+  behind_.reset();
   recovered_sequence_ = 0;
   spool_ = spool;
   link_ = std::move(link);

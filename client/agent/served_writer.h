@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
@@ -81,6 +82,12 @@ class ServedWriter {
   void DefineNew();
   absl::Status Succeed();
   absl::Status MoveFrames(Spool& from, std::uint64_t behind, Spool& to);
+  // Up to where the master may hold what the living spool has, as first decided: on the disk, so
+  // that an agent that takes over from one that died on the way decides the same.
+  absl::StatusOr<std::uint64_t> RememberBehind();
+  absl::Status CheckRoom(std::uint64_t behind) const;
+  void SyncBeforeSend();
+  void TendRetirement(absl::Status& tended);
   void DropRetired();
   void MarkDone();
 
@@ -96,6 +103,9 @@ class ServedWriter {
   std::uint64_t recovered_sequence_ = 0;
   std::size_t defined_count_ = 0;
   std::vector<Retired> retired_;
+  std::optional<std::uint64_t> behind_;  // of the living spool, once it is to be succeeded
+  Backoff succeed_backoff_{{absl::Seconds(2), absl::Minutes(1)}};
+  absl::Duration succeed_at_ = -absl::InfiniteDuration();
   bool close_requested_ = false;
   bool died_ = false;
   bool done_marked_ = false;

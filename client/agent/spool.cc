@@ -15,6 +15,13 @@
 
 namespace stepwell::agent {
 
+namespace {
+
+// Segments whose times are still known when they are gone; older ones are told together.
+constexpr std::size_t kFreedCountMax = 1024;
+
+}  // namespace
+
 std::string SegmentName(std::uint32_t number) { return absl::StrFormat("%010u.seg", number); }
 
 absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoint& checkpoint) {
@@ -39,6 +46,7 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
     current_->first_sequence = first_sequence;
   }
   last_sequence_ = current_->last_sequence = first_sequence + sealed.size() - 1;
+  for (const Sealed& frame : sealed) current_->span.Add(frame.span);
   return absl::OkStatus();
 }
 
@@ -126,7 +134,11 @@ absl::Status Spool::StartSegment() {
     unlinkat(directory_.get(), name.c_str(), 0);
     return written;
   }
-  if (current_ != nullptr && unsynced_) fdatasync(current_->file.get());
+  if (current_ != nullptr && unsynced_ && fdatasync(current_->file.get()) != 0 &&
+      options_.sync_before_send) {
+    unlinkat(directory_.get(), name.c_str(), 0);
+    return absl::ErrnoToStatus(errno, "fdatasync");
+  }
   fsync(directory_.get());
   segment->first_sequence = start.next_sequence;
   segment->last_sequence = start.next_sequence - 1;
@@ -146,9 +158,12 @@ absl::Status Spool::Sync() {
     STEPWELL_RETURN_IF_ERROR(Append(RecordType::kAcked, mark.Encode()));
     acked_written_ = mark;
   }
-  if (!unsynced_) return absl::OkStatus();
-  if (fdatasync(current_->file.get()) != 0) return absl::ErrnoToStatus(errno, "spool: fdatasync");
+  if (unsynced_ && fdatasync(current_->file.get()) != 0) {
+    return absl::ErrnoToStatus(errno, "spool: fdatasync");
+  }
   unsynced_ = false;
+  absl::MutexLock lock(&mu_);
+  synced_sequence_ = last_sequence_;
   return absl::OkStatus();
 }
 
@@ -218,6 +233,7 @@ absl::Status Spool::Free(const SegmentPtr& segment) {
   {
     absl::MutexLock lock(&mu_);
     std::erase(segments_, segment);
+    NoteFreedLocked(*segment);
     std::erase_if(gaps_, [&](const GapSpan& gap) {
       return gap.last_sequence <= acked_.sequence && gap.last_sequence <= segment->last_sequence;
     });
@@ -226,6 +242,30 @@ absl::Status Spool::Free(const SegmentPtr& segment) {
     return absl::ErrnoToStatus(errno, absl::StrCat("spool: unlink ", name));
   }
   return absl::OkStatus();
+}
+
+void Spool::NoteFreedLocked(const Segment& segment) {
+  if (segment.last_sequence < segment.first_sequence) return;
+  freed_.push_back({segment.first_sequence, segment.last_sequence, segment.span});
+  if (freed_.size() <= kFreedCountMax) return;
+  Freed& second = freed_[1];
+  second.first_sequence = freed_.front().first_sequence;
+  second.span.Add(freed_.front().span);
+  freed_.pop_front();
+}
+
+SampleSpan Spool::SpanOfFreedLocked(std::uint64_t first, std::uint64_t last) const {
+  SampleSpan span;
+  std::uint64_t known_count = 0;
+  for (const Freed& freed : freed_) {
+    if (freed.last_sequence < first || freed.first_sequence > last) continue;
+    span.Add(freed.span);
+    if (freed.first_sequence >= first && freed.last_sequence <= last) {
+      known_count += freed.last_sequence - freed.first_sequence + 1;
+    }
+  }
+  if (known_count != last - first + 1) span.sample_count = 0;
+  return span;
 }
 
 // Adjacent gaps of one cause become one, so that a long outage is one gap, not thousands.
@@ -266,6 +306,20 @@ std::uint64_t Spool::NextSequence() const { return last_sequence() + 1; }
 std::uint64_t Spool::last_sequence() const {
   absl::MutexLock lock(&mu_);
   return last_sequence_;
+}
+
+std::uint64_t Spool::sendable_sequence() const {
+  absl::MutexLock lock(&mu_);
+  return options_.sync_before_send ? synced_sequence_ : last_sequence_;
+}
+
+std::int64_t Spool::BytesBehind(std::uint64_t sequence) const {
+  absl::MutexLock lock(&mu_);
+  std::int64_t bytes = 0;
+  for (const SegmentPtr& segment : segments_) {
+    if (segment->last_sequence > sequence) bytes += segment->bytes;
+  }
+  return bytes;
 }
 
 AckedMark Spool::acked() const {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,9 @@ class Spool {
     // Acked frames are kept so long, and so many, for a master that comes back older.
     absl::Duration acked_age_max = absl::Minutes(5);
     std::int64_t acked_bytes_max = 64 << 20;
+    // Nothing is sent before it is on the disk: a power loss then never shows the master more than
+    // the spool still has.
+    bool sync_before_send = false;
   };
   struct Sealed {
     std::int64_t sealed_time_us = 0;
@@ -75,6 +79,10 @@ class Spool {
 
   const Uuid& writer() const { return options_.writer; }
   std::uint64_t last_sequence() const ABSL_LOCKS_EXCLUDED(mu_);
+  // What may be sent: with sync_before_send what was synced, else all.
+  std::uint64_t sendable_sequence() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Bytes of the segments that hold something behind `sequence`.
+  std::int64_t BytesBehind(std::uint64_t sequence) const ABSL_LOCKS_EXCLUDED(mu_);
   AckedMark acked() const ABSL_LOCKS_EXCLUDED(mu_);
   std::int64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
   // Frames were lost that are known to have been acked: the sequences must not go on.
@@ -91,7 +99,15 @@ class Spool {
     std::uint64_t first_sequence = 1;
     std::uint64_t last_sequence = 0;
     std::int64_t bytes = 0;
+    // Of its frames.
+    SampleSpan span;
     absl::Duration written_at = absl::ZeroDuration();
+  };
+  // What a segment held that is gone.
+  struct Freed {
+    std::uint64_t first_sequence = 0;
+    std::uint64_t last_sequence = 0;
+    SampleSpan span;
   };
   using SegmentPtr = std::shared_ptr<Segment>;  // table, reader in Read
   // Where the next frame of a reader lies.
@@ -108,6 +124,10 @@ class Spool {
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
   bool TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence);
   void AddGapLocked(GapSpan gap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteFreedLocked(const Segment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // As far as known; the count only where all of it is.
+  SampleSpan SpanOfFreedLocked(std::uint64_t first, std::uint64_t last) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status Append(RecordType type, std::string_view payload);
   absl::Status AppendBytes(const std::string& records);
@@ -139,7 +159,9 @@ class Spool {
   mutable absl::Mutex mu_;
   std::vector<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);
   std::vector<GapSpan> gaps_ ABSL_GUARDED_BY(mu_);
+  std::deque<Freed> freed_ ABSL_GUARDED_BY(mu_);  // of this process's time, oldest first
   std::uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;
+  std::uint64_t synced_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   AckedMark acked_ ABSL_GUARDED_BY(mu_);
   // Highest ever, for the cause of what is absent.
   std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;

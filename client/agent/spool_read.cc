@@ -66,11 +66,13 @@ absl::StatusOr<SpoolItem> Spool::Read(std::uint64_t sequence) {
       break;
     }
     if (segment == nullptr) {
-      return sequence <= acked_highest_
-                 ? Absent(sequence, std::min(next_held - 1, acked_highest_), pb::GAP_CAUSE_RESTORED,
-                          "acked once, lost by the master, no longer in the spool")
-                 : Absent(sequence, next_held - 1, pb::GAP_CAUSE_SPOOL_LOST,
-                          "no longer in the spool");
+      GapSpan gap =
+          sequence <= acked_highest_
+              ? Absent(sequence, std::min(next_held - 1, acked_highest_), pb::GAP_CAUSE_RESTORED,
+                       "acked once, lost by the master, no longer in the spool")
+              : Absent(sequence, next_held - 1, pb::GAP_CAUSE_SPOOL_LOST, "no longer in the spool");
+      gap.span = SpanOfFreedLocked(gap.first_sequence, gap.last_sequence);
+      return gap;
     }
     view.number = segment->number;
     view.first_sequence = segment->first_sequence;

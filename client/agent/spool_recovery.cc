@@ -69,6 +69,14 @@ absl::Status Spool::Recover() {
     STEPWELL_RETURN_IF_ERROR(RecoverSegment(number, number == numbers.back()));
   }
   absl::MutexLock lock(&mu_);
+  if (options_.sync_before_send) {
+    // An agent that died may have written them without syncing.
+    for (const SegmentPtr& segment : segments_) {
+      if (fdatasync(segment->file.get()) != 0)
+        return absl::ErrnoToStatus(errno, "spool: fdatasync");
+    }
+  }
+  synced_sequence_ = last_sequence_;
   acked_highest_ = acked_.sequence;
   acked_written_ = acked_;
   // What was acked is gone: numbers above were given too, and must not be given again.
@@ -177,6 +185,7 @@ bool Spool::TakeRecord(const RecordView& record, Segment& segment, std::uint64_t
       if (segment.last_sequence < segment.first_sequence) segment.first_sequence = frame.sequence;
       segment.last_sequence = frame.sequence;
       next_sequence = frame.sequence + 1;
+      segment.span.Add(frame.span);
       checkpoint_.MergeFrom(checkpoint);
       return frame.group_continues;
     }

@@ -36,7 +36,7 @@ Stream::Stream(Options options, Sender& sender, const Clock& clock, std::functio
       sender_(sender),
       clock_(clock),
       on_answer_(std::move(on_answer)),
-      backoff_(options_.backoff) {}
+      reconnect_(options_.reconnect, clock.Monotonic()) {}
 
 void Stream::Start() {
   worker_ = Worker("agent-send", [this] { Run(); });
@@ -62,9 +62,9 @@ void Stream::Run() {
       absl::MutexLock lock(&mu_);
       if (stopping_) return;
     }
-    if (RunCall()) backoff_.Reset();
+    if (RunCall()) reconnect_.OnAnswered(clock_.Monotonic());
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&stopping_), backoff_.NextDelay());
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_), reconnect_.Next(clock_.Monotonic()));
   }
 }
 
@@ -110,6 +110,9 @@ void Stream::SendUntilBroken(Call& call) {
       if (stopping_) return;
     }
     if (const auto message = sender_.Next(clock_.Now())) {
+      if (message->has_open()) {
+        sender_.clock_offset().OnSent(message->open().writer(), clock_.Monotonic());
+      }
       if (!call.stream->Write(*message)) return;
       continue;
     }
@@ -136,6 +139,10 @@ void Stream::Receive(Call& call) {
   while (call.stream->Read(&message)) {
     call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
     call.answered = true;
+    if (message.has_opened()) {
+      sender_.clock_offset().OnAnswered(message.opened().writer(),
+                                        message.opened().server_time_us(), clock_.Monotonic());
+    }
     if (!sender_.OnMessage(message, clock_.Now())) call.context.TryCancel();
     Wake();
     on_answer_();

@@ -14,9 +14,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/worker.h"
+#include "client/agent/reconnect_delay.h"
 #include "client/agent/sender.h"
 
 namespace stepwell::agent {
@@ -25,7 +25,7 @@ class Stream {
  public:
   struct Options {
     std::string server;
-    Backoff::Options backoff;
+    ReconnectDelay::Options reconnect;
     // Nothing heard for so long although an answer is due: the connection is given up.
     absl::Duration silence_max = absl::Seconds(60);
   };
@@ -54,7 +54,7 @@ class Stream {
   Sender& sender_;
   const Clock& clock_;
   const std::function<void()> on_answer_;
-  Backoff backoff_;
+  ReconnectDelay reconnect_;
   absl::Time failure_logged_ = absl::InfinitePast();  // confined to the send thread
 
   absl::Mutex mu_;

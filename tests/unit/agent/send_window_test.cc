@@ -135,6 +135,31 @@ TEST(SendWindowTest, AReconnectSendsAgainWhatWasInDoubtCloseIncluded) {
   EXPECT_EQ(window.Next(2, true).kind, Kind::kClose);
 }
 
+TEST(SendWindowTest, AClosedWriterRestsUntilTheMasterMayHaveLostIt) {
+  SendWindow window = Opened(0, {0, 0, 100}, 1);
+  window.OnSent(1, 1, 10);
+  window.OnCloseSent();
+  window.OnAck(1, 100, true);
+  window.Disconnect();
+  window.Connect();
+  EXPECT_TRUE(window.closed());
+  EXPECT_FALSE(window.awaits_answer());
+  EXPECT_EQ(window.Next(1, true).kind, Kind::kNothing);
+  window.TellAgain();
+  EXPECT_EQ(window.Next(1, true).kind, Kind::kOpen);
+  window.OnOpenSent();
+  EXPECT_EQ(window.OnOpened({0, 0, 100}, 1, std::nullopt), Resume::kReplay);
+  EXPECT_EQ(window.Next(1, true).sequence, 1u);
+  window.OnSent(1, 1, 10);
+  EXPECT_EQ(window.Next(1, true).kind, Kind::kClose);
+}
+
+TEST(SendWindowTest, OnlyAClosedWriterIsToldAgain) {
+  SendWindow window = Opened(0, {0, 0, 100}, 1);
+  window.TellAgain();
+  EXPECT_EQ(window.state(), State::kOpen);
+}
+
 TEST(SendWindowTest, AHoleIsSentAgainButNeverBehindTheAck) {
   SendWindow window = Opened(0, {0, 0, 100}, 9);
   for (std::uint64_t sequence = 1; sequence <= 5; ++sequence) window.OnSent(sequence, sequence, 1);

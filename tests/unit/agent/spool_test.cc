@@ -40,9 +40,10 @@ class SpoolTest : public ::testing::Test {
   static std::string BodyOf(std::uint64_t number) {
     return "frame " + std::to_string(number) + std::string(200, 'x');
   }
+  static std::int64_t TimeOf(std::uint64_t number) { return static_cast<std::int64_t>(number) + 5; }
   static absl::Status Append(Spool& spool, std::uint64_t number, std::uint64_t samples = 3) {
     const Spool::Sealed sealed{
-        1000, {samples, static_cast<std::int64_t>(number), 5}, BodyOf(number)};
+        1000, {samples, static_cast<std::int64_t>(number), TimeOf(number)}, BodyOf(number)};
     Checkpoint checkpoint;
     checkpoint.rings[0].tail = number * 10;
     return spool.AppendFrames({&sealed, 1}, checkpoint);
@@ -243,6 +244,41 @@ TEST_F(SpoolTest, KeepsTheAckedTailForAWhileThenFreesIt) {
   // What a master that came back older asks for is answered with the gap that it is.
   const std::string text = Text(*spool, 1);
   EXPECT_EQ(text.substr(0, 11), "RESTORED 1-") << text;
+  // With the times of what it held; the count only where all of it is gone.
+  const GapSpan whole = std::get<GapSpan>(*spool->Read(1));
+  EXPECT_EQ(whole.span.first_time_us, 1);
+  EXPECT_EQ(whole.span.last_time_us, TimeOf(whole.last_sequence));
+  EXPECT_EQ(whole.span.sample_count, 3 * whole.last_sequence);
+  const GapSpan part = std::get<GapSpan>(*spool->Read(2));
+  EXPECT_GE(part.span.first_time_us, 1);
+  EXPECT_EQ(part.span.last_time_us, whole.span.last_time_us);
+  EXPECT_EQ(part.span.sample_count, 0u);
+  // Another agent did not see them go.
+  spool = nullptr;
+  spool = Open();
+  EXPECT_EQ(std::get<GapSpan>(*spool->Read(1)).span.first_time_us, 0);
+}
+
+TEST_F(SpoolTest, WithSyncBeforeSendOnlyWhatIsOnTheDiskMayBeSent) {
+  options_.sync_before_send = true;
+  auto spool = Open();
+  Fill(*spool, 1, 3);
+  EXPECT_EQ(spool->last_sequence(), 3u);
+  EXPECT_EQ(spool->sendable_sequence(), 0u);
+  ASSERT_TRUE(spool->Sync().ok());
+  EXPECT_EQ(spool->sendable_sequence(), 3u);
+  Fill(*spool, 4, 60);  // through several segments
+  EXPECT_EQ(spool->sendable_sequence(), 3u);
+  ASSERT_TRUE(spool->Sync().ok());
+  EXPECT_EQ(spool->sendable_sequence(), 60u);
+  Fill(*spool, 61, 61);
+  // What an agent that died left unsynced is synced before it counts.
+  spool = Open();
+  EXPECT_EQ(spool->sendable_sequence(), 61u);
+  options_.sync_before_send = false;
+  spool = Open();
+  Fill(*spool, 62, 62);
+  EXPECT_EQ(spool->sendable_sequence(), 62u);
 }
 
 TEST_F(SpoolTest, AFullDiskGivesNoSequenceAndLosesNothing) {

@@ -187,12 +187,69 @@ TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
   EXPECT_EQ(Wait(child), 0);
   ASSERT_TRUE(WaitForClosed());
   ExpectEachStepOnce(master_.writers(), 300);
-  // And once more, after the end: the closed writer is told again too.
-  master_.Stop();
-  master_.RewindAll(5);
-  master_.Start();
-  ASSERT_TRUE(WaitForClosed());
-  ExpectEachStepOnce(master_.writers(), 300);
+}
+
+// What became of a writer that had ended when its master went away and came back.
+class EndedWriterTest : public AgentTest {
+ protected:
+  // One ends, one lives on across `change` of the stopped master.
+  void RecordBoth(const std::function<void()>& change) {
+    StartAgent();
+    const pid_t ended = Record("ended", 0, [] {
+      RecordSteps(100, 1000);
+      if (stepwell_close(20000) != 1) _exit(3);
+    });
+    EXPECT_EQ(Wait(ended), 0);
+    const pid_t lives = Record("lives", 0, [] {
+      RecordSteps(1500, 2000);
+      if (stepwell_close(20000) != 1) _exit(3);
+    });
+    ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) {
+      const auto found = Of(writers, "lives");
+      return !found.empty() && found.begin()->second.committed > 10;
+    }));
+    master_.Stop();
+    change();
+    master_.Start();
+    EXPECT_EQ(Wait(lives), 0);
+    ASSERT_TRUE(WaitForClosed());
+    ExpectEachStepOnce(Of(master_.writers(), "ended"), 100);
+    ExpectEachStepOnce(Of(master_.writers(), "lives"), 1500);
+  }
+  static Writers Of(const Writers& writers, const std::string& trial) {
+    Writers found = writers;
+    std::erase_if(found,
+                  [&](const auto& entry) { return entry.second.open.external_id() != trial; });
+    return found;
+  }
+  int open_count() { return Of(master_.writers(), "ended").begin()->second.open_count; }
+};
+
+TEST_F(EndedWriterTest, StaysEndedWhereTheMasterLostNothing) {
+  RecordBoth([] {});
+  EXPECT_EQ(open_count(), 1);
+}
+
+TEST_F(EndedWriterTest, IsToldAgainWhereTheMasterIsBehindAnothersMark) {
+  RecordBoth([this] { master_.RewindAll(2); });
+  EXPECT_EQ(open_count(), 2);
+}
+
+TEST_F(EndedWriterTest, IsToldAgainWhereTheDatabaseIsAnother) {
+  RecordBoth([this] {
+    master_.SetIncarnation(std::string(16, 'b'));
+    // Of the living one nothing is lost: the incarnation alone tells.
+    master_.Change([](Writers& writers) {
+      for (auto& [id, writer] : writers) {
+        if (writer.open.external_id() != "ended") continue;
+        writer.chunks.clear();
+        writer.committed = 0;
+        writer.committed_crc = 0;
+        writer.closed = false;
+      }
+    });
+  });
+  EXPECT_EQ(open_count(), 2);
 }
 
 TEST_F(AgentTest, AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
@@ -232,6 +289,7 @@ TEST_F(AgentTest, AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
 }
 
 TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
+  master_.SetClockAhead(absl::Seconds(7));
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
     options.sample_interval = absl::Milliseconds(100);
@@ -290,6 +348,11 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   }
   // The first tick comes without rates, 100 ms before the second.
   EXPECT_EQ(counts["agent/shared_with"], static_cast<int>(ticks.size()));
+  EXPECT_GE(counts["agent/clock_offset"], 3);
+  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+    if (sample.name == "clock_offset") EXPECT_NEAR(sample.value, 7, 5);
+    if (sample.name == "clock_offset_error") EXPECT_LT(sample.value, 5);
+  }
   EXPECT_LE(counts["disk/disk_iops"], static_cast<int>(ticks.size()) - 1);
   EXPECT_NEAR(static_cast<double>(std::next(ticks.begin())->first - ticks.begin()->first), 1e5,
               8e4);

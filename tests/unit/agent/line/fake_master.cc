@@ -1,6 +1,7 @@
 #include "tests/unit/agent/line/fake_master.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/crc32c.h"
 
 namespace stepwell::agent {
@@ -28,6 +29,11 @@ void FakeMaster::RefuseTrial(const std::string& external_id) {
 void FakeMaster::SetCredit(std::int64_t bytes) {
   absl::MutexLock lock(&mu_);
   credit_ = bytes;
+}
+
+void FakeMaster::SetIncarnation(const std::string& incarnation) {
+  absl::MutexLock lock(&mu_);
+  incarnation_ = incarnation;
 }
 
 void FakeMaster::SwallowChunks(int count) {
@@ -215,6 +221,8 @@ void FakeMaster::OnOpen(const pb::Open& open, std::vector<pb::StreamChunksRespon
   opened.set_committed_sequence(writer.committed);
   opened.set_committed_crc32c(writer.committed_crc);
   opened.set_credit_bytes(credit_);
+  opened.set_incarnation(incarnation_);
+  opened.set_server_time_us(absl::ToUnixMicros(absl::Now() + clock_ahead_));
 }
 
 void FakeMaster::OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,

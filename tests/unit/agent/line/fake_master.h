@@ -55,6 +55,10 @@ class FakeMaster final : public pb::IngestService::Service {
   void SetCredit(std::int64_t bytes);
   // The next `count` chunks are neither stored nor answered.
   void SwallowChunks(int count);
+  // As `stepwell restore` would change it.
+  void SetIncarnation(const std::string& incarnation);
+  // Its wall clock against this machine's. Before an agent connects.
+  void SetClockAhead(absl::Duration ahead) { clock_ahead_ = ahead; }
   // Writers go back to what they had at `sequence`, as a restored database would.
   void RewindAll(std::uint64_t sequence);
   void Change(const std::function<void(std::map<std::string, Writer>&)>& change);
@@ -62,7 +66,7 @@ class FakeMaster final : public pb::IngestService::Service {
   std::map<std::string, Writer> writers() const;
   // All samples of all chunks of a writer, in sequence order.
   static std::vector<Sample> SamplesOf(const Writer& writer);
-  // Waits until `holds` or 60 s have passed (twice the longest backoff of an agent); false then.
+  // Waits until `holds` or 60 s have passed (many times the longest wait of an agent); false then.
   bool WaitUntil(const std::function<bool(const std::map<std::string, Writer>&)>& holds) const;
 
   grpc::Status StreamChunks(
@@ -79,11 +83,13 @@ class FakeMaster final : public pb::IngestService::Service {
                    std::vector<pb::StreamChunksResponse>& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   int port_ = 0;
+  absl::Duration clock_ahead_;
   std::unique_ptr<grpc::Server> server_;
   mutable absl::Mutex mu_;
   std::map<std::string, Writer> writers_ ABSL_GUARDED_BY(mu_);
   std::string refused_trial_ ABSL_GUARDED_BY(mu_);
   std::int64_t credit_ ABSL_GUARDED_BY(mu_) = 1 << 20;
+  std::string incarnation_ ABSL_GUARDED_BY(mu_) = std::string(16, 'a');
   int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -358,7 +358,13 @@ TEST_F(RecorderTest, ThreadsThatRecordDuringTheExitDoNoHarm) {
             Scoped("a");
             stepwell_step_end(STEPWELL_NEXT_BATCH);
             // Threads that begin and end during the exit, too.
-            if (t == 0) std::thread([] { Scoped("b"); }).join();
+            if (t > 0) continue;
+            std::atomic<bool> is_done{false};
+            std::thread([&is_done] {
+              Scoped("b");
+              is_done = true;
+            }).detach();
+            while (!is_done) std::this_thread::yield();
           }
         }).detach();
       }

@@ -1,0 +1,58 @@
+// ClockOffset: by how much the master's wall clock is ahead of ours, and how far off that may be.
+// Each Open that is answered is a timed exchange: the master stamped its answer somewhere between
+// our sending and our receiving, so its clock was at the middle, give or take half the round trip.
+// The most certain exchange counts, until its age makes a newer one more certain. Thread-safe.
+//
+//   offset.OnSent(writer, clock.Monotonic());
+//   offset.OnAnswered(writer, opened.server_time_us(), clock.Monotonic());
+//   if (const auto now = offset.Read(clock.Now(), clock.Monotonic())) ... now->ahead, now->error
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace stepwell::agent {
+
+class ClockOffset {
+ public:
+  // What two crystals drift apart in a second at most: 50 millionths each.
+  static constexpr double kDriftMax = 100e-6;
+
+  struct Reading {
+    absl::Duration ahead;  // master's clock - ours
+    absl::Duration error;  // the true value lies within ahead ± error
+  };
+
+  // An exchange begins. `who` tells it from others under way.
+  void OnSent(const std::string& who, absl::Duration monotonic) ABSL_LOCKS_EXCLUDED(mu_);
+  // It ends. Without a beginning, or with a time of 0, it tells nothing.
+  void OnAnswered(const std::string& who, std::int64_t server_time_us, absl::Duration monotonic)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The connection is gone, and with it the answers.
+  void Forget() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Empty before the first exchange. Our own clock may have been set since: only its time now counts.
+  std::optional<Reading> Read(absl::Time now, absl::Duration monotonic) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // The master's wall clock was at `server_time` when our monotonic one was at `at`, give or take.
+  struct Exchange {
+    absl::Time server_time;
+    absl::Duration at;
+    absl::Duration error;
+  };
+  static absl::Duration ErrorAt(const Exchange& exchange, absl::Duration monotonic);
+
+  mutable absl::Mutex mu_;
+  std::map<std::string, absl::Duration> sent_ ABSL_GUARDED_BY(mu_);
+  std::optional<Exchange> best_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,227 @@
+// A writer that must be succeeded: its sequences are known better by the master than by its spool.
+#include "client/agent/served_writer.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int kFrames = 12;
+constexpr char kChildVariable[] = "STEPWELL_TEST_SUCCESSOR_DIR";
+
+class ServedWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-served-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    path_ = pattern;
+    identity_.writer = Uuid::Random();
+    identity_.trial = "t";
+  }
+  void TearDown() override { fs::remove_all(path_); }
+
+  std::unique_ptr<ServedWriter> Open() {
+    auto served = ServedWriter::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)),
+                                     identity_, {sender_, clock_, AgentFace(), Spool::Options()});
+    EXPECT_TRUE(served.ok()) << served.status();
+    return *std::move(served);
+  }
+  // Frames of one tick each: value = its number.
+  static void Seal(ServedWriter& served, int first, int last) {
+    const std::uint32_t ref =
+        served.catalog().Ref({TickGroupKind::kCadence, 1}, {"g", "n", {}, ""});
+    for (int number = first; number <= last; ++number) {
+      const RefValue tick[] = {{ref, static_cast<double>(number)}};
+      served.builder().AddTick(served.catalog().definition(ref).tick_group(), number, -1, tick);
+      ASSERT_TRUE(served.Seal(Checkpoint()).ok());
+    }
+  }
+  // What the agent says until it has no more to say. Opens are answered: the first writer is known
+  // to be far ahead, others are new. Chunks are acked.
+  void Talk() {
+    while (auto said = sender_.Next(clock_.Now())) {
+      pb::StreamChunksResponse answer;
+      if (said->has_open()) {
+        const std::string& writer = said->open().writer();
+        if (first_writer_.empty()) first_writer_ = writer;
+        answer.mutable_opened()->set_writer(writer);
+        answer.mutable_opened()->set_committed_sequence(writer == first_writer_ ? 1000 : 0);
+        answer.mutable_opened()->set_credit_bytes(1 << 20);
+      } else if (said->has_chunk()) {
+        chunks_.push_back(said->chunk());
+        answer.mutable_ack()->set_writer(said->chunk().writer());
+        answer.mutable_ack()->set_committed_sequence(said->chunk().sequence());
+        answer.mutable_ack()->set_credit_bytes(1 << 20);
+      } else if (said->has_gap()) {
+        gaps_.push_back(said->gap());
+        continue;
+      } else {
+        continue;
+      }
+      sender_.OnMessage(answer, clock_.Now());
+    }
+  }
+  std::vector<double> Values() const {
+    std::vector<double> values;
+    for (const pb::Chunk& chunk : chunks_) {
+      EXPECT_NE(chunk.writer(), first_writer_);
+      pb::ChunkBody body;
+      EXPECT_TRUE(body.ParseFromString(chunk.body()));
+      for (const pb::Column& column : body.tables(0).columns()) {
+        for (const std::int64_t integer : column.integers())
+          values.push_back(static_cast<double>(integer));
+        for (const double value : column.doubles()) values.push_back(value);
+      }
+    }
+    return values;
+  }
+  static std::vector<double> Numbers(int first, int last) {
+    std::vector<double> numbers;
+    for (int number = first; number <= last; ++number) numbers.push_back(number);
+    return numbers;
+  }
+  // Seals, is told by the master that it knows better, and makes its successor.
+  void Retire() {
+    auto served = Open();
+    Seal(*served, 1, kFrames);
+    sender_.OnConnected();
+    Talk();
+    served->Tend();
+  }
+
+  std::string path_;
+  WriterIdentity identity_;
+  FakeClock clock_;
+  Sender sender_;
+  std::string first_writer_;
+  std::vector<pb::Chunk> chunks_;
+  std::vector<pb::GapRange> gaps_;
+};
+
+TEST_F(ServedWriterTest, WhatNoMasterCanHaveMovesToTheSuccessor) {
+  auto served = Open();
+  Seal(*served, 1, kFrames);
+  sender_.OnConnected();
+  Talk();
+  EXPECT_THAT(chunks_, IsEmpty());
+  served->Tend();
+  Talk();
+  EXPECT_EQ(Values(), Numbers(1, kFrames));
+  ASSERT_THAT(gaps_, SizeIs(1));
+  EXPECT_EQ(gaps_[0].cause(), pb::GAP_CAUSE_SPOOL_LOST);
+  Seal(*served, kFrames + 1, kFrames + 3);
+  Talk();
+  EXPECT_EQ(Values(), Numbers(1, kFrames + 3));
+}
+
+// A full disk lasts. The copy is not begun again at each of the agent's visits.
+TEST_F(ServedWriterTest, ACopyThatFindsNoRoomIsTriedAgainNowAndThen) {
+  signal(SIGXFSZ, SIG_IGN);
+  auto served = Open();
+  Seal(*served, 1, kFrames);
+  sender_.OnConnected();
+  Talk();
+  const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(inotify_add_watch(watch, (path_ + "/spool").c_str(), IN_CREATE | IN_DELETE), 0);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{64, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  for (int i = 0; i < 6000; ++i) {
+    clock_.Advance(absl::Milliseconds(100));
+    served->Tend();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  char events[64 << 10];
+  const ssize_t bytes = read(watch, events, sizeof(events));
+  close(watch);
+  int drafts = 0;
+  for (ssize_t at = 0; at < bytes;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+    if ((event->mask & IN_CREATE) != 0 && std::string(event->name) == "1.draft") ++drafts;
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+  }
+  EXPECT_GE(drafts, 10);
+  EXPECT_LE(drafts, 120);
+  EXPECT_FALSE(fs::exists(path_ + "/spool/1.draft"));
+  // There is room again.
+  clock_.Advance(absl::Minutes(1));
+  served->Tend();
+  Talk();
+  EXPECT_EQ(Values(), Numbers(1, kFrames));
+}
+
+// Not a test of its own: what the test below starts, to be killed.
+TEST_F(ServedWriterTest, AgentThatRetiresAWriterAndDies) {
+  const char* directory = getenv(kChildVariable);
+  if (directory == nullptr) return;
+  fs::remove_all(path_);
+  path_ = directory;
+  Retire();
+  _exit(0);
+}
+
+std::string RunUntilFailpoint(const std::string& directory, int append) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kChildVariable, directory.c_str(), 1);
+    setenv("STEPWELL_FAILPOINTS", absl::StrCat("spool_append=exit@", append).c_str(), 1);
+    execl("/proc/self/exe", "child", "--gtest_brief=1",
+          "--gtest_filter=ServedWriterTest.AgentThatRetiresAWriterAndDies", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? "killed" : absl::StrCat("exit ", WEXITSTATUS(status));
+}
+
+TEST_F(ServedWriterTest, AKillInTheMiddleOfTheCopyLosesAndDoublesNothing) {
+  // A definition and the frames are appended first; behind them the successor's own.
+  constexpr int kFirst = 1 + kFrames;
+  int killed = 0;
+  for (int append = kFirst; append <= kFirst + kFrames + 4; ++append) {
+    SCOPED_TRACE(append);
+    const std::string directory = absl::StrCat(path_, "/", append);
+    ASSERT_TRUE(fs::create_directory(directory));
+    const std::string end = RunUntilFailpoint(directory, append);
+    ASSERT_THAT(end, ::testing::AnyOf("killed", "exit 0"));
+    if (end == "killed") ++killed;
+    const std::string own = std::exchange(path_, directory);
+    {
+      // The next agent, and the same master.
+      sender_.OnDisconnected();
+      first_writer_.clear();
+      chunks_.clear();
+      gaps_.clear();
+      auto served = Open();
+      sender_.OnConnected();
+      Talk();
+      served->Tend();
+      clock_.Advance(absl::Minutes(2));
+      served->Tend();
+      Talk();
+      EXPECT_EQ(Values(), Numbers(1, kFrames));
+      EXPECT_THAT(gaps_, SizeIs(1));
+    }
+    path_ = own;
+  }
+  EXPECT_GT(killed, kFrames);
+}
+
+}  // namespace
+}  // namespace stepwell::agent
