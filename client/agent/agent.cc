@@ -46,9 +46,11 @@ std::int64_t FreeShare(int directory) {
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options, const Clock& clock) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory, OpenFormatDirectory(options.spool_dir));
-  STEPWELL_ASSIGN_OR_RETURN(AgentLock lock, AgentLock::Take(directory.get()));
+  absl::StatusOr<AgentLock> lock = AgentLock::Take(directory.get());
+  if (absl::IsAlreadyExists(lock.status())) return lock.status();
+  if (!lock.ok()) return Annotate(lock.status(), options.spool_dir);
   return std::unique_ptr<Agent>(
-      new Agent(std::move(options), std::move(directory), std::move(lock), clock));
+      new Agent(std::move(options), std::move(directory), *std::move(lock), clock));
 }
 
 Agent::Agent(AgentOptions options, FileDescriptor format_directory, AgentLock lock,

@@ -37,11 +37,11 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root) {
   STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor directory,
                             OpenDirectoryAt(AT_FDCWD, root, WhenAbsent::kCreate));
   STEPWELL_RETURN_IF_ERROR(CheckOwned(directory.get(), root));
-  STEPWELL_ASSIGN_OR_RETURN(
-      FileDescriptor format,
-      OpenDirectoryAt(directory.get(), spool::kFormatDirectory, WhenAbsent::kCreate));
+  absl::StatusOr<FileDescriptor> format =
+      OpenDirectoryAt(directory.get(), spool::kFormatDirectory, WhenAbsent::kCreate);
+  if (!format.ok()) return Annotate(format.status(), root);
   STEPWELL_RETURN_IF_ERROR(
-      CheckOwned(format.get(), absl::StrCat(root, "/", spool::kFormatDirectory)));
+      CheckOwned(format->get(), absl::StrCat(root, "/", spool::kFormatDirectory)));
   return format;
 }
 

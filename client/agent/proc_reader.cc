@@ -155,8 +155,8 @@ absl::StatusOr<NetworkCounters> ProcReader::ReadNetwork() const {
 
 absl::StatusOr<std::vector<MountUse>> ProcReader::ReadMounts() const {
   STEPWELL_ASSIGN_OR_RETURN(const std::string text, Read("proc/self/mountinfo"));
-  // One per device: its shortest mount. A bind mount shows the same disk again.
-  std::map<std::string, std::string> mount_by_device;
+  // What is mounted over another thing hides it: the last line of a mount point is what lies there.
+  std::map<std::string, std::string> device_by_mount;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> words = Words(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
@@ -166,8 +166,13 @@ absl::StatusOr<std::vector<MountUse>> ProcReader::ReadMounts() const {
     const std::string mount = Unescape(words[4]);
     const bool on_disk = absl::StartsWith(dash[2], "/dev/") && !IsImage(dash[1]) &&
                          !absl::StartsWith(dash[1], "fuse");
-    if (!on_disk && mount != "/") continue;
-    std::string& shortest = mount_by_device[std::string(words[2])];
+    device_by_mount[mount] = on_disk || mount == "/" ? std::string(words[2]) : "";
+  }
+  // One per device: its shortest mount. A bind mount shows the same disk again.
+  std::map<std::string, std::string> mount_by_device;
+  for (const auto& [mount, device] : device_by_mount) {
+    if (device.empty()) continue;
+    std::string& shortest = mount_by_device[device];
     if (shortest.empty() || mount.size() < shortest.size()) shortest = mount;
   }
   std::vector<MountUse> uses;

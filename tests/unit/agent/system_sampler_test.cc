@@ -124,6 +124,43 @@ TEST_F(SystemSamplerTest, ListsEachLocalDiskOnceByItsShortestMount) {
   EXPECT_LE(mounts->front().used_percent, 100);
 }
 
+// Series that differ in nothing would be one series with two values per tick.
+TEST_F(SystemSamplerTest, AMountPointThatIsMountedOverHasOneSeries) {
+  const std::string root = "27 1 254:0 / / rw - ext4 /dev/vda rw\n";
+  const struct {
+    const char* name;
+    std::string lines;
+    std::vector<std::string> mounts;
+  } rows[] = {
+      {"two disks on one point",
+       "31 27 8:1 / /sys rw - ext4 /dev/sda1 rw\n32 31 8:17 / /sys rw - ext4 /dev/sdb1 rw\n",
+       {"/", "/sys"}},
+      {"a bind mount of a directory over a disk",
+       "31 27 8:1 / /sys rw - ext4 /dev/sda1 rw\n32 31 254:0 /x /sys rw - ext4 /dev/vda rw\n",
+       {"/"}},
+      {"memory over a disk",
+       "31 27 8:1 / /sys rw - ext4 /dev/sda1 rw\n32 31 0:77 / /sys rw - tmpfs tmpfs rw\n",
+       {"/"}},
+      {"a disk over memory",
+       "31 27 0:77 / /sys rw - tmpfs tmpfs rw\n32 31 8:1 / /sys rw - ext4 /dev/sda1 rw\n",
+       {"/", "/sys"}},
+      {"a disk under one point and on another",
+       "31 27 8:1 / /sys rw - ext4 /dev/sda1 rw\n32 31 8:17 / /sys rw - ext4 /dev/sdb1 rw\n"
+       "33 27 8:1 / /proc rw - ext4 /dev/sda1 rw\n",
+       {"/", "/proc", "/sys"}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    Write("proc/self/mountinfo", root + row.lines);
+    SystemSampler sampler{ProcReader(root_)};
+    std::vector<std::string> mounts;
+    for (const SystemSample& sample : sampler.Sample(absl::Seconds(1)).samples) {
+      if (sample.series.name == "disk_util") mounts.push_back(sample.series.labels.at("mount"));
+    }
+    EXPECT_EQ(mounts, row.mounts);
+  }
+}
+
 struct BadRow {
   const char* name;
   const char* path;

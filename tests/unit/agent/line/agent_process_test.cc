@@ -1,9 +1,13 @@
 // The agent as a process: killed at any moment, stopped in order, started twice.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <random>
 
@@ -218,6 +222,128 @@ TEST_F(AgentProcessTest, ExitCodesTellWhatWasWrong) {
   }
   kill(first, SIGTERM);
   EXPECT_EQ(Wait(first), 0);
+}
+
+// What the agent says where its spool cannot be used, word for word, and how it ends.
+class BadSpoolTest : public AgentProcessTest {
+ protected:
+  static constexpr uid_t kNobody = 65534;
+
+  struct Ended {
+    int code = -1;
+    std::string text;
+  };
+  // As `nobody` where `unprivileged`: for root every check of permissions passes.
+  Ended RunAgent(const std::string& spool_dir, bool unprivileged) {
+    int pipe_ends[2];
+    EXPECT_EQ(pipe(pipe_ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(pipe_ends[1], STDERR_FILENO);
+      dup2(pipe_ends[1], STDOUT_FILENO);
+      close(pipe_ends[0]);
+      close(pipe_ends[1]);
+      // The name may lie below a directory that only root may enter.
+      const int program = open(AGENT_PROCESS, O_RDONLY | O_CLOEXEC);
+      if (unprivileged &&
+          (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)) {
+        _exit(126);
+      }
+      char* const argv[] = {const_cast<char*>("agent"), const_cast<char*>("--spool-dir"),
+                            const_cast<char*>(spool_dir.c_str()), nullptr};
+      fexecve(program, argv, environ);
+      _exit(127);
+    }
+    close(pipe_ends[1]);
+    Ended ended;
+    char bytes[4096];
+    for (ssize_t got = 0; (got = read(pipe_ends[0], bytes, sizeof(bytes))) > 0;) {
+      ended.text.append(bytes, static_cast<std::size_t>(got));
+    }
+    close(pipe_ends[0]);
+    const int status = Wait(child);
+    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return ended;
+  }
+  // In a child with mounts of its own, where `spool` is a file system with these options.
+  void WithMount(const char* options, unsigned long flags,
+                 const std::function<void(const std::string&)>& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string spool = root_ + "/mounted";
+      std::filesystem::create_directory(spool);
+      if (unshare(CLONE_NEWNS) != 0 ||
+          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+          mount("none", spool.c_str(), "tmpfs", flags, options) != 0) {
+        _exit(77);
+      }
+      body(spool);
+      std::cout.flush();
+      _exit(HasFailure() ? 1 : 0);
+    }
+    const int status = Wait(child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mounts here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+};
+
+TEST_F(BadSpoolTest, SaysWhoseItIsAndWhatIsAllowed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string spool = root_ + "/spool";
+  std::filesystem::permissions(root_, std::filesystem::perms(0755));
+  std::filesystem::create_directory(spool);
+  const struct {
+    const char* name;
+    uid_t owner;
+    mode_t mode;
+    std::string text;
+  } rows[] = {
+      {"of another user", 0, 0755, spool + " belongs to another user"},
+      {"may not be entered", 0, 0700, spool + ": Permission denied"},
+      {"others may enter", kNobody, 0755, spool + " may be entered by others (chmod 700 it)"},
+      {"may not be written", kNobody, 0500, spool + " cannot be written to: Permission denied"},
+      {"may not be read", kNobody, 0300, spool + ": Permission denied"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    ASSERT_EQ(chown(spool.c_str(), row.owner, row.owner), 0);
+    ASSERT_EQ(chmod(spool.c_str(), row.mode), 0);
+    const Ended ended = RunAgent(spool, /*unprivileged=*/true);
+    EXPECT_EQ(ended.code, 73);
+    EXPECT_THAT(ended.text, ::testing::EndsWith(row.text + "\n"));
+    EXPECT_THAT(ended.text, ::testing::StartsWith("stepwell agent: "));
+  }
+}
+
+TEST_F(BadSpoolTest, SaysThatTheDiskMayOnlyBeRead) {
+  WithMount("mode=0700", MS_RDONLY, [this](const std::string& spool) {
+    const Ended ended = RunAgent(spool, /*unprivileged=*/false);
+    EXPECT_EQ(ended.code, 73);
+    EXPECT_EQ(ended.text,
+              "stepwell agent: " + spool + " cannot be written to: Read-only file system\n");
+  });
+}
+
+TEST_F(BadSpoolTest, SaysThatTheDiskIsFull) {
+  const struct {
+    const char* name;
+    const char* mount_options;
+    std::string doing;
+  } rows[] = {
+      // The root of the file system takes the first, the format's directory the next.
+      {"no room for a directory", "mode=0700,nr_inodes=1", "create directory f1"},
+      {"no room for the lock", "mode=0700,nr_inodes=2", "open agent.lock"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    WithMount(row.mount_options, 0, [&](const std::string& spool) {
+      const Ended ended = RunAgent(spool, /*unprivileged=*/false);
+      EXPECT_EQ(ended.code, 73);
+      EXPECT_EQ(ended.text,
+                "stepwell agent: " + spool + ": " + row.doing + ": No space left on device\n");
+    });
+  }
 }
 
 }  // namespace

@@ -350,8 +350,12 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   EXPECT_EQ(counts["agent/shared_with"], static_cast<int>(ticks.size()));
   EXPECT_GE(counts["agent/clock_offset"], 3);
   for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
-    if (sample.name == "clock_offset") EXPECT_NEAR(sample.value, 7, 5);
-    if (sample.name == "clock_offset_error") EXPECT_LT(sample.value, 5);
+    if (sample.name == "clock_offset") {
+      EXPECT_NEAR(sample.value, 7, 5);
+    }
+    if (sample.name == "clock_offset_error") {
+      EXPECT_LT(sample.value, 5);
+    }
   }
   EXPECT_LE(counts["disk/disk_iops"], static_cast<int>(ticks.size()) - 1);
   EXPECT_NEAR(static_cast<double>(std::next(ticks.begin())->first - ticks.begin()->first), 1e5,
