@@ -171,9 +171,9 @@ part_asan() {
 }
 
 part_tsan() {
-  # Debian's libraries are not instrumented; what happens inside them is not ours to judge.
+  # Debian's libraries are not instrumented; what happens inside them is not ours to judge. What their
+  # locks and calls order is told by cmake/tsan.
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
-  # Nor can ThreadSanitizer see the locks of Debian's abseil: whatever absl::Mutex guards looks like a
-  # race. The recorder's lock-free rings need no lock and are what it judges (docs/open-points.md).
-  build tsan recorder_tests base_tests && run_ctest tsan core -j "$jobs" -L core
+  # The cores and the threads over them. storage_tests have no threads, and the rest speaks to PostgreSQL.
+  build tsan recorder_tests base_tests agent_tests server_tests && run_ctest tsan core -j "$jobs" -L core
 }

@@ -83,7 +83,7 @@ class Query : public v1::QueryService::Service {
   }
   grpc::Status ReadSamples(grpc::ServerContext* /*context*/, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
-    if (const grpc::Status found = Find(request->trial()); !found.ok()) return found;
+    if (grpc::Status found = Find(request->trial()); !found.ok()) return found;
     v1::ReadSamplesResponse samples;
     const bool is_later = request->time_range().start_time_us() > kFirstUs + kSecondUs;
     if (!is_later && Selects(request->selector(), TheSeries(1).key())) {
