@@ -26,22 +26,16 @@ constexpr char kExamples[] =
 
 absl::StatusOr<v1::ReadSamplesRequest> RequestOf(const CommandOptions& options) {
   v1::ReadSamplesRequest request;
-  absl::StatusOr<v1::TrialRef> trial = ParseTrialRef(options.argument(), options.project());
-  if (!trial.ok()) return trial.status();
-  *request.mutable_trial() = *trial;
-  absl::StatusOr<v1::SeriesSelector> selector = SelectorOf(options);
-  if (!selector.ok()) return selector.status();
-  *request.mutable_selector() = *selector;
+  STEPWELL_RETURN_IF_ERROR(FillSelection(options, request));
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
   if (options.Has("from")) {
-    absl::StatusOr<std::int64_t> from = ParseTime("from", options.Text("from"), now_us);
-    if (!from.ok()) return from.status();
-    request.mutable_time_range()->set_start_time_us(*from);
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t from,
+                              ParseTime("from", options.Text("from"), now_us));
+    request.mutable_time_range()->set_start_time_us(from);
   }
   if (options.Has("to")) {
-    absl::StatusOr<std::int64_t> to = ParseTime("to", options.Text("to"), now_us);
-    if (!to.ok()) return to.status();
-    request.mutable_time_range()->set_end_time_us(*to);
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t to, ParseTime("to", options.Text("to"), now_us));
+    request.mutable_time_range()->set_end_time_us(to);
   }
   return request;
 }

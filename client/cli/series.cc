@@ -27,12 +27,9 @@ int RunSeries(const std::vector<std::string>& args, Streams streams) {
   options.Value("limit", "N", "at most so many (10000)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   v1::ListSeriesRequest request;
-  absl::StatusOr<v1::TrialRef> trial = ParseTrialRef(options.argument(), options.project());
-  if (!trial.ok()) return options.UsageError(trial.status(), streams);
-  *request.mutable_trial() = *trial;
-  absl::StatusOr<v1::SeriesSelector> selector = SelectorOf(options);
-  if (!selector.ok()) return options.UsageError(selector.status(), streams);
-  *request.mutable_selector() = *selector;
+  if (const absl::Status filled = FillSelection(options, request); !filled.ok()) {
+    return options.UsageError(filled, streams);
+  }
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 10'000, 1, 1'000'000);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);
 
@@ -43,11 +40,12 @@ int RunSeries(const std::vector<std::string>& args, Streams streams) {
     series = ReadSeries(master, request, *limit);
   }
   if (!series.ok()) {
-    return ReportTrialFailure(series.status(), *trial, master, options.server(), streams);
+    return ReportTrialFailure(series.status(), request.trial(), master, options.server(), streams);
   }
   streams.out << (options.json() ? SeriesJson(*series)
                                  : SeriesText(*series, PaintFor(streams.out)));
-  if (series->empty()) streams.err << "stepwell: " << NothingMatchedText(master, *trial, *selector);
+  if (series->empty())
+    streams.err << "stepwell: " << NothingMatchedText(master, request.trial(), request.selector());
   return kExitOk;
 }
 
