@@ -57,6 +57,11 @@ class RunTest(unittest.TestCase):
     def test_prints_the_time_of_each_part(self):
         self.assertTrue(re.search(r"^  one +\d+ s$", self.run_with("pass a").stdout, re.MULTILINE))
 
+    def test_a_long_step_shows_that_it_goes_on(self):
+        lines = self.run_with("check nap sleep 5; check blink true").stdout.splitlines()
+        self.assertIn("..", lines)
+        self.assertEqual(["  pass: nap", "  pass: blink"], [line for line in lines if "pass:" in line])
+
     def test_only_and_long_choose_parts(self):
         self.assertEqual("1 passed, 0 failed", self.run_with("pass a", "--only", "one").stdout.splitlines()[-1])
         self.assertEqual("2 passed, 0 failed", self.run_with("pass a", "--long").stdout.splitlines()[-1])
