@@ -45,6 +45,22 @@ TEST_F(KilledClientTest, WhatAKilledTrialHadRecordedStillArrives) {
   EXPECT_EQ(verdict.declared_count, 0U);
 }
 
+// The agent ends with the job, as in a container: what the exit did not wait for would be gone.
+TEST_F(KilledClientTest, WhatATrialThatNeverClosesHadRecordedIsStoredWhenItEnds) {
+  scene_.StartAgent(master_.grpc_address());
+  ChildProcess& trainer =
+      scene_.StartTrainer(0, {{"--rate", "1000"}, {"--steps", "300"}, {"--leave-open", "1"}});
+  ASSERT_EQ(trainer.Wait(absl::Seconds(30)), "exit 0") << scene_.Logs();
+  scene_.agent().Kill();
+  scene_.Say("the trial left main, the agent is killed");
+  EXPECT_TRUE(scene_.Await("the trial is completed", absl::Seconds(30), [&] {
+    const auto trial = client_.Trial("faults");
+    return trial && trial->trial().state() == v1::TRIAL_STATE_COMPLETED;
+  })) << scene_.Logs();
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  EXPECT_EQ(verdict.declared_count, 0U);
+}
+
 TEST_F(KilledClientTest, AnAgentThatIsKilledAgainAndAgainLosesAndDoublesNothing) {
   for (int rank = 0; rank < 2; ++rank) scene_.StartTrainer(rank, {{"--world-size", "2"}});
   int at_append = 0;

@@ -13,26 +13,37 @@
 namespace stepwell::recorder {
 namespace {
 
-// NFS, CIFS, SMB2, FUSE, 9p, Lustre, GPFS, Ceph: statfs(2)'s f_type.
-constexpr std::array<std::uint32_t, 8> kNetworkFileSystems = {
-    0x6969, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x0bd00bd0, 0x47504653, 0x00c36400};
+struct NetworkFileSystem {
+  std::uint32_t type;  // statfs(2)'s f_type
+  const char* name;
+};
+constexpr std::array<NetworkFileSystem, 13> kNetworkFileSystems = {{{0x6969, "NFS"},
+                                                                    {0xff534d42, "CIFS"},
+                                                                    {0xfe534d42, "SMB2"},
+                                                                    {0x517b, "SMB"},
+                                                                    {0x65735546, "FUSE"},
+                                                                    {0x01021997, "9p"},
+                                                                    {0x0bd00bd0, "Lustre"},
+                                                                    {0x47504653, "GPFS"},
+                                                                    {0x00c36400, "Ceph"},
+                                                                    {0x5346414f, "AFS"},
+                                                                    {0x6b414653, "AFS"},
+                                                                    {0x73757245, "Coda"},
+                                                                    {0x19830326, "BeeGFS"}}};
 
-bool IsOnNetwork(int fd) {
-  struct statfs found {};
-  if (fstatfs(fd, &found) != 0) return true;
-  const auto type = static_cast<std::uint32_t>(found.f_type);
-  return std::find(kNetworkFileSystems.begin(), kNetworkFileSystems.end(), type) !=
-         kNetworkFileSystems.end();
-}
-
-// Why `fd` is no place for a spool, null if it is one.
-const char* ReasonToRefuse(int fd) {
+// Why `fd` is no place for a spool, empty if it is one.
+std::string ReasonToRefuse(int fd) {
   struct stat found {};
   if (fstat(fd, &found) != 0) return std::strerror(errno);
   if (found.st_uid != geteuid()) return "it belongs to another user";
   if ((found.st_mode & 077) != 0) return "others may enter it (chmod 700 it)";
-  if (IsOnNetwork(fd)) return "it lies on a network file system (choose a local one)";
-  return nullptr;
+  struct statfs system {};
+  if (fstatfs(fd, &system) != 0) return std::strerror(errno);
+  if (const char* name = NetworkFileSystemName(static_cast<std::uint32_t>(system.f_type))) {
+    return std::string("it lies on ") + name +
+           ", whose hung server would hang the training (choose a local file system)";
+  }
+  return "";
 }
 
 UniqueFd OpenAt(int parent, const std::string& name, const std::string& shown,
@@ -50,7 +61,7 @@ UniqueFd OpenAt(int parent, const std::string& name, const std::string& shown,
     return UniqueFd();
   }
   UniqueFd directory(fd);
-  if (const char* reason = ReasonToRefuse(fd)) {
+  if (const std::string reason = ReasonToRefuse(fd); !reason.empty()) {
     *message = "the spool directory " + shown + " is refused: " + reason;
     return UniqueFd();
   }
@@ -58,6 +69,13 @@ UniqueFd OpenAt(int parent, const std::string& name, const std::string& shown,
 }
 
 }  // namespace
+
+const char* NetworkFileSystemName(std::uint32_t type) {
+  const auto found =
+      std::find_if(kNetworkFileSystems.begin(), kNetworkFileSystems.end(),
+                   [type](const NetworkFileSystem& known) { return known.type == type; });
+  return found == kNetworkFileSystems.end() ? nullptr : found->name;
+}
 
 UniqueFd OpenSpoolRoot(const std::string& root, std::string* message) {
   return OpenAt(AT_FDCWD, root, root, message);

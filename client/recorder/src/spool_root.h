@@ -1,11 +1,15 @@
 // The rules a spool directory must meet before a trial writes into it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "client/recorder/src/unique_fd.h"
 
 namespace stepwell::recorder {
+
+// Of statfs(2)'s f_type; null for file systems of this machine.
+const char* NetworkFileSystemName(std::uint32_t type);
 
 // Opens the directory `root`, making it (not its parents) where it is missing. Refused, with -1 and
 // the reason in `message`: a symlink, another user's, wider than 0700, or on a network file system,
