@@ -10,7 +10,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(PostgreSQL REQUIRED)
 find_package(OpenSSL REQUIRED)
 pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
-pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx)
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 # Boost.Beast is header-only; Debian 12 carries 1.74 and 1.81, we ask for the newer.

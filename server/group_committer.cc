@@ -12,7 +12,6 @@
 #include "server/journal_codec.h"
 #include "server/limits.h"
 #include "server/text_check.h"
-#include "storage/pg_error.h"
 
 namespace stepwell {
 namespace {
@@ -108,6 +107,7 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
     if (failed.ok()) {
       const absl::Duration begin = parts_.clock.Monotonic();
       auto results = parts_.store.Commit(group.request);
+      parts_.stats.commits_in_doubt = parts_.store.commits_in_doubt();
       const absl::Duration took = parts_.clock.Monotonic() - begin;
       if (took > kSlowCommit) {
         log::Warning("commit_slow",
@@ -120,7 +120,6 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       }
       failed = results.status();
     }
-    if (IsCommitUnknown(failed)) ++parts_.stats.commits_in_doubt;
     if (failed.code() == absl::StatusCode::kAborted) {
       parts_.state.ReportLost(epoch);
       EndAll(chunks, absl::UnavailableError("another master owns the database now"));

@@ -182,6 +182,8 @@ class IngestStore {
   // (storage/pg_error.h): nothing may be assumed until ReadProgress answers.
   [[nodiscard]] virtual absl::StatusOr<std::vector<AdvanceResult>> Commit(
       const CommitGroupRequest& request) = 0;
+  // Commits since the start whose answer was lost, settled since or not. Thread-safe.
+  [[nodiscard]] virtual std::uint64_t commits_in_doubt() const = 0;
   // Where these writers stand. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) = 0;

@@ -1,5 +1,6 @@
-// PgConnection: one connection to PostgreSQL over libpq. For the writer, COPY and administration;
-// concurrent readers use PgPool. Thread-compatible: callers lock, or confine it to one thread.
+// PgConnection: one connection to PostgreSQL over libpq, for all SQL there is (docs/decisions/0005).
+// Threads that share some borrow them from a PgShelf. Thread-compatible: callers lock, or confine it
+// to one thread.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto connection, PgConnection::Open({.url = url}));
 //   STEPWELL_RETURN_IF_ERROR(connection->Begin());

@@ -48,6 +48,7 @@ class PgIngestStore final : public IngestStore {
   absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) override;
   absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request) override;
+  std::uint64_t commits_in_doubt() const override { return writer_.commits_in_doubt(); }
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;

@@ -234,6 +234,7 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> PgWriter::ReadBack(Group& group) {
+  ++commits_in_doubt_;
   std::vector<WriterKey> keys;
   for (const WriterAdvance* advance : group.sorted) keys.push_back(KeyOf(*advance));
   auto stored = ReadBackProgress(link_, keys, options_.read_back_timeout);

@@ -8,6 +8,8 @@
 //   STEPWELL_ASSIGN_OR_RETURN(auto results, writer.Commit(group));
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -36,6 +38,8 @@ class PgWriter {
 
   // As IngestStore::Commit.
   absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request);
+  // Since the start; thread-safe.
+  std::uint64_t commits_in_doubt() const { return commits_in_doubt_; }
 
  private:
   struct Group;  // one Commit's view of its request
@@ -52,6 +56,7 @@ class PgWriter {
   const Options options_;
   const std::shared_ptr<JournalRing> ring_;  // with the folder's recycler
   PgLink link_;
+  std::atomic<std::uint64_t> commits_in_doubt_{0};
 };
 
 }  // namespace stepwell

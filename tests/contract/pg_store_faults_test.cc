@@ -75,6 +75,7 @@ TEST_F(PgStoreFaults, ReadsBackACommitThatHappened) {
   EXPECT_EQ(in_doubt->at(0).outcome, AdvanceOutcome::kCommitted);
   EXPECT_EQ(in_doubt->at(0).committed_sequence, 2u);
   EXPECT_EQ(in_doubt->at(1).outcome, AdvanceOutcome::kCommitted);
+  EXPECT_EQ(ingest_->commits_in_doubt(), 1u) << "settled, and counted all the same";
   EXPECT_EQ(JournalRows(), 2);
 }
 

@@ -9,6 +9,7 @@
 #include "storage/advance_rules.h"
 #include "storage/journal_rows.h"
 #include "storage/open_rules.h"
+#include "storage/pg_error.h"
 
 namespace stepwell::testing {
 namespace {
@@ -274,8 +275,14 @@ absl::StatusOr<std::vector<AdvanceResult>> FakeIngestStore::Commit(
   std::vector<AdvanceResult> results;
   for (const WriterAdvance& advance : request.advances) results.push_back(AdvanceLocked(advance));
   AppendJournalLocked(request, results);
-  if (!fail_after_.ok()) return std::exchange(fail_after_, absl::OkStatus());
-  return results;
+  if (fail_after_.ok()) return results;
+  if (IsCommitUnknown(fail_after_)) ++commits_in_doubt_;
+  return std::exchange(fail_after_, absl::OkStatus());
+}
+
+std::uint64_t FakeIngestStore::commits_in_doubt() const {
+  absl::MutexLock lock(&mu_);
+  return commits_in_doubt_;
 }
 
 absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadProgress(

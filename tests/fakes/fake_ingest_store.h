@@ -34,6 +34,7 @@ class FakeIngestStore final : public IngestStore {
   absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) override;
   absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request) override;
+  std::uint64_t commits_in_doubt() const override;
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
@@ -95,6 +96,7 @@ class FakeIngestStore final : public IngestStore {
   absl::Time renewed_time_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_next_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_after_ ABSL_GUARDED_BY(mu_);
+  std::uint64_t commits_in_doubt_ ABSL_GUARDED_BY(mu_) = 0;
   bool block_commits_ ABSL_GUARDED_BY(mu_) = false;
   int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -25,7 +25,6 @@ _LINKER = "client/cli/main.cc"
 
 # Foreign library -> the files that may include it. A folder not named may not include it at all.
 _FOREIGN = {
-    "pqxx": (r"pqxx/", ("storage/pg_*.cc",)),
     "libpq": (r"libpq-fe\.h|libpq/|postgresql/", ("storage/pg_*.cc",)),
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
              ("server/*_service.cc", "server/grpc_*.cc", "client/agent/stream.cc", "client/cli/*.cc")),

@@ -99,8 +99,3 @@ std::unique_ptr<PgConnection> Connect(const std::string& url) {
 }
 
 }  // namespace stepwell::testing
-
-// libpqxx 6.4 leaks the result (2 kB) whose receipt told it that the connection is lost. Asked by
-// LeakSanitizer only.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:libpqxx"; }
