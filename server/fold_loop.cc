@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/fold_pace.h"
 
 namespace stepwell {
 namespace {
@@ -95,10 +96,12 @@ void FoldLoop::Run() {
     }
     Answer(requests);
     if (!all) continue;
-    next_fold_time_ = parts_.clock.Now() + options_.interval;
-    const absl::Status folded = Fold(std::nullopt).status();
+    const absl::Time begin = parts_.clock.Now();
+    const auto folded = Fold(std::nullopt);
+    next_fold_time_ =
+        begin + NextFoldInterval(options_.interval, folded.ok() ? folded->row_count : 0);
     if (!folded.ok() && parts_.state.epoch() != 0) {
-      log::Warning("fold_failed", {{"status", folded.ToString()}});
+      log::Warning("fold_failed", {{"status", folded.status().ToString()}});
     }
     if (folded.ok()) TidyUp();
   }
@@ -139,6 +142,7 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
       return absl::UnavailableError("another master owns the database now");
     }
     counts.sample_count += folded->sample_count;
+    counts.row_count += folded->row_count;
     for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
     // All that was there is folded. What came meanwhile waits for the next time: a steady stream
     // would keep merges and recycling waiting for ever.

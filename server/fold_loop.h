@@ -24,11 +24,13 @@ namespace stepwell {
 struct FoldedCounts {
   std::int64_t sample_count = 0;
   int trial_count = 0;
+  std::int64_t row_count = 0;
 };
 
 class FoldLoop {
  public:
   struct Options {
+    // Between folds of everything; longer where very many series live, see NextFoldInterval.
     absl::Duration interval = absl::Seconds(10);
     std::int64_t unfolded_bytes_soft = 32 << 20;
     // One transaction: so long that its cost is spread, so short that no ack waits for it.

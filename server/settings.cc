@@ -96,7 +96,8 @@ const std::vector<Setting>& Settings() {
       Time("group-linger", &O::group_linger, "2ms", 0, 1000,
            "how long a commit group waits for company while the database is idle"),
       Time("fold-interval", &O::fold_interval, "10s", 10, 600'000,
-           "how often committed samples become rows that SQL sees"),
+           "how often committed samples become rows that SQL sees; up to 6 times as long beyond "
+           "1000 series"),
       Number("queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB,
              "memory for chunks that wait for their commit"),
       Number("fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB,
