@@ -13,19 +13,30 @@ absl::StatusOr<TrialState> TrialKeeper::Derive(TrialId trial_id, WriterRegistry:
   for (const auto& [writer_no, fact] : facts) known.push_back(fact);
   TrialState state = DeriveTrialState(known, now_us);
   if (state != TrialState::kCompleted && state != TrialState::kFailed) return state;
-  // The end of a trial depends on writers that ended before this master started, too. They are
-  // numbered from 1, and the newest is among those that are known.
-  std::vector<WriterNo> all;
-  for (std::int32_t no = 1; no <= Value(facts.rbegin()->first); ++no) {
-    all.push_back(static_cast<WriterNo>(no));
-  }
-  STEPWELL_ASSIGN_OR_RETURN(const auto rows, store_.ReadProgress(trial_id, all));
+  // The end of a trial depends on writers that ended before this master started, or before the trial
+  // ended once before, too.
+  STEPWELL_ASSIGN_OR_RETURN(const auto rows, ReadAllWriters(trial_id));
   known.clear();
   for (const WriterProgress& row : rows) {
     const auto fact = facts.find(row.writer_no);
     known.push_back({row.state, fact == facts.end() ? 0 : fact->second.seen_time_us});
   }
   return known.empty() ? state : DeriveTrialState(known, now_us);
+}
+
+absl::StatusOr<std::vector<WriterProgress>> TrialKeeper::ReadAllWriters(TrialId trial_id) {
+  // They are numbered from 1 without gaps; how many there are, the database alone knows.
+  constexpr std::int32_t kBlock = 256;
+  std::vector<WriterProgress> all;
+  for (std::int32_t first = 1;; first += kBlock) {
+    std::vector<WriterNo> numbers;
+    for (std::int32_t no = first; no < first + kBlock; ++no) {
+      numbers.push_back(static_cast<WriterNo>(no));
+    }
+    STEPWELL_ASSIGN_OR_RETURN(const auto rows, store_.ReadProgress(trial_id, numbers));
+    all.insert(all.end(), rows.begin(), rows.end());
+    if (rows.size() < numbers.size()) return all;
+  }
 }
 
 void TrialKeeper::Look(std::int64_t epoch) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
@@ -23,6 +24,7 @@ class TrialKeeper {
  private:
   absl::StatusOr<TrialState> Derive(TrialId trial_id, WriterRegistry::Facts facts,
                                     std::int64_t now_us);
+  absl::StatusOr<std::vector<WriterProgress>> ReadAllWriters(TrialId trial_id);
 
   IngestStore& store_;
   WriterRegistry& registry_;

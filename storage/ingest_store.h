@@ -154,7 +154,7 @@ class IngestStore {
   // all trials that are running or have open writers, unfolded sequences or unmerged rows. A commit
   // of the former owner that is under way ends before this returns.
   [[nodiscard]] virtual absl::Status FenceTrials(std::int64_t epoch) = 0;
-  // Writers with unfolded sequences or still open, of all trials.
+  // Writers unfolded or open, and all of trials stored as running or lost, whose end may be due.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadWriters() = 0;
   // Calls `row` for each journal row that holds a sequence beyond its writer's folded_sequence,
   // oldest first. Streams; stops at the first error that `row` returns. A damaged row is given with

@@ -20,6 +20,16 @@ PgConnection::Options ConnectionOptions(const PgIngestStore::Options& options, c
           .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
 }
 
+// Of small rows, each two seconds, on the thread that tells clients their credit. Beyond a few
+// seconds without an answer the database counts as down.
+PgConnection::Options OwnerOptions(const PgIngestStore::Options& options) {
+  PgConnection::Options owner = ConnectionOptions(options, "stepwell-owner");
+  owner.connect_timeout = absl::Seconds(4);
+  owner.statement_timeout = absl::Seconds(4);
+  owner.reply_timeout = absl::Seconds(5);
+  return owner;
+}
+
 // Whoever holds the row now.
 absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, connection.Exec(sql::kReadOwner));
@@ -48,7 +58,7 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
                .at_point = options.at_point},
               ring_),
       shelf_(std::move(connection), options.control_connections_max),
-      owner_shelf_(ConnectionOptions(options, "stepwell-owner"), 1) {}
+      owner_shelf_(OwnerOptions(options), 1) {}
 
 absl::Status PgIngestStore::ReadRing() {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
@@ -127,7 +137,7 @@ absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(
 
 absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
     TrialId trial_id, absl::Span<const WriterNo> writers) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
   std::vector<std::pair<TrialId, WriterNo>> keys;
   for (const WriterNo writer_no : writers) keys.emplace_back(trial_id, writer_no);
   // Settled: after a COMMIT in doubt the answer must be the last word.
@@ -139,7 +149,7 @@ absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
 
 absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
                                           std::int64_t owner_epoch) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult updated,
       connection->Exec(sql::kSetTrialState,

@@ -104,8 +104,11 @@ from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
 join stepwell.writers w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
 order by w.trial_id, w.writer_no for share of w)";
 
+// A master may end between a Close and what that makes of the trial: the next one has to see it.
 inline constexpr char kReadUnfinishedWriters[] = "select " STEPWELL_WRITER_PROGRESS R"(
-from stepwell.writers w where w.state = 1 or w.committed_sequence > w.folded_sequence
+from stepwell.writers w
+where w.state = 1 or w.committed_sequence > w.folded_sequence
+   or w.trial_id in (select t.trial_id from stepwell.trials t where t.state in (1, 4))
 order by w.trial_id, w.writer_no)";
 
 inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.database";

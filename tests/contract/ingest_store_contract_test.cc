@@ -350,18 +350,24 @@ TEST_P(IngestStoreContract, ListsUnfinishedWriters) {
   const OpenedWriter open = Open(Request("open"));
   const OpenedWriter unfolded = Open(Request("unfolded"));
   const OpenedWriter done = Open(Request("done"));
-  for (const OpenedWriter& writer : {unfolded, done}) {
+  // Whose master could not store any more that the trial is done.
+  const OpenedWriter due = Open(Request("due"));
+  for (const OpenedWriter& writer : {unfolded, done, due}) {
     WriterAdvance last = Advance(writer, 1, 1);
     last.closing = WriterState::kClosed;
     ExpectOutcome(last, AdvanceOutcome::kCommitted, 1);
   }
   under_test_->SetFolded(done.trial_id, done.writer_no, 1);
+  under_test_->SetFolded(due.trial_id, due.writer_no, 1);
+  ASSERT_TRUE(store().SetTrialState(done.trial_id, TrialState::kCompleted, kEpoch).ok());
   const auto writers = store().ReadWriters();
   ASSERT_TRUE(writers.ok()) << writers.status();
-  ASSERT_EQ(writers->size(), 2u);
+  ASSERT_EQ(writers->size(), 3u);
   EXPECT_EQ(writers->at(0).trial_id, open.trial_id);
   EXPECT_EQ(writers->at(1).trial_id, unfolded.trial_id);
   EXPECT_EQ(writers->at(1).committed_sequence, 1u);
+  EXPECT_EQ(writers->at(2).trial_id, due.trial_id);
+  EXPECT_EQ(writers->at(2).state, WriterState::kClosed);
 }
 
 // Random commits, repeats, overlaps, reopenings and folds, against a model of what must be held.

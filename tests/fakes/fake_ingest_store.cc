@@ -72,7 +72,9 @@ absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadWriters() {
   std::vector<WriterProgress> unfinished;
   for (const auto& [key, writer] : writers_) {
     const WriterProgress& at = writer.progress;
-    if (at.state == WriterState::kOpen || at.committed_sequence > at.folded_sequence) {
+    const TrialState trial = trials_.at(key.first).state;
+    if (at.state == WriterState::kOpen || at.committed_sequence > at.folded_sequence ||
+        trial == TrialState::kRunning || trial == TrialState::kLost) {
       unfinished.push_back(at);
     }
   }

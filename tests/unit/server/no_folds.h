@@ -1,0 +1,28 @@
+// NoFolds: a FoldStore that folds nothing and gives numbers, for tests of what asks for folds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "storage/fold_store.h"
+
+namespace stepwell::testing {
+
+class NoFolds final : public FoldStore {
+ public:
+  absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>&) override {
+    return FoldResult{};
+  }
+  absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
+    return MergeResult{};
+  }
+  absl::StatusOr<FoldNo> NextFoldNo() override { return static_cast<FoldNo>(++fold_no_); }
+  absl::Status AttachLeaves(std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleJournal(std::int64_t, std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
+
+ private:
+  std::int64_t fold_no_ = 0;
+};
+
+}  // namespace stepwell::testing
