@@ -13,6 +13,8 @@ namespace {
 
 // How soon a loss that others found is acted on, and credit begins to flow again.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+// How soon writers are told again that there is no credit.
+constexpr absl::Duration kStopAgain = absl::Seconds(1);
 
 }  // namespace
 
@@ -60,7 +62,10 @@ void OwnershipLoop::Run() {
       Renew();
       next_renewal =
           absl::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
-      if (epoch_ != 0) parts_.trial_keeper.Look(epoch_);
+      // Not on a database that hangs: clients wait for their credit meanwhile.
+      if (epoch_ != 0 && parts_.recovery.state.Get().database_up) {
+        parts_.trial_keeper.Look(epoch_);
+      }
     }
     RefreshCredit();
     parts_.on_change();
@@ -139,9 +144,14 @@ void OwnershipLoop::RefreshCredit() {
   load.queue_bytes_max = parts_.queue.bytes_max();
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
   const bool flows = PlanCredit(load) > 0;
-  if (flows == credit_flows_) return;
+  // The ack of a commit that was under way may have told its writer otherwise since.
+  const bool again = !flows && absl::Now() >= next_stop_;
+  if (flows == credit_flows_ && !again) return;
+  if (flows != credit_flows_ && epoch_ != 0) {
+    log::Info(flows ? "credit_flows" : "credit_stopped", {});
+  }
   credit_flows_ = flows;
-  if (epoch_ != 0) log::Info(flows ? "credit_flows" : "credit_stopped", {});
+  next_stop_ = absl::Now() + kStopAgain;
   parts_.recovery.registry.ForEachStream([](IngestStream& stream) { stream.RefreshCredit(); });
 }
 

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "server/deadline_watch.h"
+#include "server/grpc_error.h"
 #include "server/query_reads.h"
 #include "server/read_admission.h"
 #include "stepwell/v1/query.grpc.pb.h"
@@ -17,9 +18,9 @@ namespace {
 // How long a read waits for its turn before it is refused.
 constexpr absl::Duration kTurnPatience = absl::Seconds(2);
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+grpc::Status NoTurn(const absl::Status& status) {
+  return GrpcError(
+      status, {.reason = "READS_UNDER_WAY", .retry_delay = absl::Seconds(1), .violations = {}});
 }
 
 // Ours to look into; everything else is the caller's or passes by itself.
@@ -66,7 +67,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
     const auto ticket = admission_.Enter(kTurnPatience);
-    if (!ticket.ok()) return ToGrpc(ticket.status());
+    if (!ticket.ok()) return NoTurn(ticket.status());
     const ReadCall call = CallOf(context);
     // Write blocks while the client is slow: that is the bound on memory. A client that stops reading
     // would hold its turn and its pin for ever; the second is for the answer of a slow one.
@@ -77,11 +78,11 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
           return absl::Now() < call.deadline && writer->Write(response);
         });
     if (absl::IsCancelled(status) && absl::Now() >= call.deadline) {
-      return {grpc::StatusCode::DEADLINE_EXCEEDED,
-              "the read took too long: go on with the cursor of the last message"};
+      return GrpcError(absl::DeadlineExceededError(
+          "the read took too long: go on with the cursor of the last message"));
     }
     LogFailure("ReadSamples", status);
-    return ToGrpc(status);
+    return GrpcError(status);
   }
 
  private:
@@ -91,11 +92,11 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                           const,
                       const Request& request, Response* response) {
     const auto ticket = admission_.Enter(kTurnPatience);
-    if (!ticket.ok()) return ToGrpc(ticket.status());
+    if (!ticket.ok()) return NoTurn(ticket.status());
     absl::StatusOr<Response> answer = (reads_.*read)(request, CallOf(context));
     if (!answer.ok()) {
       LogFailure(method, answer.status());
-      return ToGrpc(answer.status());
+      return GrpcError(answer.status());
     }
     *response = *std::move(answer);
     return grpc::Status::OK;

@@ -132,7 +132,9 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   STEPWELL_ASSIGN_OR_RETURN(ingest_store, PgIngestStore::Open({.url = database.url}, ring));
   STEPWELL_ASSIGN_OR_RETURN(fold_store,
                             PgFoldStore::Open({.url = database.url, .recent = {}}, ring));
-  reader.emplace(PgReader::Options{.url = database.url});
+  // One for each read that may run: nobody waits behind a client that does not take its answer.
+  reader.emplace(PgReader::Options{.url = database.url,
+                                   .connection_count_max = QueryGrpcService::Options().reads_max});
   return absl::OkStatus();
 }
 

@@ -1,0 +1,241 @@
+// A database that is there and answers nothing: clients are told to wait, memory stays bounded, and
+// all goes on by itself when it answers again.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/spine.h"
+#include "tests/support/child_process.h"
+
+namespace stepwell::testing {
+namespace {
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The postmaster and all that it has started, stopped and continued as one.
+class FrozenPostgres {
+ public:
+  explicit FrozenPostgres(pid_t postmaster) {
+    // The postmaster first: it starts nobody any more.
+    Stop(postmaster);
+    const std::string children =
+        ReadText(absl::StrCat("/proc/", postmaster, "/task/", postmaster, "/children"));
+    for (const absl::string_view text : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
+      int child = 0;
+      if (absl::SimpleAtoi(text, &child)) Stop(child);
+    }
+  }
+  FrozenPostgres(const FrozenPostgres&) = delete;
+  ~FrozenPostgres() { Thaw(); }
+
+  void Thaw() {
+    for (const pid_t pid : stopped_) kill(pid, SIGCONT);
+    stopped_.clear();
+  }
+  std::size_t count() const { return stopped_.size(); }
+
+ private:
+  void Stop(pid_t pid) {
+    if (pid > 0 && kill(pid, SIGSTOP) == 0) stopped_.push_back(pid);
+  }
+  std::vector<pid_t> stopped_;
+};
+
+// The memory of a process now.
+std::int64_t ResidentBytes(pid_t pid) {
+  const std::vector<std::string> fields =
+      absl::StrSplit(ReadText(absl::StrCat("/proc/", pid, "/statm")), ' ');
+  std::int64_t pages = 0;
+  return fields.size() > 1 && absl::SimpleAtoi(fields[1], &pages) ? pages * sysconf(_SC_PAGESIZE)
+                                                                  : -1;
+}
+
+// Sends all its chunks as fast as the stream takes them, whatever its credit says; opens again and
+// sends again what is not acked when the stream ends. Notes the credit that it is told.
+class GreedyWriter {
+ public:
+  GreedyWriter(const std::string& address, std::uint64_t chunk_count, std::size_t padding, int rank)
+      : client_(address), chunk_count_(chunk_count), padding_(padding), rank_(rank) {
+    worker_ = Worker("greedy", [this] { Run(); });
+  }
+  ~GreedyWriter() {
+    {
+      absl::MutexLock lock(&mu_);
+      giving_up_ = true;
+      if (stream_ != nullptr) stream_->Cancel();
+    }
+    worker_.Join();
+  }
+
+  bool credit_stopped() const {
+    absl::MutexLock lock(&mu_);
+    return credit_bytes_ == 0;
+  }
+  bool credit_flows() const {
+    absl::MutexLock lock(&mu_);
+    return credit_bytes_ > 0;
+  }
+  std::uint64_t acked() const {
+    absl::MutexLock lock(&mu_);
+    return acked_;
+  }
+  bool done() const { return acked() >= chunk_count_; }
+  std::int64_t trial_id() const {
+    absl::MutexLock lock(&mu_);
+    return trial_id_;
+  }
+
+ private:
+  void Run() {
+    while (!done()) {
+      RawStream stream(client_);
+      {
+        absl::MutexLock lock(&mu_);
+        if (giving_up_) return;
+        stream_ = &stream;
+      }
+      Serve(stream);
+      absl::MutexLock lock(&mu_);
+      stream_ = nullptr;
+    }
+  }
+
+  void Serve(RawStream& stream) {
+    stream.Send(OpenMessage({.writer = writer_, .external_id = "greedy", .rank = rank_}));
+    const auto opened = stream.WaitFor([](const auto& answer) { return answer.has_opened(); });
+    if (!opened) return;
+    {
+      absl::MutexLock lock(&mu_);
+      trial_id_ = opened->opened().trial_id();
+      acked_ = opened->opened().committed_sequence();
+    }
+    stream.Send(DefinitionMessage(writer_, {{}}));
+    Worker reader("acks", [&] { TakeAcks(stream); });
+    for (std::uint64_t i = acked() + 1; i <= chunk_count_ && stream.Send(Chunk(i)); ++i) {
+    }
+    reader.Join();
+  }
+
+  // Until all is acked or the stream ends.
+  void TakeAcks(RawStream& stream) {
+    while (!done()) {
+      const auto answer = stream.Next(absl::Minutes(3));
+      if (!answer) return;
+      if (!answer->has_ack()) continue;
+      absl::MutexLock lock(&mu_);
+      acked_ = std::max(acked_, answer->ack().committed_sequence());
+      credit_bytes_ = answer->ack().credit_bytes();
+    }
+  }
+
+  v1::StreamChunksRequest Chunk(std::uint64_t sequence) const {
+    const double value = rank_ * 1e6 + static_cast<double>(sequence);
+    v1::ChunkBody body = OneColumn(1, NowUs(), 1000, {value});
+    body.GetReflection()->MutableUnknownFields(&body)->AddLengthDelimited(
+        1000, std::string(padding_, 'p'));
+    return ChunkMessage(writer_, sequence, body);
+  }
+
+  IngestClient client_;
+  const std::uint64_t chunk_count_;
+  const std::size_t padding_;
+  const int rank_;
+  const Uuid writer_ = Uuid::Random();
+  mutable absl::Mutex mu_;
+  RawStream* stream_ ABSL_GUARDED_BY(mu_) = nullptr;
+  bool giving_up_ ABSL_GUARDED_BY(mu_) = false;
+  std::uint64_t acked_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t credit_bytes_ ABSL_GUARDED_BY(mu_) = -1;
+  std::int64_t trial_id_ ABSL_GUARDED_BY(mu_) = 0;
+  Worker worker_;
+};
+
+class DeadDatabaseTest : public SpineTest {
+ protected:
+  pid_t MasterPid() const {
+    const auto ready = nlohmann::json::parse(ReadText(scratch_ / "master.ready"), nullptr, false);
+    return ready.is_object() ? ready.value("pid", 0) : 0;
+  }
+};
+
+TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
+  constexpr std::int64_t kQueueBytes = 8 << 20;
+  constexpr int kWriterCount = 4;
+  constexpr std::size_t kPadding = 512 << 10;
+  constexpr std::uint64_t kChunkCount = 160;  // 320 MiB of all writers
+  // Of the master, above what it had before: the queue, the group in the committer's hands with its
+  // rows and its copy for the wire (8 MiB, three times), and what gRPC holds of each stream.
+  constexpr std::int64_t kGrowthBytesMax = kQueueBytes + (24 << 20) + kWriterCount * (16 << 20);
+  StartMaster({"--queue-bytes", absl::StrCat(kQueueBytes)});
+  const pid_t master_pid = MasterPid();
+  std::vector<std::unique_ptr<GreedyWriter>> writers;
+  for (int rank = 0; rank < kWriterCount; ++rank) {
+    writers.push_back(
+        std::make_unique<GreedyWriter>(master_->grpc_address(), kChunkCount, kPadding, rank));
+  }
+  const auto all = [&](bool (GreedyWriter::*says)() const) {
+    return [&writers, says] {
+      return std::all_of(writers.begin(), writers.end(),
+                         [says](const auto& writer) { return (*writer.*says)(); });
+    };
+  };
+  ASSERT_TRUE(Eventually(
+      [&] {
+        return std::all_of(writers.begin(), writers.end(),
+                           [](const auto& writer) { return writer->acked() >= 5; });
+      },
+      absl::Seconds(60)))
+      << master_->LogTail();
+  const std::int64_t before = ResidentBytes(master_pid);
+  ASSERT_GT(before, 0);
+
+  FrozenPostgres frozen(master_->PostmasterPid());
+  ASSERT_GT(frozen.count(), 1U);
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(Eventually(all(&GreedyWriter::credit_stopped), absl::Seconds(20)))
+      << master_->LogTail();
+  std::printf("credit 0 told to all after %s\n", absl::FormatDuration(absl::Now() - begin).c_str());
+  std::vector<std::uint64_t> stood;
+  for (const auto& writer : writers) stood.push_back(writer->acked());
+  EXPECT_TRUE(Eventually([&] { return master_->Get("/readyz").substr(0, 12) == "HTTP/1.1 503"; },
+                         absl::Seconds(20)));
+  EXPECT_EQ(master_->Get("/livez").substr(0, 12), "HTTP/1.1 200");
+  // As long as another renewal takes to fail: the writers push all the while.
+  std::int64_t most = 0;
+  Eventually(
+      [&] {
+        most = std::max(most, ResidentBytes(master_pid));
+        return false;
+      },
+      absl::Seconds(8));
+  std::printf("resident %lld MiB, at most %lld MiB while the database stood\n",
+              static_cast<long long>(before >> 20), static_cast<long long>(most >> 20));
+  EXPECT_LT(most - before, kGrowthBytesMax);
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    EXPECT_EQ(writers[i]->acked(), stood[i]) << "nothing can have been committed";
+    EXPECT_FALSE(writers[i]->done());
+  }
+
+  frozen.Thaw();
+  EXPECT_TRUE(Eventually(all(&GreedyWriter::credit_flows), absl::Seconds(30)))
+      << master_->LogTail();
+  EXPECT_TRUE(Eventually(all(&GreedyWriter::done), absl::Seconds(90))) << master_->LogTail();
+  ASSERT_TRUE(master_->running());
+  ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
+  std::multiset<double> stored;
+  for (const auto& sample : Samples(writers[0]->trial_id(), "value")) stored.insert(sample.value);
+  EXPECT_EQ(stored.size(), kWriterCount * kChunkCount);
+  EXPECT_EQ(std::set<double>(stored.begin(), stored.end()).size(), kWriterCount * kChunkCount);
+}
+
+}  // namespace
+}  // namespace stepwell::testing
