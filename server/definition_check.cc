@@ -11,12 +11,18 @@
 namespace stepwell {
 namespace {
 
+// The contract takes what is not given as a gauge.
+pb::SeriesKind KindOf(const pb::Definition& definition) {
+  return definition.kind() == pb::SERIES_KIND_UNSPECIFIED ? pb::SERIES_KIND_GAUGE
+                                                          : definition.kind();
+}
+
 // A hash of all that a definition says, so that a repeat is told from a change. The text itself, tens
 // of KiB with many labels, would be kept ten thousand times for each writer.
 std::string Fingerprint(const pb::Definition& definition, const Labels& labels) {
   std::string text = absl::StrCat(definition.tick_group(), "\n", definition.metric_group(), "\n",
                                   definition.name(), "\n", definition.unit(), "\n",
-                                  static_cast<int>(definition.kind()), "\n", definition.divisor());
+                                  static_cast<int>(KindOf(definition)), "\n", definition.divisor());
   for (const auto& [name, value] : labels) absl::StrAppend(&text, "\n", name, "\n", value);
   return absl::StrCat(absl::HashOf(text), "-", Crc32c(text));
 }
@@ -28,10 +34,11 @@ MaybeComplaint CheckNames(const pb::Definition& definition, const std::string& p
       CheckText(path + ".name", definition.name(), {1, kMetricNameBytesMax}, "METRIC_NAME"));
   STEPWELL_RETURN_IF_COMPLAINT(
       CheckText(path + ".unit", definition.unit(), {0, kUnitBytesMax}, "UNIT"));
-  if (definition.kind() < pb::SERIES_KIND_GAUGE || definition.kind() > pb::SERIES_KIND_DURATION) {
-    return Invalid("SERIES_KIND",
-                   absl::StrCat(path, ".kind is ", static_cast<int>(definition.kind()),
-                                ", allowed are 1 (gauge), 2 (counter) and 3 (duration)"));
+  if (KindOf(definition) < pb::SERIES_KIND_GAUGE || KindOf(definition) > pb::SERIES_KIND_DURATION) {
+    return Invalid(
+        "SERIES_KIND",
+        absl::StrCat(path, ".kind is ", static_cast<int>(definition.kind()),
+                     ", allowed are 1 (gauge, also for 0), 2 (counter) and 3 (duration)"));
   }
   return std::nullopt;
 }
@@ -81,7 +88,7 @@ MaybeComplaint CheckOne(const pb::Definition& definition, const std::string& pat
   out.ref.fingerprint = Fingerprint(definition, labels);
   out.definition.key = {definition.metric_group(), definition.name(), std::move(labels)};
   out.definition.unit = definition.unit();
-  out.definition.kind = static_cast<SeriesKind>(definition.kind());
+  out.definition.kind = static_cast<SeriesKind>(KindOf(definition));
   return std::nullopt;
 }
 

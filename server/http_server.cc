@@ -86,6 +86,7 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
   ~Connection() { --server_.connection_count_; }
 
   void Read() {
+    is_head_ = false;  // until this request is known: what refuses it has a body
     parser_.emplace();
     parser_->header_limit(server_.options_.header_bytes_max);
     parser_->body_limit(server_.options_.body_bytes_max);
@@ -131,8 +132,10 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
     answer_.set(http::field::cache_control, "no-store");
     if (!allow.empty()) answer_.set(http::field::allow, allow);
     answer_.keep_alive(keep_alive);
-    answer_.body() = is_head_ ? std::string() : std::move(response.body);
+    answer_.body() = std::move(response.body);
     answer_.prepare_payload();
+    // HEAD has the header of GET, its Content-Length included.
+    if (is_head_) answer_.body().clear();
     stream_.expires_after(absl::ToChronoMilliseconds(server_.options_.request_timeout));
     http::async_write(
         stream_, answer_,

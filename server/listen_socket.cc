@@ -23,6 +23,20 @@ absl::Status Failed(const std::string& host, int port, const std::string& why) {
       absl::StrCat("cannot listen on ", HostPortText(host, port), ": ", why));
 }
 
+bool IsLoopbackV4(const in_addr& address) { return ntohl(address.s_addr) >> 24 == 127; }
+
+bool IsLoopbackAddress(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return IsLoopbackV4(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  }
+  if (address.sa_family != AF_INET6) return false;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (!IN6_IS_ADDR_V4MAPPED(&v6)) return IN6_IS_ADDR_LOOPBACK(&v6);
+  in_addr mapped{};
+  std::memcpy(&mapped, &v6.s6_addr[12], sizeof mapped);
+  return IsLoopbackV4(mapped);
+}
+
 }  // namespace
 
 absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& host, int port) {
@@ -87,7 +101,19 @@ std::string HostPortText(const std::string& host, int port) {
 }
 
 bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+  // By RFC 6761 it is nothing else, also where there is no /etc/hosts.
+  if (host == "localhost") return true;
+  if (host.empty()) return false;
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    if (!IsLoopbackAddress(*at->ai_addr)) return false;
+  }
+  return true;
 }
 
 }  // namespace stepwell

@@ -39,7 +39,7 @@ struct HostPort {
 // "127.0.0.1:7817", "[::1]:0", "localhost:80". kInvalidArgument otherwise.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
 std::string HostPortText(const std::string& host, int port);
-// True for 127.0.0.0/8, ::1 and localhost.
+// True for 127.0.0.0/8, ::1, localhost, and a name all of whose addresses are such. May ask DNS.
 bool IsLoopback(const std::string& host);
 
 }  // namespace stepwell

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/uuid.h"
@@ -69,24 +70,32 @@ absl::StatusOr<std::string> MasterIdOf(const std::string& data_directory) {
   return made;
 }
 
-std::string MasterIdOf(const std::string& host, int port) {
-  const auto machine = ReadWholeFile("/etc/machine-id");
+std::string MasterIdOf(const std::string& host, int port, const std::string& machine_id_file) {
+  const auto machine = ReadWholeFile(machine_id_file);
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   const std::string id = machine.ok() ? std::string(absl::StripAsciiWhitespace(*machine)) : "";
   return absl::StrCat(id.empty() ? name.data() : id, "@", HostPortText(host, port));
 }
 
-absl::StatusOr<std::string> DefaultDataDirectory() {
-  if (geteuid() == 0) return "/var/lib/stepwell";
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') {
-    return absl::StrCat(data, "/stepwell");
+absl::StatusOr<std::string> DefaultDataDirectory(const HomeFacts& facts) {
+  if (facts.is_root) return "/var/lib/stepwell";
+  if (absl::StartsWith(facts.xdg_data_home, "/")) {
+    return absl::StrCat(facts.xdg_data_home, "/stepwell");
   }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
-    return absl::StrCat(home, "/.local/share/stepwell");
-  }
+  if (absl::StartsWith(facts.home, "/")) return absl::StrCat(facts.home, "/.local/share/stepwell");
   return absl::FailedPreconditionError(
       "no --data-dir, and neither XDG_DATA_HOME nor HOME says where data may be kept");
+}
+
+absl::StatusOr<std::string> DefaultDataDirectory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::string() : std::string(value);
+  };
+  return DefaultDataDirectory({.is_root = geteuid() == 0,
+                               .xdg_data_home = variable("XDG_DATA_HOME"),
+                               .home = variable("HOME")});
 }
 
 }  // namespace stepwell

@@ -10,11 +10,21 @@ namespace stepwell {
 
 // Kept in DIRECTORY/master-id, made there at first. The directory exists.
 absl::StatusOr<std::string> MasterIdOf(const std::string& data_directory);
-// For a master without a directory: this machine and where it listens.
-std::string MasterIdOf(const std::string& host, int port);
+// For a master without a directory: this machine (its host name where it has no id) and where it
+// listens.
+std::string MasterIdOf(const std::string& host, int port,
+                       const std::string& machine_id_file = "/etc/machine-id");
 
+// Who asks; empty = not set.
+struct HomeFacts {
+  bool is_root = false;
+  std::string xdg_data_home = {};
+  std::string home = {};
+};
 // /var/lib/stepwell for root, else $XDG_DATA_HOME/stepwell, else ~/.local/share/stepwell.
 // kFailedPrecondition when there is no home.
+absl::StatusOr<std::string> DefaultDataDirectory(const HomeFacts& facts);
+// Of this process.
 absl::StatusOr<std::string> DefaultDataDirectory();
 
 // Writes `text` under `path` so that a reader sees all of it or nothing.

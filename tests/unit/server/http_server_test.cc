@@ -1,0 +1,274 @@
+// The HTTP port over real sockets: what clients that are odd, slow or many get.
+#include "server/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A connection of a client that sends exactly what it is told. Waits are bounded.
+class RawHttp {
+ public:
+  explicit RawHttp(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const timeval patience = {20, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  RawHttp(const RawHttp&) = delete;
+  ~RawHttp() { close(fd_); }
+
+  // False once the server has closed.
+  bool Send(const std::string& bytes) const {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // Until `end` was read, or the server closed.
+  std::string ReadUntil(const std::string& end) {
+    std::string got;
+    char byte = 0;
+    while (!EndsIn(got, end) && recv(fd_, &byte, 1, 0) == 1) got.push_back(byte);
+    return got;
+  }
+  std::string ReadAll() {
+    std::string got;
+    char block[4096];
+    ssize_t count = 0;
+    while ((count = recv(fd_, block, sizeof block, 0)) > 0) {
+      got.append(block, static_cast<std::size_t>(count));
+    }
+    return got;
+  }
+
+ private:
+  static bool EndsIn(const std::string& text, const std::string& end) {
+    return !end.empty() && absl::EndsWith(text, end);
+  }
+  const int fd_;
+};
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void Start(HttpServer::Options options = {}) {
+    server_ = std::make_unique<HttpServer>(options);
+    server_->Route("GET", "/livez", [](const HttpRequest&) {
+      return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
+    });
+    server_->Route("POST", "/echo", [](const HttpRequest& request) {
+      return HttpResponse{200, "text/plain", absl::StrCat(request.query, "|", request.body)};
+    });
+    server_->Route("GET", "/throws", [](const HttpRequest&) -> HttpResponse {
+      throw std::runtime_error("of the handler");
+    });
+    const absl::Status started = server_->Start();
+    ASSERT_TRUE(started.ok()) << started;
+  }
+  std::string Exchange(const std::string& request) {
+    RawHttp client(server_->port());
+    client.Send(request);
+    return client.ReadAll();
+  }
+
+  std::unique_ptr<HttpServer> server_;
+};
+
+constexpr char kGet[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kLastGet[] = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+constexpr char kAlive[] = "{\"alive\":true}\n";
+
+TEST_F(HttpServerTest, EachRequestGetsItsStatusAndItsWords) {
+  HttpServer::Options options;
+  options.header_bytes_max = 1024;
+  options.body_bytes_max = 16;
+  Start(options);
+  struct Row {
+    const char* name;
+    std::string request;
+    const char* status;
+    const char* header;
+    const char* body;
+  };
+  const std::string last = "Host: x\r\nConnection: close\r\n";
+  const std::vector<Row> rows = {
+      {"found", absl::StrCat("GET /livez?a=b HTTP/1.1\r\n", last, "\r\n"), "200 OK",
+       "Cache-Control: no-store", kAlive},
+      {"posted",
+       absl::StrCat("POST /echo?q HTTP/1.1\r\n", last, "Content-Length: 16\r\n\r\n",
+                    std::string(16, 'b')),
+       "200 OK", "Content-Type: text/plain", "q|bbbbbbbbbbbbbbbb"},
+      {"of 1997", "GET /livez HTTP/1.0\r\n\r\n", "200 OK", "Connection: close", kAlive},
+      {"no such path", absl::StrCat("GET /nowhere HTTP/1.1\r\n", last, "\r\n"), "404 Not Found",
+       "Content-Type: application/json", "{\"error\":\"no such path\"}\n"},
+      {"above the root", absl::StrCat("GET /../livez HTTP/1.1\r\n", last, "\r\n"), "404 Not Found",
+       "", "{\"error\":\"no such path\"}\n"},
+      {"no such method", absl::StrCat("DELETE /livez HTTP/1.1\r\n", last, "\r\n"),
+       "405 Method Not Allowed", "Allow: GET, HEAD\r\n",
+       "{\"error\":\"allowed here: GET, HEAD\"}\n"},
+      {"only posted", absl::StrCat("GET /echo HTTP/1.1\r\n", last, "\r\n"),
+       "405 Method Not Allowed", "Allow: POST\r\n", "{\"error\":\"allowed here: POST\"}\n"},
+      {"no HTTP", "what is this\r\n\r\n", "400 Bad Request", "Connection: close",
+       "{\"error\":\"the request is not HTTP/1.1\"}\n"},
+      {"HTTP/2 at once", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400 Bad Request", "Connection: close",
+       "{\"error\":\"the request is not HTTP/1.1\"}\n"},
+      {"two lengths",
+       absl::StrCat("POST /echo HTTP/1.1\r\n", last,
+                    "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc"),
+       "400 Bad Request", "Connection: close", "{\"error\":\"the request is not HTTP/1.1\"}\n"},
+      {"a large body",
+       absl::StrCat("POST /echo HTTP/1.1\r\n", last, "Content-Length: 17\r\n\r\n",
+                    std::string(17, 'b')),
+       "413 Payload Too Large", "Connection: close", "{\"error\":\"the body is too large\"}\n"},
+      {"a large body in chunks",
+       absl::StrCat("POST /echo HTTP/1.1\r\n", last, "Transfer-Encoding: chunked\r\n\r\n11\r\n",
+                    std::string(17, 'b'), "\r\n0\r\n\r\n"),
+       "413 Payload Too Large", "Connection: close", "{\"error\":\"the body is too large\"}\n"},
+      {"a large header",
+       absl::StrCat("GET /livez HTTP/1.1\r\nX: ", std::string(1024, 'x'), "\r\n\r\n"),
+       "431 Request Header Fields Too Large", "Connection: close",
+       "{\"error\":\"the header is too large\"}\n"},
+      {"a handler that throws", absl::StrCat("GET /throws HTTP/1.1\r\n", last, "\r\n"),
+       "500 Internal Server Error", "", "{\"error\":\"internal error\"}\n"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const std::string answer = Exchange(row.request);
+    EXPECT_THAT(answer, StartsWith(absl::StrCat("HTTP/1.1 ", row.status, "\r\n")));
+    EXPECT_THAT(answer, HasSubstr(row.header));
+    EXPECT_THAT(answer, EndsWith(absl::StrCat("\r\n\r\n", row.body)));
+  }
+}
+
+TEST_F(HttpServerTest, HeadSaysWhatGetWouldWithoutTheBody) {
+  Start();
+  const std::string got = Exchange(kLastGet);
+  const std::string head = Exchange("HEAD /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(got, head + kAlive);
+  EXPECT_THAT(head, HasSubstr("Content-Length: 15\r\n"));
+}
+
+TEST_F(HttpServerTest, WhatFollowsAHeadOnTheConnectionHasItsBody) {
+  Start();
+  RawHttp client(server_->port());
+  ASSERT_TRUE(client.Send("HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  ASSERT_TRUE(client.Send("what is this\r\n\r\n"));
+  const std::string answer = client.ReadAll();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer, EndsWith("{\"error\":\"the request is not HTTP/1.1\"}\n"));
+}
+
+TEST_F(HttpServerTest, RequestsSentTogetherAreAnsweredInOrder) {
+  Start();
+  const std::string answer = Exchange(
+      absl::StrCat("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+                   "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nsecond", kLastGet));
+  const auto first = answer.find(kAlive);
+  const auto second = answer.find("|second");
+  const auto third = answer.rfind(kAlive);
+  ASSERT_NE(first, std::string::npos) << answer;
+  ASSERT_NE(second, std::string::npos) << answer;
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, third);
+}
+
+TEST_F(HttpServerTest, AConnectionIsKeptForTheNextRequest) {
+  Start();
+  RawHttp client(server_->port());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(client.Send(kGet)) << i;
+    EXPECT_THAT(client.ReadUntil(kAlive), StartsWith("HTTP/1.1 200")) << i;
+  }
+}
+
+TEST_F(HttpServerTest, WhoDribblesIsCutOffAndNobodyWaitsForIt) {
+  HttpServer::Options options;
+  options.request_timeout = absl::Milliseconds(500);
+  Start(options);
+  RawHttp slow(server_->port());
+  const absl::Time begin = absl::Now();
+  std::atomic<bool> cut_off = false;
+  // A byte now and then must not extend the time of the whole request.
+  Worker dribbler("dribbler", [&] {
+    const std::string header = "GET /livez HTTP/1.1\r\nX: ";
+    for (std::size_t i = 0; i < 2000 && slow.Send(i < header.size() ? header.substr(i, 1) : "x");
+         ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    cut_off = true;
+  });
+  EXPECT_THAT(Exchange(kLastGet), EndsWith(kAlive)) << "one thread serves all";
+  EXPECT_EQ(slow.ReadAll(), "");
+  dribbler.Join();
+  EXPECT_TRUE(cut_off);
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(500));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(15));
+}
+
+TEST_F(HttpServerTest, AnIdleConnectionEnds) {
+  HttpServer::Options options;
+  options.idle_timeout = absl::Milliseconds(200);
+  Start(options);
+  RawHttp idle(server_->port());
+  ASSERT_TRUE(idle.Send(kGet));
+  EXPECT_THAT(idle.ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(idle.ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, OneConnectionTooManyIsClosedAndThereIsRoomAgain) {
+  HttpServer::Options options;
+  options.connections_max = 2;
+  Start(options);
+  auto first = std::make_unique<RawHttp>(server_->port());
+  RawHttp second(server_->port());
+  for (RawHttp* held : {first.get(), &second}) {
+    ASSERT_TRUE(held->Send(kGet));
+    EXPECT_THAT(held->ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
+  }
+  RawHttp third(server_->port());
+  EXPECT_EQ(third.ReadAll(), "") << "closed without a word";
+  ASSERT_TRUE(second.Send(kGet));
+  EXPECT_THAT(second.ReadUntil(kAlive), StartsWith("HTTP/1.1 200")) << "others are served";
+  first.reset();
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  std::string answer;
+  while (answer.empty() && absl::Now() < deadline) answer = Exchange(kLastGet);
+  EXPECT_THAT(answer, EndsWith(kAlive));
+}
+
+TEST_F(HttpServerTest, AStopEndsConnectionsThatAreOpen) {
+  Start();
+  RawHttp open(server_->port());
+  ASSERT_TRUE(open.Send(kGet));
+  EXPECT_THAT(open.ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
+  server_->Stop();
+  server_->Stop();
+  server_.reset();
+  EXPECT_EQ(open.ReadAll(), "");
+}
+
+}  // namespace
+}  // namespace stepwell
