@@ -1,0 +1,121 @@
+// What `stepwell serve` prints when it is ready: each command on it works as it stands, once DIR,
+// NAME and the program are put in.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "tests/e2e/spine.h"
+#include "tests/support/child_process.h"
+
+namespace stepwell::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class FirstScreenTest : public SpineTest {
+ protected:
+  // The lines of the screen, from its first to its last.
+  std::vector<std::string> Screen() const {
+    const std::string log = ReadText(scratch_ / "master.log");
+    const auto begin = log.find("Stepwell ");
+    const auto end = log.find("Stop with Ctrl-C.");
+    EXPECT_NE(begin, std::string::npos) << log;
+    EXPECT_NE(end, std::string::npos) << log;
+    if (begin == std::string::npos || end == std::string::npos) return {};
+    std::vector<std::string> lines;
+    for (const absl::string_view line : absl::StrSplit(log.substr(begin, end - begin), '\n')) {
+      // Lines of the log that came in between begin with the year.
+      if (!absl::StartsWith(line, "20")) lines.emplace_back(line);
+    }
+    return lines;
+  }
+
+  // The one command that begins so, as a person would complete it.
+  std::string Command(const std::string& begin) const {
+    std::string found;
+    for (const std::string& line : Screen()) {
+      const auto text = std::string(absl::StripLeadingAsciiWhitespace(line));
+      if (!absl::StartsWith(text, begin)) continue;
+      EXPECT_EQ(found, "") << "two lines begin with " << begin;
+      // Two spaces begin its explanation.
+      found = text.substr(0, text.find("  "));
+    }
+    EXPECT_NE(found, "") << "no line begins with " << begin;
+    found = absl::StrReplaceAll(
+        found, {{"=DIR ", absl::StrCat("=", scratch_ / "spool", " ")},
+                {" DIR ", absl::StrCat(" ", scratch_ / "spool", " ")},
+                {"NAME", "screened"},
+                {"./train", absl::StrCat(BuiltProgram("stepwell-demo"), " --seconds 1 --data ",
+                                         scratch_ / "text")}});
+    return absl::StartsWith(found, "stepwell ")
+               ? absl::StrCat("exec ", BuiltProgram("stepwell"), found.substr(8))
+               : found;
+  }
+
+  // Through a shell; how it ended, with what it said in said_.
+  std::string Run(const std::string& command) {
+    const std::string log = scratch_ / absl::StrCat("said-", ++count_);
+    ChildProcess shell;
+    shell.Start({"/bin/sh", "-c", command}, {}, log);
+    const std::string ending = shell.Wait(absl::Seconds(60));
+    said_ = ReadText(log);
+    return ending;
+  }
+
+  int count_ = 0;
+  std::string said_;
+};
+
+TEST_F(FirstScreenTest, ItsCommandsWork) {
+  StartMaster();
+  ASSERT_TRUE(
+      Eventually([&] { return master_->CountInLog("Stop with Ctrl-C.") > 0; }, absl::Seconds(20)));
+  EXPECT_LE(Screen().size(), 20U) << "one screen";
+  for (const std::string& line : Screen()) {
+    EXPECT_TRUE(line.size() <= 100 || absl::StrContains(line, "postgresql://")) << line;
+  }
+
+  // The agent runs until it is told to stop.
+  ChildProcess agent;
+  const std::string agent_log = scratch_ / "agent.log";
+  agent.Start({"/bin/sh", "-c", Command("stepwell agent ")}, {}, agent_log);
+  std::filesystem::create_directory(scratch_ / "text");
+  std::ofstream(scratch_ / "text/corpus.txt") << [] {
+    std::string text;
+    for (int i = 0; i < 2000; ++i)
+      absl::StrAppend(&text, "the ", i, "th line of a text to learn\n");
+    return text;
+  }();
+  EXPECT_EQ(Run(Command("STEPWELL_SPOOL_DIR=DIR ")), "exit 0") << said_;
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return Run(Command("stepwell report ")) == "exit 0" && absl::StrContains(said_, "step  ");
+      },
+      absl::Seconds(60)))
+      << said_ << ReadText(agent_log);
+  EXPECT_THAT(said_, HasSubstr("cpu_util")) << "the machine was sampled for the same trial";
+  EXPECT_EQ(Run(Command("stepwell trials ")), "exit 0") << said_;
+  EXPECT_THAT(said_, HasSubstr("screened"));
+  ASSERT_TRUE(agent.running()) << ReadText(agent_log);
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(absl::Seconds(30)), "exit 0") << ReadText(agent_log);
+
+  ASSERT_TRUE(client_->Flush().ok());
+  if (Run("command -v psql") != "exit 0") GTEST_SKIP() << "there is no psql on this machine";
+  EXPECT_EQ(Run(Command("psql ")), "exit 0") << said_;
+  EXPECT_THAT(said_, HasSubstr("(5 rows)"));
+}
+
+}  // namespace
+}  // namespace stepwell::testing
