@@ -23,7 +23,7 @@ class Worker {
           body();
         }) {}
   Worker(Worker&&) = default;
-  Worker& operator=(Worker&& other) {
+  Worker& operator=(Worker&& other) noexcept {
     Join();
     thread_ = std::move(other.thread_);
     return *this;

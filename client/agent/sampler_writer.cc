@@ -121,7 +121,7 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
 }
 
 void SamplerWriter::NoteMisses(const TimedTick& timed) {
-  const auto note = [&](MissingKey key, std::uint64_t count, std::string reason) {
+  const auto note = [&](MissingKey key, std::uint64_t count, const std::string& reason) {
     Missing& missing = missing_[std::move(key)];
     if (missing.sample_count == 0) missing.first_time_us = timed.time_us;
     missing.sample_count += count;

@@ -124,7 +124,7 @@ void ServedWriter::DefineNew() {
 
 absl::Status ServedWriter::Seal(const Checkpoint& checkpoint) {
   DefineNew();
-  const absl::Status sealed = sealer_->Seal(checkpoint);
+  absl::Status sealed = sealer_->Seal(checkpoint);
   if (sealed.ok()) SyncBeforeSend();
   return sealed;
 }
