@@ -20,23 +20,23 @@ where p.name = $1 and t.external_id = $2)";
 
 // Cause 10 (clock) misses nothing; 4 (unsupported) and 5 (no permission) say that nothing was ever
 // measured, so nothing of what was sent is missing.
-#define STEPWELL_GAP_SUMS                                                                     \
-  "select least(coalesce(sum(sample_count) filter (where cause <> 10), 0), "                  \
-  "             9223372036854775807)::bigint as missing, "                                    \
-  "       coalesce(bool_or(sample_count > 0 and cause <> 10 or cause not in (4, 5, 10)), "    \
-  "                false) as is_missing "                                                     \
+#define STEPWELL_GAP_SUMS                                                                  \
+  "select least(coalesce(sum(sample_count) filter (where cause <> 10), 0), "               \
+  "             9223372036854775807)::bigint as missing, "                                 \
+  "       coalesce(bool_or(sample_count > 0 and cause <> 10 or cause not in (4, 5, 10)), " \
+  "                false) as is_missing "                                                  \
   "from stepwell.gaps "
 
-#define STEPWELL_TRIAL_COLUMNS                                                 \
-  "t.trial_id, p.name, coalesce(t.external_id, ''), t.state, t.created_time, " \
-  "t.attempt_count, t.writer_count, t.series_count, "                          \
-  "coalesce(u.samples, 0)::bigint, coalesce(u.first_us, 0), coalesce(u.last_us, 0), "  \
+#define STEPWELL_TRIAL_COLUMNS                                                        \
+  "t.trial_id, p.name, coalesce(t.external_id, ''), t.state, t.created_time, "        \
+  "t.attempt_count, t.writer_count, t.series_count, "                                 \
+  "coalesce(u.samples, 0)::bigint, coalesce(u.first_us, 0), coalesce(u.last_us, 0), " \
   "g.missing, g.is_missing"
 #define STEPWELL_TRIAL_TABLES                                                                \
   "stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "               \
   "left join lateral (select sum(sample_count) as samples, min(first_time_us) as first_us, " \
   "  max(last_time_us) as last_us from stepwell.usage where trial_id = t.trial_id "          \
-  "  and sample_count > 0) u on true "                                                     \
+  "  and sample_count > 0) u on true "                                                       \
   "cross join lateral (" STEPWELL_GAP_SUMS "where trial_id = t.trial_id) g "
 
 inline constexpr char kReadTrial[] =
