@@ -17,6 +17,13 @@ PgConnection::Options ConnectionOptions(const PgFoldStore::Options& options, con
           .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
 }
 
+// As of commits: a master that is stopped within a COPY lets go of its locks, too.
+PgConnection::Options FoldOptions(const PgFoldStore::Options& options) {
+  PgConnection::Options fold = ConnectionOptions(options, "stepwell-fold");
+  fold.statement_timeout = options.idle_in_transaction_timeout;
+  return fold;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
@@ -31,7 +38,7 @@ absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
 PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal)
     : journal_(std::move(journal)),
       number_shelf_(ConnectionOptions(options, "stepwell-numbers"), 1),
-      link_(ConnectionOptions(options, "stepwell-fold")),
+      link_(FoldOptions(options)),
       ring_(options.recent),
       folder_(link_, ring_, groups_),
       merger_(link_, ring_, groups_, leaves_),

@@ -30,6 +30,14 @@ PgConnection::Options OwnerOptions(const PgIngestStore::Options& options) {
   return owner;
 }
 
+// A master that is stopped in the middle of a COPY is not idle to the server: this is what lets go
+// of its locks then.
+PgConnection::Options CommitOptions(const PgIngestStore::Options& options) {
+  PgConnection::Options commit = ConnectionOptions(options, "stepwell-commit");
+  commit.statement_timeout = options.idle_in_transaction_timeout;
+  return commit;
+}
+
 // Whoever holds the row now.
 absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, connection.Exec(sql::kReadOwner));
@@ -53,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PgIngestStore>> PgIngestStore::Open(
 PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options connection,
                              std::shared_ptr<JournalRing> ring)
     : ring_(std::move(ring)),
-      writer_({.connection = ConnectionOptions(options, "stepwell-commit"),
+      writer_({.connection = CommitOptions(options),
                .read_back_timeout = options.read_back_timeout,
                .at_point = options.at_point},
               ring_),
