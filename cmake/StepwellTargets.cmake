@@ -6,7 +6,7 @@ target_compile_options(stepwell_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Werror
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual>
   # gcc 12 sees overlap inside std::string's own insert and replace when it optimises (PR 105329).
-  $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 target_include_directories(stepwell_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(STEPWELL_SANITIZE)
   add_compile_options(-fsanitize=${STEPWELL_SANITIZE} -fno-omit-frame-pointer

@@ -39,7 +39,7 @@ std::int64_t ReadInteger(std::string_view value) {
     case 8:
       return pg_binary::ReadInt64(value.data());
   }
-  STEPWELL_CHECK(!"an integer has 2, 4 or 8 bytes");
+  STEPWELL_CHECK(false && "an integer has 2, 4 or 8 bytes");
   return 0;
 }
 

@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release install quickstart bench asan tsan)
-long_parts=(repeat tidy)
+long_parts=(repeat clang tidy)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -163,6 +163,12 @@ part_repeat() {
 
 part_tidy() {
   cmake --preset dev >"$results/configure_dev.log" 2>&1 && check "clang-tidy" cmake --build --preset dev -j "$jobs" --target tidy
+}
+
+# gcc ignores the annotations of locks; clang holds the code to them.
+part_clang() {
+  command -v clang++-14 >/dev/null || { fail "clang" "clang++-14 is not installed"; return; }
+  build clang stepwell stepwell_recorder
 }
 
 part_asan() {

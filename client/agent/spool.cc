@@ -234,9 +234,8 @@ absl::Status Spool::Free(const SegmentPtr& segment) {
     absl::MutexLock lock(&mu_);
     std::erase(segments_, segment);
     NoteFreedLocked(*segment);
-    std::erase_if(gaps_, [&](const GapSpan& gap) {
-      return gap.last_sequence <= acked_.sequence && gap.last_sequence <= segment->last_sequence;
-    });
+    const std::uint64_t known = std::min(acked_.sequence, segment->last_sequence);
+    std::erase_if(gaps_, [known](const GapSpan& gap) { return gap.last_sequence <= known; });
   }
   if (unlinkat(directory_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return absl::ErrnoToStatus(errno, absl::StrCat("spool: unlink ", name));
