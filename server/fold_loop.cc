@@ -122,8 +122,11 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
   const absl::Duration begin = parts_.clock.Monotonic();
   FoldedCounts counts;
   absl::flat_hash_set<TrialId> trials;
+  // What comes meanwhile waits for the next time: a steady stream would keep those who wait for this
+  // fold, and merges and recycling, waiting for ever.
+  const Heads::FoldTarget target = parts_.heads.NewestUnfolded(trial_id);
   while (true) {
-    Heads::FoldPlan plan = parts_.heads.PlanFold(trial_id, options_.slice_bytes);
+    Heads::FoldPlan plan = parts_.heads.PlanFold(trial_id, options_.slice_bytes, &target);
     if (plan.folds.empty()) break;
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_fold"));
     const auto folded = parts_.store.Fold(now.epoch, plan.folds);
@@ -144,9 +147,6 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
     counts.sample_count += folded->sample_count;
     counts.row_count += folded->row_count;
     for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
-    // All that was there is folded. What came meanwhile waits for the next time: a steady stream
-    // would keep merges and recycling waiting for ever.
-    if (plan.bytes < options_.slice_bytes) break;
   }
   counts.trial_count = static_cast<int>(trials.size());
   if (counts.trial_count > 0) {

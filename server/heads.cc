@@ -156,22 +156,42 @@ void Heads::NoteLatest(TrialId trial_id, const std::vector<SeriesNo>& series_nos
   EvictLocked();
 }
 
+Heads::FoldTarget Heads::NewestUnfolded(std::optional<TrialId> trial_id) const {
+  FoldTarget target;
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, trial] : trials_) {
+    if (trial.recovering || (trial_id && *trial_id != id)) continue;
+    for (const auto& [writer_no, writer] : trial.writers) {
+      if (!writer.chunks.empty()) target[{id, writer_no}] = writer.chunks.back()->sequence;
+    }
+  }
+  return target;
+}
+
 namespace {
 
-// Takes a writer's chunks from the oldest on, up to what `bytes_left` allows.
+// Takes a writer's chunks from the oldest on, up to `last_sequence` and what `bytes_left` allows.
 template <typename Chunks>
-std::size_t CountWithin(const Chunks& chunks, std::int64_t& bytes_left) {
+std::size_t CountWithin(const Chunks& chunks, std::uint64_t last_sequence,
+                        std::int64_t& bytes_left) {
   std::size_t count = 0;
-  while (count < chunks.size() && bytes_left > 0) {
+  while (count < chunks.size() && bytes_left > 0 && chunks[count]->sequence <= last_sequence) {
     bytes_left -= chunks[count]->bytes;
     ++count;
   }
   return count;
 }
 
+std::uint64_t LastSequence(const Heads::FoldTarget* target, TrialId trial_id, WriterNo writer_no) {
+  if (target == nullptr) return std::numeric_limits<std::uint64_t>::max();
+  const auto place = target->find({trial_id, writer_no});
+  return place == target->end() ? 0 : place->second;
+}
+
 }  // namespace
 
-Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t bytes_max) const {
+Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t bytes_max,
+                                const FoldTarget* target) const {
   FoldPlan plan;
   std::int64_t bytes_left = bytes_max;
   std::int64_t oldest_left_us = std::numeric_limits<std::int64_t>::max();
@@ -179,7 +199,8 @@ Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t by
   for (const auto& [id, trial] : trials_) {
     const bool wanted = !trial.recovering && (!trial_id || *trial_id == id);
     for (const auto& [writer_no, writer] : trial.writers) {
-      const std::size_t count = wanted ? CountWithin(writer.chunks, bytes_left) : 0;
+      const std::size_t count =
+          wanted ? CountWithin(writer.chunks, LastSequence(target, id, writer_no), bytes_left) : 0;
       if (trial.recovering) oldest_left_us = std::numeric_limits<std::int64_t>::min();
       if (count < writer.chunks.size()) {
         oldest_left_us = std::min(oldest_left_us, writer.chunks[count]->received_time_us);

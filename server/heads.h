@@ -103,7 +103,12 @@ class Heads {
     // Everything received before this moment is in the plan (or already folded).
     std::int64_t all_before_us = 0;
   };
-  FoldPlan PlanFold(std::optional<TrialId> trial_id, std::int64_t bytes_max) const;
+  // The newest unfolded sequence of each writer: what a fold that begins now has to reach.
+  using FoldTarget = absl::flat_hash_map<std::pair<TrialId, WriterNo>, std::uint64_t>;
+  FoldTarget NewestUnfolded(std::optional<TrialId> trial_id) const;
+  // Up to `target` where one is given, and what `bytes_max` allows, oldest first per writer.
+  FoldPlan PlanFold(std::optional<TrialId> trial_id, std::int64_t bytes_max,
+                    const FoldTarget* target = nullptr) const;
   // After the fold's COMMIT is known: drops what it wrote and publishes its number, at once.
   void Folded(const std::vector<WriterFold>& folds, FoldNo fold_no);
 

@@ -7,11 +7,19 @@
 
 namespace stepwell {
 
-IngestSession::IngestSession(const OpenedWriter& opened, Labels labels)
+IngestSession::IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked)
     : opened_(opened),
       labels_(std::move(labels)),
+      asked_(std::move(asked)),
       next_sequence_(opened.committed_sequence + 1),
       committed_sequence_(opened.committed_sequence) {}
+
+bool IngestSession::IsOtherTrial(const TrialSelector& trial) const {
+  if (trial.trial_id != 0) return trial.trial_id != Value(opened_.trial_id);
+  const bool asked_by_name = asked_.trial_id == 0 && !asked_.external_id.empty();
+  return asked_by_name &&
+         (trial.project != asked_.project || trial.external_id != asked_.external_id);
+}
 
 Offered IngestSession::Offer(std::uint64_t first_sequence, std::uint64_t last_sequence) {
   STEPWELL_CHECK(first_sequence >= 1 && first_sequence <= last_sequence);

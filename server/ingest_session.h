@@ -30,8 +30,12 @@ class IngestSession {
  public:
   enum class State { kOpen, kClosing, kClosed, kFenced };
 
-  // As the database answered; `labels` are those of all its series.
-  IngestSession(const OpenedWriter& opened, Labels labels);
+  // As the database answered; `labels` are those of all its series, `asked` the trial as the client
+  // named it.
+  IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked = {});
+
+  // Whether an Open that names `trial` means another trial than this session's, as far as names tell.
+  bool IsOtherTrial(const TrialSelector& trial) const;
 
   // REQUIRES: 1 <= first <= last. Moves the next sequence on kTake.
   Offered Offer(std::uint64_t first_sequence, std::uint64_t last_sequence);
@@ -58,6 +62,7 @@ class IngestSession {
  private:
   const OpenedWriter opened_;
   const Labels labels_;
+  const TrialSelector asked_;
   State state_ = State::kOpen;
   std::uint64_t next_sequence_;
   std::uint64_t committed_sequence_;

@@ -68,6 +68,7 @@ class IngestStream final : public CommitListener,
 
   void HandleOpen(const pb::Open& open);
   bool HasPlaceFor(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  bool LivesInOtherTrial(const OpenWriterRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   void HandleDefinitions(const pb::Definitions& definitions);
   void HandleChunk(const pb::Chunk& chunk);
   void HandleGap(const pb::GapRange& gap);

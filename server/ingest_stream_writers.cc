@@ -21,6 +21,16 @@ bool IngestStream::HasPlaceFor(const Uuid& writer) {
   return sessions_.contains(writer) || sessions_.size() < kWritersPerStreamMax;
 }
 
+bool IngestStream::LivesInOtherTrial(const OpenWriterRequest& request) {
+  absl::MutexLock lock(&mu_);
+  const auto place = sessions_.find(request.writer);
+  if (place == sessions_.end()) return false;
+  const IngestSession::State state = place->second->state();
+  const bool lives =
+      state == IngestSession::State::kOpen || state == IngestSession::State::kClosing;
+  return lives && place->second->IsOtherTrial(request.trial);
+}
+
 void IngestStream::HandleOpen(const pb::Open& open) {
   OpenWriterRequest request;
   if (auto complaint = CheckOpen(open, request))
@@ -31,6 +41,14 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                         absl::StrCat("the stream holds ", kWritersPerStreamMax,
                                      " writers, which is the limit; use another stream")},
                        true);
+  }
+  if (LivesInOtherTrial(request)) {
+    // Not terminal: the one that is open goes on.
+    return PostRefused(open.writer(),
+                       {absl::StatusCode::kAlreadyExists, "WRITER_IN_OTHER_TRIAL",
+                        "open.writer is open on this stream in another trial, and messages name the"
+                        " writer alone; close it first, or use another stream"},
+                       false);
   }
   request.owner_epoch = epoch_;
   const auto opened = context_.store.OpenWriter(request);
@@ -50,7 +68,8 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     auto& place = sessions_[request.writer];
     // The old one's inflight chunks come back as another writer's, or under an older generation,
     // and are only counted off.
-    before = std::exchange(place, std::make_unique<IngestSession>(*opened, WriterLabels(request)));
+    before = std::exchange(
+        place, std::make_unique<IngestSession>(*opened, WriterLabels(request), request.trial));
   }
   if (before != nullptr && before->trial_id() != opened->trial_id) {
     context_.registry.Release(before->trial_id(), before->writer_no(), before->generation());

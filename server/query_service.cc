@@ -66,9 +66,9 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
 
   grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
-    const auto ticket = admission_.Enter(kTurnPatience);
+    auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    const ReadCall call = CallOf(context);
+    const ReadCall call = CallOf(context, *ticket);
     // Write blocks while the client is slow: that is the bound on memory. A client that stops reading
     // would hold its turn and its pin for ever; the second is for the answer of a slow one.
     const DeadlineWatch watch(call.deadline + absl::Seconds(1),
@@ -91,9 +91,9 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                       absl::StatusOr<Response> (QueryReads::*read)(const Request&, const ReadCall&)
                           const,
                       const Request& request, Response* response) {
-    const auto ticket = admission_.Enter(kTurnPatience);
+    auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    absl::StatusOr<Response> answer = (reads_.*read)(request, CallOf(context));
+    absl::StatusOr<Response> answer = (reads_.*read)(request, CallOf(context, *ticket));
     if (!answer.ok()) {
       LogFailure(method, answer.status());
       return GrpcError(answer.status());
@@ -102,10 +102,12 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     return grpc::Status::OK;
   }
 
-  ReadCall CallOf(grpc::ServerContext* context) const {
+  // `ticket` outlives the call.
+  ReadCall CallOf(grpc::ServerContext* context, ReadAdmission::Ticket& ticket) const {
     const absl::Time asked = absl::FromChrono(context->deadline());
     return {.deadline = std::min(asked, absl::Now() + options_.read_time_max),
-            .cancelled = [context] { return context->IsCancelled(); }};
+            .cancelled = [context] { return context->IsCancelled(); },
+            .rest = [&ticket](const std::function<void()>& wait) { ticket.RestFor(wait); }};
   }
 
   const QueryReads reads_;

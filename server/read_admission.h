@@ -3,6 +3,7 @@
 //   STEPWELL_ASSIGN_OR_RETURN(ReadAdmission::Ticket ticket, admission.Enter(deadline));
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -23,6 +24,13 @@ class ReadAdmission {
     ~Ticket() {
       if (admission_ != nullptr) admission_->Leave();
     }
+    // Gives the place up while `wait` runs and waits for one afterwards. Where too many rest already
+    // it keeps the place.
+    void RestFor(const std::function<void()>& wait) {
+      const bool rests = admission_->Rest();
+      wait();
+      if (rests) admission_->Return();
+    }
 
    private:
     ReadAdmission* admission_;
@@ -37,11 +45,14 @@ class ReadAdmission {
 
  private:
   void Leave();
+  bool Rest();
+  void Return();
 
   const int reads_max_;
   absl::Mutex mu_;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  int resting_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell

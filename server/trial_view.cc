@@ -20,11 +20,15 @@ constexpr std::int32_t kSeriesPerPage = 10'000;
 HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, const ReadCall& call) {
   const absl::Time patience =
       std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
-  for (;;) {
-    HeadsPin pin = sources.heads.Pin(trial_id);
-    if (!pin.recovering() || absl::Now() >= patience || call.cancelled()) return pin;
-    absl::SleepFor(kReplayPoll);
-  }
+  const auto must_wait = [&](const HeadsPin& pin) {
+    return pin.recovering() && absl::Now() < patience && !call.cancelled();
+  };
+  HeadsPin pin = sources.heads.Pin(trial_id);
+  if (!must_wait(pin)) return pin;
+  call.rest([&] {
+    while (must_wait(sources.heads.Pin(trial_id))) absl::SleepFor(kReplayPoll);
+  });
+  return sources.heads.Pin(trial_id);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct ReadCall {
   absl::Time deadline;
   // True when nobody waits for the answer any more.
   std::function<bool()> cancelled = [] { return false; };
+  // Runs a wait for something else than the database; others may have the call's turn meanwhile.
+  std::function<void(const std::function<void()>&)> rest = [](const auto& wait) { wait(); };
 };
 
 // Series of one read at most; their names alone are about 30 MB.

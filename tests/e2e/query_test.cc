@@ -138,5 +138,64 @@ TEST_F(QueryTest, ReadsAfterAKillSeeWhatWasAcked) {
   EXPECT_EQ(response.values(0).time_us(), start_us_ + 299'000);
 }
 
+TEST_F(QueryTest, NewestValuesOfTrialsThatLeftMemoryComeFromRows) {
+  StartMaster({"--latest-bytes=65536"});
+  // About 60 bytes of names and 800 of values each: a few hundred trials are several times the bound.
+  constexpr int kTrialCount = 300;
+  RawStream stream(*client_);
+  const Uuid late = Uuid::Random();
+  Open(stream, late, "late");
+  ASSERT_TRUE(stream.Send(ChunkMessage(late, 1, OneColumn(1, start_us_, 1000, {1, 2, 3}))));
+  ASSERT_TRUE(stream.WaitAck(late, 1).has_value());
+  ASSERT_TRUE(client_->Flush().ok());
+  for (int trial = 0; trial < kTrialCount; ++trial) {
+    const Uuid writer = Uuid::Random();
+    Open(stream, writer, absl::StrCat("trial", trial));
+    std::vector<DefinitionFields> more;
+    for (std::uint32_t ref = 2; ref <= 5; ++ref) {
+      more.push_back({.ref = ref, .name = absl::StrCat("value", ref)});
+    }
+    ASSERT_TRUE(stream.Send(DefinitionMessage(writer, more)));
+    v1::ChunkBody body = OneColumn(1, start_us_, 1000, {1, 1.0 * trial});
+    for (std::uint32_t ref = 2; ref <= 5; ++ref) {
+      *body.mutable_tables(0)->add_columns() = body.tables(0).columns(0);
+      body.mutable_tables(0)->mutable_columns()->rbegin()->set_ref(ref);
+    }
+    ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, body)));
+    ASSERT_TRUE(stream.Send(CloseMessage(writer, 1)));
+    ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
+  }
+  ASSERT_TRUE(client_->Flush().ok());
+  const auto query = v1::QueryService::NewStub(client_->channel());
+  const auto latest = [&](const std::string& trial) {
+    grpc::ClientContext context;
+    v1::LatestValuesRequest request;
+    request.mutable_trial()->set_external_id(trial);
+    v1::LatestValuesResponse response;
+    const grpc::Status status = query->LatestValues(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  };
+  // Twice: the second pass finds some of what the first brought back, and pushes it out again.
+  for (int trial = 0; trial < 2 * kTrialCount; trial += 7) {
+    const auto values = latest(absl::StrCat("trial", trial % kTrialCount));
+    ASSERT_EQ(values.values_size(), 5) << trial;
+    for (const auto& value : values.values()) {
+      EXPECT_EQ(value.value(), trial % kTrialCount);
+      EXPECT_EQ(value.time_us(), start_us_ + 1000);
+    }
+  }
+  // Its writer never closed and its trial left memory: an older sample is not its newest.
+  ASSERT_TRUE(stream.Send(ChunkMessage(late, 2, OneColumn(1, start_us_ - 5000, 1000, {-1}))));
+  ASSERT_TRUE(stream.WaitAck(late, 2).has_value()) << master_->LogTail();
+  const auto values = latest("late");
+  ASSERT_EQ(values.values_size(), 1);
+  EXPECT_EQ(values.values(0).value(), 3);
+  ASSERT_TRUE(client_->Flush().ok()) << "and it is folded where it stood";
+  EXPECT_EQ(latest("late").values(0).value(), 3);
+  EXPECT_EQ(master_->CountInLog("ownership_lost"), 0) << master_->LogTail();
+  EXPECT_EQ(ReadAll("late").size(), 4u);
+}
+
 }  // namespace
 }  // namespace stepwell::testing

@@ -157,5 +157,42 @@ TEST_F(RecoveringTest, IngestGoesOnReadsWaitAndThenSaySo) {
   EXPECT_EQ(master_->CountInLog("journal_replayed"), 1);
 }
 
+TEST_F(RecoveringTest, ReadsThatWaitForTheJournalLeaveTheirTurnToOthers) {
+  const absl::Cleanup release = [this] { ReleaseReplay(); };
+  StartMaster({"--fold-interval=10m"});
+  const Uuid writer = Uuid::Random();
+  {
+    RawStream stream(*client_);
+    Open(stream, Uuid::Random(), "folded");
+    Open(stream, writer, "unfolded");
+    ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1, {1, 2, 3}))));
+    ASSERT_TRUE(stream.WaitAck(writer, 1).has_value());
+  }
+  ASSERT_NO_FATAL_FAILURE(RestartHeld());
+  // More than may run at once, 16.
+  constexpr int kCount = 40;
+  std::vector<Answer> answers(kCount);
+  std::atomic<int> answered = 0;
+  std::vector<Worker> readers;
+  for (Answer& answer : answers) {
+    readers.emplace_back("reader", [this, &answer, &answered] {
+      answer = Read("unfolded", absl::Seconds(19));
+      ++answered;
+    });
+  }
+  for (int i = 0; i < 10; ++i) {
+    const Answer other = Latest("folded", absl::Seconds(10));
+    ASSERT_TRUE(other.status.ok()) << other.status.error_message();
+  }
+  EXPECT_EQ(answered, 0);
+  ReleaseReplay();
+  for (Worker& reader : readers) reader.Join();
+  for (const Answer& answer : answers) {
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+    EXPECT_FALSE(answer.completeness.recovering());
+    EXPECT_EQ(answer.value_count, 3);
+  }
+}
+
 }  // namespace
 }  // namespace stepwell::testing

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "server/limits.h"
 #include "tests/unit/server/chunk_maker.h"
 
@@ -242,8 +243,30 @@ TEST(ChunkCheckTest, GapRangesAreChecked) {
   range.set_last_sequence(3);
   EXPECT_EQ(CheckGapRange(range, kWriter, gap)->reason, "SEQUENCE_RANGE");
   range.set_last_sequence(9);
-  range.set_cause(pb::GAP_CAUSE_UNSPECIFIED);
-  EXPECT_EQ(CheckGapRange(range, kWriter, gap)->reason, "GAP_CAUSE");
+}
+
+TEST(ChunkCheckTest, ClientsMayStateAllCausesButTheMastersOwn) {
+  pb::GapRange range;
+  range.set_first_sequence(4);
+  range.set_last_sequence(9);
+  for (int cause = 0; cause <= 14; ++cause) {
+    SCOPED_TRACE(cause);
+    range.set_cause(static_cast<pb::GapCause>(cause));
+    Gap gap;
+    const auto complaint = CheckGapRange(range, kWriter, gap);
+    // 9, 11 and 13 are what an agent passes on: of a chunk given up, of a cap, of a restored master.
+    if (cause >= 1 && cause <= 13 && cause != 10) {
+      EXPECT_FALSE(complaint.has_value());
+      EXPECT_EQ(static_cast<int>(gap.cause), cause);
+    } else {
+      ASSERT_TRUE(complaint.has_value());
+      EXPECT_EQ(complaint->code, absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(complaint->reason, "GAP_CAUSE");
+      EXPECT_EQ(
+          complaint->message,
+          absl::StrCat("gap.cause is ", cause, ", allowed are 1 to 9 and 11 to 13 (see GapCause)"));
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include "server/fold_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "absl/time/clock.h"
+
+namespace stepwell {
+namespace {
+
+constexpr TrialId kTrial = static_cast<TrialId>(1);
+constexpr WriterNo kWriter = static_cast<WriterNo>(1);
+
+HeadChunkPtr Chunk(std::uint64_t sequence) {
+  auto chunk = std::make_shared<HeadChunk>();
+  chunk->trial_id = kTrial;
+  chunk->writer_no = kWriter;
+  chunk->sequence = sequence;
+  chunk->bytes = 1000;
+  chunk->sample_count = 1;
+  chunk->tables = {{1, {1000}, {-1}, {{static_cast<SeriesNo>(1), {1.0}, {}}}}};
+  return chunk;
+}
+
+// While one fold is under way, ingest brings as much as it folds.
+class BusyStore final : public FoldStore {
+ public:
+  explicit BusyStore(Heads& heads) : heads_(heads) {}
+
+  absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>& folds) override {
+    ++fold_count;
+    if (fold_count > 1000) return absl::InternalError("it never ends");
+    FoldResult result;
+    for (const WriterFold& fold : folds) {
+      for (std::uint64_t i = fold.from_sequence_exclusive; i < fold.to_sequence; ++i) {
+        heads_.Add({Chunk(++newest)});
+        ++result.sample_count;
+      }
+    }
+    result.fold_no = static_cast<FoldNo>(fold_count.load());
+    return result;
+  }
+  absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
+    ++merge_count;
+    return MergeResult{};
+  }
+  absl::StatusOr<FoldNo> NextFoldNo() override { return FoldNo{1}; }
+  absl::Status AttachLeaves(std::int64_t) override { return absl::OkStatus(); }
+  absl::Status RecycleJournal(std::int64_t, std::int64_t) override {
+    ++recycle_count;
+    return absl::OkStatus();
+  }
+  absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
+
+  std::atomic<int> fold_count = 0;
+  std::atomic<int> merge_count = 0;
+  std::atomic<int> recycle_count = 0;
+  std::atomic<std::uint64_t> newest = 0;
+
+ private:
+  Heads& heads_;
+};
+
+TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  for (int i = 0; i < 100; ++i) heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
+                {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
+  loop.Start();
+  const auto folded = loop.FoldNow(std::nullopt, absl::Now() + absl::Seconds(20));
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_GE(folded->sample_count, 100) << "all that was there when it was asked";
+  // Regular folds end, too: what comes after them has its turn.
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (store.recycle_count == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_GT(store.merge_count, 0);
+  EXPECT_GT(store.recycle_count, 0);
+  loop.Stop();
+  EXPECT_EQ(loop.FoldNow(std::nullopt, absl::Now()).status().message(), "this master is stopping");
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,112 @@
+// What a stream holds at most, and who may be on it.
+#include "absl/strings/str_cat.h"
+#include "server/limits.h"
+#include "tests/unit/server/ingest_stream_fixture.h"
+
+namespace stepwell {
+namespace {
+
+class IngestStreamLimitsTest : public IngestStreamTest {};
+
+TEST_F(IngestStreamLimitsTest, AWriterIsInOneTrialOfAStreamAtATime) {
+  auto stream = NewStream();
+  const pb::Opened first = Begin(*stream, writer_);
+  // The other trial has this writer, too, on a stream of its own.
+  auto other = NewStream();
+  other->Handle(Open(writer_, "other"));
+  other->Handle(Define(writer_));
+  const auto opened = Answers(*other);
+  ASSERT_EQ(opened.size(), 1U);
+  EXPECT_NE(opened[0].opened().trial_id(), first.trial_id());
+
+  stream->Handle(Send(writer_, 1));
+  Answers(*stream);
+  for (const pb::StreamChunksRequest& message : {Open(writer_, "other"), [&] {
+                                                   auto by_number = Open(writer_, "");
+                                                   by_number.mutable_open()->set_trial_id(7);
+                                                   return by_number;
+                                                 }()}) {
+    stream->Handle(message);
+    const auto answers = Answers(*stream);
+    ASSERT_EQ(answers.size(), 1U);
+    ASSERT_TRUE(answers[0].has_refused()) << answers[0].ShortDebugString();
+    EXPECT_EQ(answers[0].refused().code(), static_cast<int>(absl::StatusCode::kAlreadyExists));
+    EXPECT_EQ(answers[0].refused().reason(), "WRITER_IN_OTHER_TRIAL");
+    EXPECT_EQ(answers[0].refused().message(),
+              "open.writer is open on this stream in another trial, and messages name the writer"
+              " alone; close it first, or use another stream");
+    EXPECT_FALSE(answers[0].refused().terminal());
+  }
+
+  // Neither is harmed.
+  stream->Handle(Send(writer_, 2));
+  other->Handle(Send(writer_, 1));
+  EXPECT_EQ(Answers(*stream).at(0).ack().committed_sequence(), 2U);
+  EXPECT_EQ(Answers(*other).at(0).ack().committed_sequence(), 1U);
+  EXPECT_EQ(heads_.UnfoldedSampleCount(static_cast<TrialId>(first.trial_id())), 4);
+  EXPECT_EQ(heads_.UnfoldedSampleCount(static_cast<TrialId>(opened[0].opened().trial_id())), 2);
+
+  // By its number it is the same trial; and once closed, the writer may go where it likes.
+  auto again = Open(writer_, "");
+  again.mutable_open()->set_trial_id(first.trial_id());
+  stream->Handle(again);
+  EXPECT_EQ(Answers(*stream).at(0).opened().committed_sequence(), 2U);
+  stream->Handle(Close(writer_, 2));
+  EXPECT_TRUE(Answers(*stream).at(0).ack().closed());
+  stream->Handle(Open(writer_, "third"));
+  EXPECT_TRUE(Answers(*stream).at(0).has_opened());
+  other->Finish();
+  stream->Finish();
+}
+
+TEST_F(IngestStreamLimitsTest, ClosedWritersGiveUpTheirPlaces) {
+  auto stream = NewStream();
+  std::vector<Uuid> writers;
+  for (int i = 0; i < kWritersPerStreamMax; ++i) {
+    writers.push_back(Uuid::Random());
+    stream->Handle(Open(writers.back()));
+    ASSERT_TRUE(Answers(*stream).at(0).has_opened()) << i;
+  }
+  stream->Handle(Open(writer_));
+  const auto refused = Answers(*stream);
+  ASSERT_TRUE(refused.at(0).has_refused());
+  EXPECT_EQ(refused[0].refused().reason(), "WRITERS_PER_STREAM");
+  EXPECT_EQ(refused[0].refused().message(),
+            "the stream holds 256 writers, which is the limit; use another stream");
+
+  stream->Handle(Close(writers[7], 0));
+  EXPECT_TRUE(Answers(*stream).at(0).ack().closed());
+  stream->Handle(Open(writer_));
+  EXPECT_TRUE(Answers(*stream).at(0).has_opened()) << "there is one place now";
+  stream->Handle(Open(Uuid::Random()));
+  EXPECT_EQ(Answers(*stream).at(0).refused().reason(), "WRITERS_PER_STREAM");
+  EXPECT_EQ(registry_.open_count(), static_cast<std::size_t>(kWritersPerStreamMax));
+  stream->Finish();
+}
+
+TEST_F(IngestStreamLimitsTest, ManyBadDefinitionsAreOneAnswer) {
+  auto stream = NewStream();
+  Begin(*stream, writer_);
+  // Each says something else of ref 1: nobody reads the answers meanwhile, as in a unary call.
+  pb::StreamChunksRequest conflicts;
+  conflicts.mutable_definitions()->set_writer(writer_.ToBytes());
+  constexpr int kCount = 3000;
+  for (int i = 0; i < kCount; ++i) {
+    *conflicts.mutable_definitions()->add_definitions() =
+        Define(writer_).definitions().definitions(0);
+    conflicts.mutable_definitions()->mutable_definitions(i)->set_name(absl::StrCat("other", i));
+  }
+  stream->Handle(conflicts);
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].refused().reason(), "REF_REDEFINED");
+  EXPECT_NE(answers[0].refused().message().find("; and 2999 more of the message"),
+            std::string::npos)
+      << answers[0].refused().message();
+  stream->Handle(Send(writer_, 1));
+  EXPECT_EQ(Answers(*stream).at(0).ack().committed_sequence(), 1U);
+  stream->Finish();
+}
+
+}  // namespace
+}  // namespace stepwell
