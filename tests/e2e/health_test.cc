@@ -89,7 +89,7 @@ TEST_F(HealthTest, ReflectionListsTheServicesAndGivesTheirDescriptors) {
 }
 
 TEST_F(HealthTest, EachSaysWhetherTheMasterServesAndAStandbyFollowsAStopAtOnce) {
-  const std::string url = TestPostgres::Get().FreshDatabase();
+  const std::string url = TestPostgres::Get().Durable().FreshDatabase();
   MasterProcess first(On("first", url));
   ASSERT_TRUE(first.StartAndWait()) << first.LogTail();
   MasterProcess second(On("second", url));

@@ -36,7 +36,7 @@ TEST_F(StartupDatabaseTest, BothDatabases) {
 }
 
 TEST_F(StartupDatabaseTest, DatabaseOrUserThatIsNotThere) {
-  const std::string url = TestPostgres::Get().FreshDatabase();
+  const std::string url = TestPostgres::Get().Durable().FreshDatabase();
   const std::string remedy =
       "; make the database (createdb) or mend user and password of --database-url ";
   const auto slash = url.find('/', url.find("://") + 3);
@@ -100,7 +100,7 @@ TEST_F(StartupDatabaseTest, DataOfAnotherPostgres) {
 }
 
 TEST_F(StartupDatabaseTest, ASchemaThatThisBinaryDoesNotKnow) {
-  const std::string url = TestPostgres::Get().FreshMigratedDatabase();
+  const std::string url = TestPostgres::Get().Durable().FreshMigratedDatabase();
   const auto connection = Connect(url);
   const auto newest = connection->Exec("select max(number) from stepwell.migrations");
   ASSERT_TRUE(newest.ok());
@@ -129,7 +129,7 @@ TEST_F(StartupDatabaseTest, ASchemaThatThisBinaryDoesNotKnow) {
 }
 
 TEST_F(StartupDatabaseTest, DryRunListsAndChangesNothing) {
-  const std::string url = TestPostgres::Get().FreshDatabase();
+  const std::string url = TestPostgres::Get().Durable().FreshDatabase();
   EXPECT_EQ(Serve({"--dry-run", "--database-url=" + url}), "exit 0");
   EXPECT_THAT(said_, StartsWith("pending 0001_schema\npending 0002_"));
   const std::string all = said_;
@@ -139,7 +139,8 @@ TEST_F(StartupDatabaseTest, DryRunListsAndChangesNothing) {
   ASSERT_TRUE(schemas.ok());
   EXPECT_EQ(schemas->Int64(0, 0), 0);
 
-  EXPECT_EQ(Serve({"--dry-run", "--database-url=" + TestPostgres::Get().FreshMigratedDatabase()}),
+  EXPECT_EQ(Serve({"--dry-run",
+                   "--database-url=" + TestPostgres::Get().Durable().FreshMigratedDatabase()}),
             "exit 0");
   EXPECT_EQ(said_, "the schema is up to date\n");
 

@@ -23,7 +23,7 @@ bool IsStandby(const MasterProcess& master) {
 
 TEST(TakeoverTest, AStoppedMasterThatGoesOnLosesAndDoublesNothing) {
   Scene scene("takeover");
-  const std::string url = testing::TestPostgres::Get().FreshDatabase();
+  const std::string url = testing::TestPostgres::Get().Durable().FreshDatabase();
   MasterProcess first({scene.path(""), "first", url, {"--master-id", "first"}});
   MasterProcess second({scene.path(""), "second", url, {"--master-id", "second"}});
   MasterClient first_client(first.grpc_address());

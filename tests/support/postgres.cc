@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/migrator.h"
+#include "tests/support/child_process.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
@@ -83,6 +84,22 @@ std::string TestPostgres::FreshMigratedDatabase() {
     }
   }
   return CreateFrom("stepwell");
+}
+
+TestPostgres& TestPostgres::Durable() {
+  const auto is_durable = [this] {
+    const auto setting = Connect(server_->url())->Exec("show fsync");
+    return setting.ok() && setting->Text(0, 0) == "on";
+  };
+  if (is_durable()) return *this;
+  const auto connection = Connect(server_->url());
+  for (const char* sql : {"alter system set fsync = on", "select pg_reload_conf()"}) {
+    const auto done = connection->Exec(sql);
+    OrDie<int>(done.ok() ? absl::StatusOr<int>(0) : done.status(), sql);
+  }
+  const bool is = Eventually(is_durable, absl::Seconds(20));
+  OrDie<int>(is ? absl::StatusOr<int>(0) : absl::UnavailableError("still off"), "fsync");
+  return *this;
 }
 
 std::string TestPostgres::CreateFrom(const std::string& origin) {

@@ -29,6 +29,9 @@ class TestPostgres {
   // URL of a new database with this binary's schema: a copy of one that was migrated once (~40 ms).
   std::string FreshMigratedDatabase();
 
+  // From here on with fsync: masters refuse a server without. The same object.
+  TestPostgres& Durable();
+
   PrivatePostgres& server() { return *server_; }
 
  private:
