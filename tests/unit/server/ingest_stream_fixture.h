@@ -94,7 +94,7 @@ class IngestStreamTest : public ::testing::Test {
   }
 
   testing::FakeIngestStore store_;
-  NoFolds folds_;
+  testing::NoFolds folds_;
   Heads heads_;
   MasterState state_;
   IngestStats stats_;
