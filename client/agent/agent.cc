@@ -86,7 +86,7 @@ void Agent::VisitAll() {
   ServeNew();
   ShareSpool();
   for (const auto& [name, writer] : writers_) writer->Visit();
-  if (sampler_ != nullptr) sampler_->Visit(Surroundings());
+  TendSampler();
   for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
   RemoveOld();
   stream_->Wake();
@@ -102,7 +102,11 @@ void Agent::ServeNew() {
   if (!roomless_.empty() && clock_.Monotonic() - roomless_at_ >= kServeAgainInterval) {
     for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
   }
-  for (FoundWriter& found : finder_.FindNew()) {
+  std::vector<FoundWriter> all = finder_.FindNew();
+  // Ranks first: they tell which attempt a sampler should be of.
+  std::stable_partition(all.begin(), all.end(),
+                        [](const FoundWriter& found) { return !found.identity.is_sampler; });
+  for (FoundWriter& found : all) {
     if (ServedWriter::WasDone(found.directory.get())) {
       left_since_[found.name] = clock_.Monotonic();
       continue;
@@ -117,7 +121,6 @@ void Agent::ServeNew() {
       ServeRank(std::move(found));
     }
   }
-  if (!options_.trial.empty() && sampler_ == nullptr && roomless_.empty()) StartSampler();
 }
 
 void Agent::ServeRank(FoundWriter found) {
@@ -138,7 +141,7 @@ void Agent::ServeRank(FoundWriter found) {
 bool Agent::IsOurSampler(const FoundWriter& found) const {
   return sampler_ == nullptr && found.identity.trial == options_.trial &&
          found.identity.project == options_.project &&
-         found.identity.attempt_key == options_.attempt_key &&
+         found.identity.attempt_key == WantedAttemptKey() &&
          found.identity.boot_id == context_.face.machine &&
          !SamplerWriter::IsClosed(found.directory.get());
 }
@@ -173,16 +176,75 @@ void Agent::NoteUnserved(const std::string& name, const absl::Status& why) {
   roomless_at_ = clock_.Monotonic();
 }
 
+const WriterIdentity* Agent::NewestLiveRank() const {
+  const WriterIdentity* newest = nullptr;
+  for (const auto& [name, writer] : writers_) {
+    const WriterIdentity& who = writer->identity();
+    if (!writer->live() || who.project != options_.project || who.trial != options_.trial) continue;
+    if (who.attempt_key.empty()) continue;
+    if (newest == nullptr || who.opened_time_us > newest->opened_time_us) newest = &who;
+  }
+  return newest;
+}
+
+std::string Agent::WantedAttemptKey() const {
+  if (!options_.attempt_key.empty()) return options_.attempt_key;
+  const WriterIdentity* rank = NewestLiveRank();
+  return rank == nullptr ? "" : rank->attempt_key;
+}
+
+void Agent::TendSampler() {
+  if (options_.trial.empty()) return;
+  if (sampler_ != nullptr) {
+    FollowAttempt();
+  } else if (roomless_.empty()) {
+    StartSampler();
+  }
+  if (sampler_ != nullptr) sampler_->Visit(Surroundings());
+}
+
 void Agent::StartSampler() {
+  absl::StatusOr<FoundWriter> made = MakeSampler();
+  if (made.ok()) ServeSampler(*std::move(made));
+  if (sampler_ == nullptr) return;
+  sampler_tried_at_ = -absl::InfiniteDuration();
+  if (const WriterIdentity* rank = NewestLiveRank()) attempt_opened_us_ = rank->opened_time_us;
+}
+
+// Until the new one has its directory, the machine is sampled for the attempt before: that is told
+// with the right times, and nothing is lost.
+void Agent::FollowAttempt() {
+  const WriterIdentity* rank = options_.attempt_key.empty() ? NewestLiveRank() : nullptr;
+  if (rank == nullptr || sampler_->closing() || rank->opened_time_us <= attempt_opened_us_) return;
+  if (rank->attempt_key != sampler_->identity().attempt_key) {
+    absl::StatusOr<FoundWriter> made = MakeSampler();
+    if (!made.ok()) return;
+    absl::StatusOr<std::unique_ptr<SamplerWriter>> next = sampler_->Succeed(
+        std::move(made->directory), std::move(made->identity), Surroundings(), context_);
+    if (!next.ok()) {
+      RemoveTree(format_directory_.get(), made->name, 4);
+      return LogUnservable(next.status());
+    }
+    sampler_tried_at_ = -absl::InfiniteDuration();
+    const std::string ended = sampler_->identity().writer.ToText();
+    ended_samplers_[ended] = {sampler_->TakeServed()};
+    sampler_ = *std::move(next);
+    shared_at_ = -absl::InfiniteDuration();
+    log::Info("sampler_follows_attempt", {{"ended", ended}, {"attempt_key", rank->attempt_key}});
+  }
+  attempt_opened_us_ = rank->opened_time_us;
+}
+
+absl::StatusOr<FoundWriter> Agent::MakeSampler() {
   // Each try makes a directory: not one each visit while the disk is full.
   const absl::Duration now = clock_.Monotonic();
-  if (now - sampler_tried_at_ < kServeAgainInterval) return;
+  if (now - sampler_tried_at_ < kServeAgainInterval) return absl::UnavailableError("just tried");
   sampler_tried_at_ = now;
   WriterIdentity identity;
   identity.writer = Uuid::Random();
   identity.project = options_.project;
   identity.trial = options_.trial;
-  identity.attempt_key = options_.attempt_key;
+  identity.attempt_key = WantedAttemptKey();
   identity.token = options_.token;
   identity.is_sampler = true;
   identity.boot_id = context_.face.machine;
@@ -190,12 +252,17 @@ void Agent::StartSampler() {
   absl::StatusOr<FoundWriter> made = MakeWriterDirectory(format_directory_.get(), identity);
   if (made.ok()) {
     finder_.Know(made->name);
-    return ServeSampler(*std::move(made));
+    return made;
   }
   RemoveTree(format_directory_.get(), identity.writer.ToText(), 2);
+  LogUnservable(made.status());
+  return made;
+}
+
+void Agent::LogUnservable(const absl::Status& why) {
   if (clock_.Now() - sampler_logged_ < absl::Minutes(1)) return;
   sampler_logged_ = clock_.Now();
-  log::Warning("sampler_unservable", {{"why", std::string(made.status().message())}});
+  log::Warning("sampler_unservable", {{"why", std::string(why.message())}});
 }
 
 SamplerWriter::Surroundings Agent::Surroundings() const {
@@ -208,6 +275,10 @@ SamplerWriter::Surroundings Agent::Surroundings() const {
     if (!writer->live()) continue;
     const WriterIdentity& who = writer->identity();
     trials.insert({who.project, who.trial});
+    // A rank of another attempt is at another batch.
+    const bool of_another = options_.attempt_key.empty() && !sampled.attempt_key.empty() &&
+                            who.attempt_key != sampled.attempt_key;
+    if (of_another) continue;
     if (who.project == sampled.project && who.trial == sampled.trial && who.rank < lowest_rank) {
       lowest_rank = who.rank;
       now.batch = writer->last_batch();
@@ -269,7 +340,14 @@ bool Agent::AllDone() const {
 // Nothing is left to send now, be it that recorders live on.
 bool Agent::AllAcked() const {
   const bool sampler_done = sampler_ == nullptr || sampler_->done();
-  return sampler_done && std::all_of(writers_.begin(), writers_.end(), [](const auto& entry) {
+  const auto settled = [](const ServedWriter& served) {
+    return served.done() || served.status().state == SendWindow::State::kRefused;
+  };
+  const bool ended_done =
+      std::all_of(ended_samplers_.begin(), ended_samplers_.end(),
+                  [&](const auto& entry) { return settled(*entry.second.served); });
+  return sampler_done && ended_done &&
+         std::all_of(writers_.begin(), writers_.end(), [](const auto& entry) {
            const RankWriter& writer = *entry.second;
            return writer.done() || writer.refused() || (writer.live() && writer.all_acked());
          });

@@ -46,8 +46,19 @@ class Agent {
   void ServeSampler(FoundWriter found);
   // Those that found no room are served again later.
   void NoteUnserved(const std::string& name, const absl::Status& why);
-  // Makes this machine a sampler of the trial that was asked for, if none was found.
+  // Makes this machine a sampler of the trial that was asked for, if none was found, and another
+  // with each attempt.
+  void TendSampler();
   void StartSampler();
+  void FollowAttempt();
+  // kResourceExhausted and the like, told in the log; kUnavailable: it failed just before.
+  absl::StatusOr<FoundWriter> MakeSampler();
+  // Once a minute.
+  void LogUnservable(const absl::Status& why);
+  // Of the live ranks here of the trial that is sampled, the one that opened last; null = none.
+  const WriterIdentity* NewestLiveRank() const;
+  // As given, else that of the newest live rank. Empty: the master's newest attempt.
+  std::string WantedAttemptKey() const;
   bool IsOurSampler(const FoundWriter& found) const;
   SamplerWriter::Surroundings Surroundings() const;
   void ShareSpool();
@@ -70,7 +81,10 @@ class Agent {
   std::map<std::string, std::unique_ptr<RankWriter>> writers_;  // by directory name
   // Of this run, null without a trial.
   std::unique_ptr<SamplerWriter> sampler_;
-  // Samplers of earlier agents: only their rest and their Close are left to send.
+  // When the rank opened whose attempt is sampled: an older attempt that outlives a newer one does
+  // not take the sampler back.
+  std::int64_t attempt_opened_us_ = INT64_MIN;
+  // Samplers of earlier agents and attempts: only their rest and their Close are left to send.
   struct Ended {
     std::unique_ptr<ServedWriter> served;
     absl::Duration done_at = absl::InfiniteDuration();

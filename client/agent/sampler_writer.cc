@@ -30,18 +30,31 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
                                                                    const ServeContext& context) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
+  auto loop = std::make_unique<SamplingLoop>(SystemSampler(ProcReader(settings.root)),
+                                             settings.interval, context.clock);
   return std::unique_ptr<SamplerWriter>(
-      new SamplerWriter(std::move(served), std::move(settings), context));
+      new SamplerWriter(std::move(served), std::move(settings), context, std::move(loop)));
 }
 
 SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
-                             const ServeContext& context)
+                             const ServeContext& context, std::unique_ptr<SamplingLoop> loop)
     : served_(std::move(served)),
       settings_(std::move(settings)),
       clock_(context.clock),
       clock_offset_(context.sender.clock_offset()),
-      loop_(std::make_unique<SamplingLoop>(SystemSampler(ProcReader(settings_.root)),
-                                           settings_.interval, context.clock)) {}
+      loop_(std::move(loop)) {}
+
+absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Succeed(
+    FileDescriptor directory, WriterIdentity identity, const Surroundings& surroundings,
+    const ServeContext& context) {
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
+                            ServedWriter::Open(std::move(directory), std::move(identity), context));
+  End(surroundings);
+  std::unique_ptr<SamplerWriter> next(
+      new SamplerWriter(std::move(served), settings_, context, std::move(loop_)));
+  next->samples_per_tick_ = samples_per_tick_;
+  return next;
+}
 
 bool SamplerWriter::IsClosed(int directory) {
   return faccessat(directory, kClosedFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -58,6 +71,10 @@ void SamplerWriter::Visit(const Surroundings& surroundings) {
 void SamplerWriter::Close(const Surroundings& surroundings) {
   if (served_->close_requested()) return;
   loop_->Stop();
+  End(surroundings);
+}
+
+void SamplerWriter::End(const Surroundings& surroundings) {
   TakeTicks(surroundings);
   TellMisses(absl::ToUnixMicros(clock_.Now()), When::kNow);
   const absl::Status sealed = Seal();

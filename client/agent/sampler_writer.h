@@ -39,6 +39,14 @@ class SamplerWriter {
   void Visit(const Surroundings& surroundings);
   // Takes a last tick; nothing follows.
   void Close(const Surroundings& surroundings);
+  // Ends this writer and goes on as another, of another attempt: the sensors are handed over as they
+  // run, so that no tick is missed and rates go on. On failure this writer goes on.
+  absl::StatusOr<std::unique_ptr<SamplerWriter>> Succeed(FileDescriptor directory,
+                                                         WriterIdentity identity,
+                                                         const Surroundings& surroundings,
+                                                         const ServeContext& context);
+  // What is left to send of one that closed or was succeeded. Nothing may be called after it.
+  std::unique_ptr<ServedWriter> TakeServed() { return std::move(served_); }
   bool closing() const { return served_->close_requested(); }
   bool done() const { return served_->done(); }
   const WriterIdentity& identity() const { return served_->identity(); }
@@ -59,7 +67,9 @@ class SamplerWriter {
   using MissingKey = std::pair<std::string, pb::GapCause>;
 
   SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
-                const ServeContext& context);
+                const ServeContext& context, std::unique_ptr<SamplingLoop> loop);
+  // The loop goes on or has stopped: nothing of it is for this writer.
+  void End(const Surroundings& surroundings);
   void TakeTicks(const Surroundings& surroundings);
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);
   bool Wanted(const std::string& metric_group) const;
@@ -69,7 +79,7 @@ class SamplerWriter {
   absl::Status Seal();
   void FollowDirectives();
 
-  const std::unique_ptr<ServedWriter> served_;
+  std::unique_ptr<ServedWriter> served_;
   const Settings settings_;
   const Clock& clock_;
   const ClockOffset& clock_offset_;

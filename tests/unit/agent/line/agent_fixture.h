@@ -34,7 +34,8 @@ class AgentFixture : public ::testing::Test {
   }
 
   // Runs `body` with an open recorder in a child process, which ends without closing it.
-  pid_t Record(const std::string& trial, int rank, const std::function<void()>& body) {
+  pid_t Record(const std::string& trial, int rank, const std::function<void()>& body,
+               const std::string& attempt_key = "") {
     const pid_t child = fork();
     if (child != 0) return child;
     stepwell_options options;
@@ -42,6 +43,7 @@ class AgentFixture : public ::testing::Test {
     options.spool_dir = root_.c_str();
     options.trial = trial.c_str();
     options.rank = rank;
+    if (!attempt_key.empty()) options.attempt_key = attempt_key.c_str();
     const bool recording = stepwell_open(&options) == STEPWELL_RECORDING;
     if (recording) body();
     _exit(recording ? 0 : 1);

@@ -10,6 +10,8 @@
 #include <functional>
 
 #include "base/worker.h"
+#include "client/agent/clock_anchor.h"
+#include "client/agent/writer_identity.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 
 namespace stepwell::agent {
@@ -292,6 +294,7 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   master_.SetClockAhead(absl::Seconds(7));
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
+    options.attempt_key = "given";
     options.sample_interval = absl::Milliseconds(100);
   });
   const pid_t low = Record("sampled", 1, [] {
@@ -360,6 +363,131 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   EXPECT_LE(counts["disk/disk_iops"], static_cast<int>(ticks.size()) - 1);
   EXPECT_NEAR(static_cast<double>(std::next(ticks.begin())->first - ticks.begin()->first), 1e5,
               8e4);
+}
+
+// The monotonic clock of another boot cannot be asked: what the recorder noted of both clocks counts.
+TEST_F(AgentTest, WhatWasRecordedBeforeARebootKeepsItsTimes) {
+  const pid_t child = Record("rebooted", 0, [] { RecordSteps(20); });
+  EXPECT_EQ(Wait(child), 0);
+  const std::filesystem::path format = std::filesystem::path(root_) / "f1";
+  const std::filesystem::path json =
+      std::filesystem::directory_iterator(format)->path() / "writer.json";
+  std::ifstream in(json);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  absl::StatusOr<WriterIdentity> who = ParseWriterJson(text);
+  ASSERT_TRUE(who.ok()) << who.status();
+  const std::string boot = "00000000-1111-2222-3333-444444444444";
+  ASSERT_EQ(who->boot_id, BootId());
+  // A day ago, on a machine that had then run for as long as this one has now.
+  who->boot_id = boot;
+  who->opened_time_us -= absl::ToInt64Microseconds(absl::Hours(24));
+  std::ofstream(json, std::ios::trunc) << ToWriterJson(*who);
+  StartAgent();
+  ASSERT_TRUE(WaitForClosed());
+  const FakeMaster::Writer writer = master_.writers().begin()->second;
+  EXPECT_EQ(writer.open.machine(), boot);
+  ExpectEachStepOnce(master_.writers(), 20);
+  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+    EXPECT_GE(sample.time_us, who->opened_time_us) << sample.name;
+    EXPECT_LE(sample.time_us, who->opened_time_us + 60'000'000) << sample.name;
+  }
+}
+
+// Two runs of a trial under one agent.
+class SampledAttemptsTest : public AgentTest {
+ protected:
+  // Records until StopRun, at most a minute.
+  pid_t StartRun(const std::string& attempt_key) {
+    const std::string stop = StopFile(attempt_key);
+    return Record(
+        "sampled", 0,
+        [stop] {
+          for (int i = 0; i < 6000 && !std::filesystem::exists(stop); ++i) RecordSteps(1, 10000);
+          if (stepwell_close(20000) != 1) _exit(3);
+        },
+        attempt_key);
+  }
+  void StopRun(pid_t run, const std::string& attempt_key) {
+    std::ofstream(StopFile(attempt_key)) << "";
+    EXPECT_EQ(Wait(run), 0);
+  }
+  std::string StopFile(const std::string& attempt_key) { return root_ + "/stop-" + attempt_key; }
+  static std::vector<FakeMaster::Writer> SamplersOf(const Writers& writers,
+                                                    const std::string& attempt_key) {
+    std::vector<FakeMaster::Writer> found;
+    for (const auto& [id, writer] : writers) {
+      if (writer.open.is_sampler() && writer.open.attempt_key() == attempt_key) {
+        found.push_back(writer);
+      }
+    }
+    return found;
+  }
+  static std::vector<std::int64_t> TimesOf(const FakeMaster::Writer& writer,
+                                           const std::string& name) {
+    std::vector<std::int64_t> times;
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+      if (sample.name == name) times.push_back(sample.time_us);
+    }
+    return times;
+  }
+  // Three more than there are now.
+  bool WaitForTicks(const std::string& attempt_key) {
+    const auto count = [&](const Writers& writers) {
+      const auto found = SamplersOf(writers, attempt_key);
+      return found.empty() ? 0 : TimesOf(found[0], "cpu_util_simple").size();
+    };
+    const std::size_t wanted = count(master_.writers()) + 3;
+    return master_.WaitUntil([&](const Writers& writers) { return count(writers) >= wanted; });
+  }
+};
+
+TEST_F(SampledAttemptsTest, HaveASamplerWriterEachAndNoTickBetweenThemIsMissing) {
+  StartAgent([](AgentOptions& options) {
+    options.trial = "sampled";
+    options.sample_interval = absl::Milliseconds(100);
+  });
+  ASSERT_TRUE(WaitForTicks(""));
+  const pid_t first = StartRun("first");
+  ASSERT_TRUE(WaitForTicks("first"));
+  const pid_t second = StartRun("second");
+  ASSERT_TRUE(WaitForTicks("second"));
+  // The older run outlives the newer one, and does not take the sampler back.
+  StopRun(second, "second");
+  ASSERT_TRUE(WaitForTicks("second"));
+  StopRun(first, "first");
+  StopAgent();
+  std::int64_t ended_us = 0;
+  for (const char* key : {"", "first", "second"}) {
+    SCOPED_TRACE(std::string("key ") + key);
+    const auto found = SamplersOf(master_.writers(), key);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(found[0].closed);
+    EXPECT_FALSE(found[0].died);
+    EXPECT_TRUE(found[0].wrongs.empty());
+    const std::vector<std::int64_t> ticks = TimesOf(found[0], "shared_with");
+    EXPECT_GT(ticks.front(), ended_us);
+    // The sensors were handed over: rates from the first tick on.
+    if (ended_us != 0) {
+      EXPECT_EQ(TimesOf(found[0], "cpu_util_simple").front(), ticks.front());
+    }
+    ended_us = ticks.back();
+  }
+}
+
+TEST_F(SampledAttemptsTest, AnAgentThatWasGivenAKeyKeepsIt) {
+  StartAgent([](AgentOptions& options) {
+    options.trial = "sampled";
+    options.attempt_key = "given";
+    options.sample_interval = absl::Milliseconds(100);
+  });
+  const pid_t run = StartRun("another");
+  ASSERT_TRUE(master_.WaitUntil(
+      [](const Writers& writers) { return !BatchesOf(writers, "step").empty(); }));
+  ASSERT_TRUE(WaitForTicks("given"));
+  StopRun(run, "another");
+  StopAgent();
+  EXPECT_EQ(SamplersOf(master_.writers(), "given").size(), 1u);
+  EXPECT_TRUE(SamplersOf(master_.writers(), "another").empty());
 }
 
 TEST_F(AgentTest, OneAgentServesADirectory) {
