@@ -1,0 +1,75 @@
+// The times that samples get while the wall clock is steered.
+#include "client/agent/recorded_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kSecondUs = 1'000'000;
+constexpr std::int64_t kHourUs = 3600 * kSecondUs;
+
+class RecordedSamplesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    samples_.SetNames(names_);
+    samples_.EnterThread(0, spool::kNoWorker);
+  }
+  void Step(std::uint64_t start_ns, std::int32_t batch) {
+    samples_.OnStep({start_ns, kSecondNs / 2, batch, {}});
+  }
+  pb::ChunkBody Seal() {
+    const std::vector<ChunkBuilder::Body> bodies = builder_.Seal();
+    EXPECT_EQ(bodies.size(), 1u);
+    pb::ChunkBody body;
+    EXPECT_TRUE(body.ParseFromString(bodies.front().bytes));
+    return body;
+  }
+  static std::vector<std::int64_t> TimesOf(const pb::Table& table) {
+    std::vector<std::int64_t> times = {table.first_time_us()};
+    for (const std::int64_t delta : table.time_deltas_us()) times.push_back(times.back() + delta);
+    return times;
+  }
+
+  NameTable names_;
+  SeriesCatalog catalog_;
+  ChunkBuilder builder_{catalog_};
+  RecordedSamples samples_{catalog_, builder_};
+};
+
+// Between two anchors the wall clock was set. What is converted behind the second one follows it,
+// be it that it happened before; what was converted stays as it is. Durations know nothing of it.
+TEST_F(RecordedSamplesTest, EachIsConvertedThroughTheAnchorOfItsTime) {
+  const struct {
+    const char* name;
+    std::int64_t set_by_us;
+  } rows[] = {{"forward", kHourUs}, {"back", -kHourUs}, {"by nothing", 0}};
+  constexpr std::int64_t kWallUs = 1'700'000'000 * kSecondUs;
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    samples_.SetAnchor({kWallUs, 100 * kSecondNs});
+    Step(99 * kSecondNs, 0);  // before the anchor
+    Step(101 * kSecondNs, 1);
+    samples_.SetAnchor({kWallUs + 10 * kSecondUs + row.set_by_us, 110 * kSecondNs});
+    Step(109 * kSecondNs, 2);
+    Step(111 * kSecondNs + 1999, 3);
+    samples_.OnLoss({EventLoss::Cause::kRingFull, 7, 112 * kSecondNs, 0});
+    const pb::ChunkBody body = Seal();
+    ASSERT_EQ(body.tables_size(), 1);
+    EXPECT_THAT(TimesOf(body.tables(0)), ElementsAre(kWallUs - kSecondUs, kWallUs + kSecondUs,
+                                                     kWallUs + 9 * kSecondUs + row.set_by_us,
+                                                     kWallUs + 11 * kSecondUs + 1 + row.set_by_us));
+    EXPECT_THAT(body.tables(0).columns(0).integers(),
+                ElementsAre(kSecondNs / 2, kSecondNs / 2, kSecondNs / 2, kSecondNs / 2));
+    ASSERT_EQ(body.losses_size(), 1);
+    EXPECT_EQ(body.losses(0).first_time_us(), kWallUs + 12 * kSecondUs + row.set_by_us);
+    EXPECT_EQ(body.losses(0).last_time_us(), 0);  // unknown stays unknown
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::agent

@@ -1,0 +1,271 @@
+// What cannot be measured on a machine, and why, is told beside what can. The machine is a false
+// root of files.
+#include "client/agent/sampler_writer.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace stepwell::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uid_t kNobody = 65534;
+constexpr absl::Duration kInterval = absl::Milliseconds(20);
+
+class SamplerWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-sampler-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    path_ = pattern;
+    fs::create_directories(path_ / "writer");
+    fs::create_directories(path_ / "root/proc/net");
+    fs::create_directories(path_ / "root/proc/self");
+    fs::create_directories(path_ / "root/sys/block/sda");
+    Write("stat", "cpu  100 0 50 800 50 0 0 0 40 0\n");
+    Write("meminfo", "MemAvailable: 900 kB\n");
+    Write("diskstats", "   8 0 sda 10 0 100 0 20 0 200 0 0 0 0 0 0 0 0\n");
+    Write("net/dev", "  eth0:1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n");
+    Write("self/mountinfo", "");
+  }
+  void TearDown() override {
+    sampler_ = nullptr;
+    fs::remove_all(path_);
+  }
+
+  fs::path File(const std::string& name) { return path_ / "root/proc" / name; }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(File(name), std::ios::trunc) << text;
+  }
+  void Open(const Clock& clock, absl::Duration interval = kInterval) {
+    WriterIdentity identity;
+    identity.writer = Uuid::Random();
+    identity.trial = "t";
+    identity.is_sampler = true;
+    auto sampler = SamplerWriter::Open(
+        FileDescriptor(open((path_ / "writer").c_str(), O_RDONLY | O_DIRECTORY)), identity,
+        {.interval = interval, .root = path_ / "root"},
+        {sender_, clock, AgentFace(), Spool::Options()});
+    ASSERT_TRUE(sampler.ok()) << sampler.status();
+    sampler_ = *std::move(sampler);
+    sender_.OnConnected();
+  }
+  // One visit of the agent's loop; the master takes all at once.
+  void Visit() {
+    sampler_->Visit({});
+    Talk();
+  }
+  void Close() {
+    sampler_->Close({});
+    Talk();
+  }
+  void Talk() {
+    while (auto said = sender_.Next(absl::Now())) {
+      pb::StreamChunksResponse answer;
+      if (said->has_open()) {
+        answer.mutable_opened()->set_writer(said->open().writer());
+        answer.mutable_opened()->set_credit_bytes(1 << 30);
+      } else if (said->has_chunk()) {
+        Take(said->chunk());
+        answer.mutable_ack()->set_writer(said->chunk().writer());
+        answer.mutable_ack()->set_committed_sequence(said->chunk().sequence());
+        answer.mutable_ack()->set_credit_bytes(1 << 30);
+      } else {
+        continue;
+      }
+      sender_.OnMessage(answer, absl::Now());
+    }
+  }
+  void Take(const pb::Chunk& chunk) {
+    pb::ChunkBody body;
+    ASSERT_TRUE(body.ParseFromString(chunk.body()));
+    for (const pb::Table& table : body.tables()) {
+      std::int64_t time_us = table.first_time_us();
+      ticks_.push_back(time_us);
+      for (const std::int64_t delta : table.time_deltas_us()) ticks_.push_back(time_us += delta);
+    }
+    for (const pb::Loss& loss : body.losses()) losses_.push_back(loss);
+  }
+  bool VisitUntil(const std::function<bool()>& holds) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (!holds()) {
+      if (absl::Now() > deadline) return false;
+      Visit();
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return true;
+  }
+  bool VisitForTicks(std::size_t count) {
+    return VisitUntil([this, wanted = ticks_.size() + count] { return ticks_.size() >= wanted; });
+  }
+  std::vector<pb::Loss> Losses(pb::GapCause cause) const {
+    std::vector<pb::Loss> found;
+    for (const pb::Loss& loss : losses_) {
+      if (loss.cause() == cause) found.push_back(loss);
+    }
+    return found;
+  }
+  static std::uint64_t SamplesOf(const std::vector<pb::Loss>& losses) {
+    std::uint64_t count = 0;
+    for (const pb::Loss& loss : losses) count += loss.sample_count();
+    return count;
+  }
+
+  fs::path path_;
+  FakeClock clock_;
+  Sender sender_;
+  std::unique_ptr<SamplerWriter> sampler_;
+  std::vector<std::int64_t> ticks_;
+  std::vector<pb::Loss> losses_;
+};
+
+TEST_F(SamplerWriterTest, AMachineThatHasEverythingTellsOfNothing) {
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(3));
+  Close();
+  EXPECT_THAT(losses_, IsEmpty());
+}
+
+// What can never be measured here is no hole in what was measured: said once, without a count.
+TEST_F(SamplerWriterTest, ASensorThatIsNotThereIsUnsupportedAndSaidOnce) {
+  fs::remove(File("net/dev"));
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(3));
+  clock_.Advance(absl::Minutes(5));
+  ASSERT_TRUE(VisitForTicks(3));
+  Close();
+  const auto told = Losses(pb::GAP_CAUSE_UNSUPPORTED);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].metric_group(), "network");
+  EXPECT_EQ(told[0].sample_count(), 0u);
+  EXPECT_EQ(told[0].first_time_us(), ticks_.front());
+  EXPECT_THAT(told[0].reason(), ::testing::HasSubstr("net/dev"));
+}
+
+TEST_F(SamplerWriterTest, ASensorThatMayNotBeReadIsNoPermissionAndSaidOnce) {
+  fs::permissions(File("diskstats"), fs::perms::none);
+  // Root may read all.
+  const bool is_root = geteuid() == 0;
+  if (is_root) {
+    fs::permissions(path_, fs::perms(0755));
+    ASSERT_EQ(chown((path_ / "writer").c_str(), kNobody, kNobody), 0);
+    ASSERT_EQ(seteuid(kNobody), 0);
+  }
+  const absl::Cleanup back = [is_root] {
+    if (is_root) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  };
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(3));
+  clock_.Advance(absl::Minutes(5));
+  ASSERT_TRUE(VisitForTicks(3));
+  Close();
+  const auto told = Losses(pb::GAP_CAUSE_NO_PERMISSION);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].metric_group(), "disk");
+  EXPECT_EQ(told[0].sample_count(), 0u);
+  EXPECT_THAT(Losses(pb::GAP_CAUSE_SENSOR_FAILED), IsEmpty());
+}
+
+// The first miss at once, then once a minute, the rest at the end; nothing uncounted.
+TEST_F(SamplerWriterTest, ASensorThatFailsIsToldOnceAMinuteAndEachMissIsCounted) {
+  Write("stat", "cpu  nonsense\n");
+  Open(clock_);
+  const auto told = [this] { return Losses(pb::GAP_CAUSE_SENSOR_FAILED); };
+  ASSERT_TRUE(VisitUntil([&] { return !told().empty(); }));
+  ASSERT_TRUE(VisitForTicks(3));
+  EXPECT_THAT(told(), SizeIs(1));
+  clock_.Advance(absl::Seconds(59));
+  ASSERT_TRUE(VisitForTicks(3));
+  EXPECT_THAT(told(), SizeIs(1));
+  clock_.Advance(absl::Seconds(2));
+  ASSERT_TRUE(VisitForTicks(3));
+  ASSERT_THAT(told(), SizeIs(2));
+  EXPECT_GE(told()[1].sample_count(), 6u);
+  EXPECT_GE(told()[1].last_time_us() - told()[1].first_time_us(), 59'000'000);
+  Close();
+  EXPECT_THAT(told(), SizeIs(3));
+  for (const pb::Loss& loss : told()) EXPECT_EQ(loss.metric_group(), "cpu");
+  // One sample of the cpu is missing in each tick.
+  EXPECT_EQ(SamplesOf(told()), ticks_.size());
+}
+
+// A process that stood still makes nothing up: each point of the grid is a tick or is late.
+TEST_F(SamplerWriterTest, TicksThatWereSleptThroughAreLate) {
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(3));
+  clock_.Advance(absl::Seconds(30));
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  ASSERT_TRUE(VisitUntil([this] { return !Losses(pb::GAP_CAUSE_LATE).empty(); }));
+  Close();
+  const auto told = Losses(pb::GAP_CAUSE_LATE);
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_EQ(told[0].metric_group(), "");
+  // In the tick before them: memory, three rates of the disk, two of the network, shared_with.
+  EXPECT_EQ(told[0].sample_count() % 7, 0u);
+  const auto before = std::count_if(ticks_.begin(), ticks_.end(),
+                                    [now_us](std::int64_t tick_us) { return tick_us < now_us; });
+  EXPECT_NEAR(static_cast<double>(told[0].sample_count()) / 7 + static_cast<double>(before),
+              static_cast<double>(absl::Seconds(30) / kInterval), 8);
+}
+
+// Ticks wait in memory for a frame's worth; then they are given up, counted, and told when there is
+// room again.
+TEST_F(SamplerWriterTest, TicksThatFoundTheDiskFullAreCounted) {
+  signal(SIGXFSZ, SIG_IGN);
+  std::string mounts;
+  for (int i = 0; i < 64; ++i) {
+    fs::create_directory(path_ / "root" / absl::StrCat("mnt", i));
+    absl::StrAppend(&mounts, i, " 1 9:", i, " / /mnt", i, " rw - ext4 /dev/x rw\n");
+  }
+  Write("self/mountinfo", mounts);
+  Open(RealClock::Get(), absl::Milliseconds(1));
+  ASSERT_TRUE(VisitForTicks(3));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{64, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  ASSERT_TRUE(VisitUntil([this] { return sampler_->served().builder().full(); }));
+  const absl::Time full_since = absl::Now();
+  VisitUntil([&] { return absl::Now() - full_since > absl::Seconds(1); });
+  const std::size_t taken = ticks_.size();
+  EXPECT_THAT(Losses(pb::GAP_CAUSE_SPOOL_FULL), IsEmpty());
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_TRUE(VisitUntil([this] { return !Losses(pb::GAP_CAUSE_SPOOL_FULL).empty(); }));
+  Close();
+  const auto told = Losses(pb::GAP_CAUSE_SPOOL_FULL);
+  EXPECT_EQ(told[0].metric_group(), "");
+  // What waited is not lost.
+  EXPECT_GE(ticks_.size(), taken + 32768 / 66);
+  // In a tick of this machine: 64 mounts, memory, shared_with.
+  EXPECT_GE(told[0].sample_count(), 66u);
+  EXPECT_EQ(told[0].sample_count() % 66, 0u);
+  EXPECT_LE(told[0].first_time_us(), told[0].last_time_us());
+  // Nothing was stored twice, and none that is told as lost was stored.
+  std::sort(ticks_.begin(), ticks_.end());
+  EXPECT_EQ(std::adjacent_find(ticks_.begin(), ticks_.end()), ticks_.end());
+  EXPECT_TRUE(std::none_of(ticks_.begin(), ticks_.end(), [&](std::int64_t tick_us) {
+    return tick_us >= told[0].first_time_us() && tick_us <= told[0].last_time_us();
+  }));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
