@@ -81,8 +81,9 @@ UniqueFd OpenSpoolRoot(const std::string& root, std::string* message) {
   return OpenAt(AT_FDCWD, root, root, message);
 }
 
-UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, std::string* message) {
-  return OpenAt(parent.get(), name, name, message);
+UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, const std::string& shown,
+                         std::string* message) {
+  return OpenAt(parent.get(), name, shown, message);
 }
 
 }  // namespace stepwell::recorder

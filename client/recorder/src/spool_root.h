@@ -17,6 +17,7 @@ const char* NetworkFileSystemName(std::uint32_t type);
 UniqueFd OpenSpoolRoot(const std::string& root, std::string* message);
 
 // Opens the directory `name` in `parent`, making it with mode 0700 where it is missing.
-UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, std::string* message);
+UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, const std::string& shown,
+                         std::string* message);
 
 }  // namespace stepwell::recorder

@@ -71,11 +71,13 @@ bool SpoolWriter::MakeFiles(const std::string& root, const Identity& identity,
                             std::string* message) {
   const UniqueFd root_directory = OpenSpoolRoot(root, message);
   if (root_directory.get() < 0) return false;
-  const UniqueFd format = OpenSpoolFolder(root_directory, spool::kFormatDirectory, message);
+  const std::string format_path = root + "/" + spool::kFormatDirectory;
+  const UniqueFd format =
+      OpenSpoolFolder(root_directory, spool::kFormatDirectory, format_path, message);
   if (format.get() < 0) return false;
-  directory_ = OpenSpoolFolder(format, identity.writer, message);
+  directory_path_ = format_path + "/" + identity.writer;
+  directory_ = OpenSpoolFolder(format, identity.writer, directory_path_, message);
   if (directory_.get() < 0) return false;
-  directory_path_ = root + "/" + spool::kFormatDirectory + "/" + identity.writer;
 
   lock_ = NewFile(directory_, spool::kLockFile);
   void* header = nullptr;
