@@ -1,5 +1,6 @@
 // The spool's file system is full, or may only be read. Training goes on as before; what could not
-// be kept is counted and declared.
+// be kept is counted and declared; another agent beside it, with a spool elsewhere, notices nothing.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -9,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "tests/faults/master_client.h"
@@ -16,6 +19,8 @@
 
 namespace stepwell::faults {
 namespace {
+
+using ::testing::HasSubstr;
 
 // A file system of its own for the spool, seen by this process and its children alone. Empty =
 // mounted, else why it cannot be.
@@ -37,6 +42,40 @@ void FillUp(const std::string& path) {
   }
 }
 
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// An agent and a trainer of rank 1 on a spool of their own.
+class Neighbour {
+ public:
+  Neighbour(Scene& scene, const std::string& server)
+      : scene_(scene), spool_(scene.path("healthy")) {
+    mkdir(spool_.c_str(), 0700);
+    agent_.Start(
+        {testing::BuiltProgram("stepwell"), "agent", "--server", server, "--spool-dir", spool_}, {},
+        scene.path("healthy-agent.log"));
+  }
+  ChildProcess& StartTrainer(std::map<std::string, std::string> options) {
+    options["--spool-dir"] = spool_;
+    options["--world-size"] = "2";
+    return scene_.StartTrainer(1, options);
+  }
+  // After its trainer closed. What happened to the other spool cost it nothing.
+  void ExpectUnharmed() {
+    EXPECT_THAT(scene_.Logs(),
+                ::testing::ContainsRegex("rank 1: [0-9]+ samples, 0 events dropped, .*acked\n"));
+    EXPECT_TRUE(agent_.running());
+    EXPECT_THAT(ReadText(scene_.path("healthy-agent.log")), ::testing::Not(HasSubstr("_trouble")));
+  }
+
+ private:
+  Scene& scene_;
+  const std::string spool_;
+  ChildProcess agent_;
+};
+
 TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
   Scene scene("full spool");
   const std::string spool = scene.path("small");
@@ -53,6 +92,8 @@ TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
   scene.StartAgent(master.grpc_address());
   scene.StartTrainer(0, {{"--scopes", "0"}, {"--rate", "500"}});
+  Neighbour neighbour(scene, master.grpc_address());
+  neighbour.StartTrainer({{"--rate", "20"}});
   ASSERT_TRUE(scene.Await("10 chunks", absl::Seconds(30), [&] { return committed() >= 10; }))
       << scene.Logs();
   // A master that hangs: all must go to the spool.
@@ -64,6 +105,17 @@ TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
   EXPECT_TRUE(scene.Await("32,000 samples more", absl::Seconds(60), [&] {
     return recorded() >= full_at + 32000;
   })) << scene.Logs();
+  // A process that starts now cannot record, and says why.
+  ChildProcess late;
+  late.Start({testing::BuiltProgram("fault_trainer"), "--spool-dir", spool, "--log",
+              scene.path("late-ledger"), "--steps", "1", "--close-wait-ms", "0"},
+             {}, scene.path("late.log"));
+  EXPECT_EQ(late.Wait(absl::Seconds(30)), "exit 4");
+  EXPECT_THAT(ReadText(scene.path("late.log")),
+              HasSubstr("trainer: does not record: cannot write to the spool directory " + spool +
+                        ": No space left on device\n"));
+  EXPECT_THAT(ReadText(scene.path("agent.log")),
+              HasSubstr("why=\"spool: append: write: No space left on device\"\n"));
   unlink((spool + "/filler").c_str());
   master.Continue();
   scene.Say("there is room again, and a master");
@@ -75,6 +127,7 @@ TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
   const Verdict verdict = scene.ExpectExact(master, Demand::kRecorded);
   EXPECT_GT(verdict.declared_count, 0U);
   EXPECT_EQ(verdict.declared_count, scene.ReadLedgers().dropped_count);
+  neighbour.ExpectUnharmed();
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 
@@ -85,12 +138,26 @@ TEST(FullSpoolTest, AReadOnlyDiskLeavesTheTrainingAlone) {
   ASSERT_EQ(mount("none", spool.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, "size=4m"), 0)
       << std::strerror(errno);
   scene.set_spool_dir(spool);
+  MasterProcess master({.scratch = scene.path("")});
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  Neighbour neighbour(scene, master.grpc_address());
+  ChildProcess& healthy = neighbour.StartTrainer({{"--rate", "500"}, {"--steps", "500"}});
+  scene.StartAgent(master.grpc_address());
   ChildProcess& trainer =
       scene.StartTrainer(0, {{"--rate", "500"}, {"--steps", "500"}, {"--close-wait-ms", "0"}});
   // All of its steps, and it knows that nothing is kept.
   EXPECT_EQ(trainer.Wait(absl::Seconds(30)), "exit 4") << scene.Logs();
-  EXPECT_EQ(scene.ReadLedgers().samples.size(), 500U * 10) << scene.Logs();
+  EXPECT_THAT(ReadText(scene.path("producers.log")),
+              HasSubstr("trainer: does not record: cannot make the spool directory " + spool +
+                        "/f1: Read-only file system\n"));
+  EXPECT_EQ(scene.agent().Wait(absl::Seconds(30)), "exit 73");
+  EXPECT_EQ(ReadText(scene.path("agent.log")),
+            "stepwell agent: " + spool + " cannot be written to: Read-only file system\n");
+  EXPECT_EQ(healthy.Wait(absl::Seconds(60)), "exit 0") << scene.Logs();
+  EXPECT_EQ(scene.ReadLedgers().samples.size(), 2U * 500 * 10) << scene.Logs();
+  neighbour.ExpectUnharmed();
   scene.Say(scene.Logs());
+  EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 
 }  // namespace

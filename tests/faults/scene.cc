@@ -74,8 +74,8 @@ void Scene::StartAgent(const std::string& server, const std::vector<std::string>
 }
 
 ChildProcess& Scene::StartTrainer(int rank, const std::map<std::string, std::string>& options) {
-  std::map<std::string, std::string> all = {{"--spool-dir", spool_dir_}};
-  all.insert(options.begin(), options.end());
+  std::map<std::string, std::string> all = options;
+  all.insert({"--spool-dir", spool_dir_});  // where the test wants no other
   return StartProducer("fault_trainer", rank, std::move(all));
 }
 
