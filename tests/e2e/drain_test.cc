@@ -133,7 +133,11 @@ TEST_F(DrainTest, WhatWasSentIsAckedOrStoredOnceByTheNext) {
     trial_id = Open(stream, writer_, "in flight").trial_id();
     std::uint64_t sent = 0;
     while (sent < kChunkCount && stream.Send(chunk(sent + 1))) {
-      if (++sent == kChunkCount / 4) master_->Stop(absl::ZeroDuration());
+      if (++sent != kChunkCount / 4) continue;
+      const auto first = stream.WaitAck(writer_, 1);
+      ASSERT_TRUE(first.has_value());
+      acked = first->committed_sequence();
+      master_->Stop(absl::ZeroDuration());
     }
     while (const auto answer = stream.Next()) {
       if (answer->has_ack()) acked = answer->ack().committed_sequence();
