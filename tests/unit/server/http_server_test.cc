@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -61,14 +62,18 @@ class RawHttp {
     while ((count = recv(fd_, block, sizeof block, 0)) > 0) {
       got.append(block, static_cast<std::size_t>(count));
     }
+    closed_ = count == 0 || errno != EAGAIN;
     return got;
   }
+  // Whether ReadAll came to the end, not to that of its patience.
+  bool closed() const { return closed_; }
 
  private:
   static bool EndsIn(const std::string& text, const std::string& end) {
     return !end.empty() && absl::EndsWith(text, end);
   }
   const int fd_;
+  bool closed_ = false;
 };
 
 class HttpServerTest : public ::testing::Test {
@@ -222,6 +227,7 @@ TEST_F(HttpServerTest, WhoDribblesIsCutOffAndNobodyWaitsForIt) {
   });
   EXPECT_THAT(Exchange(kLastGet), EndsWith(kAlive)) << "one thread serves all";
   EXPECT_EQ(slow.ReadAll(), "");
+  EXPECT_TRUE(slow.closed());
   dribbler.Join();
   EXPECT_TRUE(cut_off);
   EXPECT_GE(absl::Now() - begin, absl::Milliseconds(500));
@@ -236,6 +242,7 @@ TEST_F(HttpServerTest, AnIdleConnectionEnds) {
   ASSERT_TRUE(idle.Send(kGet));
   EXPECT_THAT(idle.ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(idle.ReadAll(), "");
+  EXPECT_TRUE(idle.closed());
 }
 
 TEST_F(HttpServerTest, OneConnectionTooManyIsClosedAndThereIsRoomAgain) {
@@ -249,7 +256,8 @@ TEST_F(HttpServerTest, OneConnectionTooManyIsClosedAndThereIsRoomAgain) {
     EXPECT_THAT(held->ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
   }
   RawHttp third(server_->port());
-  EXPECT_EQ(third.ReadAll(), "") << "closed without a word";
+  EXPECT_EQ(third.ReadAll(), "");
+  EXPECT_TRUE(third.closed()) << "without a word";
   ASSERT_TRUE(second.Send(kGet));
   EXPECT_THAT(second.ReadUntil(kAlive), StartsWith("HTTP/1.1 200")) << "others are served";
   first.reset();
@@ -268,6 +276,7 @@ TEST_F(HttpServerTest, AStopEndsConnectionsThatAreOpen) {
   server_->Stop();
   server_.reset();
   EXPECT_EQ(open.ReadAll(), "");
+  EXPECT_TRUE(open.closed());
 }
 
 }  // namespace
