@@ -143,9 +143,8 @@ void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
   while (!ended()) {
     const absl::Status queued = context_.queue.Add(chunk, absl::Now() + absl::Seconds(1));
     if (queued.ok()) return;
-    if (queued.code() != absl::StatusCode::kResourceExhausted) {
-      return End(absl::UnavailableError("this master is stopping"));
-    }
+    // The master is stopping. It ends this stream itself, once what the queue took before is acked.
+    if (queued.code() != absl::StatusCode::kResourceExhausted) return;
   }
 }
 

@@ -84,6 +84,8 @@ TEST_F(DrainTest, WhatIsAckedIsFoldedAndNothingIsReplayed) {
   ASSERT_TRUE(stream.WaitAck(writer_, 1).has_value());
   ASSERT_TRUE(Samples(trial_id, "value").empty()) << "nothing folds by itself here";
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+  while (stream.Next()) {
+  }
   const grpc::Status end = stream.Finish();
   EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(end.error_message(), "this master is stopping");
@@ -111,6 +113,8 @@ TEST_F(DrainTest, WhatWasTakenIsCommittedAndAckedBeforeTheStreamEnds) {
     ASSERT_TRUE(Eventually([&] { return master_->CountInLog("stopping") > 0; }, absl::Seconds(20)));
   }
   EXPECT_TRUE(stream.WaitAck(writer_, 5).has_value()) << master_->LogTail();
+  while (stream.Next()) {
+  }
   EXPECT_EQ(stream.Finish().error_message(), "this master is stopping");
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 
