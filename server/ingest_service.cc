@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/stream_metadata.h"
 #include "server/deadline_watch.h"
 #include "server/grpc_error.h"
 #include "server/limits.h"
@@ -96,6 +97,9 @@ void StreamReactor::Run() {
   });
   absl::Status end = stream.status();
   if (stream.ok()) {
+    // Before anything can be written: writing_ does not count it.
+    call_->AddInitialMetadata(kIncarnationMetadata, service_.context_.incarnation.ToBytes());
+    StartSendInitialMetadata();
     {
       absl::MutexLock lock(&mu_);
       stream_ = *std::move(stream);

@@ -68,7 +68,7 @@ class OutboundWriter {
   std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the master broke the protocol: the connection should be given up.
   bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  // What another writer's Opened shows of the master. A closed writer is told again only where the
+  // What another writer's Opened, or the connection itself, shows of the master. A closed writer is told again only where the
   // master may have lost it: its database is another one, or it is behind that writer's acked mark.
   struct MasterSeen {
     std::string incarnation;

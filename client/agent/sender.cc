@@ -90,6 +90,10 @@ bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) 
   return true;
 }
 
+void Sender::OnMasterSeen(const OutboundWriter::MasterSeen& seen) {
+  for (const auto& writer : writers()) writer->OnMasterSeen(seen);
+}
+
 bool Sender::awaits_answer() const {
   const Writers all = writers();
   return std::any_of(all.begin(), all.end(),

@@ -27,6 +27,9 @@ class Sender {
   // False where the connection should be given up.
   bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // What the connection tells of the master before any writer opens.
+  void OnMasterSeen(const OutboundWriter::MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Something was sent that the master must answer.
   bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/log.h"
+#include "base/stream_metadata.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -134,7 +135,17 @@ void Stream::WaitForWork() {
   work_ = false;
 }
 
+void Stream::ReceiveIncarnation(Call& call) {
+  call.stream->WaitForInitialMetadata();
+  const auto& metadata = call.context.GetServerInitialMetadata();
+  const auto found = metadata.find(kIncarnationMetadata);
+  if (found == metadata.end()) return;  // an older master, or none
+  sender_.OnMasterSeen({{found->second.data(), found->second.size()}, /*behind=*/false});
+  Wake();
+}
+
 void Stream::Receive(Call& call) {
+  ReceiveIncarnation(call);
   pb::StreamChunksResponse message;
   while (call.stream->Read(&message)) {
     call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());

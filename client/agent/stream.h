@@ -47,6 +47,8 @@ class Stream {
   bool RunCall();
   void SendUntilBroken(Call& call);
   void Receive(Call& call);
+  // Waits for the master's first word, which comes before any message.
+  void ReceiveIncarnation(Call& call);
   // Until something may be to send, at most for a heartbeat's fraction.
   void WaitForWork();
 

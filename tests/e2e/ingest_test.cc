@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/time/clock.h"
+#include "base/stream_metadata.h"
 #include "tests/e2e/spine.h"
 
 namespace stepwell::testing {
@@ -41,6 +43,23 @@ TEST_F(IngestTest, OneChunkIsAckedAndVisibleAfterFlush) {
       absl::Seconds(10)))
       << "the trial is not completed";
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+}
+
+// An agent whose writers have all ended opens none of them.
+TEST_F(IngestTest, AStreamTellsWhichDatabaseItIsBeforeAnyWriterOpens) {
+  StartMaster();
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  const auto quiet = client_->ingest().StreamChunks(&context);
+  quiet->WaitForInitialMetadata();
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto told = metadata.find(kIncarnationMetadata);
+  ASSERT_NE(told, metadata.end());
+  RawStream stream(*client_);
+  EXPECT_EQ(std::string(told->second.data(), told->second.size()),
+            Open(stream, Uuid::Random(), "any").incarnation());
+  context.TryCancel();
+  EXPECT_EQ(quiet->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(IngestTest, UnaryTwinAnswersLikeAStream) {

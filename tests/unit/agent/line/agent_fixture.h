@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/worker.h"
+#include "client/agent/agent.h"
 #include "stepwell/recorder.h"
 #include "tests/unit/agent/line/fake_master.h"
 
@@ -107,5 +109,35 @@ inline void ExpectEachStepOnce(const Writers& writers, int count) {
     }
   }
 }
+
+// The agent as an object of this process.
+class AgentTest : public AgentFixture {
+ protected:
+  void TearDown() override {
+    StopAgent();
+    AgentFixture::TearDown();
+  }
+  void StartAgent(std::function<void(AgentOptions&)> change = {}) {
+    AgentOptions options;
+    options.server = master_.address();
+    options.spool_dir = root_;
+    options.frame_interval = absl::Milliseconds(10);
+    if (change) change(options);
+    auto agent = Agent::Create(options, RealClock::Get());
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = *std::move(agent);
+    runner_ = Worker("agent", [this] { agent_->Run(); });
+  }
+  void StopAgent() {
+    if (agent_ == nullptr) return;
+    agent_->RequestStop();
+    runner_.Join();
+    agent_ = nullptr;
+  }
+  bool WaitForClosed() { return master_.WaitUntil(AllClosed); }
+
+  std::unique_ptr<Agent> agent_;
+  Worker runner_;
+};
 
 }  // namespace stepwell::agent

@@ -7,44 +7,13 @@
 #include <signal.h>
 
 #include <fstream>
-#include <functional>
 
-#include "base/worker.h"
 #include "client/agent/clock_anchor.h"
 #include "client/agent/writer_identity.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 
 namespace stepwell::agent {
 namespace {
-
-class AgentTest : public AgentFixture {
- protected:
-  void TearDown() override {
-    StopAgent();
-    AgentFixture::TearDown();
-  }
-  void StartAgent(std::function<void(AgentOptions&)> change = {}) {
-    AgentOptions options;
-    options.server = master_.address();
-    options.spool_dir = root_;
-    options.frame_interval = absl::Milliseconds(10);
-    if (change) change(options);
-    auto agent = Agent::Create(options, RealClock::Get());
-    ASSERT_TRUE(agent.ok()) << agent.status();
-    agent_ = *std::move(agent);
-    runner_ = Worker("agent", [this] { agent_->Run(); });
-  }
-  void StopAgent() {
-    if (agent_ == nullptr) return;
-    agent_->RequestStop();
-    runner_.Join();
-    agent_ = nullptr;
-  }
-  bool WaitForClosed() { return master_.WaitUntil(AllClosed); }
-
-  std::unique_ptr<Agent> agent_;
-  Worker runner_;
-};
 
 TEST_F(AgentTest, StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
   StartAgent();
@@ -191,69 +160,6 @@ TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
   ExpectEachStepOnce(master_.writers(), 300);
 }
 
-// What became of a writer that had ended when its master went away and came back.
-class EndedWriterTest : public AgentTest {
- protected:
-  // One ends, one lives on across `change` of the stopped master.
-  void RecordBoth(const std::function<void()>& change) {
-    StartAgent();
-    const pid_t ended = Record("ended", 0, [] {
-      RecordSteps(100, 1000);
-      if (stepwell_close(20000) != 1) _exit(3);
-    });
-    EXPECT_EQ(Wait(ended), 0);
-    const pid_t lives = Record("lives", 0, [] {
-      RecordSteps(1500, 2000);
-      if (stepwell_close(20000) != 1) _exit(3);
-    });
-    ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) {
-      const auto found = Of(writers, "lives");
-      return !found.empty() && found.begin()->second.committed > 10;
-    }));
-    master_.Stop();
-    change();
-    master_.Start();
-    EXPECT_EQ(Wait(lives), 0);
-    ASSERT_TRUE(WaitForClosed());
-    ExpectEachStepOnce(Of(master_.writers(), "ended"), 100);
-    ExpectEachStepOnce(Of(master_.writers(), "lives"), 1500);
-  }
-  static Writers Of(const Writers& writers, const std::string& trial) {
-    Writers found = writers;
-    std::erase_if(found,
-                  [&](const auto& entry) { return entry.second.open.external_id() != trial; });
-    return found;
-  }
-  int open_count() { return Of(master_.writers(), "ended").begin()->second.open_count; }
-};
-
-TEST_F(EndedWriterTest, StaysEndedWhereTheMasterLostNothing) {
-  RecordBoth([] {});
-  EXPECT_EQ(open_count(), 1);
-}
-
-TEST_F(EndedWriterTest, IsToldAgainWhereTheMasterIsBehindAnothersMark) {
-  RecordBoth([this] { master_.RewindAll(2); });
-  EXPECT_EQ(open_count(), 2);
-}
-
-TEST_F(EndedWriterTest, IsToldAgainWhereTheDatabaseIsAnother) {
-  RecordBoth([this] {
-    master_.SetIncarnation(std::string(16, 'b'));
-    // Of the living one nothing is lost: the incarnation alone tells.
-    master_.Change([](Writers& writers) {
-      for (auto& [id, writer] : writers) {
-        if (writer.open.external_id() != "ended") continue;
-        writer.chunks.clear();
-        writer.committed = 0;
-        writer.committed_crc = 0;
-        writer.closed = false;
-      }
-    });
-  });
-  EXPECT_EQ(open_count(), 2);
-}
-
 TEST_F(AgentTest, AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
   StartAgent();
   const pid_t child = Record("copied", 0, [] {
@@ -391,103 +297,6 @@ TEST_F(AgentTest, WhatWasRecordedBeforeARebootKeepsItsTimes) {
     EXPECT_GE(sample.time_us, who->opened_time_us) << sample.name;
     EXPECT_LE(sample.time_us, who->opened_time_us + 60'000'000) << sample.name;
   }
-}
-
-// Two runs of a trial under one agent.
-class SampledAttemptsTest : public AgentTest {
- protected:
-  // Records until StopRun, at most a minute.
-  pid_t StartRun(const std::string& attempt_key) {
-    const std::string stop = StopFile(attempt_key);
-    return Record(
-        "sampled", 0,
-        [stop] {
-          for (int i = 0; i < 6000 && !std::filesystem::exists(stop); ++i) RecordSteps(1, 10000);
-          if (stepwell_close(20000) != 1) _exit(3);
-        },
-        attempt_key);
-  }
-  void StopRun(pid_t run, const std::string& attempt_key) {
-    std::ofstream(StopFile(attempt_key)) << "";
-    EXPECT_EQ(Wait(run), 0);
-  }
-  std::string StopFile(const std::string& attempt_key) { return root_ + "/stop-" + attempt_key; }
-  static std::vector<FakeMaster::Writer> SamplersOf(const Writers& writers,
-                                                    const std::string& attempt_key) {
-    std::vector<FakeMaster::Writer> found;
-    for (const auto& [id, writer] : writers) {
-      if (writer.open.is_sampler() && writer.open.attempt_key() == attempt_key) {
-        found.push_back(writer);
-      }
-    }
-    return found;
-  }
-  static std::vector<std::int64_t> TimesOf(const FakeMaster::Writer& writer,
-                                           const std::string& name) {
-    std::vector<std::int64_t> times;
-    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
-      if (sample.name == name) times.push_back(sample.time_us);
-    }
-    return times;
-  }
-  // Three more than there are now.
-  bool WaitForTicks(const std::string& attempt_key) {
-    const auto count = [&](const Writers& writers) {
-      const auto found = SamplersOf(writers, attempt_key);
-      return found.empty() ? 0 : TimesOf(found[0], "cpu_util_simple").size();
-    };
-    const std::size_t wanted = count(master_.writers()) + 3;
-    return master_.WaitUntil([&](const Writers& writers) { return count(writers) >= wanted; });
-  }
-};
-
-TEST_F(SampledAttemptsTest, HaveASamplerWriterEachAndNoTickBetweenThemIsMissing) {
-  StartAgent([](AgentOptions& options) {
-    options.trial = "sampled";
-    options.sample_interval = absl::Milliseconds(100);
-  });
-  ASSERT_TRUE(WaitForTicks(""));
-  const pid_t first = StartRun("first");
-  ASSERT_TRUE(WaitForTicks("first"));
-  const pid_t second = StartRun("second");
-  ASSERT_TRUE(WaitForTicks("second"));
-  // The older run outlives the newer one, and does not take the sampler back.
-  StopRun(second, "second");
-  ASSERT_TRUE(WaitForTicks("second"));
-  StopRun(first, "first");
-  StopAgent();
-  std::int64_t ended_us = 0;
-  for (const char* key : {"", "first", "second"}) {
-    SCOPED_TRACE(std::string("key ") + key);
-    const auto found = SamplersOf(master_.writers(), key);
-    ASSERT_EQ(found.size(), 1u);
-    EXPECT_TRUE(found[0].closed);
-    EXPECT_FALSE(found[0].died);
-    EXPECT_TRUE(found[0].wrongs.empty());
-    const std::vector<std::int64_t> ticks = TimesOf(found[0], "shared_with");
-    EXPECT_GT(ticks.front(), ended_us);
-    // The sensors were handed over: rates from the first tick on.
-    if (ended_us != 0) {
-      EXPECT_EQ(TimesOf(found[0], "cpu_util_simple").front(), ticks.front());
-    }
-    ended_us = ticks.back();
-  }
-}
-
-TEST_F(SampledAttemptsTest, AnAgentThatWasGivenAKeyKeepsIt) {
-  StartAgent([](AgentOptions& options) {
-    options.trial = "sampled";
-    options.attempt_key = "given";
-    options.sample_interval = absl::Milliseconds(100);
-  });
-  const pid_t run = StartRun("another");
-  ASSERT_TRUE(master_.WaitUntil(
-      [](const Writers& writers) { return !BatchesOf(writers, "step").empty(); }));
-  ASSERT_TRUE(WaitForTicks("given"));
-  StopRun(run, "another");
-  StopAgent();
-  EXPECT_EQ(SamplersOf(master_.writers(), "given").size(), 1u);
-  EXPECT_TRUE(SamplersOf(master_.writers(), "another").empty());
 }
 
 TEST_F(AgentTest, OneAgentServesADirectory) {

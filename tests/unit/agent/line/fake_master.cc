@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/crc32c.h"
+#include "base/stream_metadata.h"
 
 namespace stepwell::agent {
 
@@ -112,8 +113,13 @@ std::vector<FakeMaster::Sample> FakeMaster::SamplesOf(const Writer& writer) {
 }
 
 grpc::Status FakeMaster::StreamChunks(
-    grpc::ServerContext*,
+    grpc::ServerContext* context,
     grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>* stream) {
+  {
+    absl::MutexLock lock(&mu_);
+    context->AddInitialMetadata(kIncarnationMetadata, incarnation_);
+  }
+  stream->SendInitialMetadata();
   pb::StreamChunksRequest request;
   while (stream->Read(&request)) {
     std::vector<pb::StreamChunksResponse> answers;
