@@ -58,6 +58,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const pb::GetStatusRe
   response->set_commit_groups(parts_.stats.commit_groups);
   response->set_commits_in_doubt(parts_.stats.commits_in_doubt);
   response->set_samples_replayed(parts_.stats.samples_replayed);
+  response->set_sequences_lost(parts_.stats.sequences_lost);
   return grpc::Status::OK;
 }
 

@@ -85,6 +85,7 @@ std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) 
   count("commit groups", status.commit_groups());
   count("commits in doubt", status.commits_in_doubt());
   count("samples replayed", status.samples_replayed());
+  count("chunks lost", status.sequences_lost());
   return table.Text(paint);
 }
 
