@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kLowBytesMin = 512 * kMiB;
+constexpr std::int64_t kLowBytesMax = 16384 * kMiB;
 
 // Rounded up: "0 MiB are needed" would help nobody.
 std::string MiB(std::int64_t bytes) { return absl::StrCat((bytes + kMiB - 1) / kMiB, " MiB"); }
@@ -34,7 +35,7 @@ absl::StatusOr<DiskFree> ReadDiskFree(const std::string& holds, const std::strin
 
 std::int64_t DiskSpace::LowMark(std::int64_t total_bytes) const {
   if (options_.low_bytes > 0) return options_.low_bytes;
-  return std::min(std::max(kLowBytesMin, total_bytes / 50), total_bytes / 4);
+  return std::min(std::clamp(total_bytes / 50, kLowBytesMin, kLowBytesMax), total_bytes / 4);
 }
 
 bool DiskSpace::Judge(const std::vector<DiskFree>& disks) {

@@ -28,7 +28,7 @@ absl::StatusOr<DiskFree> ReadDiskFree(const std::string& holds, const std::strin
 class DiskSpace {
  public:
   struct Options {
-    // 0 = 512 MiB or 2 % of the disk, whichever is more, at most a quarter of it.
+    // 0 = 2 % of the disk, from 512 MiB to 16 GiB, at most a quarter of it.
     std::int64_t low_bytes = 0;
   };
 

@@ -104,10 +104,10 @@ const std::vector<Setting>& Settings() {
              "unfolded memory that makes a fold start before its time"),
       Number("latest-bytes", &O::latest_bytes, "33554432", 1 << 16, 4096 * kMiB,
              "memory for newest values of trials whose samples are all folded"),
-      Number("disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
-             "free disk of the private PostgreSQL below which nothing more is taken; 0 = 512 MiB "
-             "or 2 %"
-             " of the disk, whichever is more, at most a quarter of it"),
+      Number(
+          "disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
+          "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "
+          "disk, from 512 MiB to 16 GiB, at most a quarter of it"),
       Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
       Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
              "gRPC connections from one address at one time"),

@@ -41,7 +41,10 @@ void ChunkBuilder::AddTick(std::uint32_t tick_group, std::int64_t time_us, std::
   bytes_estimate_ += 10 + 5 + 1 + table.columns.size() / 8;
   for (const RefValue& sample : values) AddValue(table, sample.ref, sample.value);
   span_.Add({values.size(), time_us, time_us});
-  if (bytes_estimate_ >= kBodyBytesMax || span_.sample_count >= kBodySamplesMax) CloseBody();
+  if (bytes_estimate_ >= kBodyBytesMax || span_.sample_count >= kBodySamplesMax ||
+      tables_.size() >= kBodyTablesMax) {
+    CloseBody();
+  }
 }
 
 void ChunkBuilder::AddSample(std::uint32_t ref, std::int64_t time_us, std::int32_t batch,

@@ -22,10 +22,11 @@ struct RefValue {
   double value = 0;
 };
 
-// The master takes chunks of 1 MiB and 65,536 samples by default; a body is closed well below, so
-// that the tick which fills it still fits.
+// The master takes chunks of 1 MiB, 65,536 samples and 4096 tables by default; a body is closed
+// well below, so that the tick which fills it still fits. (Series recorded alone have a table each.)
 inline constexpr std::size_t kBodyBytesMax = 640 << 10;
 inline constexpr std::uint64_t kBodySamplesMax = 32768;
+inline constexpr std::size_t kBodyTablesMax = 4000;
 
 class ChunkBuilder {
  public:

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kGroupBytesMax = 128;
 constexpr std::size_t kLabelNameBytesMax = 128;
+constexpr std::size_t kUnitBytesMax = 64;
 constexpr std::size_t kLabelValueBytesMax = 1024;
 
 bool SplitTexts(std::string_view bytes, std::size_t count, std::vector<std::string_view>& texts) {
@@ -70,7 +71,7 @@ bool NameTable::Take(const spool::NameRecord& head, std::string_view texts_bytes
       if (texts.size() < 3 || texts.size() % 2 == 0) return false;
       entry.metric_group = CleanText(texts[0], kGroupBytesMax);
       entry.name = CleanText(texts[1], kNameBytesMax);
-      entry.unit = CleanText(texts[2], kLabelNameBytesMax);
+      entry.unit = CleanText(texts[2], kUnitBytesMax);
       entry.series_kind = head.series_kind;
       for (std::size_t i = 3; i < texts.size(); i += 2) {
         entry.labels[CleanText(texts[i], kLabelNameBytesMax)] =

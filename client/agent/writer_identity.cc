@@ -1,10 +1,13 @@
 #include "client/agent/writer_identity.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/crc32c.h"
+#include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
 namespace {
@@ -13,7 +16,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kTextBytesMax = 256;
 constexpr std::size_t kLabelBytesMax = 1024;
-constexpr std::size_t kLabelCountMax = 30;
 
 absl::Status Bad(absl::string_view field, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("writer.json: \"", field, "\" must be ", allowed));
@@ -33,6 +35,17 @@ std::size_t CharacterBytes(std::string_view text) {
   if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
   if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
   return length;
+}
+
+// What a project may be called: [A-Za-z0-9._-]; the rest becomes '_', rather than that nothing is
+// stored.
+std::string CleanProject(std::string_view text) {
+  std::string project(text.substr(0, 128));
+  std::replace_if(
+      project.begin(), project.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-'; },
+      '_');
+  return project;
 }
 
 }  // namespace
@@ -70,7 +83,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   if (!writer) return Bad("writer", "a UUID");
   identity.writer = *writer;
   if (number("format") != 1) return Bad("format", "1");
-  identity.project = CleanText(text("project"), 128);
+  identity.project = CleanProject(text("project"));
   identity.trial = CleanText(text("trial"), kTextBytesMax);
   if (identity.trial.empty()) return Bad("trial", "a name or id:NUMBER");
   identity.attempt_key = CleanText(text("attempt_key"), kTextBytesMax);
@@ -81,7 +94,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   if (rank < 0 || rank > INT32_MAX) return Bad("rank", "0 ... 2147483647");
   if (world_size < 0 || world_size > INT32_MAX) return Bad("world_size", "0 ... 2147483647");
   identity.rank = static_cast<std::int32_t>(rank);
-  identity.world_size = static_cast<std::int32_t>(world_size);
+  identity.world_size = world_size > rank ? static_cast<std::int32_t>(world_size) : 0;
   identity.token = text("token");
   identity.boot_id = CleanText(text("boot_id"), 64);
   identity.recorder_version = CleanText(text("recorder_version"), 128);
@@ -91,7 +104,9 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
     if (!labels->is_object()) return Bad("labels", "an object of texts");
     for (const auto& [name, value] : labels->items()) {
       if (!value.is_string()) return Bad("labels", "an object of texts");
-      if (identity.labels.size() == kLabelCountMax) return Bad("labels", "at most 30");
+      // The master would refuse the whole writer for one of these.
+      if (name.empty() || name == "rank" || name == "agent") continue;
+      if (identity.labels.size() == spool::kWriterLabelCountMax) break;
       identity.labels[CleanText(name, 128)] = CleanText(value.get<std::string>(), kLabelBytesMax);
     }
   }

@@ -1,5 +1,7 @@
 #include "client/recorder/src/early_events.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "client/recorder/src/monotonic.h"
@@ -37,8 +39,13 @@ void EarlyEvents::MoveTo(std::unique_ptr<Ring> ring, std::atomic<Ring*>& offered
 }
 
 std::vector<spool::Event> EarlyEvents::TakeAll() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(events_, {});
+  // Held for one event; for ever only by a thread that exits out of a signal handler within Add.
+  for (int i = 0; i < 100; ++i) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) return std::exchange(events_, {});
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return {};
 }
 
 void PushEarly(const std::vector<spool::Event>& events, Ring& ring,

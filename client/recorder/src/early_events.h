@@ -33,7 +33,8 @@ class EarlyEvents {
   Kept Add(const spool::Event& event, const std::atomic<Ring*>& offered);
   // Moves all into `ring`, then offers it: nothing stays behind.
   void MoveTo(std::unique_ptr<Ring> ring, std::atomic<Ring*>& offered);
-  // Still counted: PushEarly must follow.
+  // Still counted: PushEarly must follow. Empty also where the lock is not to be had: those stay
+  // counted, and the agent declares them.
   std::vector<spool::Event> TakeAll();
 
  private:

@@ -95,12 +95,16 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment) {
   TakeIfEmpty(wishes.project, "default");
   TakeIfEmpty(wishes.token, Text(environment, "STEPWELL_TOKEN"));
   if (wishes.rank < 0) {
-    wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", 0));
+    wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", -1));
   }
+  const bool is_alone = wishes.rank < 0;
+  wishes.rank = std::max(wishes.rank, 0);
   if (wishes.world_size < 1) {
     wishes.world_size =
-        std::max(1, Number(environment, "WORLD_SIZE", Number(environment, "SLURM_NTASKS", 1)));
+        Number(environment, "WORLD_SIZE", Number(environment, "SLURM_NTASKS", is_alone ? 1 : 0));
   }
+  // What cannot be is unknown: a master refuses a rank beyond its world, and the samples with it.
+  if (wishes.world_size <= wishes.rank) wishes.world_size = is_alone ? 1 : 0;
   const std::string job = JobOf(environment, wishes.opened_time_us);
   TakeIfEmpty(wishes.trial, Text(environment, "STEPWELL_TRIAL"));
   TakeIfEmpty(wishes.trial, job);

@@ -15,8 +15,10 @@ struct Identity {
   std::string project;
   std::string trial;  // an external id, or "id:7"
   std::string attempt_key;
-  std::int32_t rank = -1;        // -1 in the wishes = from the environment, else 0
-  std::int32_t world_size = -1;  // -1 in the wishes = from the environment, else 1
+  std::int32_t rank = -1;  // -1 in the wishes = from the environment, else 0
+  // -1 in the wishes = from the environment; else 1 for a process that knows of no rank, 0 (unknown)
+  // for one that does.
+  std::int32_t world_size = -1;
   std::string token;
   std::string boot_id;
   std::map<std::string, std::string> labels;

@@ -41,8 +41,11 @@ Identity WishesOf(const stepwell_options& options) {
   wishes.rank = options.rank;
   wishes.world_size = options.world_size;
   const std::size_t count = options.labels == nullptr ? 0 : options.label_count;
-  for (std::size_t i = 0; i < std::min(count, spool::kLabelCountMax); ++i) {
-    wishes.labels[OptionText(options.labels[i].name)] = OptionText(options.labels[i].value);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = OptionText(options.labels[i].name);
+    if (name.empty() || name == "rank" || name == "agent") continue;
+    if (wishes.labels.size() == spool::kWriterLabelCountMax) break;
+    wishes.labels[name] = OptionText(options.labels[i].value);
   }
   return wishes;
 }

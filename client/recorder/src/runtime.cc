@@ -67,7 +67,7 @@ Runtime& Runtime::Get() {
 
 Runtime::Runtime() {
   MakePage();
-  pthread_key_create(&thread_key_, &Runtime::EndThread);
+  has_thread_key_ = pthread_key_create(&thread_key_, &Runtime::EndThread) == 0;
   // A lock that another thread held at the fork would stay locked in the child for ever.
   pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); }, &AfterForkInChild);
 }
@@ -100,7 +100,7 @@ void Runtime::ForgetParentLocked() {
   open_ = nullptr;
   state_ = STEPWELL_CLOSED;
   thread_slot = {};
-  pthread_setspecific(thread_key_, nullptr);
+  if (has_thread_key_) pthread_setspecific(thread_key_, nullptr);
   page_->is_own.store(1);
 }
 
@@ -115,6 +115,11 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
     const std::lock_guard lock(mutex_);
     message_ = "STEPWELL_DISABLED is set";
     return state_ = STEPWELL_DISABLED;
+  }
+  if (!has_thread_key_) {
+    const std::lock_guard lock(mutex_);
+    message_ = "this process has used up its thread keys (PTHREAD_KEYS_MAX)";
+    return state_ = STEPWELL_CLOSED;
   }
   wishes.writer = NewUuid();
   wishes.boot_id = ReadBootId();
@@ -226,6 +231,8 @@ std::uint32_t Runtime::DefineSeries(SeriesDefinition series) {
 ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation) {
   if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
   slot = {nullptr, 0};
+  // At once: what comes next may run out of memory.
+  pthread_setspecific(thread_key_, nullptr);
   ThreadRecorder* recorder = nullptr;
   bool is_late = false;
   {

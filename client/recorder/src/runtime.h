@@ -69,6 +69,7 @@ class Runtime {
   std::mutex mutex_;    // everything below, and what ProcessWriter guards with it
   Page* page_ = nullptr;
   pthread_key_t thread_key_{};
+  bool has_thread_key_ = false;  // without one nothing opens
   Catalog catalog_;
   std::vector<std::unique_ptr<ProcessWriter>> writers_;  // kept: threads may still hold their rings
   ProcessWriter* open_ = nullptr;                        // one of them, or none

@@ -237,7 +237,8 @@ static_assert(sizeof(NameRecord) == 16);
 
 inline constexpr std::size_t kTextBytesMax = 1024;  // of one text
 inline constexpr std::size_t kLabelCountMax = 32;
-inline constexpr int kScopeDepthMax = 32;  // deeper scopes are dropped and counted
+inline constexpr std::size_t kWriterLabelCountMax = 30;  // rank and agent come on top
+inline constexpr int kScopeDepthMax = 32;                // deeper scopes are dropped and counted
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);

@@ -39,6 +39,25 @@ class ChunkBuilderTest : public ::testing::Test {
   SampleSpan span_;
 };
 
+// A master takes 4096 tables per chunk, and a series recorded alone has a table of its own.
+TEST_F(ChunkBuilderTest, ABodyIsClosedBeforeItHasTooManyTables) {
+  constexpr int kCount = 5000;
+  for (int i = 0; i < kCount; ++i) {
+    const std::uint32_t ref = Ref("norm" + std::to_string(i), 1, {TickGroupKind::kAlone, 0});
+    builder_.AddSample(ref, 1'700'000'000'000'000 + i, 7, i + 0.5);
+  }
+  int table_count = 0;
+  const std::vector<ChunkBuilder::Body> bodies = builder_.Seal();
+  EXPECT_EQ(bodies.size(), 2u);
+  for (const ChunkBuilder::Body& sealed : bodies) {
+    pb::ChunkBody body;
+    ASSERT_TRUE(body.ParseFromString(sealed.bytes));
+    EXPECT_LE(body.tables_size(), 4096);
+    table_count += body.tables_size();
+  }
+  EXPECT_EQ(table_count, kCount);
+}
+
 TEST_F(ChunkBuilderTest, TicksShareTimesAndBatchesAndAbsenceIsABit) {
   const std::uint32_t a = Ref("a");
   const std::uint32_t b = Ref("b");

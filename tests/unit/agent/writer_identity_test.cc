@@ -69,6 +69,24 @@ TEST(WriterIdentityTest, RoundTrips) {
   EXPECT_EQ(back->opened_monotonic_ns, 6u);
 }
 
+// A master refuses a writer with one of these, and with it all that it recorded.
+TEST(WriterIdentityTest, WhatAMasterWouldRefuseIsMended) {
+  std::string labels = R"("rank":"1","agent":"a","":"x")";
+  for (int i = 0; i < 40; ++i) labels += ",\"l" + std::to_string(i) + "\":\"v\"";
+  const auto parsed =
+      ParseWriterJson(R"({"writer":")" + Uuid::Random().ToText() +
+                      R"(","format":1,"trial":"t","project":"my team/vision","rank":3,)"
+                      R"("world_size":2,"labels":{)" +
+                      labels + "}}");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->project, "my_team_vision");
+  EXPECT_EQ(parsed->rank, 3);
+  EXPECT_EQ(parsed->world_size, 0) << "unknown";
+  EXPECT_EQ(parsed->labels.size(), 30u);
+  EXPECT_EQ(parsed->labels.count("rank") + parsed->labels.count("agent") + parsed->labels.count(""),
+            0u);
+}
+
 TEST(WriterIdentityTest, NamesTheFieldThatIsWrong) {
   const std::string id = Uuid::Random().ToText();
   const std::pair<std::string, std::string> rows[] = {

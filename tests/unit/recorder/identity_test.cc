@@ -62,7 +62,9 @@ TEST(IdentityTest, FindsRankAndWorldSize) {
       {"nothing", {}, 0, 1},
       {"torchrun", {{"RANK", "3"}, {"WORLD_SIZE", "8"}}, 3, 8},
       {"slurm", {{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}, 2, 4},
-      {"torchrun within slurm", {{"RANK", "5"}, {"SLURM_PROCID", "0"}}, 5, 1},
+      {"torchrun within slurm", {{"RANK", "5"}, {"SLURM_PROCID", "0"}}, 5, 0},
+      {"a rank alone", {{"RANK", "3"}}, 3, 0},
+      {"a rank beyond its world", {{"RANK", "3"}, {"WORLD_SIZE", "2"}}, 3, 0},
       {"not numbers", {{"RANK", "-1"}, {"WORLD_SIZE", "many"}}, 0, 1},
       {"absurd", {{"RANK", "99999999999"}, {"WORLD_SIZE", "0"}}, 0, 1},
   };

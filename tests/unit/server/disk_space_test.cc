@@ -21,7 +21,8 @@ TEST(DiskSpaceTest, TheMarkFollowsTheDisk) {
     std::int64_t mark;
   };
   for (const Row& row : {Row{"given", 7, kGiB, 7},
-                         {"a large disk", 0, 1000 * kGiB, 20 * kGiB},
+                         {"an array of disks", 0, 20'000 * kGiB, 16 * kGiB},
+                         {"a large disk", 0, 500 * kGiB, 10 * kGiB},
                          {"a common disk", 0, 20 * kGiB, 512 * kMiB},
                          {"a small disk", 0, kGiB, 256 * kMiB}}) {
     SCOPED_TRACE(row.name);

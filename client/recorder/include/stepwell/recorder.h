@@ -68,12 +68,14 @@ typedef struct stepwell_options {
   size_t size;             /* of this struct, set by stepwell_options_init */
   const char* spool_dir;   /* mode 0700, ours, on a local file system; made if only it is missing */
   const char* server;      /* host:port; NULL = the agent's own */
-  const char* project;     /* NULL = "default" */
+  const char* project;     /* NULL = "default"; what is not [A-Za-z0-9._-] becomes _ */
   const char* trial;       /* a name, or "id:7"; NULL = from the job, else one of its own */
   const char* attempt_key; /* one start of the trial; NULL = from the job, else one of its own */
   const char* token;       /* this writer's ingest token */
   int32_t rank;            /* -1 = from RANK or SLURM_PROCID, else 0 */
-  int32_t world_size;      /* -1 = from WORLD_SIZE or SLURM_NTASKS, else 1 */
+  int32_t world_size; /* -1 = from WORLD_SIZE or SLURM_NTASKS, else unknown; so is one <= rank */
+  /* Of all its samples. At most 30; later ones are left out, and one without a name or named rank or
+   * agent, which the master sets. */
   const stepwell_label* labels;
   size_t label_count;
 } stepwell_options;
