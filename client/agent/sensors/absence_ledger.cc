@@ -1,0 +1,91 @@
+#include "client/agent/sensors/absence_ledger.h"
+
+#include <set>
+
+namespace stepwell::agent {
+namespace {
+
+// What can never be measured here does not come together with time.
+bool IsCounted(AbsenceKind kind) {
+  switch (kind) {
+    case AbsenceKind::kUnsupported:
+    case AbsenceKind::kNoPermission:
+      return false;
+    case AbsenceKind::kFailed:
+    case AbsenceKind::kLate:
+    case AbsenceKind::kNoRoom:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
+                         std::int64_t time_us) {
+  std::set<Key> seen;
+  for (const Absence& absence : absences) {
+    Key key{absence.metric_group, absence.kind, absence.subject, static_cast<int>(cadence)};
+    auto known = standing_.find(key);
+    if (known == standing_.end() && standing_.size() >= kAbsenceCountMax) {
+      std::get<2>(key).clear();
+      known = standing_.find(key);
+    }
+    if (known == standing_.end()) known = standing_.emplace(key, Standing{}).first;
+    Add(known->second, static_cast<std::uint64_t>(absence.sample_count), time_us, absence.reason);
+    seen.insert(std::move(key));
+  }
+  for (auto& [key, standing] : standing_) {
+    if (std::get<int>(key) == static_cast<int>(cadence)) standing.back = seen.count(key) == 0;
+  }
+}
+
+void AbsenceLedger::Count(AbsenceKind kind, std::uint64_t sample_count, std::int64_t time_us,
+                          const std::string& reason) {
+  if (sample_count > 0) Add(standing_[{"", kind, "", 0}], sample_count, time_us, reason);
+}
+
+void AbsenceLedger::Add(Standing& standing, std::uint64_t sample_count, std::int64_t time_us,
+                        const std::string& reason) {
+  if (standing.sample_count == 0) standing.first_time_us = time_us;
+  standing.sample_count += sample_count;
+  standing.last_time_us = time_us;
+  standing.reason = reason;
+}
+
+ToldAbsence AbsenceLedger::Tell(const Key& key, Standing& standing, std::int64_t now_us) {
+  ToldAbsence told;
+  told.metric_group = std::get<0>(key);
+  told.kind = std::get<AbsenceKind>(key);
+  told.sample_count = IsCounted(told.kind) ? standing.sample_count : 0;
+  told.first_time_us = standing.first_time_us;
+  told.last_time_us = standing.last_time_us;
+  told.reason = standing.reason;
+  standing.sample_count = 0;
+  standing.told_time_us = now_us;
+  return told;
+}
+
+std::vector<ToldAbsence> AbsenceLedger::TakeDue(std::int64_t now_us) {
+  std::vector<ToldAbsence> due;
+  for (auto entry = standing_.begin(); entry != standing_.end();) {
+    auto& [key, standing] = *entry;
+    const bool is_new = standing.told_time_us == 0;
+    // A clock that was set back must not silence it.
+    const std::int64_t since_us = now_us - standing.told_time_us;
+    const bool is_due = since_us >= kToldIntervalUs || since_us < 0;
+    const bool counted = IsCounted(std::get<AbsenceKind>(key));
+    if (is_new || (counted && standing.sample_count > 0 && (is_due || standing.back))) {
+      due.push_back(Tell(key, standing, now_us));
+    }
+    entry = standing.back ? standing_.erase(entry) : std::next(entry);
+  }
+  return due;
+}
+
+std::vector<ToldAbsence> AbsenceLedger::TakeAll() {
+  for (auto& [key, standing] : standing_) standing.back = true;
+  return TakeDue(0);
+}
+
+}  // namespace stepwell::agent

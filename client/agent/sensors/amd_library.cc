@@ -1,0 +1,29 @@
+#include "client/agent/sensors/amd_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace stepwell::agent {
+namespace {
+
+std::string FromEnvironment(const char* variable, const char* otherwise) {
+  const char* path = std::getenv(variable);
+  return path != nullptr && *path != '\0' ? path : otherwise;
+}
+
+}  // namespace
+
+AmdLibrary::Paths AmdLibrary::PathsToLoad() {
+  return {FromEnvironment("STEPWELL_AMD_SMI_PATH", "libamd_smi.so"),
+          FromEnvironment("STEPWELL_ROCM_SMI_PATH", "librocm_smi64.so")};
+}
+
+absl::StatusOr<std::shared_ptr<const AmdLibrary>> AmdLibrary::Load(const Paths& paths) {
+  auto library = LoadAmdSmi(paths.amd_smi);
+  return library.ok() ? library : LoadRocmSmi(paths.rocm_smi);
+}
+
+void* SymbolOf(void* library, const char* name) { return dlsym(library, name); }
+
+}  // namespace stepwell::agent

@@ -1,0 +1,43 @@
+// DiskSensor: what all whole disks of the machine do together, from /proc/diskstats. Confined to
+// one thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "client/agent/sensors/kernel_text.h"
+#include "client/agent/sensors/rate.h"
+#include "client/agent/sensors/sensor.h"
+
+namespace stepwell::agent {
+
+class DiskSensor final : public Sensor {
+ public:
+  explicit DiskSensor(KernelText kernel)
+      : Sensor({"disk", "disk", Cadence::kFast}), kernel_(std::move(kernel)) {}
+  void Read(Reading& reading) override;
+  void Forget() override { disks_.clear(); }
+
+ private:
+  struct Disk {
+    bool whole = false;
+    Rate operations = {};
+    Rate read_sectors = {};
+    Rate written_sectors = {};
+  };
+  struct Sum {
+    bool any = false;
+    double operations = 0;
+    double read_bytes = 0;
+    double written_bytes = 0;
+  };
+  bool IsWhole(const std::string& name) const;
+  absl::StatusOr<Sum> ReadSum(absl::Duration now);
+  absl::Status AddLine(const std::vector<absl::string_view>& words, Disk& disk, absl::Duration now,
+                       Sum& sum) const;
+
+  const KernelText kernel_;
+  std::map<std::string, Disk> disks_;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,56 @@
+#include "client/agent/sensors/nvml_finder.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/agent/sensors/nvml_sensor.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr char kPciDevices[] = "sys/bus/pci/devices";
+
+}  // namespace
+
+// A display controller of this vendor: its absence is no failure, but a GPU without a library is.
+bool NvmlFinder::HasGpu() const {
+  for (const std::string& device : kernel_.List(kPciDevices)) {
+    const std::string folder = absl::StrCat(kPciDevices, "/", device, "/");
+    const auto vendor = kernel_.Read(folder + "vendor");
+    if (!vendor.ok() || !absl::StartsWith(*vendor, "0x10de")) continue;
+    const auto display = kernel_.Read(folder + "class");
+    if (display.ok() && absl::StartsWith(*display, "0x03")) return true;
+  }
+  return false;
+}
+
+void NvmlFinder::Miss(const absl::Status& why, Findings& findings) const {
+  if (!known_.empty() || HasGpu()) {
+    findings.absences.push_back(
+        {"gpu", KindOf(why), "nvml", 1, absl::StrCat("NVIDIA: ", why.message())});
+  }
+}
+
+Findings NvmlFinder::Find() {
+  Findings findings;
+  if (session_ == nullptr) {
+    auto library = NvmlLibrary::Load(path_);
+    if (!library.ok()) {
+      Miss(library.status(), findings);
+      return findings;
+    }
+    session_ = std::make_shared<NvmlSession>(*std::move(library));
+  }
+  if (session_->IsSettled()) return findings;
+  const absl::StatusOr<std::vector<NvmlDeviceFace>> faces = session_->List();
+  if (!faces.ok()) {
+    Miss(faces.status(), findings);
+    return findings;
+  }
+  for (const NvmlDeviceFace& face : *faces) {
+    if (!known_.insert(face.uuid).second) continue;
+    findings.sensors.push_back(std::make_unique<NvmlSensor>(session_, face));
+  }
+  return findings;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,56 @@
+// SensorSelection: which system metrics a trial wants, and how often: groups, an off switch per
+// metric, those on request, the interval. Set by the agent's flags, changed by directives. A value;
+// pure.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto selection, SensorSelection::Parse({.groups = "cpu,gpu"}));
+//   if (selection.Wants(metrics::kGpuUtil)) ...
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/agent/sensors/system_metrics.h"
+
+namespace stepwell::agent {
+
+class SensorSelection {
+ public:
+  static constexpr absl::Duration kIntervalMin = absl::Milliseconds(10);
+  static constexpr absl::Duration kIntervalMax = absl::Hours(1);
+
+  // As people write them: names with commas between; an empty one is the default.
+  struct Texts {
+    std::string groups = {};    // default: all
+    std::string without = {};   // metrics switched off
+    std::string with = {};      // metrics on request
+    std::string interval = {};  // "250ms"; default 1s
+  };
+  // kInvalidArgument says which text, what is wrong with it and what is allowed.
+  static absl::StatusOr<SensorSelection> Parse(const Texts& texts);
+
+  bool Wants(const SystemMetric& metric) const;
+  bool WantsGroup(const std::string& metric_group) const {
+    return groups_.empty() || groups_.count(metric_group) > 0;
+  }
+  absl::Duration interval() const { return interval_; }
+
+  // Empty = all. Names of groups that no sensor has are kept: they want nothing.
+  void SetGroups(const std::vector<std::string>& groups) {
+    groups_ = {groups.begin(), groups.end()};
+  }
+  // Brought to what is allowed.
+  void SetInterval(absl::Duration interval);
+
+  friend bool operator==(const SensorSelection& a, const SensorSelection& b) = default;
+
+ private:
+  std::set<std::string> groups_;
+  std::set<std::string> without_;
+  std::set<std::string> with_;
+  absl::Duration interval_ = absl::Seconds(1);
+};
+
+}  // namespace stepwell::agent

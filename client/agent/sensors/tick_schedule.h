@@ -1,0 +1,51 @@
+// TickSchedule: when the ticks of one cadence are due: at once, 100 ms later (the first with rates),
+// then on a fixed grid. What was slept through (a stopped process, a hung disk) is counted, not made
+// up. Pure.
+//
+//   TickSchedule schedule(absl::Seconds(1), now);
+//   if (schedule.due() <= now) late_count = schedule.Take(now);
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace stepwell::agent {
+
+class TickSchedule {
+ public:
+  // Long enough for rates to mean something, and soon after the trial began.
+  static constexpr absl::Duration kFirstRatesAfter = absl::Milliseconds(100);
+
+  // REQUIRES: interval > 0. Times are monotonic.
+  TickSchedule(absl::Duration interval, absl::Duration now) : interval_(interval), due_(now) {}
+
+  absl::Duration due() const { return due_; }
+  // A tick is taken at `now`, which is due. How many were missed before it.
+  std::uint64_t Take(absl::Duration now) {
+    const std::int64_t missed = first_ ? 0 : std::max<std::int64_t>((now - due_) / interval_, 0);
+    due_ += interval_ * missed;
+    due_ += first_ ? std::min(kFirstRatesAfter, interval_) : interval_;
+    first_ = false;
+    return static_cast<std::uint64_t>(missed);
+  }
+  // Another interval begins with a tick now; the same goes on.
+  void SetInterval(absl::Duration interval, absl::Duration now) {
+    if (interval == interval_) return;
+    interval_ = interval;
+    due_ = now;
+  }
+  // After a pause: as at the start.
+  void Restart(absl::Duration now) {
+    due_ = now;
+    first_ = true;
+  }
+
+ private:
+  absl::Duration interval_;
+  absl::Duration due_;
+  bool first_ = true;
+};
+
+}  // namespace stepwell::agent

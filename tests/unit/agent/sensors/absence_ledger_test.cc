@@ -1,0 +1,109 @@
+#include "client/agent/sensors/absence_ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+Absence Failed(int sample_count = 2) {
+  return {"gpu", AbsenceKind::kFailed, "GPU-1", sample_count, "GPU-1: lost"};
+}
+Absence Unsupported() {
+  return {"gpu", AbsenceKind::kUnsupported, "gpu_power", 1, "gpu_power: not here"};
+}
+
+// "2 from 1 to 3: GPU-1: lost", times in seconds.
+std::vector<std::string> Texts(const std::vector<ToldAbsence>& told) {
+  std::vector<std::string> texts;
+  for (const ToldAbsence& absence : told) {
+    texts.push_back(std::to_string(absence.sample_count) + " from " +
+                    std::to_string(absence.first_time_us / kSecond) + " to " +
+                    std::to_string(absence.last_time_us / kSecond) + ": " + absence.reason);
+  }
+  return texts;
+}
+
+class AbsenceLedgerTest : public ::testing::Test {
+ protected:
+  // A tick at `second` and what is told right after it.
+  std::vector<std::string> Tick(std::int64_t second, const std::vector<Absence>& absences,
+                                Cadence cadence = Cadence::kFast) {
+    ledger_.Note(absences, cadence, second * kSecond);
+    return Texts(ledger_.TakeDue(second * kSecond));
+  }
+  AbsenceLedger ledger_;
+};
+
+TEST_F(AbsenceLedgerTest, AFailureIsToldAtItsBeginAndItsEndWithAllThatIsMissing) {
+  EXPECT_THAT(Tick(1, {Failed()}), ElementsAre("2 from 1 to 1: GPU-1: lost"));
+  EXPECT_THAT(Tick(2, {Failed()}), IsEmpty());
+  EXPECT_THAT(Tick(3, {Failed()}), IsEmpty());
+  EXPECT_THAT(Tick(4, {}), ElementsAre("4 from 2 to 3: GPU-1: lost"));
+  EXPECT_THAT(Tick(5, {}), IsEmpty());
+  EXPECT_THAT(Tick(6, {Failed()}), ElementsAre("2 from 6 to 6: GPU-1: lost"));
+}
+
+TEST_F(AbsenceLedgerTest, ALongFailureIsToldOnceAMinute) {
+  EXPECT_THAT(Tick(1, {Failed()}), ElementsAre("2 from 1 to 1: GPU-1: lost"));
+  for (int second = 2; second < 61; ++second) EXPECT_THAT(Tick(second, {Failed()}), IsEmpty());
+  EXPECT_THAT(Tick(61, {Failed()}), ElementsAre("120 from 2 to 61: GPU-1: lost"));
+}
+
+TEST_F(AbsenceLedgerTest, WhatCanNeverBeMeasuredIsToldOnceWithoutACount) {
+  EXPECT_THAT(Tick(1, {Unsupported()}), ElementsAre("0 from 1 to 1: gpu_power: not here"));
+  for (int second = 2; second < 200; ++second) {
+    EXPECT_THAT(Tick(second, {Unsupported()}), IsEmpty());
+  }
+  EXPECT_THAT(Tick(200, {}), IsEmpty());
+  // A change and back again is a change.
+  EXPECT_THAT(Tick(201, {Unsupported()}), ElementsAre("0 from 201 to 201: gpu_power: not here"));
+}
+
+TEST_F(AbsenceLedgerTest, ATickOfAnotherCadenceSaysNothingAboutThisOne) {
+  EXPECT_THAT(Tick(1, {Failed()}), ElementsAre("2 from 1 to 1: GPU-1: lost"));
+  EXPECT_THAT(Tick(2, {}, Cadence::kSlow), IsEmpty());
+  EXPECT_THAT(Tick(3, {Failed()}), IsEmpty());
+  EXPECT_THAT(Tick(4, {}), ElementsAre("2 from 3 to 3: GPU-1: lost"));
+}
+
+TEST_F(AbsenceLedgerTest, LateTicksAreToldAtOnceAndThenEachMinute) {
+  ledger_.Count(AbsenceKind::kLate, 30, 5 * kSecond, "late");
+  EXPECT_THAT(Texts(ledger_.TakeDue(5 * kSecond)), ElementsAre("30 from 5 to 5: late"));
+  ledger_.Count(AbsenceKind::kLate, 10, 7 * kSecond, "late");
+  EXPECT_THAT(Tick(8, {}), IsEmpty());
+  EXPECT_THAT(Tick(65, {}), ElementsAre("10 from 7 to 7: late"));
+}
+
+TEST_F(AbsenceLedgerTest, AtTheEndAllThatIsLeftIsTold) {
+  Tick(1, {Failed(), Unsupported()});
+  Tick(2, {Failed(), Unsupported()});
+  EXPECT_THAT(Texts(ledger_.TakeAll()), ElementsAre("2 from 2 to 2: GPU-1: lost"));
+  EXPECT_THAT(Texts(ledger_.TakeAll()), IsEmpty());
+}
+
+TEST_F(AbsenceLedgerTest, ManyAbsencesAreBoundedAndNoneIsUncounted) {
+  std::vector<Absence> many;
+  for (int i = 0; i < 1000; ++i) {
+    many.push_back({"gpu", AbsenceKind::kFailed, "device " + std::to_string(i), 1, "lost"});
+  }
+  ledger_.Note(many, Cadence::kFast, kSecond);
+  const std::vector<ToldAbsence> told = ledger_.TakeDue(kSecond);
+  EXPECT_LE(told.size(), AbsenceLedger::kAbsenceCountMax + 1);
+  std::uint64_t sum = 0;
+  for (const ToldAbsence& absence : told) sum += absence.sample_count;
+  EXPECT_EQ(sum, 1000u);
+}
+
+TEST_F(AbsenceLedgerTest, AClockThatWasSetBackSilencesNothing) {
+  Tick(1000, {Failed()});
+  EXPECT_THAT(Tick(10, {Failed()}), ElementsAre("2 from 10 to 10: GPU-1: lost"));
+}
+
+}  // namespace
+}  // namespace stepwell::agent

@@ -1,0 +1,91 @@
+#include "client/agent/sensors/amd_sensor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/agent/sensors/machine.h"
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+std::string Stub(const std::string& name) { return std::string(AMD_STUBS) + "/" + name + ".so"; }
+
+class AmdSensorTest : public ::testing::Test {
+ protected:
+  std::vector<std::unique_ptr<Sensor>> Find(const AmdLibrary::Paths& paths) {
+    machine_.Write("sys/bus/pci/drivers/amdgpu/0000:c1:00.0", "");
+    AmdFinder finder(paths, machine_.kernel());
+    Findings findings = finder.Find();
+    EXPECT_THAT(findings.absences, IsEmpty());
+    EXPECT_THAT(finder.Find().sensors, IsEmpty());
+    return std::move(findings.sensors);
+  }
+  Values ReadTwice(Sensor& sensor) {
+    machine_.Read(sensor);
+    machine_.Advance(absl::Milliseconds(500));
+    return machine_.ReadValues(sensor);
+  }
+  Machine machine_;
+};
+
+TEST_F(AmdSensorTest, AmdSmiGivesEachValueInTheUnitOfTheTable) {
+  const auto sensors = Find({Stub("amd_smi_stub"), "/nowhere"});
+  ASSERT_EQ(sensors.size(), 2u);
+  const std::string device = "{device=GPU-74a1ff74-0000-1000-80a7-000000000000}";
+  const Values values = ReadTwice(*sensors[0]);
+  EXPECT_NEAR(values.at("gpu_energy" + device), 30.5, 1e-6);
+  EXPECT_NEAR(values.at("gpu_power" + device), 30.5, 1e-6);
+  const std::pair<const char*, double> rows[] = {
+      {"gpu_util", 60},           {"gpu_memory_util", 30},        {"gpu_total_memory", 200000},
+      {"gpu_used_memory", 50000}, {"gpu_free_memory", 150000},    {"gpu_temperature", 55},
+      {"gpu_sm_clock", 2100e6},   {"gpu_memory_temperature", 66}, {"gpu_memory_clock", 1300e6}};
+  for (const auto& [name, value] : rows) EXPECT_EQ(values.at(name + device), value) << name;
+}
+
+TEST_F(AmdSensorTest, WhatADeviceCannotDoIsToldAndHidesNothingElse) {
+  const auto sensors = Find({Stub("amd_smi_stub"), "/nowhere"});
+  const Reading reading = machine_.Read(*sensors[1]);
+  EXPECT_EQ(ValuesOf(reading).at("gpu_util{device=GPU-74a1ff74-0000-1000-80a7-000000000001}"), 61);
+  EXPECT_THAT(AbsencesOf(reading),
+              UnorderedElementsAre(HasSubstr("gpu unsupported gpu_memory_temperature: "),
+                                   HasSubstr("gpu unsupported gpu_energy: "),
+                                   HasSubstr("gpu unsupported gpu_power: ")));
+}
+
+TEST_F(AmdSensorTest, RocmSmiIsTheOtherWayInBothItsLayouts) {
+  for (const char* stub : {"rocm_smi_stub", "rocm_smi_stub_late"}) {
+    SCOPED_TRACE(stub);
+    const auto sensors = Find({"/nowhere", Stub(stub)});
+    ASSERT_EQ(sensors.size(), 1u);
+    const std::string device = "{device=GPU-000000001234abcd}";
+    const Values values = ReadTwice(*sensors[0]);
+    EXPECT_NEAR(values.at("gpu_power" + device), 61, 1e-6);
+    const std::pair<const char*, double> rows[] = {
+        {"gpu_util", 42},        {"gpu_total_memory", 3000}, {"gpu_used_memory", 1000},
+        {"gpu_temperature", 61}, {"gpu_sm_clock", 1700e6},   {"gpu_memory_clock", 900e6}};
+    for (const auto& [name, value] : rows) EXPECT_EQ(values.at(name + device), value) << name;
+    EXPECT_THAT(AbsencesOf(machine_.Read(*sensors[0])),
+                UnorderedElementsAre(HasSubstr("gpu unsupported gpu_memory_util: "),
+                                     HasSubstr("gpu no permission gpu_memory_temperature: ")));
+  }
+}
+
+TEST_F(AmdSensorTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
+  AmdFinder finder({"/nowhere", "/nowhere"}, machine_.kernel());
+  EXPECT_THAT(finder.Find().absences, IsEmpty());
+  machine_.Write("sys/bus/pci/drivers/amdgpu/module", "");
+  EXPECT_THAT(finder.Find().absences, IsEmpty());
+  machine_.Write("sys/bus/pci/drivers/amdgpu/0000:c1:00.0", "");
+  const Findings findings = finder.Find();
+  ASSERT_EQ(findings.absences.size(), 1u);
+  EXPECT_EQ(findings.absences[0].kind, AbsenceKind::kUnsupported);
+}
+
+}  // namespace
+}  // namespace stepwell::agent

@@ -1,0 +1,159 @@
+#include "client/agent/sensors/sensor_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "client/agent/sensors/machine_sensors.h"
+#include "client/agent/sensors/nvml_finder.h"
+#include "tests/unit/agent/sensors/machine.h"
+#include "tests/unit/agent/sensors/nvml_stub.h"
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Gives its count of readings as `memory_free`.
+class CountingSensor final : public Sensor {
+ public:
+  explicit CountingSensor(const std::string& group, Cadence cadence = Cadence::kFast)
+      : Sensor({"counting", group, cadence}) {}
+  void Read(Reading& reading) override { reading.Add(metrics::kMemoryFree, ++count_); }
+  void Forget() override { count_ = 100; }
+
+ private:
+  int count_ = 0;
+};
+
+std::shared_ptr<const SensorSelection> All(const SensorSelection::Texts& texts = {}) {
+  return std::make_shared<SensorSelection>(SensorSelection::Parse(texts).value());
+}
+
+TEST(SensorSetTest, ReadsWhatIsDueAndWanted) {
+  FakeClock clock;
+  SensorSet set({}, clock);
+  set.Add(std::make_unique<CountingSensor>("memory"));
+  set.AddWatched(std::make_unique<CountingSensor>("memory", Cadence::kSlow));
+  EXPECT_EQ(ValuesOf(set.Read(Cadence::kFast, All())).at("memory_free"), 1);
+  EXPECT_EQ(ValuesOf(set.Read(Cadence::kFast, All())).at("memory_free"), 2);
+  EXPECT_EQ(ValuesOf(set.Read(Cadence::kSlow, All())).at("memory_free"), 1);
+  EXPECT_THAT(set.Read(Cadence::kFast, All({.groups = "gpu"})).samples(), IsEmpty());
+  set.Forget();
+  EXPECT_EQ(ValuesOf(set.Read(Cadence::kFast, All())).at("memory_free"), 101);
+  EXPECT_EQ(ValuesOf(set.Read(Cadence::kSlow, All())).at("memory_free"), 101);
+}
+
+// --- with the stand-in of NVIDIA's library, on the real clock: its calls hang for real
+
+class GpuSetTest : public ::testing::Test {
+ protected:
+  explicit GpuSetTest(SensorSet::Options options = {.patience_max = absl::Milliseconds(200),
+                                                    .first_look_patience = absl::Seconds(20),
+                                                    .find_interval = absl::ZeroDuration()})
+      : set_(options, RealClock::Get()) {
+    set_.Add(std::make_unique<CountingSensor>("memory"));
+    set_.AddFinder(std::make_unique<NvmlFinder>(NVML_STUB_NEW, machine_.kernel()));
+  }
+  Reading Read() { return set_.Read(Cadence::kFast, All()); }
+  // Until `condition` holds of a reading.
+  bool Eventually(const std::function<bool(const Reading&)>& condition) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (absl::Now() < deadline) {
+      if (condition(Read())) return true;
+    }
+    return false;
+  }
+  Machine machine_;
+  NvmlStub stub_{"gpus 2\ngpu 0 util_gpu 11\ngpu 1 util_gpu 22\n"};
+  SensorSet set_;
+};
+
+TEST_F(GpuSetTest, FindsDevicesAtTheFirstTick) {
+  const Values values = ValuesOf(Read());
+  EXPECT_EQ(values.at("gpu_util{device=GPU-stub-0}"), 11);
+  EXPECT_EQ(values.at("gpu_util{device=GPU-stub-1}"), 22);
+  EXPECT_EQ(values.at("memory_free"), 1);
+}
+
+TEST_F(GpuSetTest, AHangingDeviceIsNamedDelaysNobodyTwiceAndComesBack) {
+  const std::size_t usual = Read().samples().size();
+  stub_.Play("gpus 2\ngpu 0 hang nvmlDeviceGetUtilizationRates\ngpu 1 util_gpu 23\n");
+  const Reading first = Read();
+  EXPECT_EQ(ValuesOf(first).at("gpu_util{device=GPU-stub-1}"), 23);
+  EXPECT_EQ(ValuesOf(first).count("gpu_util{device=GPU-stub-0}"), 0u);
+  EXPECT_THAT(AbsencesOf(first), Contains(HasSubstr("gpu failed GPU-stub-0: no answer for ")));
+  EXPECT_EQ(first.absences().front().sample_count, static_cast<int>(usual - 1) / 2);
+  // No further call is made, and nobody waits for the one that hangs.
+  const absl::Time before = absl::Now();
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(AbsencesOf(Read()), Contains(HasSubstr("no answer")));
+  EXPECT_LT(absl::Now() - before, 20 * absl::Milliseconds(200));
+  stub_.Play("gpus 2\ngpu 0 util_gpu 12\ngpu 1 util_gpu 23\n");
+  EXPECT_TRUE(Eventually([](const Reading& reading) {
+    return ValuesOf(reading).count("gpu_util{device=GPU-stub-0}") == 1 &&
+           reading.absences().empty();
+  }));
+}
+
+TEST_F(GpuSetTest, ASlowDeviceIsWaitedForWithinPatience) {
+  Read();
+  stub_.Play("gpus 2\ngpu 0 slow nvmlDeviceGetUtilizationRates 20\ngpu 0 util_gpu 13\n");
+  EXPECT_EQ(ValuesOf(Read()).at("gpu_util{device=GPU-stub-0}"), 13);
+}
+
+TEST_F(GpuSetTest, ALostDeviceIsFoundAgainByALaterLook) {
+  Read();
+  stub_.Play("gpus 2\ngpu 0 fail * 15\n");
+  EXPECT_THAT(AbsencesOf(Read()), Contains(HasSubstr("gpu failed GPU-stub-0: ")));
+  stub_.Play("gpus 2\ngpu 0 util_gpu 14\n");
+  EXPECT_TRUE(Eventually([](const Reading& reading) {
+    const Values values = ValuesOf(reading);
+    const auto found = values.find("gpu_util{device=GPU-stub-0}");
+    return found != values.end() && found->second == 14 && reading.absences().empty();
+  }));
+}
+
+TEST(NvmlFinderTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
+  Machine machine;
+  NvmlFinder finder("/nowhere/libnvidia-ml.so.1", machine.kernel());
+  EXPECT_THAT(finder.Find().absences, IsEmpty());
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/class", "0x040300\n");  // its sound
+  EXPECT_THAT(finder.Find().absences, IsEmpty());
+  machine.Write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.1/class", "0x030200\n");
+  const Findings findings = finder.Find();
+  ASSERT_EQ(findings.absences.size(), 1u);
+  EXPECT_EQ(findings.absences[0].kind, AbsenceKind::kUnsupported);
+  EXPECT_THAT(findings.absences[0].reason, HasSubstr("/nowhere/libnvidia-ml.so.1"));
+}
+
+TEST(NvmlFinderTest, ADriverThatIsLoadedLaterIsFound) {
+  Machine machine;
+  machine.Write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.1/class", "0x030200\n");
+  NvmlStub stub("library fail nvmlInit_v2 9\n");
+  NvmlFinder finder(NVML_STUB_NEW, machine.kernel());
+  const Findings none = finder.Find();
+  ASSERT_EQ(none.absences.size(), 1u);
+  EXPECT_EQ(none.absences[0].reason, "NVIDIA: nvmlInit: Driver Not Loaded");
+  stub.Play("gpus 1\n");
+  EXPECT_EQ(finder.Find().sensors.size(), 1u);
+}
+
+TEST(MachineSensorsTest, ReadsThisMachine) {
+  const auto set = MakeMachineSensors({.root = "/", .nvml_path = "/nowhere"}, RealClock::Get());
+  set->Read(Cadence::kFast, All());
+  const Reading reading = set->Read(Cadence::kFast, All());
+  EXPECT_GT(ValuesOf(reading).at("memory_free"), 0);
+  for (const std::string& text : AbsencesOf(reading)) {
+    EXPECT_THAT(text, HasSubstr("_pressure")) << "a kernel may lack that alone";
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::agent
