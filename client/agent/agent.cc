@@ -85,11 +85,21 @@ void Agent::Run() {
 void Agent::VisitAll() {
   ServeNew();
   ShareSpool();
-  for (const auto& [name, writer] : writers_) writer->Visit();
+  const SensorSelection selection =
+      sampler_ == nullptr || writers_.empty() ? SensorSelection() : sampler_->selection();
+  for (const auto& [name, writer] : writers_) {
+    writer->Visit(IsSampled(*writer) ? &selection : nullptr);
+  }
   TendSampler();
   for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
   RemoveOld();
   stream_->Wake();
+}
+
+// Of the trial that the machine is sampled for.
+bool Agent::IsSampled(const RankWriter& writer) const {
+  return sampler_ != nullptr && writer.identity().trial == options_.trial &&
+         writer.identity().project == options_.project;
 }
 
 void Agent::TendAll() {
@@ -151,7 +161,7 @@ void Agent::ServeSampler(FoundWriter found) {
   if (IsOurSampler(found)) {
     absl::StatusOr<std::unique_ptr<SamplerWriter>> sampler =
         SamplerWriter::Open(std::move(found.directory), std::move(found.identity),
-                            {.interval = options_.sample_interval}, context_);
+                            {.selection = options_.selection}, context_);
     served = sampler.status();
     if (sampler.ok()) sampler_ = *std::move(sampler);
   } else {

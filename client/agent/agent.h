@@ -59,6 +59,7 @@ class Agent {
   const WriterIdentity* NewestLiveRank() const;
   // As given, else that of the newest live rank. Empty: the master's newest attempt.
   std::string WantedAttemptKey() const;
+  bool IsSampled(const RankWriter& writer) const;
   bool IsOurSampler(const FoundWriter& found) const;
   SamplerWriter::Surroundings Surroundings() const;
   void ShareSpool();

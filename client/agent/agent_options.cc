@@ -42,8 +42,14 @@ cxxopts::Options Flags() {
        cxxopts::value<std::string>())  //
       ("token", "ingest token of the sampler (or STEPWELL_TOKEN)",
        cxxopts::value<std::string>())  //
-      ("interval", "between two samples of the machine, 100ms-1h",
+      ("interval", "between two samples of the machine, 10ms-1h",
        cxxopts::value<std::string>()->default_value("1s"))  //
+      ("groups", "sample only these metric groups of cpu,disk,gpu,memory,network",
+       cxxopts::value<std::string>()->default_value(""))  //
+      ("without", "METRIC,METRIC: leave these out; docs/metrics.md lists them",
+       cxxopts::value<std::string>()->default_value(""))  //
+      ("with", "METRIC,METRIC: take these that are taken on request only",
+       cxxopts::value<std::string>()->default_value(""))  //
       ("frame-interval", "between two frames, 10ms-1s",
        cxxopts::value<std::string>()->default_value("100ms"))  //
       ("once-idle-exit",
@@ -100,6 +106,20 @@ absl::Status ReadNumbers(const cxxopts::ParseResult& parsed, AgentOptions& optio
   return absl::OkStatus();
 }
 
+absl::Status ReadSelection(const cxxopts::ParseResult& parsed, SensorSelection& selection) {
+  const auto text = [&](const char* flag) { return parsed[flag].as<std::string>(); };
+  // Its messages begin with the name of a flag.
+  const absl::StatusOr<SensorSelection> chosen =
+      SensorSelection::Parse({.groups = text("groups"),
+                              .without = text("without"),
+                              .with = text("with"),
+                              .interval = text("interval")});
+  if (!chosen.ok())
+    return absl::FailedPreconditionError("--" + std::string(chosen.status().message()));
+  selection = *chosen;
+  return absl::OkStatus();
+}
+
 absl::Status CheckServer(const std::string& server) {
   const std::size_t colon = server.rfind(':');
   int port = 0;
@@ -134,8 +154,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   STEPWELL_RETURN_IF_ERROR(CheckServer(options.server));
   STEPWELL_RETURN_IF_ERROR(CheckTrial(options.trial));
   STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));
-  STEPWELL_RETURN_IF_ERROR(ReadDuration(parsed, "interval", absl::Milliseconds(100), absl::Hours(1),
-                                        options.sample_interval));
+  STEPWELL_RETURN_IF_ERROR(ReadSelection(parsed, options.selection));
   return ReadDuration(parsed, "frame-interval", absl::Milliseconds(10), absl::Seconds(1),
                       options.frame_interval);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/agent/sensors/sensor_selection.h"
 
 namespace stepwell::agent {
 
@@ -21,7 +22,8 @@ struct AgentOptions {
   std::string attempt_key;
   std::string token;
   absl::Duration frame_interval = absl::Milliseconds(100);
-  absl::Duration sample_interval = absl::Seconds(1);
+  // Which system metrics are sampled, and how often.
+  SensorSelection selection;
   // Exits once nothing has been live and all was acked for so long; infinite = never.
   absl::Duration idle_exit = absl::InfiniteDuration();
   // Of all spools together; the default is also held to 5 % of what the file system has free.

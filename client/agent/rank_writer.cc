@@ -31,6 +31,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       recorded_(std::move(recorded)),
       clock_(context.clock),
       samples_(served_->catalog(), served_->builder()),
+      process_(served_->catalog(), served_->builder(), context.clock),
       same_boot_(served_->identity().boot_id.empty() ||
                  served_->identity().boot_id == context.face.machine) {
   samples_.SetNames(recorded_->names());
@@ -46,10 +47,10 @@ void RankWriter::RefreshAnchor() {
                                 : ClockAnchor{who.opened_time_us, who.opened_monotonic_ns});
 }
 
-void RankWriter::Visit() {
+void RankWriter::Visit(const SensorSelection* selection) {
   if (!served_->close_requested()) {
     RefreshAnchor();
-    const absl::Status drained = DrainAndSeal();
+    const absl::Status drained = DrainAndSeal(selection);
     if (!drained.ok() && clock_.Now() - trouble_logged_ > absl::Minutes(1)) {
       trouble_logged_ = clock_.Now();
       log::Warning("writer_trouble", {{"writer", served_->identity().writer.ToText()},
@@ -67,7 +68,7 @@ void RankWriter::SettleClosing() {
 
 // What could not be written stays: first in the sealer, then in the rings, whose recorder counts
 // what it has to drop.
-absl::Status RankWriter::DrainAndSeal() {
+absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   if (served_->pending()) {
     STEPWELL_RETURN_IF_ERROR(served_->Retry());
     recorded_->StoreTails(served_->written());
@@ -75,6 +76,7 @@ absl::Status RankWriter::DrainAndSeal() {
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
   live_ = status.alive && !status.closed;
+  if (live_ && selection != nullptr) SampleProcess(status, *selection);
   const auto ending = live_ ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
     STEPWELL_RETURN_IF_ERROR(recorded_->Drain(status, ending, samples_));
@@ -89,6 +91,12 @@ absl::Status RankWriter::DrainAndSeal() {
     break;
   }
   return absl::OkStatus();
+}
+
+void RankWriter::SampleProcess(const WriterStatus& status, const SensorSelection& selection) {
+  const auto profiling = served_->status().profiling;
+  if (profiling && !profiling->on()) return;
+  process_.Visit({.pid = status.pid, .batch = last_batch()}, selection);
 }
 
 void RankWriter::FollowDirectives() {

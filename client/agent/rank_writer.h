@@ -2,7 +2,7 @@
 // reach its control word, its end becomes a Close. Confined to the agent's loop.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto writer, RankWriter::Open(std::move(directory), identity, context));
-//   writer->Visit();                          // each frame interval
+//   writer->Visit(nullptr);                   // each frame interval
 //   if (writer->done()) ...                   // the master holds all of it
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/agent/process_sampler.h"
 #include "client/agent/recorded_samples.h"
 #include "client/agent/recorded_writer.h"
 #include "client/agent/served_writer.h"
@@ -22,8 +23,9 @@ class RankWriter {
                                                           WriterIdentity identity,
                                                           const ServeContext& context);
 
-  // Drains, seals what there is, tells the recorder how far things are. Blocks as the disk does.
-  void Visit();
+  // Drains, seals what there is, tells the recorder how far things are. Blocks as the disk does. With
+  // `selection` the process itself is sampled as well.
+  void Visit(const SensorSelection* selection);
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();
 
@@ -41,7 +43,8 @@ class RankWriter {
  private:
   RankWriter(std::unique_ptr<ServedWriter> served, std::unique_ptr<RecordedWriter> recorded,
              const ServeContext& context);
-  absl::Status DrainAndSeal();
+  absl::Status DrainAndSeal(const SensorSelection* selection);
+  void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void RefreshAnchor();
   void FollowDirectives();
   void TellRecorder();
@@ -50,6 +53,7 @@ class RankWriter {
   const std::unique_ptr<RecordedWriter> recorded_;
   const Clock& clock_;
   RecordedSamples samples_;
+  ProcessSampler process_;
   bool same_boot_ = true;
   bool live_ = true;
   std::uint64_t last_step_ = 0;

@@ -33,14 +33,17 @@ T Field(std::string_view header, std::size_t offset) {
   return value;
 }
 
-// F_GETLK sees the lock of a process in any PID namespace, and no forked child inherits it.
-bool IsLocked(int fd) {
+// Whether a process holds it, and which, as far as the agent sees it. F_GETLK sees the lock of a
+// process in any PID namespace, and no forked child inherits it.
+bool IsLocked(int fd, pid_t& holder) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = 0;
   lock.l_len = 1;
-  return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  const bool is_locked = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  holder = is_locked ? std::max<pid_t>(lock.l_pid, 0) : 0;
+  return is_locked;
 }
 
 // Numbers of the ring files that exist, from `first` to before `end`, in order.
@@ -90,7 +93,7 @@ absl::StatusOr<std::unique_ptr<RecordedWriter>> RecordedWriter::Open(FileDescrip
 
 absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   WriterStatus status;
-  status.alive = IsLocked(lock_.get());
+  status.alive = IsLocked(lock_.get(), status.pid);
   // State first, by a read of its own: after kWriterClosed the rest is final.
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string state,

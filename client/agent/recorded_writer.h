@@ -8,6 +8,8 @@
 //   writer->StoreTails(checkpoint);                          // after it is written
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,6 +27,8 @@ namespace stepwell::agent {
 
 struct WriterStatus {
   bool alive = false;
+  // 0 = not known: dead, or in a PID namespace that the agent does not see.
+  pid_t pid = 0;
   // close() was called: the rings are final.
   bool closed = false;
   std::uint32_t ring_count = 0;

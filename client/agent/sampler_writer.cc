@@ -3,25 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/process_sampler.h"
 
 namespace stepwell::agent {
 namespace {
 
-constexpr TickGroupKey kSystemCadence = {TickGroupKind::kCadence, 1};
 constexpr char kClosedFile[] = "sampler.closed";
-// A sensor that stays away is told of once a minute, not at each tick.
-constexpr std::int64_t kMissesToldIntervalUs = 60'000'000;
-
-pb::GapCause CauseOf(const absl::Status& why) {
-  if (absl::IsNotFound(why)) return pb::GAP_CAUSE_UNSUPPORTED;
-  if (absl::IsPermissionDenied(why)) return pb::GAP_CAUSE_NO_PERMISSION;
-  return pb::GAP_CAUSE_SENSOR_FAILED;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescriptor directory,
@@ -30,8 +19,8 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
                                                                    const ServeContext& context) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  auto loop = std::make_unique<SamplingLoop>(SystemSampler(ProcReader(settings.root)),
-                                             settings.interval, context.clock);
+  auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, context.clock),
+                                             settings.selection, context.clock);
   return std::unique_ptr<SamplerWriter>(
       new SamplerWriter(std::move(served), std::move(settings), context, std::move(loop)));
 }
@@ -52,7 +41,7 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Succeed(
   End(surroundings);
   std::unique_ptr<SamplerWriter> next(
       new SamplerWriter(std::move(served), settings_, context, std::move(loop_)));
-  next->samples_per_tick_ = samples_per_tick_;
+  next->sample_counts_ = sample_counts_;
   return next;
 }
 
@@ -76,7 +65,7 @@ void SamplerWriter::Close(const Surroundings& surroundings) {
 
 void SamplerWriter::End(const Surroundings& surroundings) {
   TakeTicks(surroundings);
-  TellMisses(absl::ToUnixMicros(clock_.Now()), When::kNow);
+  TellAbsences(absences_.TakeAll(), served_->builder());
   const absl::Status sealed = Seal();
   if (!sealed.ok()) log::Warning("sampler_trouble", {{"why", std::string(sealed.message())}});
   OpenAt(served_->directory(), kClosedFile, O_WRONLY | O_CREAT).IgnoreError();
@@ -85,10 +74,15 @@ void SamplerWriter::End(const Surroundings& surroundings) {
 
 void SamplerWriter::TakeTicks(const Surroundings& surroundings) {
   for (const TimedTick& timed : loop_->TakeTicks()) {
-    NoteMisses(timed);
+    absences_.Note(timed.reading.absences(), timed.cadence, timed.time_us);
+    absences_.Count(AbsenceKind::kLate,
+                    timed.late_count * sample_counts_[static_cast<std::size_t>(timed.cadence)],
+                    timed.time_us, "ticks that came too late to be taken");
     AddTick(timed, surroundings);
   }
-  TellMisses(absl::ToUnixMicros(clock_.Now()), When::kDue);
+  if (!served_->builder().full()) {
+    TellAbsences(absences_.TakeDue(absl::ToUnixMicros(clock_.Now())), served_->builder());
+  }
   // What cannot be written waits in the builder; a spool that stays full is told as gaps of ticks.
   Seal().IgnoreError();
 }
@@ -99,83 +93,46 @@ absl::Status SamplerWriter::Seal() {
   return served_->Seal(Checkpoint());
 }
 
-bool SamplerWriter::Wanted(const std::string& metric_group) const {
-  return metric_groups_.empty() || std::find(metric_groups_.begin(), metric_groups_.end(),
-                                             metric_group) != metric_groups_.end();
+std::uint32_t SamplerWriter::RefOf(Cadence cadence, const SensedSeries& series) {
+  const auto [known, is_new] = ref_by_series_.try_emplace(&series, 0);
+  if (is_new) known->second = served_->catalog().Ref(TickGroupOf(cadence), SpecOf(series));
+  return known->second;
 }
 
 void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surroundings) {
+  const std::vector<SensedSample>& samples = timed.reading.samples();
   // A disk that stays full for long: the ticks that found no room become a loss.
   if (served_->builder().full()) {
-    Missing& missing = missing_[{"", pb::GAP_CAUSE_SPOOL_FULL}];
-    if (missing.sample_count == 0) missing.first_time_us = timed.time_us;
-    missing.sample_count += timed.tick.samples.size() + 1;
-    missing.last_time_us = timed.time_us;
-    missing.reason = "ticks that found the spool's disk full";
-    return;
+    const std::size_t own_count = timed.cadence == Cadence::kFast ? 1 : 0;
+    return absences_.Count(AbsenceKind::kNoRoom, samples.size() + own_count, timed.time_us,
+                           "ticks that found the spool's disk full");
   }
   std::vector<RefValue> values;
-  const auto add = [&](const SeriesSpec& series, double value) {
-    if (!Wanted(series.metric_group)) return;
-    const std::uint32_t ref = served_->catalog().Ref(kSystemCadence, series);
-    // Two disks mounted over one another show the same mount twice.
-    const bool is_new = std::none_of(values.begin(), values.end(),
-                                     [ref](const RefValue& known) { return known.ref == ref; });
-    if (ref != 0 && is_new) values.push_back({ref, value});
-  };
-  for (const SystemSample& sample : timed.tick.samples) add(sample.series, sample.value);
-  add({"agent", "shared_with", {}, "1", pb::SERIES_KIND_GAUGE, 1}, surroundings.trial_count);
-  if (const auto offset = clock_offset_.Read(clock_.Now(), clock_.Monotonic())) {
-    add({"agent", "clock_offset", {}, "seconds", pb::SERIES_KIND_GAUGE, 1},
-        absl::ToDoubleSeconds(offset->ahead));
-    add({"agent", "clock_offset_error", {}, "seconds", pb::SERIES_KIND_GAUGE, 1},
-        absl::ToDoubleSeconds(offset->error));
+  values.reserve(samples.size() + 3);
+  for (const SensedSample& sample : samples) {
+    const std::uint32_t ref = RefOf(timed.cadence, *sample.series);
+    if (ref != 0) values.push_back({ref, sample.value});
   }
-  samples_per_tick_ = values.size();
+  if (timed.cadence == Cadence::kFast) AddOwn(surroundings, values);
+  sample_counts_[static_cast<std::size_t>(timed.cadence)] = values.size();
   if (values.empty()) return;
   const std::uint32_t tick_group = served_->catalog().definition(values.front().ref).tick_group();
   served_->builder().AddTick(tick_group, timed.time_us, surroundings.batch, values);
 }
 
-void SamplerWriter::NoteMisses(const TimedTick& timed) {
-  const auto note = [&](MissingKey key, std::uint64_t count, const std::string& reason) {
-    Missing& missing = missing_[std::move(key)];
-    if (missing.sample_count == 0) missing.first_time_us = timed.time_us;
-    missing.sample_count += count;
-    missing.last_time_us = timed.time_us;
-    missing.reason = CleanText(reason, 256);
+// What is no sensor's: how many share the machine, and how far its clock is from the master's.
+void SamplerWriter::AddOwn(const Surroundings& surroundings, std::vector<RefValue>& values) {
+  static const SensedSeries kSharedWith = {"agent", "shared_with"};
+  static const SensedSeries kClockOffset = {"agent", "clock_offset", {}, "seconds"};
+  static const SensedSeries kClockOffsetError = {"agent", "clock_offset_error", {}, "seconds"};
+  const auto add = [&](const SensedSeries& series, double value) {
+    const std::uint32_t ref = RefOf(Cadence::kFast, series);
+    if (ref != 0) values.push_back({ref, value});
   };
-  for (const SensorMiss& miss : timed.tick.misses) {
-    if (!Wanted(miss.metric_group)) continue;
-    note({miss.metric_group, CauseOf(miss.why)}, static_cast<std::uint64_t>(miss.sample_count),
-         std::string(miss.why.message()));
-  }
-  if (timed.late_count > 0) {
-    note({"", pb::GAP_CAUSE_LATE}, timed.late_count * samples_per_tick_,
-         "ticks that came too late to be taken");
-  }
-}
-
-// The first miss at once, then once a minute, and what is left at the end.
-void SamplerWriter::TellMisses(std::int64_t now_us, When when) {
-  if (served_->builder().full()) return;
-  for (auto& [key, missing] : missing_) {
-    if (missing.sample_count == 0) continue;
-    if (when == When::kDue && now_us - missing.told_time_us < kMissesToldIntervalUs) continue;
-    pb::Loss loss;
-    loss.set_metric_group(key.first);
-    loss.set_cause(key.second);
-    // What can never be measured here is no hole in what was measured: told once, without a count.
-    const bool never =
-        key.second == pb::GAP_CAUSE_UNSUPPORTED || key.second == pb::GAP_CAUSE_NO_PERMISSION;
-    if (never && missing.told_time_us != 0) continue;
-    loss.set_sample_count(never ? 0 : missing.sample_count);
-    loss.set_first_time_us(missing.first_time_us);
-    loss.set_last_time_us(missing.last_time_us);
-    loss.set_reason(missing.reason);
-    served_->builder().AddLoss(loss);
-    missing.sample_count = 0;
-    missing.told_time_us = now_us;
+  add(kSharedWith, surroundings.trial_count);
+  if (const auto offset = clock_offset_.Read(clock_.Now(), clock_.Monotonic())) {
+    add(kClockOffset, absl::ToDoubleSeconds(offset->ahead));
+    add(kClockOffsetError, absl::ToDoubleSeconds(offset->error));
   }
 }
 
@@ -183,13 +140,19 @@ void SamplerWriter::FollowDirectives() {
   const OutboundWriter::Status status = served_->status();
   const bool profiling = !status.profiling || status.profiling->on();
   loop_->Pause(!profiling || !status.sampling_on.value_or(true));
-  if (!status.profiling) return;
-  metric_groups_.assign(status.profiling->metric_groups().begin(),
-                        status.profiling->metric_groups().end());
+  loop_->Select(selection());
+}
+
+SensorSelection SamplerWriter::selection() const {
+  SensorSelection selection = settings_.selection;
+  const OutboundWriter::Status status = served_->status();
+  if (!status.profiling) return selection;
+  const auto& groups = status.profiling->metric_groups();
+  selection.SetGroups({groups.begin(), groups.end()});
   if (status.profiling->interval_us() > 0) {
-    loop_->SetInterval(std::clamp(absl::Microseconds(status.profiling->interval_us()),
-                                  absl::Milliseconds(100), absl::Hours(1)));
+    selection.SetInterval(absl::Microseconds(status.profiling->interval_us()));
   }
+  return selection;
 }
 
 }  // namespace stepwell::agent

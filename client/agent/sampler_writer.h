@@ -6,12 +6,15 @@
 //   sampler->Close();
 #pragma once
 
-#include <map>
+#include <array>
 #include <memory>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "client/agent/sampling_loop.h"
+#include "client/agent/sensors/absence_ledger.h"
+#include "client/agent/sensors/machine_sensors.h"
 #include "client/agent/served_writer.h"
 
 namespace stepwell::agent {
@@ -19,9 +22,9 @@ namespace stepwell::agent {
 class SamplerWriter {
  public:
   struct Settings {
-    absl::Duration interval = absl::Seconds(1);
-    // Below it lie proc and sys.
-    std::string root = "/";
+    // What the trial wants; directives change it.
+    SensorSelection selection = {};
+    MachineOptions machine = {};
   };
   // What the agent knows at a tick beside the sensors.
   struct Surroundings {
@@ -50,32 +53,23 @@ class SamplerWriter {
   bool closing() const { return served_->close_requested(); }
   bool done() const { return served_->done(); }
   const WriterIdentity& identity() const { return served_->identity(); }
+  // What the trial wants now, directives included.
+  SensorSelection selection() const;
   ServedWriter& served() { return *served_; }
 
   // A directory made by an agent whose sampler ended in order. Such a one is never taken up again.
   static bool IsClosed(int directory);
 
  private:
-  // Misses of a sensor since they were last told.
-  struct Missing {
-    std::uint64_t sample_count = 0;
-    std::int64_t first_time_us = 0;
-    std::int64_t last_time_us = 0;
-    std::int64_t told_time_us = 0;
-    std::string reason;
-  };
-  using MissingKey = std::pair<std::string, pb::GapCause>;
-
   SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
                 const ServeContext& context, std::unique_ptr<SamplingLoop> loop);
   // The loop goes on or has stopped: nothing of it is for this writer.
   void End(const Surroundings& surroundings);
   void TakeTicks(const Surroundings& surroundings);
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);
-  bool Wanted(const std::string& metric_group) const;
-  void NoteMisses(const TimedTick& timed);
-  enum class When { kDue, kNow };
-  void TellMisses(std::int64_t now_us, When when);
+  // 0 where the writer has no room for more series.
+  std::uint32_t RefOf(Cadence cadence, const SensedSeries& series);
+  void AddOwn(const Surroundings& surroundings, std::vector<RefValue>& values);
   absl::Status Seal();
   void FollowDirectives();
 
@@ -83,9 +77,11 @@ class SamplerWriter {
   const Settings settings_;
   const Clock& clock_;
   const ClockOffset& clock_offset_;
-  std::map<MissingKey, Missing> missing_;
-  std::vector<std::string> metric_groups_;  // empty = all
-  std::size_t samples_per_tick_ = 1;
+  AbsenceLedger absences_;
+  // By the address of a series, which lives as long as the loop; one is of one cadence.
+  absl::flat_hash_map<const SensedSeries*, std::uint32_t> ref_by_series_;
+  // Of the newest tick of each cadence: what a late one would have had.
+  std::array<std::size_t, 3> sample_counts_ = {};
   std::unique_ptr<SamplingLoop> loop_;
 };
 

@@ -6,72 +6,85 @@
 namespace stepwell::agent {
 namespace {
 
-constexpr absl::Duration kFirstRatesAfter = absl::Milliseconds(100);
 // The agent's loop takes them ten times a second.
 constexpr std::size_t kTickCountMax = 1024;
+// How full a disk is does not change in a second, and asking costs more than reading a counter.
+constexpr absl::Duration kSlowIntervalMin = absl::Seconds(10);
+
+absl::Duration SlowInterval(const SensorSelection& selection) {
+  return std::max(selection.interval(), kSlowIntervalMin);
+}
 
 }  // namespace
 
-SamplingLoop::SamplingLoop(SystemSampler sampler, absl::Duration interval, const Clock& clock)
-    : sampler_(std::move(sampler)), clock_(clock), interval_(interval) {
+SamplingLoop::SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection,
+                           const Clock& clock)
+    : sensors_(std::move(sensors)),
+      clock_(clock),
+      fast_(selection.interval(), clock.Monotonic()),
+      slow_(SlowInterval(selection), clock.Monotonic()) {
+  state_.selection = std::make_shared<SensorSelection>(std::move(selection));
   worker_ = Worker("agent-sampler", [this] { Run(); });
 }
 
 void SamplingLoop::Run() {
-  const absl::Duration started = clock_.Monotonic();
-  TakeOne(0);
-  bool go_on = WaitUntil(started + kFirstRatesAfter);
-  absl::Duration due = started + kFirstRatesAfter;
-  std::uint64_t late_count = 0;
-  while (go_on) {
-    bool paused = false;
-    absl::Duration interval;
-    {
-      absl::MutexLock lock(&mu_);
-      paused = paused_;
-      interval = interval_;
-      changed_ = false;
+  bool was_paused = false;
+  while (true) {
+    const absl::Duration due = std::min(fast_.due(), slow_.due());
+    const State state = WaitUntil(was_paused ? absl::InfiniteDuration() : due);
+    // A wait may end some microseconds early.
+    const absl::Duration now =
+        state.timed_out ? std::max(clock_.Monotonic(), due) : clock_.Monotonic();
+    if (state.paused && !was_paused) sensors_->Forget();
+    if (!state.paused && was_paused) {
+      fast_.Restart(now);
+      slow_.Restart(now);
     }
-    if (paused) {
-      sampler_.Forget();
-    } else {
-      TakeOne(late_count);
+    was_paused = state.paused;
+    if (state.stopping) {
+      if (state.paused) return;
+      const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
+      TakeOne(Cadence::kFast, time_us, 0, state.selection);
+      TakeOne(Cadence::kSlow, time_us, 0, state.selection);
+      return;
     }
-    // On a fixed grid; what was slept through (a stopped process, a hung sensor) is not made up.
-    due += interval;
-    const std::int64_t behind = (clock_.Monotonic() - due) / interval;
-    late_count = paused ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(behind, 0));
-    due += interval * std::max<std::int64_t>(behind, 0);
-    go_on = WaitUntil(due);
-    absl::MutexLock lock(&mu_);
-    if (changed_) due = clock_.Monotonic();
+    if (state.paused) continue;
+    fast_.SetInterval(state.selection->interval(), now);
+    slow_.SetInterval(SlowInterval(*state.selection), now);
+    TakeDue(now, state);
   }
-  bool paused = false;
-  {
-    absl::MutexLock lock(&mu_);
-    paused = paused_;
-  }
-  if (!paused) TakeOne(late_count);
 }
 
-void SamplingLoop::TakeOne(std::uint64_t late_count) {
-  TimedTick timed;
-  timed.time_us = absl::ToUnixMicros(clock_.Now());
-  timed.tick = sampler_.Sample(clock_.Monotonic());
+void SamplingLoop::TakeDue(absl::Duration now, const State& state) {
+  // What is due together has one time.
+  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
+  const bool is_slow_due = slow_.due() <= now;
+  if (fast_.due() <= now) TakeOne(Cadence::kFast, time_us, fast_.Take(now), state.selection);
+  if (is_slow_due) TakeOne(Cadence::kSlow, time_us, slow_.Take(now), state.selection);
+}
+
+void SamplingLoop::TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,
+                           const std::shared_ptr<const SensorSelection>& selection) {
+  Reading reading = sensors_->Read(cadence, selection);
   absl::MutexLock lock(&mu_);
-  timed.late_count = late_count + std::exchange(late_count_, 0);
-  ticks_.push_back(std::move(timed));
+  late_count += std::exchange(late_count_, 0);
+  ticks_.push_back({cadence, time_us, late_count, std::move(reading)});
   if (ticks_.size() > kTickCountMax) {
     late_count_ += 1 + ticks_.front().late_count;
     ticks_.pop_front();
   }
 }
 
-bool SamplingLoop::WaitUntil(absl::Duration due) {
+SamplingLoop::State SamplingLoop::WaitUntil(absl::Duration due) {
   absl::MutexLock lock(&mu_);
-  const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || changed_; };
-  mu_.AwaitWithTimeout(absl::Condition(&wake), due - clock_.Monotonic());
-  return !stopping_;
+  const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return changed_; };
+  State state;
+  state.timed_out = !mu_.AwaitWithTimeout(absl::Condition(&wake), due - clock_.Monotonic());
+  changed_ = false;
+  state.paused = state_.paused;
+  state.stopping = state_.stopping;
+  state.selection = state_.selection;
+  return state;
 }
 
 std::vector<TimedTick> SamplingLoop::TakeTicks() {
@@ -82,22 +95,24 @@ std::vector<TimedTick> SamplingLoop::TakeTicks() {
   return taken;
 }
 
-void SamplingLoop::SetInterval(absl::Duration interval) {
+void SamplingLoop::Select(SensorSelection selection) {
   absl::MutexLock lock(&mu_);
-  changed_ = changed_ || interval != interval_;
-  interval_ = interval;
+  if (selection == *state_.selection) return;
+  state_.selection = std::make_shared<SensorSelection>(std::move(selection));
+  changed_ = true;
 }
 
 void SamplingLoop::Pause(bool paused) {
   absl::MutexLock lock(&mu_);
-  changed_ = changed_ || paused != paused_;
-  paused_ = paused;
+  changed_ = changed_ || paused != state_.paused;
+  state_.paused = paused;
 }
 
 void SamplingLoop::Stop() {
   {
     absl::MutexLock lock(&mu_);
-    stopping_ = true;
+    state_.stopping = true;
+    changed_ = true;
   }
   worker_.Join();
 }

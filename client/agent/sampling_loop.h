@@ -1,56 +1,70 @@
-// SamplingLoop: the thread that reads this machine's sensors on time. It stands between
-// SystemSampler and SamplerWriter; a disk that hangs under a sensor holds up this thread alone.
-// Thread-safe.
+// SamplingLoop: the thread that reads this machine's sensors on time, each cadence on a grid of its
+// own. It stands between SensorSet and SamplerWriter. Thread-safe.
 //
-//   SamplingLoop loop(SystemSampler(ProcReader("/")), absl::Seconds(1), clock);
+//   SamplingLoop loop(MakeMachineSensors({}, clock), selection, clock);
 //   for (const TimedTick& tick : loop.TakeTicks()) ...
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/worker.h"
-#include "client/agent/system_sampler.h"
+#include "client/agent/sensors/sensor_set.h"
+#include "client/agent/sensors/tick_schedule.h"
 
 namespace stepwell::agent {
 
 struct TimedTick {
+  Cadence cadence = Cadence::kFast;
   std::int64_t time_us = 0;
   // Ticks before this one that came too late to be taken.
   std::uint64_t late_count = 0;
-  SystemTick tick;
+  Reading reading;
 };
 
 class SamplingLoop {
  public:
-  // Takes the first tick at once, the first rates 100 ms later. `clock` outlives the loop.
-  SamplingLoop(SystemSampler sampler, absl::Duration interval, const Clock& clock);
+  // Takes the first ticks at once, the first rates 100 ms later. `clock` outlives the loop.
+  SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection, const Clock& clock);
   // Takes a last tick.
   ~SamplingLoop() { Stop(); }
 
   std::vector<TimedTick> TakeTicks() ABSL_LOCKS_EXCLUDED(mu_);
-  void SetInterval(absl::Duration interval) ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes effect with the next tick; another interval begins with a tick at once.
+  void Select(SensorSelection selection) ABSL_LOCKS_EXCLUDED(mu_);
   void Pause(bool paused) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes a last tick and joins; TakeTicks gives what is left. Stopping twice is fine.
+  // Takes a last tick of each cadence and joins; TakeTicks gives what is left. Stopping twice is
+  // fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct State {
+    bool paused = false;
+    bool stopping = false;
+    // Nothing changed: it is `due` by now.
+    bool timed_out = false;
+    std::shared_ptr<const SensorSelection> selection;
+  };
   void Run();
-  void TakeOne(std::uint64_t late_count);
-  // Waits until `due`; false when stopping. Returns at once when the interval changes.
-  bool WaitUntil(absl::Duration due) ABSL_LOCKS_EXCLUDED(mu_);
+  void TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,
+               const std::shared_ptr<const SensorSelection>& selection);
+  void TakeDue(absl::Duration now, const State& state);
+  // Until `due`, or until something changed.
+  State WaitUntil(absl::Duration due) ABSL_LOCKS_EXCLUDED(mu_);
 
-  SystemSampler sampler_;  // confined to the thread
+  const std::unique_ptr<SensorSet> sensors_;  // confined to the thread
   const Clock& clock_;
+  // Confined to the thread.
+  TickSchedule fast_;
+  TickSchedule slow_;
 
   absl::Mutex mu_;
-  absl::Duration interval_ ABSL_GUARDED_BY(mu_);
+  State state_ ABSL_GUARDED_BY(mu_);
   bool changed_ ABSL_GUARDED_BY(mu_) = false;
-  bool paused_ ABSL_GUARDED_BY(mu_) = false;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // Bounded: the oldest goes, counted as late.
   std::deque<TimedTick> ticks_ ABSL_GUARDED_BY(mu_);
   std::uint64_t late_count_ ABSL_GUARDED_BY(mu_) = 0;

@@ -39,8 +39,13 @@ class SamplerWriterTest : public ::testing::Test {
     fs::create_directories(path_ / "root/proc/net");
     fs::create_directories(path_ / "root/proc/self");
     fs::create_directories(path_ / "root/sys/block/sda");
+    fs::create_directories(path_ / "root/proc/pressure");
     Write("stat", "cpu  100 0 50 800 50 0 0 0 40 0\n");
-    Write("meminfo", "MemAvailable: 900 kB\n");
+    Write("loadavg", "0.50 0.50 0.50 1/200 300\n");
+    Write("meminfo", "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
+    for (const char* of : {"cpu", "memory", "io"}) {
+      Write(std::string("pressure/") + of, "some total=5\nfull total=4\n");
+    }
     Write("diskstats", "   8 0 sda 10 0 100 0 20 0 200 0 0 0 0 0 0 0 0\n");
     Write("net/dev", "  eth0:1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n");
     Write("self/mountinfo", "");
@@ -59,10 +64,14 @@ class SamplerWriterTest : public ::testing::Test {
     identity.writer = Uuid::Random();
     identity.trial = "t";
     identity.is_sampler = true;
+    SamplerWriter::Settings settings;
+    settings.selection.SetInterval(interval);
+    settings.machine.root = path_ / "root";
+    settings.machine.nvml_path = "/nowhere";
+    settings.machine.amd_paths = {"/nowhere", "/nowhere"};
     auto sampler = SamplerWriter::Open(
         FileDescriptor(open((path_ / "writer").c_str(), O_RDONLY | O_DIRECTORY)), identity,
-        {.interval = interval, .root = path_ / "root"},
-        {sender_, clock, AgentFace(), Spool::Options()});
+        settings, {sender_, clock, AgentFace(), Spool::Options()});
     ASSERT_TRUE(sampler.ok()) << sampler.status();
     sampler_ = *std::move(sampler);
     sender_.OnConnected();
@@ -219,11 +228,11 @@ TEST_F(SamplerWriterTest, TicksThatWereSleptThroughAreLate) {
   const auto told = Losses(pb::GAP_CAUSE_LATE);
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_EQ(told[0].metric_group(), "");
-  // In the tick before them: memory, three rates of the disk, two of the network, shared_with.
-  EXPECT_EQ(told[0].sample_count() % 7, 0u);
+  // In the tick before them: three loads, five of memory, shared_with; rates need a clock that runs.
+  EXPECT_EQ(told[0].sample_count() % 9, 0u);
   const auto before = std::count_if(ticks_.begin(), ticks_.end(),
                                     [now_us](std::int64_t tick_us) { return tick_us < now_us; });
-  EXPECT_NEAR(static_cast<double>(told[0].sample_count()) / 7 + static_cast<double>(before),
+  EXPECT_NEAR(static_cast<double>(told[0].sample_count()) / 9 + static_cast<double>(before),
               static_cast<double>(absl::Seconds(30) / kInterval), 8);
 }
 
@@ -231,13 +240,15 @@ TEST_F(SamplerWriterTest, TicksThatWereSleptThroughAreLate) {
 // room again.
 TEST_F(SamplerWriterTest, TicksThatFoundTheDiskFullAreCounted) {
   signal(SIGXFSZ, SIG_IGN);
-  std::string mounts;
-  for (int i = 0; i < 64; ++i) {
-    fs::create_directory(path_ / "root" / absl::StrCat("mnt", i));
-    absl::StrAppend(&mounts, i, " 1 9:", i, " / /mnt", i, " rw - ext4 /dev/x rw\n");
+  constexpr int kInterfaceCount = 256;
+  std::string interfaces;
+  for (int i = 0; i < kInterfaceCount; ++i) {
+    const std::string name = absl::StrCat("eth", i);
+    fs::create_directories(path_ / "root/sys/class/net" / name / "device");
+    absl::StrAppend(&interfaces, name, ": 1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n");
   }
-  Write("self/mountinfo", mounts);
-  Open(RealClock::Get(), absl::Milliseconds(1));
+  Write("net/dev", interfaces);
+  Open(RealClock::Get(), absl::Milliseconds(10));
   ASSERT_TRUE(VisitForTicks(3));
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -253,11 +264,12 @@ TEST_F(SamplerWriterTest, TicksThatFoundTheDiskFullAreCounted) {
   Close();
   const auto told = Losses(pb::GAP_CAUSE_SPOOL_FULL);
   EXPECT_EQ(told[0].metric_group(), "");
+  // In a tick of this machine: three loads, five of memory, five pressures, three of the disk, two of
+  // each interface and of all, shared_with.
+  constexpr std::size_t kTickSamples = 3 + 5 + 5 + 3 + 2 * kInterfaceCount + 2 + 1;
   // What waited is not lost.
-  EXPECT_GE(ticks_.size(), taken + 32768 / 66);
-  // In a tick of this machine: 64 mounts, memory, shared_with.
-  EXPECT_GE(told[0].sample_count(), 66u);
-  EXPECT_EQ(told[0].sample_count() % 66, 0u);
+  EXPECT_GE(ticks_.size(), taken + 32768 / kTickSamples);
+  EXPECT_GE(told[0].sample_count(), kTickSamples);
   EXPECT_LE(told[0].first_time_us(), told[0].last_time_us());
   // Nothing was stored twice, and none that is told as lost was stored.
   std::sort(ticks_.begin(), ticks_.end());

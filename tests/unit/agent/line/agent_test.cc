@@ -201,7 +201,7 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
     options.attempt_key = "given";
-    options.sample_interval = absl::Milliseconds(100);
+    options.selection.SetInterval(absl::Milliseconds(100));
   });
   const pid_t low = Record("sampled", 1, [] {
     RecordSteps(5);
@@ -252,8 +252,22 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
   for (const char* name :
        {"cpu/cpu_util_simple", "memory/memory_free", "disk/disk_iops", "disk/disk_throughput_read",
         "disk/disk_throughput_write", "network/net_throughput_sent", "network/net_throughput_recv",
-        "disk/disk_util", "agent/shared_with"}) {
+        "agent/shared_with"}) {
     EXPECT_GE(counts[name], 3) << name;
+  }
+  // Each 10 s, and at the end.
+  EXPECT_GE(counts["disk/disk_util"], 2);
+  // What the processes themselves use is their own writers', and of the sampled trial alone.
+  for (const auto& [id, rank] : writers) {
+    if (rank.open.is_sampler()) continue;
+    std::map<std::string, int> own;
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(rank)) {
+      ++own[sample.metric_group + "/" + sample.name];
+    }
+    const bool sampled = rank.open.external_id() == "sampled";
+    EXPECT_EQ(own["memory/memory_process_resident"] >= 3, sampled) << rank.open.external_id();
+    EXPECT_EQ(own["cpu/cpu_util_process"] >= 2, sampled) << rank.open.external_id();
+    EXPECT_EQ(own["disk/disk_process_write"] >= 2, sampled) << rank.open.external_id();
   }
   // The first tick comes without rates, 100 ms before the second.
   EXPECT_EQ(counts["agent/shared_with"], static_cast<int>(ticks.size()));

@@ -59,7 +59,7 @@ class SampledAttemptsTest : public AgentTest {
 TEST_F(SampledAttemptsTest, HaveASamplerWriterEachAndNoTickBetweenThemIsMissing) {
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
-    options.sample_interval = absl::Milliseconds(100);
+    options.selection.SetInterval(absl::Milliseconds(100));
   });
   ASSERT_TRUE(WaitForTicks(""));
   const pid_t first = StartRun("first");
@@ -93,7 +93,7 @@ TEST_F(SampledAttemptsTest, AnAgentThatWasGivenAKeyKeepsIt) {
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
     options.attempt_key = "given";
-    options.sample_interval = absl::Milliseconds(100);
+    options.selection.SetInterval(absl::Milliseconds(100));
   });
   const pid_t run = StartRun("another");
   ASSERT_TRUE(master_.WaitUntil(

@@ -1,0 +1,83 @@
+#include "client/agent/process_sampler.h"
+
+#include "client/agent/writer_identity.h"
+
+namespace stepwell::agent {
+namespace {
+
+pb::GapCause CauseOf(AbsenceKind kind) {
+  switch (kind) {
+    case AbsenceKind::kUnsupported:
+      return pb::GAP_CAUSE_UNSUPPORTED;
+    case AbsenceKind::kNoPermission:
+      return pb::GAP_CAUSE_NO_PERMISSION;
+    case AbsenceKind::kFailed:
+      return pb::GAP_CAUSE_SENSOR_FAILED;
+    case AbsenceKind::kLate:
+      return pb::GAP_CAUSE_LATE;
+    case AbsenceKind::kNoRoom:
+      return pb::GAP_CAUSE_SPOOL_FULL;
+  }
+  return pb::GAP_CAUSE_SENSOR_FAILED;
+}
+
+}  // namespace
+
+SeriesSpec SpecOf(const SensedSeries& series) {
+  SeriesSpec spec{series.metric_group, series.name,           {},
+                  series.unit,         pb::SERIES_KIND_GAUGE, series.divisor};
+  if (series.kind == SensedKind::kCounter) spec.kind = pb::SERIES_KIND_COUNTER;
+  for (const auto& [label, value] : series.labels) spec.labels[label] = CleanText(value, 1024);
+  return spec;
+}
+
+TickGroupKey TickGroupOf(Cadence cadence) {
+  return {TickGroupKind::kCadence, static_cast<std::uint32_t>(cadence)};
+}
+
+void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builder) {
+  for (const ToldAbsence& absence : absences) {
+    pb::Loss loss;
+    loss.set_metric_group(absence.metric_group);
+    loss.set_cause(CauseOf(absence.kind));
+    loss.set_sample_count(absence.sample_count);
+    loss.set_first_time_us(absence.first_time_us);
+    loss.set_last_time_us(absence.last_time_us);
+    loss.set_reason(CleanText(absence.reason, 256));
+    builder.AddLoss(loss);
+  }
+}
+
+ProcessSampler::ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
+                               std::string root)
+    : catalog_(catalog), builder_(builder), clock_(clock), kernel_(std::move(root)) {}
+
+void ProcessSampler::Visit(const Process& process, const SensorSelection& selection) {
+  // A full disk: the recorder's own samples come first.
+  if (process.pid <= 0 || builder_.full()) return;
+  const absl::Duration now = clock_.Monotonic();
+  if (process.pid != pid_) {
+    pid_ = process.pid;
+    sensor_ = std::make_unique<ProcessSensor>(pid_, kernel_);
+    schedule_.emplace(selection.interval(), now);
+  }
+  schedule_->SetInterval(selection.interval(), now);
+  if (schedule_->due() > now) return;
+  // Ticks between two visits are not late: the sampler is not asked more often.
+  schedule_->Take(now);
+  Reading reading({pool_, std::make_shared<SensorSelection>(selection), &clock_});
+  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
+  sensor_->Read(reading);
+  absences_.Note(reading.absences(), Cadence::kFast, time_us);
+  TellAbsences(absences_.TakeDue(time_us), builder_);
+  std::vector<RefValue> values;
+  for (const SensedSample& sample : reading.samples()) {
+    const std::uint32_t ref = catalog_.Ref(TickGroupOf(Cadence::kFast), SpecOf(*sample.series));
+    if (ref != 0) values.push_back({ref, sample.value});
+  }
+  if (values.empty()) return;
+  builder_.AddTick(catalog_.definition(values.front().ref).tick_group(), time_us, process.batch,
+                   values);
+}
+
+}  // namespace stepwell::agent
