@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""What does sampling a machine of 8 GPUs cost?
+
+An agent samples 8 GPUs of a stand-in for NVIDIA's library and all of this machine, for a real master
+on a real PostgreSQL, at 1 Hz and at 10 Hz in turns. Its processor time comes from the kernel's own
+account of it, its memory from its resident size. What the stand-in costs is in it; a real driver's
+share is not.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+_GPU_COUNT = 8
+_RATES = {"1": "1s", "10": "100ms"}
+_BARS = {"1": "<= 0.3", "10": "<= 2"}
+_SCENARIO = f"""gpus {_GPU_COUNT}
+gpu * util_gpu 10,90,40,70,20
+gpu * memory_used 1e9+1e6/s
+gpu * power_mw 300000+1000/s
+gpu * energy_mj 1e6+3e5/s
+gpu * nvlink_tx_kib 1000+1000000/s
+gpu * nvlink_rx_kib 1000+1000000/s
+gpu * gpm_2 50
+gpu * gpm_5 30
+gpu * gpm_20 100
+gpu * gpm_21 200
+"""
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_for(path: pathlib.Path, process: subprocess.Popen[bytes]) -> None:
+    """Until the file is there."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{path.name} did not come")
+        time.sleep(0.05)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all its threads, in nanoseconds resolution where the kernel has it."""
+    total_ns = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        total_ns += int((task / "schedstat").read_text().split()[0])
+    return total_ns / 1e9
+
+
+def status_kib(pid: int, key: str) -> int:
+    """A line of the process's status."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1])
+    raise RuntimeError(f"no {key}")
+
+
+class Agent:
+    """An agent that samples this machine."""
+
+    def __init__(self, room: pathlib.Path, stepwell: pathlib.Path, stub: pathlib.Path, server: str, rate: str):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
+        environment |= {"STEPWELL_NVML_PATH": str(stub), "STEPWELL_NVML_SCENARIO": str(room / "scenario")}
+        with (room / "agent.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [stepwell, "agent", "--server", server, "--spool-dir", str(room / f"spool-{rate}"),
+                 "--trial", f"bench-{rate}", "--interval", _RATES[rate]],
+                env=environment, stdout=log, stderr=log)  # fmt: skip
+        self.pid = self._process.pid
+
+    def share(self, seconds: float) -> float:
+        """Percent of one processor over so long."""
+        before, started = cpu_seconds(self.pid), time.monotonic()
+        time.sleep(seconds)
+        return 100 * (cpu_seconds(self.pid) - before) / (time.monotonic() - started)
+
+    def stop(self) -> None:
+        """As an operator would."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+
+
+def result(name: str, values: list[float], unit: str, against: str, bar: str) -> None:
+    """One line of what bench/README.md says."""
+    print(json.dumps({"name": f"agent.{name}", "value": round(statistics.median(values), 4), "unit": unit,
+                      "against": against, "bar": bar, "n": len(values),
+                      "spread": [round(min(values), 4), round(max(values), 4)]}), flush=True)  # fmt: skip
+
+
+def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
+    """Runs of both rates in turns."""
+    stub = binaries.parent / "nvml_stub/new/libnvidia-ml.so.1"
+    stepwell = binaries / "stepwell"
+    grpc = f"127.0.0.1:{free_port()}"
+    (room / "scenario").write_text(_SCENARIO)
+    with (room / "master.log").open("ab") as log:
+        master = subprocess.Popen(
+            [stepwell, "serve", "--data-dir", str(room / "data"), "--grpc-listen", grpc, "--http-listen",
+             f"127.0.0.1:{free_port()}", "--ready-file", str(room / "ready")], stdout=log, stderr=log)  # fmt: skip
+    try:
+        wait_for(room / "ready", master)
+        shares: dict[str, list[float]] = {rate: [] for rate in _RATES}
+        resident: list[float] = []
+        for _ in range(3):
+            for rate in _RATES:
+                agent = Agent(room, stepwell, stub, grpc, rate)
+                try:
+                    # The start is no part of what lasts: connecting, finding devices, defining series.
+                    time.sleep(2)
+                    shares[rate].append(agent.share(5 if quick else 20))
+                    resident.append(status_kib(agent.pid, "VmHWM") / 1024)
+                finally:
+                    agent.stop()
+        what = f"one core, {_GPU_COUNT} stub GPUs and the host at {{}} Hz"
+        for rate in _RATES:
+            result(f"sample_{rate}hz", shares[rate], "percent", what.format(rate), _BARS[rate])
+        result("resident", resident, "MiB", "the agent's largest resident size", "<= 25")
+    finally:
+        master.send_signal(signal.SIGTERM)
+        master.wait(60)
+
+
+def main() -> int:
+    """Exit 0 unless it could not measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    binaries = pathlib.Path(os.environ.get("STEPWELL_BIN", "build/release/bin")).absolute()
+    with tempfile.TemporaryDirectory(prefix="stepwell-agent-bench-") as directory:
+        room = pathlib.Path(directory)
+        # The private PostgreSQL's user passes through.
+        room.chmod(0o755)
+        measure(room, binaries, arguments.quick)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
