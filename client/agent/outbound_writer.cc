@@ -1,6 +1,7 @@
 #include "client/agent/outbound_writer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
@@ -14,10 +15,21 @@ constexpr absl::Duration kHeartbeatInterval = absl::Seconds(8);
 // A refused writer is shown to the master again: its cause (a token, a trial) may be mended.
 constexpr absl::Duration kReopenInterval = absl::Seconds(60);
 constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
-// Of one message; the rest is in the master's own log and its gaps.
-constexpr int kRejectionsLogged = 5;
 // A quarter of gRPC's default receive cap.
 constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
+// What stands would fill the log.
+constexpr absl::Duration kLogInterval = absl::Seconds(60);
+// A master has some dozens; more would be made up.
+constexpr std::size_t kReasonsMax = 64;
+
+// Refusals of a chunk, a gap or a Close. All others (of definitions, mostly) leave the sequences as
+// they are: the master takes the chunks, and counts what it drops of a series that it refused.
+bool ConcernsSequence(absl::string_view reason) {
+  static constexpr absl::string_view kReasons[] = {"CHECKSUM",  "SEQUENCE_RANGE", "FINAL_SEQUENCE",
+                                                   "GAP_CAUSE", "SAMPLE_COUNT",   "TIME_RANGE",
+                                                   "REASON"};
+  return std::find(std::begin(kReasons), std::end(kReasons), reason) != std::end(kReasons);
+}
 
 // "id:7" on command lines is a number given by the caller, all else a name.
 void SetTrial(const std::string& trial, pb::Open& open) {
@@ -224,10 +236,10 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t se
 bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
   switch (message.message_case()) {
     case pb::StreamChunksResponse::kOpened:
-      OnOpened(message.opened());
+      OnOpened(message.opened(), now);
       return true;
     case pb::StreamChunksResponse::kAck:
-      return OnAck(message.ack());
+      return OnAck(message.ack(), now);
     case pb::StreamChunksResponse::kRefused:
       OnRefused(message.refused(), now);
       return true;
@@ -240,7 +252,7 @@ bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Ti
   return true;
 }
 
-void OutboundWriter::OnOpened(const pb::Opened& opened) {
+void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Time now) {
   const std::uint64_t last_sequence = spool_->last_sequence();
   std::optional<std::uint32_t> held;
   if (opened.committed_sequence() > 0 && opened.committed_sequence() <= last_sequence) {
@@ -269,7 +281,7 @@ void OutboundWriter::OnOpened(const pb::Opened& opened) {
                               {"resume", resume == SendWindow::Resume::kGoOn     ? "go_on"
                                          : resume == SendWindow::Resume::kReplay ? "replay"
                                                                                  : "retire"}});
-  LogRejections(opened.rejections());
+  LogRejections(opened.rejections(), now);
   for (const pb::Directive& directive : opened.directives()) OnDirective(directive);
 }
 
@@ -282,28 +294,43 @@ void OutboundWriter::OnMasterSeen(const MasterSeen& seen) {
             {{"writer", spool_->writer().ToText()}, {"another_database", is_another}});
 }
 
-bool OutboundWriter::OnAck(const pb::Ack& ack) {
+bool OutboundWriter::OnAck(const pb::Ack& ack, absl::Time now) {
   AckedMark mark;
   {
-    absl::MutexLock lock(&mu_);
+    absl::ReleasableMutexLock lock(&mu_);
     if (!window_.OnAck(ack.committed_sequence(), ack.credit_bytes(), ack.closed())) {
-      log::Warning("ack_of_unsent",
-                   {{"writer", spool_->writer().ToText()}, {"sequence", ack.committed_sequence()}});
+      const bool log_now = MayLogLocked("ack of unsent", now);
+      lock.Release();
+      if (log_now) {
+        log::Warning("ack_of_unsent", {{"writer", spool_->writer().ToText()},
+                                       {"sequence", ack.committed_sequence()}});
+      }
       return false;
     }
     if (window_.state() == SendWindow::State::kRetired) return true;
     mark = {window_.acked(), generation_};
   }
   if (mark.sequence != spool_->acked().sequence) spool_->SetAcked(mark);
-  LogRejections(ack.rejections());
+  LogRejections(ack.rejections(), now);
+  return true;
+}
+
+// One line a minute of each reason.
+bool OutboundWriter::MayLogLocked(const std::string& reason, absl::Time now) {
+  if (reasons_logged_.size() >= kReasonsMax && !reasons_logged_.contains(reason)) return false;
+  absl::Time& logged = reasons_logged_.try_emplace(reason, absl::InfinitePast()).first->second;
+  if (now - logged < kLogInterval) return false;
+  logged = now;
   return true;
 }
 
 void OutboundWriter::LogRejections(
-    const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections) const {
-  int logged = 0;
+    const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections, absl::Time now) {
   for (const pb::Rejection& rejection : rejections) {
-    if (++logged > kRejectionsLogged) break;
+    {
+      absl::MutexLock lock(&mu_);
+      if (!MayLogLocked(absl::StrCat("rejected ", rejection.reason()), now)) continue;
+    }
     log::Warning("chunks_rejected", {{"writer", spool_->writer().ToText()},
                                      {"first_sequence", rejection.first_sequence()},
                                      {"last_sequence", rejection.last_sequence()},
@@ -317,9 +344,7 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
   bool log_now = false;
   {
     absl::MutexLock lock(&mu_);
-    // One line a minute: a refusal that stands would fill the log.
-    log_now = now - refusal_logged_ >= absl::Seconds(60);
-    if (log_now) refusal_logged_ = now;
+    log_now = MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
     if (refused.terminal()) {
       refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
@@ -332,7 +357,7 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
                refused.reason() == "SEQUENCE_HOLE") {
       delay = std::max(delay, kNotTakenDelay);
       window_.OnNotOpen();
-    } else {
+    } else if (ConcernsSequence(refused.reason())) {
       delay = std::max(delay, kNotTakenDelay);
       window_.OnNotTaken();
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,11 +84,13 @@ class OutboundWriter {
   std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SendWindow::Action ActionLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void OnOpened(const pb::Opened& opened);
-  bool OnAck(const pb::Ack& ack);
+  void OnOpened(const pb::Opened& opened, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  bool OnAck(const pb::Ack& ack, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRefused(const pb::Refused& refused, absl::Time now);
   void OnDirective(const pb::Directive& directive);
-  void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections) const;
+  void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections,
+                     absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  bool MayLogLocked(const std::string& reason, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const WriterIdentity identity_;
   const AgentFace face_;
@@ -109,7 +112,7 @@ class OutboundWriter {
   bool died_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time not_before_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time sent_time_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  absl::Time refusal_logged_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::map<std::string, absl::Time> reasons_logged_ ABSL_GUARDED_BY(mu_);
   std::string refusal_ ABSL_GUARDED_BY(mu_);
   std::optional<pb::Profiling> profiling_ ABSL_GUARDED_BY(mu_);
   std::optional<bool> sampling_on_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@ namespace stepwell::agent {
 void SendWindow::Connect() {
   if (closed()) return;
   state_ = State::kMustOpen;
+  sent_ = 0;
   Rewind(acked_ + 1);
 }
 
@@ -56,6 +57,7 @@ void SendWindow::OnSent(std::uint64_t first_sequence, std::uint64_t last_sequenc
   inflight_.push_back({last_sequence, bytes});
   inflight_bytes_ += bytes;
   next_ = last_sequence + 1;
+  sent_ = std::max(sent_, last_sequence);
 }
 
 SendWindow::Resume SendWindow::OnOpened(const Opened& opened, std::uint64_t last_sequence,
@@ -80,8 +82,9 @@ bool SendWindow::OnAck(std::uint64_t committed_sequence, std::int64_t credit_byt
   if (state_ != State::kOpen && state_ != State::kRetired) return true;
   credit_bytes_ = credit_bytes;
   if (state_ == State::kOpen) {
-    if (committed_sequence >= next_) return false;
+    if (committed_sequence > std::max(sent_, acked_)) return false;
     acked_ = std::max(acked_, committed_sequence);
+    next_ = std::max(next_, acked_ + 1);
     while (!inflight_.empty() && inflight_.front().last_sequence <= acked_) {
       inflight_bytes_ -= inflight_.front().bytes;
       inflight_.pop_front();

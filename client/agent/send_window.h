@@ -71,7 +71,7 @@ class SendWindow {
   bool OnAck(std::uint64_t committed_sequence, std::int64_t credit_bytes, bool closed);
   // The master waits for `expected`: sends again from there.
   void OnHole(std::uint64_t expected);
-  // One chunk was not taken: sends again from behind the last ack.
+  // A message with a sequence was not taken: sends again from behind the last ack.
   void OnNotTaken();
   void OnNotOpen() { state_ = State::kMustOpen; }
   void OnRefused() { state_ = State::kRefused; }
@@ -100,6 +100,8 @@ class SendWindow {
   State state_ = State::kDisconnected;
   std::uint64_t acked_ = 0;
   std::uint64_t next_ = 1;
+  // Highest on this connection: next_ goes back, what the master may ack does not.
+  std::uint64_t sent_ = 0;
   std::int64_t credit_bytes_ = 0;
   std::int64_t inflight_bytes_ = 0;
   std::deque<Inflight> inflight_;

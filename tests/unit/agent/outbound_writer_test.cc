@@ -1,0 +1,132 @@
+// What the master's refusals mean for one writer: which of them send anything again.
+#include "client/agent/outbound_writer.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class OutboundWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-outbound-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    path_ = pattern;
+    Spool::Options options;
+    options.writer = Uuid::Random();
+    auto spool =
+        Spool::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)), options, clock_);
+    ASSERT_TRUE(spool.ok()) << spool.status();
+    spool_ = *std::move(spool);
+    WriterIdentity identity;
+    identity.trial = "t";
+    writer_ = std::make_unique<OutboundWriter>(identity, AgentFace(), spool_);
+    writer_->OnConnected();
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  void Restart() {
+    TearDown();
+    SetUp();
+  }
+  void AppendFrames(int count) {
+    for (int i = 0; i < count; ++i) {
+      const Spool::Sealed sealed{1000, {1, 1, 1}, absl::StrCat("body ", i)};
+      ASSERT_TRUE(spool_->AppendFrames({&sealed, 1}, Checkpoint()).ok());
+    }
+  }
+  void Define(std::uint32_t ref) {
+    pb::Definition definition;
+    definition.set_ref(ref);
+    writer_->AddDefinition(definition);
+  }
+  // Says all there is to say, as short words.
+  std::vector<std::string> Talk() {
+    std::vector<std::string> said;
+    while (auto message = writer_->Next(clock_.Now())) {
+      if (message->has_open()) said.push_back("open");
+      if (message->has_definitions()) said.push_back("definitions");
+      if (message->has_chunk()) said.push_back(absl::StrCat(message->chunk().sequence()));
+      if (message->has_close()) said.push_back("close");
+    }
+    return said;
+  }
+  bool Open() {
+    pb::StreamChunksResponse message;
+    message.mutable_opened()->set_credit_bytes(1 << 20);
+    return writer_->OnMessage(message, clock_.Now());
+  }
+  bool Ack(std::uint64_t sequence) {
+    pb::StreamChunksResponse message;
+    message.mutable_ack()->set_committed_sequence(sequence);
+    message.mutable_ack()->set_credit_bytes(1 << 20);
+    return writer_->OnMessage(message, clock_.Now());
+  }
+  bool Refuse(const std::string& reason, std::uint64_t expected_sequence = 0) {
+    pb::StreamChunksResponse message;
+    message.mutable_refused()->set_reason(reason);
+    message.mutable_refused()->set_expected_sequence(expected_sequence);
+    return writer_->OnMessage(message, clock_.Now());
+  }
+
+  std::string path_;
+  FakeClock clock_;
+  std::shared_ptr<Spool> spool_;
+  std::unique_ptr<OutboundWriter> writer_;
+};
+
+// The master refuses a series, drops its samples and counts them, and takes the chunks.
+TEST_F(OutboundWriterTest, ARefusedDefinitionSendsNothingAgainAndItsChunksAreAcked) {
+  for (const char* reason : {"SERIES_CONFLICT", "UNIT", "LABEL_COUNT", "SERIES_LIMIT",
+                             "WRITER_SERIES_LIMIT", "REF_REDEFINED", "A_REASON_OF_LATER"}) {
+    SCOPED_TRACE(reason);
+    Restart();
+    Define(1);
+    AppendFrames(3);
+    EXPECT_THAT(Talk(), ElementsAre("open"));
+    ASSERT_TRUE(Open());
+    EXPECT_THAT(Talk(), ElementsAre("definitions", "1", "2", "3"));
+    ASSERT_TRUE(Refuse(reason));
+    EXPECT_TRUE(Ack(2));
+    EXPECT_THAT(Talk(), IsEmpty());
+    EXPECT_TRUE(Ack(3));
+    // At once: other series of this writer wait for nothing.
+    AppendFrames(1);
+    EXPECT_THAT(Talk(), ElementsAre("4"));
+    EXPECT_TRUE(Ack(4));
+    EXPECT_TRUE(writer_->status().all_acked);
+  }
+}
+
+// What had a sequence is sent again; an ack of what was sent before that is believed.
+TEST_F(OutboundWriterTest, ARefusedChunkIsSentAgainAndAnAckOfItsFirstTripIsBelieved) {
+  for (const char* reason : {"CHECKSUM", "TIME_RANGE", "SEQUENCE_RANGE"}) {
+    SCOPED_TRACE(reason);
+    Restart();
+    AppendFrames(4);
+    Talk();
+    ASSERT_TRUE(Open());
+    EXPECT_THAT(Talk(), ElementsAre("1", "2", "3", "4"));
+    ASSERT_TRUE(Refuse(reason));
+    // Sent before, committed, and not yet sent again.
+    EXPECT_TRUE(Ack(2));
+    ASSERT_TRUE(Refuse("SEQUENCE_HOLE", 3));
+    clock_.Advance(absl::Seconds(1));
+    EXPECT_THAT(Talk(), ElementsAre("3", "4"));
+    EXPECT_TRUE(Ack(4));
+    EXPECT_FALSE(Ack(5));
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::agent
