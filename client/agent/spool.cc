@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -19,6 +20,10 @@ namespace {
 
 // Segments whose times are still known when they are gone; older ones are told together.
 constexpr std::size_t kFreedCountMax = 1024;
+// Each segment takes so much beside its head, however small the bound: where heads are large, a
+// segment for each frame would be all heads.
+constexpr std::int64_t kSegmentFramesBytesMin = 64 << 10;
+constexpr absl::Duration kLogInterval = absl::Minutes(1);
 
 }  // namespace
 
@@ -39,7 +44,7 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
     records += EncodeRecord(RecordType::kFrame,
                             frame.Encode(frame.group_continues ? Checkpoint() : checkpoint));
   }
-  STEPWELL_RETURN_IF_ERROR(AppendBytes(records));
+  STEPWELL_RETURN_IF_ERROR(AppendBytes(records, WhenFull::kStartSegment));
   checkpoint_.MergeFrom(checkpoint);
   absl::MutexLock lock(&mu_);
   if (current_->last_sequence < current_->first_sequence) {
@@ -72,12 +77,15 @@ absl::Status Spool::AppendDefinition(const std::string& definition) {
 }
 
 absl::Status Spool::Append(RecordType type, std::string_view payload) {
-  return AppendBytes(EncodeRecord(type, payload));
+  return AppendBytes(EncodeRecord(type, payload), WhenFull::kStartSegment);
 }
 
-absl::Status Spool::AppendBytes(const std::string& records) {
+absl::Status Spool::AppendBytes(const std::string& records, WhenFull when_full) {
   STEPWELL_RETURN_IF_ERROR(failpoint::Check("spool_append"));
-  STEPWELL_RETURN_IF_ERROR(EnsureSegment(records.size()));
+  const bool may_stay = current_ != nullptr && !current_failed_;
+  if (!may_stay || when_full == WhenFull::kStartSegment) {
+    STEPWELL_RETURN_IF_ERROR(EnsureSegment(records.size()));
+  }
   const absl::Status written =
       WriteAt(current_->file.get(), static_cast<std::uint64_t>(current_->bytes), records);
   if (!written.ok()) {
@@ -98,8 +106,9 @@ absl::Status Spool::EnsureSegment(std::size_t record_bytes) {
   if (current_ != nullptr && !current_failed_) {
     absl::MutexLock lock(&mu_);
     // A quarter of the bound: giving up the oldest segment never gives up most of the spool.
-    const std::int64_t bytes_max = std::min(
-        options_.segment_bytes_max, std::max<std::int64_t>(bytes_max_ / 4, std::int64_t{64} << 10));
+    const std::int64_t bytes_max = std::max(
+        std::min(options_.segment_bytes_max, bytes_max_ / 4),
+        current_->head_bytes + std::min(options_.segment_bytes_max, kSegmentFramesBytesMin));
     if (current_->bytes + static_cast<std::int64_t>(record_bytes) <= bytes_max) {
       return absl::OkStatus();
     }
@@ -142,7 +151,7 @@ absl::Status Spool::StartSegment() {
   fsync(directory_.get());
   segment->first_sequence = start.next_sequence;
   segment->last_sequence = start.next_sequence - 1;
-  segment->bytes = static_cast<std::int64_t>(head.size());
+  segment->bytes = segment->head_bytes = static_cast<std::int64_t>(head.size());
   segment->written_at = clock_.Monotonic();
   current_ = segment;
   current_failed_ = false;
@@ -167,65 +176,70 @@ absl::Status Spool::Sync() {
   return absl::OkStatus();
 }
 
+// Each turn frees a segment, and none is begun for it: at the latest, the newest is left alone. That
+// one stays in any case: its head is what the next agent goes on from.
 absl::Status Spool::Trim() {
   while (true) {
-    SegmentPtr acked_oldest;
-    bool over = false;
+    SegmentPtr oldest;
+    bool is_needed = false;
     {
       absl::MutexLock lock(&mu_);
-      std::int64_t bytes = 0;
-      std::int64_t acked_bytes = 0;
-      for (const SegmentPtr& segment : segments_) {
-        bytes += segment->bytes;
-        if (segment != current_ && segment->last_sequence <= acked_.sequence) {
-          acked_bytes += segment->bytes;
-        }
-      }
-      over = bytes > bytes_max_ && segments_.size() > 1;
-      if (!segments_.empty() && segments_.front() != current_ &&
-          segments_.front()->last_sequence <= acked_.sequence) {
-        const absl::Duration age = clock_.Monotonic() - segments_.front()->written_at;
-        if (over || age > options_.acked_age_max || acked_bytes > options_.acked_bytes_max) {
-          acked_oldest = segments_.front();
-        }
-      }
+      if (segments_.size() <= 1) return absl::OkStatus();
+      oldest = segments_.front();
+      is_needed = oldest->last_sequence > acked_.sequence &&
+                  oldest->last_sequence >= oldest->first_sequence;
+      if (!MayFreeLocked(is_needed)) return absl::OkStatus();
     }
-    if (acked_oldest != nullptr) {
-      STEPWELL_RETURN_IF_ERROR(Free(acked_oldest));
-    } else if (over) {
-      STEPWELL_RETURN_IF_ERROR(DropOldest());
-    } else {
-      return absl::OkStatus();
-    }
+    STEPWELL_RETURN_IF_ERROR(is_needed ? DropOldest(oldest) : Free(oldest));
   }
 }
 
+bool Spool::MayFreeLocked(bool is_needed) const {
+  std::int64_t bytes = 0;
+  std::int64_t acked_bytes = 0;
+  for (const SegmentPtr& segment : segments_) {
+    bytes += segment->bytes;
+    if (segment != segments_.back() && segment->last_sequence <= acked_.sequence) {
+      acked_bytes += segment->bytes;
+    }
+  }
+  if (bytes > bytes_max_) return true;
+  const absl::Duration age = clock_.Monotonic() - segments_.front()->written_at;
+  return !is_needed && (age > options_.acked_age_max || acked_bytes > options_.acked_bytes_max);
+}
+
 // The gap is on disk before the segment goes: a crash between them costs nothing.
-absl::Status Spool::DropOldest() {
-  SegmentPtr oldest;
+absl::Status Spool::DropOldest(const SegmentPtr& oldest) {
   GapSpan gap;
   std::uint64_t acked = 0;
   {
     absl::MutexLock lock(&mu_);
-    oldest = segments_.front();
     acked = acked_.sequence;
     gap.first_sequence = std::max(oldest->first_sequence, acked + 1);
     gap.last_sequence = oldest->last_sequence;
   }
-  if (oldest == current_) return StartSegment();
   gap.cause = pb::GAP_CAUSE_SPOOL_FULL;
   gap.span = SpanOfUnacked(*oldest, acked);
   gap.reason = "the spool reached its bound; its oldest frames were given up";
-  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kGap, gap.Encode()));
-  log::Warning("spool_full", {{"writer", options_.writer.ToText()},
-                              {"first_sequence", gap.first_sequence},
-                              {"last_sequence", gap.last_sequence},
-                              {"samples", gap.span.sample_count}});
+  STEPWELL_RETURN_IF_ERROR(
+      AppendBytes(EncodeRecord(RecordType::kGap, gap.Encode()), WhenFull::kStay));
+  LogDropped(gap);
   {
     absl::MutexLock lock(&mu_);
     AddGapLocked(gap);
   }
   return Free(oldest);
+}
+
+void Spool::LogDropped(const GapSpan& gap) {
+  dropped_sample_count_ += gap.span.sample_count;
+  const absl::Duration now = clock_.Monotonic();
+  if (now - dropped_logged_ < kLogInterval) return;
+  dropped_logged_ = now;
+  log::Warning("spool_full", {{"writer", options_.writer.ToText()},
+                              {"first_sequence", gap.first_sequence},
+                              {"last_sequence", gap.last_sequence},
+                              {"samples", std::exchange(dropped_sample_count_, 0)}});
 }
 
 absl::Status Spool::Free(const SegmentPtr& segment) {

@@ -99,6 +99,8 @@ class Spool {
     std::uint64_t first_sequence = 1;
     std::uint64_t last_sequence = 0;
     std::int64_t bytes = 0;
+    // Of what it begins with; 0 where an earlier agent wrote it.
+    std::int64_t head_bytes = 0;
     // Of its frames.
     SampleSpan span;
     absl::Duration written_at = absl::ZeroDuration();
@@ -130,13 +132,19 @@ class Spool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::Status Append(RecordType type, std::string_view payload);
-  absl::Status AppendBytes(const std::string& records);
+  // kStay: what tells of bytes that are freed must not begin a segment to hold it.
+  enum class WhenFull { kStartSegment, kStay };
+  absl::Status AppendBytes(const std::string& records, WhenFull when_full);
   absl::Status EnsureSegment(std::size_t record_bytes);
   absl::Status StartSegment();
   std::uint64_t NextSequence() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Of the oldest segment. `is_needed`: it holds what is not acked.
+  bool MayFreeLocked(bool is_needed) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status Free(const SegmentPtr& segment);
-  absl::Status DropOldest();
+  absl::Status DropOldest(const SegmentPtr& oldest);
+  // Once a minute.
+  void LogDropped(const GapSpan& gap);
   SampleSpan SpanOfUnacked(const Segment& segment, std::uint64_t acked);
 
   absl::StatusOr<SpoolItem> ReadAround(const Segment& segment, const Segment& view,
@@ -155,6 +163,8 @@ class Spool {
   bool current_failed_ = false;
   bool unsynced_ = false;
   AckedMark acked_written_;
+  absl::Duration dropped_logged_ = -absl::InfiniteDuration();
+  std::uint64_t dropped_sample_count_ = 0;  // since then
 
   mutable absl::Mutex mu_;
   std::vector<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);

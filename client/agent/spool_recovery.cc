@@ -92,7 +92,7 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string bytes,
       ReadAt(segment->file.get(), 0,
-             static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax));
+             2 * (static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax)));
   std::uint64_t next_sequence = NextSequence();
   segment->first_sequence = next_sequence;
   segment->last_sequence = next_sequence - 1;

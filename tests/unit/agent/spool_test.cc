@@ -232,6 +232,60 @@ TEST_F(SpoolTest, PastItsBoundTheOldestUnackedSegmentBecomesAGap) {
   EXPECT_EQ(std::get<GapSpan>(*again).span.sample_count, gap.span.sample_count);
 }
 
+// Many series, a small bound: each segment's head is larger than what it may hold.
+TEST_F(SpoolTest, ABoundSmallerThanTwoHeadsKeepsTheNewestFramesAndComesToAnEnd) {
+  options_.segment_bytes_max = 16 << 20;
+  options_.bytes_max = 116 << 10;
+  auto spool = Open();
+  for (int i = 0; i < 700; ++i) {
+    const std::string definition = std::to_string(i) + std::string(100, 'd');
+    ASSERT_TRUE(spool->AppendDefinition(definition).ok());
+    ASSERT_TRUE(spool->Trim().ok());
+  }
+  constexpr std::uint64_t kFrames = 2000;
+  for (std::uint64_t number = 1; number <= kFrames; ++number) {
+    ASSERT_TRUE(Append(*spool, number).ok());
+    ASSERT_TRUE(spool->Trim().ok());
+    ASSERT_EQ(Text(*spool, number), "frame");
+  }
+  // Two heads, and what each holds at least.
+  EXPECT_LE(spool->bytes(), 2 * (90 + 64) << 10);
+  // A segment for some 64 KiB of frames, not for each.
+  const std::string newest = Segments().back().filename();
+  EXPECT_LE(std::stoi(newest), 20) << newest;
+  spool = nullptr;
+  spool = Open();
+  EXPECT_EQ(spool->definitions().size(), 700u);
+  const GapSpan gap = std::get<GapSpan>(*spool->Read(1));
+  EXPECT_EQ(gap.cause, pb::GAP_CAUSE_SPOOL_FULL);
+  EXPECT_EQ(gap.span.sample_count, gap.last_sequence * 3);
+  for (std::uint64_t number = gap.last_sequence + 1; number <= kFrames; ++number) {
+    ASSERT_EQ(Text(*spool, number), "frame");
+  }
+  // The first thing that a next agent does.
+  ASSERT_TRUE(spool->Trim().ok());
+  EXPECT_EQ(Text(*spool, kFrames), "frame");
+}
+
+// Only its head tells the next agent where the sequences and the rings go on.
+TEST_F(SpoolTest, TheNewestSegmentStaysHoweverOld) {
+  {
+    auto spool = Open();
+    ASSERT_TRUE(spool->AppendDefinition("definition").ok());
+    Fill(*spool, 1, 100);
+    spool->SetAcked({100, 1});
+    ASSERT_TRUE(spool->Sync().ok());
+  }
+  auto spool = Open();
+  clock_.Advance(absl::Hours(1));
+  ASSERT_TRUE(spool->Trim().ok());
+  spool = nullptr;
+  spool = Open();
+  EXPECT_EQ(spool->last_sequence(), 100u);
+  EXPECT_EQ(spool->checkpoint().rings.at(0).tail, 1000u);
+  EXPECT_EQ(spool->definitions().size(), 1u);
+}
+
 TEST_F(SpoolTest, KeepsTheAckedTailForAWhileThenFreesIt) {
   auto spool = Open();
   Fill(*spool, 1, 100);
