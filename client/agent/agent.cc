@@ -16,7 +16,7 @@ namespace stepwell::agent {
 namespace {
 
 constexpr char kAgentVersion[] = "stepwell/0.1.0";
-constexpr absl::Duration kShareInterval = absl::Seconds(5);
+constexpr absl::Duration kBoundInterval = absl::Seconds(5);
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 // After a writer found no room: a full disk, no descriptors.
 constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
@@ -139,7 +139,6 @@ void Agent::ServeRank(FoundWriter found) {
   any_seen_ = true;
   if (writer.ok()) {
     writers_[found.name] = *std::move(writer);
-    shared_at_ = -absl::InfiniteDuration();
   } else {
     log::Warning("writer_unservable",
                  {{"writer", found.name}, {"why", std::string(writer.status().message())}});
@@ -239,7 +238,6 @@ void Agent::FollowAttempt() {
     const std::string ended = sampler_->identity().writer.ToText();
     ended_samplers_[ended] = {sampler_->TakeServed()};
     sampler_ = *std::move(next);
-    shared_at_ = -absl::InfiniteDuration();
     log::Info("sampler_follows_attempt", {{"ended", ended}, {"attempt_key", rank->attempt_key}});
   }
   attempt_opened_us_ = rank->opened_time_us;
@@ -298,16 +296,21 @@ SamplerWriter::Surroundings Agent::Surroundings() const {
   return now;
 }
 
-// The bound is of all spools together; each has the same share of it.
+// The bound is of all spools together. Shared at each visit: a share says what others hold now.
 void Agent::ShareSpool() {
-  const std::size_t count = writers_.size() + (sampler_ == nullptr ? 0 : 1);
-  if (count == 0 || clock_.Monotonic() - shared_at_ < kShareInterval) return;
-  shared_at_ = clock_.Monotonic();
-  const std::int64_t bytes_max =
-      std::min(options_.spool_bytes_max, FreeShare(format_directory_.get()));
-  const auto share = bytes_max / static_cast<std::int64_t>(count);
-  for (const auto& [name, writer] : writers_) writer->served().SetBytesMax(share);
-  if (sampler_ != nullptr) sampler_->served().SetBytesMax(share);
+  const absl::Duration now = clock_.Monotonic();
+  if (now - bound_read_at_ >= kBoundInterval) {
+    bound_read_at_ = now;
+    spool_bytes_max_ = std::min(options_.spool_bytes_max, FreeShare(format_directory_.get()));
+  }
+  std::vector<ServedWriter*> all;
+  for (const auto& [name, writer] : writers_) all.push_back(&writer->served());
+  if (sampler_ != nullptr) all.push_back(&sampler_->served());
+  for (const auto& [name, ended] : ended_samplers_) all.push_back(ended.served.get());
+  std::vector<std::int64_t> unacked_bytes;
+  for (const ServedWriter* served : all) unacked_bytes.push_back(served->unacked_bytes());
+  const std::vector<SpoolBounds> shares = ShareBound(spool_bytes_max_, unacked_bytes);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->SetBounds(shares[i]);
 }
 
 // A closed writer stays as long as its acked tail would: a master that comes back older is told

@@ -100,7 +100,8 @@ class Agent {
   absl::Duration visit_due_ = absl::ZeroDuration();
   bool any_seen_ = false;
   absl::Duration busy_at_ = absl::ZeroDuration();
-  absl::Duration shared_at_ = -absl::InfiniteDuration();
+  absl::Duration bound_read_at_ = -absl::InfiniteDuration();
+  std::int64_t spool_bytes_max_ = 0;  // as last read: of all spools
 
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -55,7 +55,8 @@ class ServedWriter {
 
   // Syncs, frees, retires: what is due by the clock. Call it at least each 100 ms.
   void Tend();
-  void SetBytesMax(std::int64_t bytes_max) { sealer_->spool().SetBytesMax(bytes_max); }
+  std::int64_t unacked_bytes() const { return spool_->BytesBehind(spool_->acked().sequence); }
+  void SetBounds(const SpoolBounds& bounds) { spool_->SetBounds(bounds); }
   // Nothing will follow.
   void Close(bool died);
   bool close_requested() const { return close_requested_; }

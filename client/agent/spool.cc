@@ -107,7 +107,7 @@ absl::Status Spool::EnsureSegment(std::size_t record_bytes) {
     absl::MutexLock lock(&mu_);
     // A quarter of the bound: giving up the oldest segment never gives up most of the spool.
     const std::int64_t bytes_max = std::max(
-        std::min(options_.segment_bytes_max, bytes_max_ / 4),
+        std::min(options_.segment_bytes_max, bounds_.segment_bytes_max),
         current_->head_bytes + std::min(options_.segment_bytes_max, kSegmentFramesBytesMin));
     if (current_->bytes + static_cast<std::int64_t>(record_bytes) <= bytes_max) {
       return absl::OkStatus();
@@ -197,15 +197,19 @@ absl::Status Spool::Trim() {
 bool Spool::MayFreeLocked(bool is_needed) const {
   std::int64_t bytes = 0;
   std::int64_t acked_bytes = 0;
+  std::int64_t unacked_bytes = 0;
   for (const SegmentPtr& segment : segments_) {
     bytes += segment->bytes;
+    if (segment->last_sequence > acked_.sequence) unacked_bytes += segment->bytes;
     if (segment != segments_.back() && segment->last_sequence <= acked_.sequence) {
       acked_bytes += segment->bytes;
     }
   }
-  if (bytes > bytes_max_) return true;
+  if (unacked_bytes > bounds_.unacked_bytes_max) return true;
+  if (is_needed) return false;
   const absl::Duration age = clock_.Monotonic() - segments_.front()->written_at;
-  return !is_needed && (age > options_.acked_age_max || acked_bytes > options_.acked_bytes_max);
+  return bytes > bounds_.bytes_max || age > options_.acked_age_max ||
+         acked_bytes > options_.acked_bytes_max;
 }
 
 // The gap is on disk before the segment goes: a crash between them costs nothing.
@@ -309,9 +313,9 @@ void Spool::SetAcked(AckedMark mark) {
   acked_highest_ = std::max(acked_highest_, mark.sequence);
 }
 
-void Spool::SetBytesMax(std::int64_t bytes_max) {
+void Spool::SetBounds(const SpoolBounds& bounds) {
   absl::MutexLock lock(&mu_);
-  bytes_max_ = bytes_max;
+  bounds_ = bounds;
 }
 
 std::uint64_t Spool::NextSequence() const { return last_sequence() + 1; }

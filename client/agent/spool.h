@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/spool_record.h"
+#include "client/agent/spool_shares.h"
 
 namespace stepwell::agent {
 
@@ -35,7 +36,8 @@ class Spool {
  public:
   struct Options {
     Uuid writer;
-    // All segments together. Past it the oldest whole segment goes, as a gap SPOOL_FULL.
+    // All segments together. Past it the oldest whole segment goes, as a gap SPOOL_FULL. Until
+    // SetBounds says otherwise.
     std::int64_t bytes_max = std::int64_t{1} << 30;
     std::int64_t segment_bytes_max = 16 << 20;
     // Acked frames are kept so long, and so many, for a master that comes back older.
@@ -67,9 +69,9 @@ class Spool {
   absl::Status AppendDefinition(const std::string& definition);
   // fdatasync of what was written, the acked mark included. Blocks as the disk does.
   absl::Status Sync();
-  // Frees acked segments that are old enough; past the bound also the oldest unacked one.
+  // Frees acked segments that are old enough; past the bounds also young and unacked ones.
   absl::Status Trim();
-  void SetBytesMax(std::int64_t bytes_max) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetBounds(const SpoolBounds& bounds) ABSL_LOCKS_EXCLUDED(mu_);
 
   // What `sequence` (1 ... last_sequence()) holds. Damaged or absent frames read as gaps.
   absl::StatusOr<SpoolItem> Read(std::uint64_t sequence) ABSL_LOCKS_EXCLUDED(mu_);
@@ -175,7 +177,7 @@ class Spool {
   AckedMark acked_ ABSL_GUARDED_BY(mu_);
   // Highest ever, for the cause of what is absent.
   std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;
-  std::int64_t bytes_max_ ABSL_GUARDED_BY(mu_) = 0;
+  SpoolBounds bounds_ ABSL_GUARDED_BY(mu_);
   Cursor cursor_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -56,7 +56,7 @@ std::string SegmentName(std::uint32_t number);  // spool.cc
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(FileDescriptor directory, Options options,
                                                    const Clock& clock) {
   std::unique_ptr<Spool> spool(new Spool(std::move(directory), options, clock));
-  spool->SetBytesMax(options.bytes_max);
+  spool->SetBounds({options.bytes_max, options.bytes_max, options.bytes_max / 4});
   STEPWELL_RETURN_IF_ERROR(spool->Recover());
   return spool;
 }

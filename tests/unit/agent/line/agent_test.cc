@@ -124,6 +124,33 @@ TEST_F(AgentTest, AMasterThatRestartsAndLosesMessagesGetsEverythingOnce) {
   EXPECT_GE(master_.writers().begin()->second.open_count, 4);
 }
 
+// Writers that hold little leave their part of the bound to the one that holds much.
+TEST_F(AgentTest, AMasterThatIsAwayCostsNothingWhileAllSpoolsTogetherFit) {
+  master_.Stop();
+  StartAgent([](AgentOptions& options) { options.spool_bytes_max = 1 << 20; });
+  for (int rank = 1; rank <= 7; ++rank) {
+    EXPECT_EQ(Wait(Record("away", rank, [] { RecordSteps(1); })), 0);
+  }
+  constexpr int kSteps = 15000;
+  EXPECT_EQ(Wait(Record("away", 0,
+                        [] {
+                          RecordSteps(kSteps, 50);
+                          if (stepwell_dropped_count() != 0) _exit(3);
+                        })),
+            0);
+  master_.Start();
+  ASSERT_TRUE(master_.WaitUntil(
+      [](const Writers& writers) { return writers.size() == 8 && AllClosed(writers); }));
+  std::size_t stored_bytes = 0;
+  for (const auto& [id, writer] : master_.writers()) {
+    EXPECT_THAT(writer.gaps, ::testing::IsEmpty());
+    for (const auto& [sequence, chunk] : writer.chunks) stored_bytes += chunk.body().size();
+  }
+  // More than two of eight even shares.
+  EXPECT_GT(stored_bytes, std::size_t{256} << 10);
+  EXPECT_EQ(BatchesOf(master_.writers(), "step").size(), static_cast<std::size_t>(kSteps));
+}
+
 TEST_F(AgentTest, ARefusedWriterHarmsNoOther) {
   master_.RefuseTrial("unknown");
   StartAgent();
