@@ -36,9 +36,11 @@ SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings sett
 absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Succeed(
     FileDescriptor directory, WriterIdentity identity, const Surroundings& surroundings,
     const ServeContext& context) {
+  TakeTicks(surroundings);
+  STEPWELL_RETURN_IF_ERROR(SealLast());
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  End(surroundings);
+  CloseServed();
   std::unique_ptr<SamplerWriter> next(
       new SamplerWriter(std::move(served), settings_, context, std::move(loop_)));
   next->sample_counts_ = sample_counts_;
@@ -50,7 +52,9 @@ bool SamplerWriter::IsClosed(int directory) {
 }
 
 void SamplerWriter::Visit(const Surroundings& surroundings) {
-  if (!served_->close_requested()) {
+  if (closing_) {
+    TryClose();
+  } else {
     FollowDirectives();
     TakeTicks(surroundings);
   }
@@ -58,16 +62,32 @@ void SamplerWriter::Visit(const Surroundings& surroundings) {
 }
 
 void SamplerWriter::Close(const Surroundings& surroundings) {
-  if (served_->close_requested()) return;
+  if (closing_) return;
   loop_->Stop();
-  End(surroundings);
+  TakeTicks(surroundings);
+  closing_ = true;
+  TryClose();
 }
 
-void SamplerWriter::End(const Surroundings& surroundings) {
-  TakeTicks(surroundings);
+// A disk that stays full until the agent ends leaves the writer open: what it held in memory is lost
+// then, and no Close says that it was complete.
+void SamplerWriter::TryClose() {
+  if (served_->close_requested()) return;
+  const absl::Status sealed = SealLast();
+  if (sealed.ok()) return CloseServed();
+  if (clock_.Now() - trouble_logged_ < absl::Minutes(1)) return;
+  trouble_logged_ = clock_.Now();
+  log::Warning("sampler_trouble", {{"why", std::string(sealed.message())}});
+}
+
+absl::Status SamplerWriter::SealLast() {
+  // First what may fill the builder, then what tells of what found no room in it.
+  STEPWELL_RETURN_IF_ERROR(Seal());
   TellAbsences(absences_.TakeAll(), served_->builder());
-  const absl::Status sealed = Seal();
-  if (!sealed.ok()) log::Warning("sampler_trouble", {{"why", std::string(sealed.message())}});
+  return Seal();
+}
+
+void SamplerWriter::CloseServed() {
   OpenAt(served_->directory(), kClosedFile, O_WRONLY | O_CREAT).IgnoreError();
   served_->Close(/*died=*/false);
 }

@@ -40,17 +40,19 @@ class SamplerWriter {
                                                              const ServeContext& context);
 
   void Visit(const Surroundings& surroundings);
-  // Takes a last tick; nothing follows.
+  // Takes a last tick; nothing follows. The writer is closed when all of it is in its spool: at once,
+  // or in a later Visit.
   void Close(const Surroundings& surroundings);
   // Ends this writer and goes on as another, of another attempt: the sensors are handed over as they
-  // run, so that no tick is missed and rates go on. On failure this writer goes on.
+  // run, so that no tick is missed and rates go on. On failure (also where what this one holds finds
+  // no room) this writer goes on.
   absl::StatusOr<std::unique_ptr<SamplerWriter>> Succeed(FileDescriptor directory,
                                                          WriterIdentity identity,
                                                          const Surroundings& surroundings,
                                                          const ServeContext& context);
   // What is left to send of one that closed or was succeeded. Nothing may be called after it.
   std::unique_ptr<ServedWriter> TakeServed() { return std::move(served_); }
-  bool closing() const { return served_->close_requested(); }
+  bool closing() const { return closing_; }
   bool done() const { return served_->done(); }
   const WriterIdentity& identity() const { return served_->identity(); }
   // What the trial wants now, directives included.
@@ -63,8 +65,11 @@ class SamplerWriter {
  private:
   SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
                 const ServeContext& context, std::unique_ptr<SamplingLoop> loop);
-  // The loop goes on or has stopped: nothing of it is for this writer.
-  void End(const Surroundings& surroundings);
+  // Writes down the last that this one holds. On failure it is all still there, for another try.
+  absl::Status SealLast();
+  // REQUIRES: SealLast succeeded.
+  void CloseServed();
+  void TryClose();
   void TakeTicks(const Surroundings& surroundings);
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);
   // 0 where the writer has no room for more series.
@@ -74,6 +79,8 @@ class SamplerWriter {
   void FollowDirectives();
 
   std::unique_ptr<ServedWriter> served_;
+  bool closing_ = false;
+  absl::Time trouble_logged_ = absl::InfinitePast();
   const Settings settings_;
   const Clock& clock_;
   const ClockOffset& clock_offset_;

@@ -97,6 +97,7 @@ class SamplerWriterTest : public ::testing::Test {
         answer.mutable_ack()->set_committed_sequence(said->chunk().sequence());
         answer.mutable_ack()->set_credit_bytes(1 << 30);
       } else {
+        if (said->has_close()) ++close_count_;
         continue;
       }
       sender_.OnMessage(answer, absl::Now());
@@ -143,6 +144,7 @@ class SamplerWriterTest : public ::testing::Test {
   std::unique_ptr<SamplerWriter> sampler_;
   std::vector<std::int64_t> ticks_;
   std::vector<pb::Loss> losses_;
+  int close_count_ = 0;
 };
 
 TEST_F(SamplerWriterTest, AMachineThatHasEverythingTellsOfNothing) {
@@ -277,6 +279,88 @@ TEST_F(SamplerWriterTest, TicksThatFoundTheDiskFullAreCounted) {
   EXPECT_TRUE(std::none_of(ticks_.begin(), ticks_.end(), [&](std::int64_t tick_us) {
     return tick_us >= told[0].first_time_us() && tick_us <= told[0].last_time_us();
   }));
+}
+
+// Every file of this process is full while it lives.
+class FullDisk {
+ public:
+  FullDisk() {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit full{64, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// Its last ticks and what it counts as missing are not left in memory by a writer that says it is
+// complete.
+TEST_F(SamplerWriterTest, OneThatEndsOnAFullDiskClosesOnceThereIsRoom) {
+  fs::remove(File("loadavg"));  // is told of while there is room
+  Open(RealClock::Get());
+  ASSERT_TRUE(VisitForTicks(3));
+  Write("stat", "cpu  nonsense\n");
+  const std::size_t taken = ticks_.size();
+  std::int64_t full_us = 0;
+  {
+    const FullDisk full;
+    const absl::Time until = absl::Now() + 10 * kInterval;
+    VisitUntil([&] { return absl::Now() > until; });
+    Close();
+    full_us = absl::ToUnixMicros(absl::Now());
+    Visit();
+    Visit();
+    EXPECT_TRUE(sampler_->closing());
+    EXPECT_EQ(close_count_, 0);
+    EXPECT_FALSE(SamplerWriter::IsClosed(sampler_->served().directory()));
+    EXPECT_EQ(ticks_.size(), taken);
+  }
+  Visit();
+  EXPECT_GT(ticks_.size(), taken + 3);
+  EXPECT_LE(ticks_.back(), full_us);
+  EXPECT_GE(SamplesOf(Losses(pb::GAP_CAUSE_SENSOR_FAILED)), 3u);
+  EXPECT_TRUE(SamplerWriter::IsClosed(sampler_->served().directory()));
+  EXPECT_EQ(close_count_, 1);
+}
+
+// Until it can leave nothing behind, the machine is sampled for the attempt before.
+TEST_F(SamplerWriterTest, OneThatCannotBeSealedIsNotSucceeded) {
+  Open(RealClock::Get());
+  ASSERT_TRUE(VisitForTicks(3));
+  fs::create_directories(path_ / "next");
+  const auto succeed = [this] {
+    WriterIdentity identity;
+    identity.writer = Uuid::Random();
+    identity.trial = "t";
+    identity.is_sampler = true;
+    return sampler_->Succeed(FileDescriptor(open((path_ / "next").c_str(), O_RDONLY | O_DIRECTORY)),
+                             identity, {},
+                             {sender_, RealClock::Get(), AgentFace(), Spool::Options()});
+  };
+  const std::size_t taken = ticks_.size();
+  {
+    const FullDisk full;
+    const absl::Time until = absl::Now() + 10 * kInterval;
+    VisitUntil([&] { return absl::Now() > until; });
+    const auto next = succeed();
+    EXPECT_EQ(next.status().code(), absl::StatusCode::kResourceExhausted) << next.status();
+    Visit();
+    EXPECT_FALSE(sampler_->closing());
+    EXPECT_EQ(close_count_, 0);
+  }
+  auto next = succeed();
+  ASSERT_TRUE(next.ok()) << next.status();
+  Talk();
+  EXPECT_GT(ticks_.size(), taken + 3);
+  EXPECT_EQ(close_count_, 1);
+  sampler_ = *std::move(next);
+  ASSERT_TRUE(VisitForTicks(3));
+  // No tick is told by both.
+  std::sort(ticks_.begin(), ticks_.end());
+  EXPECT_EQ(std::adjacent_find(ticks_.begin(), ticks_.end()), ticks_.end());
 }
 
 }  // namespace
