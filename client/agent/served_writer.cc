@@ -25,6 +25,15 @@ constexpr std::size_t kBehindBytesMax = 32;
 // Beside what is copied: a segment's start with its definitions.
 constexpr std::int64_t kSuccessorBytes = 64 << 10;
 
+// `parent` is the directory of both names, which are relative to `root`. On failure either may be
+// there.
+absl::Status RenameDurably(int root, const std::string& from, const std::string& to, int parent) {
+  if (renameat(root, from.c_str(), root, to.c_str()) != 0 || fsync(parent) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("rename ", from, " to ", to));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RemoveTree(int directory, const std::string& name, int depth_max) {
@@ -215,10 +224,11 @@ absl::StatusOr<std::uint64_t> ServedWriter::RememberBehind() {
   STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
                             OpenAt(spool_root_.get(), draft, O_WRONLY | O_CREAT | O_TRUNC));
   STEPWELL_RETURN_IF_ERROR(WriteAt(file.get(), 0, absl::StrCat(behind)));
-  if (fdatasync(file.get()) != 0 ||
-      renameat(spool_root_.get(), draft.c_str(), spool_root_.get(), name.c_str()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("write ", name));
-  }
+  if (fdatasync(file.get()) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("sync ", draft));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const FileDescriptor folder,
+      OpenDirectoryAt(spool_root_.get(), absl::StrCat(folder_number_), WhenAbsent::kFail));
+  STEPWELL_RETURN_IF_ERROR(RenameDurably(spool_root_.get(), draft, name, folder.get()));
   behind_ = behind;
   return behind;
 }
@@ -259,12 +269,11 @@ absl::Status ServedWriter::Succeed() {
   if (moved.ok()) moved = MoveFrames(*spool_, behind, *spool);
   moved.Update(spool->AppendCheckpoint(spool_->checkpoint()));
   moved.Update(spool->Sync());
-  if (moved.ok() &&
-      renameat(spool_root_.get(), draft.c_str(), spool_root_.get(), folder.c_str()) != 0) {
-    moved = absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
-  }
+  // What the successor sends must not be sent once more by an agent that finds only the draft.
+  if (moved.ok()) moved = RenameDurably(spool_root_.get(), draft, folder, spool_root_.get());
   if (!moved.ok()) {
     RemoveTree(spool_root_.get(), draft, 2);
+    RemoveTree(spool_root_.get(), folder, 2);
     return Annotate(moved, "retire writer");
   }
   log::Warning("writer_retired", {{"writer", spool_->writer().ToText()},

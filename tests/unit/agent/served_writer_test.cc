@@ -8,11 +8,32 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <filesystem>
+#include <functional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+
+namespace {
+
+// Told of each fsync of this process; what it returns is returned, -1 with errno.
+std::function<int(const std::string& path)> fsync_hook;
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int fsync(int fd) {
+  if (fsync_hook) {
+    std::error_code none;
+    const std::string path =
+        std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), none).string();
+    if (fsync_hook(path) != 0) return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace stepwell::agent {
 namespace {
@@ -127,6 +148,39 @@ TEST_F(ServedWriterTest, WhatNoMasterCanHaveMovesToTheSuccessor) {
   Seal(*served, kFrames + 1, kFrames + 3);
   Talk();
   EXPECT_EQ(Values(), Numbers(1, kFrames + 3));
+}
+
+// A power loss must not leave a successor whose frames the master has, and which the disk does not
+// know: its frames would be sent again under another id.
+TEST_F(ServedWriterTest, ASuccessorSpeaksOnlyOnceItsNameIsOnTheDisk) {
+  auto served = Open();
+  Seal(*served, 1, kFrames);
+  sender_.OnConnected();
+  Talk();
+  const absl::Cleanup unhook = [] { fsync_hook = nullptr; };
+  const std::string root = path_ + "/spool";
+  int tried = 0;
+  bool named = false;
+  fsync_hook = [&](const std::string& path) {
+    if (path != root) return 0;
+    ++tried;
+    named = fs::exists(root + "/1");
+    errno = EIO;
+    return -1;
+  };
+  served->Tend();
+  EXPECT_EQ(tried, 1);
+  EXPECT_TRUE(named);
+  EXPECT_FALSE(fs::exists(root + "/1"));
+  Talk();
+  EXPECT_THAT(chunks_, IsEmpty());
+  // What comes meanwhile moves too.
+  Seal(*served, kFrames + 1, kFrames + 2);
+  fsync_hook = nullptr;
+  clock_.Advance(absl::Minutes(1));
+  served->Tend();
+  Talk();
+  EXPECT_EQ(Values(), Numbers(1, kFrames + 2));
 }
 
 // A full disk lasts. The copy is not begun again at each of the agent's visits.
