@@ -33,7 +33,8 @@ class Server {
 
   ServerAddresses addresses() const;
   MasterState::Snapshot state() const;
-  // Last acks, folds, then everything ends; blocks for up to 10 s. Twice is fine.
+  // Last acks, folds, then everything ends; blocks for up to 10 s, and up to
+  // 40 s while a database hangs that the master is in the middle of asking. Twice is fine.
   void Stop();
 
  private:
