@@ -111,7 +111,7 @@ build() {
   local configured=$?
   stop_dots
   ((configured == 0)) || die "configuring failed" "the reason is at the end of $log_dir/configure.log: $(grep -m1 'CMake Error' -A3 "$log_dir/configure.log" | tr '\n' ' ')"
-  (cd "$root" && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" --target stepwell stepwell-demo) ||
+  (cd "$root" && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" --target stepwell stepwell-demo stepwell_recorder_shared) ||
     die "building failed" "the compiler's words are above; with little memory try STEPWELL_JOBS=1"
 }
 

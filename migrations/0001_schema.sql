@@ -5,7 +5,7 @@
 
 CREATE SCHEMA IF NOT EXISTS stepwell;
 
--- One row: the identity of this database. `stepwell restore` gives it a new incarnation.
+-- One row: the identity of this database. Whoever restores an old copy gives it a new incarnation.
 CREATE TABLE stepwell.database (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   incarnation uuid NOT NULL DEFAULT gen_random_uuid(),

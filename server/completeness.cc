@@ -19,6 +19,26 @@ std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
   return count;
 }
 
+v1::Trial LiveTrial(const TrialRecord& record, const std::vector<HeadChunkPtr>& chunks,
+                    const std::vector<WriterRecord>& writers) {
+  v1::Trial trial = ToWire(record);
+  trial.set_sample_count(record.sample_count + SamplesUnfolded(chunks, writers));
+  for (const HeadChunkPtr& chunk : chunks) {
+    for (const TickTable& table : chunk->tables) {
+      for (const std::int64_t time_us : table.times_us) {
+        const bool first = trial.first_sample_time_us() == 0;
+        if (first || time_us < trial.first_sample_time_us()) {
+          trial.set_first_sample_time_us(time_us);
+        }
+        if (first || time_us > trial.last_sample_time_us()) {
+          trial.set_last_sample_time_us(time_us);
+        }
+      }
+    }
+  }
+  return trial;
+}
+
 std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage) {
   std::int64_t held = 0;
   for (const UsageRecord& line : usage) held += line.sample_count;

@@ -38,6 +38,10 @@ v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
 std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
                              const std::vector<WriterRecord>& writers);
 
+// The trial with what is acked and not yet folded. `writers` as above.
+v1::Trial LiveTrial(const TrialRecord& record, const std::vector<HeadChunkPtr>& chunks,
+                    const std::vector<WriterRecord>& writers);
+
 // One trial of many: its sums stand for its gaps. Start with an empty `total`, answered_time_us set
 // and contiguous true.
 void AddTrial(const TrialRecord& record, const v1::Trial& trial, bool recovering,

@@ -66,7 +66,7 @@ void Heads::NoteWriter(TrialId trial_id, WriterNo writer_no, std::uint64_t folde
 }
 
 void Heads::Add(const std::vector<HeadChunkPtr>& chunks) {
-  std::vector<NewestInTables> newest;
+  std::vector<NewestValues> newest;
   newest.reserve(chunks.size());
   for (const HeadChunkPtr& chunk : chunks) {
     newest.push_back(FindNewest(chunk->tables, chunk->sequence));
@@ -84,12 +84,7 @@ void Heads::Add(const std::vector<HeadChunkPtr>& chunks) {
     if (place != writer.chunks.end() && (*place)->sequence == chunk->sequence) continue;
     writer.chunks.insert(place, chunk);
     unfolded_bytes_ += chunk->bytes;
-    if (!chunk->tables.empty()) {
-      trial.newest_time_us = trial.newest_time_us == 0
-                                 ? newest[i].time_us
-                                 : std::max(trial.newest_time_us, newest[i].time_us);
-    }
-    for (const auto& [series_no, value] : newest[i].values) {
+    for (const auto& [series_no, value] : newest[i]) {
       KeepNewerLocked(trial, series_no, value);
     }
   }
@@ -125,6 +120,18 @@ HeadsPin Heads::Pin(TrialId trial_id) {
   if (const auto trial = trials_.find(trial_id); trial != trials_.end()) {
     pin.recovering_ = trial->second.recovering;
     for (const auto& [writer_no, writer] : trial->second.writers) {
+      pin.chunks_.insert(pin.chunks_.end(), writer.chunks.begin(), writer.chunks.end());
+    }
+  }
+  return pin;
+}
+
+HeadsPin Heads::PinAll() {
+  absl::MutexLock lock(&mu_);
+  HeadsPin pin(this, fold_no_);
+  ++pins_[fold_no_];
+  for (const auto& [trial_id, trial] : trials_) {
+    for (const auto& [writer_no, writer] : trial.writers) {
       pin.chunks_.insert(pin.chunks_.end(), writer.chunks.begin(), writer.chunks.end());
     }
   }
@@ -277,12 +284,6 @@ std::int64_t Heads::UnfoldedSampleCount(TrialId trial_id) const {
     }
   }
   return count;
-}
-
-std::int64_t Heads::NewestTime(TrialId trial_id) const {
-  absl::MutexLock lock(&mu_);
-  const auto trial = trials_.find(trial_id);
-  return trial == trials_.end() ? 0 : trial->second.newest_time_us;
 }
 
 void Heads::RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no) {

@@ -86,6 +86,8 @@ class Heads {
   void Add(const std::vector<HeadChunkPtr>& chunks);
 
   HeadsPin Pin(TrialId trial_id);
+  // Of every trial; recovering() says nothing then.
+  HeadsPin PinAll();
   // The newest value of each series that is in memory. Series that are missing, or whose rows were
   // not asked, must be read from rows, once, and given to NoteLatest. While a pin is held nothing
   // that was folded after it leaves.
@@ -119,9 +121,6 @@ class Heads {
   std::int64_t kept_bytes() const;
   // Samples of the trial in unfolded chunks.
   std::int64_t UnfoldedSampleCount(TrialId trial_id) const;
-  // Newest sample time of the trial in memory, 0 = none.
-  std::int64_t NewestTime(TrialId trial_id) const;
-
   // Whether the trial's journal is still being replayed.
   bool Recovering(TrialId trial_id) const;
 
@@ -143,7 +142,6 @@ class Heads {
   struct TrialHead {
     std::map<WriterNo, WriterHead> writers;
     Latest latest;
-    std::int64_t newest_time_us = 0;
     bool recovering = false;
     FoldNo folded_no{};          // of its last fold
     std::uint64_t last_use = 0;  // by use_count_

@@ -24,22 +24,18 @@ LatestValue NewestOf(const TickTable& table, const TickColumn& column, std::uint
 
 }  // namespace
 
-NewestInTables FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence) {
-  NewestInTables newest;
-  newest.time_us = std::numeric_limits<std::int64_t>::min();
+NewestValues FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence) {
+  NewestValues newest;
   for (const TickTable& table : tables) {
     // Most tables are in order of time and have all their samples: then the last tick is newest.
     const bool last_is_newest = std::is_sorted(table.times_us.begin(), table.times_us.end());
-    for (const std::int64_t time_us : table.times_us) {
-      newest.time_us = std::max(newest.time_us, time_us);
-    }
     for (const TickColumn& column : table.columns) {
       if (column.values.empty()) continue;
-      newest.values.emplace_back(
-          column.series_no, last_is_newest && column.presence.empty()
-                                ? LatestValue{table.times_us.back(), sequence, table.batches.back(),
-                                              column.values.back()}
-                                : NewestOf(table, column, sequence));
+      newest.emplace_back(column.series_no,
+                          last_is_newest && column.presence.empty()
+                              ? LatestValue{table.times_us.back(), sequence, table.batches.back(),
+                                            column.values.back()}
+                              : NewestOf(table, column, sequence));
     }
   }
   return newest;

@@ -24,13 +24,10 @@ struct LatestValue {
   bool rows_asked = false;
 };
 
-// The newest value of each series in `tables`, and the newest time of all.
-struct NewestInTables {
-  std::vector<std::pair<SeriesNo, LatestValue>> values;
-  std::int64_t time_us = 0;
-};
-// O(samples) where times are out of order, else O(columns): for outside of a lock.
-NewestInTables FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence);
+using NewestValues = std::vector<std::pair<SeriesNo, LatestValue>>;
+// The newest value of each series in `tables`. O(samples) where times are out of order, else
+// O(columns): for outside of a lock.
+NewestValues FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence);
 
 // `held` or `offered`, whichever is newer; the later offer where they are equal. Rows asked for
 // either are asked for both.

@@ -1,5 +1,6 @@
 // The reads of QueryReads that touch no samples: trials, writers, series; and newest values.
-#include <algorithm>
+#include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -55,6 +56,10 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
       QueryFingerprint({"trials", request_untrusted.project(), request_untrusted.name_contains(),
                         absl::StrCat(static_cast<int>(request_untrusted.state()))});
   STEPWELL_ASSIGN_OR_RETURN(TrialPage page, CheckListTrials(request_untrusted, fingerprint));
+  // Pinned first: what a fold moves meanwhile is then in both, and told apart by its writer's mark.
+  std::map<TrialId, std::vector<HeadChunkPtr>> chunks;
+  const HeadsPin pin = sources_.heads.PinAll();
+  for (const HeadChunkPtr& chunk : pin.chunks()) chunks[chunk->trial_id].push_back(chunk);
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, sources_.store.OpenSnapshot(call.deadline));
   const std::int32_t page_size = page.limit;
   ++page.limit;  // one more tells whether there is a next page
@@ -66,11 +71,12 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
   completeness.set_answered_time_us(absl::ToUnixMicros(sources_.clock.Now()));
   completeness.set_contiguous(true);
   for (const TrialRecord& record : trials) {
-    v1::Trial& trial = *response.add_trials() = ToWire(record);
-    trial.set_sample_count(record.sample_count +
-                           sources_.heads.UnfoldedSampleCount(record.trial_id));
-    trial.set_last_sample_time_us(
-        std::max(record.last_time_us, sources_.heads.NewestTime(record.trial_id)));
+    std::vector<WriterRecord> writers;
+    const std::vector<HeadChunkPtr>& unfolded = chunks[record.trial_id];
+    if (!unfolded.empty()) {
+      STEPWELL_ASSIGN_OR_RETURN(writers, snapshot->ListWriters(record.trial_id));
+    }
+    const v1::Trial& trial = *response.add_trials() = LiveTrial(record, unfolded, writers);
     AddTrial(record, trial, sources_.heads.Recovering(record.trial_id), completeness);
   }
   if (more) {

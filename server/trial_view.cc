@@ -66,24 +66,7 @@ std::int64_t TrialView::HeadNewestTime() const {
   return newest_us;
 }
 
-v1::Trial TrialView::Trial() const {
-  v1::Trial trial = ToWire(record_);
-  trial.set_sample_count(record_.sample_count + HeadSampleCount());
-  for (const HeadChunkPtr& chunk : pin_.chunks()) {
-    for (const TickTable& table : chunk->tables) {
-      for (const std::int64_t time_us : table.times_us) {
-        const bool first = trial.first_sample_time_us() == 0;
-        if (first || time_us < trial.first_sample_time_us()) {
-          trial.set_first_sample_time_us(time_us);
-        }
-        if (first || time_us > trial.last_sample_time_us()) {
-          trial.set_last_sample_time_us(time_us);
-        }
-      }
-    }
-  }
-  return trial;
-}
+v1::Trial TrialView::Trial() const { return LiveTrial(record_, pin_.chunks(), writers_); }
 
 std::int32_t TrialView::AttemptOf(WriterNo writer_no) const {
   const auto found = attempts_.find(writer_no);

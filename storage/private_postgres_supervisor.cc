@@ -29,13 +29,12 @@ constexpr absl::Duration kRestartLongest = absl::Seconds(30);
 constexpr absl::Duration kHealthyAfter = absl::Seconds(60);
 constexpr absl::Duration kSharedMemoryWait = absl::Seconds(10);
 
-// 0, 1, 2, 4 ... 30 s.
+}  // namespace
+
 absl::Duration RestartDelay(int crash_count) {
   if (crash_count <= 1) return absl::ZeroDuration();
   return std::min(kRestartLongest, kRestartFirst * (1 << std::min(crash_count - 2, 10)));
 }
-
-}  // namespace
 
 PostgresSupervisor::PostgresSupervisor(const PostgresCluster& cluster,
                                        const PrivatePostgres::Options& options)

@@ -18,6 +18,10 @@
 
 namespace stepwell {
 
+// How long a server that crashed for the n-th time in a row waits for its start: 0, 0, 1, 2, 4 ...
+// 30 s. n = 0 is the first start. Pure.
+absl::Duration RestartDelay(int crash_count);
+
 class PostgresSupervisor {
  public:
   // Starts the thread. `cluster` outlives this.

@@ -68,7 +68,7 @@ check() {
 
 # Adds what a JUnit file of ctest says to the counts: count_junit FILE LABEL-FOR-MESSAGES
 count_junit() {
-  local line
+  local before=$((passed + failed + skipped))
   [[ -s $1 ]] || { fail "$2" "ctest wrote no result"; return; }
   while IFS=$'\t' read -r kind name why; do
     case $kind in
@@ -77,6 +77,7 @@ count_junit() {
       skipped) skipped=$((skipped + 1)); notes+=("skipped $2 $name: $why") ;;
     esac
   done < <(python3 "$root/tests/read_junit.py" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
+  ((passed + failed + skipped > before)) || fail "$2" "no test ran: $(basename "$1") holds none"
 }
 
 # A run that a CI cuts off says nothing; one that gives up its last parts says which. --long has no limit.

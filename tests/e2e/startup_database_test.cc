@@ -1,6 +1,7 @@
 // What `stepwell serve` says, and how it exits, when its database is not as it must be.
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <regex>
 
 #include "absl/strings/match.h"
@@ -79,6 +80,25 @@ TEST_F(StartupDatabaseTest, NoPostgres) {
                        "; install one (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf"
                        " install postgresql-server), name its directory with --pg-bindir or"
                        " STEPWELL_PG_BINDIR, or use an existing server with --database-url\n");
+}
+
+TEST_F(StartupDatabaseTest, NoPostgresOnTheMachine) {
+  if (std::system("unshare -m true 2>/dev/null") != 0) {
+    GTEST_SKIP() << "no mount namespace of its own is permitted here";
+  }
+  prefix_ = {"/usr/bin/unshare",
+             "-m",
+             "/bin/sh",
+             "-c",
+             "mount -t tmpfs none /usr/lib/postgresql && exec \"$@\"",
+             "sh"};
+  EXPECT_EQ(Serve(Anywhere("--data-dir=" + (scratch_ / "data"))), "exit 78");
+  EXPECT_EQ(
+      said_,
+      "stepwell serve: no PostgreSQL server of version 15 or later found; install one (Debian,"
+      " Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server), name its"
+      " directory with --pg-bindir or STEPWELL_PG_BINDIR, or use an existing server with"
+      " --database-url\n");
 }
 
 TEST_F(StartupDatabaseTest, DataOfAnotherPostgres) {

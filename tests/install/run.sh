@@ -10,6 +10,12 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "install: $1" >&2; exit 1; }
 
+# Without a component: all of it, the executable too.
+cmake --install "$build_dir" --prefix "$scratch/whole"
+for file in bin/stepwell include/stepwell/recorder.h; do
+  [[ -s $scratch/whole/$file ]] || fail "cmake --install left no $file"
+done
+
 # The prefix is moved afterwards: packages are built in one place and used in another.
 cmake --install "$build_dir" --component recorder --prefix "$scratch/built"
 mv "$scratch/built" "$scratch/prefix"

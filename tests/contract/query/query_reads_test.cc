@@ -124,6 +124,28 @@ TEST_F(QueryReadsTest, AFoldBetweenThePinAndTheLedgerCountsItsSamplesOnce) {
   }
 }
 
+TEST_F(QueryReadsTest, AFoldWithinAListOfTrialsCountsItsSamplesOnce) {
+  Feed feed = OpenWriter("job");
+  const std::int32_t series_no = AddSeries("g", "counting");
+  StoreWithABreak store(reader_, [&] { Fold(); });
+  const QueryReads reads(QuerySources{store, heads_, RealClock::Get(), liveness_});
+  for (int round = 1; round <= 5; ++round) {
+    TickTable table;
+    table.tick_group = 1;
+    table.times_us = {kStartUs + round};
+    table.batches = {-1};
+    table.columns.push_back({.series_no = SeriesNo{series_no}, .values = {1}, .presence = {}});
+    Commit(feed, {std::move(table)}, kStartUs);
+    const auto answer = reads.ListTrials({}, Call());
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    ASSERT_EQ(answer->trials_size(), 1);
+    EXPECT_EQ(answer->trials(0).sample_count(), round);
+    EXPECT_EQ(answer->completeness().samples_held(), round);
+    EXPECT_EQ(answer->trials(0).first_sample_time_us(), kStartUs + 1);
+    EXPECT_EQ(answer->trials(0).last_sample_time_us(), kStartUs + round);
+  }
+}
+
 TEST_F(QueryReadsTest, BadRequestsNameTheFieldAndWhatIsAllowed) {
   OpenWriter("job");
   struct Row {

@@ -188,7 +188,7 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   const OptionsRow rows[] = {
       {{}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
       {{"--server", "h:1"}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
-      {with({"--nonsense"}), kUsage, "nonsense"},
+      {with({"--nonsense"}), kUsage, "Option ‘nonsense’ does not exist"},
       {with({"stray"}), kUsage, "unexpected argument 'stray'"},
       {{"--server", "h", "--spool-dir", "d"}, kConfig, "--server h: must be HOST:PORT"},
       {{"--server", "h:0", "--spool-dir", "d"}, kConfig, "--server h:0: must be HOST:PORT"},

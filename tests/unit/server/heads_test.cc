@@ -43,7 +43,6 @@ TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   heads.Add({Chunk(3, 100, 1.0), Chunk(4, 50, 2.0), Chunk(9)});
   EXPECT_EQ(heads.unfolded_bytes(), 300);
   EXPECT_EQ(heads.UnfoldedSampleCount(kTrial), 2);
-  EXPECT_EQ(heads.NewestTime(kTrial), 100);
   EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 1.0);
   const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
   ASSERT_EQ(plan.folds.size(), 1U);
