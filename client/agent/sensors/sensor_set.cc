@@ -31,7 +31,7 @@ void SensorSet::AddFinder(std::unique_ptr<SensorFinder> finder) {
 
 Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection) {
   const ReadingContext context{pool_, selection, &clock_};
-  const absl::Duration patience = std::min(options_.patience_max, selection->interval() / 4);
+  const absl::Duration patience = std::min(options_.patience_max, selection->interval() / 2);
   if (cadence == Cadence::kFast) Look(*selection);
   // Devices answer while the kernel's files are read.
   std::vector<WatchedSensor*> asked;

@@ -22,7 +22,7 @@ namespace stepwell::agent {
 class SensorSet {
  public:
   struct Options {
-    // How long a tick waits for a device at most; a quarter of the interval where that is less.
+    // How long a tick waits for a device at most; half the interval where that is less.
     absl::Duration patience_max = absl::Milliseconds(250);
     // The first look for devices is waited for, so that the first tick has them in it if they answer
     // at once; it is due 100 ms after the trial opened.

@@ -160,8 +160,8 @@ TEST(TruthTest, ADiskIsChargedWhatWasWrittenPastTheCache) {
   const std::optional<double> kernel_after = BytesWritten("/var/tmp");
   if (!kernel_before || !kernel_after) GTEST_SKIP() << "/var/tmp is on no disk of its own";
   const double told = values.at("disk_throughput_write") * of_disk.seconds();
-  EXPECT_GE(told, kBytes);
-  // All disks together, of which that is one.
+  // All disks together, of which that is one; the time between readings is known to some microseconds.
+  EXPECT_GE(told, 0.99 * kBytes);
   EXPECT_GT(values.at("disk_iops") * of_disk.seconds(), 31);
   EXPECT_GE(*kernel_after - *kernel_before, kBytes);
 }
@@ -308,8 +308,9 @@ TEST(TruthTest, AContainersProcessorIsOfWhatItMayUse) {
     if (std::abs(told - burned) > 0.03) {
       return std::to_string(told) + " s told of " + std::to_string(burned);
     }
-    // 200 ms at 20 ms of each 100: held back in nearly each period.
-    if (values.at("cpu_container_throttled") < 50) return "not throttled";
+    // 200 ms at 20 ms of each 100: held back in nearly each period, unless others left it less.
+    const bool was_starved = measurement.seconds() > 1.3;
+    if (!was_starved && values.at("cpu_container_throttled") < 50) return "not throttled";
     return "";
   });
   EXPECT_EQ(outcome, "");
