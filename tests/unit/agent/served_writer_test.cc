@@ -21,6 +21,9 @@ namespace {
 
 // Told of each fsync of this process; what it returns is returned, -1 with errno.
 std::function<int(const std::string& path)> fsync_hook;
+// Calls of fdatasync, and whether they fail.
+int fdatasync_count = 0;
+bool fdatasync_fails = false;
 
 }  // namespace
 
@@ -33,6 +36,15 @@ extern "C" int fsync(int fd) {
     if (fsync_hook(path) != 0) return -1;
   }
   return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+extern "C" int fdatasync(int fd) {
+  ++fdatasync_count;
+  if (fdatasync_fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
 
 namespace stepwell::agent {
@@ -56,9 +68,9 @@ class ServedWriterTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(path_); }
 
-  std::unique_ptr<ServedWriter> Open() {
+  std::unique_ptr<ServedWriter> Open(const Spool::Options& options = {}) {
     auto served = ServedWriter::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)),
-                                     identity_, {sender_, clock_, AgentFace(), Spool::Options()});
+                                     identity_, {sender_, clock_, AgentFace(), options});
     EXPECT_TRUE(served.ok()) << served.status();
     return *std::move(served);
   }
@@ -133,6 +145,44 @@ class ServedWriterTest : public ::testing::Test {
   std::vector<pb::Chunk> chunks_;
   std::vector<pb::GapRange> gaps_;
 };
+
+TEST_F(ServedWriterTest, FramesAreOnTheDiskWithinHalfASecond) {
+  auto served = Open();
+  Seal(*served, 1, 1);
+  clock_.Advance(absl::Milliseconds(500));
+  served->Tend();
+  const int before = fdatasync_count;
+  Seal(*served, 2, 2);
+  clock_.Advance(absl::Milliseconds(499));
+  served->Tend();
+  EXPECT_EQ(fdatasync_count, before);
+  clock_.Advance(absl::Milliseconds(1));
+  served->Tend();
+  EXPECT_EQ(fdatasync_count, before + 1);
+  clock_.Advance(absl::Seconds(1));
+  served->Tend();
+  EXPECT_EQ(fdatasync_count, before + 1) << "nothing new";
+}
+
+TEST_F(ServedWriterTest, WithSyncBeforeSendNothingGoesOutThatIsNotOnTheDisk) {
+  first_writer_ = "nobody";
+  Spool::Options options;
+  options.sync_before_send = true;
+  auto served = Open(options);
+  sender_.OnConnected();
+  Seal(*served, 1, 1);
+  Talk();
+  EXPECT_THAT(chunks_, SizeIs(1)) << "synced at once";
+  fdatasync_fails = true;
+  Seal(*served, 2, 2);
+  Talk();
+  EXPECT_THAT(chunks_, SizeIs(1));
+  fdatasync_fails = false;
+  clock_.Advance(absl::Milliseconds(500));
+  served->Tend();
+  Talk();
+  EXPECT_THAT(chunks_, SizeIs(2));
+}
 
 TEST_F(ServedWriterTest, WhatNoMasterCanHaveMovesToTheSuccessor) {
   auto served = Open();

@@ -286,6 +286,18 @@ TEST_F(SpoolTest, TheNewestSegmentStaysHoweverOld) {
   EXPECT_EQ(spool->definitions().size(), 1u);
 }
 
+TEST_F(SpoolTest, KeepsSoManyBytesOfTheAckedTailAndFreesTheOldest) {
+  options_.acked_bytes_max = 2 * options_.segment_bytes_max;
+  auto spool = Open();
+  Fill(*spool, 1, 100);
+  spool->SetAcked({95, 1});
+  ASSERT_TRUE(spool->Trim().ok());
+  EXPECT_EQ(Text(*spool, 1).substr(0, 11), "RESTORED 1-");
+  // Two segments' worth is left, and what is not acked.
+  EXPECT_EQ(Text(*spool, 75), "frame");
+  EXPECT_EQ(Text(*spool, 96), "frame");
+}
+
 TEST_F(SpoolTest, KeepsTheAckedTailForAWhileThenFreesIt) {
   auto spool = Open();
   Fill(*spool, 1, 100);
