@@ -127,6 +127,9 @@ class Spool {
   absl::Status Recover();
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
   bool TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence);
+  void TakeSegmentStart(const SegmentStart& start, Segment& segment, std::uint64_t& next_sequence);
+  bool TakeFrame(std::string_view payload, Segment& segment, std::uint64_t& next_sequence);
+  void ReachSequence(std::uint64_t sequence, std::uint64_t& next_sequence);
   void AddGapLocked(GapSpan gap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteFreedLocked(const Segment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // As far as known; the count only where all of it is.

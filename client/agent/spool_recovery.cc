@@ -136,37 +136,57 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
 }
 
 // A sequence that is jumped over belonged to a damaged record, unless a gap record names it.
+void Spool::ReachSequence(std::uint64_t sequence, std::uint64_t& next_sequence) {
+  if (sequence <= next_sequence) return;
+  absl::MutexLock lock(&mu_);
+  GapSpan hole;
+  hole.first_sequence = next_sequence;
+  hole.last_sequence = sequence - 1;
+  hole.cause = pb::GAP_CAUSE_SPOOL_CORRUPT;
+  hole.reason = "frames of the spool failed their checksum";
+  AddGapLocked(std::move(hole));
+  next_sequence = sequence;
+}
+
+void Spool::TakeSegmentStart(const SegmentStart& start, Segment& segment,
+                             std::uint64_t& next_sequence) {
+  options_.writer = start.writer;
+  bool is_first = false;
+  {
+    absl::MutexLock lock(&mu_);
+    acked_.sequence = std::max(acked_.sequence, start.acked_sequence);
+    is_first = segments_.empty();
+  }
+  if (is_first) {
+    next_sequence = start.next_sequence;
+  } else {
+    ReachSequence(start.next_sequence, next_sequence);
+  }
+  segment.first_sequence = next_sequence;
+  segment.last_sequence = next_sequence - 1;
+}
+
+// Returns whether a group of frames goes on behind this one.
+bool Spool::TakeFrame(std::string_view payload, Segment& segment, std::uint64_t& next_sequence) {
+  Frame frame;
+  Checkpoint checkpoint;
+  if (!Frame::Decode(payload, frame, &checkpoint)) return false;
+  if (frame.sequence < next_sequence) return false;
+  ReachSequence(frame.sequence, next_sequence);
+  if (segment.last_sequence < segment.first_sequence) segment.first_sequence = frame.sequence;
+  segment.last_sequence = frame.sequence;
+  next_sequence = frame.sequence + 1;
+  segment.span.Add(frame.span);
+  checkpoint_.MergeFrom(checkpoint);
+  return frame.group_continues;
+}
+
 // Returns whether a group of frames goes on behind this record.
 bool Spool::TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence) {
-  const auto reach = [&](std::uint64_t sequence) {
-    if (sequence <= next_sequence) return;
-    absl::MutexLock lock(&mu_);
-    GapSpan hole;
-    hole.first_sequence = next_sequence;
-    hole.last_sequence = sequence - 1;
-    hole.cause = pb::GAP_CAUSE_SPOOL_CORRUPT;
-    hole.reason = "frames of the spool failed their checksum";
-    AddGapLocked(std::move(hole));
-    next_sequence = sequence;
-  };
   switch (record.type) {
     case RecordType::kSegmentStart: {
       const auto start = SegmentStart::Decode(record.payload);
-      if (!start) return false;
-      options_.writer = start->writer;
-      bool is_first = false;
-      {
-        absl::MutexLock lock(&mu_);
-        acked_.sequence = std::max(acked_.sequence, start->acked_sequence);
-        is_first = segments_.empty();
-      }
-      if (is_first) {
-        next_sequence = start->next_sequence;
-      } else {
-        reach(start->next_sequence);
-      }
-      segment.first_sequence = next_sequence;
-      segment.last_sequence = next_sequence - 1;
+      if (start) TakeSegmentStart(*start, segment, next_sequence);
       return false;
     }
     case RecordType::kDefinition: {
@@ -176,23 +196,12 @@ bool Spool::TakeRecord(const RecordView& record, Segment& segment, std::uint64_t
       }
       return false;
     }
-    case RecordType::kFrame: {
-      Frame frame;
-      Checkpoint checkpoint;
-      if (!Frame::Decode(record.payload, frame, &checkpoint)) return false;
-      if (frame.sequence < next_sequence) return false;
-      reach(frame.sequence);
-      if (segment.last_sequence < segment.first_sequence) segment.first_sequence = frame.sequence;
-      segment.last_sequence = frame.sequence;
-      next_sequence = frame.sequence + 1;
-      segment.span.Add(frame.span);
-      checkpoint_.MergeFrom(checkpoint);
-      return frame.group_continues;
-    }
+    case RecordType::kFrame:
+      return TakeFrame(record.payload, segment, next_sequence);
     case RecordType::kGap: {
       const auto gap = GapSpan::Decode(record.payload);
       if (!gap) return false;
-      if (gap->first_sequence > next_sequence) reach(gap->first_sequence);
+      ReachSequence(gap->first_sequence, next_sequence);
       next_sequence = std::max(next_sequence, gap->last_sequence + 1);
       absl::MutexLock lock(&mu_);
       AddGapLocked(*gap);
