@@ -154,11 +154,18 @@ TEST_F(LimitsTest, ReadsThatNobodyTakesFillTheMastersTurnsAndTheNextIsSentAway) 
                      OneColumn(1, NowUs(), 1, std::vector<double>(kChunkSamplesMax, i + 0.1)))));
   }
   ASSERT_TRUE(stream.WaitAck(healthy_, sequence_, absl::Seconds(60)).has_value());
-  // Each on a connection of its own: calls of one share its flow control.
+  // Each on a connection of its own: calls of one share its flow control. Its window must not grow
+  // with the speed of the machine, or all would be through before the last has begun.
   struct Stalled {
-    explicit Stalled(const std::string& address) : client(address) {}
-    IngestClient client;
-    std::unique_ptr<v1::QueryService::Stub> query = v1::QueryService::NewStub(client.channel());
+    explicit Stalled(const std::string& address) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+      arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
+      query = v1::QueryService::NewStub(
+          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    }
+    std::unique_ptr<v1::QueryService::Stub> query;
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::ReadSamplesResponse>> reader;
   };
