@@ -94,6 +94,7 @@ void Agent::VisitAll() {
   for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
   RemoveOld();
   stream_->Wake();
+  stream_->Tend();
 }
 
 // Of the trial that the machine is sampled for.

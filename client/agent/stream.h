@@ -37,6 +37,9 @@ class Stream {
 
   void Start();
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives the connection up where nothing was heard for silence_max although an answer is due or a
+  // message is stuck. Call it each second or so.
+  void Tend() ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts the connection and joins. Stopping twice is fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 

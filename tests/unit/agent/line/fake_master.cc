@@ -17,6 +17,7 @@ void FakeMaster::Start() {
 
 void FakeMaster::Stop() {
   if (server_ == nullptr) return;
+  Resume();
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   server_ = nullptr;
@@ -40,6 +41,21 @@ void FakeMaster::SetIncarnation(const std::string& incarnation) {
 void FakeMaster::SwallowChunks(int count) {
   absl::MutexLock lock(&mu_);
   swallow_count_ = count;
+}
+
+void FakeMaster::Pause() {
+  absl::MutexLock lock(&mu_);
+  paused_ = true;
+}
+
+void FakeMaster::Resume() {
+  absl::MutexLock lock(&mu_);
+  paused_ = false;
+}
+
+int FakeMaster::stream_count() const {
+  absl::MutexLock lock(&mu_);
+  return stream_count_;
 }
 
 void FakeMaster::RewindAll(std::uint64_t sequence) {
@@ -118,13 +134,16 @@ grpc::Status FakeMaster::StreamChunks(
   {
     absl::MutexLock lock(&mu_);
     context->AddInitialMetadata(kIncarnationMetadata, incarnation_);
+    ++stream_count_;
   }
   stream->SendInitialMetadata();
   pb::StreamChunksRequest request;
   while (stream->Read(&request)) {
     std::vector<pb::StreamChunksResponse> answers;
     {
+      const auto goes_on = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !paused_; };
       absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(&goes_on));
       Answer(request, answers);
     }
     for (const pb::StreamChunksResponse& answer : answers) stream->Write(answer);

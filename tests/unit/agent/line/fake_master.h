@@ -55,6 +55,11 @@ class FakeMaster final : public pb::IngestService::Service {
   void SetCredit(std::int64_t bytes);
   // The next `count` chunks are neither stored nor answered.
   void SwallowChunks(int count);
+  // While paused, nothing is taken from any stream, and connections live on.
+  void Pause() ABSL_LOCKS_EXCLUDED(mu_);
+  void Resume() ABSL_LOCKS_EXCLUDED(mu_);
+  // Streams that ever began.
+  int stream_count() const ABSL_LOCKS_EXCLUDED(mu_);
   // As `stepwell restore` would change it.
   void SetIncarnation(const std::string& incarnation);
   // Its wall clock against this machine's. Before an agent connects.
@@ -91,6 +96,8 @@ class FakeMaster final : public pb::IngestService::Service {
   std::int64_t credit_ ABSL_GUARDED_BY(mu_) = 1 << 20;
   std::string incarnation_ ABSL_GUARDED_BY(mu_) = std::string(16, 'a');
   int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
+  bool paused_ ABSL_GUARDED_BY(mu_) = false;
+  int stream_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell::agent
