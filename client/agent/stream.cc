@@ -22,18 +22,20 @@ struct Stream::Call {
 
 namespace {
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   grpc::ChannelArguments arguments;
   // Waiting between tries is ours: a channel of its own each time starts without gRPC's backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A master that is stopped, or a network that swallows all, shows within half a minute. The master
-  // takes pings from 10 s apart; without the last, only two would go while nothing else does.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  const auto milliseconds = [](absl::Duration duration) {
+    return static_cast<int>(absl::ToInt64Milliseconds(duration));
+  };
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(options.ping_interval));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(options.ping_timeout));
+  // Otherwise only two go while nothing else does.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
 }
 
 }  // namespace
@@ -93,7 +95,7 @@ void Stream::Run() {
 
 bool Stream::RunCall() {
   const std::unique_ptr<pb::IngestService::Stub> stub =
-      pb::IngestService::NewStub(Connect(options_.server));
+      pb::IngestService::NewStub(Connect(options_));
   Call call;
   call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
   {

@@ -28,6 +28,10 @@ class Stream {
     ReconnectDelay::Options reconnect;
     // Nothing heard for so long although an answer is due: the connection is given up.
     absl::Duration silence_max = absl::Seconds(60);
+    // A stopped master's machine, and a network that swallows all, keep a connection up: so often is
+    // the master pinged, and so long may the answer take. The master takes pings from 10 s apart.
+    absl::Duration ping_interval = absl::Seconds(20);
+    absl::Duration ping_timeout = absl::Seconds(10);
   };
 
   // `sender` and `clock` outlive the stream. `on_answer` is called on the receive thread after each

@@ -48,6 +48,7 @@ class FakeMaster final : public pb::IngestService::Service {
   // Listens on the same port after the first time.
   void Start();
   void Stop();
+  int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   // Misbehaviour; acts on later messages. Refuses the Opens of trials so named.

@@ -3,10 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "client/agent/outbound_writer.h"
 #include "tests/unit/agent/line/fake_master.h"
@@ -15,6 +20,7 @@ namespace stepwell::agent {
 namespace {
 
 constexpr int kFrames = 16;
+constexpr char kChildVariable[] = "STEPWELL_TEST_MASTER_PIPE";
 constexpr std::size_t kFrameBytes = 1 << 20;
 
 class StreamTest : public ::testing::Test {
@@ -46,6 +52,12 @@ class StreamTest : public ::testing::Test {
       ASSERT_TRUE(spool_->AppendFrames({&sealed, 1}, Checkpoint()).ok());
     }
   }
+  Stream::Options OptionsOf(absl::Duration silence_max) const {
+    Stream::Options options;
+    options.server = master_.address();
+    options.silence_max = silence_max;
+    return options;
+  }
   static bool TendUntil(Stream& stream, const std::function<bool()>& holds) {
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
     while (!holds()) {
@@ -64,7 +76,7 @@ class StreamTest : public ::testing::Test {
 
 // Its machine and its gRPC live on: only that it takes nothing shows.
 TEST_F(StreamTest, AMasterThatTakesNothingMoreIsLeftThoughAMessageIsStuck) {
-  Stream stream({master_.address(), {}, absl::Seconds(1)}, sender_, RealClock::Get(), [] {});
+  Stream stream(OptionsOf(absl::Seconds(1)), sender_, RealClock::Get(), [] {});
   stream.Start();
   ASSERT_TRUE(TendUntil(stream, [&] { return master_.stream_count() == 1; }));
   master_.Pause();
@@ -78,8 +90,50 @@ TEST_F(StreamTest, AMasterThatTakesNothingMoreIsLeftThoughAMessageIsStuck) {
   EXPECT_TRUE(writer.wrongs.empty()) << writer.wrongs.front();
 }
 
+// Not a test of its own: a master in a process, to be stopped.
+TEST_F(StreamTest, MasterInAProcess) {
+  const char* told = getenv(kChildVariable);
+  if (told == nullptr) return;
+  const int port = master_.port();
+  ASSERT_EQ(write(atoi(told), &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  pause();
+}
+
+// The kernel of its machine keeps the connection up, and takes what fits its buffers.
+TEST_F(StreamTest, AStoppedMasterIsLeftThoughItsConnectionStands) {
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kChildVariable, std::to_string(pipe_fds[1]).c_str(), 1);
+    execl("/proc/self/exe", "child", "--gtest_filter=StreamTest.MasterInAProcess", nullptr);
+    _exit(127);
+  }
+  const absl::Cleanup reap = [child] {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  };
+  int port = 0;
+  ASSERT_EQ(read(pipe_fds[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  Stream::Options options;
+  options.server = "127.0.0.1:" + std::to_string(port);
+  options.ping_interval = absl::Seconds(1);
+  options.ping_timeout = absl::Seconds(1);
+  std::atomic<bool> answered = false;
+  Stream stream(options, sender_, RealClock::Get(), [&] { answered = true; });
+  stream.Start();
+  ASSERT_TRUE(TendUntil(stream, [&] { return answered.load(); }));
+  ASSERT_EQ(kill(child, SIGSTOP), 0);
+  AppendFrames();
+  const auto waits = [this] { return sender_.awaits_answer(); };
+  ASSERT_TRUE(TendUntil(stream, waits));
+  EXPECT_TRUE(TendUntil(stream, [&] { return !waits(); }));
+  EXPECT_EQ(spool_->acked().sequence, 0u);
+  stream.Stop();
+}
+
 TEST_F(StreamTest, AnIdleStreamIsNotSilent) {
-  Stream stream({master_.address(), {}, absl::Milliseconds(200)}, sender_, RealClock::Get(), [] {});
+  Stream stream(OptionsOf(absl::Milliseconds(200)), sender_, RealClock::Get(), [] {});
   stream.Start();
   AppendFrames();
   ASSERT_TRUE(TendUntil(stream, [&] { return spool_->acked().sequence == kFrames; }));
