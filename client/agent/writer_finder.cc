@@ -57,22 +57,48 @@ absl::StatusOr<FoundWriter> MakeWriterDirectory(int format_directory, WriterIden
   return made;
 }
 
+// The kernel's clock for such times ticks each few milliseconds, so that a directory may change twice
+// at one time: one that changed just now is listed again. So is one of the future, by a clock that
+// was set.
+bool WriterFinder::MayHaveNew() {
+  struct stat status {};
+  timespec now{};
+  if (fstat(format_directory_, &status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0) {
+    return true;
+  }
+  const bool is_same =
+      status.st_mtim.tv_sec == changed_.tv_sec && status.st_mtim.tv_nsec == changed_.tv_nsec;
+  const bool is_settled = now.tv_sec - status.st_mtim.tv_sec > 1;
+  changed_ = status.st_mtim;
+  return look_again_ || !is_same || !is_settled;
+}
+
 std::vector<FoundWriter> WriterFinder::FindNew() {
   std::vector<FoundWriter> found;
+  if (MayHaveNew()) List(found);
+  return found;
+}
+
+void WriterFinder::List(std::vector<FoundWriter>& found) {
+  look_again_ = true;
   const int fd = openat(format_directory_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return found;
+  if (fd < 0) return;
   DIR* listing = fdopendir(fd);
   if (listing == nullptr) {
     close(fd);
-    return found;
+    return;
   }
+  look_again_ = false;
   const absl::Cleanup closer = [listing] { closedir(listing); };
   while (const dirent* entry = readdir(listing)) {
     const std::string name = entry->d_name;
     if (!Uuid::FromText(name) || known_.contains(name)) continue;
     absl::StatusOr<FoundWriter> writer = Look(format_directory_, name);
-    if (absl::IsNotFound(writer.status())) continue;           // no writer.json yet
-    if (absl::IsResourceExhausted(writer.status())) continue;  // no descriptors now
+    // No writer.json yet; no descriptors now.
+    if (absl::IsNotFound(writer.status()) || absl::IsResourceExhausted(writer.status())) {
+      look_again_ = true;
+      continue;
+    }
     known_.insert(name);
     if (writer.ok()) {
       found.push_back(*std::move(writer));
@@ -81,7 +107,6 @@ std::vector<FoundWriter> WriterFinder::FindNew() {
                    {{"directory", name}, {"why", std::string(writer.status().message())}});
     }
   }
-  return found;
 }
 
 }  // namespace stepwell::agent

@@ -5,6 +5,8 @@
 //   for (FoundWriter& found : finder.FindNew()) Serve(std::move(found));
 #pragma once
 
+#include <time.h>
+
 #include <string>
 #include <vector>
 
@@ -32,13 +34,24 @@ class WriterFinder {
   // Each writer is given once, until Forget. One without writer.json is not a writer yet.
   std::vector<FoundWriter> FindNew();
   // The directory may be found again: it was left, or serving it failed.
-  void Forget(const std::string& name) { known_.erase(name); }
+  void Forget(const std::string& name) {
+    known_.erase(name);
+    look_again_ = true;
+  }
   // Made by this agent itself.
   void Know(const std::string& name) { known_.insert(name); }
 
  private:
+  // Listing costs more than all else of an idle visit.
+  bool MayHaveNew();
+  void List(std::vector<FoundWriter>& found);
+
   const int format_directory_;
   absl::flat_hash_set<std::string> known_;
+  // What was listed may give more: a writer without its writer.json yet, one that found no room.
+  bool look_again_ = true;
+  // The directory's time of change before the last listing.
+  timespec changed_ = {};
 };
 
 }  // namespace stepwell::agent

@@ -1,0 +1,93 @@
+#include "client/agent/writer_finder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <memory>
+
+namespace stepwell::agent {
+namespace {
+
+class WriterFinderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/stepwell-finder-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    path_ = pattern;
+    directory_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  static WriterIdentity Identity() {
+    WriterIdentity identity;
+    identity.writer = Uuid::Random();
+    identity.trial = "t";
+    return identity;
+  }
+  std::string Make(const WriterIdentity& identity = Identity()) {
+    const auto made = MakeWriterDirectory(directory_.get(), identity);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? made->name : "";
+  }
+  // As of long ago, so that nothing but what has changed is looked at again.
+  void Age() {
+    const timespec long_ago[2] = {{1'700'000'000, 0}, {1'700'000'000, 0}};
+    ASSERT_EQ(futimens(directory_.get(), long_ago), 0);
+    names();
+  }
+  std::vector<std::string> names() {
+    std::vector<std::string> found;
+    for (const FoundWriter& writer : finder_->FindNew()) found.push_back(writer.name);
+    return found;
+  }
+
+  std::string path_;
+  FileDescriptor directory_;
+  std::unique_ptr<WriterFinder> finder_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(WriterFinderTest, GivesEachOnceAsSoonAsItIsThere) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  EXPECT_EQ(names(), Names());
+  const std::string first = Make();
+  EXPECT_EQ(names(), Names({first}));
+  EXPECT_EQ(names(), Names());
+  // Two within one tick of the kernel's clock.
+  const std::string second = Make();
+  EXPECT_EQ(names(), Names({second}));
+  const std::string third = Make();
+  EXPECT_EQ(names(), Names({third}));
+  Age();
+  EXPECT_EQ(names(), Names());
+  const std::string fourth = Make();
+  EXPECT_EQ(names(), Names({fourth}));
+}
+
+TEST_F(WriterFinderTest, OneIsAWriterOnceItHasItsWriterJsonHoweverLate) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  const WriterIdentity identity = Identity();
+  const std::string name = identity.writer.ToText();
+  std::filesystem::create_directory(path_ + "/" + name);
+  Age();
+  EXPECT_EQ(names(), Names());
+  // The directory above does not change with it.
+  Make(identity);
+  EXPECT_EQ(names(), Names({name}));
+}
+
+TEST_F(WriterFinderTest, OneThatWasForgottenIsFoundAgain) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  const std::string name = Make();
+  EXPECT_EQ(names(), Names({name}));
+  Age();
+  finder_->Forget(name);
+  EXPECT_EQ(names(), Names({name}));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
