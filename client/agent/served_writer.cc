@@ -24,6 +24,8 @@ constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
 constexpr std::size_t kBehindBytesMax = 32;
 // Beside what is copied: a segment's start with its definitions.
 constexpr std::int64_t kSuccessorBytes = 64 << 10;
+// Some ten milliseconds of a disk's time; far more than a writer seals meanwhile.
+constexpr std::size_t kMovedBytesPerVisit = 4 << 20;
 
 // `parent` is the directory of both names, which are relative to `root`. On failure either may be
 // there.
@@ -172,7 +174,8 @@ void ServedWriter::Tend() {
   if (now - synced_at_ >= kSyncInterval) {
     synced_at_ = now;
     tended.Update(spool_->Sync());
-    tended.Update(spool_->Trim());
+    // What is being moved stays as it is.
+    if (!successor_) tended.Update(spool_->Trim());
   }
   DropRetired();
   MarkDone();
@@ -204,7 +207,7 @@ void ServedWriter::TendRetirement(absl::Status& tended) {
   if (!link_->status().retired || now < succeed_at_) return;
   const absl::Status succeeded = Succeed();
   if (succeeded.ok()) {
-    succeed_backoff_.Reset();
+    if (!successor_) succeed_backoff_.Reset();
   } else {
     succeed_at_ = now + succeed_backoff_.NextDelay();
   }
@@ -246,68 +249,93 @@ absl::Status ServedWriter::CheckRoom(std::uint64_t behind) const {
 }
 
 // Rule: never give a sequence twice. What the master surely does not hold moves to a new writer;
-// the rest is a gap that says so.
+// the rest is a gap that says so. A part of it at each call: other writers share the loop.
 absl::Status ServedWriter::Succeed() {
-  const OutboundWriter::Status old = link_->status();
+  const absl::Status moved = MoveOn();
+  if (moved.ok()) return absl::OkStatus();
+  if (successor_) {
+    RemoveTree(spool_root_.get(), successor_->folder, 2);
+    RemoveTree(spool_root_.get(), successor_->draft, 2);
+    successor_.reset();
+  }
+  return Annotate(moved, "retire writer");
+}
+
+absl::Status ServedWriter::MoveOn() {
+  if (!successor_) STEPWELL_RETURN_IF_ERROR(BeginSuccessor());
+  STEPWELL_ASSIGN_OR_RETURN(const bool all_moved, MoveFrames());
+  if (!all_moved) return absl::OkStatus();
+  Spool& to = *successor_->spool;
+  for (std::size_t i = to.definitions().size(); i < spool_->definitions().size(); ++i) {
+    STEPWELL_RETURN_IF_ERROR(to.AppendDefinition(spool_->definitions()[i]));
+  }
+  STEPWELL_RETURN_IF_ERROR(to.AppendCheckpoint(spool_->checkpoint()));
+  STEPWELL_RETURN_IF_ERROR(to.Sync());
+  // What the successor sends must not be sent once more by an agent that finds only the draft.
+  STEPWELL_RETURN_IF_ERROR(
+      RenameDurably(spool_root_.get(), successor_->draft, successor_->folder, spool_root_.get()));
+  SwitchToSuccessor();
+  return absl::OkStatus();
+}
+
+absl::Status ServedWriter::BeginSuccessor() {
   STEPWELL_ASSIGN_OR_RETURN(const std::uint64_t behind, RememberBehind());
   STEPWELL_RETURN_IF_ERROR(CheckRoom(behind));
   // Gets its number when it is whole: a crash on the way leaves the old one living.
-  const std::string folder = absl::StrCat(folder_number_ + 1);
-  const std::string draft = absl::StrCat(folder, ".draft");
-  RemoveTree(spool_root_.get(), draft, 2);
-  STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(draft, Uuid::Random()));
-  std::shared_ptr<OutboundWriter> link = Link(spool);
+  successor_.emplace();
+  successor_->folder = absl::StrCat(folder_number_ + 1);
+  successor_->draft = absl::StrCat(successor_->folder, ".draft");
+  successor_->moved_sequence = behind;
+  RemoveTree(spool_root_.get(), successor_->draft, 2);
+  STEPWELL_ASSIGN_OR_RETURN(successor_->spool, OpenSpool(successor_->draft, Uuid::Random()));
   GapSpan gap;
   gap.cause = pb::GAP_CAUSE_SPOOL_LOST;
   gap.reason = absl::StrCat("goes on for writer ", spool_->writer().ToText(), ", known to be at ",
-                            old.acked_sequence, " while the spool held ", behind);
-  absl::Status moved = absl::OkStatus();
+                            link_->status().acked_sequence, " while the spool held ", behind);
   for (const std::string& definition : spool_->definitions()) {
-    moved.Update(spool->AppendDefinition(definition));
+    STEPWELL_RETURN_IF_ERROR(successor_->spool->AppendDefinition(definition));
   }
-  moved.Update(spool->AppendGap(std::move(gap)));
-  if (moved.ok()) moved = MoveFrames(*spool_, behind, *spool);
-  moved.Update(spool->AppendCheckpoint(spool_->checkpoint()));
-  moved.Update(spool->Sync());
-  // What the successor sends must not be sent once more by an agent that finds only the draft.
-  if (moved.ok()) moved = RenameDurably(spool_root_.get(), draft, folder, spool_root_.get());
-  if (!moved.ok()) {
-    RemoveTree(spool_root_.get(), draft, 2);
-    RemoveTree(spool_root_.get(), folder, 2);
-    return Annotate(moved, "retire writer");
+  return successor_->spool->AppendGap(std::move(gap));
+}
+
+// True: all that the living spool holds by now.
+absl::StatusOr<bool> ServedWriter::MoveFrames() {
+  Spool& to = *successor_->spool;
+  std::size_t moved_bytes = 0;
+  while (successor_->moved_sequence < spool_->last_sequence()) {
+    if (moved_bytes >= kMovedBytesPerVisit) return false;
+    STEPWELL_ASSIGN_OR_RETURN(SpoolItem item, spool_->Read(successor_->moved_sequence + 1));
+    if (Frame* frame = std::get_if<Frame>(&item)) {
+      const Spool::Sealed sealed{frame->sealed_time_us, frame->span, std::move(frame->body)};
+      STEPWELL_RETURN_IF_ERROR(to.AppendFrames({&sealed, 1}, Checkpoint()));
+      moved_bytes += sealed.body.size();
+      ++successor_->moved_sequence;
+    } else {
+      STEPWELL_RETURN_IF_ERROR(to.AppendGap(std::get<GapSpan>(item)));
+      successor_->moved_sequence = std::get<GapSpan>(item).last_sequence;
+    }
   }
+  return true;
+}
+
+void ServedWriter::SwitchToSuccessor() {
   log::Warning("writer_retired", {{"writer", spool_->writer().ToText()},
-                                  {"successor", spool->writer().ToText()},
-                                  {"committed", old.acked_sequence},
+                                  {"successor", successor_->spool->writer().ToText()},
+                                  {"committed", link_->status().acked_sequence},
                                   {"spooled", spool_->last_sequence()}});
   link_->Retire();
   retired_.push_back({link_, absl::StrCat(folder_number_)});
   ++folder_number_;
   behind_.reset();
   recovered_sequence_ = 0;
-  spool_ = spool;
-  link_ = std::move(link);
+  spool_ = std::move(successor_->spool);
+  successor_.reset();
+  link_ = Link(spool_);
   sealer_->SwitchSpool(spool_);
   defined_count_ = 0;
   DefineNew();
   if (close_requested_) link_->RequestClose(died_);
   context_.sender.Add(link_);
-  return absl::OkStatus();
-}
-
-absl::Status ServedWriter::MoveFrames(Spool& from, std::uint64_t behind, Spool& to) {
-  for (std::uint64_t sequence = behind + 1; sequence <= from.last_sequence();) {
-    STEPWELL_ASSIGN_OR_RETURN(SpoolItem item, from.Read(sequence));
-    if (Frame* frame = std::get_if<Frame>(&item)) {
-      const Spool::Sealed sealed{frame->sealed_time_us, frame->span, std::move(frame->body)};
-      STEPWELL_RETURN_IF_ERROR(to.AppendFrames({&sealed, 1}, Checkpoint()));
-      ++sequence;
-    } else {
-      sequence = std::get<GapSpan>(item).last_sequence + 1;
-      STEPWELL_RETURN_IF_ERROR(to.AppendGap(std::get<GapSpan>(item)));
-    }
-  }
-  return absl::OkStatus();
 }
 
 void ServedWriter::DropRetired() {

@@ -81,8 +81,19 @@ class ServedWriter {
   absl::StatusOr<std::shared_ptr<Spool>> OpenSpool(const std::string& folder, Uuid writer);
   std::shared_ptr<OutboundWriter> Link(std::shared_ptr<Spool> spool) const;
   void DefineNew();
+  // One that is not yet whole: its frames are copied in parts.
+  struct Successor {
+    std::shared_ptr<Spool> spool;
+    std::string folder;
+    std::string draft;
+    // Of the living spool: up to here all is copied, or need not be.
+    std::uint64_t moved_sequence = 0;
+  };
   absl::Status Succeed();
-  absl::Status MoveFrames(Spool& from, std::uint64_t behind, Spool& to);
+  absl::Status MoveOn();
+  absl::Status BeginSuccessor();
+  absl::StatusOr<bool> MoveFrames();
+  void SwitchToSuccessor();
   // Up to where the master may hold what the living spool has, as first decided: on the disk, so
   // that an agent that takes over from one that died on the way decides the same.
   absl::StatusOr<std::uint64_t> RememberBehind();
@@ -104,6 +115,7 @@ class ServedWriter {
   std::uint64_t recovered_sequence_ = 0;
   std::size_t defined_count_ = 0;
   std::vector<Retired> retired_;
+  std::optional<Successor> successor_;
   std::optional<std::uint64_t> behind_;  // of the living spool, once it is to be succeeded
   Backoff succeed_backoff_{{absl::Seconds(2), absl::Minutes(1)}};
   absl::Duration succeed_at_ = -absl::InfiniteDuration();

@@ -233,6 +233,54 @@ TEST_F(ServedWriterTest, ASuccessorSpeaksOnlyOnceItsNameIsOnTheDisk) {
   EXPECT_EQ(Values(), Numbers(1, kFrames + 2));
 }
 
+// The agent's loop serves other writers meanwhile, and this one goes on recording.
+TEST_F(ServedWriterTest, ALargeBacklogMovesInParts) {
+  auto served = Open();
+  constexpr int kTicks = 30000;
+  constexpr int kLargeFrames = 60;
+  const auto seal_large = [&](int number) {
+    const std::uint32_t ref =
+        served->catalog().Ref({TickGroupKind::kCadence, 1}, {"g", "n", {}, ""});
+    const std::uint32_t tick_group = served->catalog().definition(ref).tick_group();
+    for (int i = 0; i < kTicks; ++i) {
+      const RefValue tick[] = {{ref, number + i / 1e5}};  // no integers
+      served->builder().AddTick(tick_group, number * kTicks + i, -1, tick);
+    }
+    ASSERT_TRUE(served->Seal(Checkpoint()).ok());
+  };
+  for (int number = 0; number < kLargeFrames; ++number) seal_large(number);
+  sender_.OnConnected();
+  Talk();
+  served->Tend();
+  EXPECT_TRUE(fs::exists(path_ + "/spool/1.draft"));
+  EXPECT_FALSE(fs::exists(path_ + "/spool/1"));
+  seal_large(kLargeFrames);
+  // Under a ref that the draft does not know yet.
+  const std::uint32_t late =
+      served->catalog().Ref({TickGroupKind::kCadence, 1}, {"g", "late", {}, ""});
+  const RefValue tick[] = {{late, 0.5}};
+  served->builder().AddTick(served->catalog().definition(late).tick_group(), 1, -1, tick);
+  ASSERT_TRUE(served->Seal(Checkpoint()).ok());
+  int visits = 1;
+  for (; visits < 100 && !fs::exists(path_ + "/spool/1"); ++visits) {
+    clock_.Advance(absl::Milliseconds(100));
+    served->Tend();
+    Talk();
+  }
+  EXPECT_GE(visits, 3);
+  EXPECT_LE(visits, 10);
+  Talk();
+  const std::vector<double> values = Values();
+  ASSERT_EQ(values.size(), static_cast<std::size_t>((kLargeFrames + 1) * kTicks + 1));
+  for (int number = 0; number <= kLargeFrames; ++number) {
+    ASSERT_EQ(values[static_cast<std::size_t>(number * kTicks + 7)], number + 7 / 1e5);
+  }
+  // The next agent finds every definition.
+  served = nullptr;
+  served = Open();
+  EXPECT_EQ(served->catalog().Ref({TickGroupKind::kCadence, 1}, {"g", "late", {}, ""}), late);
+}
+
 // A full disk lasts. The copy is not begun again at each of the agent's visits.
 TEST_F(ServedWriterTest, ACopyThatFindsNoRoomIsTriedAgainNowAndThen) {
   signal(SIGXFSZ, SIG_IGN);

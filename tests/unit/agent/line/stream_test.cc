@@ -43,11 +43,11 @@ class StreamTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
 
-  // More than what gRPC takes without the other side reading.
-  void AppendFrames() {
+  // By default more than what gRPC takes without the other side reading.
+  void AppendFrames(int count = kFrames, std::size_t bytes = kFrameBytes) {
     pb::ChunkBody body;
-    body.add_losses()->set_reason(std::string(kFrameBytes, 'x'));
-    for (int i = 0; i < kFrames; ++i) {
+    body.add_losses()->set_reason(std::string(bytes, 'x'));
+    for (int i = 0; i < count; ++i) {
       const Spool::Sealed sealed{1000, {1, 1, 1}, body.SerializeAsString()};
       ASSERT_TRUE(spool_->AppendFrames({&sealed, 1}, Checkpoint()).ok());
     }
@@ -99,7 +99,8 @@ TEST_F(StreamTest, MasterInAProcess) {
   pause();
 }
 
-// The kernel of its machine keeps the connection up, and takes what fits its buffers.
+// The kernel of its machine keeps the connection up, and takes what fits its buffers: only a ping
+// shows it.
 TEST_F(StreamTest, AStoppedMasterIsLeftThoughItsConnectionStands) {
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);
@@ -124,7 +125,7 @@ TEST_F(StreamTest, AStoppedMasterIsLeftThoughItsConnectionStands) {
   stream.Start();
   ASSERT_TRUE(TendUntil(stream, [&] { return answered.load(); }));
   ASSERT_EQ(kill(child, SIGSTOP), 0);
-  AppendFrames();
+  AppendFrames(1, 100);
   const auto waits = [this] { return sender_.awaits_answer(); };
   ASSERT_TRUE(TendUntil(stream, waits));
   EXPECT_TRUE(TendUntil(stream, [&] { return !waits(); }));
