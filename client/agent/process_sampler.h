@@ -39,6 +39,8 @@ class ProcessSampler {
     std::int32_t batch = -1;
   };
   void Visit(const Process& process, const SensorSelection& selection);
+  // The process is gone: tells what is left to tell.
+  void End() { TellAbsences(absences_.TakeAll(), builder_); }
 
  private:
   SeriesCatalog& catalog_;

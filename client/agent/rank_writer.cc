@@ -76,6 +76,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
   live_ = status.alive && !status.closed;
+  if (!live_) process_.End();
   if (live_ && selection != nullptr) SampleProcess(status, *selection);
   const auto ending = live_ ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
