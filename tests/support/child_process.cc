@@ -53,9 +53,16 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& a
 
 }  // namespace
 
-std::string BuiltProgram(const std::string& name) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/" + name;
-}
+namespace {
+
+// Taken before any test unshares its mounts: from then on, in a chroot, the kernel names the program
+// by a path from outside.
+const std::filesystem::path kOwnFolder =
+    std::filesystem::read_symlink("/proc/self/exe").parent_path();
+
+}  // namespace
+
+std::string BuiltProgram(const std::string& name) { return kOwnFolder / name; }
 
 bool Eventually(const std::function<bool()>& condition, absl::Duration patience) {
   const absl::Time deadline = absl::Now() + patience;
