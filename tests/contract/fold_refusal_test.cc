@@ -124,7 +124,8 @@ TEST_F(FoldRefusalTest, ATableThatDoesNotFitIsGivenUp) {
 
 TEST_F(FoldRefusalTest, AFoldDeclaresTheGapsOfItsWriters) {
   const OpenedWriter writer = NewWriter("t", 5);
-  WriterFold fold = FoldStoreTest::FoldOf(writer, 0, 5, {});
+  const std::vector<TickTable> none;
+  WriterFold fold = FoldStoreTest::FoldOf(writer, 0, 5, none);
   Gap& gap = fold.gaps.emplace_back();
   gap.cause = GapCause::kSpoolCorrupt;
   gap.first_sequence = 2;

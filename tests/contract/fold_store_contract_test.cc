@@ -59,7 +59,8 @@ TEST_F(FoldStoreContract, RefusesAFoldThatDoesNotContinue) {
                 .code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
-  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 3, 5, {})}).ok());
+  const std::vector<TickTable> none;
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 3, 5, none)}).ok());
   ExpectUsageAddsUp();
 }
 

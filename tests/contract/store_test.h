@@ -95,6 +95,10 @@ class StoreTest : public ::testing::Test {
     fold.parts.push_back({.received_time_us = received_us, .tables = &tables});
     return fold;
   }
+  // The fold points to its tables: they must outlive it.
+  static WriterFold FoldOf(const OpenedWriter& writer, std::uint64_t from, std::uint64_t to,
+                           const std::vector<TickTable>&& tables,
+                           std::int64_t received_us = kNowUs) = delete;
   // `tick_count` ticks a second apart, all series on each.
   static TickTable Table(int series_count, int tick_count, std::int64_t start_us = kNowUs) {
     TickTable table;

@@ -96,7 +96,7 @@ absl::Status FakeIngestStore::ReadUnfoldedJournal(
             writers_.at({stored.trial_id, range.writer_no}).progress.folded_sequence;
         if (range.last_sequence <= range.folded_sequence) continue;
         kept.ranges.push_back(range);
-        kept.payloads.push_back(stored.payloads[i]);
+        if (i < stored.payloads.size()) kept.payloads.push_back(stored.payloads[i]);
       }
       if (!kept.ranges.empty()) unfolded.push_back(std::move(kept));
     }
