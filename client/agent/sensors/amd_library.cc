@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
+
 namespace stepwell::agent {
 namespace {
 
@@ -25,5 +27,15 @@ absl::StatusOr<std::shared_ptr<const AmdLibrary>> AmdLibrary::Load(const Paths& 
 }
 
 void* SymbolOf(void* library, const char* name) { return dlsym(library, name); }
+
+absl::Status AmdStatus(const char* name, int result, const AmdResults& results) {
+  if (result == 0) return absl::OkStatus();
+  const std::string text = absl::StrCat(name, ": error ", result);
+  if (result == results.not_supported || result == results.not_yet_implemented) {
+    return absl::UnimplementedError(text);
+  }
+  if (result == results.no_permission) return absl::PermissionDeniedError(text);
+  return absl::UnavailableError(text);
+}
 
 }  // namespace stepwell::agent

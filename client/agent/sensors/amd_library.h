@@ -58,5 +58,22 @@ absl::StatusOr<std::shared_ptr<const AmdLibrary>> LoadAmdSmi(const std::string& 
 absl::StatusOr<std::shared_ptr<const AmdLibrary>> LoadRocmSmi(const std::string& path);
 // Null where the library has no such function.
 void* SymbolOf(void* library, const char* name);
+template <typename Function>
+void BindSymbol(void* library, Function& function, const char* name) {
+  function = reinterpret_cast<Function>(SymbolOf(library, name));
+}
+// What each library's results mean beside 0, which is success.
+struct AmdResults {
+  int not_supported;
+  int not_yet_implemented;
+  int no_permission;
+};
+absl::Status AmdStatus(const char* name, int result, const AmdResults& results);
+template <typename Function, typename... Arguments>
+absl::Status CallAmd(const AmdResults& results, const char* name, Function function,
+                     Arguments... arguments) {
+  if (function == nullptr) return absl::UnimplementedError(std::string(name) + ": none");
+  return AmdStatus(name, function(arguments...), results);
+}
 
 }  // namespace stepwell::agent

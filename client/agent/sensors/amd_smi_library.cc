@@ -12,9 +12,7 @@ namespace {
 using Handle = void*;
 
 constexpr std::uint64_t kInitGpus = 2;
-constexpr int kNotSupported = 2;
-constexpr int kNotYetImplemented = 3;
-constexpr int kNoPermission = 10;
+constexpr AmdResults kResults = {.not_supported = 2, .not_yet_implemented = 3, .no_permission = 10};
 constexpr unsigned kHandleCountMax = 64;
 constexpr int kVram = 0;
 constexpr int kCurrent = 0;
@@ -40,16 +38,16 @@ struct ClockInfo {
 class AmdSmi final : public AmdLibrary {
  public:
   explicit AmdSmi(void* library) {
-    Bind(library, init_, "amdsmi_init");
-    Bind(library, sockets_, "amdsmi_get_socket_handles");
-    Bind(library, processors_, "amdsmi_get_processor_handles");
-    Bind(library, uuid_, "amdsmi_get_gpu_device_uuid");
-    Bind(library, activity_, "amdsmi_get_gpu_activity");
-    Bind(library, memory_total_, "amdsmi_get_gpu_memory_total");
-    Bind(library, memory_usage_, "amdsmi_get_gpu_memory_usage");
-    Bind(library, energy_, "amdsmi_get_energy_count");
-    Bind(library, temperature_, "amdsmi_get_temp_metric");
-    Bind(library, clock_, "amdsmi_get_clock_info");
+    BindSymbol(library, init_, "amdsmi_init");
+    BindSymbol(library, sockets_, "amdsmi_get_socket_handles");
+    BindSymbol(library, processors_, "amdsmi_get_processor_handles");
+    BindSymbol(library, uuid_, "amdsmi_get_gpu_device_uuid");
+    BindSymbol(library, activity_, "amdsmi_get_gpu_activity");
+    BindSymbol(library, memory_total_, "amdsmi_get_gpu_memory_total");
+    BindSymbol(library, memory_usage_, "amdsmi_get_gpu_memory_usage");
+    BindSymbol(library, energy_, "amdsmi_get_energy_count");
+    BindSymbol(library, temperature_, "amdsmi_get_temp_metric");
+    BindSymbol(library, clock_, "amdsmi_get_clock_info");
   }
   bool usable() const {
     return init_ != nullptr && sockets_ != nullptr && processors_ != nullptr && uuid_ != nullptr;
@@ -114,10 +112,6 @@ class AmdSmi final : public AmdLibrary {
   }
 
  private:
-  template <typename Function>
-  static void Bind(void* library, Function& function, const char* name) {
-    function = reinterpret_cast<Function>(SymbolOf(library, name));
-  }
   static Handle Of(const Device& device) {
     return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(device.handle));
   }
@@ -127,17 +121,9 @@ class AmdSmi final : public AmdLibrary {
     }
     return static_cast<double>(value);
   }
-  template <typename Function, typename... Arguments>
-  static absl::Status Call(const char* name, Function function, Arguments... arguments) {
-    if (function == nullptr) return absl::UnimplementedError(absl::StrCat(name, ": none"));
-    const int result = function(arguments...);
-    if (result == 0) return absl::OkStatus();
-    const std::string text = absl::StrCat(name, ": error ", result);
-    if (result == kNotSupported || result == kNotYetImplemented) {
-      return absl::UnimplementedError(text);
-    }
-    if (result == kNoPermission) return absl::PermissionDeniedError(text);
-    return absl::UnavailableError(text);
+  template <typename... Arguments>
+  static absl::Status Call(Arguments... arguments) {
+    return CallAmd(kResults, arguments...);
   }
   absl::StatusOr<EngineUsage> Activity(const Device& device) const {
     EngineUsage usage{};

@@ -11,9 +11,7 @@
 namespace stepwell::agent {
 namespace {
 
-constexpr int kNotSupported = 2;
-constexpr int kPermission = 4;
-constexpr int kNotYetImplemented = 9;
+constexpr AmdResults kResults = {.not_supported = 2, .not_yet_implemented = 9, .no_permission = 4};
 constexpr std::uint32_t kDeviceCountMax = 64;
 constexpr int kVram = 0;
 constexpr int kCurrent = 0;
@@ -45,17 +43,17 @@ std::optional<std::uint64_t> FrequencyOf(const Frequencies& found) {
 class RocmSmi final : public AmdLibrary {
  public:
   explicit RocmSmi(void* library) {
-    Bind(library, init_, "rsmi_init");
-    Bind(library, device_count_, "rsmi_num_monitor_devices");
-    Bind(library, unique_id_, "rsmi_dev_unique_id_get");
-    Bind(library, pci_id_, "rsmi_dev_pci_id_get");
-    Bind(library, busy_, "rsmi_dev_busy_percent_get");
-    Bind(library, memory_busy_, "rsmi_dev_memory_busy_percent_get");
-    Bind(library, memory_total_, "rsmi_dev_memory_total_get");
-    Bind(library, memory_usage_, "rsmi_dev_memory_usage_get");
-    Bind(library, energy_, "rsmi_dev_energy_count_get");
-    Bind(library, temperature_, "rsmi_dev_temp_metric_get");
-    Bind(library, frequencies_, "rsmi_dev_gpu_clk_freq_get");
+    BindSymbol(library, init_, "rsmi_init");
+    BindSymbol(library, device_count_, "rsmi_num_monitor_devices");
+    BindSymbol(library, unique_id_, "rsmi_dev_unique_id_get");
+    BindSymbol(library, pci_id_, "rsmi_dev_pci_id_get");
+    BindSymbol(library, busy_, "rsmi_dev_busy_percent_get");
+    BindSymbol(library, memory_busy_, "rsmi_dev_memory_busy_percent_get");
+    BindSymbol(library, memory_total_, "rsmi_dev_memory_total_get");
+    BindSymbol(library, memory_usage_, "rsmi_dev_memory_usage_get");
+    BindSymbol(library, energy_, "rsmi_dev_energy_count_get");
+    BindSymbol(library, temperature_, "rsmi_dev_temp_metric_get");
+    BindSymbol(library, frequencies_, "rsmi_dev_gpu_clk_freq_get");
   }
   bool usable() const { return init_ != nullptr && device_count_ != nullptr; }
 
@@ -113,10 +111,6 @@ class RocmSmi final : public AmdLibrary {
   }
 
  private:
-  template <typename Function>
-  static void Bind(void* library, Function& function, const char* name) {
-    function = reinterpret_cast<Function>(SymbolOf(library, name));
-  }
   static std::uint32_t Of(const Device& device) {
     return static_cast<std::uint32_t>(device.handle);
   }
@@ -131,17 +125,9 @@ class RocmSmi final : public AmdLibrary {
     }
     return absl::StrCat("GPU-", index);
   }
-  template <typename Function, typename... Arguments>
-  static absl::Status Call(const char* name, Function function, Arguments... arguments) {
-    if (function == nullptr) return absl::UnimplementedError(absl::StrCat(name, ": none"));
-    const int result = function(arguments...);
-    if (result == 0) return absl::OkStatus();
-    const std::string text = absl::StrCat(name, ": error ", result);
-    if (result == kNotSupported || result == kNotYetImplemented) {
-      return absl::UnimplementedError(text);
-    }
-    if (result == kPermission) return absl::PermissionDeniedError(text);
-    return absl::UnavailableError(text);
+  template <typename... Arguments>
+  static absl::Status Call(Arguments... arguments) {
+    return CallAmd(kResults, arguments...);
   }
 
   int (*init_)(std::uint64_t) = nullptr;

@@ -68,22 +68,26 @@ TEST_F(QueryReadsTest, ReadsBesideFoldsAndMergesSeeEachSampleOnce) {
   EXPECT_GE(read_count, 40);
 }
 
-// Does something between the pin of the heads and the snapshot of the database.
+// Does something before the snapshot of the database, and something behind it.
 class StoreWithABreak final : public ReadStore {
  public:
-  StoreWithABreak(ReadStore& store, std::function<void()> between)
-      : store_(store), between_(std::move(between)) {}
+  StoreWithABreak(
+      ReadStore& store, std::function<void()> before, std::function<void()> after = [] {})
+      : store_(store), before_(std::move(before)), after_(std::move(after)) {}
   absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, absl::Time deadline) override {
     return store_.FindTrial(selector, deadline);
   }
   absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(absl::Time deadline) override {
-    between_();
-    return store_.OpenSnapshot(deadline);
+    before_();
+    auto snapshot = store_.OpenSnapshot(deadline);
+    after_();
+    return snapshot;
   }
 
  private:
   ReadStore& store_;
-  const std::function<void()> between_;
+  const std::function<void()> before_;
+  const std::function<void()> after_;
 };
 
 TEST_F(QueryReadsTest, AFoldBetweenThePinAndTheLedgerCountsItsSamplesOnce) {
@@ -127,9 +131,15 @@ TEST_F(QueryReadsTest, AFoldBetweenThePinAndTheLedgerCountsItsSamplesOnce) {
 TEST_F(QueryReadsTest, AFoldWithinAListOfTrialsCountsItsSamplesOnce) {
   Feed feed = OpenWriter("job");
   const std::int32_t series_no = AddSeries("g", "counting");
-  StoreWithABreak store(reader_, [&] { Fold(); });
+  int round = 1;
+  // In turn: with the pin before the snapshot and with the snapshot before the fold, both must hold.
+  const auto fold_if = [&](bool now) {
+    if (now) Fold();
+  };
+  StoreWithABreak store(
+      reader_, [&] { fold_if(round % 2 == 1); }, [&] { fold_if(round % 2 == 0); });
   const QueryReads reads(QuerySources{store, heads_, RealClock::Get(), liveness_});
-  for (int round = 1; round <= 5; ++round) {
+  for (; round <= 6; ++round) {
     TickTable table;
     table.tick_group = 1;
     table.times_us = {kStartUs + round};
