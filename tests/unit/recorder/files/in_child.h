@@ -6,19 +6,45 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 
 namespace stepwell::recorder {
 
 inline constexpr int kExitSkipped = 77;
 
+// True when every other thread of this process sleeps.
+inline bool OthersSleep() {
+  const std::string own = std::to_string(gettid());
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::all_of(begin(tasks), end(tasks), [&](const auto& task) {
+    if (task.path().filename() == own) return true;
+    std::ifstream file(task.path() / "stat");
+    const std::string stat(std::istreambuf_iterator<char>(file), {});
+    const auto state = stat.rfind(") ");  // the name before it may hold anything
+    return state == std::string::npos || stat[state + 2] == 'S';
+  });
+}
+
+// The sanitizers' allocator takes no locks over a fork, as malloc does: what a thread of the parent
+// held in that instant stays locked in the child for ever.
+inline void WaitForOthersToSleep() {
+  using Clock = std::chrono::steady_clock;
+  const auto patience = Clock::now() + std::chrono::seconds(10);
+  while (!OthersSleep() && Clock::now() < patience) std::this_thread::yield();
+}
+
 // The wait status of the child that ran `body`.
 inline int RunInChild(const std::function<void()>& body) {
   std::fflush(nullptr);
+  WaitForOthersToSleep();
   const pid_t child = fork();
   if (child == 0) {
     body();
