@@ -337,7 +337,7 @@ bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
     if (state == spool::kAgentAcked) return true;
     const std::uint64_t waited_ns = MonotonicNs() - begin_ns;
     const bool is_unseen = state == spool::kAgentNone && waited_ns >= kUnseenWaitNs;
-    if (state == spool::kAgentRefused || is_unseen ||
+    if (state == spool::kAgentRefused || state == spool::kAgentSpooled || is_unseen ||
         waited_ns >=
             static_cast<std::uint64_t>(std::max<std::int64_t>(timeout_ms, 0)) * 1'000'000) {
       return false;

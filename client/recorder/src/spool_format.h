@@ -171,6 +171,7 @@ enum AgentState : std::uint32_t {
   kAgentServing = 1,  // an agent drains this writer
   kAgentAcked = 2,    // the writer is closed and the master holds all of it, Close included
   kAgentRefused = 3,  // nothing will ever be stored; waiting is pointless
+  kAgentSpooled = 4,  // an offline writer is closed and wholly in the spool: no ack will come
 };
 
 inline constexpr std::uint32_t kControlOff = 1;  // stop recording at the next StepEnd; cleared = on
