@@ -93,6 +93,7 @@ void Agent::VisitAll() {
   TendSampler();
   for (auto& [name, ended] : ended_samplers_) ended.served->Tend();
   RemoveOld();
+  Summarize();
   stream_->Wake();
   stream_->Tend();
 }
@@ -403,6 +404,29 @@ bool Agent::WaitForVisit() {
     }
     for (const auto& [name, writer] : writers_) writer->SettleClosing();
   }
+}
+
+void Agent::Summarize() {
+  Summary summary;
+  const auto add = [&](const ServedWriter& served) {
+    const OutboundWriter::Status status = served.status();
+    ++summary.writer_count;
+    summary.acked_count += served.done() ? 1 : 0;
+    summary.unacked_bytes += served.done() ? 0 : served.unacked_bytes();
+    if (status.state != SendWindow::State::kRefused) return;
+    ++summary.refused_count;
+    summary.refusal = status.refusal;
+  };
+  for (const auto& [name, writer] : writers_) add(writer->served());
+  if (sampler_ != nullptr) add(sampler_->served());
+  for (const auto& [name, ended] : ended_samplers_) add(*ended.served);
+  absl::MutexLock lock(&mu_);
+  summary_ = std::move(summary);
+}
+
+Agent::Summary Agent::summary() const {
+  absl::MutexLock lock(&mu_);
+  return summary_;
 }
 
 void Agent::Wake() {

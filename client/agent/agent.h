@@ -36,6 +36,16 @@ class Agent {
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // How far all writers are, as of the last visit; from any thread, and after Run.
+  struct Summary {
+    int writer_count = 0;
+    int acked_count = 0;    // closed, and the master holds all of it
+    int refused_count = 0;  // the master will not have it
+    std::int64_t unacked_bytes = 0;
+    std::string refusal;  // of one of them: REASON: text
+  };
+  Summary summary() const ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   Agent(AgentOptions options, FileDescriptor format_directory, AgentLock lock, const Clock& clock);
 
@@ -67,6 +77,7 @@ class Agent {
   bool IdleForLong();
   bool AllDone() const;
   bool AllAcked() const;
+  void Summarize() ABSL_LOCKS_EXCLUDED(mu_);
   void Drain();
   // Until the next visit is due; settles writers that close meanwhile. False when stopping.
   bool WaitForVisit() ABSL_LOCKS_EXCLUDED(mu_);
@@ -103,7 +114,8 @@ class Agent {
   absl::Duration bound_read_at_ = -absl::InfiniteDuration();
   std::int64_t spool_bytes_max_ = 0;  // as last read: of all spools
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  Summary summary_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   // Last: its threads call into what is above.

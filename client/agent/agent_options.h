@@ -32,6 +32,12 @@ struct AgentOptions {
   bool sync_before_send = false;
   // How long a stop may take to send what is left.
   absl::Duration stop_wait = absl::Seconds(5);
+  // Every writer found goes to `server`, whatever it asked for ("offline" too); no machine is
+  // sampled; Run returns when all of it is acked or refused, or after `leave_after` without an ack.
+  bool upload = false;
+  // Gives up once no recorder lives, something is unacked, and no ack came for so long; the spool
+  // stays for the next agent. Infinite = never.
+  absl::Duration leave_after = absl::InfiniteDuration();
 };
 
 struct ParsedOptions {
