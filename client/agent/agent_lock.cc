@@ -13,8 +13,6 @@
 namespace stepwell::agent {
 namespace {
 
-constexpr char kAgentLockFile[] = "agent.lock";
-
 absl::Status CheckOwned(int fd, const std::string& shown) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return absl::ErrnoToStatus(errno, shown);
@@ -47,7 +45,7 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root) {
 
 absl::StatusOr<AgentLock> AgentLock::Take(int format_directory) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file,
-                            OpenAt(format_directory, kAgentLockFile, O_RDWR | O_CREAT));
+                            OpenAt(format_directory, spool::kAgentLockFile, O_RDWR | O_CREAT));
   struct flock wanted {};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
@@ -55,7 +53,7 @@ absl::StatusOr<AgentLock> AgentLock::Take(int format_directory) {
   wanted.l_len = 1;
   if (fcntl(file.get(), F_SETLK, &wanted) == 0) return AgentLock(std::move(file));
   if (errno != EAGAIN && errno != EACCES) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("lock ", kAgentLockFile));
+    return absl::ErrnoToStatus(errno, absl::StrCat("lock ", spool::kAgentLockFile));
   }
   struct flock holder = wanted;
   fcntl(file.get(), F_GETLK, &holder);

@@ -12,11 +12,14 @@
 // <root> and everything below is 0700 and owned by the user; a wider <root> is refused.
 //
 // writer.json, all fields always present:
-//   {"format": 1, "writer": UUID, "server": HOST:PORT or "", "project": NAME, "trial": NAME or
-//   "id:7",
+//   {"format": 1, "writer": UUID, "server": HOST:PORT, "" (the agent's own) or "offline" (the agent
+//    drains the rings into the spool and sends nothing), "project": NAME, "trial": NAME or "id:7",
 //    "attempt_key": TEXT, "rank": 0, "world_size": 1, "token": TEXT or "", "boot_id": UUID,
 //    "labels": {NAME: VALUE}, "pid": 123, "recorder_version": "0.1.0",
-//    "opened_time_us": µs since 1970 UTC, "opened_monotonic_ns": CLOCK_MONOTONIC}
+//    "opened_time_us": µs since 1970 UTC, "opened_monotonic_ns": CLOCK_MONOTONIC,
+//    "sampling": {"on": true, "interval_us": 0, "groups": [], "without": [], "with": []}}
+// sampling: of the machine and of this process, for this trial; 0 and [] are the agent's default.
+// The words are the trial's own: a reader passes over those that it does not know.
 //
 // Is the writer alive? Open `lock` and ask F_GETLK for a write lock on byte 0: F_UNLCK = it is
 // dead. Never from inside the process that records: F_GETLK does not see one's own lock, and
@@ -66,11 +69,15 @@ namespace stepwell::spool {
 
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr char kFormatDirectory[] = "f1";
+// <root>/f1/agent.lock: an agent that serves the root holds an fcntl write lock on byte 0, one that
+// is about to leave on byte 1, too.
+inline constexpr char kAgentLockFile[] = "agent.lock";
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kHeaderFile[] = "header";
 inline constexpr char kNamesFile[] = "names";
 inline constexpr char kWriterFile[] = "writer.json";
-inline constexpr char kRingFilePrefix[] = "ring-";  // then the number in decimal
+inline constexpr char kRingFilePrefix[] = "ring-";   // then the number in decimal
+inline constexpr char kServerOffline[] = "offline";  // what "server" says where nothing is sent
 
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kNamesBytesMax = 512 * 1024;  // the size of `names`, allocated at once
