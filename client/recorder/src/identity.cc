@@ -127,6 +127,7 @@ std::string ToJson(const Identity& identity) {
   json += ", \"token\": " + Quoted(identity.token);
   json += ", \"boot_id\": " + Quoted(identity.boot_id);
   json += ", \"labels\": " + Quoted(identity.labels);
+  json += ", \"rings\": " + Quoted(identity.rings);
   json += ", \"pid\": " + std::to_string(identity.pid);
   json += ", \"recorder_version\": " + Quoted(STEPWELL_VERSION);
   json += ", \"opened_time_us\": " + std::to_string(identity.opened_time_us);

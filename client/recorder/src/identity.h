@@ -22,6 +22,7 @@ struct Identity {
   std::string token;
   std::string boot_id;
   std::map<std::string, std::string> labels;
+  std::string rings;  // the directory of its rings in shared memory, empty = none
   std::int64_t pid = 0;
   std::int64_t opened_time_us = 0;
   std::uint64_t opened_monotonic_ns = 0;

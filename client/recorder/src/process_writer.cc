@@ -42,10 +42,10 @@ ProcessWriter::ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& 
       names_(spool_->names(), spool_->header().names_bytes) {
   MakeSpare();
   const std::lock_guard lock(mutex_);
-  for (std::uint32_t series = 1; series <= catalog_.series_count(); ++series) {
-    AddSeriesLocked(series);
-  }
-  gate_.store(Gate::Word(generation_, true), std::memory_order_release);
+  const std::size_t named_count = spool_->is_worker() ? 0 : catalog_.series_count();
+  for (std::uint32_t series = 1; series <= named_count; ++series) AddSeriesLocked(series);
+  const bool is_on = (spool_->header().control.load() & spool::kControlOff) == 0;
+  gate_.store(Gate::Word(generation_, is_on), std::memory_order_release);
 }
 
 ProcessWriter::~ProcessWriter() { (void)Close(0); }
@@ -53,6 +53,7 @@ ProcessWriter::~ProcessWriter() { (void)Close(0); }
 ThreadRecorder* ProcessWriter::StartThreadLocked(std::uint32_t serial) {
   std::unique_ptr<Ring> ring = std::move(spare_);
   const std::uint32_t index = ring == nullptr ? thread_count_++ : ring->header().thread;
+  if (serial_first_ == 0) serial_first_ = serial;
   threads_.push_back(std::make_unique<ThreadRecorder>(*this, std::move(ring), index, serial));
   is_work_waiting_ = true;
   wake_.notify_one();
@@ -110,6 +111,8 @@ void ProcessWriter::RunMaintenance() {
 }
 
 bool ProcessWriter::Maintain() {
+  // A worker may never end a step, where others look at it.
+  if (spool_->is_worker()) ObserveControl();
   std::vector<Ring::Spec> planned;
   std::vector<Orphan> orphans;
   {
@@ -215,6 +218,13 @@ std::uint32_t ProcessWriter::FindOrAddPath(std::uint32_t parent, std::uint32_t s
 void ProcessWriter::AddSeriesLocked(std::uint32_t series) {
   if (series_names_[series].load(std::memory_order_relaxed) != spool::kNoName) return;
   series_names_[series].store(names_.AddSeries(catalog_.series(series)), std::memory_order_release);
+}
+
+std::uint32_t ProcessWriter::NameSeries(std::uint32_t series) {
+  const std::lock_guard lock(mutex_);
+  if (series == 0 || series > catalog_.series_count()) return spool::kNoName;
+  AddSeriesLocked(series);
+  return SeriesName(series);
 }
 
 void ProcessWriter::ObserveControl() {

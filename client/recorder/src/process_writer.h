@@ -32,7 +32,8 @@ namespace stepwell::recorder {
 class ProcessWriter {
  public:
   // `catalog`, the gate's word and `mutex`, which guards the catalog too, outlive the writer.
-  // Recording is on when this returns. REQUIRES: mutex is not held.
+  // Recording is on when this returns, unless the header's control says otherwise. A forked worker
+  // names what it uses, others all they know. REQUIRES: mutex is not held.
   ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& catalog, std::mutex& mutex,
                 GateWord& gate, std::uint32_t generation);
   ~ProcessWriter();
@@ -61,6 +62,10 @@ class ProcessWriter {
     return series < kSeriesCountMax + 1 ? series_names_[series].load(std::memory_order_acquire)
                                         : spool::kNoName;
   }
+  // For one that has no name yet: kNoName where there is no room for it.
+  std::uint32_t NameSeries(std::uint32_t series);
+  // Serials of its threads begin here: a scope of a lower one began under another writer.
+  std::uint32_t serial_first() const { return serial_first_; }
   void CountNoRing() { spool_->header().dropped_no_ring.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t>& early_count() { return spool_->header().early_count; }
   void CountNoName() { spool_->header().dropped_no_name.fetch_add(1, std::memory_order_relaxed); }
@@ -119,7 +124,8 @@ class ProcessWriter {
   std::vector<std::unique_ptr<Ring>> retired_;
   std::uint64_t dropped_of_freed_ = 0;
   std::uint32_t thread_count_ = 0;
-  std::unique_ptr<Ring> spare_;  // for the next thread, its number already in it
+  std::uint32_t serial_first_ = 0;  // constant once a thread records
+  std::unique_ptr<Ring> spare_;     // for the next thread, its number already in it
   std::vector<Orphan> orphans_;
   bool is_work_waiting_ = false;
   bool is_stopping_ = false;

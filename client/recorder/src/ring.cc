@@ -25,7 +25,7 @@ std::unique_ptr<Ring> Ring::Format(void* mapped, const Spec& spec) {
   header->ring = spec.ring;
   header->previous = spec.previous;
   header->thread = spec.thread;
-  header->worker = spool::kNoWorker;
+  header->worker = spec.worker;
   header->created_ns = spec.created_ns;
   std::memcpy(header->thread_name, spec.thread_name, sizeof(header->thread_name));
   header->next_ring.store(spool::kNoRing, std::memory_order_relaxed);

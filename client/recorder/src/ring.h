@@ -25,6 +25,7 @@ class Ring {
     std::uint32_t ring = 0;
     std::uint32_t previous = spool::kNoRing;
     std::uint32_t thread = 0;
+    std::uint32_t worker = spool::kNoWorker;
     std::uint64_t created_ns = 0;
     char thread_name[16] = {};
   };

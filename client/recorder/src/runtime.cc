@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -69,7 +70,8 @@ Runtime::Runtime() {
   MakePage();
   has_thread_key_ = pthread_key_create(&thread_key_, &Runtime::EndThread) == 0;
   // A lock that another thread held at the fork would stay locked in the child for ever.
-  pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); }, &AfterForkInChild);
+  pthread_atfork(
+      &BeforeFork, [] { Get().mutex_.unlock(); }, &AfterForkInChild);
 }
 
 void Runtime::MakePage() {
@@ -83,14 +85,64 @@ void Runtime::MakePage() {
   page_->is_own.store(1);
 }
 
+void Runtime::BeforeFork() {
+  Runtime& runtime = Get();
+  runtime.mutex_.lock();
+  runtime.gate_at_fork_ = runtime.page_->gate.load();
+}
+
+// Costs no file, no thread and no lock: most children never record. The gate that is left open leads
+// the first call that records to JoinParent. (A child made without these handlers finds the page
+// wiped, and records nothing.)
 void Runtime::AfterForkInChild() {
   Runtime& runtime = Get();
-  // The kernel has done this already, unless it is older than MADV_WIPEONFORK (4.14).
-  runtime.page_->gate.store(0);
+  // The parent's, which is not to be told that this thread ends.
+  thread_slot = {};
+  if (runtime.has_thread_key_) pthread_setspecific(runtime.thread_key_, nullptr);
   runtime.page_->is_own.store(0);
+  runtime.cannot_join_ = false;
+  const bool joins = (runtime.gate_at_fork_ & Gate::kOpen) != 0 && runtime.open_ != nullptr &&
+                     !runtime.open_->spool().is_memory_only();
+  const bool is_on = (runtime.gate_at_fork_ & Gate::kOn) != 0;
+  runtime.page_->gate.store(joins ? Gate::Word(++runtime.generation_, is_on) : 0);
   runtime.mutex_.unlock();
   // Not taken before the fork, for it is held while a close waits; the child's starts unlocked.
   new (&runtime.opening_) std::mutex;
+}
+
+bool Runtime::WillJoinLocked() const {
+  return (page_->gate.load() & Gate::kOpen) != 0 && !cannot_join_;
+}
+
+bool Runtime::JoinParent(std::uint32_t generation) {
+  const int errno_before = errno;
+  const std::lock_guard opening(opening_);
+  SpoolWriter* parent = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    // Another thread has, or has opened a writer, or closed.
+    if (!IsForkedChild() || open_ == nullptr) return true;
+    if (cannot_join_) return false;
+    parent = &open_->spool();
+  }
+  std::string message;
+  std::unique_ptr<SpoolWriter> spool = parent->CreateWorker(&message);
+  errno = errno_before;  // the trial's
+  if (spool == nullptr) {
+    const std::lock_guard lock(mutex_);
+    cannot_join_ = true;
+    message_ = std::move(message);
+    return false;
+  }
+  auto writer =
+      std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate, generation);
+  PrepareThreadBarrier();
+  writer->StartMaintenance();
+  const std::lock_guard lock(mutex_);
+  ForgetParentLocked();
+  UseLocked(std::move(writer), STEPWELL_RECORDING, "");
+  errno = errno_before;
+  return true;
 }
 
 void Runtime::ForgetParentLocked() {
@@ -108,7 +160,10 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
   const std::lock_guard opening(opening_);
   {
     const std::lock_guard lock(mutex_);
-    if (IsForkedChild()) ForgetParentLocked();
+    if (IsForkedChild()) {
+      ForgetParentLocked();
+      page_->gate.store(0);
+    }
     if (open_ != nullptr) return state_;
   }
   if (IsDisabled()) {
@@ -143,11 +198,17 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
   // Registered this late, it runs before the destructors of what the program made earlier.
   if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
   const std::lock_guard lock(mutex_);
+  UseLocked(std::move(writer), state, std::move(message));
+  return state;
+}
+
+void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state,
+                        std::string message) {
   message_ = std::move(message);
   open_ = writers_.emplace_back(std::move(writer)).get();
   __atomic_store_n(&stepwell_gate, reinterpret_cast<const std::uint32_t*>(&page_->gate),
                    __ATOMIC_RELEASE);
-  return state_ = state;
+  state_ = state;
 }
 
 std::unique_ptr<SpoolWriter> Runtime::MakeSpoolWriter(const Identity& identity,
@@ -155,7 +216,7 @@ std::unique_ptr<SpoolWriter> Runtime::MakeSpoolWriter(const Identity& identity,
                                                       std::string* message) {
   if (root.empty()) {
     *message = "no spool directory: set STEPWELL_SPOOL_DIR or options.spool_dir";
-  } else if (auto spool = SpoolWriter::Create(root, identity, message)) {
+  } else if (auto spool = SpoolWriter::Create(root, identity, {}, message)) {
     return spool;
   }
   return SpoolWriter::CreateInMemory(identity);
@@ -175,9 +236,12 @@ void Runtime::CloseAtExit() {
   const std::lock_guard opening(runtime.opening_, std::adopt_lock);
   constexpr std::int64_t kLockWaitMs = 1000;
   if (!LockWithin(runtime.mutex_, kLockWaitMs)) return;
+  // Of what a worker recorded, the process that forked it awaits the ack, if it lives.
+  const SpoolWriter* spool = runtime.open_ == nullptr ? nullptr : &runtime.open_->spool();
+  const bool is_awaited_elsewhere = spool != nullptr && spool->is_worker() && !spool->IsOrphan();
   runtime.mutex_.unlock();
   try {
-    (void)runtime.CloseOpened(wait_ms);
+    (void)runtime.CloseOpened(is_awaited_elsewhere ? 0 : wait_ms);
   } catch (...) {
     // Out of memory: the agent drains the rings as those of a process that died.
   }
@@ -188,7 +252,12 @@ bool Runtime::CloseOpened(std::int64_t timeout_ms) {
   ProcessWriter* closing = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (IsForkedChild() || open_ == nullptr) return false;
+    if (IsForkedChild()) {
+      // The parent's is not this process's to close, nor to join from now on.
+      page_->gate.store(0);
+      open_ = nullptr;
+    }
+    if (open_ == nullptr) return false;
     closing = std::exchange(open_, nullptr);
     state_ = STEPWELL_CLOSED;
     message_ = "closed";
@@ -198,12 +267,13 @@ bool Runtime::CloseOpened(std::int64_t timeout_ms) {
 
 stepwell_state Runtime::state() {
   const std::lock_guard lock(mutex_);
-  return IsForkedChild() ? STEPWELL_CLOSED : state_;
+  return IsForkedChild() && !WillJoinLocked() ? STEPWELL_CLOSED : state_;
 }
 
 const char* Runtime::message() {
   const std::lock_guard lock(mutex_);
-  return IsForkedChild() ? "a forked child records nothing before it opens" : message_.c_str();
+  const bool has_no_writer = IsForkedChild() && !WillJoinLocked() && !cannot_join_;
+  return has_no_writer ? "a forked child of a process that recorded nothing" : message_.c_str();
 }
 
 std::uint64_t Runtime::dropped_count() {
@@ -229,6 +299,10 @@ std::uint32_t Runtime::DefineSeries(SeriesDefinition series) {
 }
 
 ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation) {
+  if (IsForkedChild() && !JoinParent(generation)) {
+    CountLost();
+    return nullptr;
+  }
   if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
   slot = {nullptr, 0};
   // At once: what comes next may run out of memory.
@@ -259,6 +333,11 @@ void Runtime::CountLate(std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
   if (IsForkedChild() || writers_.empty()) return;
   if (writers_.back()->generation() == generation) writers_.back()->CountNoRing();
+}
+
+void Runtime::CountLost() {
+  const std::lock_guard lock(mutex_);
+  if (IsForkedChild() && open_ != nullptr) open_->CountNoRing();
 }
 
 void Runtime::EndThread(void* recorder) {

@@ -42,7 +42,8 @@ class Runtime {
   std::uint32_t DefineSeries(SeriesDefinition series);
 
   // The recorder of the calling thread for the writer of `generation`, entered; null if there can be
-  // none.
+  // none. In a forked child the first call joins the parent's writer as a worker, which touches the
+  // spool directory.
   // REQUIRES: the gate is open with this generation.
   ThreadRecorder* StartThread(ThreadSlot& slot, std::uint32_t generation);
 
@@ -58,10 +59,19 @@ class Runtime {
   // Closes what the program left open. Registered with atexit at the first open.
   static void CloseAtExit();
   bool CloseOpened(std::int64_t timeout_ms);
+  static void BeforeFork();
   static void AfterForkInChild();
+  // It has neither joined its parent's writer nor opened one.
   bool IsForkedChild() const { return page_->is_own.load(std::memory_order_relaxed) == 0; }
+  // What a forked child records goes to its parent's writer. REQUIRES: mutex_ is held.
+  bool WillJoinLocked() const;
+  // False where it cannot.
+  bool JoinParent(std::uint32_t generation);
+  // A call of a child that cannot join: told through the header that it shares with its parent.
+  void CountLost();
   void MakePage();
   void ForgetParentLocked();
+  void UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state, std::string message);
   std::unique_ptr<SpoolWriter> MakeSpoolWriter(const Identity& identity, const std::string& root,
                                                std::string* message);
 
@@ -76,6 +86,8 @@ class Runtime {
   std::uint32_t generation_ = 0;
   std::uint32_t thread_serial_ = 0;
   bool closes_at_exit_ = false;
+  std::uint32_t gate_at_fork_ = 0;  // what the kernel wipes in the child
+  bool cannot_join_ = false;
   stepwell_state state_ = STEPWELL_CLOSED;
   std::string message_ = "not opened";
 };

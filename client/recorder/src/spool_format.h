@@ -2,26 +2,41 @@
 // It is the whole of what the two share; the standard library only. Little-endian, 64-bit Linux.
 //
 //   <root>/f1/<writer uuid>/
-//     lock         empty. The process holds an fcntl write lock (F_SETLK) on byte 0 while it lives.
+//     lock         empty. The process holds an fcntl write lock (F_SETLK) on byte 0 while it lives,
+//                  and its forked worker k (0 ... 1023) one on byte 1 + k. Record locks are not
+//                  inherited by fork: each child opens the file anew and locks its own byte.
 //     header       one page, WriterHeader. Mapped by both sides.
 //     names        NameRecords, append-only; WriterHeader::names_bytes of them are valid.
 //     ring-0 ...   one page RingHeader, then RingHeader::capacity events of 32 bytes.
 //     writer.json  who the writer is (mode 0600). It is written last, by rename: a directory
 //     without
 //                  it is not a writer yet (or never will be: its lock is free and it is old).
+//     w<k>-<n>/    a forked child that records: worker k, the lowest whose byte was free; n is the
+//                  first of 0, 1, ... that mkdir made. It holds header, names and rings of its own,
+//                  as above. The header is made as header.draft and renamed last: with it the
+//                  worker exists. Where a higher n of the same k exists, or byte 1 + k is free, the
+//                  worker is dead: drained completely, then removed. Its samples belong to this
+//                  writer, each of their series with the label worker = k.
+// The writer is dead when byte 0 and all worker bytes are free.
+//
+// Rings may lie in shared memory instead: writer.json's "rings" names a directory (0700, the same
+// owner, its last component the writer's uuid; "" = none) which holds the file `spool` (the path of
+// the writer's directory), rings, and a directory w<k>-<n> for the rings of a worker. Ring N lies
+// there if its file is there, else in the writer's (the worker's) own directory: the recorder chooses
+// for each ring by the room there is.
 // <root> and everything below is 0700 and owned by the user; a wider <root> is refused.
 //
 // writer.json, all fields always present:
 //   {"format": 1, "writer": UUID, "server": HOST:PORT, "" (the agent's own) or "offline" (the agent
 //    drains the rings into the spool and sends nothing), "project": NAME, "trial": NAME or "id:7",
 //    "attempt_key": TEXT, "rank": 0, "world_size": 1, "token": TEXT or "", "boot_id": UUID,
-//    "labels": {NAME: VALUE}, "pid": 123, "recorder_version": "0.1.0",
+//    "labels": {NAME: VALUE}, "rings": PATH or "", "pid": 123, "recorder_version": "0.1.0",
 //    "opened_time_us": µs since 1970 UTC, "opened_monotonic_ns": CLOCK_MONOTONIC,
 //    "sampling": {"on": true, "interval_us": 0, "groups": [], "without": [], "with": []}}
 // sampling: of the machine and of this process, for this trial; 0 and [] are the agent's default.
 // The words are the trial's own: a reader passes over those that it does not know.
 //
-// Is the writer alive? Open `lock` and ask F_GETLK for a write lock on byte 0: F_UNLCK = it is
+// Is the process alive? Open `lock` and ask F_GETLK for a write lock on byte 0: F_UNLCK = it is
 // dead. Never from inside the process that records: F_GETLK does not see one's own lock, and
 // closing any descriptor of the file drops it. Order of a reader's life check: lock first, then the
 // rings, so that a writer found dead is drained completely.
@@ -74,10 +89,13 @@ inline constexpr char kFormatDirectory[] = "f1";
 inline constexpr char kAgentLockFile[] = "agent.lock";
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kHeaderFile[] = "header";
+inline constexpr char kHeaderDraftFile[] = "header.draft";  // of a worker that is being made
 inline constexpr char kNamesFile[] = "names";
 inline constexpr char kWriterFile[] = "writer.json";
-inline constexpr char kRingFilePrefix[] = "ring-";   // then the number in decimal
-inline constexpr char kServerOffline[] = "offline";  // what "server" says where nothing is sent
+inline constexpr char kRingFilePrefix[] = "ring-";     // then the number in decimal
+inline constexpr char kRingOwnerFile[] = "spool";      // beside rings in shared memory
+inline constexpr char kWorkerDirectoryPrefix[] = "w";  // then k-n in decimal
+inline constexpr char kServerOffline[] = "offline";    // what "server" says where nothing is sent
 
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kNamesBytesMax = 512 * 1024;  // the size of `names`, allocated at once
@@ -91,6 +109,13 @@ inline constexpr std::int32_t kBatchOfStep = -2;  // with kInStep: the batch of 
 inline constexpr std::uint32_t kNoName = 0;       // ids count from 1 in the order of `names`
 inline constexpr std::uint32_t kNoRing = 0xffffffff;
 inline constexpr std::uint32_t kNoWorker = 0xffffffff;
+inline constexpr std::uint32_t kWorkerCountMax = 1024;  // living at once
+
+// Bytes of `lock`.
+inline constexpr std::int64_t kProcessLockByte = 0;
+inline constexpr std::int64_t WorkerLockByte(std::uint32_t worker) {
+  return 1 + std::int64_t{worker};
+}
 
 inline constexpr char kHeaderMagic[8] = {'S', 'W', 'E', 'L', 'L', 'H', 'D', '1'};
 inline constexpr char kRingMagic[8] = {'S', 'W', 'E', 'L', 'L', 'R', 'G', '1'};

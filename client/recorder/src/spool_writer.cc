@@ -3,31 +3,20 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <new>
 
 #include "client/recorder/src/file_room.h"
+#include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/spool_file.h"
 #include "client/recorder/src/spool_root.h"
+#include "client/recorder/src/worker_place.h"
 
 namespace stepwell::recorder {
 namespace {
-
-UniqueFd NewFile(const UniqueFd& directory, const std::string& name) {
-  return UniqueFd(openat(directory.get(), name.c_str(),
-                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-}
-
-// Dies with the process in any PID namespace, and is not inherited by a forked child.
-bool TakeLock(int fd) {
-  struct flock wanted {};
-  wanted.l_type = F_WRLCK;
-  wanted.l_whence = SEEK_SET;
-  wanted.l_start = 0;
-  wanted.l_len = 1;
-  return fcntl(fd, F_SETLK, &wanted) == 0;
-}
 
 bool WriteWhole(int fd, const std::string& text) {
   std::size_t written = 0;
@@ -42,10 +31,32 @@ bool WriteWhole(int fd, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<SpoolWriter> SpoolWriter::Create(const std::string& root, const Identity& identity,
+std::unique_ptr<SpoolWriter> SpoolWriter::Create(const std::string& root, Identity identity,
+                                                 const SharedRingPlace& rings,
                                                  std::string* message) {
   std::unique_ptr<SpoolWriter> writer(new SpoolWriter);
-  return writer->MakeFiles(root, identity, message) ? std::move(writer) : nullptr;
+  if (writer->MakeFiles(root, std::move(identity), rings, message)) return writer;
+  if (writer->shared_rings_ != nullptr) writer->shared_rings_->Remove();
+  return nullptr;
+}
+
+std::unique_ptr<SpoolWriter> SpoolWriter::CreateWorker(std::string* message) const {
+  std::unique_ptr<SpoolWriter> worker(new SpoolWriter);
+  worker->around_ = OpenAround();
+  std::optional<WorkerPlace> place = TakeWorkerPlace(worker->around_.directory, message);
+  if (!place) return nullptr;
+  worker->worker_ = place->index;
+  worker->directory_path_ = worker->around_.path + "/" + place->name;
+  worker->directory_ = std::move(place->directory);
+  worker->lock_ = std::move(place->lock);
+  if (worker->around_.shared_rings != nullptr) {
+    worker->shared_rings_ = worker->around_.shared_rings->MakeWorker(place->name);
+  }
+  if (worker->MakeWorkerFiles(*header_)) return worker;
+  *message = "cannot write to the spool directory " + worker->directory_path_ + ": " +
+             std::strerror(errno);
+  worker->RemoveWorkerFiles();
+  return nullptr;
 }
 
 std::unique_ptr<SpoolWriter> SpoolWriter::CreateInMemory(const Identity& identity) {
@@ -53,7 +64,9 @@ std::unique_ptr<SpoolWriter> SpoolWriter::CreateInMemory(const Identity& identit
   void* header = MapPrivate(spool::kPageBytes);
   void* names = MapPrivate(spool::kNamesBytesMax);
   if (names != nullptr) writer->names_ = static_cast<std::byte*>(names);
-  if (header != nullptr) writer->FormatHeader(header, identity);
+  if (header != nullptr) {
+    writer->FormatHeader(header, identity.pid, identity.opened_monotonic_ns);
+  }
   return header != nullptr && names != nullptr ? std::move(writer) : nullptr;
 }
 
@@ -67,8 +80,13 @@ void SpoolWriter::UnmapNames() {
   names_ = nullptr;
 }
 
-bool SpoolWriter::MakeFiles(const std::string& root, const Identity& identity,
-                            std::string* message) {
+bool SpoolWriter::IsOrphan() const {
+  return is_worker() && !IsLockByteTaken(lock_.get(), spool::kProcessLockByte) &&
+         static_cast<std::uint32_t>(getppid()) != around_.pid;
+}
+
+bool SpoolWriter::MakeFiles(const std::string& root, Identity identity,
+                            const SharedRingPlace& rings, std::string* message) {
   const UniqueFd root_directory = OpenSpoolRoot(root, message);
   if (root_directory.get() < 0) return false;
   const std::string format_path = root + "/" + spool::kFormatDirectory;
@@ -82,11 +100,16 @@ bool SpoolWriter::MakeFiles(const std::string& root, const Identity& identity,
   lock_ = NewFile(directory_, spool::kLockFile);
   void* header = nullptr;
   void* names = nullptr;
-  bool made = lock_.get() >= 0 && TakeLock(lock_.get()) &&
+  bool made = lock_.get() >= 0 && TakeLockByte(lock_.get(), spool::kProcessLockByte) &&
               MapFile(spool::kHeaderFile, spool::kPageBytes, &header) &&
               MapFile(spool::kNamesFile, spool::kNamesBytesMax, &names);
   names_ = static_cast<std::byte*>(names);
-  if (header != nullptr) FormatHeader(header, identity);
+  if (header != nullptr) FormatHeader(header, identity.pid, identity.opened_monotonic_ns);
+  if (made && !rings.home.empty()) {
+    shared_rings_ =
+        SharedRings::Make(rings.home, identity.writer, directory_path_, rings.need_bytes);
+    if (shared_rings_ != nullptr) identity.rings = shared_rings_->path();
+  }
   made = made && WriteIdentity(identity);
   if (!made) *message = "cannot write to the spool directory " + root + ": " + std::strerror(errno);
   return made;
@@ -98,12 +121,46 @@ bool SpoolWriter::MapFile(const char* name, std::size_t bytes, void** mapped) {
   return *mapped != nullptr;
 }
 
-void SpoolWriter::FormatHeader(void* mapped, const Identity& identity) {
+SpoolWriter::Around SpoolWriter::OpenAround() const {
+  const bool is_inner = is_worker();
+  const SharedRings* rings = is_inner ? around_.shared_rings.get() : shared_rings_.get();
+  Around around;
+  around.path = is_inner ? around_.path : directory_path_;
+  around.directory = (is_inner ? around_.directory : directory_).Reopen(around.path);
+  if (rings != nullptr) around.shared_rings = rings->Reopen();
+  around.pid = is_inner ? around_.pid : header_->pid;
+  return around;
+}
+
+bool SpoolWriter::MakeWorkerFiles(const spool::WriterHeader& parent) {
+  void* header = nullptr;
+  void* names = nullptr;
+  const bool is_mapped = MapFile(spool::kNamesFile, spool::kNamesBytesMax, &names) &&
+                         MapFile(spool::kHeaderDraftFile, spool::kPageBytes, &header);
+  names_ = static_cast<std::byte*>(names);
+  if (!is_mapped) return false;
+  FormatHeader(header, getpid(), MonotonicNs());
+  // Until an agent sees the worker, what it wished of the parent holds.
+  header_->control.store(parent.control.load(std::memory_order_relaxed));
+  return renameat(directory_.get(), spool::kHeaderDraftFile, directory_.get(),
+                  spool::kHeaderFile) == 0;
+}
+
+// While its byte is held nobody else does; where this fails too, an agent does it later.
+void SpoolWriter::RemoveWorkerFiles() {
+  for (const char* name : {spool::kNamesFile, spool::kHeaderDraftFile}) {
+    unlinkat(directory_.get(), name, 0);
+  }
+  rmdir(directory_path_.c_str());
+  if (shared_rings_ != nullptr) shared_rings_->Remove();
+}
+
+void SpoolWriter::FormatHeader(void* mapped, std::int64_t pid, std::uint64_t opened_ns) {
   header_ = new (mapped) spool::WriterHeader{};
   std::memcpy(header_->magic, spool::kHeaderMagic, sizeof(header_->magic));
   header_->format_version = spool::kFormatVersion;
-  header_->pid = static_cast<std::uint32_t>(identity.pid);
-  header_->opened_ns = identity.opened_monotonic_ns;
+  header_->pid = static_cast<std::uint32_t>(pid);
+  header_->opened_ns = opened_ns;
   header_->state.store(spool::kWriterOpen, std::memory_order_release);
 }
 
@@ -122,6 +179,7 @@ std::unique_ptr<Ring> SpoolWriter::MakeRing(Ring::Spec spec) {
   }
   const std::lock_guard lock(ring_making_);
   spec.ring = header_->ring_count.load(std::memory_order_relaxed);
+  spec.worker = worker_;
   std::unique_ptr<Ring> ring = MapRing(spec);
   if (ring == nullptr) {
     ring_bytes_.fetch_sub(bytes);
@@ -133,13 +191,20 @@ std::unique_ptr<Ring> SpoolWriter::MakeRing(Ring::Spec spec) {
 
 std::unique_ptr<Ring> SpoolWriter::MapRing(const Ring::Spec& spec) {
   if (is_memory_only()) return Ring::MapAnonymous(spec);
-  if (directory_.get() < 0) return nullptr;
+  if (shared_rings_ != nullptr && shared_rings_->HasRoom()) {
+    if (auto ring = MapRingFile(shared_rings_->directory(), spec)) return ring;
+  }
+  return MapRingFile(directory_, spec);
+}
+
+std::unique_ptr<Ring> SpoolWriter::MapRingFile(const UniqueFd& directory, const Ring::Spec& spec) {
+  if (directory.get() < 0) return nullptr;
   const std::string name = spool::kRingFilePrefix + std::to_string(spec.ring);
-  const UniqueFd file = NewFile(directory_, name);
+  const UniqueFd file = NewFile(directory, name);
   if (file.get() < 0) return nullptr;
   std::unique_ptr<Ring> ring = Ring::Map(file.get(), spec);
   // A file of no ring keeps room that others need, and its number.
-  if (ring == nullptr) unlinkat(directory_.get(), name.c_str(), 0);
+  if (ring == nullptr) unlinkat(directory.get(), name.c_str(), 0);
   return ring;
 }
 

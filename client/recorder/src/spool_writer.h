@@ -1,9 +1,9 @@
-// SpoolWriter is the writer's directory (spool_format.h): it makes the files, holds the lock that
-// says the process lives, and makes rings. Without a usable directory it stands for the same in
-// memory.
+// SpoolWriter is the writer's directory (spool_format.h), or that of a forked worker within it: it
+// makes the files, holds the lock that says the process lives, and makes rings. Without a usable
+// directory it stands for the same in memory.
 //
 //   std::string why;
-//   auto spool = SpoolWriter::Create("/dev/shm/run-1", identity, &why);
+//   auto spool = SpoolWriter::Create("/dev/shm/run-1", identity, SharedRingPlace(), &why);
 //   if (spool == nullptr) spool = SpoolWriter::CreateInMemory(identity);
 #pragma once
 
@@ -16,16 +16,27 @@
 
 #include "client/recorder/src/identity.h"
 #include "client/recorder/src/ring.h"
+#include "client/recorder/src/shared_rings.h"
 #include "client/recorder/src/spool_format.h"
 #include "client/recorder/src/unique_fd.h"
 
 namespace stepwell::recorder {
 
+// Where rings go instead of the writer's directory, while there is room for `need_bytes` four times.
+// An empty home = nowhere else.
+struct SharedRingPlace {
+  std::string home;
+  std::size_t need_bytes = 0;
+};
+
 class SpoolWriter {
  public:
   // Blocks on the file system. On failure null, with the reason and the remedy in `message`.
-  static std::unique_ptr<SpoolWriter> Create(const std::string& root, const Identity& identity,
-                                             std::string* message);
+  static std::unique_ptr<SpoolWriter> Create(const std::string& root, Identity identity,
+                                             const SharedRingPlace& rings, std::string* message);
+  // That of a forked child of the process that made this one, be it a worker itself. The rest of
+  // this object is the parent's and must not be used by the child. Blocks on the file system.
+  std::unique_ptr<SpoolWriter> CreateWorker(std::string* message) const;
   // Null only when there is no memory.
   static std::unique_ptr<SpoolWriter> CreateInMemory(const Identity& identity);
   ~SpoolWriter();
@@ -34,6 +45,9 @@ class SpoolWriter {
 
   bool is_memory_only() const { return directory_path_.empty(); }
   const std::string& directory_path() const { return directory_path_; }
+  bool is_worker() const { return worker_ != spool::kNoWorker; }
+  // A worker that outlived the process that opened the writer, as a daemon does.
+  bool IsOrphan() const;
   spool::WriterHeader& header() { return *header_; }
   std::span<std::byte> names() { return {names_, spool::kNamesBytesMax}; }
   void UnmapNames();
@@ -48,16 +62,32 @@ class SpoolWriter {
   void Unlock() { lock_.Close(); }
 
  private:
+  // The writer around a worker, for the workers that it may have itself.
+  struct Around {
+    std::string path;
+    UniqueFd directory;
+    std::unique_ptr<SharedRings> shared_rings;
+    std::uint32_t pid = 0;
+  };
+
   SpoolWriter() = default;
-  bool MakeFiles(const std::string& root, const Identity& identity, std::string* message);
+  bool MakeFiles(const std::string& root, Identity identity, const SharedRingPlace& rings,
+                 std::string* message);
+  Around OpenAround() const;
+  bool MakeWorkerFiles(const spool::WriterHeader& parent);
+  void RemoveWorkerFiles();
   bool MapFile(const char* name, std::size_t bytes, void** mapped);
   bool WriteIdentity(const Identity& identity);
-  void FormatHeader(void* mapped, const Identity& identity);
+  void FormatHeader(void* mapped, std::int64_t pid, std::uint64_t opened_ns);
   std::unique_ptr<Ring> MapRing(const Ring::Spec& spec);
+  static std::unique_ptr<Ring> MapRingFile(const UniqueFd& directory, const Ring::Spec& spec);
 
   // Constant after construction.
   std::string directory_path_;
   UniqueFd directory_;
+  std::unique_ptr<SharedRings> shared_rings_;  // null = none
+  std::uint32_t worker_ = spool::kNoWorker;
+  Around around_;  // of a worker
   UniqueFd lock_;
   spool::WriterHeader* header_ = nullptr;
   std::byte* names_ = nullptr;

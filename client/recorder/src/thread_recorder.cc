@@ -69,15 +69,18 @@ void ThreadRecorder::EndScope(const stepwell_scope& scope) {
     } else if (path_ == scope.path) {
       path_ = scope.parent;
     }
+  } else if (scope.thread < process_.serial_first()) {
+    // Begun under another writer, the parent's of a fork for one: its path means nothing here.
+    return;
   }
   Add(event, now_ns);
 }
 
 void ThreadRecorder::Record(std::uint32_t series, double value) {
-  const std::uint32_t name = process_.SeriesName(series);
-  if (name == spool::kNoName) {
-    ++drops_;
-    return process_.CountNoName();
+  std::uint32_t name = process_.SeriesName(series);
+  if (name == spool::kNoName) [[unlikely]] {
+    name = NameAtFirstUse(series);
+    if (name == spool::kNoName) return;
   }
   const std::uint64_t now_ns = MonotonicNs();
   Add({.time = now_ns,
@@ -93,10 +96,10 @@ void ThreadRecorder::Record(std::uint32_t series, double value) {
 
 void ThreadRecorder::RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us,
                               double value) {
-  const std::uint32_t name = process_.SeriesName(series);
-  if (name == spool::kNoName) {
-    ++drops_;
-    return process_.CountNoName();
+  std::uint32_t name = process_.SeriesName(series);
+  if (name == spool::kNoName) [[unlikely]] {
+    name = NameAtFirstUse(series);
+    if (name == spool::kNoName) return;
   }
   Add({.time = static_cast<std::uint64_t>(time_us),
        .value = std::bit_cast<std::uint64_t>(value),
@@ -170,6 +173,14 @@ std::uint32_t ThreadRecorder::FindPath(std::uint32_t scope) {
   const std::uint32_t path = process_.FindOrAddPath(path_, scope);
   if (path != spool::kNoName) paths_.Add(path_, scope, path);
   return path;
+}
+
+std::uint32_t ThreadRecorder::NameAtFirstUse(std::uint32_t series) {
+  const std::uint32_t name = process_.NameSeries(series);
+  if (name != spool::kNoName) return name;
+  ++drops_;
+  process_.CountNoName();
+  return spool::kNoName;
 }
 
 inline void ThreadRecorder::Add(const spool::Event& event, std::uint64_t now_ns) {

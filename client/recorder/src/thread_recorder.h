@@ -73,6 +73,8 @@ class ThreadRecorder {
   // By value: only the rare way pays for an event in memory.
   void AddToNextRing(spool::Event event, std::uint64_t now_ns);
   std::uint32_t FindPath(std::uint32_t scope);
+  // kNoName, counted, where there is no room for it.
+  std::uint32_t NameAtFirstUse(std::uint32_t series);
   void OpenStep(std::uint64_t now_ns);
   spool::Event StepBegin() const;
   spool::Event StepEnd(std::uint64_t now_ns, std::int32_t batch) const;

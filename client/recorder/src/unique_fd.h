@@ -2,9 +2,11 @@
 // before it is used or closed it is asked whether it is still the file that was opened.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 namespace stepwell::recorder {
@@ -33,6 +35,16 @@ class UniqueFd {
     struct stat found {};
     if (fd_ < 0 || fstat(fd_, &found) != 0) return -1;
     return found.st_dev == device_ && found.st_ino == inode_ ? fd_ : -1;
+  }
+
+  // The same directory by a descriptor of its own; by `path` where this one was closed. Empty where
+  // another stands there by now.
+  UniqueFd Reopen(const std::string& path) const {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const int known = get();
+    UniqueFd found(known >= 0 ? openat(known, ".", kFlags) : open(path.c_str(), kFlags));
+    if (found.device_ != device_ || found.inode_ != inode_) found.Close();
+    return found;
   }
 
   void Close() {

@@ -92,12 +92,14 @@ TEST(IdentityTest, IsWrittenAsJson) {
   Identity identity = Resolve({}, {});
   identity.trial = "a \"quoted\" \\ name\n";
   identity.labels = {{"team", "vision"}, {"site", "b"}};
+  identity.rings = "/dev/shm/r";
   identity.pid = 12;
   EXPECT_EQ(ToJson(identity),
             "{\"format\": 1, \"writer\": \"writer-uuid\", \"server\": \"\", \"project\": "
             "\"default\", \"trial\": \"a \\\"quoted\\\" \\\\ name\\u000a\", \"attempt_key\": "
             "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"boot_id\": \"\", "
-            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"pid\": 12, "
+            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"rings\": \"/dev/shm/r\", "
+            "\"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
             "\"opened_monotonic_ns\": 0}\n");
 }

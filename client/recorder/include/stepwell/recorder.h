@@ -19,8 +19,15 @@
  * is dropped and counted. Recording (scope, record, step) is plain stores into a buffer of the
  * calling thread: no lock, no allocation, no system call, except on the first use of a thread or of
  * a name; then, too, it waits for no file system. All functions are thread-safe; none may be called
- * from a signal handler. A process has at most one open recorder. A forked child records nothing
- * until it opens one of its own; exec starts afresh.
+ * from a signal handler. A process has at most one open recorder; exec starts afresh.
+ *
+ * A forked child that records becomes a worker of the process it was forked from: its samples belong
+ * to the same writer, with the label worker = 0, 1, ..., the lowest number that is free. It joins at
+ * its first call that records, which touches the spool directory; a child that records nothing costs
+ * nothing. Ids of scopes and series stay valid in it. Children of a worker are workers of the same
+ * writer. What a worker recorded is stored however it ends: its exit waits for no ack, unless the
+ * process that opened the recorder is gone (a daemon). A child that would rather have a writer of its
+ * own calls stepwell_open before it records.
  *
  * A process that exits (returns from main, calls exit) with an open recorder closes it then, and
  * waits for the ack at most STEPWELL_EXIT_WAIT seconds (default 5; 0 = not at all), and no more than
@@ -52,8 +59,9 @@ extern "C" {
  */
 
 typedef enum stepwell_state {
-  STEPWELL_CLOSED = 0,      /* not opened, closed, or a forked child of an opened process */
-  STEPWELL_RECORDING = 1,   /* into the spool directory, where an agent finds it */
+  STEPWELL_CLOSED = 0,      /* not opened, or closed */
+  STEPWELL_RECORDING = 1,   /* into the spool directory, where an agent finds it; in a forked child,
+                               into that of its parent */
   STEPWELL_MEMORY_ONLY = 2, /* no usable spool directory: recorded, counted, and lost at exit */
   STEPWELL_DISABLED = 3     /* STEPWELL_DISABLED is set */
 } stepwell_state;
@@ -83,15 +91,15 @@ typedef struct stepwell_options {
 STEPWELL_API void stepwell_options_init(stepwell_options* options);
 
 /* Opens this process's writer. options may be NULL. Touches the spool directory; anything that goes
- * wrong there ends in STEPWELL_MEMORY_ONLY, never in an error: see stepwell_message. Already open:
- * changes nothing. */
+ * wrong there ends in STEPWELL_MEMORY_ONLY, never in an error: see stepwell_message. Already open, or
+ * a forked child that has recorded: changes nothing. */
 STEPWELL_API stepwell_state stepwell_open(const stepwell_options* options);
 STEPWELL_API stepwell_state stepwell_current_state(void);
 /* Why the state is what it is, in words; "" when recording. Valid until the next stepwell_open. */
 STEPWELL_API const char* stepwell_message(void);
 
-/* Ends the writer and waits until all of it is stored for good by the master, at most timeout_ms
- * (0 = do not wait). 1 = stored, 0 = not known to be (an agent goes on with it). Closing twice is
+/* Ends the writer (a worker its part of it) and waits until all of it is stored for good by the
+ * master, at most timeout_ms (0 = do not wait). 1 = stored, 0 = not known to be (an agent goes on with it). Closing twice is
  * fine: the second is 0. Scopes still open elsewhere are lost. Calls of other threads that are on
  * their way when it begins are waited for and stored; later ones of a thread that was recording count
  * as dropped, and the master is told of those that came before the agent had read the rings out. */

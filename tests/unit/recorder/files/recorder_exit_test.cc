@@ -1,4 +1,4 @@
-// Ends of processes that record: exits, forks and kills, each case in a process of its own.
+// Ends of processes that record: exits and kills, each case in a process of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -111,28 +111,6 @@ TEST_F(RecorderTest, AForkedChildThatExitsLeavesItsParentsWriterOpen) {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     EXPECT_EQ(RunInChild([] { std::exit(0); }), 0);
     EXPECT_EQ(SpoolFiles(WriterPath()).header().state, spool::kWriterOpen);
-  });
-}
-
-TEST_F(RecorderTest, AForkedChildWritesNothingIntoItsParentsRings) {
-  ExpectInChild([this] {
-    ASSERT_EQ(Open(), STEPWELL_RECORDING);
-    Scoped("parent");
-    ExpectInChild([] {
-      EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
-      EXPECT_EQ(stepwell_enabled(), 0);
-      Scoped("parent");
-      Scoped("child");
-      stepwell_step_end(1);
-      stepwell_define_series("g", "child", "", STEPWELL_GAUGE, nullptr, 0);
-      EXPECT_EQ(stepwell_close(60'000), 0);  // the parent's is not the child's to close
-    });
-    SpoolFiles files(WriterPath());
-    EXPECT_EQ(files.header().state, spool::kWriterOpen);
-    EXPECT_THAT(files.Lines(), ElementsAre("scope parent"));
-    EXPECT_EQ(files.Names().size(), 1u);
-    Scoped("parent");
-    EXPECT_THAT(files.Lines(), ElementsAre("scope parent", "scope parent"));
   });
 }
 

@@ -52,15 +52,17 @@ class SpoolFiles {
 
   spool::WriterHeader& header() { return *header_; }
 
-  bool IsAlive() const {
+  bool IsAlive() const { return IsLocked(spool::kProcessLockByte); }
+  bool IsLocked(off_t byte) const {
     const int fd = open((directory_ / spool::kLockFile).c_str(), O_RDWR | O_CLOEXEC);
     struct flock asked {};
     asked.l_type = F_WRLCK;
     asked.l_whence = SEEK_SET;
+    asked.l_start = byte;
     asked.l_len = 1;
-    const bool is_alive = fcntl(fd, F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+    const bool is_locked = fcntl(fd, F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
     close(fd);
-    return is_alive;
+    return is_locked;
   }
 
   std::vector<NameView> Names() const {

@@ -30,11 +30,12 @@ unsigned ModeOf(const fs::path& path) {
 class SpoolWriterTest : public testing::Test {
  protected:
   std::unique_ptr<SpoolWriter> Create(const std::string& root) {
-    return SpoolWriter::Create(root, identity_, &message_);
+    return SpoolWriter::Create(root, identity_, rings_, &message_);
   }
 
   TemporaryDirectory directory_;
   Identity identity_ = Someone();
+  SharedRingPlace rings_;
   std::string message_;
 };
 
