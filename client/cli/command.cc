@@ -71,6 +71,7 @@ const std::vector<Command>& Commands() {
       {"series", "list the series of a trial", RunSeries},
       {"read", "print raw samples of a trial", RunRead},
       {"report", "where a trial's time went, and what its machine did", RunReport},
+      {"top", "the same of now, live: steps, machines, GPUs", RunTop},
       {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
       {"admin status", "what the master is and how it does", RunAdminStatus},
       {"version", "print the version", RunVersion},
@@ -92,6 +93,7 @@ std::string OverviewText() {
       "\nExamples:\n"
       "  stepwell serve                     start a master on this machine\n"
       "  stepwell report my-run             where the time of my-run's steps went\n"
+      "  stepwell top                       the same of the newest running trial, live\n"
       "  stepwell read my-run --name loss   samples of one series\n"
       "\n`stepwell COMMAND --help` tells a command's options.\n"
       "Exit codes: 0 done, 1 not found or failed, 64 wrong use, 69 master not reachable.\n";

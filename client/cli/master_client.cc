@@ -2,12 +2,15 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ostream>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
@@ -18,6 +21,8 @@ namespace {
 constexpr std::chrono::seconds kCallTime(65);
 // Longer than a local connection ever takes, short enough to wait for.
 constexpr std::chrono::seconds kConnectTime(5);
+// Nobody notices it between a key and the end.
+constexpr std::chrono::milliseconds kCancelTime(50);
 constexpr std::int64_t kTrialIdMax = 9'223'372'036'854'775'807;
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -42,14 +47,16 @@ struct MasterClient::Stubs {
   absl::Status Connect() {
     const auto deadline = std::chrono::system_clock::now() + kConnectTime;
     for (;;) {
+      if (cancelled()) return absl::CancelledError("cancelled");
       const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
       if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
       if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
         return absl::UnavailableError("the connection was refused, or the name is unknown");
       }
-      if (!channel->WaitForStateChange(state, deadline)) {
-        return absl::UnavailableError("no answer within 5 s");
-      }
+      // In parts, so that a cancellation is seen.
+      const auto now = std::chrono::system_clock::now();
+      if (now >= deadline) return absl::UnavailableError("no answer within 5 s");
+      channel->WaitForStateChange(state, std::min(deadline, now + kCancelTime));
     }
   }
 
@@ -61,6 +68,7 @@ struct MasterClient::Stubs {
     if (absl::Status connected = Connect(); !connected.ok()) return connected;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+    const Cancellable cancellable(*this, context);
     Response response;
     if (absl::Status called = FromGrpc((stub.*method)(&context, request, &response));
         !called.ok()) {
@@ -69,6 +77,39 @@ struct MasterClient::Stubs {
     return response;
   }
 
+  // While it lives, Cancel reaches the call of `context`.
+  class Cancellable {
+   public:
+    Cancellable(Stubs& stubs, grpc::ClientContext& context) : stubs_(stubs) {
+      absl::MutexLock lock(&stubs_.mu);
+      stubs_.under_way = &context;
+      if (stubs_.is_cancelled) context.TryCancel();
+    }
+    ~Cancellable() {
+      absl::MutexLock lock(&stubs_.mu);
+      stubs_.under_way = nullptr;
+    }
+    Cancellable(const Cancellable&) = delete;
+    Cancellable& operator=(const Cancellable&) = delete;
+
+   private:
+    Stubs& stubs_;
+  };
+
+  void Cancel() {
+    absl::MutexLock lock(&mu);
+    is_cancelled = true;
+    if (under_way != nullptr) under_way->TryCancel();
+  }
+
+  bool cancelled() {
+    absl::MutexLock lock(&mu);
+    return is_cancelled;
+  }
+
+  absl::Mutex mu;
+  bool is_cancelled ABSL_GUARDED_BY(mu) = false;
+  grpc::ClientContext* under_way ABSL_GUARDED_BY(mu) = nullptr;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::QueryService::Stub> query;
   std::unique_ptr<v1::AdminService::Stub> admin;
@@ -92,6 +133,11 @@ absl::StatusOr<v1::ListSeriesResponse> MasterClient::ListSeries(
   return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::ListSeries, request);
 }
 
+absl::StatusOr<v1::LatestValuesResponse> MasterClient::LatestValues(
+    const v1::LatestValuesRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::LatestValues, request);
+}
+
 absl::StatusOr<v1::QueryBucketsResponse> MasterClient::QueryBuckets(
     const v1::QueryBucketsRequest& request) {
   return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::QueryBuckets, request);
@@ -108,6 +154,7 @@ absl::Status MasterClient::ReadSamples(
   if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  const Stubs::Cancellable cancellable(*stubs_, context);
   auto reader = stubs_->query->ReadSamples(&context, request);
   v1::ReadSamplesResponse response;
   while (reader->Read(&response)) {
@@ -128,6 +175,8 @@ absl::StatusOr<v1::FlushResponse> MasterClient::Flush(const v1::FlushRequest& re
 absl::StatusOr<v1::GetStatusResponse> MasterClient::GetStatus(const v1::GetStatusRequest& request) {
   return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::GetStatus, request);
 }
+
+void MasterClient::Cancel() { stubs_->Cancel(); }
 
 int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {
   if (status.code() != absl::StatusCode::kUnavailable) {

@@ -1,5 +1,6 @@
 // MasterClient: the RPCs of one master as the subcommands need them, over gRPC. Every call ends
-// within its deadline, and says by a status what a person should do. Confined to one thread.
+// within its deadline, and says by a status what a person should do. Confined to one thread, but
+// for Cancel.
 //
 //   MasterClient master(options.server());
 //   STEPWELL_ASSIGN_OR_RETURN(auto trial, master.GetTrial(request));
@@ -26,6 +27,8 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest&);
   [[nodiscard]] absl::StatusOr<v1::GetTrialResponse> GetTrial(const v1::GetTrialRequest&);
   [[nodiscard]] absl::StatusOr<v1::ListSeriesResponse> ListSeries(const v1::ListSeriesRequest&);
+  [[nodiscard]] absl::StatusOr<v1::LatestValuesResponse> LatestValues(
+      const v1::LatestValuesRequest&);
   [[nodiscard]] absl::StatusOr<v1::QueryBucketsResponse> QueryBuckets(
       const v1::QueryBucketsRequest&);
   [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(
@@ -36,6 +39,9 @@ class MasterClient {
       const std::function<bool(const v1::ReadSamplesResponse&)>& take);
   [[nodiscard]] absl::StatusOr<v1::FlushResponse> Flush(const v1::FlushRequest&);
   [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(const v1::GetStatusRequest&);
+
+  // From any thread: the call under way and all later ones end at once with kCancelled.
+  void Cancel();
 
  private:
   struct Stubs;  // defined in master_client.cc, wraps gRPC

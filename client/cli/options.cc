@@ -66,7 +66,8 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
   }
   const std::vector<std::string>& left = parser_->result->unmatched();
   const std::size_t expected = positional_.empty() ? 0 : 1;
-  if (left.size() < expected) {
+  const bool may_miss = expected == 0 || positional_[0] == '[';
+  if (left.empty() && !may_miss) {
     return UsageError(absl::InvalidArgumentError(absl::StrCat(positional_, " is missing")),
                       streams);
   }
@@ -75,7 +76,7 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
         absl::InvalidArgumentError(absl::StrCat("unexpected argument '", left[expected], "'")),
         streams);
   }
-  if (expected == 1) argument_ = left[0];
+  if (!left.empty()) argument_ = left[0];
   return std::nullopt;
 }
 
@@ -106,6 +107,20 @@ absl::StatusOr<std::int64_t> CommandOptions::Integer(const std::string& name, st
   if (!absl::SimpleAtoi(text, &value) || value < min || value > max) {
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, " is '", text, "'; allowed: ", min, " ... ", max));
+  }
+  return value;
+}
+
+absl::StatusOr<absl::Duration> CommandOptions::Duration(const std::string& name,
+                                                        absl::Duration fallback, absl::Duration min,
+                                                        absl::Duration max) const {
+  const std::string text = Text(name);
+  if (text.empty()) return fallback;
+  absl::Duration value;
+  if (!absl::ParseDuration(text, &value) || value < min || value > max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, " is '", text, "'; allowed: a duration such as 250ms, ",
+                     absl::FormatDuration(min), " ... ", absl::FormatDuration(max)));
   }
   return value;
 }

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/cli/command.h"
 
 namespace stepwell::cli {
 
 class CommandOptions {
  public:
-  // `positional` names the one argument ("TRIAL"), or is empty. `examples` ends the help.
+  // `positional` names the one argument ("TRIAL"; "[TRIAL]" may be left out), or is empty. `examples`
+  // ends the help.
   CommandOptions(std::string command, std::string positional, std::string examples);
   ~CommandOptions();
 
@@ -41,6 +43,9 @@ class CommandOptions {
   // REQUIRES: min <= max. `fallback` if not given; kInvalidArgument says what is allowed.
   absl::StatusOr<std::int64_t> Integer(const std::string& name, std::int64_t fallback,
                                        std::int64_t min, std::int64_t max) const;
+  // As "250ms". REQUIRES: min <= max. Otherwise as above.
+  absl::StatusOr<absl::Duration> Duration(const std::string& name, absl::Duration fallback,
+                                          absl::Duration min, absl::Duration max) const;
 
   const std::string& argument() const { return argument_; }
   // --server, else STEPWELL_SERVER, else the loopback default.

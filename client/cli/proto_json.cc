@@ -16,12 +16,6 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using nlohmann::ordered_json;
 
-ordered_json Number(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
-}
-
 // TRIAL_STATE_RUNNING of the enum TrialState -> "running".
 std::string Word(const EnumValueDescriptor& value) {
   std::string prefix;
@@ -46,9 +40,9 @@ ordered_json Single(const Message& message, const Reflection& reflection,
     case FieldDescriptor::CPPTYPE_UINT64:
       return reflection.GetUInt64(message, &field);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(reflection.GetDouble(message, &field));
+      return NumberJson(reflection.GetDouble(message, &field));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return Number(reflection.GetFloat(message, &field));
+      return NumberJson(reflection.GetFloat(message, &field));
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.GetBool(message, &field);
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -73,9 +67,9 @@ ordered_json Element(const Message& message, const Reflection& reflection,
     case FieldDescriptor::CPPTYPE_UINT64:
       return reflection.GetRepeatedUInt64(message, &field, i);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(reflection.GetRepeatedDouble(message, &field, i));
+      return NumberJson(reflection.GetRepeatedDouble(message, &field, i));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return Number(reflection.GetRepeatedFloat(message, &field, i));
+      return NumberJson(reflection.GetRepeatedFloat(message, &field, i));
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.GetRepeatedBool(message, &field, i);
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -104,6 +98,12 @@ ordered_json StringMap(const Message& message, const Reflection& reflection,
 }
 
 }  // namespace
+
+ordered_json NumberJson(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
 
 ordered_json ToJson(const Message& message) {
   ordered_json object = ordered_json::object();

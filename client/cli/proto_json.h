@@ -10,5 +10,7 @@ namespace stepwell::cli {
 
 // {"trial_id": 7, "project": "default", "state": "running", ...}
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
+// One number, or its name as above.
+nlohmann::ordered_json NumberJson(double value);
 
 }  // namespace stepwell::cli

@@ -21,6 +21,8 @@ using Words = std::vector<std::string>;
 bool TakesTrial(const std::string& name) {
   return name == "series" || name == "read" || name == "report";
 }
+// Given or not.
+bool MayTakeTrial(const std::string& name) { return TakesTrial(name) || name == "top"; }
 bool AsksMaster(const std::string& name) { return name != "version"; }
 
 Words WordsOf(const Command& command) { return absl::StrSplit(command.name, ' '); }
@@ -28,7 +30,7 @@ Words WordsOf(const Command& command) { return absl::StrSplit(command.name, ' ')
 // A right use of `command`.
 Words GoodUse(const Command& command) {
   Words words = WordsOf(command);
-  if (TakesTrial(command.name)) words.emplace_back("my-run");
+  if (MayTakeTrial(command.name)) words.emplace_back("my-run");
   return words;
 }
 
@@ -118,6 +120,7 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
                              {"read", "your-run"},
                              {"report", "your-run"},
                              {"report", "your-run", "--json"},
+                             {"top", "your-run", "--once"},
                              {"admin", "flush", "--trial", "your-run"}}) {
     const Outcome outcome = Ask(words);
     EXPECT_EQ(outcome.exit, kExitFailed);

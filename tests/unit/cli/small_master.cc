@@ -70,6 +70,20 @@ class Query : public v1::QueryService::Service {
     response->mutable_completeness()->set_contiguous(true);
     return Find(request->trial());
   }
+  grpc::Status LatestValues(grpc::ServerContext* /*context*/,
+                            const v1::LatestValuesRequest* request,
+                            v1::LatestValuesResponse* response) override {
+    for (int no = 1; no <= 3; ++no) {
+      if (!Selects(request->selector(), TheSeries(no).key())) continue;
+      v1::LatestValuesResponse::Value& value = *response->add_values();
+      *value.mutable_series() = TheSeries(no);
+      value.set_time_us(kFirstUs + kSecondUs);
+      value.set_batch(1);
+      value.set_value(no);
+    }
+    response->mutable_completeness()->set_answered_time_us(kFirstUs + 2 * kSecondUs);
+    return Find(request->trial());
+  }
   // Two to a page, so that whoever wants all must ask again.
   grpc::Status ListSeries(grpc::ServerContext* /*context*/, const v1::ListSeriesRequest* request,
                           v1::ListSeriesResponse* response) override {

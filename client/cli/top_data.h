@@ -1,0 +1,104 @@
+// TopData: what `stepwell top` shows of one moment, of a trial or of a machine, as the master
+// answered it. The number of calls does not grow with a trial's length; those for history are not
+// made at each look.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/master_client.h"
+#include "nlohmann/json.hpp"
+#include "stepwell/v1/query.pb.h"
+
+namespace stepwell::cli {
+
+// What sparklines cover, and what "now" means for shares of the step.
+inline constexpr int kTopHistorySeconds = 300;
+inline constexpr int kTopBuckets = 60;
+inline constexpr int kTopStepSeconds = 60;
+
+// The newest value of one series that is no timing, and what it was lately.
+struct TopMetric {
+  std::string group;
+  std::string name;
+  std::string unit;
+  std::map<std::string, std::string> labels;
+  double value = 0;
+  std::int64_t time_us = 0;
+  // Means of kTopBuckets equal parts of kTopHistorySeconds, oldest first; NaN = no sample. May be empty.
+  std::vector<double> history;
+};
+
+// Where the steps of a trial's lowest rank are, and what they did lately.
+struct TopTrial {
+  v1::Trial trial;
+  v1::SummarizeTimingsResponse timings;
+  // Of the last kTopStepSeconds; false: no step ended in it, so it is of the whole attempt.
+  bool is_recent = false;
+  // Of the newest step; -1 = none.
+  std::int32_t batch = -1;
+};
+
+struct TopData {
+  // One, or with `machine` those that run on it, newest first.
+  std::vector<TopTrial> trials;
+  // Set: the trials and the metrics are of this machine.
+  std::string machine;
+  // By group, name and labels. On a machine those of a process have the label `trial` as well.
+  std::vector<TopMetric> metrics;
+  // When the master answered, by its clock.
+  std::int64_t answered_time_us = 0;
+};
+
+// Which trial or machine. Neither: the newest trial that is running.
+struct TopTarget {
+  v1::TrialRef trial;
+  std::string machine;
+  bool any_trial() const {
+    return machine.empty() && trial.trial_id() == 0 && trial.external_id().empty();
+  }
+};
+
+// Reads the same target again and again. Confined to one thread.
+class TopReader {
+ public:
+  // `master` outlives the reader.
+  TopReader(MasterClient& master, TopTarget target) : master_(master), target_(std::move(target)) {}
+
+  // kNotFound: there is no such trial, none is running, or the machine is unknown.
+  [[nodiscard]] absl::StatusOr<TopData> Read();
+  // With the trial that was chosen, once one was.
+  const TopTarget& target() const { return target_; }
+
+ private:
+  using History = std::map<std::int32_t, std::vector<double>>;  // by series number
+  [[nodiscard]] absl::Status ChooseTrial();
+  [[nodiscard]] absl::StatusOr<TopData> ReadMachine();
+  // All but timings; false: no series of the trial matches.
+  [[nodiscard]] absl::StatusOr<bool> ReadValues(const v1::SeriesSelector& selector, TopTrial& top,
+                                                TopData& data);
+  [[nodiscard]] absl::Status ReadTimings(TopTrial& top);
+  // At most a bucket's width old.
+  [[nodiscard]] absl::StatusOr<const History*> ReadHistory(const v1::Trial& trial,
+                                                           const v1::SeriesSelector& selector,
+                                                           const v1::LatestValuesResponse& latest);
+
+  MasterClient& master_;
+  TopTarget target_;
+  struct Remembered {
+    std::int64_t newest_us = 0;
+    History history;
+  };
+  std::map<std::int64_t, Remembered> remembered_;  // by trial
+};
+
+// {"trials": [...], "machine": "", "metrics": [...], "answered_time_us": 0}
+nlohmann::ordered_json ToJson(const TopData& data);
+
+// The name that agents of this machine give it, unless they are told another.
+std::string ThisMachineName();
+
+}  // namespace stepwell::cli

@@ -1,0 +1,17 @@
+// TopMetrics: the metrics of a frame, in sections, each line a name, its value, a bar where there is a
+// whole to compare with, and a sparkline. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/cli/top_data.h"
+#include "client/cli/top_line.h"
+
+namespace stepwell::cli {
+
+// "Training", then each machine with its GPUs and processes. Without `look.all_metrics` only those
+// that most people look for.
+std::vector<std::string> TopMetricLines(const std::vector<TopMetric>& metrics, const TopLook& look);
+
+}  // namespace stepwell::cli
