@@ -155,7 +155,7 @@ start_agent() {
 
 # That it learned is no condition: a slow machine takes few steps in this time. tests/check_demo.py counts steps.
 train() {
-  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" </dev/null &
+  STEPWELL_SPOOL_DIR=$spool_dir STEPWELL_AGENT=off "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" </dev/null &
   train_pid=$!
   wait_gone "$train_pid" $((train_seconds + 120)) ||
     die "training did not end" "try again; if it happens twice, the agent's log is $log_dir/agent.log"

@@ -80,7 +80,7 @@ def train_and_report(binaries: pathlib.Path, folder: pathlib.Path) -> list[str]:
         with running(folder / "agent.log", stepwell, "agent", "--server", server, "--spool-dir", str(spool)):
             for name, arguments in TRAININGS.items():
                 result = output_of(demo, "--trial", name, "--json", "--exit-wait", "30", *arguments,
-                                   environment={"STEPWELL_SPOOL_DIR": str(spool)})
+                                   environment={"STEPWELL_SPOOL_DIR": str(spool), "STEPWELL_AGENT": "off"})
                 report = output_of(stepwell, "report", name, "--server", server, "--json")
                 found += [f"{name}: {complaint}" for complaint in complaints(result, report, name == "slow")]
     return found

@@ -133,7 +133,8 @@ int Measure(int repeats, int rounds, const std::string& root) {
     disabled.push_back(std::max(0.0, NsPerEvent(rounds, kScoped, nothing) - loop));
   }
 
-  stepwell::Recorder recorder({.spool_dir = root, .exit_wait = std::chrono::milliseconds(0)});
+  stepwell::Recorder recorder(
+      {.spool_dir = root, .exit_wait = std::chrono::milliseconds(0), .start_agent = false});
   if (recorder.state() != STEPWELL_RECORDING) {
     std::fprintf(stderr, "recorder_bench: %s\n", recorder.message().c_str());
     return 1;

@@ -34,7 +34,7 @@ needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE
 for program in in_c in_cpp in_cpp_static; do
   spool=$scratch/spool-$program
   mkdir -m 0700 "$spool"
-  STEPWELL_SPOOL_DIR=$spool "$scratch/build/$program" || fail "$program ended with exit $?"
+  STEPWELL_SPOOL_DIR=$spool STEPWELL_AGENT=off "$scratch/build/$program" || fail "$program ended with exit $?"
   writers=("$spool"/f1/*/writer.json)
   [[ -s ${writers[0]} ]] || fail "$program left no writer for an agent in its spool"
   echo "$program recorded into ${writers[0]#"$scratch"/}"

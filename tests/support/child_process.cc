@@ -33,6 +33,8 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& a
       all.push_back(text);
     }
   }
+  // Tests that want the agent that a recorder starts say so.
+  if (added.count("STEPWELL_AGENT") == 0) all.push_back("STEPWELL_AGENT=off");
   for (const auto& [name, value] : added) all.push_back(absl::StrCat(name, "=", value));
   return all;
 }

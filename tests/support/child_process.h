@@ -33,7 +33,8 @@ class ChildProcess {
   // Kills.
   ~ChildProcess();
 
-  // `environment` is added to this process's own, without its STEPWELL_ variables; stdout and
+  // `environment` is added to this process's own, without its STEPWELL_ variables and with
+  // STEPWELL_AGENT=off: what the child records starts no agent unless it is told to. stdout and
   // stderr are appended to `log`. Aborts the test program when there is no such executable.
   // REQUIRES: not running.
   void Start(const std::vector<std::string>& words,

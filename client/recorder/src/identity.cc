@@ -8,21 +8,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <string_view>
 
 #include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/json_text.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::recorder {
 namespace {
 
-std::string Text(const Environment& environment, const char* name) {
-  const char* value = environment(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 std::int32_t Number(const Environment& environment, const char* name, std::int32_t otherwise) {
-  const std::string text = Text(environment, name);
+  const std::string text = ReadVariable(environment, name);
   if (text.empty() || text.size() > 9) return otherwise;
   if (text.find_first_not_of("0123456789") != std::string::npos) return otherwise;
   return std::atoi(text.c_str());
@@ -39,21 +34,21 @@ std::string DayOf(std::int64_t time_us) {
 
 // What all ranks of one job share; empty for a lone process.
 std::string JobOf(const Environment& environment, std::int64_t time_us) {
-  std::string elastic = Text(environment, "TORCHELASTIC_RUN_ID");
+  std::string elastic = ReadVariable(environment, "TORCHELASTIC_RUN_ID");
   if (!elastic.empty() && elastic != "none") return elastic;
-  const std::string slurm = Text(environment, "SLURM_JOB_ID");
+  const std::string slurm = ReadVariable(environment, "SLURM_JOB_ID");
   if (!slurm.empty()) {
-    const std::string step = Text(environment, "SLURM_STEP_ID");
+    const std::string step = ReadVariable(environment, "SLURM_STEP_ID");
     return "slurm-" + slurm + (step.empty() ? "" : "." + step);
   }
-  const std::string address = Text(environment, "MASTER_ADDR");
+  const std::string address = ReadVariable(environment, "MASTER_ADDR");
   if (address.empty()) return "";
-  return address + ":" + Text(environment, "MASTER_PORT") + "-" + DayOf(time_us);
+  return address + ":" + ReadVariable(environment, "MASTER_PORT") + "-" + DayOf(time_us);
 }
 
 std::string AttemptOf(const std::string& job, const Environment& environment) {
-  const std::string elastic = Text(environment, "TORCHELASTIC_RESTART_COUNT");
-  const std::string slurm = Text(environment, "SLURM_RESTART_COUNT");
+  const std::string elastic = ReadVariable(environment, "TORCHELASTIC_RESTART_COUNT");
+  const std::string slurm = ReadVariable(environment, "SLURM_RESTART_COUNT");
   return job + "#" + (!elastic.empty() ? elastic : !slurm.empty() ? slurm : "0");
 }
 
@@ -61,24 +56,7 @@ void TakeIfEmpty(std::string& wish, const std::string& found) {
   if (wish.empty()) wish = found;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(c));
-      json += escaped;
-    } else {
-      json += c;
-    }
-  }
-  return json + "\"";
-}
-
-std::string Quoted(const std::map<std::string, std::string>& labels) {
+std::string ToJson(const std::map<std::string, std::string>& labels) {
   std::string json = "{";
   for (const auto& [name, value] : labels) {
     if (json.size() > 1) json += ", ";
@@ -89,11 +67,13 @@ std::string Quoted(const std::map<std::string, std::string>& labels) {
 
 }  // namespace
 
-Identity ResolveIdentity(Identity wishes, const Environment& environment) {
-  TakeIfEmpty(wishes.server, Text(environment, "STEPWELL_SERVER"));
-  TakeIfEmpty(wishes.project, Text(environment, "STEPWELL_PROJECT"));
+Identity ResolveIdentity(Identity wishes, const Environment& environment,
+                         std::vector<std::string>& remarks) {
+  if (IsSwitchedOn(environment, "STEPWELL_OFFLINE")) wishes.server = spool::kServerOffline;
+  TakeIfEmpty(wishes.server, ReadVariable(environment, "STEPWELL_SERVER"));
+  TakeIfEmpty(wishes.project, ReadVariable(environment, "STEPWELL_PROJECT"));
   TakeIfEmpty(wishes.project, "default");
-  TakeIfEmpty(wishes.token, Text(environment, "STEPWELL_TOKEN"));
+  TakeIfEmpty(wishes.token, ReadVariable(environment, "STEPWELL_TOKEN"));
   if (wishes.rank < 0) {
     wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", -1));
   }
@@ -106,12 +86,13 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment) {
   // What cannot be is unknown: a master refuses a rank beyond its world, and the samples with it.
   if (wishes.world_size <= wishes.rank) wishes.world_size = is_alone ? 1 : 0;
   const std::string job = JobOf(environment, wishes.opened_time_us);
-  TakeIfEmpty(wishes.trial, Text(environment, "STEPWELL_TRIAL"));
+  TakeIfEmpty(wishes.trial, ReadVariable(environment, "STEPWELL_TRIAL"));
   TakeIfEmpty(wishes.trial, job);
   TakeIfEmpty(wishes.trial, wishes.writer);
-  TakeIfEmpty(wishes.attempt_key, Text(environment, "STEPWELL_ATTEMPT_KEY"));
+  TakeIfEmpty(wishes.attempt_key, ReadVariable(environment, "STEPWELL_ATTEMPT_KEY"));
   if (!job.empty()) TakeIfEmpty(wishes.attempt_key, AttemptOf(job, environment));
   TakeIfEmpty(wishes.attempt_key, wishes.writer);
+  wishes.sampling = ResolveSampling(std::move(wishes.sampling), environment, remarks);
   return wishes;
 }
 
@@ -126,12 +107,13 @@ std::string ToJson(const Identity& identity) {
   json += ", \"world_size\": " + std::to_string(identity.world_size);
   json += ", \"token\": " + Quoted(identity.token);
   json += ", \"boot_id\": " + Quoted(identity.boot_id);
-  json += ", \"labels\": " + Quoted(identity.labels);
+  json += ", \"labels\": " + ToJson(identity.labels);
   json += ", \"rings\": " + Quoted(identity.rings);
   json += ", \"pid\": " + std::to_string(identity.pid);
   json += ", \"recorder_version\": " + Quoted(STEPWELL_VERSION);
   json += ", \"opened_time_us\": " + std::to_string(identity.opened_time_us);
   json += ", \"opened_monotonic_ns\": " + std::to_string(identity.opened_monotonic_ns);
+  json += ", \"sampling\": " + ToJson(identity.sampling);
   return json + "}\n";
 }
 

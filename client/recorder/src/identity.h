@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "client/recorder/src/environment.h"
+#include "client/recorder/src/sampling_wish.h"
 
 namespace stepwell::recorder {
 
 struct Identity {
   std::string writer;  // a version 4 UUID
-  std::string server;  // empty = the agent's own
+  std::string server;  // empty = the agent's own; "offline" = none
   std::string project;
   std::string trial;  // an external id, or "id:7"
   std::string attempt_key;
@@ -23,17 +26,17 @@ struct Identity {
   std::string boot_id;
   std::map<std::string, std::string> labels;
   std::string rings;  // the directory of its rings in shared memory, empty = none
+  SamplingWish sampling;
   std::int64_t pid = 0;
   std::int64_t opened_time_us = 0;
   std::uint64_t opened_monotonic_ns = 0;
 };
 
-// Reads a variable, null when it is not set; `getenv` outside tests.
-using Environment = std::function<const char*(const char*)>;
-
-// Fills what `wishes` leaves open from the environment; explicit wishes win. Without a trial name
-// all ranks of a job arrive at the same one without talking. Pure.
-Identity ResolveIdentity(Identity wishes, const Environment& environment);
+// Fills what `wishes` leaves open from the environment; explicit wishes win, but for
+// STEPWELL_OFFLINE, which holds for all that a person starts. Without a trial name all ranks of a
+// job arrive at the same one without talking. What cannot be is told in `remarks`. Pure.
+Identity ResolveIdentity(Identity wishes, const Environment& environment,
+                         std::vector<std::string>& remarks);
 
 // One JSON object, one line.
 std::string ToJson(const Identity& identity);

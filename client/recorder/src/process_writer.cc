@@ -25,6 +25,8 @@ constexpr milliseconds kAckPollFirst{1};
 constexpr milliseconds kAckPollMax{20};
 // Nobody came to drain this writer: waiting longer only delays the trial's exit.
 constexpr std::uint64_t kUnseenWaitNs = 2'000'000'000;
+// A start takes a millisecond, unless the program lies on a file server that hangs.
+constexpr milliseconds kHandOverWait{1000};
 
 std::int32_t Successor(std::int32_t batch) {
   return batch == std::numeric_limits<std::int32_t>::max() ? batch : batch + 1;
@@ -101,6 +103,8 @@ void ProcessWriter::StartMaintenance() {
 void ProcessWriter::RunMaintenance() {
   milliseconds period = kMaintenancePeriod;
   for (;;) {
+    // At once: a short run wants its agent soon.
+    if (starter_ != nullptr) period = std::min(period, starter_->Look(MonotonicNs()));
     {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, period, [this] { return is_stopping_ || is_work_waiting_; });
@@ -108,6 +112,18 @@ void ProcessWriter::RunMaintenance() {
     }
     period = Maintain() ? kMaintenancePeriodFilling : kMaintenancePeriod;
   }
+}
+
+void ProcessWriter::StopMaintenance() {
+  if (!maintenance_.joinable()) return;
+  if (starter_ != nullptr && !starter_->HandOver(kHandOverWait)) {
+    // It comes back, if ever, to a writer that is kept, and ends.
+    maintenance_.detach();
+    (void)starter_.release();
+    return;
+  }
+  maintenance_.join();
+  if (starter_ != nullptr) starter_->TakeOver();
 }
 
 bool ProcessWriter::Maintain() {
@@ -280,13 +296,14 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
     }
   }
   wake_.notify_all();
-  if (maintenance_.joinable()) maintenance_.join();
+  StopMaintenance();
   AwaitCallsOnTheirWay();
   PlaceLastEvents();
   spool::WriterHeader& header = spool_->header();
   header.closed_ns.store(MonotonicNs(), std::memory_order_relaxed);
   header.state.store(spool::kWriterClosed, std::memory_order_release);
   const bool is_stored = !spool_->is_memory_only() && WaitForAck(timeout_ms);
+  starter_.reset();
   spool_->Unlock();
   const std::lock_guard lock(mutex_);
   // Rings of living threads stay mapped until these end: one may be in the middle of a push.
@@ -341,20 +358,26 @@ void ProcessWriter::PlaceLastEvents() {
 bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
   const spool::WriterHeader& header = spool_->header();
   const std::uint64_t begin_ns = MonotonicNs();
+  const auto wait_ns =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(timeout_ms, 0)) * 1'000'000;
   milliseconds poll = kAckPollFirst;
   for (;;) {
     const std::uint32_t state = header.agent_state.load(std::memory_order_acquire);
     if (state == spool::kAgentAcked) return true;
-    const std::uint64_t waited_ns = MonotonicNs() - begin_ns;
-    const bool is_unseen = state == spool::kAgentNone && waited_ns >= kUnseenWaitNs;
-    if (state == spool::kAgentRefused || state == spool::kAgentSpooled || is_unseen ||
-        waited_ns >=
-            static_cast<std::uint64_t>(std::max<std::int64_t>(timeout_ms, 0)) * 1'000'000) {
-      return false;
-    }
+    if (state == spool::kAgentRefused || state == spool::kAgentSpooled) return false;
+    const std::uint64_t now_ns = MonotonicNs();
+    // What a run recorded that was too short for an agent to come is worth one, too.
+    if (starter_ != nullptr) (void)starter_->Look(now_ns);
+    if (state == spool::kAgentNone && IsHopeless(begin_ns, now_ns)) return false;
+    if (now_ns - begin_ns >= wait_ns) return false;
     std::this_thread::sleep_for(poll);
     poll = std::min(poll * 2, kAckPollMax);
   }
+}
+
+bool ProcessWriter::IsHopeless(std::uint64_t begin_ns, std::uint64_t now_ns) const {
+  const std::uint64_t since_ns = starter_ == nullptr ? begin_ns : starter_->failed_since_ns();
+  return since_ns != 0 && now_ns - std::min(since_ns, now_ns) >= kUnseenWaitNs;
 }
 
 }  // namespace stepwell::recorder

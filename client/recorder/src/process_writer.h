@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/recorder/src/agent_starter.h"
 #include "client/recorder/src/catalog.h"
 #include "client/recorder/src/gate.h"
 #include "client/recorder/src/name_log.h"
@@ -51,6 +52,11 @@ class ProcessWriter {
     return StartThreadLocked(serial);
   }
   void EndThread(ThreadRecorder* thread);
+  // Maintenance sees to it, from its start on, that an agent serves the spool.
+  // REQUIRES: before StartMaintenance.
+  void LookAfterAgent(std::unique_ptr<AgentStarter> starter) { starter_ = std::move(starter); }
+  // Why no agent can be started; empty while there is hope. Valid after LookAfterAgent.
+  std::string AgentTrouble() const { return starter_ == nullptr ? "" : starter_->trouble(); }
   void StartMaintenance();
   // One round: frees drained rings, makes the planned ones. True = some ring is filling up, and the
   // next one could be made.
@@ -93,7 +99,10 @@ class ProcessWriter {
     Ring::Spec spec;
     std::vector<spool::Event> events;
   };
+  void StopMaintenance();
   bool WaitForAck(std::int64_t timeout_ms);
+  // Nobody came for this writer, and nobody will.
+  bool IsHopeless(std::uint64_t begin_ns, std::uint64_t now_ns) const;
   // Until each call that passed the gate has returned.
   void AwaitCallsOnTheirWay();
   void MakeSpare();
@@ -131,6 +140,8 @@ class ProcessWriter {
   bool is_stopping_ = false;
   bool is_final_ = false;  // no ring is made any more
 
+  // Null: nobody is to be started. Dropped where its thread hangs.
+  std::unique_ptr<AgentStarter> starter_;
   std::condition_variable wake_;
   std::thread maintenance_;
 };

@@ -2,12 +2,14 @@
 #include "client/recorder/include/stepwell/recorder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/runtime.h"
 #include "client/recorder/src/thread_slot.h"
 
@@ -31,7 +33,17 @@ std::string OptionText(const char* text) {
   return cleaned;
 }
 
-Identity WishesOf(const stepwell_options& options) {
+SamplingWish SamplingOf(const stepwell_options& options) {
+  SamplingWish wish;
+  wish.is_on = options.system_metrics != 0;
+  wish.interval_us = options.interval_us;
+  wish.groups = SplitWords(OptionText(options.groups));
+  wish.without = SplitWords(OptionText(options.without));
+  wish.with = SplitWords(OptionText(options.with));
+  return wish;
+}
+
+Identity IdentityOf(const stepwell_options& options) {
   Identity wishes;
   wishes.server = OptionText(options.server);
   wishes.project = OptionText(options.project);
@@ -47,7 +59,28 @@ Identity WishesOf(const stepwell_options& options) {
     if (wishes.labels.size() == spool::kWriterLabelCountMax) break;
     wishes.labels[name] = OptionText(options.labels[i].value);
   }
+  wishes.sampling = SamplingOf(options);
   return wishes;
+}
+
+// Paths, as they are.
+OpenWishes WishesOf(const stepwell_options& options) {
+  const auto path = [](const char* text) { return std::string(text == nullptr ? "" : text); };
+  return {.identity = IdentityOf(options),
+          .spool_dir = path(options.spool_dir),
+          .agent = path(options.agent),
+          .starts_agent = options.start_agent != 0};
+}
+
+// What a caller's struct lacks keeps its default.
+stepwell_options Defaults(std::size_t size) {
+  stepwell_options options{};
+  options.size = size;
+  options.rank = -1;
+  options.world_size = -1;
+  options.start_agent = 1;
+  options.system_metrics = 1;
+  return options;
 }
 
 // A call that finds its writer closed is counted where a call of the same thread would have landed.
@@ -116,25 +149,21 @@ namespace spool = stepwell::spool;
 
 extern "C" {
 
-void stepwell_options_init(stepwell_options* options) {
-  if (options == nullptr) return;
-  std::memset(options, 0, sizeof(*options));
-  options->size = sizeof(*options);
-  options->rank = -1;
-  options->world_size = -1;
+void stepwell_options_init_size(stepwell_options* options, size_t size) {
+  if (options == nullptr || size < sizeof(size_t)) return;
+  const stepwell_options defaults = Defaults(size);
+  // The caller may have been built against an older header, or a newer one.
+  std::memset(options, 0, size);
+  std::memcpy(options, &defaults, std::min(size, sizeof(defaults)));
 }
 
 stepwell_state stepwell_open(const stepwell_options* options) {
   return Guarded(STEPWELL_CLOSED, [options] {
-    // A caller built against an older header gives a smaller struct: what it lacks keeps its
-    // default.
-    stepwell_options given;
-    stepwell_options_init(&given);
+    stepwell_options given = Defaults(sizeof(given));
     if (options != nullptr) {
       std::memcpy(&given, options, std::min(options->size, sizeof(given)));
     }
-    const char* spool_dir = given.spool_dir == nullptr ? "" : given.spool_dir;
-    return Runtime::Get().Open(WishesOf(given), spool_dir);
+    return Runtime::Get().Open(WishesOf(given));
   });
 }
 
@@ -148,6 +177,11 @@ const char* stepwell_message() {
 
 int stepwell_close(int64_t timeout_ms) {
   return Guarded(0, [timeout_ms] { return Runtime::Get().Close(timeout_ms) ? 1 : 0; });
+}
+
+int64_t stepwell_exit_wait_ms() {
+  return Guarded(std::int64_t{0},
+                 [] { return ReadExitWaitMs([](const char* name) { return std::getenv(name); }); });
 }
 
 uint64_t stepwell_dropped_count() {

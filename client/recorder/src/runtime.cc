@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/file_room.h"
 #include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/spool_place.h"
 #include "client/recorder/src/thread_barrier.h"
 #include "client/recorder/src/thread_slot.h"
 
@@ -33,16 +34,21 @@ bool IsDisabled() {
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
-// STEPWELL_EXIT_WAIT, in seconds. What is no number is as if it were not set.
-std::int64_t ExitWaitMs() {
-  constexpr std::int64_t kDefaultMs = 5000;
-  constexpr double kSecondsMax = 3600;
-  const char* text = std::getenv("STEPWELL_EXIT_WAIT");
-  if (text == nullptr || *text == '\0') return kDefaultMs;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end != '\0' || !std::isfinite(seconds)) return kDefaultMs;
-  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, kSecondsMax) * 1000);
+// The writer that is opened now.
+Identity IdentityNow(Identity wishes, std::vector<std::string>& remarks) {
+  wishes.writer = NewUuid();
+  wishes.boot_id = ReadBootId();
+  wishes.pid = getpid();
+  wishes.opened_time_us = static_cast<std::int64_t>(ReadClockNs(CLOCK_REALTIME) / 1000);
+  wishes.opened_monotonic_ns = MonotonicNs();
+  return ResolveIdentity(
+      std::move(wishes), [](const char* name) { return std::getenv(name); }, remarks);
+}
+
+std::string Joined(const std::vector<std::string>& remarks) {
+  std::string text;
+  for (const std::string& remark : remarks) text += (text.empty() ? "" : "; ") + remark;
+  return text;
 }
 
 // An exit may come from anywhere, even from a signal handler within a call that holds the lock:
@@ -156,7 +162,7 @@ void Runtime::ForgetParentLocked() {
   page_->is_own.store(1);
 }
 
-stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
+stepwell_state Runtime::Open(OpenWishes wishes) {
   const std::lock_guard opening(opening_);
   {
     const std::lock_guard lock(mutex_);
@@ -165,6 +171,7 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
       page_->gate.store(0);
     }
     if (open_ != nullptr) return state_;
+    told_.clear();
   }
   if (IsDisabled()) {
     const std::lock_guard lock(mutex_);
@@ -176,29 +183,27 @@ stepwell_state Runtime::Open(Identity wishes, std::string spool_dir) {
     message_ = "this process has used up its thread keys (PTHREAD_KEYS_MAX)";
     return state_ = STEPWELL_CLOSED;
   }
-  wishes.writer = NewUuid();
-  wishes.boot_id = ReadBootId();
-  wishes.pid = getpid();
-  wishes.opened_time_us = static_cast<std::int64_t>(ReadClockNs(CLOCK_REALTIME) / 1000);
-  wishes.opened_monotonic_ns = MonotonicNs();
-  const Identity identity =
-      ResolveIdentity(std::move(wishes), [](const char* name) { return std::getenv(name); });
-  if (spool_dir.empty()) {
-    if (const char* root = std::getenv("STEPWELL_SPOOL_DIR")) spool_dir = root;
-  }
-  std::string message;
-  std::unique_ptr<SpoolWriter> spool = MakeSpoolWriter(identity, spool_dir, &message);
-  if (spool == nullptr) return STEPWELL_CLOSED;
+  std::vector<std::string> remarks;
+  const Identity identity = IdentityNow(std::move(wishes.identity), remarks);
+  SpoolPlace place = SpoolPlace::Find(identity, wishes.spool_dir);
+  if (place.writer == nullptr) return STEPWELL_CLOSED;
+  remarks.insert(remarks.begin(), place.remarks.begin(), place.remarks.end());
 
-  const stepwell_state state = spool->is_memory_only() ? STEPWELL_MEMORY_ONLY : STEPWELL_RECORDING;
-  auto writer = std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate,
-                                                ++generation_);
+  const bool is_memory_only = place.writer->is_memory_only();
+  const stepwell_state state = is_memory_only ? STEPWELL_MEMORY_ONLY : STEPWELL_RECORDING;
+  const std::string writer_path = place.writer->directory_path();
+  auto writer = std::make_unique<ProcessWriter>(std::move(place.writer), catalog_, mutex_,
+                                                page_->gate, ++generation_);
+  // A system agent is started by the machine.
+  if (!is_memory_only && place.root.kind != RootKind::kSystem) {
+    writer->LookAfterAgent(AgentStarter::Make(wishes, place.root.path, writer_path));
+  }
   PrepareThreadBarrier();
   writer->StartMaintenance();
   // Registered this late, it runs before the destructors of what the program made earlier.
   if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
   const std::lock_guard lock(mutex_);
-  UseLocked(std::move(writer), state, std::move(message));
+  UseLocked(std::move(writer), state, Joined(remarks));
   return state;
 }
 
@@ -211,17 +216,6 @@ void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state st
   state_ = state;
 }
 
-std::unique_ptr<SpoolWriter> Runtime::MakeSpoolWriter(const Identity& identity,
-                                                      const std::string& root,
-                                                      std::string* message) {
-  if (root.empty()) {
-    *message = "no spool directory: set STEPWELL_SPOOL_DIR or options.spool_dir";
-  } else if (auto spool = SpoolWriter::Create(root, identity, {}, message)) {
-    return spool;
-  }
-  return SpoolWriter::CreateInMemory(identity);
-}
-
 bool Runtime::Close(std::int64_t timeout_ms) {
   const std::lock_guard opening(opening_);
   return CloseOpened(timeout_ms);
@@ -230,7 +224,7 @@ bool Runtime::Close(std::int64_t timeout_ms) {
 void Runtime::CloseAtExit() {
   Runtime& runtime = Get();
   if (runtime.IsForkedChild()) return;
-  const std::int64_t wait_ms = ExitWaitMs();
+  const std::int64_t wait_ms = ReadExitWaitMs([](const char* name) { return std::getenv(name); });
   // Held by a close that another thread is waiting in: its wait is ours.
   if (!LockWithin(runtime.opening_, wait_ms)) return;
   const std::lock_guard opening(runtime.opening_, std::adopt_lock);
@@ -272,8 +266,18 @@ stepwell_state Runtime::state() {
 
 const char* Runtime::message() {
   const std::lock_guard lock(mutex_);
-  const bool has_no_writer = IsForkedChild() && !WillJoinLocked() && !cannot_join_;
-  return has_no_writer ? "a forked child of a process that recorded nothing" : message_.c_str();
+  const bool is_forked = IsForkedChild();
+  if (is_forked && !WillJoinLocked() && !cannot_join_) {
+    return "a forked child of a process that recorded nothing";
+  }
+  std::vector<std::string> remarks;
+  if (!message_.empty()) remarks.push_back(message_);
+  // Not of the parent's starter, which may have been busy when this child was forked.
+  if (open_ != nullptr && !is_forked) remarks.push_back(open_->AgentTrouble());
+  if (!remarks.empty() && remarks.back().empty()) remarks.pop_back();
+  std::string text = Joined(remarks);
+  if (told_.empty() || told_.back() != text) told_.push_back(std::move(text));
+  return told_.back().c_str();
 }
 
 std::uint64_t Runtime::dropped_count() {

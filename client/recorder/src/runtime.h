@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,7 +16,7 @@
 #include "client/recorder/include/stepwell/recorder.h"
 #include "client/recorder/src/catalog.h"
 #include "client/recorder/src/gate.h"
-#include "client/recorder/src/identity.h"
+#include "client/recorder/src/open_wishes.h"
 #include "client/recorder/src/process_writer.h"
 
 namespace stepwell::recorder {
@@ -30,7 +31,7 @@ class Runtime {
  public:
   static Runtime& Get();
 
-  stepwell_state Open(Identity wishes, std::string spool_dir);
+  stepwell_state Open(OpenWishes wishes);
   bool Close(std::int64_t timeout_ms);
   // A call of a thread that never recorded under this generation, whose writer is closing.
   void CountLate(std::uint32_t generation);
@@ -72,8 +73,6 @@ class Runtime {
   void MakePage();
   void ForgetParentLocked();
   void UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state, std::string message);
-  std::unique_ptr<SpoolWriter> MakeSpoolWriter(const Identity& identity, const std::string& root,
-                                               std::string* message);
 
   std::mutex opening_;  // one open or close at a time; held while the file system is used
   std::mutex mutex_;    // everything below, and what ProcessWriter guards with it
@@ -90,6 +89,7 @@ class Runtime {
   bool cannot_join_ = false;
   stepwell_state state_ = STEPWELL_CLOSED;
   std::string message_ = "not opened";
+  std::deque<std::string> told_;  // answers of message() since the last open, which callers hold
 };
 
 }  // namespace stepwell::recorder

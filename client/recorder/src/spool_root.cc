@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace stepwell::recorder {
@@ -31,6 +32,13 @@ constexpr std::array<NetworkFileSystem, 13> kNetworkFileSystems = {{{0x6969, "NF
                                                                     {0x73757245, "Coda"},
                                                                     {0x19830326, "BeeGFS"}}};
 
+std::string ReasonAgainstType(const struct statfs& system) {
+  const char* name = NetworkFileSystemName(static_cast<std::uint32_t>(system.f_type));
+  if (name == nullptr) return "";
+  return std::string("it lies on ") + name +
+         ", whose hung server would hang the training (choose a local file system)";
+}
+
 // Why `fd` is no place for a spool, empty if it is one.
 std::string ReasonToRefuse(int fd) {
   struct stat found {};
@@ -39,11 +47,15 @@ std::string ReasonToRefuse(int fd) {
   if ((found.st_mode & 077) != 0) return "others may enter it (chmod 700 it)";
   struct statfs system {};
   if (fstatfs(fd, &system) != 0) return std::strerror(errno);
-  if (const char* name = NetworkFileSystemName(static_cast<std::uint32_t>(system.f_type))) {
-    return std::string("it lies on ") + name +
-           ", whose hung server would hang the training (choose a local file system)";
-  }
-  return "";
+  return ReasonAgainstType(system);
+}
+
+// Why nothing should be made beside `path`, empty if it may. Asked before a directory is left there.
+std::string ReasonAgainstParent(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct statfs system {};
+  return statfs(parent.c_str(), &system) == 0 ? ReasonAgainstType(system) : "";
 }
 
 UniqueFd OpenAt(int parent, const std::string& name, const std::string& shown,
@@ -78,7 +90,23 @@ const char* NetworkFileSystemName(std::uint32_t type) {
 }
 
 UniqueFd OpenSpoolRoot(const std::string& root, std::string* message) {
+  struct stat found {};
+  if (lstat(root.c_str(), &found) != 0 && errno == ENOENT) {
+    if (const std::string reason = ReasonAgainstParent(root); !reason.empty()) {
+      *message = "the spool directory " + root + " is refused: " + reason;
+      return UniqueFd();
+    }
+  }
   return OpenAt(AT_FDCWD, root, root, message);
+}
+
+std::string MakePrivateRoot(const std::string& pattern, std::string* message) {
+  std::string path = pattern;
+  std::string reason = ReasonAgainstParent(pattern);
+  if (reason.empty() && mkdtemp(path.data()) != nullptr) return path;
+  if (reason.empty()) reason = std::strerror(errno);
+  *message = "cannot make a spool directory " + pattern + ": " + reason;
+  return "";
 }
 
 UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, const std::string& shown,

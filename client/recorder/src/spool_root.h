@@ -16,6 +16,10 @@ const char* NetworkFileSystemName(std::uint32_t type);
 // whose hung server would hang the trial.
 UniqueFd OpenSpoolRoot(const std::string& root, std::string* message);
 
+// Makes a directory of mode 0700 by mkdtemp's `pattern` and answers its path; "" with the reason in
+// `message` where that fails.
+std::string MakePrivateRoot(const std::string& pattern, std::string* message);
+
 // Opens the directory `name` in `parent`, making it with mode 0700 where it is missing.
 UniqueFd OpenSpoolFolder(const UniqueFd& parent, const std::string& name, const std::string& shown,
                          std::string* message);

@@ -10,10 +10,16 @@ using Variables = std::map<std::string, std::string>;
 Identity Resolve(Identity wishes, const Variables& variables) {
   wishes.writer = "writer-uuid";
   wishes.opened_time_us = 1'700'000'000'000'000;  // 2023-11-14
-  return ResolveIdentity(std::move(wishes), [&variables](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  std::vector<std::string> remarks;
+  const Identity identity = ResolveIdentity(
+      std::move(wishes),
+      [&variables](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+      },
+      remarks);
+  EXPECT_TRUE(remarks.empty()) << remarks.front();
+  return identity;
 }
 
 TEST(IdentityTest, FindsTrialAndAttempt) {
@@ -101,7 +107,26 @@ TEST(IdentityTest, IsWrittenAsJson) {
             "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"rings\": \"/dev/shm/r\", "
             "\"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
-            "\"opened_monotonic_ns\": 0}\n");
+            "\"opened_monotonic_ns\": 0, \"sampling\": {\"on\": true, \"interval_us\": 0, "
+            "\"groups\": [], \"without\": [], \"with\": []}}\n");
+}
+
+// A reader refuses a document that is no UTF-8, and all of the writer with it.
+TEST(IdentityTest, VariablesThatAreNoTextDoNotSpoilTheDocument) {
+  const Identity identity =
+      Resolve({}, {{"STEPWELL_TRIAL", "caf\xe9"}, {"STEPWELL_GROUPS", "\xff"}});
+  const std::string json = ToJson(identity);
+  EXPECT_NE(json.find("\"trial\": \"caf?\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"groups\": [\"?\"]"), std::string::npos) << json;
+}
+
+TEST(IdentityTest, OfflineHoldsForAllThatAPersonStarts) {
+  Identity wishes;
+  wishes.server = "here:1";
+  EXPECT_EQ(Resolve(wishes, {{"STEPWELL_OFFLINE", "1"}}).server, "offline");
+  EXPECT_EQ(Resolve(wishes, {{"STEPWELL_OFFLINE", "0"}}).server, "here:1");
+  EXPECT_EQ(Resolve({}, {{"STEPWELL_OFFLINE", ""}, {"STEPWELL_SERVER", "there:2"}}).server,
+            "there:2");
 }
 
 TEST(IdentityTest, UuidsAreOfVersionFourAndDiffer) {

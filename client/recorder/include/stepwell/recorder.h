@@ -29,14 +29,25 @@
  * process that opened the recorder is gone (a daemon). A child that would rather have a writer of its
  * own calls stepwell_open before it records.
  *
+ * What is recorded lies in a spool directory, from where an agent (`stepwell agent`, a process of its
+ * own) sends it to the master. A thread of the recorder's starts one where none serves the directory,
+ * and again within two seconds where one died; it ends by itself when nobody records any more. It is
+ * no child of this process, holds none of its files, and gets none of its signals. Where none can be
+ * started recording goes on, stepwell_message says why, and what finds the buffers full is dropped
+ * and counted.
+ *
  * A process that exits (returns from main, calls exit) with an open recorder closes it then, and
  * waits for the ack at most STEPWELL_EXIT_WAIT seconds (default 5; 0 = not at all), and no more than
- * 2 if no agent ever came. Threads may record while it does. _exit, exec and signals close nothing:
- * the agent drains what was recorded as that of a process that died.
+ * 2 if no agent ever came and none is on its way. Threads may record while it does. _exit, exec and
+ * signals close nothing: the agent drains what was recorded as that of a process that died.
  *
  * Environment, where the options leave a field empty: STEPWELL_SPOOL_DIR, STEPWELL_SERVER,
- * STEPWELL_PROJECT, STEPWELL_TRIAL, STEPWELL_ATTEMPT_KEY, STEPWELL_TOKEN, and the launchers' RANK,
- * WORLD_SIZE, TORCHELASTIC_*, SLURM_*, MASTER_ADDR. STEPWELL_DISABLED=1 turns everything off. */
+ * STEPWELL_PROJECT, STEPWELL_TRIAL, STEPWELL_ATTEMPT_KEY, STEPWELL_TOKEN, STEPWELL_AGENT,
+ * STEPWELL_INTERVAL, STEPWELL_GROUPS, STEPWELL_WITHOUT, STEPWELL_WITH, TMPDIR, and the launchers'
+ * RANK, WORLD_SIZE, TORCHELASTIC_*, SLURM_*, MASTER_ADDR. Whatever the options say:
+ * STEPWELL_DISABLED=1 turns everything off, STEPWELL_OFFLINE=1 sends nothing (`stepwell upload` does
+ * later), STEPWELL_AGENT=off starts no agent, STEPWELL_SYSTEM_METRICS=0 samples no system metrics.
+ * docs/environment.md describes each. */
 #ifndef STEPWELL_RECORDER_H_
 #define STEPWELL_RECORDER_H_
 
@@ -71,11 +82,14 @@ typedef struct stepwell_label {
   const char* value;
 } stepwell_label;
 
-/* Every field may keep what stepwell_options_init gave it. Texts are copied. */
+/* Every field may keep what stepwell_options_init gave it. Texts are copied, lists are words with
+ * commas between. Fields are only ever added, at the end. */
 typedef struct stepwell_options {
-  size_t size;             /* of this struct, set by stepwell_options_init */
-  const char* spool_dir;   /* mode 0700, ours, on a local file system; made if only it is missing */
-  const char* server;      /* host:port; NULL = the agent's own */
+  size_t size; /* of this struct as the caller knows it, set by stepwell_options_init */
+  /* mode 0700, ours, on a local file system; made if only it is missing. NULL = the system agent's
+   * where one runs, else stepwell-UID in the temporary directory. */
+  const char* spool_dir;
+  const char* server;      /* host:port, or "offline" = send nothing; NULL = the agent's own */
   const char* project;     /* NULL = "default"; what is not [A-Za-z0-9._-] becomes _ */
   const char* trial;       /* a name, or "id:7"; NULL = from the job, else one of its own */
   const char* attempt_key; /* one start of the trial; NULL = from the job, else one of its own */
@@ -86,16 +100,32 @@ typedef struct stepwell_options {
    * agent, which the master sets. */
   const stepwell_label* labels;
   size_t label_count;
+  /* The agent's program, a path or a name on PATH. NULL = `stepwell` beside this program, beside this
+   * library or in ../bin there, else on PATH. */
+  const char* agent;
+  int32_t start_agent; /* 0 = never start one; it is started by hand, or by another process */
+  /* What the agent samples of this machine and this process for the trial, see docs/metrics.md. */
+  int32_t system_metrics; /* 0 = nothing */
+  int64_t interval_us;    /* 10000 ... 3600000000; 0 = the agent's, one second */
+  const char* groups;     /* only these metric groups; NULL = all */
+  const char* without;    /* not these metrics */
+  const char* with;       /* these, which are taken on request only */
 } stepwell_options;
 
-STEPWELL_API void stepwell_options_init(stepwell_options* options);
+/* Private; call stepwell_options_init. */
+STEPWELL_API void stepwell_options_init_size(stepwell_options* options, size_t size);
+static inline void stepwell_options_init(stepwell_options* options) {
+  stepwell_options_init_size(options, sizeof(*options));
+}
 
 /* Opens this process's writer. options may be NULL. Touches the spool directory; anything that goes
  * wrong there ends in STEPWELL_MEMORY_ONLY, never in an error: see stepwell_message. Already open, or
  * a forked child that has recorded: changes nothing. */
 STEPWELL_API stepwell_state stepwell_open(const stepwell_options* options);
 STEPWELL_API stepwell_state stepwell_current_state(void);
-/* Why the state is what it is, in words; "" when recording. Valid until the next stepwell_open. */
+/* Why the state is what it is, in words; "" when recording as asked. While recording it tells, too,
+ * which spool directories were refused and what was taken instead, options that cannot be, and why no
+ * agent can be started. Valid until the next stepwell_open. */
 STEPWELL_API const char* stepwell_message(void);
 
 /* Ends the writer (a worker its part of it) and waits until all of it is stored for good by the
@@ -104,6 +134,9 @@ STEPWELL_API const char* stepwell_message(void);
  * their way when it begins are waited for and stored; later ones of a thread that was recording count
  * as dropped, and the master is told of those that came before the agent had read the rings out. */
 STEPWELL_API int stepwell_close(int64_t timeout_ms);
+
+/* What an exit waits at most: STEPWELL_EXIT_WAIT, in milliseconds. */
+STEPWELL_API int64_t stepwell_exit_wait_ms(void);
 
 /* Events given up since open: rings full, no ring, no room for names, nested too deep, too late. */
 STEPWELL_API uint64_t stepwell_dropped_count(void);

@@ -116,15 +116,25 @@ struct Options {
   std::int32_t rank = -1;
   std::int32_t world_size = -1;
   Labels labels = {};
-  // What the destructor waits for the last ack.
-  std::chrono::milliseconds exit_wait = std::chrono::seconds(5);
+  // What the destructor waits for the last ack; negative = STEPWELL_EXIT_WAIT, or 5 s.
+  std::chrono::milliseconds exit_wait = std::chrono::milliseconds(-1);
+  std::string agent = {};
+  bool start_agent = true;
+  bool system_metrics = true;
+  std::chrono::microseconds interval = {};
+  std::string groups = {};
+  std::string without = {};
+  std::string with = {};
 };
 
 // Opens this process's writer and closes it at the end of its life. At most one at a time records;
 // a second one shares the first one's writer and the first to go closes it.
 class Recorder {
  public:
-  explicit Recorder(const Options& options = Options()) : exit_wait_(options.exit_wait) {
+  explicit Recorder(const Options& options = Options())
+      : exit_wait_(options.exit_wait.count() < 0
+                       ? std::chrono::milliseconds(stepwell_exit_wait_ms())
+                       : options.exit_wait) {
     const std::vector<stepwell_label> labels = internal::AsLabels(options.labels);
     const auto text = [](const std::string& given) {
       return given.empty() ? nullptr : given.c_str();
@@ -141,6 +151,13 @@ class Recorder {
     plain.world_size = options.world_size;
     plain.labels = labels.data();
     plain.label_count = labels.size();
+    plain.agent = text(options.agent);
+    plain.start_agent = options.start_agent ? 1 : 0;
+    plain.system_metrics = options.system_metrics ? 1 : 0;
+    plain.interval_us = options.interval.count();
+    plain.groups = text(options.groups);
+    plain.without = text(options.without);
+    plain.with = text(options.with);
     state_ = stepwell_open(&plain);
     message_ = stepwell_message();
   }
@@ -148,8 +165,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  stepwell_state state() const { return state_; }  // as it was at open
-  const std::string& message() const { return message_; }
+  stepwell_state state() const { return state_; }          // as it was at open
+  const std::string& message() const { return message_; }  // as it was at open, too
 
   void StepBegin() { stepwell_step_begin(); }
   void StepEnd(std::int32_t batch = STEPWELL_NEXT_BATCH) { stepwell_step_end(batch); }

@@ -47,6 +47,8 @@ inline int RunInChild(const std::function<void()>& body) {
   WaitForOthersToSleep();
   const pid_t child = fork();
   if (child == 0) {
+    // Who wants an agent says so.
+    setenv("STEPWELL_AGENT", "off", 0);
     body();
     std::fflush(nullptr);
     _exit(testing::Test::HasFailure() ? 1 : 0);

@@ -1,0 +1,30 @@
+#include "client/recorder/src/agent_presence.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/recorder/src/spool_format.h"
+#include "client/recorder/src/unique_fd.h"
+
+namespace stepwell::recorder {
+
+bool IsServed(const std::string& root) {
+  const std::string path = root + "/" + spool::kFormatDirectory + "/" + spool::kAgentLockFile;
+  // Neither a link nor a pipe that somebody put there is followed or waited for.
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct flock asked {};
+  asked.l_type = F_WRLCK;
+  asked.l_whence = SEEK_SET;
+  asked.l_len = 1;
+  return fcntl(file.get(), F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+}
+
+bool IsSystemRootServed(const std::string& root, bool may_be_own) {
+  struct stat found {};
+  if (lstat(root.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) return false;
+  const bool is_trusted = found.st_uid == 0 || (may_be_own && found.st_uid == geteuid());
+  return is_trusted && IsServed(root);
+}
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,16 @@
+// Whether an agent serves a spool root: its lock is held (spool_format.h). The kernel frees the lock
+// of an agent that died, so that the answer is never stale; it holds across PID namespaces.
+#pragma once
+
+#include <string>
+
+namespace stepwell::recorder {
+
+// Of this format's agents. Blocks on the file system.
+bool IsServed(const std::string& root);
+
+// The same of a system agent's root, which strangers may write to: only where it is a directory of
+// root's, or of this user's own if `may_be_own`.
+bool IsSystemRootServed(const std::string& root, bool may_be_own);
+
+}  // namespace stepwell::recorder

@@ -1,0 +1,17 @@
+// OpenWishes is what stepwell_open was asked for, before the environment fills what it leaves open.
+#pragma once
+
+#include <string>
+
+#include "client/recorder/src/identity.h"
+
+namespace stepwell::recorder {
+
+struct OpenWishes {
+  Identity identity;
+  std::string spool_dir = {};  // empty = the first that will do
+  std::string agent = {};      // program; empty = searched; "off" = none is started
+  bool starts_agent = true;
+};
+
+}  // namespace stepwell::recorder
