@@ -7,11 +7,33 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
 namespace {
+
+constexpr off_t kServingByte = 0;
+constexpr off_t kLeavingByte = 1;
+constexpr absl::Duration kLeavingPoll = absl::Milliseconds(20);
+
+struct flock ByteLock(off_t byte, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return lock;
+}
+
+constexpr pid_t kNobody = -1;
+// 0 = a process that is not seen from here.
+pid_t HolderOf(int fd, off_t byte) {
+  struct flock lock = ByteLock(byte, F_WRLCK);
+  if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return kNobody;
+  return lock.l_pid < 0 ? 0 : lock.l_pid;
+}
 
 absl::Status CheckOwned(int fd, const std::string& shown) {
   struct stat status {};
@@ -43,22 +65,36 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root) {
   return format;
 }
 
-absl::StatusOr<AgentLock> AgentLock::Take(int format_directory) {
+absl::StatusOr<AgentLock> AgentLock::Take(int format_directory, absl::Duration leaving_wait) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file,
                             OpenAt(format_directory, spool::kAgentLockFile, O_RDWR | O_CREAT));
-  struct flock wanted {};
-  wanted.l_type = F_WRLCK;
-  wanted.l_whence = SEEK_SET;
-  wanted.l_start = 0;
-  wanted.l_len = 1;
-  if (fcntl(file.get(), F_SETLK, &wanted) == 0) return AgentLock(std::move(file));
-  if (errno != EAGAIN && errno != EACCES) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("lock ", spool::kAgentLockFile));
+  const absl::Time deadline = absl::Now() + leaving_wait;
+  while (true) {
+    struct flock wanted = ByteLock(kServingByte, F_WRLCK);
+    if (fcntl(file.get(), F_SETLK, &wanted) == 0) return AgentLock(std::move(file));
+    if (errno != EAGAIN && errno != EACCES) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("lock ", spool::kAgentLockFile));
+    }
+    const pid_t holder = HolderOf(file.get(), kServingByte);
+    const bool may_be_free_soon =
+        holder == kNobody || HolderOf(file.get(), kLeavingByte) != kNobody;
+    if (!may_be_free_soon || absl::Now() >= deadline) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("another agent (process ", holder, ") serves this directory"));
+    }
+    absl::SleepFor(kLeavingPoll);
   }
-  struct flock holder = wanted;
-  fcntl(file.get(), F_GETLK, &holder);
-  return absl::AlreadyExistsError(
-      absl::StrCat("another agent (process ", holder.l_pid, ") serves this directory"));
+}
+
+absl::Status AgentLock::TakeLeaving() {
+  struct flock leaving = ByteLock(kLeavingByte, F_WRLCK);
+  if (fcntl(file_.get(), F_SETLK, &leaving) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("lock ", spool::kAgentLockFile));
+}
+
+void AgentLock::StopLeaving() {
+  struct flock staying = ByteLock(kLeavingByte, F_UNLCK);
+  fcntl(file_.get(), F_SETLK, &staying);
 }
 
 }  // namespace stepwell::agent

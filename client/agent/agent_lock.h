@@ -1,10 +1,12 @@
 // AgentLock: one agent per root and format. Held as long as the object lives; the kernel frees it
-// when the agent dies. Thread-compatible.
+// when the agent dies. Its first byte says that an agent serves the root, the second that this one is
+// about to leave. Thread-compatible.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/agent/file_descriptor.h"
 
 namespace stepwell::agent {
@@ -15,8 +17,13 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root);
 
 class AgentLock {
  public:
-  // kAlreadyExists: another agent holds it; the message names its process.
-  static absl::StatusOr<AgentLock> Take(int format_directory);
+  // Waits for a holder that is about to leave, at most so long. kAlreadyExists: another agent holds
+  // it; the message names its process.
+  static absl::StatusOr<AgentLock> Take(int format_directory,
+                                        absl::Duration leaving_wait = absl::Seconds(8));
+
+  absl::Status TakeLeaving();
+  void StopLeaving();
 
  private:
   explicit AgentLock(FileDescriptor file) : file_(std::move(file)) {}

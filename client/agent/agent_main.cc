@@ -11,6 +11,7 @@
 
 #include "base/worker.h"
 #include "client/agent/agent.h"
+#include "client/agent/detached_process.h"
 
 namespace stepwell {
 namespace {
@@ -80,6 +81,12 @@ int AgentMain(int argc, char** argv) {
   if (!parsed->help.empty()) {
     std::cout << parsed->help;
     return EX_OK;
+  }
+  if (parsed->options.on_demand) {
+    // What goes wrong from here on is in the agent's log, or nowhere.
+    if (const absl::Status status = agent::DetachProcess(); !status.ok()) {
+      return Complain(status, EX_OSERR);
+    }
   }
   RaiseDescriptorLimit();
   StopSignals::Block();

@@ -7,12 +7,18 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client/agent/server_address.h"
 
 namespace stepwell::agent {
 namespace {
 
 // Where `stepwell serve` listens unless told otherwise.
 constexpr char kServerDefault[] = "127.0.0.1:7817";
+
+// Idle, a process costs nothing that matters, and a script of short runs starts it once.
+constexpr absl::Duration kOnDemandIdleExit = absl::Seconds(60);
+// A master that is restarted, or moved, is back by then.
+constexpr absl::Duration kOnDemandLeave = absl::Minutes(10);
 
 constexpr char kExamples[] = R"(
 Examples:
@@ -24,20 +30,30 @@ Examples:
   stepwell agent --server 127.0.0.1:7817 --spool-dir /tmp/stepwell --trial id:7 \
       --interval 250ms --once-idle-exit 10
 
+  # As a recorder starts it: in the background, until nothing is left to do for a minute:
+  stepwell agent --spool-dir /tmp/stepwell --on-demand
+
+A recorder names its master itself; --server is for those that do not. Each trial that records here has
+the machine sampled for it, unless its recorder asks for none.
+
 Exit codes: 0 ended as asked (also when another agent serves the directory already),
-64 wrong usage, 73 the spool directory cannot be made or used, 78 a setting that cannot be.
+64 wrong usage, 71 no process could be made, 73 the spool directory cannot be made or used, 78 a setting that cannot be.
 )";
 
 cxxopts::Options Flags() {
   cxxopts::Options flags("stepwell agent",
                          "Ships what recorders write below a spool directory to the master.\n");
   flags.add_options()  //
-      ("server", "HOST:PORT of the master (or STEPWELL_SERVER; default 127.0.0.1:7817)",
+      ("server",
+       "HOST:PORT of the master for recorders that name none, or offline: keep what they record in "
+       "the spool (or STEPWELL_SERVER; default 127.0.0.1:7817)",
        cxxopts::value<std::string>())  //
       ("spool-dir", "where recorders write (or STEPWELL_SPOOL_DIR)",
-       cxxopts::value<std::string>())                                                             //
-      ("trial", "sample this machine for a trial: NAME, or id:N", cxxopts::value<std::string>())  //
-      ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))        //
+       cxxopts::value<std::string>())  //
+      ("trial", "sample this machine for a trial, also while it does not record: NAME, or id:N",
+       cxxopts::value<std::string>())                                                       //
+      ("no-auto-sampling", "sample this machine for no trial but that of --trial")          //
+      ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
       ("token", "ingest token of the sampler (or STEPWELL_TOKEN)",
@@ -56,6 +72,12 @@ cxxopts::Options Flags() {
        "exit once all that recorded has ended and is stored for SECONDS (the first is "
        "waited for up to 60 s)",
        cxxopts::value<std::string>())  //
+      ("on-demand",
+       "as a recorder starts it: go on in the background, log into DIR/f1/agent.log, exit when "
+       "idle "
+       "for a minute (STEPWELL_AGENT_IDLE_EXIT=SECONDS), leave after ten minutes in which no "
+       "master "
+       "takes what is left (STEPWELL_AGENT_LEAVE=SECONDS)")  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
       ("sync-before-send",
@@ -86,6 +108,31 @@ absl::Status ReadDuration(const cxxopts::ParseResult& parsed, const char* flag,
                                    " to ", absl::FormatDuration(longest)));
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadSeconds(const char* variable, absl::Duration& duration) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr || *text == '\0') return absl::OkStatus();
+  double seconds = 0;
+  if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 86400)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(variable, " ", text, ": must be a number of seconds from 0 to 86400"));
+  }
+  duration = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+absl::Status ReadOnDemand(const cxxopts::ParseResult& parsed, AgentOptions& options) {
+  options.on_demand = parsed.count("on-demand") > 0;
+  if (!options.on_demand) return absl::OkStatus();
+  // It leaves the directory that it was started in.
+  if (!absl::StartsWith(options.spool_dir, "/")) {
+    return Impossible("spool-dir", options.spool_dir, "an absolute path, with --on-demand");
+  }
+  if (options.idle_exit == absl::InfiniteDuration()) options.idle_exit = kOnDemandIdleExit;
+  options.leave_after = kOnDemandLeave;
+  STEPWELL_RETURN_IF_ERROR(ReadSeconds("STEPWELL_AGENT_IDLE_EXIT", options.idle_exit));
+  return ReadSeconds("STEPWELL_AGENT_LEAVE", options.leave_after);
 }
 
 absl::Status ReadNumbers(const cxxopts::ParseResult& parsed, AgentOptions& options) {
@@ -121,13 +168,8 @@ absl::Status ReadSelection(const cxxopts::ParseResult& parsed, SensorSelection& 
 }
 
 absl::Status CheckServer(const std::string& server) {
-  const std::size_t colon = server.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return Impossible("server", server, "HOST:PORT");
-  }
-  return absl::OkStatus();
+  if (server == kOffline || IsServerAddress(server)) return absl::OkStatus();
+  return Impossible("server", server, kServerAllowed);
 }
 
 absl::Status CheckTrial(const std::string& trial) {
@@ -147,6 +189,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.attempt_key = Given(parsed, "attempt-key", nullptr);
   options.token = Given(parsed, "token", "STEPWELL_TOKEN");
   options.sync_before_send = parsed.count("sync-before-send") > 0;
+  options.auto_sampling = parsed.count("no-auto-sampling") == 0;
   if (options.server.empty()) options.server = kServerDefault;
   if (options.spool_dir.empty()) {
     return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");
@@ -154,6 +197,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   STEPWELL_RETURN_IF_ERROR(CheckServer(options.server));
   STEPWELL_RETURN_IF_ERROR(CheckTrial(options.trial));
   STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));
+  STEPWELL_RETURN_IF_ERROR(ReadOnDemand(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadSelection(parsed, options.selection));
   return ReadDuration(parsed, "frame-interval", absl::Milliseconds(10), absl::Seconds(1),
                       options.frame_interval);

@@ -12,7 +12,7 @@
 namespace stepwell::agent {
 
 struct AgentOptions {
-  // host:port of the master.
+  // Of writers that name none: HOST:PORT, or "offline": what they record stays in the spool.
   std::string server;
   // The root below which recorders make their writers.
   std::string spool_dir;
@@ -22,10 +22,15 @@ struct AgentOptions {
   std::string attempt_key;
   std::string token;
   absl::Duration frame_interval = absl::Milliseconds(100);
-  // Which system metrics are sampled, and how often.
+  // Which system metrics are sampled, and how often, unless the trial says so itself.
   SensorSelection selection;
   // Exits once nothing has been live and all was acked for so long; infinite = never.
   absl::Duration idle_exit = absl::InfiniteDuration();
+  // Samples this machine for each trial that has a live recorder here, unless that asks for none.
+  bool auto_sampling = true;
+  // Started by a recorder: a process of its own that nobody waits for, with its log in the spool
+  // directory; what is done is removed when it ends.
+  bool on_demand = false;
   // Of all spools together; the default is also held to 5 % of what the file system has free.
   std::int64_t spool_bytes_max = std::int64_t{1} << 30;
   // fdatasync of a frame before it is sent, instead of each 500 ms.

@@ -79,8 +79,12 @@ OutboundWriter::Status OutboundWriter::status() const {
   status.awaits_answer = window_.awaits_answer();
   status.sent_sequence = sent_sequence_;
   status.refusal = refusal_;
+  status.opened = opened_;
   status.profiling = profiling_;
-  status.sampling_on = sampling_on_;
+  if (sampling_) {
+    status.sampling_on = sampling_->on();
+    status.shared_with = sampling_->shared_with();
+  }
   return status;
 }
 
@@ -243,9 +247,11 @@ bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Ti
     case pb::StreamChunksResponse::kRefused:
       OnRefused(message.refused(), now);
       return true;
-    case pb::StreamChunksResponse::kDirective:
-      OnDirective(message.directive());
+    case pb::StreamChunksResponse::kDirective: {
+      absl::MutexLock lock(&mu_);
+      OnDirectiveLocked(message.directive());
       return true;
+    }
     case pb::StreamChunksResponse::MESSAGE_NOT_SET:
       return true;
   }
@@ -268,6 +274,11 @@ void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Time now) {
     generation_ = opened.generation();
     incarnation_ = opened.incarnation();
     refusal_.clear();
+    // All that is asked of it now: what was asked before the connection broke may be over.
+    opened_ = true;
+    profiling_.reset();
+    sampling_.reset();
+    for (const pb::Directive& directive : opened.directives()) OnDirectiveLocked(directive);
   }
   // A retired spool keeps its own mark: what lies behind it moves to the writer that follows.
   if (resume != SendWindow::Resume::kRetire) {
@@ -282,7 +293,6 @@ void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Time now) {
                                          : resume == SendWindow::Resume::kReplay ? "replay"
                                                                                  : "retire"}});
   LogRejections(opened.rejections(), now);
-  for (const pb::Directive& directive : opened.directives()) OnDirective(directive);
 }
 
 void OutboundWriter::OnMasterSeen(const MasterSeen& seen) {
@@ -371,14 +381,13 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
                                   {"terminal", refused.terminal()}});
 }
 
-void OutboundWriter::OnDirective(const pb::Directive& directive) {
-  absl::MutexLock lock(&mu_);
+void OutboundWriter::OnDirectiveLocked(const pb::Directive& directive) {
   switch (directive.directive_case()) {
     case pb::Directive::kProfiling:
       profiling_ = directive.profiling();
       return;
     case pb::Directive::kSampling:
-      sampling_on_ = directive.sampling().on();
+      sampling_ = directive.sampling();
       return;
     case pb::Directive::DIRECTIVE_NOT_SET:
       return;

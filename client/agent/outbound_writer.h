@@ -54,9 +54,13 @@ class OutboundWriter {
     // Highest that this object ever sent: what lies behind it no master has from this process.
     std::uint64_t sent_sequence = 0;
     std::string refusal;
-    // What the master asked for; empty = nothing yet.
+    // An Opened came: what the master asked for is known.
+    bool opened = false;
+    // What the master asked for since; empty = nothing.
     std::optional<pb::Profiling> profiling;
     std::optional<bool> sampling_on;
+    // Live trials of this machine as the master knows them; 0 = it did not say.
+    std::int32_t shared_with = 0;
   };
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
   const Spool& spool() const { return *spool_; }
@@ -87,7 +91,7 @@ class OutboundWriter {
   void OnOpened(const pb::Opened& opened, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   bool OnAck(const pb::Ack& ack, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRefused(const pb::Refused& refused, absl::Time now);
-  void OnDirective(const pb::Directive& directive);
+  void OnDirectiveLocked(const pb::Directive& directive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections,
                      absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   bool MayLogLocked(const std::string& reason, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -114,8 +118,9 @@ class OutboundWriter {
   absl::Time sent_time_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::map<std::string, absl::Time> reasons_logged_ ABSL_GUARDED_BY(mu_);
   std::string refusal_ ABSL_GUARDED_BY(mu_);
+  bool opened_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<pb::Profiling> profiling_ ABSL_GUARDED_BY(mu_);
-  std::optional<bool> sampling_on_ ABSL_GUARDED_BY(mu_);
+  std::optional<pb::Sampling> sampling_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace stepwell::agent

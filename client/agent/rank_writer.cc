@@ -62,6 +62,11 @@ void RankWriter::Visit(const SensorSelection* selection) {
   TellRecorder();
 }
 
+bool RankWriter::settled() const {
+  if (served_->done() || served_->refused() || served_->spooled()) return true;
+  return live_ && (served_->offline() || served_->status().all_acked);
+}
+
 void RankWriter::SettleClosing() {
   if (served_->close_requested() && done_at_ == absl::InfiniteDuration()) TellRecorder();
 }
@@ -101,8 +106,11 @@ void RankWriter::SampleProcess(const WriterStatus& status, const SensorSelection
 }
 
 void RankWriter::FollowDirectives() {
-  const auto profiling = served_->status().profiling;
-  const std::uint32_t control = profiling && !profiling->on() ? spool::kControlOff : 0;
+  const OutboundWriter::Status status = served_->status();
+  // Until the master is heard, what an earlier agent was told holds.
+  if (!status.opened) return;
+  const std::uint32_t control =
+      status.profiling && !status.profiling->on() ? spool::kControlOff : 0;
   if (control == control_) return;
   control_ = control;
   recorded_->StoreControl(control);
@@ -115,6 +123,8 @@ void RankWriter::TellRecorder() {
       log::Info("writer_done", {{"writer", served_->identity().writer.ToText()}});
     }
     recorded_->StoreAgentState(spool::kAgentAcked);
+  } else if (served_->spooled()) {
+    recorded_->StoreAgentState(spool::kAgentSpooled);
   } else if (!served_->status().refusal.empty()) {
     recorded_->StoreAgentState(spool::kAgentRefused);
   } else {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -33,12 +34,11 @@ class RankWriter {
   bool live() const { return live_; }
   bool done() const { return served_->done(); }
   absl::Duration done_at() const { return done_at_; }
-  // The master will not have it; waiting is pointless.
-  bool refused() const { return served_->status().state == SendWindow::State::kRefused; }
-  bool all_acked() const { return served_->status().all_acked; }
+  // Nothing is left to send now, be it that the recorder lives on.
+  bool settled() const;
   std::int32_t last_batch() const { return spool::BatchOfLastStep(last_step_); }
   const WriterIdentity& identity() const { return served_->identity(); }
-  ServedWriter& served() { return *served_; }
+  ServedWriter& served() const { return *served_; }
 
  private:
   RankWriter(std::unique_ptr<ServedWriter> served, std::unique_ptr<RecordedWriter> recorded,
@@ -57,7 +57,7 @@ class RankWriter {
   bool same_boot_ = true;
   bool live_ = true;
   std::uint64_t last_step_ = 0;
-  std::uint32_t control_ = 0;
+  std::optional<std::uint32_t> control_;  // as this agent stored it
   absl::Duration anchored_at_ = -absl::InfiniteDuration();
   absl::Duration done_at_ = absl::InfiniteDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();

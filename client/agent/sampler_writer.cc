@@ -149,7 +149,9 @@ void SamplerWriter::AddOwn(const Surroundings& surroundings, std::vector<RefValu
     const std::uint32_t ref = RefOf(Cadence::kFast, series);
     if (ref != 0) values.push_back({ref, value});
   };
-  add(kSharedWith, surroundings.trial_count);
+  // The master knows of trials that other agents of this machine serve.
+  const std::int32_t told = served_->status().shared_with;
+  add(kSharedWith, told > 0 ? told : surroundings.trial_count);
   if (const auto offset = clock_offset_.Read(clock_.Now(), clock_.Monotonic())) {
     add(kClockOffset, absl::ToDoubleSeconds(offset->ahead));
     add(kClockOffsetError, absl::ToDoubleSeconds(offset->error));

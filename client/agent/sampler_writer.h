@@ -57,6 +57,8 @@ class SamplerWriter {
   const WriterIdentity& identity() const { return served_->identity(); }
   // What the trial wants now, directives included.
   SensorSelection selection() const;
+  // As the trial asks from now on; directives go before it.
+  void SetSelection(SensorSelection selection) { settings_.selection = std::move(selection); }
   ServedWriter& served() { return *served_; }
 
   // A directory made by an agent whose sampler ended in order. Such a one is never taken up again.
@@ -81,7 +83,7 @@ class SamplerWriter {
   std::unique_ptr<ServedWriter> served_;
   bool closing_ = false;
   absl::Time trouble_logged_ = absl::InfinitePast();
-  const Settings settings_;
+  Settings settings_;
   const Clock& clock_;
   const ClockOffset& clock_offset_;
   AbsenceLedger absences_;

@@ -1,6 +1,7 @@
 #include "client/agent/served_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -187,6 +189,12 @@ void ServedWriter::Tend() {
 
 bool ServedWriter::WasDone(int directory) {
   return faccessat(directory, kDoneFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+absl::Time ServedWriter::DoneTime(int directory) {
+  struct stat status {};
+  if (fstatat(directory, kDoneFile, &status, AT_SYMLINK_NOFOLLOW) != 0) return absl::Now();
+  return absl::TimeFromTimespec(status.st_mtim);
 }
 
 // For the next agent, which may serve another master: what is done is not told again. Gone while a

@@ -29,6 +29,8 @@ struct ServeContext {
   const Clock& clock;
   AgentFace face;
   Spool::Options spool;
+  // Nothing is sent: the spool is as far as it goes.
+  bool offline = false;
 };
 
 class ServedWriter {
@@ -62,8 +64,15 @@ class ServedWriter {
   bool close_requested() const { return close_requested_; }
   // The master holds all of it, Close included.
   bool done() const;
+  // Offline, closed, and all of it in the spool: nothing is left to do here.
+  bool spooled() const { return context_.offline && close_requested_ && !sealer_->pending(); }
+  bool offline() const { return context_.offline; }
+  // The master will not have it; waiting is pointless.
+  bool refused() const { return link_->status().state == SendWindow::State::kRefused; }
   // An earlier agent saw it done: nothing is left but its acked tail.
   static bool WasDone(int directory);
+  // When; now where it was not.
+  static absl::Time DoneTime(int directory);
 
   OutboundWriter::Status status() const { return link_->status(); }
   const WriterIdentity& identity() const { return identity_; }

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/recorder/src/spool_format.h"
@@ -19,13 +20,13 @@ namespace {
 // Thirty labels of a KiB fit many times.
 constexpr std::size_t kWriterJsonBytesMax = 256 << 10;
 
-absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name) {
+absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, uid_t owner) {
   FoundWriter found;
   found.name = name;
   STEPWELL_ASSIGN_OR_RETURN(found.directory,
                             OpenDirectoryAt(format_directory, name, WhenAbsent::kFail));
   struct stat status {};
-  if (fstat(found.directory.get(), &status) != 0 || status.st_uid != geteuid()) {
+  if (fstat(found.directory.get(), &status) != 0 || status.st_uid != owner) {
     return absl::PermissionDeniedError("it belongs to another user");
   }
   STEPWELL_ASSIGN_OR_RETURN(
@@ -93,7 +94,13 @@ void WriterFinder::List(std::vector<FoundWriter>& found) {
   while (const dirent* entry = readdir(listing)) {
     const std::string name = entry->d_name;
     if (!Uuid::FromText(name) || known_.contains(name)) continue;
-    absl::StatusOr<FoundWriter> writer = Look(format_directory_, name);
+    // Those that are served make room when they have ended and their time is over.
+    if (known_.size() >= count_max_) {
+      look_again_ = true;
+      LogCrowded();
+      break;
+    }
+    absl::StatusOr<FoundWriter> writer = Look(format_directory_, name, owner_);
     // No writer.json yet; no descriptors now.
     if (absl::IsNotFound(writer.status()) || absl::IsResourceExhausted(writer.status())) {
       look_again_ = true;
@@ -107,6 +114,13 @@ void WriterFinder::List(std::vector<FoundWriter>& found) {
                    {{"directory", name}, {"why", std::string(writer.status().message())}});
     }
   }
+}
+
+void WriterFinder::LogCrowded() {
+  if (absl::Now() - crowded_logged_ < absl::Minutes(1)) return;
+  crowded_logged_ = absl::Now();
+  log::Warning("writers_too_many",
+               {{"served", known_.size()}, {"why", "further ones wait until some have ended"}});
 }
 
 }  // namespace stepwell::agent

@@ -21,6 +21,46 @@ absl::Status Bad(absl::string_view field, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("writer.json: \"", field, "\" must be ", allowed));
 }
 
+constexpr std::size_t kServerBytesMax = 300;
+// More than there are groups, or metrics that are switched one by one.
+constexpr std::size_t kSamplingWordsMax = 64;
+
+std::vector<std::string> Words(const Json& sampling, const char* name) {
+  std::vector<std::string> words;
+  const auto found = sampling.find(name);
+  if (found == sampling.end() || !found->is_array()) return words;
+  for (const Json& word : *found) {
+    if (words.size() == kSamplingWordsMax) break;
+    if (word.is_string()) words.push_back(CleanText(word.get<std::string>(), 128));
+  }
+  return words;
+}
+
+// A wish, and no reason to refuse what was recorded: what is not understood is left out.
+SamplingWish ParseSampling(const Json& document) {
+  SamplingWish wish;
+  const auto found = document.find("sampling");
+  if (found == document.end() || !found->is_object()) return wish;
+  if (const auto on = found->find("on"); on != found->end() && on->is_boolean()) {
+    wish.on = on->get<bool>();
+  }
+  if (const auto us = found->find("interval_us"); us != found->end() && us->is_number_integer()) {
+    wish.interval_us = std::clamp<std::int64_t>(us->get<std::int64_t>(), 0, 3'600'000'000);
+  }
+  wish.groups = Words(*found, "groups");
+  wish.without = Words(*found, "without");
+  wish.with = Words(*found, "with");
+  return wish;
+}
+
+Json ToJson(const SamplingWish& wish) {
+  return {{"on", wish.on},
+          {"interval_us", wish.interval_us},
+          {"groups", wish.groups},
+          {"without", wish.without},
+          {"with", wish.with}};
+}
+
 // Length of the UTF-8 character at the start of `text`, 0 if there is none.
 std::size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -83,6 +123,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   if (!writer) return Bad("writer", "a UUID");
   identity.writer = *writer;
   if (number("format") != 1) return Bad("format", "1");
+  identity.server = CleanText(text("server"), kServerBytesMax);
   identity.project = CleanProject(text("project"));
   identity.trial = CleanText(text("trial"), kTextBytesMax);
   if (identity.trial.empty()) return Bad("trial", "a name or id:NUMBER");
@@ -98,6 +139,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   identity.token = text("token");
   identity.boot_id = CleanText(text("boot_id"), 64);
   identity.recorder_version = CleanText(text("recorder_version"), 128);
+  identity.sampling = ParseSampling(document);
   identity.opened_time_us = number("opened_time_us");
   identity.opened_monotonic_ns = static_cast<std::uint64_t>(number("opened_monotonic_ns"));
   if (const auto labels = document.find("labels"); labels != document.end()) {
@@ -117,7 +159,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   Json document;
   document["format"] = 1;
   document["writer"] = identity.writer.ToText();
-  document["server"] = "";
+  document["server"] = identity.server;
   document["project"] = identity.project;
   document["trial"] = identity.trial;
   document["attempt_key"] = identity.attempt_key;
@@ -128,6 +170,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["boot_id"] = identity.boot_id;
   document["labels"] = identity.labels;
   document["recorder_version"] = identity.recorder_version;
+  document["sampling"] = ToJson(identity.sampling);
   document["opened_time_us"] = identity.opened_time_us;
   document["opened_monotonic_ns"] = identity.opened_monotonic_ns;
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

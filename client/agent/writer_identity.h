@@ -8,14 +8,28 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/uuid.h"
 
 namespace stepwell::agent {
 
+// What the trial wants of the machine's sampling; 0 and empty = the agent's own setting. The words
+// are those of SensorSelection, unchecked.
+struct SamplingWish {
+  bool on = true;
+  std::int64_t interval_us = 0;
+  std::vector<std::string> groups = {};
+  std::vector<std::string> without = {};
+  std::vector<std::string> with = {};
+  friend bool operator==(const SamplingWish& a, const SamplingWish& b) = default;
+};
+
 struct WriterIdentity {
   Uuid writer;
+  // HOST:PORT; "" = the agent's own default, "offline" = kept in the spool. Unchecked.
+  std::string server;
   std::string project;
   // A name, or "id:7" for a number given by the caller.
   std::string trial;
@@ -27,6 +41,7 @@ struct WriterIdentity {
   std::string boot_id;
   std::map<std::string, std::string> labels;
   std::string recorder_version;
+  SamplingWish sampling;
   // One moment on both clocks, taken by the recorder: converts times of an earlier boot.
   std::int64_t opened_time_us = 0;
   std::uint64_t opened_monotonic_ns = 0;

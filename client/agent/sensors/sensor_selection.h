@@ -41,6 +41,13 @@ class SensorSelection {
   void SetGroups(const std::vector<std::string>& groups) {
     groups_ = {groups.begin(), groups.end()};
   }
+  // Names that are no metric's change nothing.
+  void SetWithout(const std::vector<std::string>& metrics) {
+    without_ = {metrics.begin(), metrics.end()};
+  }
+  void SetWith(const std::vector<std::string>& metrics) {
+    with_ = {metrics.begin(), metrics.end()};
+  }
   // Brought to what is allowed.
   void SetInterval(absl::Duration interval);
 

@@ -122,6 +122,7 @@ class AgentTest : public AgentFixture {
     options.server = master_.address();
     options.spool_dir = root_;
     options.frame_interval = absl::Milliseconds(10);
+    options.auto_sampling = false;
     if (change) change(options);
     auto agent = Agent::Create(options, RealClock::Get());
     ASSERT_TRUE(agent.ok()) << agent.status();

@@ -1,0 +1,19 @@
+#include "client/agent/agent_life.h"
+
+#include <algorithm>
+
+namespace stepwell::agent {
+
+AgentLife::Verdict AgentLife::Judge(const Facts& facts, absl::Duration now) {
+  if (!facts.all_done) busy_at_ = now;
+  if (facts.any_live || facts.all_done || facts.progress != progress_) moved_at_ = now;
+  progress_ = facts.progress;
+  if (options_.ends_when_settled && facts.all_settled) return Verdict::kIdle;
+  const absl::Duration idle_exit = facts.any_seen
+                                       ? options_.idle_exit
+                                       : std::max(options_.idle_exit, options_.first_writer_wait);
+  if (now - busy_at_ >= idle_exit) return Verdict::kIdle;
+  return now - moved_at_ >= options_.leave_after ? Verdict::kLeave : Verdict::kStay;
+}
+
+}  // namespace stepwell::agent

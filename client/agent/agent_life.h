@@ -1,0 +1,50 @@
+// AgentLife: whether an agent goes on: it ends when nothing is left to do for long enough, and
+// leaves what nobody takes to the next agent. Pure: the clock is the caller's.
+//
+//   switch (life.Judge(facts, clock.Monotonic())) ...
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace stepwell::agent {
+
+class AgentLife {
+ public:
+  struct Options {
+    // Nothing to do for so long: it ends.
+    absl::Duration idle_exit = absl::InfiniteDuration();
+    // Before any writer was seen, at least so long: a training program takes a while to start.
+    absl::Duration first_writer_wait = absl::ZeroDuration();
+    // No recorder lives, something is unacked and nothing moves for so long: it leaves.
+    absl::Duration leave_after = absl::InfiniteDuration();
+    // It ends as soon as all that can be sent is acked or refused.
+    bool ends_when_settled = false;
+  };
+  struct Facts {
+    bool any_seen = false;
+    // A process that records lives.
+    bool any_live = false;
+    // All that recorded has ended, and the master (offline: the spool) holds it.
+    bool all_done = false;
+    // Nothing is left to send now: acked, refused, or offline.
+    bool all_settled = false;
+    // Grows with each ack and each writer found.
+    std::uint64_t progress = 0;
+  };
+  enum class Verdict { kStay, kIdle, kLeave };
+
+  AgentLife(Options options, absl::Duration now)
+      : options_(options), busy_at_(now), moved_at_(now) {}
+
+  Verdict Judge(const Facts& facts, absl::Duration now);
+
+ private:
+  const Options options_;
+  absl::Duration busy_at_;
+  absl::Duration moved_at_;
+  std::uint64_t progress_ = 0;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,36 @@
+#include "client/agent/ended_samplers.h"
+
+#include <utility>
+
+namespace stepwell::agent {
+
+void EndedSamplers::Add(std::string name, std::unique_ptr<ServedWriter> served) {
+  by_name_[std::move(name)] = {std::move(served)};
+  List();
+}
+
+void EndedSamplers::Tend(absl::Duration now) {
+  for (auto& [name, ended] : by_name_) {
+    ended.served->Tend();
+    if (ended.served->done() && ended.done_at == absl::InfiniteDuration()) ended.done_at = now;
+  }
+}
+
+std::vector<std::string> EndedSamplers::TakeOld(absl::Duration now, absl::Duration age) {
+  std::vector<std::string> taken;
+  std::erase_if(by_name_, [&](const auto& entry) {
+    const Ended& ended = entry.second;
+    if (ended.done_at == absl::InfiniteDuration() || now - ended.done_at < age) return false;
+    taken.push_back(entry.first);
+    return true;
+  });
+  if (!taken.empty()) List();
+  return taken;
+}
+
+void EndedSamplers::List() {
+  all_.clear();
+  for (const auto& [name, ended] : by_name_) all_.push_back(ended.served.get());
+}
+
+}  // namespace stepwell::agent

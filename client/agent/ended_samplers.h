@@ -1,0 +1,41 @@
+// EndedSamplers: writers of a machine's sampling that take no more ticks, of earlier agents,
+// attempts and trials: only their rest and their Close are left to send. Confined to the agent's
+// loop.
+//
+//   ended.Add(name, sampler->TakeServed());
+//   ended.Tend();
+//   for (const std::string& name : ended.TakeOld(now, age)) Remove(name);
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/agent/served_writer.h"
+
+namespace stepwell::agent {
+
+class EndedSamplers {
+ public:
+  // `name` is that of its directory. It is closed already.
+  void Add(std::string name, std::unique_ptr<ServedWriter> served);
+  void Tend(absl::Duration now);
+  // Those that are done for at least `age`: let go, and named.
+  std::vector<std::string> TakeOld(absl::Duration now, absl::Duration age);
+
+  const std::vector<ServedWriter*>& all() const { return all_; }
+
+ private:
+  struct Ended {
+    std::unique_ptr<ServedWriter> served;
+    absl::Duration done_at = absl::InfiniteDuration();
+  };
+  void List();
+
+  std::map<std::string, Ended> by_name_;
+  std::vector<ServedWriter*> all_;  // of by_name_
+};
+
+}  // namespace stepwell::agent

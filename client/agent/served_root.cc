@@ -1,0 +1,322 @@
+#include "client/agent/served_root.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "client/agent/server_address.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr absl::Duration kBoundInterval = absl::Seconds(5);
+// After a writer found no room: a full disk, no descriptors.
+constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
+// Each has a thread and a set of sensors.
+constexpr std::size_t kSamplersMax = 32;
+// spool/<number>/<segment> below a writer's directory.
+constexpr int kWriterDepth = 4;
+
+// 5 % of what is free, but never so little that nothing could be kept.
+std::int64_t FreeShare(int directory) {
+  struct statvfs found {};
+  if (fstatvfs(directory, &found) != 0) return INT64_MAX;
+  const double free_bytes =
+      static_cast<double>(found.f_bavail) * static_cast<double>(found.f_frsize);
+  return std::max(static_cast<std::int64_t>(free_bytes * 0.05), std::int64_t{1} << 20);
+}
+
+}  // namespace
+
+ServedRoot::ServedRoot(const AgentOptions& options, FileDescriptor format_directory, AgentFace face,
+                       const Clock& clock, std::function<void()> on_answer)
+    : options_(options),
+      format_directory_(std::move(format_directory)),
+      face_(std::move(face)),
+      clock_(clock),
+      links_({.server = options.server, .server_for_all = options.upload}, clock,
+             std::move(on_answer)),
+      finder_(format_directory_.get()) {
+  spool_.sync_before_send = options_.sync_before_send;
+  if (options_.trial.empty() || options_.upload) return;
+  // Asked for by hand, whether or not the trial records.
+  TrialSampler::Options sampler;
+  sampler.key = {links_.Resolve(""), options_.project, options_.trial};
+  sampler.stays = true;
+  sampler.attempt_key = options_.attempt_key;
+  AddSampler(std::move(sampler));
+}
+
+ServedRoot::~ServedRoot() { links_.Stop(); }
+
+ServeContext ServedRoot::ContextFor(const std::string& server) {
+  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline};
+}
+
+TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
+  return {links_.Resolve(who.server), who.project, who.trial};
+}
+
+void ServedRoot::VisitWriters() {
+  ServeNew();
+  ShareSpool();
+  for (const auto& [name, rank] : ranks_) {
+    const auto sampler = samplers_.find(rank.key);
+    const bool is_sampled = sampler != samplers_.end() && rank.writer->identity().sampling.on;
+    rank.writer->Visit(is_sampled ? sampler->second->selection() : nullptr);
+  }
+  CollectLive();
+}
+
+void ServedRoot::ServeNew() {
+  if (!roomless_.empty() && clock_.Monotonic() - roomless_at_ >= kServeAgainInterval) {
+    for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
+  }
+  for (FoundWriter& found : finder_.FindNew()) {
+    if (ServedWriter::WasDone(found.directory.get())) {
+      LeaveDone(found);
+      continue;
+    }
+    ++found_count_;
+    log::Info("writer_found", {{"writer", found.name},
+                               {"trial", found.identity.trial},
+                               {"sampler", found.identity.is_sampler},
+                               {"rank", found.identity.rank}});
+    if (found.identity.is_sampler) {
+      samplers_found_.push_back(std::move(found));
+    } else {
+      ServeRank(std::move(found));
+    }
+  }
+}
+
+// Its time runs since an earlier agent saw it done.
+void ServedRoot::LeaveDone(const FoundWriter& found) {
+  const absl::Time done = ServedWriter::DoneTime(found.directory.get());
+  const absl::Duration age = std::max(clock_.Now() - done, absl::ZeroDuration());
+  left_since_[found.name] = clock_.Monotonic() - age;
+}
+
+void ServedRoot::ServeRank(FoundWriter found) {
+  any_seen_ = true;
+  const TrialKey key = KeyOf(found.identity);
+  const std::string& asked = found.identity.server;
+  if (key.server == kOffline && !asked.empty() && asked != kOffline) {
+    log::Warning("writer_server_unusable",
+                 {{"writer", found.name},
+                  {"server", asked},
+                  {"allowed", kServerAllowed},
+                  {"why", "it stays in the spool; `stepwell upload` sends it to another"}});
+  }
+  absl::StatusOr<std::unique_ptr<RankWriter>> writer = RankWriter::Open(
+      std::move(found.directory), std::move(found.identity), ContextFor(key.server));
+  if (writer.ok()) {
+    ranks_[found.name] = {key, *std::move(writer)};
+    return;
+  }
+  log::Warning("writer_unservable",
+               {{"writer", found.name}, {"why", std::string(writer.status().message())}});
+  NoteUnserved(found.name, writer.status());
+}
+
+void ServedRoot::NoteUnserved(const std::string& name, const absl::Status& why) {
+  if (!absl::IsResourceExhausted(why)) return;
+  roomless_.push_back(name);
+  roomless_at_ = clock_.Monotonic();
+}
+
+void ServedRoot::CollectLive() {
+  live_.clear();
+  for (const auto& [name, rank] : ranks_) {
+    if (!rank.writer->live()) continue;
+    live_[rank.key].Add({&rank.writer->identity(), rank.writer->last_batch()});
+  }
+}
+
+void ServedRoot::CollectTrials(std::set<TrialKey>& live) const {
+  for (const auto& [key, ranks] : live_) live.insert(key);
+}
+
+const LiveTrial& ServedRoot::LiveOf(const TrialKey& key) const {
+  static const LiveTrial none;
+  const auto found = live_.find(key);
+  return found == live_.end() ? none : found->second;
+}
+
+void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
+  if (options_.auto_sampling && !options_.upload && !sampling_ended_) {
+    for (const auto& [key, ranks] : live_) {
+      if (ranks.NewestThatSamples() != nullptr && samplers_.count(key) == 0) {
+        MakeSampler(key, ranks);
+      }
+    }
+  }
+  ServeFoundSamplers();
+  for (const auto& [key, sampler] : samplers_) {
+    // What an earlier agent left and found no room comes first.
+    if (sampler->selection() == nullptr && !roomless_.empty()) continue;
+    const std::size_t others = live.size() - live.count(key);
+    sampler->Visit(LiveOf(key), static_cast<int>(others) + 1);
+  }
+  std::erase_if(samplers_, [&](const auto& entry) {
+    return entry.second->ended() && LiveOf(entry.first).NewestThatSamples() == nullptr;
+  });
+  ended_.Tend(clock_.Monotonic());
+  RemoveOlder(spool_.acked_age_max);
+  links_.Tend();
+}
+
+void ServedRoot::MakeSampler(const TrialKey& key, const LiveTrial& live) {
+  if (samplers_.size() >= kSamplersMax) {
+    if (clock_.Now() - crowded_logged_ < absl::Minutes(1)) return;
+    crowded_logged_ = clock_.Now();
+    log::Warning("trials_too_many",
+                 {{"sampled", samplers_.size()},
+                  {"trial", key.trial},
+                  {"why", "this machine is sampled for it once another trial has ended"}});
+    return;
+  }
+  TrialSampler::Options sampler;
+  sampler.key = key;
+  sampler.server = live.NewestThatSamples()->server;
+  AddSampler(std::move(sampler));
+}
+
+void ServedRoot::AddSampler(TrialSampler::Options sampler) {
+  sampler.token = options_.token;
+  sampler.selection = options_.selection;
+  SamplerHome home = {format_directory_.get(), finder_, ended_,
+                      [this](const std::string& server) { return ContextFor(server); }};
+  const TrialKey key = sampler.key;
+  samplers_[key] = std::make_unique<TrialSampler>(std::move(sampler), std::move(home));
+}
+
+void ServedRoot::ServeFoundSamplers() {
+  for (FoundWriter& found : std::exchange(samplers_found_, {})) {
+    const std::string name = found.name;
+    const absl::Status served = ServeSampler(std::move(found));
+    if (served.ok()) continue;
+    log::Warning("sampler_unservable", {{"writer", name}, {"why", std::string(served.message())}});
+    NoteUnserved(name, served);
+  }
+}
+
+// One that an agent left by a crash is taken up again; one that ended in order only lacks its Close.
+absl::Status ServedRoot::ServeSampler(FoundWriter found) {
+  const TrialKey key = KeyOf(found.identity);
+  const auto sampler = samplers_.find(key);
+  if (sampler != samplers_.end() && sampler->second->TakesUp(found, LiveOf(key))) {
+    return sampler->second->TakeUp(std::move(found), LiveOf(key));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> ended,
+                            ServedWriter::Open(std::move(found.directory),
+                                               std::move(found.identity), ContextFor(key.server)));
+  ended->Close(/*died=*/false);
+  ended_.Add(found.name, std::move(ended));
+  return absl::OkStatus();
+}
+
+std::vector<ServedWriter*> ServedRoot::AllServed() const {
+  std::vector<ServedWriter*> all = ended_.all();
+  for (const auto& [name, rank] : ranks_) all.push_back(&rank.writer->served());
+  for (const auto& [key, sampler] : samplers_) {
+    if (sampler->served() != nullptr) all.push_back(sampler->served());
+  }
+  return all;
+}
+
+// At each visit: a share says what others hold now.
+void ServedRoot::ShareSpool() {
+  const absl::Duration now = clock_.Monotonic();
+  if (now - bound_read_at_ >= kBoundInterval) {
+    bound_read_at_ = now;
+    spool_bytes_max_ = std::min(options_.spool_bytes_max, FreeShare(format_directory_.get()));
+  }
+  const std::vector<ServedWriter*> all = AllServed();
+  std::vector<std::int64_t> unacked_bytes;
+  for (const ServedWriter* served : all) unacked_bytes.push_back(served->unacked_bytes());
+  const std::vector<SpoolBounds> shares = ShareBound(spool_bytes_max_, unacked_bytes);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->SetBounds(shares[i]);
+}
+
+// A closed writer stays as long as its acked tail would: a master that comes back older is told
+// again.
+void ServedRoot::RemoveOlder(absl::Duration age) {
+  const absl::Duration now = clock_.Monotonic();
+  const auto remove = [&](const std::string& name) {
+    RemoveTree(format_directory_.get(), name, kWriterDepth);
+    finder_.Drop(name);
+  };
+  std::erase_if(ranks_, [&](auto& entry) {
+    const RankWriter& writer = *entry.second.writer;
+    if (!writer.done() || now - writer.done_at() < age) return false;
+    remove(entry.first);
+    return true;
+  });
+  for (const std::string& name : ended_.TakeOld(now, age)) remove(name);
+  std::erase_if(left_since_, [&](const auto& left) {
+    if (now - left.second < age) return false;
+    remove(left.first);
+    return true;
+  });
+}
+
+void ServedRoot::SettleClosing() {
+  for (const auto& [name, rank] : ranks_) rank.writer->SettleClosing();
+}
+
+void ServedRoot::EndSampling() {
+  sampling_ended_ = true;
+  for (const auto& [key, sampler] : samplers_) sampler->End();
+}
+
+void ServedRoot::TendAll() {
+  for (ServedWriter* served : AllServed()) served->Tend();
+}
+
+AgentLife::Facts ServedRoot::facts() const {
+  AgentLife::Facts facts;
+  facts.any_seen = any_seen_;
+  facts.progress = found_count_;
+  facts.all_done = facts.all_settled = roomless_.empty();
+  const auto add = [&](const ServedWriter& served, bool is_settled) {
+    facts.all_done = facts.all_done && (served.done() || served.spooled());
+    facts.all_settled = facts.all_settled && is_settled;
+    facts.progress += served.status().acked_sequence;
+  };
+  for (const auto& [name, rank] : ranks_) {
+    facts.any_live = facts.any_live || rank.writer->live();
+    add(rank.writer->served(), rank.writer->settled());
+  }
+  for (const ServedWriter* served : ended_.all()) {
+    add(*served, served->done() || served->refused() || served->spooled());
+  }
+  for (const auto& [key, sampler] : samplers_) {
+    if (sampler->served() == nullptr) continue;
+    facts.all_settled = false;
+    // One that was asked for by hand runs as long as the agent.
+    facts.all_done = facts.all_done && sampler->stays();
+  }
+  return facts;
+}
+
+void ServedRoot::AddTo(Summary& summary) const {
+  for (const ServedWriter* served : AllServed()) {
+    ++summary.writer_count;
+    if (served->done()) {
+      ++summary.acked_count;
+      continue;
+    }
+    summary.unacked_bytes += served->unacked_bytes();
+    if (!served->refused()) continue;
+    ++summary.refused_count;
+    summary.refusal = served->status().refusal;
+  }
+}
+
+}  // namespace stepwell::agent

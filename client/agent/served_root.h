@@ -1,0 +1,115 @@
+// ServedRoot: all writers below one root: found, visited, sent to the masters they asked for, and
+// removed when their time is over; and the machine's sampling for their trials. It stands between
+// the agent's loop and the writers. Confined to that loop.
+//
+//   ServedRoot root(options, std::move(format_directory), clock, [&] { loop.Wake(); });
+//   root.VisitWriters();                      // each frame interval
+//   root.CollectTrials(trials);
+//   root.VisitSamplers(trials);
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/agent/agent_life.h"
+#include "client/agent/agent_options.h"
+#include "client/agent/ended_samplers.h"
+#include "client/agent/live_trial.h"
+#include "client/agent/master_links.h"
+#include "client/agent/rank_writer.h"
+#include "client/agent/trial_sampler.h"
+#include "client/agent/writer_finder.h"
+
+namespace stepwell::agent {
+
+class ServedRoot {
+ public:
+  // `clock` outlives the root; `on_answer` is called on a stream's thread and must not block.
+  ServedRoot(const AgentOptions& options, FileDescriptor format_directory, AgentFace face,
+             const Clock& clock, std::function<void()> on_answer);
+  ~ServedRoot();
+
+  // In this order, at each visit. Blocks as the disk does.
+  void VisitWriters();
+  void CollectTrials(std::set<TrialKey>& live) const;
+  void VisitSamplers(const std::set<TrialKey>& live);
+  // The part of a visit that recorders wait for in close().
+  void SettleClosing();
+
+  // The next visit looks for writers, whatever the directory looks like.
+  void LookAgain() { finder_.LookAgain(); }
+  // Samplers take a last tick with the next visit; none begins after it.
+  void EndSampling();
+  // What a stopping agent does last.
+  void TendAll();
+  void StopStreams() { links_.Stop(); }
+  // What nobody will be told again: no agent opens what is done.
+  void RemoveDone() { RemoveOlder(absl::ZeroDuration()); }
+
+  // As of the last visit.
+  AgentLife::Facts facts() const;
+  struct Summary {
+    int writer_count = 0;
+    int acked_count = 0;    // closed, and the master holds all of it
+    int refused_count = 0;  // the master will not have it
+    std::int64_t unacked_bytes = 0;
+    std::string refusal;  // of one of them: REASON: text
+  };
+  void AddTo(Summary& summary) const;
+
+ private:
+  struct Rank {
+    TrialKey key;
+    std::unique_ptr<RankWriter> writer;
+  };
+  ServeContext ContextFor(const std::string& server);
+  TrialKey KeyOf(const WriterIdentity& who) const;
+  void ServeNew();
+  void ServeRank(FoundWriter found);
+  void LeaveDone(const FoundWriter& found);
+  // Those that found no room are served again later.
+  void NoteUnserved(const std::string& name, const absl::Status& why);
+  void CollectLive();
+  void MakeSampler(const TrialKey& key, const LiveTrial& live);
+  void AddSampler(TrialSampler::Options sampler);
+  void ServeFoundSamplers();
+  absl::Status ServeSampler(FoundWriter found);
+  // The bound is of all spools of the root together.
+  void ShareSpool();
+  void RemoveOlder(absl::Duration age);
+  std::vector<ServedWriter*> AllServed() const;
+  const LiveTrial& LiveOf(const TrialKey& key) const;
+
+  const AgentOptions& options_;  // the agent's
+  const FileDescriptor format_directory_;
+  const AgentFace face_;
+  const Clock& clock_;
+  Spool::Options spool_;
+  // Before all that is on them.
+  MasterLinks links_;
+  WriterFinder finder_;
+  EndedSamplers ended_;
+  std::map<std::string, Rank> ranks_;  // by directory name
+  std::map<TrialKey, LiveTrial> live_;
+  std::map<TrialKey, std::unique_ptr<TrialSampler>> samplers_;
+  // Of earlier agents; wait for the first visit of the ranks that were found with them.
+  std::vector<FoundWriter> samplers_found_;
+  bool sampling_ended_ = false;
+  // Directories that only wait for their time to go.
+  std::map<std::string, absl::Duration> left_since_;
+  std::vector<std::string> roomless_;
+  absl::Duration roomless_at_ = absl::ZeroDuration();
+  bool any_seen_ = false;  // a process that records, or did
+  std::uint64_t found_count_ = 0;
+  absl::Duration bound_read_at_ = -absl::InfiniteDuration();
+  std::int64_t spool_bytes_max_ = 0;  // as last read: of all spools
+  absl::Time crowded_logged_ = absl::InfinitePast();
+};
+
+}  // namespace stepwell::agent
