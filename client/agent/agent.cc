@@ -62,13 +62,16 @@ Agent::~Agent() = default;
 void Agent::Run() {
   log::Info("agent_started", {{"server", options_.server}, {"spool_dir", options_.spool_dir}});
   AgentLife life(LifeOf(options_), clock_.Monotonic());
+  AgentLife::Verdict verdict;
   do {
     visit_due_ = clock_.Monotonic() + options_.frame_interval;
     VisitAll();
-  } while (!MayLeave(life) && WaitForVisit());
-  // Those that come now wait for the lock.
+    verdict = Judge(life);
+  } while (verdict == AgentLife::Verdict::kStay && WaitForVisit());
+  // An agent that is started now waits for the lock.
   lock_.TakeLeaving().IgnoreError();
-  Drain();
+  const bool is_in_vain = verdict == AgentLife::Verdict::kLeave;
+  Drain(is_in_vain ? absl::ZeroDuration() : options_.stop_wait);
   root_->StopStreams();
   if (options_.on_demand) root_->RemoveDone();
   log::Info("agent_stopped", {{"all_acked", root_->facts().all_settled}});
@@ -88,9 +91,9 @@ void Agent::VisitAll() {
 
 // A recorder that sees the first byte held believes that it is served: it is looked for once more
 // while the second byte says that this agent may go. One that comes later finds the lock free soon.
-bool Agent::MayLeave(AgentLife& life) {
+AgentLife::Verdict Agent::Judge(AgentLife& life) {
   AgentLife::Verdict verdict = life.Judge(root_->facts(), clock_.Monotonic());
-  if (verdict == AgentLife::Verdict::kStay) return false;
+  if (verdict == AgentLife::Verdict::kStay) return verdict;
   if (const absl::Status taken = lock_.TakeLeaving(); !taken.ok()) {
     log::Warning("agent_lock_trouble", {{"why", std::string(taken.message())}});
   }
@@ -100,22 +103,22 @@ bool Agent::MayLeave(AgentLife& life) {
   switch (verdict) {
     case AgentLife::Verdict::kStay:
       lock_.StopLeaving();
-      return false;
+      break;
     case AgentLife::Verdict::kIdle:
       log::Info("agent_idle");
-      return true;
+      break;
     case AgentLife::Verdict::kLeave:
       log::Warning("agent_leaves",
                    {{"unacked_bytes", summary().unacked_bytes},
                     {"why", "no master takes it; the next agent or `stepwell upload` sends it"}});
-      return true;
+      break;
   }
-  return true;
+  return verdict;
 }
 
-// Sends what is left. Recorders that live on are found again by the next agent.
-void Agent::Drain() {
-  const absl::Duration deadline = clock_.Monotonic() + options_.stop_wait;
+// Recorders that live on are found again by the next agent.
+void Agent::Drain(absl::Duration wait) {
+  const absl::Duration deadline = clock_.Monotonic() + wait;
   root_->EndSampling();
   do {
     VisitAll();

@@ -42,9 +42,10 @@ class Agent {
   Agent(AgentOptions options, AgentLock lock, const Clock& clock);
 
   void VisitAll();
-  // Nothing is left to do, or nobody takes it, and no recorder came at the last moment.
-  bool MayLeave(AgentLife& life);
-  void Drain();
+  // Whether nothing is left to do, or nobody takes it, and no recorder came at the last moment.
+  AgentLife::Verdict Judge(AgentLife& life);
+  // Seals what there is and sends it, as far as `wait` reaches.
+  void Drain(absl::Duration wait);
   // Until the next visit is due; settles writers that close meanwhile. False when stopping.
   bool WaitForVisit() ABSL_LOCKS_EXCLUDED(mu_);
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);

@@ -53,9 +53,9 @@ class Neighbour {
   Neighbour(Scene& scene, const std::string& server)
       : scene_(scene), spool_(scene.path("healthy")) {
     mkdir(spool_.c_str(), 0700);
-    agent_.Start(
-        {testing::BuiltProgram("stepwell"), "agent", "--server", server, "--spool-dir", spool_}, {},
-        scene.path("healthy-agent.log"));
+    agent_.Start({testing::BuiltProgram("stepwell"), "agent", "--server", server, "--spool-dir",
+                  spool_, "--no-auto-sampling"},
+                 {}, scene.path("healthy-agent.log"));
   }
   ChildProcess& StartTrainer(std::map<std::string, std::string> options) {
     options["--spool-dir"] = spool_;

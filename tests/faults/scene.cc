@@ -65,8 +65,13 @@ bool Scene::Await(const std::string& what, absl::Duration patience,
 
 void Scene::StartAgent(const std::string& server, const std::vector<std::string>& flags,
                        const std::string& failpoints) {
-  std::vector<std::string> words = {
-      testing::BuiltProgram("stepwell"), "agent", "--server", server, "--spool-dir", spool_dir_};
+  std::vector<std::string> words = {testing::BuiltProgram("stepwell"),
+                                    "agent",
+                                    "--server",
+                                    server,
+                                    "--spool-dir",
+                                    spool_dir_,
+                                    "--no-auto-sampling"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::map<std::string, std::string> environment;
   if (!failpoints.empty()) environment["STEPWELL_FAILPOINTS"] = failpoints;

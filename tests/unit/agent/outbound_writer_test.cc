@@ -66,6 +66,31 @@ class OutboundWriterTest : public ::testing::Test {
     message.mutable_opened()->set_credit_bytes(1 << 20);
     return writer_->OnMessage(message, clock_.Now());
   }
+  // Each asks for profiling on or off, and whether to sample.
+  static pb::Directive Profile(bool on) {
+    pb::Directive directive;
+    directive.mutable_profiling()->set_on(on);
+    return directive;
+  }
+  static pb::Directive Sample(bool on, int shared_with) {
+    pb::Directive directive;
+    directive.mutable_sampling()->set_on(on);
+    directive.mutable_sampling()->set_shared_with(shared_with);
+    return directive;
+  }
+  bool OpenWith(const std::vector<pb::Directive>& directives) {
+    pb::StreamChunksResponse message;
+    message.mutable_opened()->set_credit_bytes(1 << 20);
+    for (const pb::Directive& directive : directives) {
+      *message.mutable_opened()->add_directives() = directive;
+    }
+    return writer_->OnMessage(message, clock_.Now());
+  }
+  bool Direct(const pb::Directive& directive) {
+    pb::StreamChunksResponse message;
+    *message.mutable_directive() = directive;
+    return writer_->OnMessage(message, clock_.Now());
+  }
   bool Ack(std::uint64_t sequence) {
     pb::StreamChunksResponse message;
     message.mutable_ack()->set_committed_sequence(sequence);
@@ -126,6 +151,33 @@ TEST_F(OutboundWriterTest, ARefusedChunkIsSentAgainAndAnAckOfItsFirstTripIsBelie
     EXPECT_TRUE(Ack(4));
     EXPECT_FALSE(Ack(5));
   }
+}
+
+TEST_F(OutboundWriterTest, WhatIsAskedForHoldsUntilItIsAskedOtherwiseOrOpenedAnew) {
+  EXPECT_FALSE(writer_->status().opened);
+  Talk();
+  ASSERT_TRUE(OpenWith({Profile(false), Sample(false, 3)}));
+  OutboundWriter::Status status = writer_->status();
+  EXPECT_TRUE(status.opened);
+  EXPECT_FALSE(status.profiling->on());
+  EXPECT_EQ(status.sampling_on, false);
+  EXPECT_EQ(status.shared_with, 3);
+  ASSERT_TRUE(Direct(Profile(true)));
+  ASSERT_TRUE(Direct(Sample(true, 0)));
+  status = writer_->status();
+  EXPECT_TRUE(status.profiling->on());
+  EXPECT_EQ(status.sampling_on, true);
+  EXPECT_EQ(status.shared_with, 0);
+  // What was asked for while nobody listened is in the next Opened, or is over.
+  ASSERT_TRUE(Direct(Profile(false)));
+  writer_->OnDisconnected();
+  EXPECT_FALSE(writer_->status().profiling->on());
+  writer_->OnConnected();
+  Talk();
+  ASSERT_TRUE(OpenWith({}));
+  status = writer_->status();
+  EXPECT_FALSE(status.profiling.has_value());
+  EXPECT_FALSE(status.sampling_on.has_value());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -78,6 +79,29 @@ TEST_F(WriterFinderTest, OneIsAWriterOnceItHasItsWriterJsonHoweverLate) {
   // The directory above does not change with it.
   Make(identity);
   EXPECT_EQ(names(), Names({name}));
+}
+
+TEST_F(WriterFinderTest, SoManyAreServedAtOnceAndTheRestWaits) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid(), /*count_max=*/2);
+  std::vector<std::string> all = {Make(), Make(), Make()};
+  std::vector<std::string> found = names();
+  ASSERT_EQ(found.size(), 2u);
+  Age();
+  EXPECT_EQ(names(), Names());
+  std::filesystem::remove_all(path_ + "/" + found[0]);
+  finder_->Drop(found[0]);
+  const std::vector<std::string> third = names();
+  ASSERT_EQ(third.size(), 1u);
+  found.push_back(third[0]);
+  std::sort(found.begin(), found.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(found, all);
+}
+
+TEST_F(WriterFinderTest, OneOfAnotherOwnerIsLeftAlone) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid() + 1);
+  Make();
+  EXPECT_EQ(names(), Names());
 }
 
 TEST_F(WriterFinderTest, OneThatWasForgottenIsFoundAgain) {

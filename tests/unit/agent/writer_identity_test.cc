@@ -58,6 +58,8 @@ TEST(WriterIdentityTest, RoundTrips) {
   who.boot_id = "boot";
   who.opened_time_us = 5;
   who.opened_monotonic_ns = 6;
+  who.server = "master:7817";
+  who.sampling = {.on = false, .interval_us = 50000, .groups = {"cpu"}, .with = {"cpu_util_core"}};
   const auto back = ParseWriterJson(ToWriterJson(who));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->writer, who.writer);
@@ -67,6 +69,37 @@ TEST(WriterIdentityTest, RoundTrips) {
   EXPECT_TRUE(back->is_sampler);
   EXPECT_EQ(back->labels, who.labels);
   EXPECT_EQ(back->opened_monotonic_ns, 6u);
+  EXPECT_EQ(back->server, "master:7817");
+  EXPECT_EQ(back->sampling, who.sampling);
+}
+
+// It decides nothing about what was recorded: what is not understood is left out.
+TEST(WriterIdentityTest, AWishForSamplingIsTakenAsFarAsItIsUnderstood) {
+  std::string many = R"("a")";
+  for (int i = 0; i < 100; ++i) many += R"(,"a")";
+  const struct {
+    const char* name;
+    std::string json;
+    SamplingWish wish;
+  } rows[] = {
+      {"absent", "", {}},
+      {"no object", R"(,"sampling":7)", {}},
+      {"off", R"(,"sampling":{"on":false})", {.on = false}},
+      {"wrong kinds", R"(,"sampling":{"on":"no","interval_us":"1","groups":"cpu","with":{}})", {}},
+      {"kinds within a list", R"(,"sampling":{"groups":["cpu",7,null]})", {.groups = {"cpu"}}},
+      {"too short", R"(,"sampling":{"interval_us":-5})", {}},
+      {"too long", R"(,"sampling":{"interval_us":99999999999})", {.interval_us = 3'600'000'000}},
+      {"too many",
+       R"(,"sampling":{"without":[)" + many + "]}",
+       {.without = std::vector<std::string>(64, "a")}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto who = ParseWriterJson(R"({"format":1,"trial":"t","writer":")" +
+                                     Uuid::Random().ToText() + "\"" + row.json + "}");
+    ASSERT_TRUE(who.ok()) << who.status();
+    EXPECT_EQ(who->sampling, row.wish);
+  }
 }
 
 // A master refuses a writer with one of these, and with it all that it recorded.
@@ -190,7 +223,7 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
       {{"--server", "h:1"}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
       {with({"--nonsense"}), kUsage, "Option ‘nonsense’ does not exist"},
       {with({"stray"}), kUsage, "unexpected argument 'stray'"},
-      {{"--server", "h", "--spool-dir", "d"}, kConfig, "--server h: must be HOST:PORT"},
+      {{"--server", "h", "--spool-dir", "d"}, kConfig, "--server h: must be HOST:PORT, or offline"},
       {{"--server", "h:0", "--spool-dir", "d"}, kConfig, "--server h:0: must be HOST:PORT"},
       {with({"--interval", "1ms"}), kConfig,
        "--interval 1ms: must be a duration like 250ms, from 10ms to 1h"},
@@ -204,6 +237,7 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
        "--once-idle-exit soon: must be a number of seconds from 0 to 86400"},
       {with({"--trial", "id:0"}), kConfig, "--trial id:0: must be a name, or id: and a number"},
       {with({"--spool-bytes-max", "5"}), kConfig, "--spool-bytes-max 5: must be"},
+      {with({"--on-demand"}), kConfig, "--spool-dir d: must be an absolute path, with --on-demand"},
   };
   for (const OptionsRow& row : rows) {
     const auto parsed = ParseAgentOptions(row.arguments);
@@ -217,6 +251,9 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   EXPECT_EQ(good->options.trial, "id:7");
   EXPECT_EQ(good->options.idle_exit, absl::Milliseconds(2500));
   EXPECT_EQ(good->options.frame_interval, absl::Milliseconds(100));
+  EXPECT_TRUE(good->options.auto_sampling);
+  EXPECT_FALSE(good->options.on_demand);
+  EXPECT_FALSE(ParseAgentOptions(with({"--no-auto-sampling"}))->options.auto_sampling);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -37,18 +38,27 @@ class AgentFixture : public ::testing::Test {
 
   // Runs `body` with an open recorder in a child process, which ends without closing it.
   pid_t Record(const std::string& trial, int rank, const std::function<void()>& body,
-               const std::string& attempt_key = "") {
+               const std::string& attempt_key = "", const std::string& server = "") {
     const pid_t child = fork();
     if (child != 0) return child;
+    setenv("STEPWELL_AGENT", "off", 1);  // these tests start theirs
     stepwell_options options;
     stepwell_options_init(&options);
     options.spool_dir = root_.c_str();
     options.trial = trial.c_str();
     options.rank = rank;
     if (!attempt_key.empty()) options.attempt_key = attempt_key.c_str();
+    if (!server.empty()) options.server = server.c_str();
     const bool recording = stepwell_open(&options) == STEPWELL_RECORDING;
     if (recording) body();
     _exit(recording ? 0 : 1);
+  }
+  // Records until Stop(name), at most a minute.
+  pid_t RecordOn(const std::string& name, const std::string& trial, int rank = 0,
+                 const std::string& attempt_key = "", const std::string& server = "");
+  void Stop(const std::string& name, pid_t child) {
+    std::ofstream(root_ + "/stop-" + name) << "";
+    EXPECT_EQ(Wait(child), 0) << name;
   }
   static int Wait(pid_t child) {
     int status = 0;
@@ -76,6 +86,18 @@ inline void RecordSteps(int count, int pause_us = 0) {
     stepwell_step_end(STEPWELL_NEXT_BATCH);
     if (pause_us > 0) usleep(static_cast<useconds_t>(pause_us));
   }
+}
+
+inline pid_t AgentFixture::RecordOn(const std::string& name, const std::string& trial, int rank,
+                                    const std::string& attempt_key, const std::string& server) {
+  const std::string stop = root_ + "/stop-" + name;
+  return Record(
+      trial, rank,
+      [stop] {
+        for (int i = 0; i < 6000 && !std::filesystem::exists(stop); ++i) RecordSteps(1, 10000);
+        stepwell_close(2000);
+      },
+      attempt_key, server);
 }
 
 inline bool AllClosed(const Writers& writers) {

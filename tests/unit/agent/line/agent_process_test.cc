@@ -21,9 +21,9 @@ namespace {
 class AgentProcessTest : public AgentFixture {
  protected:
   pid_t StartAgent(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {AGENT_PROCESS, "--server", master_.address(),
-                                          "--spool-dir", root_,      "--frame-interval",
-                                          "10ms",    "--no-auto-sampling"};
+    std::vector<std::string> arguments = {
+        AGENT_PROCESS,      "--server", master_.address(),   "--spool-dir", root_,
+        "--frame-interval", "10ms",     "--no-auto-sampling"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -4,6 +4,7 @@
 #include "absl/time/clock.h"
 #include "base/crc32c.h"
 #include "base/stream_metadata.h"
+#include "base/worker.h"
 
 namespace stepwell::agent {
 
@@ -137,18 +138,63 @@ grpc::Status FakeMaster::StreamChunks(
     ++stream_count_;
   }
   stream->SendInitialMetadata();
+  {
+    absl::MutexLock lock(&mu_);
+    waiting_[stream] = {};
+  }
+  bool ended = false;
+  Worker talker("fake-talker", [&] { Talk(*stream, ended); });
   pb::StreamChunksRequest request;
   while (stream->Read(&request)) {
-    std::vector<pb::StreamChunksResponse> answers;
-    {
-      const auto goes_on = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !paused_; };
-      absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&goes_on));
-      Answer(request, answers);
-    }
-    for (const pb::StreamChunksResponse& answer : answers) stream->Write(answer);
+    const auto goes_on = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !paused_; };
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&goes_on));
+    Answer(request, waiting_[stream]);
   }
+  {
+    absl::MutexLock lock(&mu_);
+    ended = true;
+  }
+  talker.Join();
+  absl::MutexLock lock(&mu_);
+  waiting_.erase(stream);
   return grpc::Status::OK;
+}
+
+// What is said unasked goes between the answers.
+void FakeMaster::Talk(Stream& stream, const bool& ended) {
+  while (true) {
+    std::vector<pb::StreamChunksResponse> said;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto due = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return ended || !waiting_.at(&stream).empty();
+      };
+      mu_.Await(absl::Condition(&due));
+      said.swap(waiting_.at(&stream));
+      if (said.empty()) return;
+    }
+    for (const pb::StreamChunksResponse& message : said) stream.Write(message);
+  }
+}
+
+void FakeMaster::DirectAtOpen(Whom whom, const std::string& external_id,
+                              std::vector<pb::Directive> directives) {
+  absl::MutexLock lock(&mu_);
+  directives_[{whom, external_id}] = std::move(directives);
+}
+
+void FakeMaster::DirectNow(Whom whom, const std::string& external_id, pb::Directive directive) {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, writer] : writers_) {
+    const Whom who = writer.open.is_sampler() ? Whom::kSamplers : Whom::kRanks;
+    if (who != whom || writer.open.external_id() != external_id) continue;
+    directive.set_writer(id);
+    // A client passes over what concerns no writer of its own.
+    for (auto& [stream, waiting] : waiting_) {
+      *waiting.emplace_back().mutable_directive() = directive;
+    }
+  }
 }
 
 void FakeMaster::Answer(const pb::StreamChunksRequest& request,
@@ -247,6 +293,11 @@ void FakeMaster::OnOpen(const pb::Open& open, std::vector<pb::StreamChunksRespon
   opened.set_committed_crc32c(writer.committed_crc);
   opened.set_credit_bytes(credit_);
   opened.set_incarnation(incarnation_);
+  const Whom whom = open.is_sampler() ? Whom::kSamplers : Whom::kRanks;
+  for (pb::Directive directive : directives_[{whom, open.external_id()}]) {
+    directive.set_writer(open.writer());
+    *opened.add_directives() = directive;
+  }
   opened.set_server_time_us(absl::ToUnixMicros(absl::Now() + clock_ahead_));
 }
 

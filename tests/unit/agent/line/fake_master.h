@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
@@ -63,6 +64,13 @@ class FakeMaster final : public pb::IngestService::Service {
   int stream_count() const ABSL_LOCKS_EXCLUDED(mu_);
   // As `stepwell restore` would change it.
   void SetIncarnation(const std::string& incarnation);
+  // What writers of `external_id` (its samplers or its ranks) are asked for: in each Opened from now
+  // on, or at once in a message of its own.
+  enum class Whom { kRanks, kSamplers };
+  void DirectAtOpen(Whom whom, const std::string& external_id,
+                    std::vector<pb::Directive> directives) ABSL_LOCKS_EXCLUDED(mu_);
+  void DirectNow(Whom whom, const std::string& external_id, pb::Directive directive)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Its wall clock against this machine's. Before an agent connects.
   void SetClockAhead(absl::Duration ahead) { clock_ahead_ = ahead; }
   // Writers go back to what they had at `sequence`, as a restored database would.
@@ -80,6 +88,8 @@ class FakeMaster final : public pb::IngestService::Service {
       grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>* stream) override;
 
  private:
+  using Stream = grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>;
+  void Talk(Stream& stream, const bool& ended) ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(const pb::StreamChunksRequest& request, std::vector<pb::StreamChunksResponse>& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out)
@@ -96,6 +106,10 @@ class FakeMaster final : public pb::IngestService::Service {
   std::string refused_trial_ ABSL_GUARDED_BY(mu_);
   std::int64_t credit_ ABSL_GUARDED_BY(mu_) = 1 << 20;
   std::string incarnation_ ABSL_GUARDED_BY(mu_) = std::string(16, 'a');
+  std::map<std::pair<Whom, std::string>, std::vector<pb::Directive>> directives_
+      ABSL_GUARDED_BY(mu_);
+  // Of each stream that lives, what is to be said next.
+  std::map<Stream*, std::vector<pb::StreamChunksResponse>> waiting_ ABSL_GUARDED_BY(mu_);
   int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool paused_ ABSL_GUARDED_BY(mu_) = false;
   int stream_count_ ABSL_GUARDED_BY(mu_) = 0;

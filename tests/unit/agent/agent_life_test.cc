@@ -1,0 +1,85 @@
+#include "client/agent/agent_life.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace stepwell::agent {
+namespace {
+
+using Facts = AgentLife::Facts;
+using Verdict = AgentLife::Verdict;
+
+constexpr Facts kNothingYet = {.any_seen = false, .all_done = true, .all_settled = true};
+constexpr Facts kRecords = {.any_seen = true, .any_live = true, .all_done = false};
+constexpr Facts kUnacked = {.any_seen = true, .all_done = false, .progress = 7};
+constexpr Facts kMoreAcked = {.any_seen = true, .all_done = false, .progress = 8};
+constexpr Facts kRefused = {.any_seen = true, .all_done = false, .all_settled = true};
+constexpr Facts kDone = {.any_seen = true, .all_done = true, .all_settled = true, .progress = 9};
+
+struct Step {
+  int at_s;
+  Facts facts;
+  Verdict verdict;
+};
+struct Row {
+  const char* name;
+  AgentLife::Options options;
+  std::vector<Step> steps;
+};
+
+TEST(AgentLifeTest, EndsWhenThereIsNothingToDoForLongEnough) {
+  const AgentLife::Options on_demand = {.idle_exit = absl::Seconds(60),
+                                        .leave_after = absl::Seconds(600)};
+  const AgentLife::Options by_hand = {.idle_exit = absl::Seconds(10),
+                                      .first_writer_wait = absl::Seconds(60)};
+  const Row rows[] = {
+      {"stays by default", {}, {{0, kNothingYet, Verdict::kStay}, {90000, kDone, Verdict::kStay}}},
+      {"idle from its start",
+       on_demand,
+       {{59, kNothingYet, Verdict::kStay}, {60, kNothingYet, Verdict::kIdle}}},
+      {"waits for the first",
+       by_hand,
+       {{59, kNothingYet, Verdict::kStay}, {60, kNothingYet, Verdict::kIdle}}},
+      {"not for a second",
+       by_hand,
+       {{5, kRecords, Verdict::kStay}, {14, kDone, Verdict::kStay}, {15, kDone, Verdict::kIdle}}},
+      {"a recorder that comes makes it stay",
+       on_demand,
+       {{59, kDone, Verdict::kStay},
+        {60, kRecords, Verdict::kStay},
+        {119, kDone, Verdict::kStay},
+        {120, kDone, Verdict::kIdle}}},
+      {"nobody takes it",
+       on_demand,
+       {{100, kUnacked, Verdict::kStay},
+        {699, kUnacked, Verdict::kStay},
+        {700, kUnacked, Verdict::kLeave}}},
+      {"an ack is hope",
+       on_demand,
+       {{100, kUnacked, Verdict::kStay},
+        {650, kMoreAcked, Verdict::kStay},
+        {1249, kMoreAcked, Verdict::kStay},
+        {1250, kMoreAcked, Verdict::kLeave}}},
+      {"a live recorder is never left",
+       on_demand,
+       {{1, kRecords, Verdict::kStay}, {9000, kRecords, Verdict::kStay}}},
+      {"refused: left as well",
+       on_demand,
+       {{1, kRefused, Verdict::kStay}, {601, kRefused, Verdict::kLeave}}},
+      {"an upload ends at once when all is settled",
+       {.ends_when_settled = true},
+       {{0, kUnacked, Verdict::kStay}, {1, kRefused, Verdict::kIdle}}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    AgentLife life(row.options, absl::ZeroDuration());
+    for (const Step& step : row.steps) {
+      EXPECT_EQ(life.Judge(step.facts, absl::Seconds(step.at_s)), step.verdict)
+          << "at " << step.at_s << " s";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::agent

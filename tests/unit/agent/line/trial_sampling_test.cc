@@ -1,0 +1,227 @@
+// Each trial that records here has this machine sampled for it, as it asked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "client/agent/writer_identity.h"
+#include "tests/unit/agent/line/agent_fixture.h"
+
+namespace stepwell::agent {
+namespace {
+
+using Samples = std::vector<FakeMaster::Sample>;
+
+class TrialSamplingTest : public AgentTest {
+ protected:
+  void StartSampling(std::function<void(AgentOptions&)> change = {}) {
+    StartAgent([&](AgentOptions& options) {
+      options.auto_sampling = true;
+      options.selection.SetInterval(absl::Milliseconds(100));
+      if (change) change(options);
+    });
+  }
+  static std::vector<FakeMaster::Writer> SamplersOf(const Writers& writers,
+                                                    const std::string& trial) {
+    std::vector<FakeMaster::Writer> found;
+    for (const auto& [id, writer] : writers) {
+      if (writer.open.is_sampler() && writer.open.external_id() == trial) found.push_back(writer);
+    }
+    return found;
+  }
+  // Of the trial's one sampler.
+  static std::vector<double> ValuesOf(const Writers& writers, const std::string& trial,
+                                      const std::string& name) {
+    std::vector<double> values;
+    for (const FakeMaster::Writer& sampler : SamplersOf(writers, trial)) {
+      for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(sampler)) {
+        if (sample.name == name) values.push_back(sample.value);
+      }
+    }
+    return values;
+  }
+  bool WaitForTicks(const std::string& trial, std::size_t count) {
+    return master_.WaitUntil([&](const Writers& writers) {
+      return ValuesOf(writers, trial, "shared_with").size() >= count;
+    });
+  }
+  bool WaitForValue(const std::string& trial, const std::string& name, double value) {
+    return master_.WaitUntil([&](const Writers& writers) {
+      const std::vector<double> values = ValuesOf(writers, trial, name);
+      return !values.empty() && values.back() == value;
+    });
+  }
+  // What a recorder would have written for a trial with this wish. Before any agent.
+  void Wish(const std::string& trial, const SamplingWish& wish) {
+    for (const auto& entry : std::filesystem::directory_iterator(root_ + "/f1")) {
+      const std::filesystem::path json = entry.path() / "writer.json";
+      std::ifstream in(json);
+      const std::string text((std::istreambuf_iterator<char>(in)), {});
+      absl::StatusOr<WriterIdentity> who = ParseWriterJson(text);
+      if (!who.ok() || who->trial != trial) continue;
+      who->sampling = wish;
+      std::ofstream(json, std::ios::trunc) << ToWriterJson(*who);
+      return;
+    }
+    ADD_FAILURE() << "no writer of " << trial;
+  }
+  // Until it records.
+  pid_t RecordFirst(const std::string& trial) {
+    const std::string there = root_ + "/there-" + trial;
+    const std::string stop = root_ + "/stop-" + trial;
+    const pid_t child = Record(trial, 0, [there, stop] {
+      std::ofstream(there) << "";
+      for (int i = 0; i < 6000 && !std::filesystem::exists(stop); ++i) RecordSteps(1, 10000);
+      stepwell_close(2000);
+    });
+    for (int i = 0; i < 6000 && !std::filesystem::exists(there); ++i) usleep(10000);
+    return child;
+  }
+};
+
+TEST_F(TrialSamplingTest, TwoTrialsAreEachSampledAndToldThatTheyAreTwo) {
+  StartSampling();
+  const pid_t one = RecordOn("one", "one");
+  ASSERT_TRUE(WaitForTicks("one", 2));
+  EXPECT_EQ(ValuesOf(master_.writers(), "one", "shared_with").front(), 1);
+  const pid_t two = RecordOn("two", "two");
+  ASSERT_TRUE(WaitForTicks("two", 3));
+  EXPECT_EQ(ValuesOf(master_.writers(), "two", "shared_with").front(), 2);
+  ASSERT_TRUE(WaitForValue("one", "shared_with", 2));
+  // It ends with its last rank, and the other is told.
+  Stop("two", two);
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) {
+    const auto found = SamplersOf(writers, "two");
+    return found.size() == 1 && found[0].closed && !found[0].died;
+  }));
+  ASSERT_TRUE(WaitForValue("one", "shared_with", 1));
+  Stop("one", one);
+  ASSERT_TRUE(WaitForClosed());
+  const Writers writers = master_.writers();
+  EXPECT_EQ(writers.size(), 4u);
+  for (const auto& [id, writer] : writers) EXPECT_TRUE(writer.wrongs.empty());
+}
+
+TEST_F(TrialSamplingTest, LastsUntilTheLastRankOfTheTrialHasEnded) {
+  StartSampling();
+  const pid_t low = RecordOn("low", "t", 0, "run");
+  ASSERT_TRUE(WaitForTicks("t", 1));
+  const pid_t high = RecordOn("high", "t", 1, "run");
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) { return writers.size() == 3; }));
+  Stop("low", low);
+  const std::size_t count = ValuesOf(master_.writers(), "t", "shared_with").size();
+  ASSERT_TRUE(WaitForTicks("t", count + 5));
+  EXPECT_FALSE(SamplersOf(master_.writers(), "t")[0].closed);
+  Stop("high", high);
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_EQ(SamplersOf(master_.writers(), "t").size(), 1u);
+  // A run that comes later has a sampler of its own.
+  std::filesystem::remove(root_ + "/stop-low");
+  const pid_t next = RecordOn("low", "t", 0, "next run");
+  ASSERT_TRUE(master_.WaitUntil(
+      [](const Writers& writers) { return SamplersOf(writers, "t").size() == 2; }));
+  Stop("low", next);
+  ASSERT_TRUE(WaitForClosed());
+}
+
+TEST_F(TrialSamplingTest, ARunOfAMomentHasItsTicks) {
+  StartSampling();
+  EXPECT_EQ(Wait(Record("brief", 0,
+                        [] {
+                          RecordSteps(5, 10000);
+                          stepwell_close(10000);
+                        })),
+            0);
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_GE(ValuesOf(master_.writers(), "brief", "memory_free").size(), 2u);
+}
+
+TEST_F(TrialSamplingTest, IsAsTheTrialAsked) {
+  const pid_t dense = RecordFirst("dense");
+  const pid_t quiet = RecordFirst("quiet");
+  Wish("dense", {.interval_us = 20'000,
+                 .groups = {"cpu", "no such group"},
+                 .without = {"cpu_load_1m"},
+                 .with = {"cpu_util_core"}});
+  Wish("quiet", {.on = false});
+  StartSampling([](AgentOptions& options) { options.selection.SetInterval(absl::Hours(1)); });
+  ASSERT_TRUE(WaitForTicks("dense", 20));
+  Stop("dense", dense);
+  Stop("quiet", quiet);
+  ASSERT_TRUE(WaitForClosed());
+  const Writers writers = master_.writers();
+  EXPECT_FALSE(ValuesOf(writers, "dense", "cpu_util_simple").empty());
+  EXPECT_FALSE(ValuesOf(writers, "dense", "cpu_util_core").empty());
+  EXPECT_FALSE(ValuesOf(writers, "dense", "cpu_load_5m").empty());
+  EXPECT_TRUE(ValuesOf(writers, "dense", "cpu_load_1m").empty());
+  EXPECT_TRUE(ValuesOf(writers, "dense", "memory_free").empty());
+  EXPECT_TRUE(SamplersOf(writers, "quiet").empty());
+  // Nor is the process itself.
+  for (const auto& [id, writer] : writers) {
+    int own = 0;
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+      own += sample.name == "cpu_util_process" ? 1 : 0;
+    }
+    EXPECT_EQ(own > 0, writer.open.external_id() == "dense" && !writer.open.is_sampler());
+  }
+}
+
+TEST_F(TrialSamplingTest, GoesToTheMasterOfTheTrial) {
+  FakeMaster other;
+  other.Start();
+  StartSampling();
+  const pid_t child = RecordOn("there", "there", 0, "", other.address());
+  ASSERT_TRUE(other.WaitUntil(
+      [](const Writers& writers) { return SamplersOf(writers, "there").size() == 1; }));
+  Stop("there", child);
+  ASSERT_TRUE(other.WaitUntil(AllClosed));
+  EXPECT_TRUE(master_.writers().empty());
+  StopAgent();
+  other.Stop();
+}
+
+TEST_F(TrialSamplingTest, TheMastersCountOfTrialsGoesBeforeTheAgents) {
+  pb::Directive seven;
+  seven.mutable_sampling()->set_on(true);
+  seven.mutable_sampling()->set_shared_with(7);
+  master_.DirectAtOpen(FakeMaster::Whom::kSamplers, "t", {seven});
+  StartSampling();
+  const pid_t child = RecordOn("t", "t");
+  ASSERT_TRUE(WaitForValue("t", "shared_with", 7));
+  pb::Directive unknown;
+  unknown.mutable_sampling()->set_on(true);
+  master_.DirectNow(FakeMaster::Whom::kSamplers, "t", unknown);
+  ASSERT_TRUE(WaitForValue("t", "shared_with", 1));
+  // Another agent does it.
+  pb::Directive off;
+  off.mutable_sampling()->set_on(false);
+  master_.DirectNow(FakeMaster::Whom::kSamplers, "t", off);
+  Stop("t", child);
+  ASSERT_TRUE(WaitForClosed());
+}
+
+TEST_F(TrialSamplingTest, ACrashedAgentsSamplerIsTakenUpWhileItsTrialLives) {
+  StartSampling();
+  const pid_t child = RecordOn("t", "t");
+  ASSERT_TRUE(WaitForTicks("t", 2));
+  StopAgent();
+  // Stopped in order it is closed; as after a crash:
+  std::string sampler;
+  for (const auto& entry : std::filesystem::directory_iterator(root_ + "/f1")) {
+    if (!std::filesystem::exists(entry.path() / "sampler.closed")) continue;
+    std::filesystem::remove(entry.path() / "sampler.closed");
+    sampler = entry.path();
+    std::filesystem::remove(entry.path() / "done");
+  }
+  ASSERT_FALSE(sampler.empty());
+  const std::size_t count = ValuesOf(master_.writers(), "t", "shared_with").size();
+  StartSampling();
+  ASSERT_TRUE(WaitForTicks("t", count + 3));
+  EXPECT_EQ(SamplersOf(master_.writers(), "t").size(), 1u);
+  Stop("t", child);
+  ASSERT_TRUE(WaitForClosed());
+}
+
+}  // namespace
+}  // namespace stepwell::agent
