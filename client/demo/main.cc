@@ -103,10 +103,14 @@ class Program {
     if (rank == 0) result = Measure(trainer, summary);
     result.dropped_count = recorder.dropped_count();
     result.is_recorded = recorder.state() == STEPWELL_RECORDING;
-    result.recording_message = recorder.message();
-    result.is_stored =
-        recorder.Close(std::chrono::milliseconds(std::llround(1000 * options_.exit_wait_s)));
+    result.recording_message = stepwell_message();  // with what came since the open
+    result.is_stored = recorder.Close(ExitWait());
     return rank == 0 ? Show(result) : 0;
+  }
+
+  std::chrono::milliseconds ExitWait() const {
+    if (options_.exit_wait_s < 0) return std::chrono::milliseconds(stepwell_exit_wait_ms());
+    return std::chrono::milliseconds(std::llround(1000 * options_.exit_wait_s));
   }
 
   Result Measure(Trainer& trainer, const Trainer::Summary& summary) const {

@@ -75,18 +75,20 @@ Usage: stepwell-demo [options]
   --slow-loader MS    makes every batch take that much longer to load
   --seed N            of weights and batches (default 4711)
   --trial NAME        name of the trial (default: STEPWELL_TRIAL, else demo-TIME)
-  --exit-wait S       how long the end may wait until the master holds everything (default 5)
+  --exit-wait S       how long the end may wait until the master holds everything
+                      (default STEPWELL_EXIT_WAIT, else 5)
   --check             exit 1 unless the held-out loss is below a byte-bigram baseline
   --json              print the result as one JSON object
   --quiet             no progress on stderr
   --help
 
-It records into STEPWELL_SPOOL_DIR, from where `stepwell agent` ships it to the master; without it,
-training goes on unrecorded.
+It records as any program with Stepwell's library: it starts an agent where none runs, which ships to
+STEPWELL_SERVER (default 127.0.0.1:7817). STEPWELL_OFFLINE=1 keeps it here, STEPWELL_DISABLED=1 records
+nothing.
 
 Examples:
   stepwell-demo --seconds 20 --check
-  STEPWELL_SPOOL_DIR=/dev/shm/spool stepwell-demo --trial mine --ranks 2
+  STEPWELL_SERVER=node1:7817 stepwell-demo --trial mine --ranks 2
   stepwell-demo --slow-loader 20 --steps 200        # an input-bound training: see the report
 
 Exit: 0 trained (and with --check below the baseline), 1 not below it or a rank failed,

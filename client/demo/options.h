@@ -17,8 +17,8 @@ struct Options {
   int batch_size = 128;
   double slow_loader_ms = 0;
   std::uint64_t seed = 4711;
-  std::string trial;  // empty = STEPWELL_TRIAL, else a new name
-  double exit_wait_s = 5;
+  std::string trial;        // empty = STEPWELL_TRIAL, else a new name
+  double exit_wait_s = -1;  // negative = as the recorder has it
   bool is_json = false;
   bool is_quiet = false;
   bool is_checked = false;

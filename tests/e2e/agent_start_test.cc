@@ -1,5 +1,6 @@
 // The agent that a trial brings with it: real trials, the real program, a real master. No trial here
 // is told of an agent; `stepwell` lies beside it.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
@@ -83,6 +83,17 @@ class StartedAgentTest : public SpineTest {
       }
     }
     return agents;
+  }
+  // The one that serves, as its lock says; 0 = none.
+  pid_t Serving() const {
+    const int fd = open((root() + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
+    struct flock asked {};
+    asked.l_type = F_WRLCK;
+    asked.l_whence = SEEK_SET;
+    asked.l_len = 1;
+    const bool is_held = fcntl(fd, F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+    close(fd);
+    return is_held ? asked.l_pid : 0;
   }
   std::string AgentLog() const { return ReadText(root() + "/f1/agent.log"); }
 
@@ -171,26 +182,27 @@ TEST_F(StartedAgentTest, AgentRule08_ADeadAgentIsReplacedWithinTwoSecondsAndNoth
   constexpr int kKills = 3;
   ChildProcess trial;
   trial.Start(Trial("close", 20'000, 12), Environment("killed"), scratch_ / "trial");
-  std::set<pid_t> killed;
+  pid_t killed = 0;
+  std::size_t stored_before = 0;
   for (int i = 0; i < kKills; ++i) {
-    // Of the racing ones that just end, too, none is the one that serves.
-    pid_t serving = 0;
-    const auto is_replaced = [&] {
-      const std::vector<pid_t> agents = Agents();
-      serving = agents.empty() || killed.count(agents.front()) > 0 ? 0 : agents.front();
-      return agents.size() == 1 && serving != 0 && trial.running();
-    };
     const absl::Time since = absl::Now();
-    ASSERT_TRUE(Eventually(is_replaced, absl::Seconds(10))) << AgentLog();
+    ASSERT_TRUE(
+        Eventually([&] { return Serving() != 0 && Serving() != killed; }, absl::Seconds(10)))
+        << AgentLog();
     if (i > 0) {
-      EXPECT_LE(absl::Now() - since, absl::Seconds(2));
+      const absl::Duration took = absl::Now() - since;
+      EXPECT_LE(took, absl::Seconds(2));
       std::printf("replaced after %lld ms\n",
-                  static_cast<long long>(absl::ToInt64Milliseconds(absl::Now() - since)));
+                  static_cast<long long>(absl::ToInt64Milliseconds(took)));
     }
-    // It has seen the trial.
-    ASSERT_TRUE(Eventually([&] { return !Stored("killed").empty(); }, absl::Seconds(10)));
-    kill(serving, SIGKILL);
-    killed.insert(serving);
+    // It has taken up the trial's samples.
+    ASSERT_TRUE(
+        Eventually([&] { return Stored("killed").size() > stored_before; }, absl::Seconds(10)))
+        << AgentLog();
+    ASSERT_TRUE(trial.running());
+    killed = Serving();
+    kill(killed, SIGKILL);
+    stored_before = Stored("killed").size();
   }
   EXPECT_EQ(trial.Wait(absl::Seconds(60)), "exit 7") << ReadText(scratch_ / "trial");
   EXPECT_TRUE(IsStored("killed", 20'000)) << Stored("killed").size() << AgentLog();
