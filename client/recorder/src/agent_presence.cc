@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "client/recorder/src/spool_format.h"
 #include "client/recorder/src/unique_fd.h"
 
@@ -13,6 +15,7 @@ bool IsServed(const std::string& root) {
   const std::string path = root + "/" + spool::kFormatDirectory + "/" + spool::kAgentLockFile;
   // Neither a link nor a pipe that somebody put there is followed or waited for.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.get() < 0) return errno == EMFILE || errno == ENFILE;
   struct flock asked {};
   asked.l_type = F_WRLCK;
   asked.l_whence = SEEK_SET;

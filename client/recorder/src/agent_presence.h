@@ -6,7 +6,8 @@
 
 namespace stepwell::recorder {
 
-// Of this format's agents. Blocks on the file system.
+// Of this format's agents. True, too, where this process has no descriptor left to ask with: it has
+// other troubles than a second agent. Blocks on the file system.
 bool IsServed(const std::string& root);
 
 // The same of a system agent's root, which strangers may write to: only where it is a directory of

@@ -359,6 +359,19 @@ TEST_F(AgentStartTest, AgentRule05_AnAgentOfAnotherFormatServesOthers) {
   }
 }
 
+TEST_F(AgentStartTest, ATrialWithoutDescriptorsStartsNoSecondAgent) {
+  ExpectInChild([this] {
+    ASSERT_EQ(OpenWithProbe(), STEPWELL_RECORDING);
+    ASSERT_TRUE(AwaitProbe()) << stepwell_message();
+    const rlimit none{0, 0};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_FALSE(Eventually(milliseconds(800), [] { return *stepwell_message() != '\0'; }))
+        << stepwell_message();
+    Scoped("a");
+    EXPECT_EQ(stepwell_close(10'000), 1);
+  });
+}
+
 TEST_F(AgentStartTest, AgentRule07_ASystemAgentIsNotStartedByATrial) {
   const std::string system = directory_.path() + "/run";
   ASSERT_EQ(mkdir(system.c_str(), 0700), 0);
