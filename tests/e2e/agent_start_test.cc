@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
@@ -21,9 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of a process that ends meanwhile, what there was.
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 class StartedAgentTest : public SpineTest {
