@@ -1,6 +1,7 @@
 #include "server/ack_board.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/limits.h"
 
@@ -50,9 +51,58 @@ void AckBoard::PostAck(const Uuid& writer, Ack ack) {
   on_post_();
 }
 
-void AckBoard::Forget(const Uuid& writer) {
+void AckBoard::Expect(const Uuid& writer) {
+  DropDirectives(writer);
   absl::MutexLock lock(&mu_);
   acks_.erase(writer);
+  if (!closed_) places_[writer] = {};
+}
+
+void AckBoard::PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (closed_) return;
+    Place& place = places_[writer];
+    place.opened = true;
+    for (auto& [kind, wanted] : place.wanted) {
+      if (!wanted.waiting) continue;
+      *opened.mutable_opened()->add_directives() = *std::exchange(wanted.waiting, std::nullopt);
+    }
+  }
+  Post(std::move(opened));
+}
+
+bool AckBoard::PostDirective(const Uuid& writer, std::uint64_t version, pb::Directive directive) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto place = places_.find(writer);
+    if (closed_ || place == places_.end()) return false;
+    const Kind kind = directive.directive_case();
+    Wanted& wanted = place->second.wanted[kind];
+    // Who asked later may be here first.
+    if (version <= wanted.version) return true;
+    wanted = {version, std::move(directive)};
+    if (!place->second.opened) return true;
+    directives_.emplace(writer, kind);
+  }
+  on_post_();
+  return true;
+}
+
+void AckBoard::DropDirectives(const Uuid& writer) {
+  absl::MutexLock lock(&mu_);
+  places_.erase(writer);
+  std::erase_if(directives_, [&](const auto& waiting) { return waiting.first == writer; });
+}
+
+bool AckBoard::TakeDirectiveLocked(pb::StreamChunksResponse& out) {
+  if (directives_.empty()) return false;
+  const auto [writer, kind] = *directives_.begin();
+  directives_.erase(directives_.begin());
+  out.Clear();
+  Wanted& wanted = places_.at(writer).wanted.at(kind);
+  *out.mutable_directive() = *std::exchange(wanted.waiting, std::nullopt);
+  return true;
 }
 
 bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
@@ -66,6 +116,7 @@ bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
 bool AckBoard::TakeNext(pb::StreamChunksResponse& out) {
   if (TakeMessage(out)) return true;
   absl::MutexLock lock(&mu_);
+  if (TakeDirectiveLocked(out)) return true;
   out.Clear();
   if (acks_.empty()) return false;
   auto node = acks_.extract(acks_.begin());
@@ -82,7 +133,7 @@ bool AckBoard::TakeNext(pb::StreamChunksResponse& out) {
 
 bool AckBoard::empty() const {
   absl::MutexLock lock(&mu_);
-  return messages_.empty() && acks_.empty();
+  return messages_.empty() && acks_.empty() && directives_.empty();
 }
 
 bool AckBoard::WaitForRoom(absl::Time deadline) {
@@ -98,6 +149,8 @@ void AckBoard::Close() {
   closed_ = true;
   messages_.clear();
   acks_.clear();
+  places_.clear();
+  directives_.clear();
 }
 
 }  // namespace stepwell

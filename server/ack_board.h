@@ -1,6 +1,7 @@
 // AckBoard: what one stream still has to send. Acks of a writer that wait are one: cumulative, with
-// their rejections gathered; other messages keep their order and go first. Bounded: a stream whose
-// client does not read stops being read itself (HasRoom). Step 9 of a sample's line. Thread-safe.
+// their rejections gathered; of its directives the newest of a kind waits; other messages keep their
+// order and go first. Bounded: a stream whose client does not read stops being read itself (HasRoom).
+// Step 9 of a sample's line. Thread-safe.
 //
 //   board.PostAck(writer, {.committed_sequence = 7, .credit_bytes = 1 << 20});   // the committer
 //   while (board.TakeNext(message)) ...                                          // the stream
@@ -10,6 +11,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -35,12 +39,21 @@ class AckBoard {
 
   void Post(pb::StreamChunksResponse message) ABSL_LOCKS_EXCLUDED(mu_);
   void PostAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
-  // The writer was opened anew: what waits for it is out of date.
-  void Forget(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // The writer opens, for the first time or anew: what waits for it is out of date, and its directives
+  // wait for PostOpened.
+  void Expect(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // An Opened, with the directives that came since Expect in it.
+  void PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of one kind and writer the greatest version alone is sent, and none after it. False for a writer
+  // that is not expected or open here.
+  bool PostDirective(const Uuid& writer, std::uint64_t version, pb::Directive directive)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The writer has left this stream: it is asked for nothing any more.
+  void DropDirectives(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
 
   // False when nothing waits.
   bool TakeNext(pb::StreamChunksResponse& out) ABSL_LOCKS_EXCLUDED(mu_);
-  // Likewise, but leaves acks to gather.
+  // Likewise, but leaves acks and directives to gather.
   bool TakeMessage(pb::StreamChunksResponse& out) ABSL_LOCKS_EXCLUDED(mu_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
   // Blocks while too many messages wait; false once closed or at `deadline`.
@@ -50,11 +63,26 @@ class AckBoard {
 
  private:
   static constexpr std::size_t kMessageCountMax = 1024;
+  using Kind = pb::Directive::DirectiveCase;
+  struct Wanted {
+    std::uint64_t version = 0;
+    std::optional<pb::Directive> waiting = {};
+  };
+  // What an open writer is asked for.
+  struct Place {
+    bool opened = false;
+    std::map<Kind, Wanted> wanted = {};
+  };
+
+  bool TakeDirectiveLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<void()> on_post_;
   mutable absl::Mutex mu_;
   std::deque<pb::StreamChunksResponse> messages_ ABSL_GUARDED_BY(mu_);
   std::map<Uuid, Ack> acks_ ABSL_GUARDED_BY(mu_);
+  std::map<Uuid, Place> places_ ABSL_GUARDED_BY(mu_);
+  // Those of opened writers that wait.
+  std::set<std::pair<Uuid, Kind>> directives_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

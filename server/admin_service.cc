@@ -5,18 +5,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/log.h"
 #include "server/grpc_error.h"
+#include "server/profiling_check.h"
+#include "server/query_wire.h"
+#include "server/text_check.h"
 
 namespace stepwell {
 namespace {
 
 constexpr absl::Duration kFlushWaitMax = absl::Seconds(60);
+constexpr absl::Duration kFindWaitMax = absl::Seconds(10);
 
 // Bytes that are acked but recovering trials hide from a fold: Flush must not claim them.
 absl::Status CheckRecovered(const MasterState& state) {
   const MasterState::Snapshot now = state.Get();
   if (!now.ready() || now.recovering) return absl::UnavailableError(now.reason());
   return absl::OkStatus();
+}
+
+grpc::Status NoTrial(const absl::Status& status) {
+  return GrpcError(
+      Complaint{absl::StatusCode::kNotFound, "TRIAL_NOT_FOUND", Shortened(status.message(), 1024)});
 }
 
 }  // namespace
@@ -59,6 +69,38 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const pb::GetStatusRe
   response->set_commits_in_doubt(parts_.stats.commits_in_doubt);
   response->set_samples_replayed(parts_.stats.samples_replayed);
   response->set_sequences_lost(parts_.stats.sequences_lost);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::SetProfiling(grpc::ServerContext* call,
+                                        const pb::SetProfilingRequest* request,
+                                        pb::SetProfilingResponse* response) {
+  TrialSelector trial;
+  TrialProfiling wanted;
+  if (auto complaint = CheckSetProfiling(*request, trial, wanted)) return GrpcError(*complaint);
+  const MasterState::Snapshot now = parts_.state.Get();
+  if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
+  const absl::Time deadline =
+      std::min(absl::FromChrono(call->deadline()), absl::Now() + kFindWaitMax);
+  const auto trial_id = parts_.read_store.FindTrial(trial, deadline);
+  if (absl::IsNotFound(trial_id.status())) return NoTrial(trial_id.status());
+  if (!trial_id.ok()) return GrpcError(trial_id.status());
+  const auto stored = parts_.ingest_store.SetProfiling(*trial_id, wanted, now.epoch);
+  if (absl::IsNotFound(stored.status())) return NoTrial(stored.status());
+  if (absl::IsAborted(stored.status())) {
+    parts_.state.ReportLost(now.epoch);
+    return GrpcError(absl::UnavailableError("another master owns the database now"));
+  }
+  if (!stored.ok()) return GrpcError(stored.status());
+  const int told = parts_.director.SetProfiling(*trial_id, *stored);
+  log::Info("profiling_set", {{"trial", Value(*trial_id)},
+                              {"on", stored->on},
+                              {"interval_us", stored->interval_us},
+                              {"groups", stored->metric_groups.size()},
+                              {"writers_told", told}});
+  response->set_trial_id(Value(*trial_id));
+  *response->mutable_profiling() = ToWire(*stored);
+  response->set_writers_told(told);
   return grpc::Status::OK;
 }
 

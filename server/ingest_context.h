@@ -10,6 +10,7 @@
 #include "server/heads.h"
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
+#include "server/writer_director.h"
 #include "server/writer_registry.h"
 #include "storage/ingest_store.h"
 
@@ -23,6 +24,7 @@ struct IngestContext {
   MasterState& state;
   IngestStats& stats;
   WriterRegistry& registry;
+  WriterDirector& director;
   const Clock& clock;
   Uuid incarnation;
   // A Close was committed: fold soon.

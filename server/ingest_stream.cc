@@ -34,11 +34,19 @@ void IngestStream::Finish() {
     if (end_status_.ok()) end_status_ = absl::CancelledError("the stream has finished");
   }
   board_.Close();
-  for (const auto& session : released) {
-    context_.registry.Release(session->trial_id(), session->writer_no(), session->generation());
-  }
+  for (const auto& session : released) Release(*session);
   context_.registry.RemoveStream(this);
   --context_.stats.streams_open;
+}
+
+void IngestStream::Release(const IngestSession& session) {
+  context_.registry.Release(session.trial_id(), session.writer_no(), session.generation());
+  context_.director.Lost(session.trial_id(), session.writer_no(), session.generation());
+}
+
+bool IngestStream::Direct(const Uuid& writer, std::uint64_t version,
+                          const pb::Directive& directive) {
+  return board_.PostDirective(writer, version, directive);
 }
 
 void IngestStream::Handle(const pb::StreamChunksRequest& message) {
@@ -90,6 +98,8 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
   if (chunk.closing) {
     context_.registry.NoteState(chunk.trial_id, chunk.writer_no, *chunk.closing);
     context_.registry.Release(chunk.trial_id, chunk.writer_no, chunk.generation);
+    if (current) board_.DropDirectives(chunk.writer);
+    context_.director.Closed(chunk.trial_id, chunk.writer_no, chunk.generation);
     context_.on_close(chunk.trial_id);
   }
   if (current) {
@@ -114,13 +124,19 @@ void IngestStream::Refenced(const CheckedChunk& chunk) {
 }
 
 void IngestStream::Fence(const Uuid& writer, std::uint64_t generation) {
+  TrialId trial_id{};
+  WriterNo writer_no{};
   {
     absl::MutexLock lock(&mu_);
     const auto place = sessions_.find(writer);
     if (place == sessions_.end() || place->second->generation() != generation) return;
     if (place->second->state() == IngestSession::State::kFenced) return;
     place->second->Fenced();
+    trial_id = place->second->trial_id();
+    writer_no = place->second->writer_no();
   }
+  board_.DropDirectives(writer);
+  context_.director.Lost(trial_id, writer_no, generation);
   PostRefused(writer.ToBytes(),
               {absl::StatusCode::kAborted, "FENCED", "another stream has opened this writer since"},
               true);

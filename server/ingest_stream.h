@@ -23,6 +23,7 @@
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
 #include "server/ingest_session.h"
+#include "server/writer_director.h"
 #include "server/writer_registry.h"
 
 namespace stepwell {
@@ -30,6 +31,7 @@ namespace stepwell {
 class RefusalSummary;
 
 class IngestStream final : public CommitListener,
+                           public DirectiveSink,
                            public std::enable_shared_from_this<IngestStream> {
  public:
   // `on_post`: something waits on board(), or the stream has ended. kUnavailable while this master
@@ -54,6 +56,8 @@ class IngestStream final : public CommitListener,
 
   // Another stream holds the writer now.
   void Fence(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
+  // DirectiveSink.
+  bool Direct(const Uuid& writer, std::uint64_t version, const pb::Directive& directive) override;
   // Tells all writers their credit again.
   void RefreshCredit() ABSL_LOCKS_EXCLUDED(mu_);
   // CommitListener.
@@ -67,6 +71,8 @@ class IngestStream final : public CommitListener,
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post);
 
   void HandleOpen(const pb::Open& open);
+  // The session has ended here other than by a Close.
+  void Release(const IngestSession& session);
   bool HasPlaceFor(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
   bool LivesInOtherTrial(const OpenWriterRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   void HandleDefinitions(const pb::Definitions& definitions);

@@ -71,12 +71,20 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     before = std::exchange(
         place, std::make_unique<IngestSession>(*opened, WriterLabels(request), request.trial));
   }
-  if (before != nullptr && before->trial_id() != opened->trial_id) {
-    context_.registry.Release(before->trial_id(), before->writer_no(), before->generation());
-  }
-  board_.Forget(request.writer);
-  board_.Post(MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
-                         absl::ToUnixMicros(context_.clock.Now())));
+  if (before != nullptr && before->trial_id() != opened->trial_id) Release(*before);
+  // In this order: what the director asks for meanwhile travels in Opened, not before it.
+  board_.Expect(request.writer);
+  context_.director.Opened({.trial_id = opened->trial_id,
+                            .writer_no = opened->writer_no,
+                            .generation = opened->generation,
+                            .uuid = request.writer,
+                            .machine = request.machine,
+                            .is_sampler = request.is_sampler,
+                            .profiling = opened->profiling},
+                           weak_from_this());
+  board_.PostOpened(request.writer,
+                    MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
+                               absl::ToUnixMicros(context_.clock.Now())));
   if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
     Fence(request.writer, opened->generation);
   }

@@ -68,6 +68,9 @@ void OwnershipLoop::Run() {
       }
     }
     RefreshCredit();
+    parts_.director.Look([this](TrialId trial_id, WriterNo writer_no) {
+      return parts_.recovery.registry.SeenTime(trial_id, writer_no);
+    });
     parts_.on_change();
   } while (Sleep(kTick));
 }
@@ -134,6 +137,7 @@ void OwnershipLoop::Lose(absl::string_view why) {
     chunk.listener->End(absl::UnavailableError("another master owns the database now"));
   }
   recovery.registry.Clear();
+  parts_.director.Clear();
 }
 
 void OwnershipLoop::RefreshCredit() {

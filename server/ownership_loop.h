@@ -13,6 +13,7 @@
 #include "server/commit_group.h"
 #include "server/recovery.h"
 #include "server/trial_keeper.h"
+#include "server/writer_director.h"
 
 namespace stepwell {
 
@@ -30,6 +31,7 @@ class OwnershipLoop {
     RecoveryParts recovery;
     CommitQueue& queue;
     TrialKeeper& trial_keeper;
+    WriterDirector& director;
     // The role or the database's state may have changed.
     std::function<void()> on_change;
   };

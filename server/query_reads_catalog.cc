@@ -98,6 +98,8 @@ absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
         ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);
   }
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(), view->Completeness(""));
+  const TrialProfiling& profiling = view->record().profiling;
+  if (profiling.revision > 0) *response.mutable_profiling() = ToWire(profiling);
   return response;
 }
 

@@ -73,6 +73,14 @@ v1::Trial ToWire(const TrialRecord& trial) {
   return wire;
 }
 
+v1::TrialProfiling ToWire(const TrialProfiling& profiling) {
+  v1::TrialProfiling wire;
+  wire.set_on(profiling.on);
+  wire.set_interval_us(profiling.interval_us);
+  for (const std::string& group : profiling.metric_groups) wire.add_metric_groups(group);
+  return wire;
+}
+
 v1::Writer ToWire(const WriterRecord& writer, const WriterSeen& seen) {
   v1::Writer wire;
   wire.set_writer_no(Value(writer.writer_no));

@@ -85,6 +85,7 @@ struct Server::Parts {
   std::unique_ptr<PgFoldStore> fold_store;
   std::optional<PgReader> reader;
   std::optional<WriterRegistry> registry;
+  std::optional<WriterDirector> director;
   std::optional<CommitQueue> queue;
   std::optional<GroupCommitter> committer;
   std::optional<FoldLoop> fold_loop;
@@ -140,6 +141,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
 
 void Server::Parts::MakeRooms(const Uuid& incarnation) {
   registry.emplace(clock);
+  director.emplace(clock);
   heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes});
   queue.emplace(
       CommitQueue::Options{.queue_bytes_max = options.queue_bytes, .linger = options.group_linger});
@@ -152,8 +154,8 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                                                     return committer->settled_before_us();
                                                   }});
   trial_keeper.emplace(*ingest_store, *registry, clock);
-  context.emplace(IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, clock,
-                                incarnation,
+  context.emplace(IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director,
+                                clock, incarnation,
                                 [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); }});
 }
 
@@ -163,7 +165,7 @@ void Server::Parts::MakeLoops() {
   const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
   ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
                                            .address = HostPortText(grpc_listen.host, grpc->port())},
-                    OwnershipLoop::Parts{recovery, *queue, *trial_keeper, [this] {
+                    OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director, [this] {
                                            disk_watch->Look();
                                            TellHealth();
                                          }});
@@ -173,7 +175,7 @@ absl::Status Server::Parts::Serve() {
   ingest_service.emplace(
       IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
-                                            *heads, *registry});
+                                            *heads, *registry, *ingest_store, *reader, *director});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
   query_service.emplace(QuerySources{*reader, *heads, clock, *registry});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());

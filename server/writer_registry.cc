@@ -81,6 +81,14 @@ void WriterRegistry::NoteState(TrialId trial_id, WriterNo writer_no, WriterState
   trials_[trial_id][writer_no].fact = {state, NowUs()};
 }
 
+std::int64_t WriterRegistry::SeenTime(TrialId trial_id, WriterNo writer_no) const {
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return 0;
+  const auto known = trial->second.find(writer_no);
+  return known == trial->second.end() ? 0 : known->second.fact.seen_time_us;
+}
+
 std::map<WriterNo, WriterSeen> WriterRegistry::Seen(TrialId trial_id) const {
   std::map<WriterNo, WriterSeen> seen;
   absl::MutexLock lock(&mu_);

@@ -49,6 +49,8 @@ class WriterRegistry final : public WriterLiveness {
   // News of a writer: a chunk, a heartbeat; a Close that was committed; what a take-over read.
   void Heard(TrialId trial_id, WriterNo writer_no) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
+  // As in WriterSeen; 0 = not since this master started.
+  std::int64_t SeenTime(TrialId trial_id, WriterNo writer_no) const ABSL_LOCKS_EXCLUDED(mu_);
   [[nodiscard]] std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const override
       ABSL_LOCKS_EXCLUDED(mu_);
 

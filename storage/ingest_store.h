@@ -52,6 +52,7 @@ struct OpenedWriter {
   std::uint64_t folded_sequence = 0;
   std::uint32_t last_crc32c = 0;
   std::vector<Gap> rejections;  // cause kRejected, newest 1000
+  TrialProfiling profiling = {};
 };
 
 // One writer's share of a commit group: sequences first..last are contiguous.
@@ -192,6 +193,11 @@ class IngestStore {
   // that of the masters row (checked where there is one) or below the trial's. Thread-safe.
   [[nodiscard]] virtual absl::Status SetTrialState(TrialId trial_id, TrialState state,
                                                    std::int64_t owner_epoch) = 0;
+  // Stores `wanted` with the trial under the next revision, which is answered; every later OpenWriter
+  // sees it. kNotFound; kAborted as SetTrialState. Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id,
+                                                                    const TrialProfiling& wanted,
+                                                                    std::int64_t owner_epoch) = 0;
 };
 
 }  // namespace stepwell

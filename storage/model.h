@@ -71,6 +71,16 @@ struct Gap {
   std::string reason;
 };
 
+// Whether and how densely a trial is recorded, as an operator asked.
+struct TrialProfiling {
+  std::int64_t revision = 0;  // grows with each request; 0 = nobody ever asked
+  bool on = true;
+  std::int64_t interval_us = 0;                 // 0 = what each writer chose
+  std::vector<std::string> metric_groups = {};  // empty = what each writer chose
+
+  bool operator==(const TrialProfiling&) const = default;
+};
+
 // The samples of one series on the ticks of a TickTable.
 struct TickColumn {
   SeriesNo series_no{};

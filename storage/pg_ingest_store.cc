@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_journal.h"
+#include "storage/pg_profiling.h"
 #include "storage/pg_progress.h"
 #include "storage/pg_series_catalog.h"
 #include "storage/pg_sql.h"
@@ -46,6 +47,18 @@ absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
                    .epoch = owner.Int64(0, 1),
                    .owner_id = std::string(owner.Text(0, 0)),
                    .renewed_age_seconds = owner.Float64(0, 2)};
+}
+
+// Why a guarded UPDATE of the trial's row did nothing.
+absl::Status WhyUntouched(PgConnection& connection, TrialId trial_id, std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult existing,
+      connection.Exec(sql::kReadTrialsOf, {PgArray(std::vector{Value(trial_id)})}));
+  if (existing.row_count() == 0) {
+    return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
+  }
+  return absl::AbortedError(absl::StrCat("trial ", Value(trial_id), ": owner epoch ", owner_epoch,
+                                         " is over: another master owns it"));
 }
 
 }  // namespace
@@ -163,14 +176,19 @@ absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
       connection->Exec(sql::kSetTrialState,
                        {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch}));
   if (updated.affected_count() == 1) return absl::OkStatus();
+  return WhyUntouched(*connection, trial_id, owner_epoch);
+}
+
+absl::StatusOr<TrialProfiling> PgIngestStore::SetProfiling(TrialId trial_id,
+                                                           const TrialProfiling& wanted,
+                                                           std::int64_t owner_epoch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult existing,
-      connection->Exec(sql::kReadTrialsOf, {PgArray(std::vector{Value(trial_id)})}));
-  if (existing.row_count() == 0) {
-    return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
-  }
-  return absl::AbortedError(absl::StrCat("trial ", Value(trial_id), ": owner epoch ", owner_epoch,
-                                         " is over: another master owns it"));
+      const PgResult updated,
+      connection->Exec(sql::kSetProfiling, {Value(trial_id), wanted.on, wanted.interval_us,
+                                            PgArray(wanted.metric_groups), owner_epoch}));
+  if (updated.row_count() == 1) return ProfilingAt(updated, 0, 0);
+  return WhyUntouched(*connection, trial_id, owner_epoch);
 }
 
 }  // namespace stepwell

@@ -52,6 +52,8 @@ class PgIngestStore final : public IngestStore {
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
+  absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id, const TrialProfiling& wanted,
+                                              std::int64_t owner_epoch) override;
 
  private:
   PgIngestStore(const Options& options, PgConnection::Options connection,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_profiling.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
 
@@ -26,6 +27,7 @@ TrialRecord TrialAt(const PgResult& result, int row) {
   trial.last_time_us = result.Int64(row, 10);
   trial.missing_sample_count = result.Int64(row, 11);
   trial.samples_missing = result.Bool(row, 12);
+  trial.profiling = ProfilingAt(result, row, 13);
   return trial;
 }
 

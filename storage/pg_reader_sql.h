@@ -2,6 +2,8 @@
 // placeholders of ours.
 #pragma once
 
+#include "storage/pg_profiling.h"
+
 namespace stepwell::sql {
 
 inline constexpr char kBeginRead[] = "begin isolation level repeatable read, read only";
@@ -31,7 +33,7 @@ where p.name = $1 and t.external_id = $2)";
   "t.trial_id, p.name, coalesce(t.external_id, ''), t.state, t.created_time, "        \
   "t.attempt_count, t.writer_count, t.series_count, "                                 \
   "coalesce(u.samples, 0)::bigint, coalesce(u.first_us, 0), coalesce(u.last_us, 0), " \
-  "g.missing, g.is_missing"
+  "g.missing, g.is_missing, " STEPWELL_TRIAL_PROFILING
 #define STEPWELL_TRIAL_TABLES                                                                \
   "stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "               \
   "left join lateral (select sum(sample_count) as samples, min(first_time_us) as first_us, " \

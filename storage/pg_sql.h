@@ -6,6 +6,8 @@
 // locks it FOR UPDATE first. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
 #pragma once
 
+#include "storage/pg_profiling.h"
+
 namespace stepwell::sql {
 
 // $1 master id, $2 address, $3 newest epoch that this process held (0 = none). The same id alone
@@ -115,12 +117,12 @@ inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.dat
 
 // --- trials, attempts, writers ---
 
-inline constexpr char kFindTrialById[] = R"(
-select trial_id, owner_epoch, attempt_count, writer_count from stepwell.trials
-where trial_id = $1 for no key update)";
-inline constexpr char kFindTrialByName[] = R"(
-select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count
-from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
+inline constexpr char kFindTrialById[] =
+    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, " STEPWELL_TRIAL_PROFILING
+    " from stepwell.trials t where t.trial_id = $1 for no key update";
+inline constexpr char kFindTrialByName[] =
+    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, " STEPWELL_TRIAL_PROFILING
+    R"( from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
 where p.name = $1 and t.external_id = $2 for no key update of t)";
 inline constexpr char kCreateProject[] =
     "insert into stepwell.projects (name) values ($1) on conflict (name) do nothing";
@@ -145,6 +147,16 @@ inline constexpr char kSetTrialState[] = R"(
 with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
 update stepwell.trials set state = $2
 where trial_id = $1 and owner_epoch <= $3 and not exists (select from owner where epoch <> $3))";
+
+// As kSetTrialState. $2 on, $3 interval, $4 groups, $5 epoch.
+inline constexpr char kSetProfiling[] = R"(
+with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
+update stepwell.trials t
+set profiling_revision = t.profiling_revision + 1, profiling_on = $2, profiling_interval_us = $3,
+    profiling_groups = $4
+where t.trial_id = $1 and t.owner_epoch <= $5
+  and not exists (select from owner where epoch <> $5)
+returning )" STEPWELL_TRIAL_PROFILING;
 
 inline constexpr char kFindAttempt[] =
     "select attempt from stepwell.attempts where trial_id = $1 and attempt_key = $2";

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/open_rules.h"
+#include "storage/pg_profiling.h"
 #include "storage/pg_sql.h"
 #include "storage/series_labels.h"
 
@@ -91,6 +92,7 @@ class Opening {
               .attempt_count = found.Int32(0, 2),
               .writer_count = found.Int32(0, 3)};
     opened_.trial_id = trial_.trial_id;
+    opened_.profiling = ProfilingAt(found, 0, 4);
     return absl::OkStatus();
   }
 

@@ -42,6 +42,7 @@ struct TrialRecord {
   // As in GapList.
   std::int64_t missing_sample_count = 0;
   bool samples_missing = false;
+  TrialProfiling profiling = {};
 };
 
 // Newest first, by (created_time_us, trial_id).

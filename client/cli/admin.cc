@@ -1,6 +1,9 @@
-// stepwell admin flush | status: what operators ask of a master.
+// stepwell admin flush | profiling | status: what operators ask of a master.
 #include <ostream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
@@ -16,6 +19,16 @@ constexpr char kFlushExamples[] =
     "\nExamples:\n"
     "  stepwell admin flush\n"
     "  stepwell admin flush --trial my-run\n";
+constexpr char kProfilingExamples[] =
+    "\nTRIAL is a name, or id:7 for a number. Its open writers are told at once, those that open "
+    "later\n"
+    "when they do; a restart of the master forgets nothing. Each call replaces what was asked "
+    "before:\n"
+    "'on' alone is the way back to what the trial chose itself.\n"
+    "\nExamples:\n"
+    "  stepwell admin profiling my-run off\n"
+    "  stepwell admin profiling my-run on\n"
+    "  stepwell admin profiling id:7 on --interval 100ms --groups gpu,cpu --json\n";
 constexpr char kStatusExamples[] = "\nExample:\n  stepwell admin status --json\n";
 
 // The number of the trial that --trial names; 0 = all.
@@ -26,6 +39,32 @@ absl::StatusOr<std::int64_t> TrialIdOf(MasterClient& master, const v1::TrialRef&
   absl::StatusOr<v1::GetTrialResponse> response = master.GetTrial(request);
   if (!response.ok()) return response.status();
   return response->trial().trial_id();
+}
+
+// What the command line asks for, but its trial. kInvalidArgument says what is allowed.
+absl::StatusOr<v1::SetProfilingRequest> ProfilingOf(const CommandOptions& options) {
+  v1::SetProfilingRequest request;
+  const std::string& word = options.argument(1);
+  if (word != "on" && word != "off") {
+    return absl::InvalidArgumentError(absl::StrCat("'", word, "' is neither on nor off"));
+  }
+  request.set_on(word == "on");
+  if (!request.on() && (options.Has("interval") || options.Has("groups"))) {
+    return absl::InvalidArgumentError("--interval and --groups go with 'on'");
+  }
+  const absl::StatusOr<absl::Duration> interval =
+      options.Duration("interval", absl::ZeroDuration(), absl::Milliseconds(10), absl::Hours(1));
+  if (!interval.ok()) return interval.status();
+  request.set_interval_us(absl::ToInt64Microseconds(*interval));
+  if (!options.Has("groups")) return request;
+  for (const absl::string_view name :
+       absl::StrSplit(options.Text("groups"), ',', absl::SkipWhitespace())) {
+    request.add_metric_groups(std::string(absl::StripAsciiWhitespace(name)));
+  }
+  if (request.metric_groups_size() == 0) {
+    return absl::InvalidArgumentError("--groups is empty; allowed: names with commas between");
+  }
+  return request;
 }
 
 absl::StatusOr<v1::FlushResponse> Flush(MasterClient& master,
@@ -63,6 +102,27 @@ int RunAdminFlush(const std::vector<std::string>& args, Streams streams) {
                               options.server(), streams);
   }
   streams.out << (options.json() ? ToJson(*response).dump(2) + "\n" : FlushText(*response));
+  return kExitOk;
+}
+
+int RunAdminProfiling(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("admin profiling", "TRIAL on|off", kProfilingExamples);
+  options.Value("project", "P", "the project of TRIAL (default)");
+  options.Value("interval", "DURATION", "between two samples: 10ms ... 1h (what the trial chose)");
+  options.Value("groups", "G,...", "only these metric groups: gpu,cpu,... (what the trial chose)");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const absl::StatusOr<v1::TrialRef> trial = ParseTrialRef(options.argument(), options.project());
+  if (!trial.ok()) return options.UsageError(trial.status(), streams);
+  absl::StatusOr<v1::SetProfilingRequest> request = ProfilingOf(options);
+  if (!request.ok()) return options.UsageError(request.status(), streams);
+  *request->mutable_trial() = *trial;
+  MasterClient master(options.server());
+  const absl::StatusOr<v1::SetProfilingResponse> response = master.SetProfiling(*request);
+  if (!response.ok()) {
+    return ReportTrialFailure(response.status(), *trial, master, options.server(), streams);
+  }
+  streams.out << (options.json() ? ToJson(*response).dump(2) + "\n"
+                                 : ProfilingText(options.argument(), *response));
   return kExitOk;
 }
 

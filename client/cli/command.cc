@@ -54,7 +54,7 @@ std::string FamilyText(const std::string& family) {
   std::string examples;
   for (const Command& command : Commands()) {
     if (!IsOfFamily(command, family)) continue;
-    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<17}{}\n", command.name, command.summary);
     absl::StrAppend(&examples, "  stepwell ", command.name, "\n");
   }
   return absl::StrCat(text, "\nExamples:\n", examples, "\n`stepwell ", family,
@@ -73,6 +73,8 @@ const std::vector<Command>& Commands() {
       {"report", "where a trial's time went, and what its machine did", RunReport},
       {"top", "the same of now, live: steps, machines, GPUs", RunTop},
       {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
+      {"admin profiling", "switch a trial's recording on or off, or thin it out",
+       RunAdminProfiling},
       {"admin status", "what the master is and how it does", RunAdminStatus},
       {"version", "print the version", RunVersion},
   };
@@ -84,10 +86,10 @@ std::string OverviewText() {
       "stepwell: where the time of a training run goes\n\n"
       "Usage: stepwell COMMAND [OPTION...]\n\nCommands:\n";
   for (const Command& command : kElsewhere) {
-    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<17}{}\n", command.name, command.summary);
   }
   for (const Command& command : Commands()) {
-    text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<17}{}\n", command.name, command.summary);
   }
   text +=
       "\nExamples:\n"

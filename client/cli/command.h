@@ -38,6 +38,7 @@ int RunRead(const std::vector<std::string>& args, Streams streams);
 int RunReport(const std::vector<std::string>& args, Streams streams);
 int RunTop(const std::vector<std::string>& args, Streams streams);
 int RunAdminFlush(const std::vector<std::string>& args, Streams streams);
+int RunAdminProfiling(const std::vector<std::string>& args, Streams streams);
 int RunAdminStatus(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 

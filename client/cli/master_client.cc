@@ -178,6 +178,11 @@ absl::StatusOr<v1::GetStatusResponse> MasterClient::GetStatus(const v1::GetStatu
 
 void MasterClient::Cancel() { stubs_->Cancel(); }
 
+absl::StatusOr<v1::SetProfilingResponse> MasterClient::SetProfiling(
+    const v1::SetProfilingRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::SetProfiling, request);
+}
+
 int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {
   if (status.code() != absl::StatusCode::kUnavailable) {
     streams.err << "stepwell: " << status.message() << "\n";

@@ -39,6 +39,8 @@ class MasterClient {
       const std::function<bool(const v1::ReadSamplesResponse&)>& take);
   [[nodiscard]] absl::StatusOr<v1::FlushResponse> Flush(const v1::FlushRequest&);
   [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(const v1::GetStatusRequest&);
+  [[nodiscard]] absl::StatusOr<v1::SetProfilingResponse> SetProfiling(
+      const v1::SetProfilingRequest&);
 
   // From any thread: the call under way and all later ones end at once with kCancelled.
   void Cancel();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace stepwell::cli {
 
@@ -65,18 +66,18 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
     return UsageError(absl::InvalidArgumentError(error.what()), streams);
   }
   const std::vector<std::string>& left = parser_->result->unmatched();
-  const std::size_t expected = positional_.empty() ? 0 : 1;
-  const bool may_miss = expected == 0 || positional_[0] == '[';
-  if (left.empty() && !may_miss) {
-    return UsageError(absl::InvalidArgumentError(absl::StrCat(positional_, " is missing")),
+  const std::vector<std::string> names = absl::StrSplit(positional_, ' ', absl::SkipEmpty());
+  if (left.size() < names.size() && names[left.size()][0] != '[') {
+    return UsageError(absl::InvalidArgumentError(absl::StrCat(names[left.size()], " is missing")),
                       streams);
   }
-  if (left.size() > expected) {
+  if (left.size() > names.size()) {
     return UsageError(
-        absl::InvalidArgumentError(absl::StrCat("unexpected argument '", left[expected], "'")),
+        absl::InvalidArgumentError(absl::StrCat("unexpected argument '", left[names.size()], "'")),
         streams);
   }
-  if (!left.empty()) argument_ = left[0];
+  arguments_ = left;
+  arguments_.resize(names.size());
   return std::nullopt;
 }
 

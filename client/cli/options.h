@@ -8,6 +8,7 @@
 //   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,8 +23,8 @@ namespace stepwell::cli {
 
 class CommandOptions {
  public:
-  // `positional` names the one argument ("TRIAL"; "[TRIAL]" may be left out), or is empty. `examples`
-  // ends the help.
+  // `positional` names the arguments ("TRIAL", "TRIAL on|off"; a last one as "[TRIAL]" may be left out),
+  // or is empty. `examples` ends the help.
   CommandOptions(std::string command, std::string positional, std::string examples);
   ~CommandOptions();
 
@@ -47,7 +48,8 @@ class CommandOptions {
   absl::StatusOr<absl::Duration> Duration(const std::string& name, absl::Duration fallback,
                                           absl::Duration min, absl::Duration max) const;
 
-  const std::string& argument() const { return argument_; }
+  // REQUIRES: Parse went well, and `index` is that of a positional. Empty where one was left out.
+  const std::string& argument(std::size_t index = 0) const { return arguments_[index]; }
   // --server, else STEPWELL_SERVER, else the loopback default.
   std::string server() const;
   bool json() const { return Has("json"); }
@@ -59,7 +61,7 @@ class CommandOptions {
   std::string positional_;
   std::string examples_;
   std::unique_ptr<Parser> parser_;
-  std::string argument_;
+  std::vector<std::string> arguments_;
 };
 
 // The port that `stepwell serve` listens on when not told otherwise.

@@ -1,6 +1,7 @@
 #include "client/cli/trials_view.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
 #include "client/cli/units.h"
@@ -64,6 +65,24 @@ std::string FlushText(const v1::FlushResponse& flush) {
   return absl::StrCat(
       "Folded ", CountText(flush.sample_count()), " samples of ", CountText(flush.trial_count()),
       flush.trial_count() == 1 ? " trial" : " trials", ": SQL sees every acked sample.\n");
+}
+
+std::string ProfilingText(const std::string& trial, const v1::SetProfilingResponse& response) {
+  const v1::TrialProfiling& now = response.profiling();
+  std::string what = now.on() ? "recording is on" : "recording is off";
+  if (now.interval_us() > 0) {
+    absl::StrAppend(&what, ", every ", SecondsText(static_cast<double>(now.interval_us()) / 1e6));
+  }
+  std::vector<std::string> groups;
+  for (const std::string& group : now.metric_groups()) groups.push_back(Printable(group));
+  if (!groups.empty()) absl::StrAppend(&what, ", groups ", absl::StrJoin(groups, ", "));
+  if (now.on() && now.interval_us() == 0 && groups.empty()) what += " as it chose itself";
+  const std::int64_t told = response.writers_told();
+  return absl::StrCat(Printable(trial), ": ", what, ". ",
+                      told == 0   ? "No writer of it is open; those that open later will be told."
+                      : told == 1 ? "1 open writer was told."
+                                  : absl::StrCat(CountText(told), " open writers were told."),
+                      "\n");
 }
 
 std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) {

@@ -18,6 +18,8 @@ std::string SeriesText(const std::vector<v1::Series>& series, const Paint& paint
 std::string SeriesJson(const std::vector<v1::Series>& series);
 
 std::string FlushText(const v1::FlushResponse& flush);
+// `trial` is as it was given on the command line.
+std::string ProfilingText(const std::string& trial, const v1::SetProfilingResponse& response);
 std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint);
 
 }  // namespace stepwell::cli

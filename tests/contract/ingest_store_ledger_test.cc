@@ -218,6 +218,39 @@ TEST_P(IngestStoreContract, SetsTheStateOfATrial) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_P(IngestStoreContract, RemembersWhatWasAskedOfATrialsRecording) {
+  const OpenWriterRequest request = Request("t");
+  const OpenedWriter writer = Open(request);
+  EXPECT_EQ(writer.profiling, TrialProfiling()) << "nobody asked";
+  const TrialProfiling sparse{
+      .on = true, .interval_us = 5'000'000, .metric_groups = {"gpu", "a group, \"quoted\"; é"}};
+  const auto first = store().SetProfiling(writer.trial_id, sparse, kEpoch);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->revision, 1);
+  EXPECT_EQ(first->interval_us, sparse.interval_us);
+  EXPECT_EQ(first->metric_groups, sparse.metric_groups);
+  const auto second = store().SetProfiling(writer.trial_id, {.on = false}, kEpoch);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*second, (TrialProfiling{.revision = 2, .on = false})) << "replaced as a whole";
+  under_test_->Restart();
+  EXPECT_EQ(Open(request).profiling, *second);
+  EXPECT_EQ(Open(Request("t")).profiling, *second);
+  EXPECT_EQ(Open(Request("other")).profiling, TrialProfiling());
+}
+
+TEST_P(IngestStoreContract, SetsProfilingOfKnownTrialsAndForTheOwnerAlone) {
+  const auto owner = store().AcquireOwnership({.master_id = "a", .address = "here"});
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  OpenWriterRequest request = Request("t");
+  request.owner_epoch = owner->epoch;
+  const OpenedWriter writer = Open(request);
+  EXPECT_EQ(store().SetProfiling(TrialId{3}, {}, owner->epoch).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(store().SetProfiling(writer.trial_id, {}, owner->epoch + 1).status().code(),
+            absl::StatusCode::kAborted);
+  EXPECT_EQ(Open(request).profiling.revision, 0);
+}
+
 TEST_P(IngestStoreContract, HasOneIncarnation) {
   const auto first = store().ReadIncarnation();
   ASSERT_TRUE(first.ok()) << first.status();

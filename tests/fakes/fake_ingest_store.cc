@@ -161,6 +161,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
   opened.committed_sequence = writer.progress.committed_sequence;
   opened.folded_sequence = writer.progress.folded_sequence;
   opened.last_crc32c = writer.last_crc32c;
+  opened.profiling = trial->profiling;
   for (const auto& [gap_no, stored] : gaps_) {
     if (stored.trial_id == opened.trial_id && stored.gap.writer_no == opened.writer_no &&
         stored.gap.cause == GapCause::kRejected) {
@@ -309,6 +310,20 @@ absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
   if (!is_owner || trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
   trial->second.state = state;
   return absl::OkStatus();
+}
+
+absl::StatusOr<TrialProfiling> FakeIngestStore::SetProfiling(TrialId trial_id,
+                                                             const TrialProfiling& wanted,
+                                                             std::int64_t owner_epoch) {
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return NoTrial(trial_id);
+  const bool is_owner = owner_.epoch == 0 || owner_.epoch == owner_epoch;
+  if (!is_owner || trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
+  const std::int64_t revision = trial->second.profiling.revision + 1;
+  trial->second.profiling = wanted;
+  trial->second.profiling.revision = revision;
+  return trial->second.profiling;
 }
 
 void FakeIngestStore::ChangeJournal(std::size_t row,

@@ -38,6 +38,8 @@ class FakeIngestStore final : public IngestStore {
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
+  absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id, const TrialProfiling& wanted,
+                                              std::int64_t owner_epoch) override;
 
   // --- what only tests do ---
 
@@ -67,6 +69,7 @@ class FakeIngestStore final : public IngestStore {
   struct Trial {
     std::int64_t owner_epoch = 0;
     TrialState state = TrialState::kRunning;
+    TrialProfiling profiling;
     std::vector<std::string> attempt_keys;  // of attempts 1, 2, ...
     std::vector<Series> series;
     std::map<Uuid, WriterNo> writer_nos;

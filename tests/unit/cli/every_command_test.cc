@@ -19,7 +19,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 bool TakesTrial(const std::string& name) {
-  return name == "series" || name == "read" || name == "report";
+  return name == "series" || name == "read" || name == "report" || name == "admin profiling";
 }
 // Given or not.
 bool MayTakeTrial(const std::string& name) { return TakesTrial(name) || name == "top"; }
@@ -31,6 +31,7 @@ Words WordsOf(const Command& command) { return absl::StrSplit(command.name, ' ')
 Words GoodUse(const Command& command) {
   Words words = WordsOf(command);
   if (MayTakeTrial(command.name)) words.emplace_back("my-run");
+  if (std::string(command.name) == "admin profiling") words.emplace_back("off");
   return words;
 }
 
@@ -121,6 +122,7 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
                              {"report", "your-run"},
                              {"report", "your-run", "--json"},
                              {"top", "your-run", "--once"},
+                             {"admin", "profiling", "your-run", "off"},
                              {"admin", "flush", "--trial", "your-run"}}) {
     const Outcome outcome = Ask(words);
     EXPECT_EQ(outcome.exit, kExitFailed);
@@ -168,6 +170,52 @@ TEST_F(EveryCommandTest, ReadSaysWhatThereIsWhereNothingMatches) {
   EXPECT_EQ(list.exit, kExitOk);
   EXPECT_EQ(nlohmann::json::parse(list.out), nlohmann::json::array());
   EXPECT_EQ(list.err, "stepwell: " + rows[0].says);
+}
+
+TEST_F(EveryCommandTest, ProfilingSaysWhatHoldsNowAndRefusesWrongWords) {
+  struct Row {
+    Words more;
+    int exit;
+    std::string says;
+  };
+  const Row rows[] = {
+      {{"off"}, kExitOk, "my-run: recording is off. 2 open writers were told.\n"},
+      {{"on"}, kExitOk, "my-run: recording is on as it chose itself. 2 open writers were told.\n"},
+      {{"on", "--interval", "100ms", "--groups", "gpu, cpu"},
+       kExitOk,
+       "my-run: recording is on, every 100 ms, groups gpu, cpu. 2 open writers were told.\n"},
+      {{}, kExitUsage, "on|off is missing"},
+      {{"maybe"}, kExitUsage, "'maybe' is neither on nor off"},
+      {{"on", "--interval", "9ms"},
+       kExitUsage,
+       "--interval is '9ms'; allowed: a duration such as 250ms, 10ms ... 1h"},
+      {{"on", "--interval", "61m"},
+       kExitUsage,
+       "--interval is '61m'; allowed: a duration such as 250ms, 10ms ... 1h"},
+      {{"on", "--interval", "soon"},
+       kExitUsage,
+       "--interval is 'soon'; allowed: a duration such as 250ms, 10ms ... 1h"},
+      {{"on", "--groups", " ,"},
+       kExitUsage,
+       "--groups is empty; allowed: names with commas between"},
+      {{"off", "--interval", "1s"}, kExitUsage, "--interval and --groups go with 'on'"},
+      {{"off", "--groups", "cpu"}, kExitUsage, "--interval and --groups go with 'on'"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.says);
+    const Outcome outcome = Ask(With({"admin", "profiling", "my-run"}, row.more));
+    EXPECT_EQ(outcome.exit, row.exit);
+    if (row.exit == kExitOk) {
+      EXPECT_EQ(outcome.out, row.says);
+    } else {
+      EXPECT_EQ(outcome.err, absl::StrCat("stepwell admin profiling: ", row.says,
+                                          "\nTry 'stepwell admin profiling --help'.\n"));
+    }
+  }
+  const Outcome json = Ask({"admin", "profiling", "my-run", "on", "--interval", "1s", "--json"});
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_EQ(answer["writers_told"], 2);
+  EXPECT_EQ(answer["profiling"]["interval_us"], 1'000'000);
 }
 
 TEST_F(EveryCommandTest, AFamilyAloneShowsItsCommands) {

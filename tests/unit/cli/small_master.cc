@@ -139,6 +139,16 @@ class Admin : public v1::AdminService::Service {
     response->set_role("owner");
     return grpc::Status::OK;
   }
+  grpc::Status SetProfiling(grpc::ServerContext* /*context*/,
+                            const v1::SetProfilingRequest* request,
+                            v1::SetProfilingResponse* response) override {
+    response->set_trial_id(7);
+    response->mutable_profiling()->set_on(request->on());
+    response->mutable_profiling()->set_interval_us(request->interval_us());
+    *response->mutable_profiling()->mutable_metric_groups() = request->metric_groups();
+    response->set_writers_told(2);
+    return Find(request->trial());
+  }
 };
 
 }  // namespace

@@ -107,6 +107,18 @@ TEST(AdminViewTest, Texts) {
   ExpectGolden("status.txt", StatusText(status, kPlain));
 }
 
+TEST(AdminViewTest, ProfilingSaysWhoWasTold) {
+  v1::SetProfilingResponse response;
+  EXPECT_EQ(
+      ProfilingText("t\x1b", response),
+      "t\\x1b: recording is off. No writer of it is open; those that open later will be told.\n");
+  response.set_writers_told(1);
+  response.mutable_profiling()->set_on(true);
+  response.mutable_profiling()->set_interval_us(2'500'000);
+  EXPECT_EQ(ProfilingText("t", response),
+            "t: recording is on, every 2.50 s. 1 open writer was told.\n");
+}
+
 TEST(TableTest, AlignsByColumnsOfTextNotBytes) {
   Table table({{"a"}, {"empty"}, {"b", Align::kRight}});
   table.Add({"\xC3\xA9\xC3\xA9\xC3\xA9", "", "1"});

@@ -23,7 +23,8 @@ class IngestStreamTest : public ::testing::Test {
         queue_({}),
         committer_({.backoff = {.first = absl::Milliseconds(1), .longest = absl::Milliseconds(5)}},
                    {store_, queue_, heads_, state_, stats_, RealClock::Get()}),
-        context_{store_, queue_, heads_, state_, stats_, registry_, RealClock::Get(), Uuid{}} {
+        context_{store_,    queue_,    heads_,           state_, stats_,
+                 registry_, director_, RealClock::Get(), Uuid{}} {
     Own();
     committer_.Start();
   }
@@ -99,6 +100,7 @@ class IngestStreamTest : public ::testing::Test {
   MasterState state_;
   IngestStats stats_;
   WriterRegistry registry_;
+  WriterDirector director_{RealClock::Get()};
   CommitQueue queue_;
   GroupCommitter committer_;
   const IngestContext context_;

@@ -161,10 +161,11 @@ class WritersPerStreamTest : public ::testing::Test {
   MasterState state_;
   IngestStats stats_;
   WriterRegistry registry_{RealClock::Get()};
+  WriterDirector director_{RealClock::Get()};
   CommitQueue queue_{{}};
   GroupCommitter committer_{{}, {store_, queue_, heads_, state_, stats_, RealClock::Get()}};
-  const IngestContext context_{store_, queue_,    heads_,           state_,
-                               stats_, registry_, RealClock::Get(), Uuid{}};
+  const IngestContext context_{store_,    queue_,    heads_,           state_, stats_,
+                               registry_, director_, RealClock::Get(), Uuid{}};
   std::shared_ptr<IngestStream> stream_;
 };
 

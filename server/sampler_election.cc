@@ -1,0 +1,166 @@
+#include "server/sampler_election.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace stepwell {
+
+bool SamplerElection::Lives(const Member& member, std::int64_t now_us) const {
+  return now_us - member.heard_us <= absl::ToInt64Microseconds(options_.silence_max);
+}
+
+SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t now_us) {
+  Orders orders;
+  const Key key{writer.trial_id, writer.writer_no};
+  std::uint64_t place = 0;
+  if (const auto before = members_.find(key); before != members_.end()) {
+    const Member& member = before->second;
+    if (member.generation > writer.generation) return orders;
+    const std::string machine = member.machine;
+    const bool moves = machine != writer.machine;
+    // On a new stream while the old one still stands: the same sampler, which never stopped.
+    if (!moves && member.is_sampler == writer.is_sampler && member.held) place = member.place;
+    Erase(before);
+    if (moves) Settle(machine, writer.trial_id, now_us, orders);
+  }
+  if (writer.machine.empty()) return orders;
+  members_[key] = {.generation = writer.generation,
+                   .machine = writer.machine,
+                   .is_sampler = writer.is_sampler,
+                   .held = true,
+                   .heard_us = now_us,
+                   .place = place != 0 ? place : next_place_++,
+                   .told = {}};
+  machines_[writer.machine].shares[writer.trial_id].writers.insert(writer.writer_no);
+  Settle(writer.machine, writer.trial_id, now_us, orders);
+  return orders;
+}
+
+SamplerElection::Orders SamplerElection::Close(TrialId trial_id, WriterNo writer_no,
+                                               std::uint64_t generation, std::int64_t now_us) {
+  Orders orders;
+  const auto member = members_.find({trial_id, writer_no});
+  if (member == members_.end() || member->second.generation != generation) return orders;
+  const std::string machine = member->second.machine;
+  Erase(member);
+  Settle(machine, trial_id, now_us, orders);
+  return orders;
+}
+
+SamplerElection::Orders SamplerElection::Lose(TrialId trial_id, WriterNo writer_no,
+                                              std::uint64_t generation, std::int64_t now_us) {
+  Orders orders;
+  const auto found = members_.find({trial_id, writer_no});
+  if (found == members_.end() || found->second.generation != generation) return orders;
+  Member& member = found->second;
+  if (!member.held) return orders;
+  const std::string machine = member.machine;
+  member.held = false;
+  member.told.reset();
+  ++lost_count_;
+  if (lost_count_ > options_.lost_count_max) Erase(found);
+  Settle(machine, trial_id, now_us, orders);
+  return orders;
+}
+
+SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, std::int64_t now_us) {
+  for (auto next = members_.begin(); next != members_.end();) {
+    const auto member = next++;
+    const auto& [trial_id, writer_no] = member->first;
+    std::int64_t& heard_us = member->second.heard_us;
+    heard_us = std::max(heard_us, heard_of(trial_id, writer_no));
+    if (!member->second.held && !Lives(member->second, now_us)) Erase(member);
+  }
+  // All are counted before any is told.
+  for (auto& [name, machine] : machines_) {
+    for (auto& [trial_id, share] : machine.shares) Refresh(machine, trial_id, share, now_us);
+    std::erase_if(machine.shares, [](const auto& entry) { return entry.second.writers.empty(); });
+  }
+  absl::erase_if(machines_, [](const auto& entry) { return entry.second.shares.empty(); });
+  Orders orders;
+  for (const auto& [name, machine] : machines_) {
+    for (const auto& [trial_id, share] : machine.shares) {
+      TellShare(machine, trial_id, share, orders);
+    }
+  }
+  return orders;
+}
+
+void SamplerElection::Clear() {
+  members_.clear();
+  machines_.clear();
+  lost_count_ = 0;
+}
+
+void SamplerElection::Erase(std::map<Key, Member>::iterator member) {
+  const auto [trial_id, writer_no] = member->first;
+  if (!member->second.held) --lost_count_;
+  machines_.at(member->second.machine).shares.at(trial_id).writers.erase(writer_no);
+  members_.erase(member);
+}
+
+std::optional<WriterNo> SamplerElection::Elect(TrialId trial_id, const Share& share,
+                                               std::int64_t now_us) const {
+  // One that lives goes before one that is silent, the sitting one before others, then the first.
+  const auto rank = [&](WriterNo writer_no) {
+    const Member& member = members_.at({trial_id, writer_no});
+    return std::tuple(!Lives(member, now_us), share.seat != writer_no, member.place);
+  };
+  std::optional<WriterNo> best;
+  for (const WriterNo writer_no : share.writers) {
+    const Member& member = members_.at({trial_id, writer_no});
+    if (!member.is_sampler || !member.held) continue;
+    if (!best || rank(writer_no) < rank(*best)) best = writer_no;
+  }
+  return best;
+}
+
+bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share,
+                              std::int64_t now_us) {
+  share.seat = Elect(trial_id, share, now_us);
+  const bool live = std::any_of(share.writers.begin(), share.writers.end(), [&](WriterNo no) {
+    return Lives(members_.at({trial_id, no}), now_us);
+  });
+  if (live == share.live) return false;
+  share.live = live;
+  machine.live_count += live ? 1 : -1;
+  return true;
+}
+
+void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, std::int64_t now_us,
+                             Orders& orders) {
+  Machine& machine = machines_.at(machine_name);
+  const auto share = machine.shares.find(trial_id);
+  const bool count_changes = Refresh(machine, trial_id, share->second, now_us);
+  TellShare(machine, trial_id, share->second, orders);
+  if (share->second.writers.empty()) machine.shares.erase(share);
+  if (count_changes) {
+    for (const auto& [other_id, other] : machine.shares) {
+      if (other.seat) Tell(other_id, *other.seat, true, machine.live_count, orders);
+    }
+  }
+  if (machine.shares.empty()) machines_.erase(machine_name);
+}
+
+void SamplerElection::TellShare(const Machine& machine, TrialId trial_id, const Share& share,
+                                Orders& orders) {
+  // First who stops, then who begins.
+  for (const WriterNo writer_no : share.writers) {
+    if (share.seat != writer_no) Tell(trial_id, writer_no, false, machine.live_count, orders);
+  }
+  if (share.seat) Tell(trial_id, *share.seat, true, machine.live_count, orders);
+}
+
+void SamplerElection::Tell(TrialId trial_id, WriterNo writer_no, bool on, std::int32_t live_count,
+                           Orders& orders) {
+  Member& member = members_.at({trial_id, writer_no});
+  if (!member.is_sampler || !member.held) return;
+  // Its own trial counts, silent or not.
+  const SamplingOrder order{trial_id, writer_no, on, std::max(live_count, 1)};
+  // Who does not sample need not know how many share the machine.
+  if (member.told && member.told->on == on && (!on || *member.told == order)) return;
+  member.told = order;
+  orders.push_back(order);
+}
+
+}  // namespace stepwell

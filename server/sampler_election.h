@@ -1,0 +1,123 @@
+// SamplerElection: of several samplers with one trial and machine, which one samples, and how many
+// live trials share the machine. Without I/O: it is told what happens to writers, and answers what
+// writers are to be told, which changed. Thread-compatible: WriterDirector locks.
+//
+// Of the live samplers the one that opened first samples, and goes on while it lives; when it closes,
+// its stream ends or it falls silent, the next one does. After a start of the master the first that
+// opens. A machine without a name has no election. Clients that do not follow directives store the
+// machine's series twice.
+//
+// A trial is live on a machine while a writer of it there, rank or sampler, has not closed and was
+// heard of of late, whether its stream stands or not: a reconnect changes nothing.
+//
+//   for (const SamplingOrder& order : election.Open(sampler, now_us)) Tell(order);
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "base/ids.h"
+
+namespace stepwell {
+
+// What one sampler is to be told.
+struct SamplingOrder {
+  TrialId trial_id{};
+  WriterNo writer_no{};
+  bool on = false;
+  // Live trials of its machine, itself included.
+  std::int32_t shared_with = 0;
+
+  bool operator==(const SamplingOrder&) const = default;
+};
+
+class SamplerElection {
+ public:
+  struct Options {
+    // Not heard of for longer = does not live.
+    absl::Duration silence_max = absl::Seconds(60);
+    // Writers whose stream ended without a Close and that are still counted; beyond that, forgotten.
+    std::size_t lost_count_max = 65'536;
+  };
+  struct Writer {
+    TrialId trial_id{};
+    WriterNo writer_no{};
+    std::uint64_t generation = 0;
+    std::string machine = {};
+    bool is_sampler = false;
+  };
+  using Orders = std::vector<SamplingOrder>;
+  // When the master last heard of a writer, microseconds since 1970; 0 = not known.
+  using HeardOf = std::function<std::int64_t(TrialId, WriterNo)>;
+
+  explicit SamplerElection(Options options) : options_(options) {}
+  SamplerElection() : SamplerElection(Options()) {}
+
+  // Opened, for the first time or under a newer generation: a sampler is always answered for. One of
+  // an older generation than known is passed over.
+  Orders Open(const Writer& writer, std::int64_t now_us);
+  // Those of another generation than the one open are passed over.
+  Orders Close(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
+  Orders Lose(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
+  // Who fell silent, and who is back. O(writers); once a second or so.
+  Orders Look(const HeardOf& heard_of, std::int64_t now_us);
+
+  // Nobody is open any more.
+  void Clear();
+
+  std::size_t writer_count() const { return members_.size(); }
+
+ private:
+  using Key = std::pair<TrialId, WriterNo>;
+  struct Member {
+    std::uint64_t generation = 0;
+    std::string machine;
+    bool is_sampler = false;
+    // A stream holds it open.
+    bool held = true;
+    std::int64_t heard_us = 0;
+    // Who came first.
+    std::uint64_t place = 0;
+    // Of a sampler: what it knows.
+    std::optional<SamplingOrder> told;
+  };
+  // One trial on one machine.
+  struct Share {
+    std::set<WriterNo> writers;
+    // Who samples, if anyone.
+    std::optional<WriterNo> seat;
+    bool live = false;
+  };
+  struct Machine {
+    std::map<TrialId, Share> shares;
+    std::int32_t live_count = 0;
+  };
+
+  bool Lives(const Member& member, std::int64_t now_us) const;
+  // The member is gone; its share is refreshed afterwards.
+  void Erase(std::map<Key, Member>::iterator member);
+  std::optional<WriterNo> Elect(TrialId trial_id, const Share& share, std::int64_t now_us) const;
+  // Whether a trial lives on a machine, and who samples it. True when the machine's count changes.
+  bool Refresh(Machine& machine, TrialId trial_id, Share& share, std::int64_t now_us);
+  // Refreshes one trial on one machine, and tells whom that concerns.
+  void Settle(const std::string& machine_name, TrialId trial_id, std::int64_t now_us,
+              Orders& orders);
+  void TellShare(const Machine& machine, TrialId trial_id, const Share& share, Orders& orders);
+  void Tell(TrialId trial_id, WriterNo writer_no, bool on, std::int32_t live_count, Orders& orders);
+
+  const Options options_;
+  std::map<Key, Member> members_;
+  absl::flat_hash_map<std::string, Machine> machines_;
+  std::uint64_t next_place_ = 1;
+  std::size_t lost_count_ = 0;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,169 @@
+#include "server/writer_director.h"
+
+#include <utility>
+
+namespace stepwell {
+namespace {
+
+constexpr std::int64_t kLookIntervalUs = 1'000'000;
+// Between a writer's Open in the database and here lie microseconds, not a thousand requests.
+constexpr std::size_t kSetRememberedMax = 1024;
+
+v1::Directive ProfilingDirective(const Uuid& writer, const TrialProfiling& profiling) {
+  v1::Directive directive;
+  directive.set_writer(writer.ToBytes());
+  v1::Profiling& asked = *directive.mutable_profiling();
+  asked.set_on(profiling.on);
+  asked.set_interval_us(profiling.interval_us);
+  for (const std::string& group : profiling.metric_groups) asked.add_metric_groups(group);
+  return directive;
+}
+
+v1::Directive SamplingDirective(const Uuid& writer, const SamplingOrder& order) {
+  v1::Directive directive;
+  directive.set_writer(writer.ToBytes());
+  directive.mutable_sampling()->set_on(order.on);
+  directive.mutable_sampling()->set_shared_with(order.shared_with);
+  return directive;
+}
+
+}  // namespace
+
+void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> sink) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    Held& held = trials_[writer.trial_id][writer.writer_no];
+    if (held.generation > writer.generation) return;
+    held = {writer.generation, writer.uuid, std::move(sink)};
+    const auto set = set_.find(writer.trial_id);
+    const bool newer = set != set_.end() && set->second.revision > writer.profiling.revision;
+    // Also back to what it chose itself: it may have missed that.
+    const TrialProfiling& profiling = newer ? set->second : writer.profiling;
+    if (profiling.revision > 0) AddProfilingLocked(held, profiling, due);
+    AddSamplingLocked(election_.Open({.trial_id = writer.trial_id,
+                                      .writer_no = writer.writer_no,
+                                      .generation = writer.generation,
+                                      .machine = writer.machine,
+                                      .is_sampler = writer.is_sampler},
+                                     NowUs()),
+                      due);
+  }
+  Deliver(due);
+}
+
+void WriterDirector::Closed(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    EraseLocked(trial_id, writer_no, generation);
+    AddSamplingLocked(election_.Close(trial_id, writer_no, generation, NowUs()), due);
+  }
+  Deliver(due);
+}
+
+void WriterDirector::Lost(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    EraseLocked(trial_id, writer_no, generation);
+    AddSamplingLocked(election_.Lose(trial_id, writer_no, generation, NowUs()), due);
+  }
+  Deliver(due);
+}
+
+int WriterDirector::SetProfiling(TrialId trial_id, const TrialProfiling& stored) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    RememberLocked(trial_id, stored);
+    const auto trial = trials_.find(trial_id);
+    if (trial == trials_.end()) return 0;
+    for (const auto& [writer_no, held] : trial->second) {
+      AddProfilingLocked(held, set_.at(trial_id), due);
+    }
+  }
+  return Deliver(due);
+}
+
+void WriterDirector::Look(const SamplerElection::HeardOf& heard_of) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    const std::int64_t now_us = NowUs();
+    if (now_us >= looked_us_ && now_us - looked_us_ < kLookIntervalUs) return;
+    looked_us_ = now_us;
+    AddSamplingLocked(election_.Look(heard_of, now_us), due);
+  }
+  Deliver(due);
+}
+
+void WriterDirector::Clear() {
+  absl::MutexLock lock(&mu_);
+  trials_.clear();
+  election_.Clear();
+  set_.clear();
+  set_order_.clear();
+}
+
+void WriterDirector::AddProfilingLocked(const Held& held, const TrialProfiling& profiling,
+                                        Deliveries& due) {
+  if (Delivery* delivery = AddLocked(held, due)) {
+    delivery->directive = ProfilingDirective(held.uuid, profiling);
+  }
+}
+
+void WriterDirector::AddSamplingLocked(const SamplerElection::Orders& orders, Deliveries& due) {
+  for (const SamplingOrder& order : orders) {
+    const Held* held = FindLocked(order.trial_id, order.writer_no);
+    if (held == nullptr) continue;
+    if (Delivery* delivery = AddLocked(*held, due)) {
+      delivery->directive = SamplingDirective(held->uuid, order);
+    }
+  }
+}
+
+WriterDirector::Delivery* WriterDirector::AddLocked(const Held& held, Deliveries& due) {
+  auto sink = held.sink.lock();
+  if (sink == nullptr) return nullptr;
+  due.push_back({std::move(sink), held.uuid, ++last_version_, {}});
+  return &due.back();
+}
+
+const WriterDirector::Held* WriterDirector::FindLocked(TrialId trial_id, WriterNo writer_no) const {
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return nullptr;
+  const auto held = trial->second.find(writer_no);
+  return held == trial->second.end() ? nullptr : &held->second;
+}
+
+void WriterDirector::EraseLocked(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) {
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return;
+  const auto held = trial->second.find(writer_no);
+  if (held == trial->second.end() || held->second.generation != generation) return;
+  trial->second.erase(held);
+  if (trial->second.empty()) trials_.erase(trial);
+}
+
+void WriterDirector::RememberLocked(TrialId trial_id, const TrialProfiling& stored) {
+  const auto [place, is_new] = set_.try_emplace(trial_id, stored);
+  if (!is_new) {
+    if (place->second.revision < stored.revision) place->second = stored;
+    return;
+  }
+  set_order_.push_back(trial_id);
+  if (set_order_.size() <= kSetRememberedMax) return;
+  set_.erase(set_order_.front());
+  set_order_.pop_front();
+}
+
+int WriterDirector::Deliver(const Deliveries& due) {
+  int taken = 0;
+  for (const Delivery& delivery : due) {
+    if (delivery.sink->Direct(delivery.writer, delivery.version, delivery.directive)) ++taken;
+  }
+  return taken;
+}
+
+}  // namespace stepwell

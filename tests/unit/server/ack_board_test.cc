@@ -1,0 +1,122 @@
+// What a board keeps of directives; its acks are tested with the stream.
+#include "server/ack_board.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace stepwell {
+namespace {
+
+class AckBoardTest : public ::testing::Test {
+ protected:
+  static pb::Directive Sampling(const Uuid& writer, bool on) {
+    pb::Directive directive;
+    directive.set_writer(writer.ToBytes());
+    directive.mutable_sampling()->set_on(on);
+    return directive;
+  }
+  static pb::Directive Profiling(const Uuid& writer, std::int64_t interval_us) {
+    pb::Directive directive;
+    directive.set_writer(writer.ToBytes());
+    directive.mutable_profiling()->set_on(true);
+    directive.mutable_profiling()->set_interval_us(interval_us);
+    return directive;
+  }
+  static pb::StreamChunksResponse Opened(const Uuid& writer) {
+    pb::StreamChunksResponse message;
+    message.mutable_opened()->set_writer(writer.ToBytes());
+    return message;
+  }
+  void Open(const Uuid& writer) {
+    board_.Expect(writer);
+    board_.PostOpened(writer, Opened(writer));
+    ASSERT_EQ(TakeAll().size(), 1U);
+  }
+  std::vector<pb::StreamChunksResponse> TakeAll() {
+    std::vector<pb::StreamChunksResponse> taken;
+    pb::StreamChunksResponse message;
+    while (board_.TakeNext(message)) taken.push_back(message);
+    EXPECT_TRUE(board_.empty());
+    return taken;
+  }
+
+  int post_count_ = 0;
+  AckBoard board_{[this] { ++post_count_; }};
+  const Uuid writer_ = Uuid::Random();
+};
+
+TEST_F(AckBoardTest, WhatComesBeforeOpenedTravelsInIt) {
+  board_.Expect(writer_);
+  EXPECT_TRUE(board_.PostDirective(writer_, 1, Sampling(writer_, true)));
+  EXPECT_TRUE(board_.PostDirective(writer_, 2, Profiling(writer_, 5)));
+  EXPECT_TRUE(board_.PostDirective(writer_, 3, Sampling(writer_, false)));
+  EXPECT_TRUE(board_.empty());
+  EXPECT_EQ(post_count_, 0);
+  board_.PostOpened(writer_, Opened(writer_));
+  const auto taken = TakeAll();
+  ASSERT_EQ(taken.size(), 1U);
+  ASSERT_EQ(taken[0].opened().directives_size(), 2);
+  EXPECT_EQ(taken[0].opened().directives(0).profiling().interval_us(), 5);
+  EXPECT_TRUE(taken[0].opened().directives(1).has_sampling());
+  EXPECT_FALSE(taken[0].opened().directives(1).sampling().on());
+}
+
+TEST_F(AckBoardTest, TheNewestOfAKindWinsInWhateverOrderTheyCome) {
+  Open(writer_);
+  EXPECT_TRUE(board_.PostDirective(writer_, 7, Profiling(writer_, 70)));
+  EXPECT_TRUE(board_.PostDirective(writer_, 5, Profiling(writer_, 50)));
+  auto taken = TakeAll();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].directive().profiling().interval_us(), 70);
+  // Sent already, so an older one must not follow.
+  EXPECT_TRUE(board_.PostDirective(writer_, 6, Profiling(writer_, 60)));
+  EXPECT_TRUE(TakeAll().empty());
+  EXPECT_TRUE(board_.PostDirective(writer_, 8, Profiling(writer_, 80)));
+  EXPECT_EQ(TakeAll().size(), 1U);
+}
+
+TEST_F(AckBoardTest, AClientThatDoesNotReadCostsOneOfEachKind) {
+  Open(writer_);
+  const Uuid other = Uuid::Random();
+  Open(other);
+  for (std::uint64_t version = 1; version <= 100'000; version += 4) {
+    board_.PostDirective(writer_, version, Sampling(writer_, version % 8 == 1));
+    board_.PostDirective(writer_, version + 1, Profiling(writer_, static_cast<int>(version)));
+    board_.PostDirective(other, version + 2, Sampling(other, true));
+  }
+  EXPECT_TRUE(board_.WaitForRoom(absl::InfinitePast())) << "they slow down nobody";
+  const auto taken = TakeAll();
+  ASSERT_EQ(taken.size(), 3U);
+  for (const auto& message : taken) {
+    if (message.directive().has_profiling()) {
+      EXPECT_EQ(message.directive().profiling().interval_us(), 99'997);
+    }
+  }
+}
+
+TEST_F(AckBoardTest, WritersThatAreNotHereAreNotDirected) {
+  EXPECT_FALSE(board_.PostDirective(writer_, 1, Sampling(writer_, true)));
+  Open(writer_);
+  EXPECT_TRUE(board_.PostDirective(writer_, 2, Sampling(writer_, true)));
+  board_.DropDirectives(writer_);
+  EXPECT_TRUE(board_.empty());
+  EXPECT_FALSE(board_.PostDirective(writer_, 3, Sampling(writer_, true)));
+  board_.Close();
+  board_.Expect(writer_);
+  EXPECT_FALSE(board_.PostDirective(writer_, 4, Sampling(writer_, true)));
+}
+
+TEST_F(AckBoardTest, GoBeforeAcksAndAfterMessages) {
+  Open(writer_);
+  board_.PostAck(writer_, {.committed_sequence = 1});
+  board_.PostDirective(writer_, 1, Sampling(writer_, true));
+  board_.Post(pb::StreamChunksResponse());
+  const auto taken = TakeAll();
+  ASSERT_EQ(taken.size(), 3U);
+  EXPECT_TRUE(taken[1].has_directive());
+  EXPECT_TRUE(taken[2].has_ack());
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,123 @@
+// What writers are asked to do, through streams of one master.
+#include <gtest/gtest.h>
+
+#include "tests/unit/server/ingest_stream_fixture.h"
+
+namespace stepwell {
+namespace {
+
+class IngestStreamDirectivesTest : public IngestStreamTest {
+ protected:
+  static pb::StreamChunksRequest OpenSampler(const Uuid& writer) {
+    pb::StreamChunksRequest message = Open(writer);
+    message.mutable_open()->set_is_sampler(true);
+    message.mutable_open()->set_machine("boot-1");
+    return message;
+  }
+  // The directives of the one Opened that the stream has to send.
+  std::vector<pb::Directive> DirectivesOfOpened(IngestStream& stream) {
+    const auto answers = Answers(stream);
+    EXPECT_EQ(answers.size(), 1U);
+    if (answers.empty() || !answers[0].has_opened()) return {};
+    return {answers[0].opened().directives().begin(), answers[0].opened().directives().end()};
+  }
+};
+
+TEST_F(IngestStreamDirectivesTest, OneOfTwoSamplersSamplesAndTheOtherFollows) {
+  const auto first = NewStream();
+  const auto second = NewStream();
+  const Uuid other = Uuid::Random();
+  first->Handle(OpenSampler(writer_));
+  auto directives = DirectivesOfOpened(*first);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_EQ(directives[0].writer(), writer_.ToBytes());
+  EXPECT_TRUE(directives[0].sampling().on());
+  EXPECT_EQ(directives[0].sampling().shared_with(), 1);
+  second->Handle(OpenSampler(other));
+  directives = DirectivesOfOpened(*second);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_FALSE(directives[0].sampling().on());
+  EXPECT_TRUE(Answers(*first).empty()) << "nothing changed for it";
+
+  first->Finish();
+  const auto answers = Answers(*second);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].directive().writer(), other.ToBytes());
+  EXPECT_TRUE(answers[0].directive().sampling().on());
+  second->Finish();
+}
+
+TEST_F(IngestStreamDirectivesTest, AClosedSamplerMakesRoomOnceItsCloseIsCommitted) {
+  const auto stream = NewStream();
+  const Uuid other = Uuid::Random();
+  stream->Handle(OpenSampler(writer_));
+  stream->Handle(OpenSampler(other));
+  Answers(*stream);
+  stream->Handle(Close(writer_, 0));
+  bool told = false;
+  for (const auto& answer : Answers(*stream)) {
+    told = told ||
+           (answer.directive().writer() == other.ToBytes() && answer.directive().sampling().on());
+  }
+  EXPECT_TRUE(told);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamDirectivesTest, ASamplerThatOpensOnANewStreamGoesOn) {
+  const auto first = NewStream();
+  const auto second = NewStream();
+  const Uuid other = Uuid::Random();
+  first->Handle(OpenSampler(writer_));
+  first->Handle(OpenSampler(other));
+  Answers(*first);
+  second->Handle(OpenSampler(writer_));
+  const auto directives = DirectivesOfOpened(*second);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_TRUE(directives[0].sampling().on()) << "it is the same one";
+  const auto answers = Answers(*first);
+  ASSERT_EQ(answers.size(), 1U) << "the other one heard nothing";
+  EXPECT_EQ(answers[0].refused().reason(), "FENCED");
+  second->Finish();
+  EXPECT_TRUE(Answers(*first).at(0).directive().sampling().on());
+  first->Finish();
+}
+
+TEST_F(IngestStreamDirectivesTest, WhatIsStoredIsToldAtOpenAndWhatIsSetAtOnce) {
+  const auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  EXPECT_EQ(opened.directives_size(), 0) << "nobody asked, and a rank does not sample";
+  const auto trial_id = TrialId{opened.trial_id()};
+  const auto stored = store_.SetProfiling(trial_id, {.on = false}, state_.epoch());
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(director_.SetProfiling(trial_id, *stored), 1);
+  auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_TRUE(answers[0].directive().has_profiling());
+  EXPECT_FALSE(answers[0].directive().profiling().on());
+  // As a master that was started again does.
+  director_.Clear();
+  stream->Handle(Open(Uuid::Random()));
+  const auto directives = DirectivesOfOpened(*stream);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_TRUE(directives[0].has_profiling());
+  EXPECT_FALSE(directives[0].profiling().on());
+  stream->Finish();
+}
+
+TEST_F(IngestStreamDirectivesTest, AStreamThatNobodyReadsHoldsUpNobody) {
+  const auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  const auto trial_id = TrialId{opened.trial_id()};
+  for (std::int64_t revision = 1; revision <= 50'000; ++revision) {
+    director_.SetProfiling(trial_id, {.revision = revision, .on = revision % 2 == 0});
+  }
+  stream->Handle(Send(writer_, 1));
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 2U) << "one directive, one ack";
+  EXPECT_TRUE(answers[0].directive().profiling().on());
+  EXPECT_EQ(answers[1].ack().committed_sequence(), 1U);
+  stream->Finish();
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,258 @@
+#include "server/sampler_election.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/server/test_seed.h"
+
+namespace stepwell {
+namespace {
+
+constexpr TrialId kA{7};
+constexpr TrialId kB{8};
+constexpr std::int64_t kSecondUs = 1'000'000;
+constexpr std::int64_t kStartUs = 1'700'000'000 * kSecondUs;
+
+SamplerElection::Writer Sampler(TrialId trial_id, int writer_no, std::string machine = "m",
+                                std::uint64_t generation = 1) {
+  return {trial_id, WriterNo{writer_no}, generation, std::move(machine), true};
+}
+SamplerElection::Writer Rank(TrialId trial_id, int writer_no, std::string machine = "m") {
+  return {trial_id, WriterNo{writer_no}, 1, std::move(machine), false};
+}
+SamplingOrder On(TrialId trial_id, int writer_no, int shared_with) {
+  return {trial_id, WriterNo{writer_no}, true, shared_with};
+}
+SamplingOrder Off(TrialId trial_id, int writer_no, int shared_with) {
+  return {trial_id, WriterNo{writer_no}, false, shared_with};
+}
+using Orders = SamplerElection::Orders;
+
+std::int64_t Unheard(TrialId, WriterNo) { return 0; }
+
+TEST(SamplerElectionTest, TheFirstThatOpensSamplesAndTheNextFollowsIt) {
+  using Election = SamplerElection;
+  struct Row {
+    const char* name;
+    std::function<Orders(Election&)> act;
+    Orders expected;
+  };
+  const WriterNo first{1};
+  const std::vector<Row> rows = {
+      {"closes", [&](Election& e) { return e.Close(kA, first, 1, kStartUs); }, {On(kA, 2, 1)}},
+      {"its stream ends",
+       [&](Election& e) { return e.Lose(kA, first, 1, kStartUs); },
+       {On(kA, 2, 1)}},
+      {"falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 1, 1), On(kA, 2, 1)}},
+      {"has moved to another machine",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "other", 2), kStartUs); },
+       {On(kA, 2, 1), On(kA, 1, 1)}},
+      {"is opened anew while its stream stands",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), kStartUs); },
+       {On(kA, 1, 1)}},
+      {"an older stream of it ends",
+       [&](Election& e) { return e.Lose(kA, first, 0, kStartUs); },
+       {}},
+      {"an older Open of it arrives",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 0), kStartUs); },
+       {}},
+      {"nothing changes",
+       [&](Election& e) { return e.Look(Unheard, kStartUs + 60 * kSecondUs); },
+       {}},
+      {"all fall silent",
+       [&](Election& e) { return e.Look(Unheard, kStartUs + 61 * kSecondUs); },
+       {}},
+      {"the second one closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, kStartUs); },
+       {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Election election;
+    EXPECT_EQ(election.Open(Sampler(kA, 1), kStartUs), Orders{On(kA, 1, 1)});
+    EXPECT_EQ(election.Open(Sampler(kA, 2), kStartUs), Orders{Off(kA, 2, 1)});
+    EXPECT_EQ(row.act(election), row.expected);
+  }
+}
+
+TEST(SamplerElectionTest, AnswersEachOpenOfASampler) {
+  SamplerElection election;
+  EXPECT_EQ(election.Open(Rank(kA, 1), kStartUs), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 2, ""), kStartUs), Orders{}) << "no machine, no election";
+  EXPECT_EQ(election.Open(Sampler(kA, 3, "m"), kStartUs), Orders{On(kA, 3, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "n"), kStartUs), Orders{On(kA, 4, 1)}) << "other machine";
+  EXPECT_EQ(election.writer_count(), 3U);
+}
+
+TEST(SamplerElectionTest, WhoComesBackIsLast) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1), kStartUs);
+  election.Open(Sampler(kA, 2), kStartUs);
+  EXPECT_EQ(election.Lose(kA, WriterNo{1}, 1, kStartUs), Orders{On(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 1, "m", 2), kStartUs), Orders{Off(kA, 1, 1)});
+  // Silent, then heard of: the seat has another, who lives.
+  const auto only_one = [](TrialId, WriterNo no) {
+    return no == WriterNo{1} ? kStartUs + 61 * kSecondUs : 0;
+  };
+  EXPECT_EQ(election.Look(only_one, kStartUs + 61 * kSecondUs),
+            (Orders{Off(kA, 2, 1), On(kA, 1, 1)}));
+  const auto both = [](TrialId, WriterNo) { return kStartUs + 62 * kSecondUs; };
+  EXPECT_EQ(election.Look(both, kStartUs + 62 * kSecondUs), Orders{});
+}
+
+TEST(SamplerElectionTest, TellsWhoSamplesHowManyTrialsShareTheMachine) {
+  SamplerElection election;
+  EXPECT_EQ(election.Open(Sampler(kA, 1), kStartUs), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 2), kStartUs), Orders{Off(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Rank(kB, 1), kStartUs), Orders{On(kA, 1, 2)})
+      << "not the one that is off";
+  EXPECT_EQ(election.Open(Rank(kB, 2), kStartUs), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kB, 3), kStartUs), Orders{On(kB, 3, 2)});
+  EXPECT_EQ(election.Close(kB, WriterNo{1}, 1, kStartUs), Orders{});
+  EXPECT_EQ(election.Close(kB, WriterNo{2}, 1, kStartUs), Orders{}) << "its sampler is still there";
+  EXPECT_EQ(election.Close(kB, WriterNo{3}, 1, kStartUs), Orders{On(kA, 1, 1)});
+}
+
+TEST(SamplerElectionTest, ATrialWhoseStreamBrokeIsCountedUntilItIsSilent) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1), kStartUs);
+  election.Open(Sampler(kB, 1), kStartUs);
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 1, kStartUs), Orders{}) << "it may come back";
+  EXPECT_EQ(election.Open(Sampler(kB, 1, "m", 2), kStartUs), Orders{On(kB, 1, 2)});
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 2, kStartUs), Orders{});
+  const auto heard = [](TrialId trial_id, WriterNo) {
+    return trial_id == kA ? kStartUs + 61 * kSecondUs : 0;
+  };
+  EXPECT_EQ(election.Look(heard, kStartUs + 61 * kSecondUs), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.writer_count(), 1U) << "forgotten";
+}
+
+TEST(SamplerElectionTest, WhatIsLostIsBounded) {
+  SamplerElection election(SamplerElection::Options{.lost_count_max = 10});
+  for (int i = 1; i <= 100; ++i) {
+    election.Open(Rank(TrialId{i}, 1, absl::StrCat("m", i)), kStartUs);
+    election.Lose(TrialId{i}, WriterNo{1}, 1, kStartUs);
+  }
+  EXPECT_EQ(election.writer_count(), 10U);
+  election.Clear();
+  EXPECT_EQ(election.writer_count(), 0U);
+}
+
+// Random opens, closes, cuts and silences, against what must hold of what writers know by then.
+TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
+  struct Known {
+    SamplerElection::Writer writer;
+    bool held = true;
+    std::int64_t heard_us = 0;
+    std::optional<SamplingOrder> told = {};
+  };
+  std::mt19937_64 random(TestSeed());
+  const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
+  SamplerElection election;
+  std::map<std::pair<TrialId, WriterNo>, Known> model;
+  std::map<std::pair<std::string, TrialId>, WriterNo> seats;
+  std::int64_t now_us = kStartUs;
+  const auto lives = [&](const Known& known) { return now_us - known.heard_us <= 60 * kSecondUs; };
+  for (int step = 0; step < 20'000; ++step) {
+    SCOPED_TRACE(step);
+    const auto key = std::pair(TrialId{1 + below(3)}, WriterNo{1 + below(6)});
+    const auto place = model.find(key);
+    const bool known = place != model.end();
+    Orders orders;
+    // Silence is found by looking, so the model lets time pass only there.
+    switch (below(6)) {
+      case 0:
+      case 1: {
+        const std::uint64_t generation = known ? place->second.writer.generation + 1 : 1;
+        const SamplerElection::Writer writer{key.first, key.second, generation,
+                                             absl::StrCat("m", below(2)), below(3) > 0};
+        orders = election.Open(writer, now_us);
+        model[key] = {.writer = writer, .held = true, .heard_us = now_us};
+        break;
+      }
+      case 2:
+        if (!known) continue;
+        orders = election.Close(key.first, key.second, place->second.writer.generation, now_us);
+        model.erase(place);
+        break;
+      case 3:
+        if (!known) continue;
+        orders = election.Lose(key.first, key.second, place->second.writer.generation, now_us);
+        place->second.held = false;
+        place->second.told.reset();
+        break;
+      default:
+        now_us += below(40) * kSecondUs;
+        for (auto& [heard_key, heard] : model) {
+          if (below(3) > 0 && heard.held) heard.heard_us = now_us;
+        }
+        orders = election.Look(
+            [&](TrialId trial_id, WriterNo writer_no) {
+              const auto heard = model.find({trial_id, writer_no});
+              return heard == model.end() ? 0 : heard->second.heard_us;
+            },
+            now_us);
+        std::erase_if(
+            model, [&](const auto& entry) { return !entry.second.held && !lives(entry.second); });
+        break;
+    }
+    std::set<std::pair<TrialId, WriterNo>> told_now;
+    for (const SamplingOrder& order : orders) {
+      const auto told = model.find({order.trial_id, order.writer_no});
+      ASSERT_TRUE(told != model.end() && told->second.held && told->second.writer.is_sampler);
+      ASSERT_TRUE(told_now.emplace(order.trial_id, order.writer_no).second) << "once per call";
+      ASSERT_TRUE(!told->second.told || *told->second.told != order) << "only what changed";
+      told->second.told = order;
+    }
+    ASSERT_EQ(election.writer_count(), model.size());
+    std::map<std::string, std::set<TrialId>> live_trials;
+    std::map<std::pair<std::string, TrialId>, std::vector<WriterNo>> on;
+    std::map<std::pair<std::string, TrialId>, int> live_samplers;
+    std::map<std::pair<std::string, TrialId>, int> held_samplers;
+    for (const auto& [writer_key, entry] : model) {
+      const std::pair share{entry.writer.machine, writer_key.first};
+      if (lives(entry)) live_trials[entry.writer.machine].insert(writer_key.first);
+      if (!entry.writer.is_sampler || !entry.held) continue;
+      ASSERT_TRUE(entry.told.has_value()) << "each sampler that is open knows";
+      ++held_samplers[share];
+      if (lives(entry)) ++live_samplers[share];
+      if (entry.told->on) on[share].push_back(writer_key.second);
+    }
+    for (const auto& [share, count] : held_samplers) {
+      ASSERT_EQ(on[share].size(), 1U) << "one of " << count << " samples";
+      const WriterNo sits = on[share].front();
+      const Known& sitting = model.at({share.second, sits});
+      ASSERT_TRUE(lives(sitting) || live_samplers[share] == 0);
+      ASSERT_EQ(sitting.told->shared_with,
+                std::max<std::size_t>(1, live_trials[share.first].size()));
+      // No flapping: whoever sat, lives and still sits on this machine goes on.
+      const auto sat = seats.find(share);
+      if (sat != seats.end() && sat->second != sits) {
+        const auto before = model.find({share.second, sat->second});
+        const bool may_go_on = before != model.end() && before->second.held &&
+                               before->second.writer.machine == share.first &&
+                               before->second.writer.is_sampler && lives(before->second);
+        // Only one that was lost in between may be open again and not sit.
+        ASSERT_TRUE(!may_go_on) << "trial " << Value(share.second);
+      }
+    }
+    seats.clear();
+    for (const auto& [share, writers] : on) {
+      if (!writers.empty()) seats[share] = writers.front();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepwell
