@@ -254,10 +254,16 @@ TEST_F(DirectivesTest, AClientThatDoesNotReadHoldsUpNobody) {
   const Writer fast{.is_sampler = false};
   Open(reader, fast);
   // A stream of its own connection that sends its Open, and then reads nothing.
-  IngestClient lazy_client(master_->grpc_address());
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Or the client's side takes in megabytes that nobody asked for.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
+  const auto lazy_stub = v1::IngestService::NewStub(grpc::CreateCustomChannel(
+      master_->grpc_address(), grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
-  const auto lazy = lazy_client.ingest().StreamChunks(&context);
+  const auto lazy = lazy_stub->StreamChunks(&context);
   const Writer slow{.is_sampler = false};
   ASSERT_TRUE(
       lazy->Write(OpenMessage({.writer = slow.uuid, .external_id = slow.trial, .rank = 1})));
