@@ -187,6 +187,10 @@ TEST_F(DirectivesTest, SetProfilingReachesAllWritersAndSurvivesARestart) {
   }
   master_->Kill();
   ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  // The old channel may not have noticed yet.
+  client_ = std::make_unique<IngestClient>(master_->grpc_address());
+  ASSERT_TRUE(
+      Eventually([&] { return client_->GetStatus().role() != "standby"; }, absl::Seconds(20)));
   RawStream stream(*client_);
   const auto again = ProfilingOf(Open(stream, rank));
   ASSERT_TRUE(again.has_value());
