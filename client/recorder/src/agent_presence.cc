@@ -20,7 +20,8 @@ bool IsServed(const std::string& root) {
   asked.l_type = F_WRLCK;
   asked.l_whence = SEEK_SET;
   asked.l_len = 1;
-  return fcntl(file.get(), F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+  // Strangers may read a system agent's lock file, and so hold it to read. An agent holds it to write.
+  return fcntl(file.get(), F_GETLK, &asked) == 0 && asked.l_type == F_WRLCK;
 }
 
 bool IsSystemRootServed(const std::string& root, bool may_be_own) {

@@ -307,14 +307,14 @@ TEST_F(AgentStartTest, NobodyIsStartedWhereThatIsOff) {
 // A lock, held by another process until the object goes.
 class HeldLock {
  public:
-  explicit HeldLock(const std::string& path) {
+  explicit HeldLock(const std::string& path, short type = F_WRLCK) {
     int ready[2];
     if (pipe(ready) != 0) std::abort();
     child_ = fork();
     if (child_ == 0) {
       const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
       struct flock wanted {};
-      wanted.l_type = F_WRLCK;
+      wanted.l_type = type;
       wanted.l_whence = SEEK_SET;
       wanted.l_len = 1;
       if (fcntl(fd, F_SETLK, &wanted) != 0) _exit(1);
@@ -390,6 +390,8 @@ TEST_F(AgentStartTest, AgentRule07_ASystemAgentIsNotStartedByATrial) {
   }
   EXPECT_EQ(FindWriters(own).size(), 1u);
   EXPECT_FALSE(IsSystemRootServed(system, /*may_be_own=*/true)) << "its agent is gone";
+  const HeldLock strangers(system + "/f1/agent.lock", F_RDLCK);
+  EXPECT_FALSE(IsSystemRootServed(system, /*may_be_own=*/true)) << "who only reads is no agent";
 }
 
 }  // namespace
