@@ -39,3 +39,14 @@ for program in in_c in_cpp in_cpp_static; do
   [[ -s ${writers[0]} ]] || fail "$program left no writer for an agent in its spool"
   echo "$program recorded into ${writers[0]#"$scratch"/}"
 done
+
+# The agent lies in ../bin beside the library: nobody names it, it is found and serves.
+spool=$scratch/spool-agent
+mkdir -m 0700 "$spool"
+library=$(find "$scratch/whole" -name libstepwell_recorder.so)
+env -u STEPWELL_AGENT PATH=/usr/bin:/bin LD_LIBRARY_PATH="$(dirname "$library")" STEPWELL_SPOOL_DIR="$spool" \
+  STEPWELL_OFFLINE=1 STEPWELL_AGENT_IDLE_EXIT=0 "$scratch/build/in_c" || fail "in_c ended with exit $?"
+deadline=$((SECONDS + 20))  # it closes without waiting
+until grep -qs writer_found "$spool/f1/agent.log" || ((SECONDS >= deadline)); do sleep 0.1; done
+grep -qs writer_found "$spool/f1/agent.log" || fail "the installed library did not start the installed agent"
+echo "the installed library started the installed agent"
