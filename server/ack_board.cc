@@ -51,11 +51,11 @@ void AckBoard::PostAck(const Uuid& writer, Ack ack) {
   on_post_();
 }
 
-void AckBoard::Expect(const Uuid& writer) {
-  DropDirectives(writer);
+void AckBoard::Expect(const Uuid& writer, std::uint64_t generation) {
   absl::MutexLock lock(&mu_);
   acks_.erase(writer);
-  if (!closed_) places_[writer] = {};
+  ErasePlaceLocked(writer);
+  if (!closed_) places_[writer].generation = generation;
 }
 
 void AckBoard::PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) {
@@ -89,8 +89,14 @@ bool AckBoard::PostDirective(const Uuid& writer, std::uint64_t version, pb::Dire
   return true;
 }
 
-void AckBoard::DropDirectives(const Uuid& writer) {
+void AckBoard::DropDirectives(const Uuid& writer, std::uint64_t generation) {
   absl::MutexLock lock(&mu_);
+  const auto place = places_.find(writer);
+  // It may have been opened here anew meanwhile.
+  if (place != places_.end() && place->second.generation == generation) ErasePlaceLocked(writer);
+}
+
+void AckBoard::ErasePlaceLocked(const Uuid& writer) {
   places_.erase(writer);
   std::erase_if(directives_, [&](const auto& waiting) { return waiting.first == writer; });
 }

@@ -39,17 +39,17 @@ class AckBoard {
 
   void Post(pb::StreamChunksResponse message) ABSL_LOCKS_EXCLUDED(mu_);
   void PostAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
-  // The writer opens, for the first time or anew: what waits for it is out of date, and its directives
-  // wait for PostOpened.
-  void Expect(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // The writer opens under that generation, for the first time or anew: what waits for it is out of
+  // date, and its directives wait for PostOpened.
+  void Expect(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
   // An Opened, with the directives that came since Expect in it.
   void PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) ABSL_LOCKS_EXCLUDED(mu_);
   // Of one kind and writer the greatest version alone is sent, and none after it. False for a writer
   // that is not expected or open here.
   bool PostDirective(const Uuid& writer, std::uint64_t version, pb::Directive directive)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The writer has left this stream: it is asked for nothing any more.
-  void DropDirectives(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // The writer of that generation has left this stream: it is asked for nothing any more.
+  void DropDirectives(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
 
   // False when nothing waits.
   bool TakeNext(pb::StreamChunksResponse& out) ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,10 +70,12 @@ class AckBoard {
   };
   // What an open writer is asked for.
   struct Place {
+    std::uint64_t generation = 0;
     bool opened = false;
     std::map<Kind, Wanted> wanted = {};
   };
 
+  void ErasePlaceLocked(const Uuid& writer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeDirectiveLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<void()> on_post_;

@@ -98,7 +98,7 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
   if (chunk.closing) {
     context_.registry.NoteState(chunk.trial_id, chunk.writer_no, *chunk.closing);
     context_.registry.Release(chunk.trial_id, chunk.writer_no, chunk.generation);
-    if (current) board_.DropDirectives(chunk.writer);
+    if (current) board_.DropDirectives(chunk.writer, chunk.generation);
     context_.director.Closed(chunk.trial_id, chunk.writer_no, chunk.generation);
     context_.on_close(chunk.trial_id);
   }
@@ -135,7 +135,7 @@ void IngestStream::Fence(const Uuid& writer, std::uint64_t generation) {
     trial_id = place->second->trial_id();
     writer_no = place->second->writer_no();
   }
-  board_.DropDirectives(writer);
+  board_.DropDirectives(writer, generation);
   context_.director.Lost(trial_id, writer_no, generation);
   PostRefused(writer.ToBytes(),
               {absl::StatusCode::kAborted, "FENCED", "another stream has opened this writer since"},

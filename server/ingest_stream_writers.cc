@@ -73,7 +73,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   }
   if (before != nullptr && before->trial_id() != opened->trial_id) Release(*before);
   // In this order: what the director asks for meanwhile travels in Opened, not before it.
-  board_.Expect(request.writer);
+  board_.Expect(request.writer, opened->generation);
   context_.director.Opened({.trial_id = opened->trial_id,
                             .writer_no = opened->writer_no,
                             .generation = opened->generation,

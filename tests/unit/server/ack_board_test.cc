@@ -29,7 +29,7 @@ class AckBoardTest : public ::testing::Test {
     return message;
   }
   void Open(const Uuid& writer) {
-    board_.Expect(writer);
+    board_.Expect(writer, ++generation_);
     board_.PostOpened(writer, Opened(writer));
     ASSERT_EQ(TakeAll().size(), 1U);
   }
@@ -42,12 +42,13 @@ class AckBoardTest : public ::testing::Test {
   }
 
   int post_count_ = 0;
+  std::uint64_t generation_ = 0;
   AckBoard board_{[this] { ++post_count_; }};
   const Uuid writer_ = Uuid::Random();
 };
 
 TEST_F(AckBoardTest, WhatComesBeforeOpenedTravelsInIt) {
-  board_.Expect(writer_);
+  board_.Expect(writer_, 1);
   EXPECT_TRUE(board_.PostDirective(writer_, 1, Sampling(writer_, true)));
   EXPECT_TRUE(board_.PostDirective(writer_, 2, Profiling(writer_, 5)));
   EXPECT_TRUE(board_.PostDirective(writer_, 3, Sampling(writer_, false)));
@@ -99,11 +100,13 @@ TEST_F(AckBoardTest, WritersThatAreNotHereAreNotDirected) {
   EXPECT_FALSE(board_.PostDirective(writer_, 1, Sampling(writer_, true)));
   Open(writer_);
   EXPECT_TRUE(board_.PostDirective(writer_, 2, Sampling(writer_, true)));
-  board_.DropDirectives(writer_);
+  board_.DropDirectives(writer_, generation_ - 1);
+  EXPECT_FALSE(board_.empty()) << "an older one was fenced";
+  board_.DropDirectives(writer_, generation_);
   EXPECT_TRUE(board_.empty());
   EXPECT_FALSE(board_.PostDirective(writer_, 3, Sampling(writer_, true)));
   board_.Close();
-  board_.Expect(writer_);
+  board_.Expect(writer_, 1);
   EXPECT_FALSE(board_.PostDirective(writer_, 4, Sampling(writer_, true)));
 }
 
