@@ -18,7 +18,7 @@
 namespace stepwell::cli {
 namespace {
 
-constexpr std::int64_t kBucketUs = 1'000'000 * kTopHistorySeconds / kTopBuckets;
+constexpr std::int64_t kSecondUs = 1'000'000;
 constexpr char kTimingGroup[] = "timing";
 constexpr char kStepName[] = "step";
 // More live trials than that are not asked whether they run on one machine.
@@ -46,19 +46,24 @@ bool ShownBefore(const TopMetric& a, const TopMetric& b) {
   return std::tie(a.group, a.name, a.labels) < std::tie(b.group, b.name, b.labels);
 }
 
+// A writer with an absurd clock does not say what "lately" is.
+std::int64_t BelievedUs(std::int64_t time_us, std::int64_t answered_us) {
+  return time_us > answered_us + 3600 * kSecondUs ? answered_us : time_us;
+}
+
 // `start_us` is that of the answer's first bucket behind that of the first value; its buckets may be
 // wider than ours.
 std::vector<double> MeansOf(const v1::QueryBucketsResponse::BucketSeries& series,
-                            std::int64_t start_us, std::int64_t width_us) {
+                            std::int64_t start_us, std::int64_t width_us, std::int64_t bucket_us) {
   std::vector<double> means(kTopBuckets, std::nan(""));
   for (int i = 0; i < series.indexes_size(); ++i) {
     const std::int64_t from_us = start_us + series.indexes(i) * width_us;
     std::int64_t at_us = std::max<std::int64_t>(from_us, 0);
     do {
-      if (at_us / kBucketUs < kTopBuckets) {
-        means[static_cast<std::size_t>(at_us / kBucketUs)] = series.means(i);
+      if (at_us / bucket_us < kTopBuckets) {
+        means[static_cast<std::size_t>(at_us / bucket_us)] = series.means(i);
       }
-      at_us += kBucketUs;
+      at_us += bucket_us;
     } while (at_us < from_us + width_us);
   }
   return means;
@@ -75,6 +80,16 @@ void AddMetric(TopMetric metric, std::vector<TopMetric>& metrics) {
 }
 
 }  // namespace
+
+std::string TopMetric::Label(const std::string& label) const {
+  const auto found = labels.find(label);
+  return found == labels.end() ? std::string() : found->second;
+}
+
+bool TopMetric::is_system() const {
+  static const std::set<std::string> groups = {"gpu", "cpu", "memory", "disk", "network", "agent"};
+  return groups.contains(group);
+}
 
 std::string ThisMachineName() {
   for (const char* variable : {"STEPWELL_AGENT_ID", "NODE_NAME", "SLURMD_NODENAME"}) {
@@ -105,8 +120,14 @@ absl::StatusOr<TopData> TopReader::Read() {
   STEPWELL_ASSIGN_OR_RETURN(const v1::GetTrialResponse found, master_.GetTrial(get));
   TopData data;
   data.trials.emplace_back().trial = found.trial();
+  // A young trial's minute is more than a corner of five.
+  const std::int64_t age_us =
+      found.trial().last_sample_time_us() - found.trial().first_sample_time_us();
+  const std::int64_t bucket_seconds =
+      std::clamp<std::int64_t>(age_us / (kTopBuckets * kSecondUs) + 1, 1, kTopBucketSecondsMax);
+  data.history_seconds = static_cast<int>(kTopBuckets * bucket_seconds);
   STEPWELL_RETURN_IF_ERROR(ReadValues(v1::SeriesSelector(), data.trials.front(), data).status());
-  STEPWELL_RETURN_IF_ERROR(ReadTimings(data.trials.front()));
+  STEPWELL_RETURN_IF_ERROR(ReadTimings(data.trials.front(), data.answered_time_us));
   return data;
 }
 
@@ -124,7 +145,7 @@ absl::StatusOr<TopData> TopReader::ReadMachine() {
     top.trial = trial;
     STEPWELL_ASSIGN_OR_RETURN(const bool any, ReadValues(selector, top, data));
     if (!any) continue;
-    STEPWELL_RETURN_IF_ERROR(ReadTimings(top));
+    STEPWELL_RETURN_IF_ERROR(ReadTimings(top, data.answered_time_us));
     data.trials.push_back(std::move(top));
   }
   if (!data.trials.empty()) return data;
@@ -140,7 +161,9 @@ absl::StatusOr<bool> TopReader::ReadValues(const v1::SeriesSelector& selector, T
   *request.mutable_selector() = selector;
   STEPWELL_ASSIGN_OR_RETURN(const v1::LatestValuesResponse latest, master_.LatestValues(request));
   data.answered_time_us = std::max(data.answered_time_us, latest.completeness().answered_time_us());
-  STEPWELL_ASSIGN_OR_RETURN(const History* history, ReadHistory(top.trial, selector, latest));
+  const std::int64_t bucket_us = data.history_seconds * kSecondUs / kTopBuckets;
+  STEPWELL_ASSIGN_OR_RETURN(const History* history,
+                            ReadHistory(top.trial, selector, latest, bucket_us));
   for (const auto& value : latest.values()) {
     const v1::SeriesKey& key = value.series().key();
     if (key.metric_group() == kTimingGroup) {
@@ -158,13 +181,13 @@ absl::StatusOr<bool> TopReader::ReadValues(const v1::SeriesSelector& selector, T
   return latest.values_size() > 0;
 }
 
-absl::Status TopReader::ReadTimings(TopTrial& top) {
+absl::Status TopReader::ReadTimings(TopTrial& top, std::int64_t answered_us) {
   v1::SummarizeTimingsRequest request;
   *request.mutable_trial() = RefOf(top.trial);
-  const std::int64_t newest_us = top.trial.last_sample_time_us();
+  const std::int64_t newest_us = BelievedUs(top.trial.last_sample_time_us(), answered_us);
   if (newest_us > 0) {
     request.mutable_time_range()->set_start_time_us(
-        std::max<std::int64_t>(1, newest_us - std::int64_t{kTopStepSeconds} * 1'000'000));
+        std::max<std::int64_t>(1, newest_us - kTopStepSeconds * kSecondUs));
     STEPWELL_ASSIGN_OR_RETURN(top.timings, master_.SummarizeTimings(request));
     top.is_recent = top.timings.ranks_size() > 0;
     if (top.is_recent) return absl::OkStatus();
@@ -176,17 +199,18 @@ absl::Status TopReader::ReadTimings(TopTrial& top) {
 
 absl::StatusOr<const TopReader::History*> TopReader::ReadHistory(
     const v1::Trial& trial, const v1::SeriesSelector& selector,
-    const v1::LatestValuesResponse& latest) {
+    const v1::LatestValuesResponse& latest, std::int64_t bucket_us) {
   std::int64_t newest_us = 0;
+  const std::int64_t answered_us = latest.completeness().answered_time_us();
   // Timings have no sparklines, and where steps are short they are most of the samples.
   std::set<std::string> groups;
   for (const auto& value : latest.values()) {
     if (value.series().key().metric_group() == kTimingGroup) continue;
-    newest_us = std::max(newest_us, value.time_us());
+    newest_us = std::max(newest_us, BelievedUs(value.time_us(), answered_us));
     groups.insert(value.series().key().metric_group());
   }
   Remembered& known = remembered_[trial.trial_id()];
-  if (groups.empty() || newest_us - known.newest_us < kBucketUs) return &known.history;
+  if (groups.empty() || newest_us - known.newest_us < bucket_us) return &known.history;
   v1::QueryBucketsRequest request;
   *request.mutable_trial() = RefOf(trial);
   for (const std::string& group : groups) {
@@ -196,8 +220,8 @@ absl::StatusOr<const TopReader::History*> TopReader::ReadHistory(
   }
   request.set_max_buckets(kTopBuckets);
   // To the end of the bucket that the newest sample lies in.
-  const std::int64_t end_us = (newest_us / kBucketUs + 1) * kBucketUs;
-  const std::int64_t start_us = std::max<std::int64_t>(1, end_us - kTopBuckets * kBucketUs);
+  const std::int64_t end_us = (newest_us / bucket_us + 1) * bucket_us;
+  const std::int64_t start_us = std::max<std::int64_t>(1, end_us - kTopBuckets * bucket_us);
   request.mutable_time_range()->set_start_time_us(start_us);
   request.mutable_time_range()->set_end_time_us(end_us);
   STEPWELL_ASSIGN_OR_RETURN(const v1::QueryBucketsResponse response, master_.QueryBuckets(request));
@@ -206,7 +230,7 @@ absl::StatusOr<const TopReader::History*> TopReader::ReadHistory(
   for (const auto& series : response.series()) {
     if (series.series_nos_size() != 1) continue;
     known.history[series.series_nos(0)] =
-        MeansOf(series, response.start() - start_us, response.width());
+        MeansOf(series, response.start() - start_us, response.width(), bucket_us);
   }
   return &known.history;
 }

@@ -15,9 +15,10 @@
 
 namespace stepwell::cli {
 
-// What sparklines cover, and what "now" means for shares of the step.
-inline constexpr int kTopHistorySeconds = 300;
+// Sparklines have so many values, and cover at most 5 minutes.
 inline constexpr int kTopBuckets = 60;
+inline constexpr int kTopBucketSecondsMax = 5;
+// What "now" means for shares of the step.
 inline constexpr int kTopStepSeconds = 60;
 
 // The newest value of one series that is no timing, and what it was lately.
@@ -28,8 +29,13 @@ struct TopMetric {
   std::map<std::string, std::string> labels;
   double value = 0;
   std::int64_t time_us = 0;
-  // Means of kTopBuckets equal parts of kTopHistorySeconds, oldest first; NaN = no sample. May be empty.
+  // Means of kTopBuckets equal parts of the history, oldest first; NaN = no sample. May be empty.
   std::vector<double> history;
+
+  // Empty = it has none of that name.
+  std::string Label(const std::string& label) const;
+  // Of a machine, a device or a process; false: what the trial recorded itself.
+  bool is_system() const;
 };
 
 // Where the steps of a trial's lowest rank are, and what they did lately.
@@ -49,6 +55,8 @@ struct TopData {
   std::string machine;
   // By group, name and labels. On a machine those of a process have the label `trial` as well.
   std::vector<TopMetric> metrics;
+  // What each metric's history covers.
+  int history_seconds = kTopBuckets * kTopBucketSecondsMax;
   // When the master answered, by its clock.
   std::int64_t answered_time_us = 0;
 };
@@ -80,11 +88,12 @@ class TopReader {
   // All but timings; false: no series of the trial matches.
   [[nodiscard]] absl::StatusOr<bool> ReadValues(const v1::SeriesSelector& selector, TopTrial& top,
                                                 TopData& data);
-  [[nodiscard]] absl::Status ReadTimings(TopTrial& top);
+  [[nodiscard]] absl::Status ReadTimings(TopTrial& top, std::int64_t answered_us);
   // At most a bucket's width old.
   [[nodiscard]] absl::StatusOr<const History*> ReadHistory(const v1::Trial& trial,
                                                            const v1::SeriesSelector& selector,
-                                                           const v1::LatestValuesResponse& latest);
+                                                           const v1::LatestValuesResponse& latest,
+                                                           std::int64_t bucket_us);
 
   MasterClient& master_;
   TopTarget target_;

@@ -12,6 +12,6 @@ namespace stepwell::cli {
 
 // "Training", then each machine with its GPUs and processes. Without `look.all_metrics` only those
 // that most people look for.
-std::vector<std::string> TopMetricLines(const std::vector<TopMetric>& metrics, const TopLook& look);
+std::vector<std::string> TopMetricLines(const TopData& data, const TopLook& look);
 
 }  // namespace stepwell::cli

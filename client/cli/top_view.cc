@@ -263,7 +263,7 @@ std::vector<std::string> TopFrame(const TopData& data, const TopOutage& outage,
   } else {
     AddTrialsOfMachine(data, look, lines);
   }
-  for (std::string& line : TopMetricLines(data.metrics, look)) lines.push_back(std::move(line));
+  for (std::string& line : TopMetricLines(data, look)) lines.push_back(std::move(line));
   CutToRows(look, lines);
   return lines;
 }

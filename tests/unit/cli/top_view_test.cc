@@ -184,6 +184,24 @@ TEST(TopViewTest, ATrialWithoutAnything) {
             absl::StrCat("trial 9  unknown", std::string(52, ' '), "10:01:22 UTC\nno step yet\n"));
 }
 
+TEST(TopViewTest, OfManyRanksAndGpusItShowsTheFirstAndTheMost) {
+  TopData data = Data();
+  for (int i = 2; i < 12; ++i) {
+    data.metrics.push_back(Metric("training", "loss", "", i, {{"rank", absl::StrCat(i)}}, 4));
+    const std::map<std::string, std::string> device = {{"device", absl::StrCat("GPU-", i)}};
+    data.metrics.push_back(Metric("gpu", "gpu_util", "percent", i, device, 100));
+    data.metrics.push_back(Metric("gpu", "gpu_power", "watts", 300, device, 100));
+  }
+  std::string frame = Frame(data, {});
+  EXPECT_NE(frame.find("Training, 4 of 11 ranks"), std::string::npos) << frame;
+  EXPECT_NE(frame.find("loss rank=4"), std::string::npos) << frame;
+  EXPECT_EQ(frame.find("loss rank=5"), std::string::npos) << frame;
+  EXPECT_EQ(frame.find("gpu_power"), std::string::npos) << frame;
+  frame = Frame(data, {.all_metrics = true});
+  EXPECT_NE(frame.find("loss rank=11"), std::string::npos) << frame;
+  EXPECT_NE(frame.find("gpu_power"), std::string::npos) << frame;
+}
+
 TEST(TopViewTest, OfManyScopesTheSmallAreSummed) {
   TopData data = Data();
   for (int i = 0; i < 40; ++i) {
