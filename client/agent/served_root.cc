@@ -235,7 +235,9 @@ void ServedRoot::ShareSpool() {
   const absl::Duration now = clock_.Monotonic();
   if (now - bound_read_at_ >= kBoundInterval) {
     bound_read_at_ = now;
-    spool_bytes_max_ = std::min(options_.spool_bytes_max, FreeShare(format_directory_.get()));
+    // An upload records nothing new: what is there has the room that it takes, however full the disk.
+    const std::int64_t share = options_.upload ? INT64_MAX : FreeShare(format_directory_.get());
+    spool_bytes_max_ = std::min(options_.spool_bytes_max, share);
   }
   const std::vector<ServedWriter*> all = AllServed();
   std::vector<std::int64_t> unacked_bytes;

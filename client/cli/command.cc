@@ -17,6 +17,8 @@ namespace {
 constexpr Command kElsewhere[] = {
     {"serve", "run the master (starts a private PostgreSQL if none is named)", nullptr},
     {"agent", "ship what this machine records to a master", nullptr},
+    {"agent status", "what waits on this machine, and whether it is being shipped", nullptr},
+    {"upload", "send what a spool directory still holds", nullptr},
 };
 
 std::vector<std::string> Words(const std::string& name) {
@@ -98,7 +100,9 @@ std::string OverviewText() {
       "  stepwell top                       the same of the newest running trial, live\n"
       "  stepwell read my-run --name loss   samples of one series\n"
       "\n`stepwell COMMAND --help` tells a command's options.\n"
-      "Exit codes: 0 done, 1 not found or failed, 64 wrong use, 69 master not reachable.\n";
+      "Exit codes: 0 done, 1 not found or failed, 64 wrong use, 66 no such directory, 69 master "
+      "not\n"
+      "reachable, 75 run it again.\n";
   return text;
 }
 

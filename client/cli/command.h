@@ -15,7 +15,9 @@ enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,        // not found, or the master refused
   kExitUsage = 64,        // the command line is wrong
+  kExitNoInput = 66,      // what should be read is not there
   kExitUnavailable = 69,  // the master cannot be reached
+  kExitAgain = 75,        // not now: run it again
 };
 
 struct Streams {

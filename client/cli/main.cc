@@ -1,4 +1,5 @@
-// The executable `stepwell`: the one place that links server, agent and subcommands.
+// The executable `stepwell`: the one place that links server, agent and subcommands. Beside it,
+// agent_status.cc and upload.cc are subcommands that use the agent's rooms.
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #endif
 #ifdef STEPWELL_HAS_AGENT
 #include "client/agent/agent_main.h"
+#include "client/cli/spool_commands.h"
 #endif
 
 int main(int argc, char** argv) {
@@ -17,6 +19,13 @@ int main(int argc, char** argv) {
   if (!args.empty() && args[0] == "serve") return stepwell::ServeMain(argc - 1, argv + 1);
 #endif
 #ifdef STEPWELL_HAS_AGENT
+  const stepwell::cli::Streams streams{std::cout, std::cerr};
+  if (args.size() > 1 && args[0] == "agent" && args[1] == "status") {
+    return stepwell::cli::RunAgentStatus({args.begin() + 2, args.end()}, streams);
+  }
+  if (!args.empty() && args[0] == "upload") {
+    return stepwell::cli::RunUpload({args.begin() + 1, args.end()}, streams);
+  }
   if (!args.empty() && args[0] == "agent") return stepwell::AgentMain(argc - 1, argv + 1);
 #endif
   return stepwell::cli::RunCommandLine(args, {std::cout, std::cerr});

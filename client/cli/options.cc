@@ -19,7 +19,8 @@ struct CommandOptions::Parser {
   std::map<std::string, std::vector<std::string>> lists;
 };
 
-CommandOptions::CommandOptions(std::string command, std::string positional, std::string examples)
+CommandOptions::CommandOptions(std::string command, std::string positional, std::string examples,
+                               Asks asks)
     : command_(std::move(command)),
       positional_(std::move(positional)),
       examples_(std::move(examples)),
@@ -29,8 +30,10 @@ CommandOptions::CommandOptions(std::string command, std::string positional, std:
   parser_->options.custom_help(absl::StrCat(place, "[OPTION...]"));
   parser_->options.positional_help("");
   Flag("json", "print JSON with stable keys instead of text");
-  Value("server", "HOST:PORT",
-        absl::StrCat("the master (STEPWELL_SERVER, else 127.0.0.1:", kDefaultGrpcPort, ")"));
+  if (asks == Asks::kMaster) {
+    Value("server", "HOST:PORT",
+          absl::StrCat("the master (STEPWELL_SERVER, else 127.0.0.1:", kDefaultGrpcPort, ")"));
+  }
   parser_->options.add_options()("h,help", "this text");
 }
 

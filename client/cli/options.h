@@ -1,5 +1,5 @@
-// CommandOptions: the command line of one subcommand: the options that all share (--server,
-// --json, --project, --help), its own, and its positional arguments. Wraps cxxopts, whose
+// CommandOptions: the command line of one subcommand: the options that all share (--json, --help,
+// --server where a master is asked), its own, and its positional arguments. Wraps cxxopts, whose
 // exceptions end here. Confined to one thread.
 //
 //   CommandOptions options("report", "TRIAL", kExamples);
@@ -25,7 +25,9 @@ class CommandOptions {
  public:
   // `positional` names the arguments ("TRIAL", "TRIAL on|off"; a last one as "[TRIAL]" may be left out),
   // or is empty. `examples` ends the help.
-  CommandOptions(std::string command, std::string positional, std::string examples);
+  enum class Asks { kMaster, kNobody };
+  CommandOptions(std::string command, std::string positional, std::string examples,
+                 Asks asks = Asks::kMaster);
   ~CommandOptions();
 
   void Flag(const std::string& name, const std::string& help);

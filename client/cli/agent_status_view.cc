@@ -1,0 +1,263 @@
+#include "client/cli/agent_status_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/table.h"
+#include "client/cli/units.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kIndent[] = "  ";
+// An agent that reaches its master is never so far behind.
+constexpr std::int64_t kLateUs = 30'000'000;
+
+std::string Plural(std::uint64_t count, const char* noun) {
+  return absl::StrCat(CountText(static_cast<std::int64_t>(count)), " ", noun,
+                      count == 1 ? "" : "s");
+}
+
+std::string BytesText(std::int64_t bytes) { return ValueText(static_cast<double>(bytes), "bytes"); }
+
+std::string AgeText(std::int64_t since_us, std::int64_t now_us) {
+  if (since_us == 0) return "-";
+  return SecondsText(static_cast<double>(std::max<std::int64_t>(now_us - since_us, 0)) * 1e-6);
+}
+
+std::string TrialOf(const SpooledWriter& writer) {
+  if (!writer.trouble.empty()) return "?";
+  const std::string trial = Printable(writer.trial);
+  return writer.project == "default" || writer.project.empty()
+             ? trial
+             : absl::StrCat(Printable(writer.project), "/", trial);
+}
+
+std::string StateOf(const SpooledWriter& writer) {
+  if (!writer.trouble.empty()) return "unreadable";
+  std::vector<std::string> more;
+  if (writer.pid != 0) more.push_back(absl::StrCat("pid ", writer.pid));
+  if (writer.worker_count > 0) {
+    more.push_back(Plural(static_cast<std::uint64_t>(writer.worker_count), "worker"));
+  }
+  return more.empty() ? writer.state
+                      : absl::StrCat(writer.state, " (", absl::StrJoin(more, ", "), ")");
+}
+
+std::string RingsText(const SpooledWriter& writer) {
+  if (writer.rings_missing) return "gone";
+  if (writer.ring_events_max == 0) return "-";
+  const double share =
+      static_cast<double>(writer.ring_events) / static_cast<double>(writer.ring_events_max);
+  return fmt::format("{:.0f} %", share * 100);
+}
+
+Table WritersTable(const SpoolStatus& spool, std::int64_t now_us) {
+  Table table({{"trial"},
+               {"rank", Align::kRight},
+               {"state"},
+               {"server"},
+               {"frames", Align::kRight},
+               {"bytes", Align::kRight},
+               {"oldest", Align::kRight},
+               {"rings", Align::kRight},
+               {"dropped", Align::kRight},
+               {"writer"}});
+  for (const SpooledWriter& writer : spool.writers) {
+    const std::string server = writer.server.empty() ? "the agent's" : Printable(writer.server);
+    table.Add({TrialOf(writer), writer.is_sampler ? "machine" : absl::StrCat(writer.rank),
+               StateOf(writer), writer.trouble.empty() ? server : "",
+               CountText(static_cast<std::int64_t>(writer.unacked_frames)),
+               BytesText(writer.unacked_bytes), AgeText(writer.unacked_since_us, now_us),
+               RingsText(writer), CountText(static_cast<std::int64_t>(writer.dropped_events)),
+               writer.writer.substr(0, 8)});
+  }
+  return table;
+}
+
+// Sums over the writers of a spool that advice depends on.
+struct Sums {
+  explicit Sums(const SpoolStatus& spool) {
+    for (const SpooledWriter& writer : spool.writers) {
+      live += writer.is_live() ? 1 : 0;
+      troubled += writer.trouble.empty() ? 0 : 1;
+      frames += writer.unacked_frames;
+      samples += writer.unacked_samples;
+      events += writer.ring_events;
+      events_in_memory += writer.rings_in_memory ? writer.ring_events : 0;
+      dropped += writer.dropped_events;
+      rings_missing += writer.rings_missing ? 1 : 0;
+      // Its agent keeps it for the upload.
+      const bool is_offline = writer.server == "offline";
+      offline += is_offline && writer.waits() ? 1 : 0;
+      waiting += writer.waits() ? 1 : 0;
+      const bool is_over = writer.state == "ended" || writer.state == "died";
+      untold += is_over && !writer.waits() ? 1 : 0;
+      if (writer.unacked_since_us == 0 || is_offline) continue;
+      if (since_us == 0 || writer.unacked_since_us < since_us) since_us = writer.unacked_since_us;
+    }
+  }
+
+  std::uint64_t live = 0;
+  std::uint64_t troubled = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t untold = 0;  // all of it is stored, but not that it ended
+  std::uint64_t offline = 0;
+  std::uint64_t rings_missing = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t events = 0;
+  std::uint64_t events_in_memory = 0;
+  std::uint64_t dropped = 0;
+  std::int64_t since_us = 0;
+};
+
+std::string UploadText(const SpoolStatus& spool) {
+  return absl::StrCat("'stepwell upload ", Printable(spool.root), "'");
+}
+
+void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_us,
+                  std::vector<std::string>& advice) {
+  if (sums.offline > 0) {
+    advice.push_back(
+        absl::StrCat(Plural(sums.offline, "writer"),
+                     " of a trial that records offline: once it has ended and its agent "
+                     "has gone, ",
+                     UploadText(spool), " sends it."));
+  }
+  if (sums.since_us != 0 && now_us - sums.since_us > kLateUs) {
+    advice.push_back(absl::StrCat(
+        "Nothing was acked for ", AgeText(sums.since_us, now_us),
+        ": is the master up, and reached from here? What waits stays on the disk until it is."));
+  } else if (sums.waiting > sums.offline) {
+    advice.emplace_back("It is being sent.");
+  }
+}
+
+void AdviseUnserved(const SpoolStatus& spool, const Sums& sums, std::vector<std::string>& advice) {
+  if (sums.live > 0) {
+    advice.push_back(absl::StrCat(sums.live,
+                                  sums.live == 1 ? " process records" : " processes record",
+                                  " and no agent ships it: 'stepwell agent --spool-dir ",
+                                  Printable(spool.root), "' does; full rings drop."));
+  } else if (sums.frames + sums.events == 0 && sums.untold > 0) {
+    advice.push_back(absl::StrCat(UploadText(spool), " tells the master that ",
+                                  Plural(sums.untold, "writer"), " ended."));
+  } else if (sums.waiting > 0) {
+    advice.push_back(absl::StrCat(
+        UploadText(spool), " sends what waits: ", Plural(sums.samples, "sample"), " in ",
+        Plural(sums.frames, "frame"), ", ", Plural(sums.events, "event"), " in rings."));
+  }
+}
+
+std::string FirstTrouble(const SpoolStatus& spool) {
+  for (const SpooledWriter& writer : spool.writers) {
+    if (!writer.trouble.empty()) return Printable(writer.trouble);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> AdviceFor(const SpoolStatus& spool, std::int64_t now_us) {
+  const Sums sums(spool);
+  std::vector<std::string> advice;
+  if (spool.is_served) {
+    AdviseServed(spool, sums, now_us, advice);
+  } else {
+    AdviseUnserved(spool, sums, advice);
+  }
+  if (sums.events_in_memory > 0) {
+    advice.push_back(absl::StrCat(Plural(sums.events_in_memory, "event"),
+                                  " in shared memory: a restart of the machine loses them."));
+  }
+  if (sums.rings_missing > 0) {
+    advice.push_back(
+        absl::StrCat("The rings of ", Plural(sums.rings_missing, "writer"),
+                     " are not here (they were in shared memory): what was in no frame "
+                     "yet is lost."));
+  }
+  if (sums.dropped > 0) {
+    advice.push_back(
+        absl::StrCat(Plural(sums.dropped, "event"),
+                     " found no room and were dropped; the trial's completeness tells."));
+  }
+  if (sums.troubled > 0) {
+    advice.push_back(absl::StrCat(sums.troubled, sums.troubled == 1 ? " directory" : " directories",
+                                  " cannot be read: ", FirstTrouble(spool), "."));
+  }
+  if (advice.empty()) {
+    advice.emplace_back(spool.writers.empty() ? "Nothing is recorded here."
+                                              : "All of it is stored.");
+  }
+  return advice;
+}
+
+std::string AgentStatusText(const std::vector<SpoolStatus>& spools, std::int64_t now_us,
+                            const Paint& paint) {
+  if (spools.empty()) return "Nothing waits here: there is no spool of yours on this machine.\n";
+  std::string text;
+  for (const SpoolStatus& spool : spools) {
+    std::int64_t spool_bytes = 0;
+    for (const SpooledWriter& writer : spool.writers) spool_bytes += writer.spool_bytes;
+    const std::string agent = !spool.is_served ? paint.Yellow("no agent")
+                              : spool.agent_pid != 0
+                                  ? paint.Green(absl::StrCat("agent ", spool.agent_pid))
+                                  : paint.Green("an agent of another container");
+    absl::StrAppend(&text, text.empty() ? "" : "\n", paint.Bold(Printable(spool.root)), "  ", agent,
+                    "  ",
+                    paint.Dim(absl::StrCat(Plural(spool.writers.size(), "writer"), ", ",
+                                           BytesText(spool_bytes), " of spool")),
+                    "\n");
+    if (!spool.writers.empty()) {
+      absl::StrAppend(&text, WritersTable(spool, now_us).Text(paint, kIndent));
+    }
+    for (const std::string& sentence : AdviceFor(spool, now_us)) {
+      absl::StrAppend(&text, kIndent, sentence, "\n");
+    }
+  }
+  return text;
+}
+
+std::string AgentStatusJson(const std::vector<SpoolStatus>& spools, std::int64_t now_us) {
+  using nlohmann::ordered_json;
+  ordered_json all = ordered_json::array();
+  for (const SpoolStatus& spool : spools) {
+    ordered_json writers = ordered_json::array();
+    for (const SpooledWriter& writer : spool.writers) {
+      writers.push_back({{"writer", writer.writer},
+                         {"trouble", writer.trouble},
+                         {"project", writer.project},
+                         {"trial", writer.trial},
+                         {"is_sampler", writer.is_sampler},
+                         {"rank", writer.rank},
+                         {"state", writer.state},
+                         {"pid", writer.pid},
+                         {"workers", writer.worker_count},
+                         {"server", writer.server},
+                         {"unacked_frames", writer.unacked_frames},
+                         {"unacked_samples", writer.unacked_samples},
+                         {"unacked_bytes", writer.unacked_bytes},
+                         {"unacked_since_us", writer.unacked_since_us},
+                         {"spool_bytes", writer.spool_bytes},
+                         {"ring_events", writer.ring_events},
+                         {"ring_events_max", writer.ring_events_max},
+                         {"dropped_events", writer.dropped_events},
+                         {"rings_in_memory", writer.rings_in_memory},
+                         {"rings_missing", writer.rings_missing}});
+    }
+    all.push_back({{"root", spool.root},
+                   {"is_served", spool.is_served},
+                   {"agent_pid", spool.agent_pid},
+                   {"writers", std::move(writers)},
+                   {"advice", AdviceFor(spool, now_us)}});
+  }
+  const ordered_json status = {{"spools", std::move(all)}};
+  return status.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,296 @@
+// stepwell upload: sends what a spool directory still holds: of a trial that recorded offline, of a
+// machine whose agent died, of a copied directory. It is an agent that ends when all is acked.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "base/worker.h"
+#include "client/agent/agent.h"
+#include "client/agent/spool_survey.h"
+#include "client/cli/master_client.h"
+#include "client/cli/options.h"
+#include "client/cli/spool_commands.h"
+#include "client/cli/units.h"
+#include "client/cli/upload_view.h"
+#include "fmt/format.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kExamples[] =
+    "\nDIR is a spool directory (a root: 'stepwell agent status' lists them), or a copy of one. "
+    "Each\n"
+    "sample is stored once, however often this runs. Root may send what belongs to another user.\n"
+    "Exits with 0 where all is stored, 1 where the master refused something, 66 where DIR is no "
+    "spool\n"
+    "directory, 69 where no master answers, 75 where something is left: run it again.\n"
+    "\nExamples:\n"
+    "  stepwell upload /tmp/stepwell-1000\n"
+    "  stepwell upload ./copied --server master:7817 --timeout 5m\n";
+
+// While it lives, signals to end are taken by Wait alone, in this thread and those it starts.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+  }
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  // Whether one came within that time.
+  bool Wait(absl::Duration at_most) const {
+    const timespec time = absl::ToTimespec(at_most);
+    return sigtimedwait(&set_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+// A descriptor per ring and per segment of the spool.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// What is another user's, root handles with that user's rights: the directory's content is foreign.
+// Returns how the directory is named from then on.
+absl::StatusOr<std::string> BecomeOwnerOf(const std::string& directory) {
+  struct stat found {};
+  if (lstat(directory.c_str(), &found) != 0) return absl::ErrnoToStatus(errno, directory);
+  if (geteuid() != 0 || found.st_uid == 0 || !S_ISDIR(found.st_mode)) return directory;
+  // Its owner may be unable to pass through the directories above.
+  if (chdir(directory.c_str()) != 0) return absl::ErrnoToStatus(errno, directory);
+  if (setegid(found.st_gid) != 0 || seteuid(found.st_uid) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("become uid ", found.st_uid));
+  }
+  return ".";
+}
+
+// Why nothing is begun; empty = it may.
+std::string ReasonToRefuse(const agent::SpoolSurvey& survey) {
+  if (survey.is_served) {
+    const std::string who = survey.agent_pid == 0 ? "an agent of another container"
+                                                  : absl::StrCat("process ", survey.agent_pid);
+    return absl::StrCat(
+        "an agent (", who, ") serves ", survey.root,
+        " and sends what it holds; stop it first where another master is to have it");
+  }
+  for (const agent::SurveyedWriter& writer : survey.writers) {
+    if (!writer.is_live) continue;
+    return absl::StrCat("a process that records into ", survey.root, " lives",
+                        writer.pid == 0 ? "" : absl::StrCat(" (", writer.pid, ")"),
+                        "; 'stepwell agent --spool-dir ", survey.root, "' ships it");
+  }
+  return {};
+}
+
+bool AnythingToSend(const agent::SpoolSurvey& survey) {
+  return std::any_of(survey.writers.begin(), survey.writers.end(),
+                     [](const auto& writer) { return writer.trouble.empty() && !writer.is_done; });
+}
+
+// One line that is written over again and again, and gone at the end. Only on a terminal.
+class ProgressLine {
+ public:
+  void Show(const agent::Agent::Summary& summary) {
+    if (!is_shown_) return;
+    std::cerr << fmt::format("\r{} of {} writers stored, {} left \033[K", summary.acked_count,
+                             summary.writer_count,
+                             ValueText(static_cast<double>(summary.unacked_bytes), "bytes"))
+              << std::flush;
+  }
+  ~ProgressLine() {
+    if (is_shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  const bool is_shown_ = isatty(STDERR_FILENO) != 0;
+};
+
+// Until all is acked or refused, nothing was acked for `patience`, or a signal came: true.
+bool SendAll(agent::Agent& sender, const HeldSignals& signals) {
+  absl::Notification ended;
+  const Worker worker("stepwell-upload", [&] {
+    sender.Run();
+    ended.Notify();
+  });
+  ProgressLine progress;
+  bool was_stopped = false;
+  // A tenth of a second more at the end is nobody's.
+  while (!ended.HasBeenNotified()) {
+    progress.Show(sender.summary());
+    if (!signals.Wait(absl::Milliseconds(50))) continue;
+    was_stopped = true;
+    sender.RequestStop();
+  }
+  return was_stopped;
+}
+
+// Of the writer whose frames were `was` and are `is` now: those that were acked meanwhile.
+void CountStored(const agent::SurveyedWriter& was, const agent::SurveyedWriter& is,
+                 UploadOutcome& outcome) {
+  // One that was retired goes on in another spool, whose sequences begin anew.
+  const bool goes_on = was.spool_number == is.spool_number;
+  const std::uint64_t first = goes_on ? was.acked_sequence + 1 : 1;
+  // The spool gives up acked frames as time goes by: what was there before counts as well.
+  std::map<std::uint64_t, std::uint64_t> samples;
+  for (const agent::SurveyedFrame& frame : is.frames) samples[frame.sequence] = frame.sample_count;
+  if (goes_on) {
+    for (const agent::SurveyedFrame& frame : was.frames)
+      samples[frame.sequence] = frame.sample_count;
+  }
+  for (const auto& [sequence, sample_count] : samples) {
+    if (sequence < first || sequence > is.acked_sequence) continue;
+    ++outcome.frames_stored;
+    outcome.samples_stored += sample_count;
+  }
+}
+
+// What came of it, as the directory tells before and after.
+UploadOutcome Compare(const agent::SpoolSurvey& before, const agent::SpoolSurvey& after) {
+  UploadOutcome outcome;
+  outcome.root = before.root;
+  std::map<std::string, const agent::SurveyedWriter*> earlier;
+  for (const auto& writer : before.writers) earlier[writer.name] = &writer;
+  for (const agent::SurveyedWriter& writer : after.writers) {
+    const auto known = earlier.extract(writer.name);
+    if (!writer.trouble.empty()) {
+      ++outcome.unreadable;
+      outcome.trouble = writer.trouble;
+      continue;
+    }
+    if (known.empty() || known.mapped()->is_done) continue;
+    CountStored(*known.mapped(), writer, outcome);
+    if (writer.is_done) {
+      ++outcome.writers_stored;
+    } else {
+      ++outcome.writers_left;
+      outcome.frames_left += writer.unacked_frames;
+    }
+  }
+  // The agent removes what has been stored for minutes.
+  for (const auto& [name, was] : earlier) {
+    if (was->is_done || !was->trouble.empty()) continue;
+    ++outcome.writers_stored;
+    outcome.frames_stored += was->unacked_frames;
+    outcome.samples_stored += was->unacked_samples;
+  }
+  return outcome;
+}
+
+// As the master said of them: the directory does not know.
+void TakeRefusals(const agent::Agent::Summary& summary, UploadOutcome& outcome) {
+  outcome.writers_refused =
+      std::min(outcome.writers_left, static_cast<std::uint64_t>(summary.refused_count));
+  outcome.writers_left -= outcome.writers_refused;
+  outcome.refusal = summary.refusal;
+}
+
+struct Upload {
+  std::string directory;
+  std::string server;
+  absl::Duration patience;
+};
+
+absl::StatusOr<UploadOutcome> Send(const Upload& upload, const agent::SpoolSurvey& before) {
+  absl::StatusOr<std::string> directory = BecomeOwnerOf(upload.directory);
+  if (!directory.ok()) return directory.status();
+  RaiseDescriptorLimit();
+  // What goes well is told by the command itself.
+  log::Setup({.level = log::Level::kWarning});
+  const HeldSignals signals;
+  agent::AgentOptions options;
+  options.server = upload.server;
+  options.spool_dir = *directory;
+  options.upload = true;
+  options.leave_after = upload.patience;
+  // Nothing new is recorded: what is there has the room that it takes.
+  options.spool_bytes_max = INT64_MAX;
+  const auto sender = agent::Agent::Create(options, RealClock::Get());
+  if (!sender.ok()) return Annotate(sender.status(), upload.directory);
+  const bool was_stopped = SendAll(**sender, signals);
+  const absl::StatusOr<agent::SpoolSurvey> after = agent::SurveySpool(*directory);
+  if (!after.ok()) return after.status();
+  UploadOutcome outcome = Compare(before, *after);
+  TakeRefusals((*sender)->summary(), outcome);
+  outcome.was_stopped = was_stopped;
+  return outcome;
+}
+
+int Complain(const std::string& text, int exit, Streams streams) {
+  streams.err << "stepwell upload: " << text << "\n";
+  return exit;
+}
+
+int Tell(UploadOutcome outcome, const Upload& upload, bool as_json, Streams streams) {
+  outcome.root = upload.directory;
+  outcome.server = upload.server;
+  if (as_json) {
+    streams.out << UploadJson(outcome);
+  } else {
+    streams.out << UploadText(outcome);
+  }
+  return ExitOf(outcome);
+}
+
+}  // namespace
+
+int RunUpload(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("upload", "DIR", kExamples);
+  options.Value("timeout", "TIME", "give up after so long without an answer, 1s ... 24h (1m)");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const absl::StatusOr<absl::Duration> patience =
+      options.Duration("timeout", absl::Minutes(1), absl::Seconds(1), absl::Hours(24));
+  if (!patience.ok()) return options.UsageError(patience.status(), streams);
+  const Upload upload{options.argument(), options.server(), *patience};
+
+  const absl::StatusOr<agent::SpoolSurvey> before = agent::SurveySpool(upload.directory);
+  if (!before.ok()) {
+    const int exit = absl::IsNotFound(before.status()) ? kExitNoInput : kExitFailed;
+    return Complain(std::string(before.status().message()), exit, streams);
+  }
+  if (const std::string reason = ReasonToRefuse(*before); !reason.empty()) {
+    return Complain(reason, kExitAgain, streams);
+  }
+  if (!AnythingToSend(*before)) {
+    return Tell(Compare(*before, *before), upload, options.json(), streams);
+  }
+  MasterClient master(upload.server);
+  v1::ListTrialsRequest question;
+  question.set_page_size(1);
+  if (const auto answer = master.ListTrials(question); absl::IsUnavailable(answer.status())) {
+    return ReportFailure(answer.status(), upload.server, streams);
+  }
+  absl::StatusOr<UploadOutcome> outcome = Send(upload, *before);
+  if (absl::IsAlreadyExists(outcome.status())) {
+    return Complain(std::string(outcome.status().message()), kExitAgain, streams);
+  }
+  if (!outcome.ok()) return Complain(std::string(outcome.status().message()), kExitFailed, streams);
+  return Tell(*std::move(outcome), upload, options.json(), streams);
+}
+
+}  // namespace stepwell::cli

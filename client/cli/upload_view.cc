@@ -1,0 +1,69 @@
+#include "client/cli/upload_view.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/terminal.h"
+#include "client/cli/units.h"
+#include "nlohmann/json.hpp"
+
+namespace stepwell::cli {
+namespace {
+
+std::string Plural(std::uint64_t count, const char* noun) {
+  return absl::StrCat(CountText(static_cast<std::int64_t>(count)), " ", noun,
+                      count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int ExitOf(const UploadOutcome& outcome) {
+  if (outcome.writers_left > 0) return kExitAgain;
+  return outcome.writers_refused > 0 || outcome.unreadable > 0 ? kExitFailed : kExitOk;
+}
+
+std::string UploadText(const UploadOutcome& outcome) {
+  std::string text;
+  if (outcome.writers_stored > 0 || outcome.frames_stored > 0) {
+    absl::StrAppend(&text, Plural(outcome.writers_stored, "writer"), ", ",
+                    Plural(outcome.frames_stored, "frame"), ", ",
+                    Plural(outcome.samples_stored, "sample"), " stored at ",
+                    Printable(outcome.server), ".\n");
+  } else if (ExitOf(outcome) == kExitOk) {
+    absl::StrAppend(&text, "Nothing to send: all that ", Printable(outcome.root),
+                    " holds is stored.\n");
+  }
+  if (outcome.writers_left > 0) {
+    absl::StrAppend(&text, Plural(outcome.writers_left, "writer"), " with ",
+                    Plural(outcome.frames_left, "frame"), " left: ",
+                    outcome.was_stopped ? "stopped before they were acked" : "no ack came in time",
+                    ". Nothing of it is lost: run the same command again.\n");
+  }
+  if (outcome.writers_refused > 0) {
+    absl::StrAppend(&text, Plural(outcome.writers_refused, "writer"), " refused by the master (",
+                    Printable(outcome.refusal), "); what they hold stays in ",
+                    Printable(outcome.root), ".\n");
+  }
+  if (outcome.unreadable > 0) {
+    absl::StrAppend(&text, CountText(static_cast<std::int64_t>(outcome.unreadable)),
+                    outcome.unreadable == 1 ? " directory" : " directories", " cannot be read (",
+                    Printable(outcome.trouble), ").\n");
+  }
+  return text;
+}
+
+std::string UploadJson(const UploadOutcome& outcome) {
+  const nlohmann::ordered_json json = {{"root", outcome.root},
+                                       {"server", outcome.server},
+                                       {"writers_stored", outcome.writers_stored},
+                                       {"frames_stored", outcome.frames_stored},
+                                       {"samples_stored", outcome.samples_stored},
+                                       {"writers_left", outcome.writers_left},
+                                       {"frames_left", outcome.frames_left},
+                                       {"writers_refused", outcome.writers_refused},
+                                       {"refusal", outcome.refusal},
+                                       {"unreadable", outcome.unreadable},
+                                       {"trouble", outcome.trouble},
+                                       {"was_stopped", outcome.was_stopped}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepwell::cli

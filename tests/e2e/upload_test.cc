@@ -1,0 +1,208 @@
+// `stepwell upload` and `stepwell agent status`: what was recorded without a master is told, sent
+// later, and stored once, whatever happens on the way.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/spine.h"
+#include "tests/support/child_process.h"
+
+namespace stepwell::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Never a master.
+constexpr char kNobody[] = "127.0.0.1:1";
+constexpr int kNumberedPerStep = 2;
+
+class UploadTest : public SpineTest {
+ protected:
+  // Records numbered samples and ends; nobody acks them.
+  void Record(int rank, int steps) {
+    ChildProcess trainer;
+    trainer.Start({BuiltProgram("fault_trainer"), "--spool-dir", spool_, "--log",
+                   scratch_ / absl::StrCat("ledger-", rank), "--rank", absl::StrCat(rank),
+                   "--steps", absl::StrCat(steps), "--rate", "2000", "--close-wait-ms", "0"},
+                  {}, scratch_ / "trainer.log");
+    EXPECT_EQ(trainer.Wait(absl::Seconds(60)), "exit 3") << Log("trainer.log");
+    expected_ += 1;
+    numbered_count_ = steps * kNumberedPerStep;
+  }
+  void StartAgent() {
+    agent_.Start({BuiltProgram("stepwell"), "agent", "--server", kNobody, "--spool-dir", spool_},
+                 {}, scratch_ / "agent.log");
+  }
+  // All that was recorded is in frames by then.
+  void StopAgent() {
+    EXPECT_TRUE(Eventually(
+        [&] {
+          for (const auto& writer : Status()["writers"]) {
+            if (writer["ring_events"] != 0) return false;
+          }
+          return true;
+        },
+        absl::Seconds(30)));
+    agent_.Signal(SIGTERM);
+    EXPECT_EQ(agent_.Wait(absl::Seconds(30)), "exit 0") << Log("agent.log");
+  }
+
+  // How the command ended, with what it said in said_.
+  std::string Run(std::vector<std::string> words) {
+    const std::string log = absl::StrCat("said-", ++count_);
+    words.insert(words.begin(), BuiltProgram("stepwell"));
+    ChildProcess command;
+    command.Start(words, {}, scratch_ / log);
+    const std::string ending = command.Wait(absl::Seconds(90));
+    said_ = Log(log);
+    return ending;
+  }
+  std::string Upload(const std::string& directory, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"upload", directory, "--server", master_->grpc_address()};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  }
+  // What `agent status --json` says of the spool.
+  nlohmann::json Status() {
+    EXPECT_EQ(Run({"agent", "status", "--spool-dir", spool_, "--json"}), "exit 0") << said_;
+    return nlohmann::json::parse(said_)["spools"][0];
+  }
+  std::string Log(const std::string& name) {
+    std::ifstream file(scratch_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // Each number of each rank once, no more and no less.
+  void ExpectAllOnce() {
+    ASSERT_TRUE(client_->Flush().ok());
+    const std::int64_t trial_id = QueryNumber("select max(trial_id) from trials where $1 = 1", 1);
+    std::map<double, int> count_of;
+    for (const StoredSample& sample : Samples(trial_id, "numbered")) ++count_of[sample.value];
+    EXPECT_EQ(count_of.size(), static_cast<std::size_t>(numbered_count_));
+    for (const auto& [value, count] : count_of) EXPECT_EQ(count, expected_) << value;
+    EXPECT_EQ(
+        QueryNumber("select coalesce(sum(sample_count), 0)::bigint from gaps where $1 = 1", 1), 0);
+  }
+
+  const std::string spool_ = scratch_ / "spool";
+  ChildProcess agent_;
+  int expected_ = 0;  // of each number
+  int numbered_count_ = 0;
+  int count_ = 0;
+  std::string said_;
+};
+
+TEST_F(UploadTest, SendsOnceWhatWasRecordedWithoutAMaster) {
+  StartAgent();
+  Record(0, 300);
+  Record(1, 300);
+  StartMaster();
+  EXPECT_EQ(Upload(spool_), "exit 75") << "an agent serves it";
+  EXPECT_THAT(said_, HasSubstr(absl::StrCat("an agent (process ", agent_.pid(), ") serves")));
+  StopAgent();
+  // Of the third nothing is in a frame: its agent never was.
+  Record(2, 300);
+  nlohmann::json status = Status();
+  const std::size_t writer_count = status["writers"].size();
+  EXPECT_GE(writer_count, 3U) << "the agent sampled the machine as well";
+  EXPECT_FALSE(status["is_served"]);
+  EXPECT_THAT(status["advice"].dump(), HasSubstr(absl::StrCat("'stepwell upload ", spool_, "'")));
+
+  EXPECT_EQ(Upload(spool_, {"--json"}), "exit 0") << said_;
+  const nlohmann::json sent = nlohmann::json::parse(said_.substr(said_.find('{')));
+  EXPECT_EQ(sent["writers_stored"], writer_count);
+  // Of a step 2 numbered, 4 checked and 4 timings.
+  EXPECT_GE(sent["samples_stored"], 3 * 300 * 10);
+  ExpectAllOnce();
+  status = Status();
+  for (const auto& writer : status["writers"]) EXPECT_EQ(writer["state"], "stored");
+
+  EXPECT_EQ(Upload(spool_), "exit 0");
+  EXPECT_EQ(said_, absl::StrCat("Nothing to send: all that ", spool_, " holds is stored.\n"));
+  ExpectAllOnce();
+}
+
+TEST_F(UploadTest, GoesOnWhereAMasterDiedInBetween) {
+  StartAgent();
+  Record(0, 4000);
+  StopAgent();
+  // Dies with a commit that it never acked.
+  StartMaster({}, "after_commit_before_ack=exit@1");
+  EXPECT_EQ(Upload(spool_, {"--timeout", "2s"}), "exit 75") << said_;
+  EXPECT_THAT(said_, HasSubstr("no ack came in time. Nothing of it is lost"));
+  EXPECT_FALSE(master_->running()) << "the test's own premise";
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  ASSERT_EQ(Upload(spool_, {"--json"}), "exit 0") << said_;
+  EXPECT_EQ(nlohmann::json::parse(said_.substr(said_.find('{')))["writers_left"], 0);
+  ExpectAllOnce();
+}
+
+TEST_F(UploadTest, ACopyIsSentWithItsOwnersRightsAndStoresNothingTwice) {
+  StartAgent();
+  Record(0, 300);
+  StopAgent();
+  const std::string copy = scratch_ / "copy";
+  fs::copy(spool_, copy, fs::copy_options::recursive);
+  StartMaster();
+  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  fs::permissions(copy, fs::perms::owner_all | fs::perms::group_exec);
+  EXPECT_EQ(Upload(copy), "exit 1") << said_;
+  EXPECT_THAT(said_, HasSubstr("may be entered by others (chmod 700 it)"));
+  fs::permissions(copy, fs::perms::owner_all);
+  constexpr uid_t kSomebody = 54'321;
+  if (geteuid() == 0) {
+    for (const auto& entry : fs::recursive_directory_iterator(copy)) {
+      ASSERT_EQ(lchown(entry.path().c_str(), kSomebody, kSomebody), 0);
+    }
+    ASSERT_EQ(lchown(copy.c_str(), kSomebody, kSomebody), 0);
+  }
+  EXPECT_EQ(Upload(copy), "exit 0") << said_;
+  ExpectAllOnce();
+  for (const auto& entry : fs::recursive_directory_iterator(copy)) {
+    struct stat found {};
+    ASSERT_EQ(lstat(entry.path().c_str(), &found), 0);
+    EXPECT_EQ(found.st_uid, geteuid() == 0 ? kSomebody : geteuid()) << entry.path();
+  }
+}
+
+TEST_F(UploadTest, SaysWhatItCannotSend) {
+  EXPECT_EQ(Run({"upload", scratch_ / "none"}), "exit 66");
+  EXPECT_EQ(Run({"upload", scratch_.path()}), "exit 66");
+  EXPECT_THAT(said_, HasSubstr("is no spool directory: it has no 'f1'"));
+  std::ofstream(scratch_ / "file") << "no directory";
+  EXPECT_EQ(Run({"upload", scratch_ / "file"}), "exit 66");
+  EXPECT_EQ(Run({"upload"}), "exit 64");
+  Record(0, 10);
+  EXPECT_EQ(Run({"upload", spool_, "--server", kNobody}), "exit 69");
+  EXPECT_THAT(said_, HasSubstr("no master answers at 127.0.0.1:1"));
+  EXPECT_EQ(Status()["writers"][0]["state"], "ended") << "nothing has changed";
+  ChildProcess trainer;
+  trainer.Start(
+      {BuiltProgram("fault_trainer"), "--spool-dir", spool_, "--log", scratch_ / "ledger"}, {},
+      scratch_ / "trainer.log");
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return Run({"upload", spool_, "--server", kNobody}) == "exit 75";
+      },
+      absl::Seconds(20)));
+  EXPECT_THAT(said_, HasSubstr(absl::StrCat("lives (", trainer.pid(), ")")));
+}
+
+TEST_F(UploadTest, StatusIsOneLineWhereThereIsNothing) {
+  EXPECT_EQ(Run({"agent", "status", "--spool-dir", scratch_ / "none"}), "exit 0");
+  EXPECT_EQ(said_, "Nothing waits here: there is no spool of yours on this machine.\n");
+  EXPECT_EQ(Run({"agent", "status", "--help"}), "exit 0");
+  EXPECT_THAT(said_, HasSubstr("Examples:"));
+  EXPECT_EQ(Run({"agent", "status", "extra"}), "exit 64");
+}
+
+}  // namespace
+}  // namespace stepwell::testing

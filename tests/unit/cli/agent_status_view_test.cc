@@ -1,0 +1,117 @@
+#include "client/cli/agent_status_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/unit/cli/golden.h"
+
+namespace stepwell::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kNowUs = 1'763'632'882'000'000;
+
+SpooledWriter Writer(const char* state) {
+  SpooledWriter writer;
+  writer.writer = "0c8b5a52-7d0a-4b3e-9a53-6d3f0b8f4f10";
+  writer.project = "default";
+  writer.trial = "my-run";
+  writer.state = state;
+  writer.spool_bytes = 1 << 20;
+  writer.ring_events_max = 8192;
+  return writer;
+}
+
+SpooledWriter Waiting(const char* state, std::int64_t age_us) {
+  SpooledWriter writer = Writer(state);
+  writer.unacked_frames = 12;
+  writer.unacked_samples = 3456;
+  writer.unacked_bytes = 70'000;
+  writer.unacked_since_us = kNowUs - age_us;
+  writer.ring_events = 100;
+  return writer;
+}
+
+SpoolStatus Spool(bool is_served, std::vector<SpooledWriter> writers) {
+  return {"/tmp/stepwell-1000", is_served, is_served ? 4711 : 0, std::move(writers)};
+}
+
+TEST(AgentStatusViewTest, ShowsSpoolsWithTheirWriters) {
+  SpooledWriter live = Waiting("live", 400'000);
+  live.pid = 1234;
+  live.worker_count = 2;
+  live.rings_in_memory = true;
+  SpooledWriter sampler = Writer("sampling");
+  sampler.is_sampler = true;
+  sampler.ring_events_max = 0;
+  SpooledWriter offline = Waiting("died", 7'200'000'000);
+  offline.project = "vision";
+  offline.rank = 3;
+  offline.server = "offline";
+  offline.dropped_events = 1000;
+  SpooledWriter broken;
+  broken.writer = "7d0a5a52-7d0a-4b3e-9a53-6d3f0b8f4f10";
+  broken.trouble = "writer.json: no JSON object";
+  SpoolStatus other = Spool(false, {offline, broken});
+  other.root = "/data/copied\033[2J";
+  const std::vector<SpoolStatus> spools = {Spool(true, {live, sampler, Writer("stored")}), other};
+  const std::string text = AgentStatusText(spools, kNowUs, Paint(Colours::kOff));
+  ExpectGolden("agent_status.txt", text);
+  const auto json = nlohmann::json::parse(AgentStatusJson(spools, kNowUs));
+  EXPECT_EQ(json["spools"][0]["agent_pid"], 4711);
+  EXPECT_EQ(json["spools"][0]["writers"][0]["unacked_samples"], 3456);
+  EXPECT_EQ(json["spools"][1]["writers"][1]["trouble"], "writer.json: no JSON object");
+  EXPECT_EQ(json["spools"][1]["is_served"], false);
+}
+
+TEST(AgentStatusViewTest, IsOneLineWhereThereIsNothing) {
+  EXPECT_EQ(AgentStatusText({}, kNowUs, Paint(Colours::kOff)),
+            "Nothing waits here: there is no spool of yours on this machine.\n");
+  EXPECT_EQ(nlohmann::json::parse(AgentStatusJson({}, kNowUs))["spools"].size(), 0U);
+}
+
+TEST(AgentStatusViewTest, SaysWhatToDo) {
+  SpooledWriter offline = Waiting("ended", 3'600'000'000);
+  offline.server = "offline";
+  SpooledWriter gone = Writer("died");
+  gone.rings_missing = true;
+  SpooledWriter acked = Writer("died");
+  struct Row {
+    const char* name;
+    SpoolStatus spool;
+    const char* says;
+  };
+  const Row rows[] = {
+      {"nothing", Spool(false, {}), "Nothing is recorded here."},
+      {"all stored", Spool(false, {Writer("stored")}), "All of it is stored."},
+      {"being sent", Spool(true, {Waiting("live", 400'000)}), "It is being sent."},
+      {"no master", Spool(true, {Waiting("live", 95'000'000)}),
+       "Nothing was acked for 95.0 s: is the master up, and reached from here? What waits stays on "
+       "the disk until it is."},
+      {"offline", Spool(true, {offline}),
+       "1 writer of a trial that records offline: once it has ended and its agent has gone, "
+       "'stepwell upload /tmp/stepwell-1000' sends it."},
+      {"no agent, live", Spool(false, {Waiting("live", 1)}),
+       "1 process records and no agent ships it: 'stepwell agent --spool-dir /tmp/stepwell-1000' "
+       "does; full rings drop."},
+      {"orphaned", Spool(false, {Waiting("died", 1), offline}),
+       "'stepwell upload /tmp/stepwell-1000' sends what waits: 6,912 samples in 24 frames, 200 "
+       "events in rings."},
+      {"only its end is untold", Spool(false, {acked}),
+       "'stepwell upload /tmp/stepwell-1000' tells the master that 1 writer ended."},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    EXPECT_THAT(AdviceFor(row.spool, kNowUs), ElementsAre(row.says));
+  }
+  EXPECT_THAT(AdviceFor(Spool(false, {gone}), kNowUs),
+              ElementsAre(HasSubstr("tells the master that 1 writer ended"),
+                          "The rings of 1 writer are not here (they were in shared memory): what "
+                          "was in no frame yet is lost."));
+}
+
+}  // namespace
+}  // namespace stepwell::cli
