@@ -14,6 +14,9 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell/0.1.0";
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
+// Of one user of a system agent, so that others have theirs.
+constexpr std::size_t kUserWritersMax = 256;
+constexpr int kUserStreamsMax = 4;
 
 // The name that people know the machine by.
 std::string MachineName() {
@@ -40,6 +43,7 @@ AgentLife::Options LifeOf(const AgentOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options, const Clock& clock) {
+  if (options.system) return CreateForAll(std::move(options), clock);
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory, OpenFormatDirectory(options.spool_dir));
   absl::StatusOr<AgentLock> lock = AgentLock::Take(directory.get());
   if (absl::IsAlreadyExists(lock.status())) return lock.status();
@@ -48,10 +52,27 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options, const
   if (agent->options_.on_demand) {
     STEPWELL_ASSIGN_OR_RETURN(agent->log_, AgentLog::Open(directory.get()));
   }
-  agent->root_ = std::make_unique<ServedRoot>(agent->options_, std::move(directory),
-                                              AgentFace{MachineName(), BootId(), kAgentVersion},
-                                              clock, [agent = agent.get()] { agent->Wake(); });
+  agent->Serve(agent->options_.spool_dir, {std::move(directory)});
   return agent;
+}
+
+absl::StatusOr<std::unique_ptr<Agent>> Agent::CreateForAll(AgentOptions options,
+                                                           const Clock& clock) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory, OpenSystemDirectory(options.spool_dir));
+  const absl::StatusOr<FileDescriptor> format = OpenSystemFormatDirectory(directory.get());
+  if (!format.ok()) return Annotate(format.status(), options.spool_dir);
+  absl::StatusOr<AgentLock> lock = AgentLock::Take(format->get(), {.is_public = true});
+  if (absl::IsAlreadyExists(lock.status())) return lock.status();
+  if (!lock.ok()) return Annotate(lock.status(), options.spool_dir);
+  std::unique_ptr<Agent> agent(new Agent(std::move(options), *std::move(lock), clock));
+  agent->users_ = std::make_unique<SystemRoots>(std::move(directory), clock);
+  return agent;
+}
+
+void Agent::Serve(const std::string& name, ServedRoot::Place place) {
+  roots_[name] = std::make_unique<ServedRoot>(options_, std::move(place),
+                                              AgentFace{MachineName(), BootId(), kAgentVersion},
+                                              clock_, [this] { Wake(); });
 }
 
 Agent::Agent(AgentOptions options, AgentLock lock, const Clock& clock)
@@ -61,6 +82,7 @@ Agent::~Agent() = default;
 
 void Agent::Run() {
   log::Info("agent_started", {{"server", options_.server}, {"spool_dir", options_.spool_dir}});
+  if (users_ != nullptr) DropGroups();
   AgentLife life(LifeOf(options_), clock_.Monotonic());
   AgentLife::Verdict verdict;
   do {
@@ -72,34 +94,61 @@ void Agent::Run() {
   lock_.TakeLeaving().IgnoreError();
   const bool is_in_vain = verdict == AgentLife::Verdict::kLeave;
   Drain(is_in_vain ? absl::ZeroDuration() : options_.stop_wait);
-  root_->StopStreams();
-  if (options_.on_demand) root_->RemoveDone();
-  log::Info("agent_stopped", {{"all_acked", root_->facts().all_settled}});
+  for (const auto& [name, root] : roots_) {
+    root->StopStreams();
+    if (options_.on_demand) root->RemoveDone();
+  }
+  log::Info("agent_stopped", {{"all_acked", facts().all_settled}});
 }
 
 void Agent::VisitAll() {
-  root_->VisitWriters();
+  if (users_ != nullptr) TendRoots();
   std::set<TrialKey> trials;
-  root_->CollectTrials(trials);
-  root_->VisitSamplers(trials);
-  if (log_) log_->Tend();
+  for (const auto& [name, root] : roots_) {
+    root->VisitWriters();
+    root->CollectTrials(trials);
+  }
   Summary summary;
-  root_->AddTo(summary);
+  for (const auto& [name, root] : roots_) {
+    root->VisitSamplers(trials);
+    root->AddTo(summary);
+  }
+  if (log_) log_->Tend();
   absl::MutexLock lock(&mu_);
   summary_ = std::move(summary);
+}
+
+void Agent::TendRoots() {
+  for (SystemRoots::Found& found : users_->FindNew()) {
+    log::Info("user_served", {{"root", found.name}});
+    Serve(found.name, {std::move(found.format_directory), found.owner, std::move(found.lock),
+                       kUserWritersMax, kUserStreamsMax});
+  }
+  std::erase_if(roots_, [&](const auto& entry) {
+    if (!entry.second->gone()) return false;
+    log::Info("user_gone", {{"root", entry.first}});
+    users_->Forget(entry.first);
+    return true;
+  });
+}
+
+AgentLife::Facts Agent::facts() const {
+  AgentLife::Facts all = {.all_done = true, .all_settled = true};
+  for (const auto& [name, root] : roots_) AgentLife::Add(root->facts(), all);
+  return all;
 }
 
 // A recorder that sees the first byte held believes that it is served: it is looked for once more
 // while the second byte says that this agent may go. One that comes later finds the lock free soon.
 AgentLife::Verdict Agent::Judge(AgentLife& life) {
-  AgentLife::Verdict verdict = life.Judge(root_->facts(), clock_.Monotonic());
+  AgentLife::Verdict verdict = life.Judge(facts(), clock_.Monotonic());
   if (verdict == AgentLife::Verdict::kStay) return verdict;
   if (const absl::Status taken = lock_.TakeLeaving(); !taken.ok()) {
     log::Warning("agent_lock_trouble", {{"why", std::string(taken.message())}});
   }
-  root_->LookAgain();
+  for (const auto& [name, root] : roots_) root->LookAgain();
   VisitAll();
-  verdict = life.Judge(root_->facts(), clock_.Monotonic());
+  verdict = life.Judge(facts(), clock_.Monotonic());
   switch (verdict) {
     case AgentLife::Verdict::kStay:
       lock_.StopLeaving();
@@ -119,14 +168,15 @@ AgentLife::Verdict Agent::Judge(AgentLife& life) {
 // Recorders that live on are found again by the next agent.
 void Agent::Drain(absl::Duration wait) {
   const absl::Duration deadline = clock_.Monotonic() + wait;
-  root_->EndSampling();
+  for (const auto& [name, root] : roots_) root->EndSampling();
   do {
     VisitAll();
-    if (root_->facts().all_settled) return root_->TendAll();
+    if (facts().all_settled) break;
     absl::MutexLock lock(&mu_);
     mu_.AwaitWithTimeout(absl::Condition(&woken_), absl::Milliseconds(20));
     woken_ = false;
   } while (clock_.Monotonic() < deadline);
+  for (const auto& [name, root] : roots_) root->TendAll();
 }
 
 // Answers of the master come far more often than frames are due; they matter at once only to
@@ -142,7 +192,7 @@ bool Agent::WaitForVisit() {
       if (stopping_) return false;
       woken_ = false;
     }
-    root_->SettleClosing();
+    for (const auto& [name, root] : roots_) root->SettleClosing();
   }
 }
 

@@ -8,9 +8,11 @@
 // Run is for one thread; RequestStop and summary may be called from any.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -21,6 +23,7 @@
 #include "client/agent/agent_log.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/served_root.h"
+#include "client/agent/system_roots.h"
 
 namespace stepwell::agent {
 
@@ -40,8 +43,14 @@ class Agent {
 
  private:
   Agent(AgentOptions options, AgentLock lock, const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<Agent>> CreateForAll(AgentOptions options,
+                                                             const Clock& clock);
 
   void VisitAll();
+  void Serve(const std::string& name, ServedRoot::Place place);
+  // Of a system agent: users come, and remove what is theirs.
+  void TendRoots();
+  AgentLife::Facts facts() const;
   // Whether nothing is left to do, or nobody takes it, and no recorder came at the last moment.
   AgentLife::Verdict Judge(AgentLife& life);
   // Seals what there is and sends it, as far as `wait` reaches.
@@ -60,8 +69,10 @@ class Agent {
   Summary summary_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
-  // Last: its streams' threads call into what is above.
-  std::unique_ptr<ServedRoot> root_;
+  // Of a system agent.
+  std::unique_ptr<SystemRoots> users_;
+  // By user, or the one. Last: their streams' threads call into what is above.
+  std::map<std::string, std::unique_ptr<ServedRoot>> roots_;
 };
 
 }  // namespace stepwell::agent

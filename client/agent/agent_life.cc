@@ -4,6 +4,14 @@
 
 namespace stepwell::agent {
 
+void AgentLife::Add(const Facts& more, Facts& facts) {
+  facts.any_seen = facts.any_seen || more.any_seen;
+  facts.any_live = facts.any_live || more.any_live;
+  facts.all_done = facts.all_done && more.all_done;
+  facts.all_settled = facts.all_settled && more.all_settled;
+  facts.progress += more.progress;
+}
+
 AgentLife::Verdict AgentLife::Judge(const Facts& facts, absl::Duration now) {
   if (!facts.all_done) busy_at_ = now;
   if (facts.any_live || facts.all_done || facts.progress != progress_) moved_at_ = now;

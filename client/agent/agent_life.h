@@ -33,6 +33,8 @@ class AgentLife {
     // Grows with each ack and each writer found.
     std::uint64_t progress = 0;
   };
+  // Of several roots together.
+  static void Add(const Facts& more, Facts& facts);
   enum class Verdict { kStay, kIdle, kLeave };
 
   AgentLife(Options options, absl::Duration now)

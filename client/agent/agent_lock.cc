@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -27,12 +28,15 @@ struct flock ByteLock(off_t byte, short type) {
   return lock;
 }
 
-constexpr pid_t kNobody = -1;
-// 0 = a process that is not seen from here.
-pid_t HolderOf(int fd, off_t byte) {
+struct Holder {
+  bool is_there = false;
+  bool only_reads = false;
+  pid_t pid = 0;  // 0 = a process that is not seen from here
+};
+Holder HolderOf(int fd, off_t byte) {
   struct flock lock = ByteLock(byte, F_WRLCK);
-  if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return kNobody;
-  return lock.l_pid < 0 ? 0 : lock.l_pid;
+  if (fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
+  return {true, lock.l_type == F_RDLCK, std::max<pid_t>(lock.l_pid, 0)};
 }
 
 absl::Status CheckOwned(int fd, const std::string& shown) {
@@ -65,25 +69,38 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root) {
   return format;
 }
 
-absl::StatusOr<AgentLock> AgentLock::Take(int format_directory, absl::Duration leaving_wait) {
-  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file,
-                            OpenAt(format_directory, spool::kAgentLockFile, O_RDWR | O_CREAT));
-  const absl::Time deadline = absl::Now() + leaving_wait;
+absl::StatusOr<AgentLock> AgentLock::Take(int format_directory, const Options& options) {
+  const auto open = [&] {
+    return OpenAt(format_directory, spool::kAgentLockFile, O_RDWR | O_CREAT);
+  };
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file, open());
+  const absl::Time deadline = absl::Now() + options.leaving_wait;
   while (true) {
     struct flock wanted = ByteLock(kServingByte, F_WRLCK);
-    if (fcntl(file.get(), F_SETLK, &wanted) == 0) return AgentLock(std::move(file));
+    if (fcntl(file.get(), F_SETLK, &wanted) == 0) break;
     if (errno != EAGAIN && errno != EACCES) {
       return absl::ErrnoToStatus(errno, absl::StrCat("lock ", spool::kAgentLockFile));
     }
-    const pid_t holder = HolderOf(file.get(), kServingByte);
+    const Holder holder = HolderOf(file.get(), kServingByte);
+    const bool is_kept = holder.only_reads && options.is_public;
     const bool may_be_free_soon =
-        holder == kNobody || HolderOf(file.get(), kLeavingByte) != kNobody;
+        !holder.is_there || is_kept || HolderOf(file.get(), kLeavingByte).is_there;
     if (!may_be_free_soon || absl::Now() >= deadline) {
       return absl::AlreadyExistsError(
-          absl::StrCat("another agent (process ", holder, ") serves this directory"));
+          absl::StrCat("another agent (process ", holder.pid, ") serves this directory"));
     }
-    absl::SleepFor(kLeavingPoll);
+    if (is_kept) {
+      unlinkat(format_directory, spool::kAgentLockFile, 0);
+      STEPWELL_ASSIGN_OR_RETURN(file, open());
+    } else {
+      absl::SleepFor(kLeavingPoll);
+    }
   }
+  // Not before it is locked: nobody else can be first.
+  if (options.is_public && fchmod(file.get(), 0644) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("open ", spool::kAgentLockFile, " to all"));
+  }
+  return AgentLock(std::move(file));
 }
 
 absl::Status AgentLock::TakeLeaving() {

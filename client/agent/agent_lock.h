@@ -17,10 +17,18 @@ absl::StatusOr<FileDescriptor> OpenFormatDirectory(const std::string& root);
 
 class AgentLock {
  public:
-  // Waits for a holder that is about to leave, at most so long. kAlreadyExists: another agent holds
-  // it; the message names its process.
-  static absl::StatusOr<AgentLock> Take(int format_directory,
-                                        absl::Duration leaving_wait = absl::Seconds(8));
+  struct Options {
+    // A holder that is about to leave is waited for, at most so long.
+    absl::Duration leaving_wait = absl::Seconds(8);
+    // All users may ask it. One who keeps it from us by a lock for reading is left with the file: a
+    // new one takes its place.
+    bool is_public = false;
+  };
+  // kAlreadyExists: another agent holds it; the message names its process.
+  static absl::StatusOr<AgentLock> Take(int format_directory, const Options& options);
+  static absl::StatusOr<AgentLock> Take(int format_directory) {
+    return Take(format_directory, Options());
+  }
 
   absl::Status TakeLeaving();
   void StopLeaving();

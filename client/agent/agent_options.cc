@@ -30,6 +30,9 @@ Examples:
   stepwell agent --server 127.0.0.1:7817 --spool-dir /tmp/stepwell --trial id:7 \
       --interval 250ms --once-idle-exit 10
 
+  # One for all users of the machine, from a service manager, as root:
+  stepwell agent --system --server 127.0.0.1:7817
+
   # As a recorder starts it: in the background, until nothing is left to do for a minute:
   stepwell agent --spool-dir /tmp/stepwell --on-demand
 
@@ -78,6 +81,10 @@ cxxopts::Options Flags() {
        "for a minute (STEPWELL_AGENT_IDLE_EXIT=SECONDS), leave after ten minutes in which no "
        "master "
        "takes what is left (STEPWELL_AGENT_LEAVE=SECONDS)")  //
+      ("system",
+       "serve all users of this machine, as root: each records below his own u<uid> in "
+       "/run/stepwell "
+       "(or STEPWELL_SYSTEM_ROOT)")  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
       ("sync-before-send",
@@ -133,6 +140,21 @@ absl::Status ReadOnDemand(const cxxopts::ParseResult& parsed, AgentOptions& opti
   options.leave_after = kOnDemandLeave;
   STEPWELL_RETURN_IF_ERROR(ReadSeconds("STEPWELL_AGENT_IDLE_EXIT", options.idle_exit));
   return ReadSeconds("STEPWELL_AGENT_LEAVE", options.leave_after);
+}
+
+// Where recorders look for a system agent.
+constexpr char kSystemRoot[] = "/run/stepwell";
+
+absl::Status ReadSystem(const cxxopts::ParseResult& parsed, AgentOptions& options) {
+  options.system = true;
+  for (const char* flag : {"spool-dir", "trial", "on-demand"}) {
+    if (parsed.count(flag) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, " with --system: all record below its root, what they like"));
+  }
+  const char* root = std::getenv("STEPWELL_SYSTEM_ROOT");
+  options.spool_dir = root == nullptr || *root == '\0' ? kSystemRoot : root;
+  return absl::OkStatus();
 }
 
 absl::Status ReadNumbers(const cxxopts::ParseResult& parsed, AgentOptions& options) {
@@ -191,6 +213,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.sync_before_send = parsed.count("sync-before-send") > 0;
   options.auto_sampling = parsed.count("no-auto-sampling") == 0;
   if (options.server.empty()) options.server = kServerDefault;
+  if (parsed.count("system") > 0) STEPWELL_RETURN_IF_ERROR(ReadSystem(parsed, options));
   if (options.spool_dir.empty()) {
     return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");
   }

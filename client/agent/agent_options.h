@@ -26,6 +26,8 @@ struct AgentOptions {
   SensorSelection selection;
   // Exits once nothing has been live and all was acked for so long; infinite = never.
   absl::Duration idle_exit = absl::InfiniteDuration();
+  // One agent of all users: `spool_dir` is the system root, in which each user has his own.
+  bool system = false;
   // Samples this machine for each trial that has a live recorder here, unless that asks for none.
   bool auto_sampling = true;
   // Started by a recorder: a process of its own that nobody waits for, with its log in the spool

@@ -25,9 +25,16 @@ absl::Status FromErrno(int error, absl::string_view doing) {
 
 absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, int flags,
                                       unsigned mode) {
-  const int fd = openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
-  if (fd < 0) return FromErrno(errno, absl::StrCat("open ", name));
-  return FileDescriptor(fd);
+  // Without waiting: a FIFO would, for whoever opens its other end.
+  FileDescriptor file(
+      openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
+  if (!file.valid()) return FromErrno(errno, absl::StrCat("open ", name));
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return FromErrno(errno, absl::StrCat("look at ", name));
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " is no regular file"));
+  }
+  return file;
 }
 
 absl::StatusOr<FileDescriptor> OpenDirectoryAt(int directory, const std::string& name,

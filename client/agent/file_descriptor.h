@@ -41,7 +41,8 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// openat(2) that follows no link in the last step and is not inherited. Errors name `name`.
+// openat(2) that follows no link in the last step, takes no FIFO, socket or device, and is not
+// inherited. Errors name `name`.
 absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, int flags,
                                       unsigned mode = 0600);
 // Opens a directory that is no link; with `create` makes it (0700) where it is absent.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -33,15 +34,19 @@ std::int64_t FreeShare(int directory) {
 
 }  // namespace
 
-ServedRoot::ServedRoot(const AgentOptions& options, FileDescriptor format_directory, AgentFace face,
-                       const Clock& clock, std::function<void()> on_answer)
+ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face, const Clock& clock,
+                       std::function<void()> on_answer)
     : options_(options),
-      format_directory_(std::move(format_directory)),
+      format_directory_(std::move(place.format_directory)),
+      owner_(place.owner),
+      lock_(std::move(place.lock)),
       face_(std::move(face)),
       clock_(clock),
-      links_({.server = options.server, .server_for_all = options.upload}, clock,
-             std::move(on_answer)),
-      finder_(format_directory_.get()) {
+      links_({.server = options.server,
+              .server_for_all = options.upload,
+              .stream_count_max = place.stream_count_max},
+             clock, std::move(on_answer)),
+      finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
   if (options_.trial.empty() || options_.upload) return;
   // Asked for by hand, whether or not the trial records.
@@ -63,6 +68,7 @@ TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
 }
 
 void ServedRoot::VisitWriters() {
+  const ActAs acting(owner_);
   ServeNew();
   ShareSpool();
   for (const auto& [name, rank] : ranks_) {
@@ -149,6 +155,7 @@ const LiveTrial& ServedRoot::LiveOf(const TrialKey& key) const {
 }
 
 void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
+  const ActAs acting(owner_);
   if (options_.auto_sampling && !options_.upload && !sampling_ended_) {
     for (const auto& [key, ranks] : live_) {
       if (ranks.NewestThatSamples() != nullptr && samplers_.count(key) == 0) {
@@ -268,7 +275,18 @@ void ServedRoot::RemoveOlder(absl::Duration age) {
   });
 }
 
+void ServedRoot::RemoveDone() {
+  const ActAs acting(owner_);
+  RemoveOlder(absl::ZeroDuration());
+}
+
+bool ServedRoot::gone() const {
+  struct stat status {};
+  return fstat(format_directory_.get(), &status) != 0 || status.st_nlink == 0;
+}
+
 void ServedRoot::SettleClosing() {
+  const ActAs acting(owner_);
   for (const auto& [name, rank] : ranks_) rank.writer->SettleClosing();
 }
 
@@ -278,6 +296,7 @@ void ServedRoot::EndSampling() {
 }
 
 void ServedRoot::TendAll() {
+  const ActAs acting(owner_);
   for (ServedWriter* served : AllServed()) served->Tend();
 }
 

@@ -18,8 +18,10 @@
 
 #include "base/clock.h"
 #include "client/agent/agent_life.h"
+#include "client/agent/agent_lock.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/ended_samplers.h"
+#include "client/agent/file_owner.h"
 #include "client/agent/live_trial.h"
 #include "client/agent/master_links.h"
 #include "client/agent/rank_writer.h"
@@ -30,9 +32,19 @@ namespace stepwell::agent {
 
 class ServedRoot {
  public:
+  struct Place {
+    FileDescriptor format_directory;
+    // Of another user: all that is done with its files is done as that one.
+    std::optional<FileOwner> owner = {};
+    // Held as long as the root is served, where the agent's own is another.
+    std::optional<AgentLock> lock = {};
+    std::size_t writer_count_max = 1024;
+    int stream_count_max = 16;
+  };
+
   // `clock` outlives the root; `on_answer` is called on a stream's thread and must not block.
-  ServedRoot(const AgentOptions& options, FileDescriptor format_directory, AgentFace face,
-             const Clock& clock, std::function<void()> on_answer);
+  ServedRoot(const AgentOptions& options, Place place, AgentFace face, const Clock& clock,
+             std::function<void()> on_answer);
   ~ServedRoot();
 
   // In this order, at each visit. Blocks as the disk does.
@@ -50,7 +62,9 @@ class ServedRoot {
   void TendAll();
   void StopStreams() { links_.Stop(); }
   // What nobody will be told again: no agent opens what is done.
-  void RemoveDone() { RemoveOlder(absl::ZeroDuration()); }
+  void RemoveDone();
+  // Its directory was removed.
+  bool gone() const;
 
   // As of the last visit.
   AgentLife::Facts facts() const;
@@ -88,6 +102,8 @@ class ServedRoot {
 
   const AgentOptions& options_;  // the agent's
   const FileDescriptor format_directory_;
+  const std::optional<FileOwner> owner_;
+  const std::optional<AgentLock> lock_;
   const AgentFace face_;
   const Clock& clock_;
   Spool::Options spool_;

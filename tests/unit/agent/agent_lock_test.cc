@@ -1,7 +1,9 @@
 #include "client/agent/agent_lock.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,7 +78,7 @@ TEST_F(AgentLockTest, OneThatIsAboutToLeaveIsWaitedFor) {
     Say();
     usleep(200'000);  // what is left to do
   });
-  EXPECT_TRUE(AgentLock::Take(directory_.get(), absl::Seconds(20)).ok());
+  EXPECT_TRUE(AgentLock::Take(directory_.get(), {.leaving_wait = absl::Seconds(20)}).ok());
   int status = 0;
   waitpid(holder, &status, 0);
   EXPECT_EQ(status, 0);
@@ -88,9 +90,35 @@ TEST_F(AgentLockTest, NotForLongerThanAsked) {
     Say();
     AwaitWord();
   });
-  EXPECT_TRUE(
-      absl::IsAlreadyExists(AgentLock::Take(directory_.get(), absl::Milliseconds(100)).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      AgentLock::Take(directory_.get(), {.leaving_wait = absl::Milliseconds(100)}).status()));
   LetGo(holder);
+}
+
+// Whoever may ask may also lock it for reading.
+TEST_F(AgentLockTest, AUserCannotKeepAPublicOneFromTheAgent) {
+  { ASSERT_TRUE(AgentLock::Take(directory_.get(), {.is_public = true}).ok()); }
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open((root_ + "/f1/agent.lock").c_str(), O_RDONLY);
+    struct flock reading {};
+    reading.l_type = F_RDLCK;
+    reading.l_whence = SEEK_SET;
+    reading.l_len = 2;
+    if (fcntl(fd, F_SETLK, &reading) != 0) _exit(1);
+    Say();
+    AwaitWord();
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(told_[0], &byte, 1), 1);
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      AgentLock::Take(directory_.get(), {.leaving_wait = absl::ZeroDuration()}).status()));
+  EXPECT_TRUE(AgentLock::Take(directory_.get(), {.is_public = true}).ok());
+  struct stat status {};
+  ASSERT_EQ(stat((root_ + "/f1/agent.lock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644u);
+  LetGo(child);
 }
 
 TEST_F(AgentLockTest, OneThatChangedItsMindStays) {
@@ -100,7 +128,8 @@ TEST_F(AgentLockTest, OneThatChangedItsMindStays) {
     Say();
     AwaitWord();
   });
-  EXPECT_TRUE(absl::IsAlreadyExists(AgentLock::Take(directory_.get(), absl::Seconds(60)).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      AgentLock::Take(directory_.get(), {.leaving_wait = absl::Seconds(60)}).status()));
   LetGo(holder);
 }
 

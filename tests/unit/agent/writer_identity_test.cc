@@ -237,6 +237,8 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
        "--once-idle-exit soon: must be a number of seconds from 0 to 86400"},
       {with({"--trial", "id:0"}), kConfig, "--trial id:0: must be a name, or id: and a number"},
       {with({"--spool-bytes-max", "5"}), kConfig, "--spool-bytes-max 5: must be"},
+      {with({"--system"}), kUsage, "--spool-dir with --system"},
+      {{"--system", "--trial", "t"}, kUsage, "--trial with --system"},
       {with({"--on-demand"}), kConfig, "--spool-dir d: must be an absolute path, with --on-demand"},
   };
   for (const OptionsRow& row : rows) {
@@ -252,6 +254,10 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   EXPECT_EQ(good->options.idle_exit, absl::Milliseconds(2500));
   EXPECT_EQ(good->options.frame_interval, absl::Milliseconds(100));
   EXPECT_TRUE(good->options.auto_sampling);
+  const auto system = ParseAgentOptions({"--system"});
+  ASSERT_TRUE(system.ok()) << system.status();
+  EXPECT_TRUE(system->options.system);
+  EXPECT_EQ(system->options.spool_dir, "/run/stepwell");
   EXPECT_FALSE(good->options.on_demand);
   EXPECT_FALSE(ParseAgentOptions(with({"--no-auto-sampling"}))->options.auto_sampling);
 }
