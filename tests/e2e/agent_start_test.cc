@@ -217,8 +217,9 @@ TEST_F(StartedAgentTest, AgentRule08_ATrialMeetsNoStrangeChild) {
 }
 
 TEST_F(StartedAgentTest, AgentRule11_EndsOfEachKindLoseNothing) {
+  // It lives for some milliseconds.
   EXPECT_EQ(Run(Trial("_exit", 5000), Environment("left")), "exit 7");
-  EXPECT_TRUE(BecomesStored("left", 5000)) << Stored("left").size() << AgentLog();
+  EXPECT_TRUE(BecomesStored("left", 5000)) << Stored("left").size() << "\n" << AgentLog();
   EXPECT_EQ(Run(Trial("exec", 300), Environment("other")), "exit 7");
   EXPECT_TRUE(BecomesStored("other", 300, 2)) << Stored("other").size() << AgentLog();
   EXPECT_EQ(Run(Trial("daemon", 400), Environment("daemon")), "exit 7");

@@ -71,6 +71,7 @@ milliseconds AgentStarter::Look(std::uint64_t now_ns) {
       // Out of memory: the next look may find some.
     }
     is_starting_.store(false);
+    has_looked_.store(true);
     failed_since_ns_.store(pace_.failed_since_ns());
     next_look_ns_ = now_ns + Nanoseconds(launched_ != 0 || pace_.is_appearing() ? kStartingInterval
                                                                                 : kLookInterval);
@@ -130,6 +131,13 @@ void AgentStarter::Reap(std::uint64_t now_ns) {
        (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
                           : " was killed by signal " + std::to_string(WTERMSIG(status))));
   pace_.Failed(now_ns);
+}
+
+void AgentStarter::AwaitFirstLook(milliseconds patience) const {
+  const std::uint64_t until_ns = MonotonicNs() + Nanoseconds(patience);
+  while (!has_looked_.load() && MonotonicNs() < until_ns) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 bool AgentStarter::HandOver(milliseconds patience) {

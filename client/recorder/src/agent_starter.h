@@ -36,6 +36,8 @@ class AgentStarter {
   // calls, four times a second. Returns when the next look is due.
   std::chrono::milliseconds Look(std::uint64_t now_ns);
 
+  // Until the first look of the maintenance thread is over, or `patience` is.
+  void AwaitFirstLook(std::chrono::milliseconds patience) const;
   // Called while the maintenance thread may be looking, which starts nothing any more. False: it is
   // caught in a start, by a hung file server under the agent's program; nobody may look again, nor
   // wait for that thread.
@@ -64,6 +66,7 @@ class AgentStarter {
   pid_t launched_ = 0;  // 0 = none; ends as soon as the agent runs
 
   std::atomic<std::uint64_t> failed_since_ns_{0};
+  std::atomic<bool> has_looked_{false};
   std::atomic<bool> is_starting_{false};
   std::atomic<bool> is_handed_over_{false};
   mutable std::mutex telling_;

@@ -25,6 +25,7 @@ constexpr milliseconds kAckPollFirst{1};
 constexpr milliseconds kAckPollMax{20};
 // Nobody came to drain this writer: waiting longer only delays the trial's exit.
 constexpr std::uint64_t kUnseenWaitNs = 2'000'000'000;
+constexpr milliseconds kFirstLookWait{50};
 // A start takes a millisecond, unless the program lies on a file server that hangs.
 constexpr milliseconds kHandOverWait{1000};
 
@@ -112,6 +113,10 @@ void ProcessWriter::RunMaintenance() {
     }
     period = Maintain() ? kMaintenancePeriodFilling : kMaintenancePeriod;
   }
+}
+
+void ProcessWriter::AwaitFirstLook() const {
+  if (starter_ != nullptr && maintenance_.joinable()) starter_->AwaitFirstLook(kFirstLookWait);
 }
 
 void ProcessWriter::StopMaintenance() {

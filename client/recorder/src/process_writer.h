@@ -55,6 +55,8 @@ class ProcessWriter {
   // Maintenance sees to it, from its start on, that an agent serves the spool.
   // REQUIRES: before StartMaintenance.
   void LookAfterAgent(std::unique_ptr<AgentStarter> starter) { starter_ = std::move(starter); }
+  // Briefly, so that a process that ends at once, without a close, has its agent started, too.
+  void AwaitFirstLook() const;
   // Why no agent can be started; empty while there is hope. Valid after LookAfterAgent.
   std::string AgentTrouble() const { return starter_ == nullptr ? "" : starter_->trouble(); }
   void StartMaintenance();

@@ -200,6 +200,7 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   }
   PrepareThreadBarrier();
   writer->StartMaintenance();
+  writer->AwaitFirstLook();
   // Registered this late, it runs before the destructors of what the program made earlier.
   if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
   const std::lock_guard lock(mutex_);

@@ -140,6 +140,17 @@ TEST_F(AgentStartTest, AgentRule08_AShortRunLeavesNoZombie) {
   });
 }
 
+// Nothing of ours runs at its end.
+TEST_F(AgentStartTest, AgentRule11_AProcessThatLeavesAtOnceHasItsAgentStarted) {
+  EXPECT_EQ(RunInChild([this] {
+              const bool is_open = OpenWithProbe() == STEPWELL_RECORDING;
+              Scoped("a");
+              _exit(is_open ? 0 : 1);
+            }),
+            0);
+  EXPECT_TRUE(AwaitProbe());
+}
+
 TEST_F(AgentStartTest, AgentRule08_ATrialThatReapsEverybodyIsNoFailure) {
   ExpectInChild([this] {
     signal(SIGCHLD, SIG_IGN);  // the kernel reaps
