@@ -226,14 +226,19 @@ TEST_F(StartedAgentTest, AgentRule11_EndsOfEachKindLoseNothing) {
   EXPECT_TRUE(BecomesStored("daemon", 400, 2)) << Stored("daemon").size() << AgentLog();
 }
 
-TEST_F(StartedAgentTest, AgentRule09_OfflineNothingIsSent) {
+TEST_F(StartedAgentTest, AgentRule09_OfflineNothingIsSentUntilItIsUploaded) {
   const absl::Time begin = absl::Now();
   EXPECT_EQ(Run(Trial("return", 200), Environment("offline", {{"STEPWELL_OFFLINE", "1"}})),
             "exit 7");
   EXPECT_LE(absl::Now() - begin, absl::Seconds(4)) << "there is no ack to wait for";
   EXPECT_TRUE(Eventually([this] { return Agents().empty(); }, absl::Seconds(20))) << AgentLog();
   EXPECT_TRUE(Stored("offline").empty());
-  EXPECT_FALSE(fs::is_empty(root() + "/f1"));
+  ChildProcess upload;
+  const std::string log = scratch_ / "upload";
+  upload.Start({BuiltProgram("stepwell"), "upload", root(), "--server", master_->grpc_address()},
+               {}, log);
+  EXPECT_EQ(upload.Wait(absl::Seconds(60)), "exit 0") << ReadText(log);
+  EXPECT_TRUE(IsStored("offline", 200)) << ReadText(log);
 }
 
 TEST_F(StartedAgentTest, AgentRule17_AReadOnlyRootAndNoHomeAreEnough) {
