@@ -88,8 +88,9 @@ class StartedAgentTest : public SpineTest {
     return agents;
   }
   // The one that serves, as its lock says; 0 = none.
-  pid_t Serving() const {
-    const int fd = open((root() + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  pid_t Serving() const { return HolderOf(root()); }
+  static pid_t HolderOf(const std::string& spool_root) {
+    const int fd = open((spool_root + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
     struct flock asked {};
     asked.l_type = F_WRLCK;
     asked.l_whence = SEEK_SET;
@@ -239,6 +240,27 @@ TEST_F(StartedAgentTest, AgentRule09_OfflineNothingIsSentUntilItIsUploaded) {
                {}, log);
   EXPECT_EQ(upload.Wait(absl::Seconds(60)), "exit 0") << ReadText(log);
   EXPECT_TRUE(IsStored("offline", 200)) << ReadText(log);
+}
+
+TEST_F(StartedAgentTest, AgentRule07_WhereASystemAgentServesTheTrialStartsNone) {
+  if (geteuid() != 0) GTEST_SKIP() << "a system agent is root's";
+  const std::string system = scratch_ / "run";
+  ChildProcess agent;
+  agent.Start({BuiltProgram("stepwell"), "agent", "--system", "--server", master_->grpc_address()},
+              {{"STEPWELL_SYSTEM_ROOT", system}}, scratch_ / "system-agent");
+  ASSERT_TRUE(Eventually([&] { return HolderOf(system) != 0; }, absl::Seconds(20)))
+      << ReadText(scratch_ / "system-agent");
+  EXPECT_EQ(Run(Trial("close", 300), Environment("served", {{"STEPWELL_SYSTEM_ROOT", system}})),
+            "exit 7");
+  EXPECT_TRUE(IsStored("served", 300)) << ReadText(scratch_ / "system-agent");
+  EXPECT_FALSE(fs::exists(root())) << "it lies below the system's";
+  EXPECT_TRUE(fs::exists(system + "/u0/f1"));
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(absl::Seconds(20)), "exit 0");
+  // Without it the trial helps itself.
+  EXPECT_EQ(Run(Trial("close", 200), Environment("own", {{"STEPWELL_SYSTEM_ROOT", system}})),
+            "exit 7");
+  EXPECT_TRUE(IsStored("own", 200)) << AgentLog();
 }
 
 TEST_F(StartedAgentTest, AgentRule17_AReadOnlyRootAndNoHomeAreEnough) {

@@ -25,10 +25,13 @@ bool IsServed(const std::string& root) {
 }
 
 bool IsSystemRootServed(const std::string& root, bool may_be_own) {
-  struct stat found {};
-  if (lstat(root.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) return false;
-  const bool is_trusted = found.st_uid == 0 || (may_be_own && found.st_uid == geteuid());
-  return is_trusted && IsServed(root);
+  // What lies in it may be made by anybody, and so may a lock be held.
+  for (const std::string& path : {root, root + "/" + spool::kFormatDirectory}) {
+    struct stat found {};
+    if (lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) return false;
+    if (found.st_uid != 0 && !(may_be_own && found.st_uid == geteuid())) return false;
+  }
+  return IsServed(root);
 }
 
 }  // namespace stepwell::recorder

@@ -10,8 +10,8 @@ namespace stepwell::recorder {
 // other troubles than a second agent. Blocks on the file system.
 bool IsServed(const std::string& root);
 
-// The same of a system agent's root, which strangers may write to: only where it is a directory of
-// root's, or of this user's own if `may_be_own`.
+// The same of a system agent's root, which strangers may write to: only where it and its format's
+// directory are root's, or this user's own if `may_be_own`.
 bool IsSystemRootServed(const std::string& root, bool may_be_own);
 
 }  // namespace stepwell::recorder

@@ -401,6 +401,13 @@ TEST_F(AgentStartTest, AgentRule07_ASystemAgentIsNotStartedByATrial) {
   }
   EXPECT_EQ(FindWriters(own).size(), 1u);
   EXPECT_FALSE(IsSystemRootServed(system, /*may_be_own=*/true)) << "its agent is gone";
+  if (geteuid() == 0) {
+    const HeldLock lock(system + "/f1/agent.lock");
+    EXPECT_TRUE(IsSystemRootServed(system, /*may_be_own=*/false));
+    ASSERT_EQ(chown((system + "/f1").c_str(), 65534, 65534), 0);
+    EXPECT_FALSE(IsSystemRootServed(system, /*may_be_own=*/false)) << "a stranger's folder";
+    ASSERT_EQ(chown((system + "/f1").c_str(), 0, 0), 0);
+  }
   const HeldLock strangers(system + "/f1/agent.lock", F_RDLCK);
   EXPECT_FALSE(IsSystemRootServed(system, /*may_be_own=*/true)) << "who only reads is no agent";
 }
