@@ -45,7 +45,8 @@ Exit codes: 0 ended as asked (also when another agent serves the directory alrea
 
 cxxopts::Options Flags() {
   cxxopts::Options flags("stepwell agent",
-                         "Ships what recorders write below a spool directory to the master.\n");
+                         "Ships what recorders write below a spool directory to the master.\n"
+                         "`stepwell agent status` tells what waits here, and who ships it.\n");
   flags.add_options()  //
       ("server",
        "HOST:PORT of the master for recorders that name none, or offline: keep what they record in "

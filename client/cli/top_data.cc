@@ -51,24 +51,6 @@ std::int64_t BelievedUs(std::int64_t time_us, std::int64_t answered_us) {
   return time_us > answered_us + 3600 * kSecondUs ? answered_us : time_us;
 }
 
-// `start_us` is that of the answer's first bucket behind that of the first value; its buckets may be
-// wider than ours.
-std::vector<double> MeansOf(const v1::QueryBucketsResponse::BucketSeries& series,
-                            std::int64_t start_us, std::int64_t width_us, std::int64_t bucket_us) {
-  std::vector<double> means(kTopBuckets, std::nan(""));
-  for (int i = 0; i < series.indexes_size(); ++i) {
-    const std::int64_t from_us = start_us + series.indexes(i) * width_us;
-    std::int64_t at_us = std::max<std::int64_t>(from_us, 0);
-    do {
-      if (at_us / bucket_us < kTopBuckets) {
-        means[static_cast<std::size_t>(at_us / bucket_us)] = series.means(i);
-      }
-      at_us += bucket_us;
-    } while (at_us < from_us + width_us);
-  }
-  return means;
-}
-
 // A tick of a machine is stored once for each live trial on it: the newest is shown, once.
 void AddMetric(TopMetric metric, std::vector<TopMetric>& metrics) {
   const auto place = std::lower_bound(metrics.begin(), metrics.end(), metric, ShownBefore);
@@ -80,6 +62,22 @@ void AddMetric(TopMetric metric, std::vector<TopMetric>& metrics) {
 }
 
 }  // namespace
+
+std::vector<double> HistoryOf(const v1::QueryBucketsResponse::BucketSeries& series,
+                              std::int64_t start_us, std::int64_t width_us,
+                              std::int64_t bucket_us) {
+  std::vector<double> means(kTopBuckets, std::nan(""));
+  for (int i = 0; i < series.indexes_size(); ++i) {
+    const std::int64_t from_us = start_us + series.indexes(i) * width_us;
+    for (std::int64_t at_us = std::max<std::int64_t>(from_us, 0); at_us < from_us + width_us;
+         at_us += bucket_us) {
+      if (at_us / bucket_us < kTopBuckets) {
+        means[static_cast<std::size_t>(at_us / bucket_us)] = series.means(i);
+      }
+    }
+  }
+  return means;
+}
 
 std::string TopMetric::Label(const std::string& label) const {
   const auto found = labels.find(label);
@@ -230,7 +228,7 @@ absl::StatusOr<const TopReader::History*> TopReader::ReadHistory(
   for (const auto& series : response.series()) {
     if (series.series_nos_size() != 1) continue;
     known.history[series.series_nos(0)] =
-        MeansOf(series, response.start() - start_us, response.width(), bucket_us);
+        HistoryOf(series, response.start() - start_us, response.width(), bucket_us);
   }
   return &known.history;
 }

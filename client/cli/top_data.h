@@ -107,6 +107,11 @@ class TopReader {
 // {"trials": [...], "machine": "", "metrics": [...], "answered_time_us": 0}
 nlohmann::ordered_json ToJson(const TopData& data);
 
+// The means of `series` in kTopBuckets parts of `bucket_us` each. `start_us` is that of the answer's
+// first bucket behind that of the first part; the answer's buckets, of `width_us`, may be wider.
+std::vector<double> HistoryOf(const v1::QueryBucketsResponse::BucketSeries& series,
+                              std::int64_t start_us, std::int64_t width_us, std::int64_t bucket_us);
+
 // The name that agents of this machine give it, unless they are told another.
 std::string ThisMachineName();
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <ostream>
@@ -131,23 +132,47 @@ class ProgressLine {
   const bool is_shown_ = isatty(STDERR_FILENO) != 0;
 };
 
-// Until all is acked or refused, nothing was acked for `patience`, or a signal came: true.
-bool SendAll(agent::Agent& sender, const HeldSignals& signals) {
+// Runs `body` on a thread of its own. A signal to end calls `stop`, after which it returns soon; true:
+// one came. `look` is called now and then.
+bool RunStoppable(const HeldSignals& signals, const std::function<void()>& body,
+                  const std::function<void()>& stop, const std::function<void()>& look) {
   absl::Notification ended;
   const Worker worker("stepwell-upload", [&] {
-    sender.Run();
+    body();
     ended.Notify();
   });
-  ProgressLine progress;
   bool was_stopped = false;
-  // A tenth of a second more at the end is nobody's.
   while (!ended.HasBeenNotified()) {
-    progress.Show(sender.summary());
+    look();
+    // At the end nobody notices so much more.
     if (!signals.Wait(absl::Milliseconds(50))) continue;
     was_stopped = true;
-    sender.RequestStop();
+    stop();
   }
   return was_stopped;
+}
+
+// Until all is acked or refused, or nothing was acked for `leave_after`.
+bool SendAll(agent::Agent& sender, const HeldSignals& signals) {
+  ProgressLine progress;
+  return RunStoppable(
+      signals, [&] { sender.Run(); }, [&] { sender.RequestStop(); },
+      [&] { progress.Show(sender.summary()); });
+}
+
+// Whether a master answers there: an agent would try for ever. kCancelled: a signal came.
+absl::Status AskMaster(const std::string& server, const HeldSignals& signals) {
+  MasterClient master(server);
+  absl::Status answer;
+  RunStoppable(
+      signals,
+      [&] {
+        v1::ListTrialsRequest question;
+        question.set_page_size(1);
+        answer = master.ListTrials(question).status();
+      },
+      [&] { master.Cancel(); }, [] {});
+  return answer;
 }
 
 // Of the writer whose frames were `was` and are `is` now: those that were acked meanwhile.
@@ -216,13 +241,13 @@ struct Upload {
   absl::Duration patience;
 };
 
-absl::StatusOr<UploadOutcome> Send(const Upload& upload, const agent::SpoolSurvey& before) {
+absl::StatusOr<UploadOutcome> Send(const Upload& upload, const agent::SpoolSurvey& before,
+                                   const HeldSignals& signals) {
   absl::StatusOr<std::string> directory = BecomeOwnerOf(upload.directory);
   if (!directory.ok()) return directory.status();
   RaiseDescriptorLimit();
   // What goes well is told by the command itself.
   log::Setup({.level = log::Level::kWarning});
-  const HeldSignals signals;
   agent::AgentOptions options;
   options.server = upload.server;
   options.spool_dir = *directory;
@@ -279,13 +304,12 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   if (!AnythingToSend(*before)) {
     return Tell(Compare(*before, *before), upload, options.json(), streams);
   }
-  MasterClient master(upload.server);
-  v1::ListTrialsRequest question;
-  question.set_page_size(1);
-  if (const auto answer = master.ListTrials(question); absl::IsUnavailable(answer.status())) {
-    return ReportFailure(answer.status(), upload.server, streams);
-  }
-  absl::StatusOr<UploadOutcome> outcome = Send(upload, *before);
+  // Before any thread is started, so that all inherit it.
+  const HeldSignals signals;
+  const absl::Status answer = AskMaster(upload.server, signals);
+  if (absl::IsUnavailable(answer)) return ReportFailure(answer, upload.server, streams);
+  if (absl::IsCancelled(answer)) return Complain("stopped; nothing was sent", kExitAgain, streams);
+  absl::StatusOr<UploadOutcome> outcome = Send(upload, *before, signals);
   if (absl::IsAlreadyExists(outcome.status())) {
     return Complain(std::string(outcome.status().message()), kExitAgain, streams);
   }

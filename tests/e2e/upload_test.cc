@@ -1,6 +1,7 @@
 // `stepwell upload` and `stepwell agent status`: what was recorded without a master is told, sent
 // later, and stored once, whatever happens on the way.
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/spine.h"
@@ -27,12 +30,12 @@ constexpr int kNumberedPerStep = 2;
 class UploadTest : public SpineTest {
  protected:
   // Records numbered samples and ends; nobody acks them.
-  void Record(int rank, int steps) {
+  void Record(int rank, int steps, const std::map<std::string, std::string>& environment = {}) {
     ChildProcess trainer;
     trainer.Start({BuiltProgram("fault_trainer"), "--spool-dir", spool_, "--log",
                    scratch_ / absl::StrCat("ledger-", rank), "--rank", absl::StrCat(rank),
                    "--steps", absl::StrCat(steps), "--rate", "2000", "--close-wait-ms", "0"},
-                  {}, scratch_ / "trainer.log");
+                  environment, scratch_ / "trainer.log");
     EXPECT_EQ(trainer.Wait(absl::Seconds(60)), "exit 3") << Log("trainer.log");
     expected_ += 1;
     numbered_count_ = steps * kNumberedPerStep;
@@ -171,6 +174,47 @@ TEST_F(UploadTest, ACopyIsSentWithItsOwnersRightsAndStoresNothingTwice) {
     ASSERT_EQ(lstat(entry.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_uid, geteuid() == 0 ? kSomebody : geteuid()) << entry.path();
   }
+}
+
+TEST_F(UploadTest, SendsWhatATrialRecordedOffline) {
+  StartMaster();
+  agent_.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),
+                "--spool-dir", spool_},
+               {}, scratch_ / "agent.log");
+  Record(0, 300, {{"STEPWELL_OFFLINE", "1"}});
+  StopAgent();
+  EXPECT_EQ(QueryNumber("select count(*) from trials where $1 = 1", 1), 0) << "nothing was sent";
+  EXPECT_EQ(Status()["writers"][0]["server"], "offline");
+  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  ExpectAllOnce();
+}
+
+TEST_F(UploadTest, EndsAtASignalWhileAMasterHangs) {
+  StartMaster();
+  Record(0, 10);
+  master_->Pause();
+  ChildProcess upload;
+  upload.Start({BuiltProgram("stepwell"), "upload", spool_, "--server", master_->grpc_address()},
+               {}, scratch_ / "upload.log");
+  // It takes signals itself once it asks.
+  EXPECT_TRUE(Eventually(
+      [&] {
+        std::error_code gone;
+        for (const auto& task :
+             fs::directory_iterator(absl::StrCat("/proc/", upload.pid(), "/task"), gone)) {
+          std::ifstream file(task.path() / "comm");
+          std::string name;
+          if (std::getline(file, name) && name == "stepwell-upload") return true;
+        }
+        return false;
+      },
+      absl::Seconds(20)));
+  upload.Signal(SIGINT);
+  EXPECT_EQ(upload.Wait(absl::Seconds(20)), "exit 75") << Log("upload.log");
+  EXPECT_THAT(Log("upload.log"), HasSubstr("stopped"));
+  master_->Continue();
+  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  ExpectAllOnce();
 }
 
 TEST_F(UploadTest, SaysWhatItCannotSend) {
