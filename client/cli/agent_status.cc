@@ -15,9 +15,8 @@ namespace {
 
 constexpr char kExamples[] =
     "\nLooks only: it works beside a running agent and on a copy of another machine's directory.\n"
-    "Without --spool-dir: STEPWELL_SPOOL_DIR, else where recorders of this user write by "
-    "themselves\n"
-    "(below /run/stepwell, and stepwell-UID under TMPDIR and /tmp). Root sees all users' below\n"
+    "Without --spool-dir: STEPWELL_SPOOL_DIR, else where recorders of this user write (below\n"
+    "/run/stepwell, and stepwell-UID under TMPDIR and /tmp). Root sees all users' below\n"
     "/run/stepwell.\n"
     "\nExamples:\n"
     "  stepwell agent status\n"

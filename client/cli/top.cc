@@ -22,8 +22,7 @@ namespace {
 
 constexpr char kExamples[] =
     "\nWithout TRIAL: the newest one that is running. TRIAL is a name, or id:7 for a number. With\n"
-    "--machine the argument names a machine (this one): what it does for all trials that run on "
-    "it.\n"
+    "--machine the argument names a machine (this one): what it does for all trials on it.\n"
     "Keys: q ends, a shows all metrics. Where the output is no terminal, it is one look, as with\n"
     "--once. Colours: not with NO_COLOR; blocks rather than ASCII where the locale is UTF-8.\n"
     "\nExamples:\n"

@@ -1,31 +1,27 @@
 // stepwell upload: sends what a spool directory still holds: of a trial that recorded offline, of a
 // machine whose agent died, of a copied directory. It is an agent that ends when all is acked.
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <ostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/worker.h"
 #include "client/agent/agent.h"
 #include "client/agent/spool_survey.h"
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
 #include "client/cli/spool_commands.h"
+#include "client/cli/stoppable.h"
 #include "client/cli/units.h"
 #include "client/cli/upload_view.h"
 #include "fmt/format.h"
@@ -34,40 +30,13 @@ namespace stepwell::cli {
 namespace {
 
 constexpr char kExamples[] =
-    "\nDIR is a spool directory (a root: 'stepwell agent status' lists them), or a copy of one. "
-    "Each\n"
-    "sample is stored once, however often this runs. Root may send what belongs to another user.\n"
-    "Exits with 0 where all is stored, 1 where the master refused something, 66 where DIR is no "
-    "spool\n"
-    "directory, 69 where no master answers, 75 where something is left: run it again.\n"
+    "\nDIR is a spool directory ('stepwell agent status' lists them), or a copy of one. Each\n"
+    "sample is stored once, however often this runs. Root may send another user's.\n"
+    "Exits with 0 where all is stored, 1 where the master refused something, 66 where DIR is no\n"
+    "spool directory, 69 where no master answers, 75 where something is left: run it again.\n"
     "\nExamples:\n"
     "  stepwell upload /tmp/stepwell-1000\n"
     "  stepwell upload ./copied --server master:7817 --timeout 5m\n";
-
-// While it lives, signals to end are taken by Wait alone, in this thread and those it starts.
-class HeldSignals {
- public:
-  HeldSignals() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
-  }
-  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-
-  // Whether one came within that time.
-  bool Wait(absl::Duration at_most) const {
-    const timespec time = absl::ToTimespec(at_most);
-    return sigtimedwait(&set_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t set_;
-  sigset_t before_;
-};
 
 // A descriptor per ring and per segment of the spool.
 void RaiseDescriptorLimit() {
@@ -132,31 +101,11 @@ class ProgressLine {
   const bool is_shown_ = isatty(STDERR_FILENO) != 0;
 };
 
-// Runs `body` on a thread of its own. A signal to end calls `stop`, after which it returns soon; true:
-// one came. `look` is called now and then.
-bool RunStoppable(const HeldSignals& signals, const std::function<void()>& body,
-                  const std::function<void()>& stop, const std::function<void()>& look) {
-  absl::Notification ended;
-  const Worker worker("stepwell-upload", [&] {
-    body();
-    ended.Notify();
-  });
-  bool was_stopped = false;
-  while (!ended.HasBeenNotified()) {
-    look();
-    // At the end nobody notices so much more.
-    if (!signals.Wait(absl::Milliseconds(50))) continue;
-    was_stopped = true;
-    stop();
-  }
-  return was_stopped;
-}
-
 // Until all is acked or refused, or nothing was acked for `leave_after`.
 bool SendAll(agent::Agent& sender, const HeldSignals& signals) {
   ProgressLine progress;
   return RunStoppable(
-      signals, [&] { sender.Run(); }, [&] { sender.RequestStop(); },
+      signals, "stepwell-upload", [&] { sender.Run(); }, [&] { sender.RequestStop(); },
       [&] { progress.Show(sender.summary()); });
 }
 
@@ -165,7 +114,7 @@ absl::Status AskMaster(const std::string& server, const HeldSignals& signals) {
   MasterClient master(server);
   absl::Status answer;
   RunStoppable(
-      signals,
+      signals, "stepwell-upload",
       [&] {
         v1::ListTrialsRequest question;
         question.set_page_size(1);
