@@ -2,8 +2,10 @@
 // a crash the newest whole record tells where to go on. A value.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +21,8 @@ struct RingMark {
   std::uint64_t dropped_told = 0;
 };
 
-struct Checkpoint {
+// Of the rings of one process: of the one that opened the writer, or of a forked worker.
+struct RingProgress {
   // By ring number; only the rings that moved, except at a segment's start.
   std::map<std::uint32_t, RingMark> rings;
   // By thread: part sums of a step too long for its ring (StepAggregator::TakeState). Empty = none.
@@ -27,6 +30,24 @@ struct Checkpoint {
   // Of WriterHeader::dropped_no_ring and dropped_no_name, what Losses have told already.
   std::uint64_t no_ring_told = 0;
   std::uint64_t no_name_told = 0;
+  // Nothing more will come: what rings there are, or were, is told for good.
+  bool ended = false;
+
+  // Takes over what `newer` says.
+  void MergeFrom(const RingProgress& newer);
+};
+
+// A directory w<k>-<n> may come again after it was removed: what is known of the earlier one must not
+// be taken for it.
+struct WorkerKey {
+  std::uint32_t index = 0;      // k
+  std::uint64_t opened_ns = 0;  // of its header
+  auto operator<=>(const WorkerKey&) const = default;
+};
+
+struct Checkpoint : RingProgress {
+  // Nothing = done with and gone.
+  std::map<WorkerKey, std::optional<RingProgress>> workers;
 
   std::string Encode() const;
   // False where the bytes are no checkpoint; then nothing is changed.

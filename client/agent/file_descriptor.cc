@@ -60,6 +60,19 @@ absl::StatusOr<std::vector<std::string>> ListNames(int directory) {
   return names;
 }
 
+void RemoveTree(int directory, const std::string& name, int depth_max) {
+  if (unlinkat(directory, name.c_str(), 0) == 0 || depth_max == 0) return;
+  {
+    const absl::StatusOr<FileDescriptor> folder =
+        OpenDirectoryAt(directory, name, WhenAbsent::kFail);
+    if (!folder.ok()) return;
+    const absl::StatusOr<std::vector<std::string>> inner = ListNames(folder->get());
+    if (!inner.ok()) return;
+    for (const std::string& each : *inner) RemoveTree(folder->get(), each, depth_max - 1);
+  }
+  unlinkat(directory, name.c_str(), AT_REMOVEDIR);
+}
+
 absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size) {
   std::string bytes(size, '\0');
   std::size_t done = 0;

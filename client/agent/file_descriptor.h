@@ -51,6 +51,8 @@ absl::StatusOr<FileDescriptor> OpenDirectoryAt(int directory, const std::string&
                                                WhenAbsent when_absent);
 // What a directory holds, in no order, without "." and "..".
 absl::StatusOr<std::vector<std::string>> ListNames(int directory);
+// Removes `name` in `directory` with all that is in it, following no link. At most a few levels.
+void RemoveTree(int directory, const std::string& name, int depth_max);
 // Up to `size` bytes from `offset`; fewer at the end of the file.
 absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size);
 // All of `bytes` at `offset`, or an error: kResourceExhausted for a full disk or quota.

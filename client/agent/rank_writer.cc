@@ -17,10 +17,12 @@ absl::StatusOr<std::unique_ptr<RankWriter>> RankWriter::Open(FileDescriptor dire
                                                              const ServeContext& context) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor again,
                             OpenDirectoryAt(directory.get(), ".", WhenAbsent::kFail));
+  RingFolder folder = RingFolder::Open(identity.rings, identity.writer, again.get());
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<RecordedWriter> recorded,
-                            RecordedWriter::Open(std::move(again), served->recovered()));
+  STEPWELL_ASSIGN_OR_RETURN(
+      std::unique_ptr<RecordedWriter> recorded,
+      RecordedWriter::Open(std::move(again), served->recovered(), std::move(folder)));
   return std::unique_ptr<RankWriter>(
       new RankWriter(std::move(served), std::move(recorded), context));
 }
@@ -33,9 +35,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       samples_(served_->catalog(), served_->builder()),
       process_(served_->catalog(), served_->builder(), context.clock),
       same_boot_(served_->identity().boot_id.empty() ||
-                 served_->identity().boot_id == context.face.machine) {
-  samples_.SetNames(recorded_->names());
-}
+                 served_->identity().boot_id == context.face.machine) {}
 
 // The monotonic clock of an earlier boot is known by the recorder's own pair alone.
 void RankWriter::RefreshAnchor() {
@@ -68,7 +68,10 @@ bool RankWriter::settled() const {
 }
 
 void RankWriter::SettleClosing() {
-  if (served_->close_requested() && done_at_ == absl::InfiniteDuration()) TellRecorder();
+  const bool is_awaited = (own_sequence_ && !own_told_) || recorded_->workers().awaits_ack();
+  if ((served_->close_requested() || is_awaited) && done_at_ == absl::InfiniteDuration()) {
+    TellRecorder();
+  }
 }
 
 // What could not be written stays: first in the sealer, then in the rings, whose recorder counts
@@ -80,22 +83,31 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   }
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
-  live_ = status.alive && !status.closed;
-  if (!live_) process_.End();
-  if (live_ && selection != nullptr) SampleProcess(status, *selection);
-  const auto ending = live_ ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
+  const bool is_own_live = status.alive && !status.closed;
+  live_ = is_own_live || status.workers_alive;
+  if (!is_own_live) process_.End();
+  if (is_own_live && selection != nullptr) SampleProcess(status, *selection);
+  const auto ending =
+      is_own_live ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
     STEPWELL_RETURN_IF_ERROR(recorded_->Drain(status, ending, samples_));
     const RecordedWriter::Progress progress = recorded_->TakeProgress();
-    const bool is_last = !live_ && recorded_->drained();
+    const bool is_last = !live_ && recorded_->drained() && recorded_->workers().complete();
     if (!served_->builder().empty() || progress.urgent || (is_last && progress.moved)) {
       STEPWELL_RETURN_IF_ERROR(served_->Seal(progress.checkpoint));
       recorded_->StoreTails(served_->written());
     }
     if (!recorded_->drained()) continue;
-    if (is_last) served_->Close(/*died=*/!status.closed);
+    if (is_last) {
+      recorded_->workers().RemoveFinished();
+      served_->Close(/*died=*/!status.closed && !recorded_->workers().ended_in_order());
+    }
     break;
   }
+  // What they closed is sealed by now: their waits end with the acks up to here.
+  const std::uint64_t sealed = served_->last_sequence();
+  if (status.closed && recorded_->own_ended() && !own_sequence_) own_sequence_ = sealed;
+  recorded_->workers().NoteSealed(sealed);
   return absl::OkStatus();
 }
 
@@ -128,8 +140,14 @@ void RankWriter::TellRecorder() {
   } else if (!served_->status().refusal.empty()) {
     recorded_->StoreAgentState(spool::kAgentRefused);
   } else {
-    recorded_->StoreAgentState(spool::kAgentServing);
+    own_told_ |= OwnPartAcked();
+    recorded_->StoreAgentState(own_told_ ? spool::kAgentAcked : spool::kAgentServing);
   }
+  recorded_->workers().TellAcked(served_->status().acked_sequence);
+}
+
+bool RankWriter::OwnPartAcked() const {
+  return live_ && own_sequence_ && served_->status().acked_sequence >= *own_sequence_;
 }
 
 }  // namespace stepwell::agent

@@ -30,7 +30,7 @@ class RankWriter {
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();
 
-  // The process lives and has not closed its recorder.
+  // A process of it lives and has not closed its recorder.
   bool live() const { return live_; }
   bool done() const { return served_->done(); }
   absl::Duration done_at() const { return done_at_; }
@@ -48,6 +48,8 @@ class RankWriter {
   void RefreshAnchor();
   void FollowDirectives();
   void TellRecorder();
+  // What the process that opened the writer recorded is stored, though workers of it live on.
+  bool OwnPartAcked() const;
 
   const std::unique_ptr<ServedWriter> served_;
   const std::unique_ptr<RecordedWriter> recorded_;
@@ -57,6 +59,9 @@ class RankWriter {
   bool same_boot_ = true;
   bool live_ = true;
   std::uint64_t last_step_ = 0;
+  // Once that process closed and all of its own is sealed: up to here.
+  std::optional<std::uint64_t> own_sequence_;
+  bool own_told_ = false;
   std::optional<std::uint32_t> control_;  // as this agent stored it
   absl::Duration anchored_at_ = -absl::InfiniteDuration();
   absl::Duration done_at_ = absl::InfiniteDuration();

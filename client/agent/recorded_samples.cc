@@ -35,6 +35,15 @@ pb::SeriesKind ToKind(spool::SeriesKind kind) {
   return pb::SERIES_KIND_GAUGE;
 }
 
+// The steps of a thread are stamped together; a thread of a worker and one of its parent are not.
+// Those of an index that is given again go on where the dead one's ended.
+TickGroupKey StepGroup(std::uint32_t worker, std::uint32_t thread) {
+  constexpr std::uint32_t kOfWorker = 0x80000000;
+  constexpr std::uint32_t kThreadsMax = kOfWorker / spool::kWorkerCountMax;
+  if (worker == spool::kNoWorker) return {TickGroupKind::kStep, thread % kOfWorker};
+  return {TickGroupKind::kStep, kOfWorker | (worker * kThreadsMax + thread % kThreadsMax)};
+}
+
 // Two names that were cut to the same text share a ref: one sample per ref and tick.
 void MergeRefs(std::vector<RefValue>& tick) {
   std::sort(tick.begin(), tick.end(),
@@ -52,15 +61,22 @@ void MergeRefs(std::vector<RefValue>& tick) {
 
 }  // namespace
 
-void RecordedSamples::EnterThread(std::uint32_t thread, std::uint32_t worker) {
+void RecordedSamples::EnterThread(const RecordedProcess& process, std::uint32_t thread) {
   thread_ = thread;
-  worker_ = worker;
+  worker_ = process.worker;
+  names_ = &process.names;
+  refs_ = &refs_by_process_[process.number];
+}
+
+void RecordedSamples::LeaveProcess(std::uint64_t number) {
+  refs_by_process_.erase(number);
+  refs_ = nullptr;
 }
 
 std::uint32_t RecordedSamples::RefOf(RefKind kind, std::uint32_t name) {
-  const std::uint64_t owner = kind == RefKind::kAlone ? worker_ : thread_;
+  const std::uint64_t owner = kind == RefKind::kAlone ? 0 : thread_;
   const std::uint64_t place = owner << 8 | static_cast<std::uint8_t>(kind);
-  const auto [found, is_new] = refs_.try_emplace({place, name}, 0);
+  const auto [found, is_new] = refs_->try_emplace({place, name}, 0);
   if (is_new) found->second = MakeRef(kind, name);
   return found->second;
 }
@@ -89,7 +105,7 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
   }
   if (worker_ != spool::kNoWorker) series.labels["worker"] = absl::StrCat(worker_);
   const TickGroupKey group = kind == RefKind::kAlone ? TickGroupKey{TickGroupKind::kAlone, 0}
-                                                     : TickGroupKey{TickGroupKind::kStep, thread_};
+                                                     : StepGroup(worker_, thread_);
   return catalog_.Ref(group, series);
 }
 
@@ -161,6 +177,9 @@ void RecordedSamples::OnLoss(const EventLoss& loss) {
     case EventLoss::Cause::kDamaged:
       return TellLoss(pb::GAP_CAUSE_SPOOL_CORRUPT, loss.event_count, first_us, last_us,
                       "events of a ring failed their check");
+    case EventLoss::Cause::kHidden:
+      return TellLoss(pb::GAP_CAUSE_SPOOL_LOST, loss.event_count, first_us, last_us,
+                      "rings in a shared memory that the agent does not see");
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,20 +12,20 @@
 #include "absl/container/flat_hash_map.h"
 #include "client/agent/chunk_builder.h"
 #include "client/agent/clock_anchor.h"
-#include "client/agent/recorded_writer.h"
+#include "client/agent/recorded_rings.h"
 #include "client/agent/series_catalog.h"
 
 namespace stepwell::agent {
 
 class RecordedSamples final : public ThreadSampleSink {
  public:
-  // All three outlive this. `names` is set before the first sample.
+  // Both outlive this; so do the names of each process until it is left.
   RecordedSamples(SeriesCatalog& catalog, ChunkBuilder& builder)
       : catalog_(catalog), builder_(builder) {}
-  void SetNames(const NameTable& names) { names_ = &names; }
   void SetAnchor(const ClockAnchor& anchor) { anchor_ = anchor; }
 
-  void EnterThread(std::uint32_t thread, std::uint32_t worker) override;
+  void EnterThread(const RecordedProcess& process, std::uint32_t thread) override;
+  void LeaveProcess(std::uint64_t number) override;
   void OnStep(const StepTotals& step) override;
   void OnOccurrence(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns) override;
   void OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
@@ -49,8 +50,10 @@ class RecordedSamples final : public ThreadSampleSink {
   ClockAnchor anchor_;
   std::uint32_t thread_ = 0;
   std::uint32_t worker_ = spool::kNoWorker;
-  // By kind, thread or worker, and name id.
-  absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> refs_;
+  // By kind and thread, and name id.
+  using Refs = absl::flat_hash_map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t>;
+  std::map<std::uint64_t, Refs> refs_by_process_;
+  Refs* refs_ = nullptr;  // of the process entered last
   std::vector<RefValue> tick_;
 };
 

@@ -40,19 +40,6 @@ absl::Status RenameDurably(int root, const std::string& from, const std::string&
 
 }  // namespace
 
-void RemoveTree(int directory, const std::string& name, int depth_max) {
-  if (unlinkat(directory, name.c_str(), 0) == 0 || depth_max == 0) return;
-  {
-    const absl::StatusOr<FileDescriptor> folder =
-        OpenDirectoryAt(directory, name, WhenAbsent::kFail);
-    if (!folder.ok()) return;
-    const absl::StatusOr<std::vector<std::string>> inner = ListNames(folder->get());
-    if (!inner.ok()) return;
-    for (const std::string& each : *inner) RemoveTree(folder->get(), each, depth_max - 1);
-  }
-  unlinkat(directory, name.c_str(), AT_REMOVEDIR);
-}
-
 absl::StatusOr<std::unique_ptr<ServedWriter>> ServedWriter::Open(FileDescriptor directory,
                                                                  WriterIdentity identity,
                                                                  const ServeContext& context) {

@@ -54,6 +54,8 @@ class ServedWriter {
   bool pending() const { return sealer_->pending(); }
   absl::Status Retry();
   const Checkpoint& written() const { return sealer_->written(); }
+  // Of what was sealed.
+  std::uint64_t last_sequence() const { return spool_->last_sequence(); }
 
   // Syncs, frees, retires: what is due by the clock. Call it at least each 100 ms.
   void Tend();
@@ -134,8 +136,5 @@ class ServedWriter {
   absl::Duration synced_at_ = absl::ZeroDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();
 };
-
-// Removes `name` in `directory` with all that is in it, following no link. At most a few levels.
-void RemoveTree(int directory, const std::string& name, int depth_max);
 
 }  // namespace stepwell::agent

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/crc32c.h"
+#include "client/agent/ring_folder.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
@@ -138,6 +139,10 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   identity.world_size = world_size > rank ? static_cast<std::int32_t>(world_size) : 0;
   identity.token = text("token");
   identity.boot_id = CleanText(text("boot_id"), 64);
+  identity.rings = text("rings");
+  if (!identity.rings.empty() && !IsRingPath(identity.rings, identity.writer)) {
+    return Bad("rings", "an absolute path that ends in the writer's uuid, or empty");
+  }
   identity.recorder_version = CleanText(text("recorder_version"), 128);
   identity.sampling = ParseSampling(document);
   identity.opened_time_us = number("opened_time_us");
@@ -169,6 +174,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["token"] = identity.token;
   document["boot_id"] = identity.boot_id;
   document["labels"] = identity.labels;
+  document["rings"] = identity.rings;
   document["recorder_version"] = identity.recorder_version;
   document["sampling"] = ToJson(identity.sampling);
   document["opened_time_us"] = identity.opened_time_us;

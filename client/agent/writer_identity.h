@@ -40,6 +40,8 @@ struct WriterIdentity {
   std::string token;
   std::string boot_id;
   std::map<std::string, std::string> labels;
+  // The directory of its rings in shared memory, "" = none.
+  std::string rings;
   std::string recorder_version;
   SamplingWish sampling;
   // One moment on both clocks, taken by the recorder: converts times of an earlier boot.

@@ -11,8 +11,8 @@
 //     writer.json  who the writer is (mode 0600). It is written last, by rename: a directory
 //     without
 //                  it is not a writer yet (or never will be: its lock is free and it is old).
-//     w<k>-<n>/    a forked child that records: worker k, the lowest whose byte was free; n is the
-//                  first of 0, 1, ... that mkdir made. It holds header, names and rings of its own,
+//     w<k>-<n>/    a forked child that records: worker k, the lowest whose byte was free; n is one
+//                  more than the highest that is there, else 0. It holds header, names and rings of its own,
 //                  as above. The header is made as header.draft and renamed last: with it the
 //                  worker exists. Where a higher n of the same k exists, or byte 1 + k is free, the
 //                  worker is dead: drained completely, then removed. Its samples belong to this

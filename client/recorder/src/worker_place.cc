@@ -1,10 +1,16 @@
 #include "client/recorder/src/worker_place.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "client/recorder/src/spool_file.h"
 #include "client/recorder/src/spool_format.h"
@@ -14,7 +20,7 @@ namespace {
 
 // Directories of dead workers of one index that an agent has not drained. Where nobody comes for
 // them, each would keep most of a MiB.
-constexpr int kUndrainedMax = 64;
+constexpr std::size_t kUndrainedMax = 64;
 
 bool TakeByte(int lock, std::uint32_t* index) {
   for (std::uint32_t k = 0; k < spool::kWorkerCountMax; ++k) {
@@ -28,18 +34,40 @@ bool TakeByte(int lock, std::uint32_t* index) {
   return false;
 }
 
-bool MakeDirectory(int writer, WorkerPlace& place) {
-  for (int n = 0; n < kUndrainedMax; ++n) {
-    place.name =
-        spool::kWorkerDirectoryPrefix + std::to_string(place.index) + "-" + std::to_string(n);
-    if (mkdirat(writer, place.name.c_str(), 0700) == 0) {
-      place.directory = UniqueFd(
-          openat(writer, place.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      return place.directory.get() >= 0;
-    }
-    if (errno != EEXIST) return false;
+// The numbers n of the directories w<k>-<n> that exist.
+bool ListAgain(int writer, const std::string& prefix, std::vector<std::uint32_t>* found) {
+  const int fd = openat(writer, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* listing = fd < 0 ? nullptr : fdopendir(fd);
+  if (listing == nullptr) {
+    if (fd >= 0) close(fd);
+    return false;
   }
-  return false;
+  while (const dirent* entry = readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    std::uint32_t n = 0;
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), n);
+    found->push_back(n);
+  }
+  closedir(listing);
+  return true;
+}
+
+// Above all that exist, so that an agent knows the dead by a higher one.
+bool MakeDirectory(int writer, WorkerPlace& place) {
+  const std::string prefix = spool::kWorkerDirectoryPrefix + std::to_string(place.index) + "-";
+  std::vector<std::uint32_t> found;
+  if (!ListAgain(writer, prefix, &found)) return false;
+  if (found.size() >= kUndrainedMax) {
+    errno = EEXIST;
+    return false;
+  }
+  const std::uint32_t n = found.empty() ? 0 : *std::max_element(found.begin(), found.end()) + 1;
+  place.name = prefix + std::to_string(n);
+  if (mkdirat(writer, place.name.c_str(), 0700) != 0) return false;
+  place.directory =
+      UniqueFd(openat(writer, place.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return place.directory.get() >= 0;
 }
 
 }  // namespace

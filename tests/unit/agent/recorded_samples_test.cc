@@ -15,10 +15,7 @@ constexpr std::int64_t kHourUs = 3600 * kSecondUs;
 
 class RecordedSamplesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    samples_.SetNames(names_);
-    samples_.EnterThread(0, spool::kNoWorker);
-  }
+  void SetUp() override { samples_.EnterThread({1, spool::kNoWorker, names_}, 0); }
   void Step(std::uint64_t start_ns, std::int32_t batch) {
     samples_.OnStep({start_ns, kSecondNs / 2, batch, {}});
   }

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "tests/unit/agent/recorded_directory.h"
 #include "tests/unit/agent/test_seed.h"
 
 namespace stepwell::agent {
@@ -23,118 +24,20 @@ namespace fs = std::filesystem;
 using spool::Event;
 using spool::EventKind;
 using ::testing::ElementsAre;
-using Lines = std::vector<std::string>;
 
-class TextSink final : public ThreadSampleSink {
- public:
-  void EnterThread(std::uint32_t thread, std::uint32_t) override { thread_ = thread; }
-  void OnStep(const StepTotals& step) override {
-    std::string line = absl::StrCat(thread_, " step ", step.start_ns, " b", step.batch);
-    for (const PathTotal& path : step.paths) {
-      absl::StrAppend(&line, " ", path.path, ":", path.total_ns, "/", path.count);
-    }
-    lines.push_back(line);
-  }
-  void OnOccurrence(std::uint32_t path, std::uint64_t start_ns, std::uint64_t ns) override {
-    lines.push_back(absl::StrCat(thread_, " once ", path, " ", start_ns, " ", ns));
-  }
-  void OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
-                double value) override {
-    lines.push_back(
-        absl::StrCat(thread_, " record ", series, " ", time_ns, " b", batch, " ", value));
-  }
-  void OnRecordAt(std::uint32_t, std::int64_t, std::int32_t, double) override {}
-  void OnLoss(const EventLoss& loss) override {
-    lines.push_back(absl::StrCat("loss ", static_cast<int>(loss.cause), " n", loss.event_count, " ",
-                                 loss.first_ns, "-", loss.last_ns));
-  }
-  bool full() const override { return lines.size() >= line_count_max; }
-
-  Lines lines;
-  std::size_t line_count_max = SIZE_MAX;
-
- private:
-  std::uint32_t thread_ = 0;
-};
-
-class RecordedWriterTest : public ::testing::Test {
+class RecordedWriterTest : public ::testing::Test, protected RecordedDirectory {
  protected:
   void SetUp() override {
     char pattern[] = "/tmp/stepwell-ring-test-XXXXXX";
     ASSERT_NE(mkdtemp(pattern), nullptr);
-    path_ = pattern;
-    std::ofstream(path_ / "lock");
-    std::ofstream(path_ / "header") << std::string(spool::kPageBytes, '\0');
-    std::ofstream(path_ / "names");
-    Put("header", 0, std::string(spool::kHeaderMagic, 8));
-    PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, format_version), 1);
-    AddName(spool::NameKind::kScope, {"forward"});
-    AddName(spool::NameKind::kSeries, {"training", "loss", "1"});
+    std::ofstream(fs::path(pattern) / "lock");
+    Make(pattern);
   }
   void TearDown() override { fs::remove_all(path_); }
 
-  void Put(const std::string& file, std::size_t offset, const std::string& bytes) {
-    std::fstream out(path_ / file, std::ios::in | std::ios::out | std::ios::binary);
-    out.seekp(static_cast<std::streamoff>(offset));
-    out << bytes;
-  }
-  template <typename T>
-  void PutNumber(const std::string& file, std::size_t offset, T value) {
-    Put(file, offset, std::string(reinterpret_cast<const char*>(&value), sizeof(value)));
-  }
-  void AddName(spool::NameKind kind, const Lines& texts) {
-    spool::NameRecord head{};
-    std::string body;
-    for (const std::string& text : texts) {
-      const auto length = static_cast<std::uint16_t>(text.size());
-      body.append(reinterpret_cast<const char*>(&length), sizeof(length));
-      body += text;
-    }
-    body.resize((body.size() + 7) / 8 * 8);
-    head.record_bytes = static_cast<std::uint32_t>(sizeof(head) + body.size());
-    head.id = ++name_count_;
-    head.kind = kind;
-    head.series_kind = spool::SeriesKind::kGauge;
-    head.text_count = static_cast<std::uint16_t>(texts.size());
-    Put("names", names_bytes_,
-        std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + body);
-    names_bytes_ += head.record_bytes;
-    PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, names_bytes), names_bytes_);
-  }
   void MakeRing(std::uint32_t number, std::uint32_t capacity, std::uint32_t thread) {
-    const std::string file = absl::StrCat("ring-", number);
-    std::ofstream(path_ / file) << std::string(spool::RingFileBytes(capacity), '\0');
-    Put(file, 0, std::string(spool::kRingMagic, 8));
-    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, format_version), 1);
-    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, capacity), capacity);
-    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, ring), number);
-    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, thread), thread);
-    PutNumber<std::uint32_t>(file, offsetof(spool::RingHeader, worker), spool::kNoWorker);
-    SetState(number, spool::kRingLive);
-    PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, ring_count), number + 1);
-    capacities_[number] = capacity;
-    heads_[number] = 0;
+    RecordedDirectory::MakeRing(number, capacity, thread);
     status_.ring_count = number + 1;
-  }
-  void SetState(std::uint32_t ring, spool::RingState state) {
-    PutNumber<std::uint32_t>(absl::StrCat("ring-", ring), offsetof(spool::RingHeader, state),
-                             state);
-  }
-  std::uint64_t Tail(std::uint32_t ring) {
-    std::ifstream in(path_ / absl::StrCat("ring-", ring), std::ios::binary);
-    in.seekg(offsetof(spool::RingHeader, tail));
-    std::uint64_t tail = 0;
-    in.read(reinterpret_cast<char*>(&tail), sizeof(tail));
-    return tail;
-  }
-  bool Room(std::uint32_t ring) { return heads_[ring] - Tail(ring) < capacities_[ring]; }
-  void Push(std::uint32_t ring, Event event) {
-    const std::uint64_t position = heads_[ring]++;
-    event.stamp = static_cast<std::uint32_t>(position + 1);
-    Put(absl::StrCat("ring-", ring), spool::EventOffset(capacities_[ring], position),
-        std::string(reinterpret_cast<const char*>(&event), sizeof(event)));
-    PutNumber<std::uint64_t>(absl::StrCat("ring-", ring), offsetof(spool::RingHeader, head),
-                             heads_[ring]);
   }
   std::unique_ptr<RecordedWriter> Open(Checkpoint checkpoint = {}) {
     auto writer = RecordedWriter::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)),
@@ -143,34 +46,10 @@ class RecordedWriterTest : public ::testing::Test {
     return *std::move(writer);
   }
 
-  static Event Scope(std::uint64_t start, std::uint64_t ns, std::uint8_t flags = spool::kInStep) {
-    return {start, ns, 1, spool::kNoBatch, EventKind::kScope, flags, 0, 0};
-  }
-  static Event Record(std::uint64_t time, double value) {
-    return {time,
-            std::bit_cast<std::uint64_t>(value),
-            2,
-            spool::kBatchOfStep,
-            EventKind::kRecord,
-            spool::kInStep,
-            0,
-            0};
-  }
-  static Event Begin(std::uint64_t time) {
-    return {time, 0, 0, -1, EventKind::kStepBegin, 0, 0, 0};
-  }
-  static Event End(std::uint64_t start, std::uint64_t ns, std::int32_t batch) {
-    return {start, ns, 0, batch, EventKind::kStepEnd, 0, 0, 0};
-  }
   static constexpr auto kMore = RecordedWriter::Ending::kMoreToCome;
   static constexpr auto kFinal = RecordedWriter::Ending::kFinal;
 
-  fs::path path_;
   WriterStatus status_;
-  std::uint32_t name_count_ = 0;
-  std::size_t names_bytes_ = 0;
-  std::map<std::uint32_t, std::uint32_t> capacities_;
-  std::map<std::uint32_t, std::uint64_t> heads_;
 };
 
 TEST_F(RecordedWriterTest, AnOpenStepStaysInItsRing) {
@@ -385,13 +264,12 @@ TEST_F(RecordedWriterTest, EachSampleComesOutOnceWhereverAgentsDie) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 40; ++round) {
     TearDown();
-    name_count_ = 0;
-    names_bytes_ = 0;
     SetUp();
     MakeRing(0, 16, 0);
     MakeRing(1, 16, 1);
     std::map<std::uint32_t, Lines> expected;
     StepAggregator plain[2];
+    const NameTable no_names;
     std::uint64_t step_start[2] = {0, 0};
     std::uint64_t now = 1;
     std::int32_t batch = 0;
@@ -402,7 +280,7 @@ TEST_F(RecordedWriterTest, EachSampleComesOutOnceWhereverAgentsDie) {
     const auto push = [&](std::uint32_t ring, const Event& event) {
       Push(ring, event);
       TextSink sink;
-      sink.EnterThread(ring, spool::kNoWorker);
+      sink.EnterThread({0, spool::kNoWorker, no_names}, ring);
       plain[ring].Add(event, sink);
       for (const std::string& line : sink.lines) expected[ring].push_back(line);
     };

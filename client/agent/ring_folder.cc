@@ -1,0 +1,130 @@
+#include "client/agent/ring_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "client/agent/writer_identity.h"
+#include "client/recorder/src/spool_format.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr std::size_t kWriterJsonBytesMax = 256 << 10;
+constexpr std::size_t kPathBytesMax = 4096;
+constexpr int kTreeDepthMax = 3;
+
+// Nothing where it is absent, a link, foreign, or open to others.
+FileDescriptor OpenPrivate(int parent, const std::string& path, unsigned owner) {
+  absl::StatusOr<FileDescriptor> directory = OpenDirectoryAt(parent, path, WhenAbsent::kFail);
+  struct stat status {};
+  if (!directory.ok() || fstat(directory->get(), &status) != 0 || status.st_uid != owner ||
+      (status.st_mode & 077) != 0) {
+    return FileDescriptor();
+  }
+  return *std::move(directory);
+}
+
+// The format directory in which the writer at `path` lies, or lay.
+FileDescriptor OpenParent(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (path.empty() || path[0] != '/' || slash == 0) return FileDescriptor();
+  absl::StatusOr<FileDescriptor> parent =
+      OpenDirectoryAt(AT_FDCWD, path.substr(0, slash), WhenAbsent::kFail);
+  return parent.ok() ? *std::move(parent) : FileDescriptor();
+}
+
+// What is in it by its descriptor: the path to it is another's word.
+void RemoveRings(const WriterIdentity& identity, int writer_directory) {
+  const RingFolder folder = RingFolder::Open(identity.rings, identity.writer, writer_directory);
+  if (!folder.visible()) return;
+  const absl::StatusOr<std::vector<std::string>> names = ListNames(folder.get());
+  if (!names.ok()) return;
+  for (const std::string& name : *names) RemoveTree(folder.get(), name, kTreeDepthMax - 1);
+  rmdir(identity.rings.c_str());
+}
+
+bool IsSame(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+bool Exists(int directory, const std::string& name) {
+  return faccessat(directory, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+}  // namespace
+
+bool IsRingPath(std::string_view path, const Uuid& writer) {
+  const std::string last = absl::StrCat("/", writer.ToText());
+  return path.size() > last.size() && path.size() <= kPathBytesMax && path.front() == '/' &&
+         path.ends_with(last);
+}
+
+RingFolder RingFolder::Open(const std::string& path, const Uuid& writer, int writer_directory) {
+  RingFolder folder;
+  if (path.empty()) return folder;
+  struct stat status {};
+  if (IsRingPath(path, writer) && fstat(writer_directory, &status) == 0) {
+    folder.directory_ = OpenPrivate(AT_FDCWD, path, status.st_uid);
+  }
+  folder.hidden_ = !folder.visible();
+  return folder;
+}
+
+RingFolder RingFolder::OpenWorker(const std::string& name) const {
+  RingFolder folder;
+  folder.hidden_ = hidden_;
+  struct stat status {};
+  if (visible() && fstat(get(), &status) == 0) {
+    folder.directory_ = OpenPrivate(get(), name, status.st_uid);
+  }
+  return folder;
+}
+
+void RemoveWriter(int format_directory, const std::string& name) {
+  const absl::StatusOr<FileDescriptor> writer =
+      OpenDirectoryAt(format_directory, name, WhenAbsent::kFail);
+  if (writer.ok()) {
+    const absl::StatusOr<std::string> json =
+        ReadSmallFileAt(writer->get(), spool::kWriterFile, kWriterJsonBytesMax);
+    const absl::StatusOr<WriterIdentity> identity =
+        json.ok() ? ParseWriterJson(*json) : absl::StatusOr<WriterIdentity>(json.status());
+    if (identity.ok()) RemoveRings(*identity, writer->get());
+  }
+  RemoveTree(format_directory, name, 4);
+}
+
+std::string RingHome(unsigned owner) { return absl::StrCat("/dev/shm/stepwell-", owner); }
+
+int SweepRings(const std::string& home_path, int format_directory, unsigned owner) {
+  int swept_count = 0;
+  const FileDescriptor home = OpenPrivate(AT_FDCWD, home_path, owner);
+  if (!home.valid()) return swept_count;
+  const absl::StatusOr<std::vector<std::string>> names = ListNames(home.get());
+  if (!names.ok()) return swept_count;
+  for (const std::string& name : *names) {
+    if (!Uuid::FromText(name)) continue;
+    const FileDescriptor rings = OpenPrivate(home.get(), name, owner);
+    if (!rings.valid()) continue;
+    const absl::StatusOr<std::string> path =
+        ReadSmallFileAt(rings.get(), spool::kRingOwnerFile, kPathBytesMax);
+    if (!path.ok() || !absl::EndsWith(*path, absl::StrCat("/", name))) continue;
+    const FileDescriptor parent = OpenParent(*path);
+    const bool is_ours = parent.valid() && IsSame(parent.get(), format_directory);
+    if (!is_ours || Exists(format_directory, name)) continue;
+    RemoveTree(home.get(), name, kTreeDepthMax);
+    ++swept_count;
+  }
+  if (swept_count > 0) log::Info("rings_swept", {{"home", home_path}, {"writers", swept_count}});
+  return swept_count;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,104 @@
+// WorkerRings: the forked workers of one writer: found, drained, and removed when they are dead and
+// all of theirs is stored. Training programs fork their loaders anew each epoch for days: nothing is
+// kept of one that is gone. Confined to the agent's loop.
+//
+//   workers.Find(life);       // after the lock was asked
+//   workers.Drain(sink);
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/agent/directory_watch.h"
+#include "client/agent/recorded_rings.h"
+#include "client/agent/writer_lock.h"
+
+namespace stepwell::agent {
+
+class WorkerRings {
+ public:
+  // `directory`, `folder` and `lock` are the writer's and outlive this. `progress` is the spool's.
+  WorkerRings(int directory, const RingFolder& folder, const WriterLock& lock,
+              std::map<WorkerKey, std::optional<RingProgress>> progress)
+      : directory_(directory), folder_(folder), lock_(lock), recovered_(std::move(progress)) {}
+
+  // As the lock told just before.
+  struct Life {
+    bool process = false;
+    bool any_worker = false;
+  };
+  // Finds new ones, asks which live, and removes what is done with.
+  void Find(const Life& life);
+  // The dead of whom all is stored.
+  void RemoveFinished();
+  void Drain(ThreadSampleSink& sink);
+  // The last Drain left nothing behind.
+  bool drained() const { return drained_; }
+  // The last Find saw all there are.
+  bool complete() const { return !look_again_; }
+
+  RecordedRings::Moved TakeProgress(Checkpoint& checkpoint);
+  void StoreTails(const Checkpoint& written);
+  // Of all, also of those that come later.
+  void StoreControl(std::uint32_t control);
+  // Those that closed and of which all is sealed now are told once `sequence` is acked.
+  void NoteSealed(std::uint64_t sequence);
+  void TellAcked(std::uint64_t acked_sequence);
+  bool awaits_ack() const;
+
+  // PackLastStep of the living worker of the lowest index that has steps; 0 = none has.
+  std::uint64_t last_step() const;
+  // A worker that outlived the process closed its recorder: a daemon, which is not said to have died.
+  bool ended_in_order() const { return ended_in_order_; }
+
+ private:
+  struct Name {
+    std::uint32_t index = 0;  // k
+    std::uint32_t again = 0;  // n
+    auto operator<=>(const Name&) const = default;
+  };
+  struct Worker {
+    std::unique_ptr<RecordedRings> rings;
+    RecordedHeader header;
+    bool alive = true;
+    // Its files fail their checks.
+    bool broken = false;
+    std::optional<std::uint64_t> sealed_sequence;
+    bool told = false;
+    WorkerKey key;
+  };
+
+  static std::optional<Name> ParseName(const std::string& text);
+  static std::string TextOf(const Name& name);
+  std::vector<Name> List();
+  bool IsDead(const Name& name, const std::vector<Name>& listed) const;
+  void Serve(const Name& name, bool is_dead);
+  void Remove(const Name& name);
+  void ForgetAbsent();
+  // Once a minute.
+  void LogTrouble(const Name& name, const absl::Status& why);
+
+  const int directory_;
+  const RingFolder& folder_;
+  const WriterLock& lock_;
+  std::map<WorkerKey, std::optional<RingProgress>> recovered_;
+  std::map<Name, Worker> workers_;
+  DirectoryWatch watch_;
+  bool look_again_ = true;
+  bool drained_ = true;
+  bool process_alive_ = true;
+  bool ended_in_order_ = false;
+  std::optional<std::uint32_t> control_;
+  std::vector<std::uint64_t> left_;  // processes of which the sink is not told yet
+  // Removed, and not yet told to the spool.
+  std::vector<WorkerKey> gone_;
+  absl::Time trouble_logged_ = absl::InfinitePast();
+};
+
+}  // namespace stepwell::agent
