@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -102,7 +103,10 @@ void RemoveWriter(int format_directory, const std::string& name) {
   RemoveTree(format_directory, name, 4);
 }
 
-std::string RingHome(unsigned owner) { return absl::StrCat("/dev/shm/stepwell-", owner); }
+std::string RingHome(unsigned owner) {
+  const char* memory = std::getenv("STEPWELL_SHARED_MEMORY");
+  return absl::StrCat(memory == nullptr ? "/dev/shm" : memory, "/stepwell-", owner);
+}
 
 int SweepRings(const std::string& home_path, int format_directory, unsigned owner) {
   int swept_count = 0;

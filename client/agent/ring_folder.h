@@ -38,7 +38,8 @@ bool IsRingPath(std::string_view path, const Uuid& writer);
 // Removes the writer `name` with all that it holds, in shared memory too.
 void RemoveWriter(int format_directory, const std::string& name);
 
-// Where a user's rings lie, by the recorder's rule: /dev/shm/stepwell-<uid>.
+// Where a user's rings lie, by the recorder's rule: stepwell-<uid> in STEPWELL_SHARED_MEMORY or
+// /dev/shm.
 std::string RingHome(unsigned owner);
 // Removes from `home` what belongs to writers of this format directory that are no more: an agent
 // died between the two, or somebody deleted the spool. Gives the number of what went.

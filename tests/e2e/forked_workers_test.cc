@@ -37,7 +37,7 @@ class ForkedWorkersTest : public SpineTest {
   }
 };
 
-TEST_F(ForkedWorkersTest, EachSampleOfEachWorkerIsStoredOnceHoweverItEnds) {
+TEST_F(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverItEnds) {
   StartMaster();
   const std::string spool = scratch_ / "spool";
   ASSERT_EQ(mkdir(spool.c_str(), 0700), 0);

@@ -28,6 +28,10 @@ class AgentStarter {
                                             const std::string& writer_path);
   // `writer_path`: the directory that is to be served; once it is gone no agent is started.
   AgentStarter(AgentLaunch launch, std::string writer_path);
+  // The same in a forked child, for the spool that it shares with its parent.
+  std::unique_ptr<AgentStarter> MakeAgain() const {
+    return std::make_unique<AgentStarter>(launch_, writer_path_);
+  }
   ~AgentStarter();
   AgentStarter(const AgentStarter&) = delete;
   AgentStarter& operator=(const AgentStarter&) = delete;

@@ -104,8 +104,9 @@ void ProcessWriter::StartMaintenance() {
 void ProcessWriter::RunMaintenance() {
   milliseconds period = kMaintenancePeriod;
   for (;;) {
-    // At once: a short run wants its agent soon.
-    if (starter_ != nullptr) period = std::min(period, starter_->Look(MonotonicNs()));
+    // At once: a short run wants its agent soon. Those of a process that lives leave it to that one.
+    const bool looks = starter_ != nullptr && (!spool_->is_worker() || spool_->IsOrphan());
+    if (looks) period = std::min(period, starter_->Look(MonotonicNs()));
     {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, period, [this] { return is_stopping_ || is_work_waiting_; });

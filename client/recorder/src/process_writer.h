@@ -42,6 +42,7 @@ class ProcessWriter {
   ProcessWriter& operator=(const ProcessWriter&) = delete;
 
   SpoolWriter& spool() { return *spool_; }
+  const SpoolWriter& spool() const { return *spool_; }
   std::uint32_t generation() const { return generation_; }
 
   // --- threads ---
@@ -57,6 +58,10 @@ class ProcessWriter {
   void LookAfterAgent(std::unique_ptr<AgentStarter> starter) { starter_ = std::move(starter); }
   // Briefly, so that a process that ends at once, without a close, has its agent started, too.
   void AwaitFirstLook() const;
+  // For a forked child of this process; null where nobody is to be started.
+  std::unique_ptr<AgentStarter> MakeStarterAgain() const {
+    return starter_ == nullptr ? nullptr : starter_->MakeAgain();
+  }
   // Why no agent can be started; empty while there is hope. Valid after LookAfterAgent.
   std::string AgentTrouble() const { return starter_ == nullptr ? "" : starter_->trouble(); }
   void StartMaintenance();

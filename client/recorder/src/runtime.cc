@@ -123,16 +123,16 @@ bool Runtime::WillJoinLocked() const {
 bool Runtime::JoinParent(std::uint32_t generation) {
   const int errno_before = errno;
   const std::lock_guard opening(opening_);
-  SpoolWriter* parent = nullptr;
+  const ProcessWriter* parent = nullptr;
   {
     const std::lock_guard lock(mutex_);
     // Another thread has, or has opened a writer, or closed.
     if (!IsForkedChild() || open_ == nullptr) return true;
     if (cannot_join_) return false;
-    parent = &open_->spool();
+    parent = open_;
   }
   std::string message;
-  std::unique_ptr<SpoolWriter> spool = parent->CreateWorker(&message);
+  std::unique_ptr<SpoolWriter> spool = parent->spool().CreateWorker(&message);
   errno = errno_before;  // the trial's
   if (spool == nullptr) {
     const std::lock_guard lock(mutex_);
@@ -142,6 +142,7 @@ bool Runtime::JoinParent(std::uint32_t generation) {
   }
   auto writer =
       std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate, generation);
+  writer->LookAfterAgent(parent->MakeStarterAgain());
   PrepareThreadBarrier();
   writer->StartMaintenance();
   const std::lock_guard lock(mutex_);

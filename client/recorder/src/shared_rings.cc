@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "client/recorder/src/spool_file.h"
 #include "client/recorder/src/spool_format.h"
@@ -32,27 +31,30 @@ bool WriteText(const UniqueFd& directory, const std::string& text) {
 
 }  // namespace
 
-std::string SharedRingHome() { return "/dev/shm/stepwell-" + std::to_string(geteuid()); }
-
-std::size_t SharedRingNeed(const char* local_world_size, std::int32_t world_size) {
+SharedRingPlace SharedRingPlace::Read(const Environment& environment, std::int32_t world_size) {
+  SharedRingPlace place;
+  const char* memory = environment("STEPWELL_SHARED_MEMORY");
+  const std::string directory = memory == nullptr ? "/dev/shm" : memory;
+  if (!directory.starts_with('/')) return place;
+  place.home = directory + "/stepwell-" + std::to_string(geteuid());
+  const std::string local = ReadVariable(environment, "LOCAL_WORLD_SIZE");
   std::int32_t count = 0;
-  if (local_world_size != nullptr) {
-    std::from_chars(local_world_size, local_world_size + std::strlen(local_world_size), count);
-  }
+  std::from_chars(local.data(), local.data() + local.size(), count);
   if (count < 1) count = std::max(world_size, 1);
-  return static_cast<std::size_t>(count) * spool::kRingBytesMax;
+  place.need_bytes = static_cast<std::size_t>(count) * spool::kRingBytesMax;
+  return place;
 }
 
-std::unique_ptr<SharedRings> SharedRings::Make(const std::string& home, const std::string& writer,
-                                               const std::string& writer_path,
-                                               std::size_t need_bytes) {
+std::unique_ptr<SharedRings> SharedRings::Make(const SharedRingPlace& place,
+                                               const std::string& writer,
+                                               const std::string& writer_path) {
   std::string ignored;  // beside the spool is always right
-  const UniqueFd parent = OpenSpoolRoot(home, &ignored);
-  if (parent.get() < 0 || !IsMemory(parent.get())) return nullptr;
-  const std::string path = home + "/" + writer;
-  UniqueFd directory = OpenSpoolFolder(parent, writer, path, &ignored);
+  const UniqueFd home = OpenSpoolRoot(place.home, &ignored);
+  if (home.get() < 0 || !IsMemory(home.get())) return nullptr;
+  const std::string path = place.home + "/" + writer;
+  UniqueFd directory = OpenSpoolFolder(home, writer, path, &ignored);
   if (directory.get() < 0) return nullptr;
-  std::unique_ptr<SharedRings> rings(new SharedRings(path, std::move(directory), need_bytes));
+  std::unique_ptr<SharedRings> rings(new SharedRings(path, std::move(directory), place.need_bytes));
   if (rings->HasRoom() && WriteText(rings->directory_, writer_path)) return rings;
   rings->Remove();
   return nullptr;

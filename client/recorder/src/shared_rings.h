@@ -2,7 +2,7 @@
 // room: a disk that writes a page back may hold up the next store into it. Beside them the file
 // `spool` says whose they are, so that an agent can clear away what nobody comes for.
 //
-//   auto rings = SharedRings::Make(SharedRingHome(), identity.writer, writer_path, need_bytes);
+//   auto rings = SharedRings::Make(place, identity.writer, writer_path);
 //   if (rings != nullptr && rings->HasRoom()) ... rings->directory() ...
 #pragma once
 
@@ -11,23 +11,29 @@
 #include <memory>
 #include <string>
 
+#include "client/recorder/src/environment.h"
 #include "client/recorder/src/unique_fd.h"
 
 namespace stepwell::recorder {
 
-// Where the rings of a user's writers lie: /dev/shm/stepwell-<uid>.
-std::string SharedRingHome();
+// Where rings go instead of the writer's directory, while there is room for `need_bytes` four times.
+// An empty home = nowhere else.
+struct SharedRingPlace {
+  std::string home;
+  std::size_t need_bytes = 0;
 
-// What the processes of this machine together may want: a grown ring for each. `local_world_size` is
-// the launcher's text, null = not known; `world_size` 0 = not known.
-std::size_t SharedRingNeed(const char* local_world_size, std::int32_t world_size);
+  // <memory>/stepwell-<uid>, where <memory> is STEPWELL_SHARED_MEMORY ("" = none), else /dev/shm. The
+  // need is that of the processes of this machine together, a grown ring for each: LOCAL_WORLD_SIZE of
+  // them, else `world_size` (0 = not known).
+  static SharedRingPlace Read(const Environment& environment, std::int32_t world_size);
+};
 
 class SharedRings {
  public:
-  // Null where `home` is no place for them (foreign, a link, no memory file system, no room): then
+  // Null where the home is no place for them (foreign, a link, no memory file system, no room): then
   // rings lie beside the spool. `writer_path` is absolute.
-  static std::unique_ptr<SharedRings> Make(const std::string& home, const std::string& writer,
-                                           const std::string& writer_path, std::size_t need_bytes);
+  static std::unique_ptr<SharedRings> Make(const SharedRingPlace& place, const std::string& writer,
+                                           const std::string& writer_path);
   // The same by a descriptor of its own. Null where they are gone.
   std::unique_ptr<SharedRings> Reopen() const;
   // Those of the forked worker whose directory has this name. Null on failure.

@@ -26,8 +26,13 @@ std::unique_ptr<SpoolWriter> TryRoot(SpoolRoot& root, const Identity& identity, 
   const bool is_fresh = root.kind == RootKind::kPrivate;
   if (is_fresh) root.path = MakePrivateRoot(root.path, why);
   if (root.path.empty()) return nullptr;
-  std::unique_ptr<SpoolWriter> writer =
-      SpoolWriter::Create(root.path, identity, SharedRingPlace(), why);
+  // Who chose another root has said what is shared between containers; of this one nobody has.
+  SharedRingPlace rings;
+  if (root.kind == RootKind::kDefault) {
+    rings = SharedRingPlace::Read([](const char* name) { return std::getenv(name); },
+                                  identity.world_size);
+  }
+  std::unique_ptr<SpoolWriter> writer = SpoolWriter::Create(root.path, identity, rings, why);
   if (writer == nullptr && is_fresh) rmdir(root.path.c_str());
   return writer;
 }

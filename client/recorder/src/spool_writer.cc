@@ -106,8 +106,7 @@ bool SpoolWriter::MakeFiles(const std::string& root, Identity identity,
   names_ = static_cast<std::byte*>(names);
   if (header != nullptr) FormatHeader(header, identity.pid, identity.opened_monotonic_ns);
   if (made && !rings.home.empty()) {
-    shared_rings_ =
-        SharedRings::Make(rings.home, identity.writer, directory_path_, rings.need_bytes);
+    shared_rings_ = SharedRings::Make(rings, identity.writer, directory_path_);
     if (shared_rings_ != nullptr) identity.rings = shared_rings_->path();
   }
   made = made && WriteIdentity(identity);

@@ -22,13 +22,6 @@
 
 namespace stepwell::recorder {
 
-// Where rings go instead of the writer's directory, while there is room for `need_bytes` four times.
-// An empty home = nowhere else.
-struct SharedRingPlace {
-  std::string home;
-  std::size_t need_bytes = 0;
-};
-
 class SpoolWriter {
  public:
   // Blocks on the file system. On failure null, with the reason and the remedy in `message`.

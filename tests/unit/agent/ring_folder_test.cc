@@ -73,7 +73,7 @@ class RingFolderTest : public ::testing::Test {
 
 using Recorded = RecordedDirectory;
 
-TEST_F(RingFolderTest, EachRingIsFoundWhereverItLies) {
+TEST_F(RingFolderTest, AgentRule06_EachRingIsFoundWhereverItLies) {
   recorded_.MakeRing(0, 16, 0);  // beside the spool
   recorded_.ring_path = ring_path(writer_);
   recorded_.MakeRing(1, 16, 1);
@@ -86,7 +86,7 @@ TEST_F(RingFolderTest, EachRingIsFoundWhereverItLies) {
   EXPECT_FALSE(fs::exists(ring_path(writer_) / "ring-1"));
 }
 
-TEST_F(RingFolderTest, AWorkersRingsLieInAFolderOfItsName) {
+TEST_F(RingFolderTest, AgentRule06_AWorkersRingsLieInAFolderOfItsName) {
   Recorded worker;
   MakePrivate(writer_path() / "w2-0");
   MakePrivate(ring_path(writer_) / "w2-0");
@@ -100,7 +100,7 @@ TEST_F(RingFolderTest, AWorkersRingsLieInAFolderOfItsName) {
   EXPECT_FALSE(fs::exists(writer_path() / "w2-0"));
 }
 
-TEST_F(RingFolderTest, RingsThatCannotBeSeenAreToldOnceAtTheEnd) {
+TEST_F(RingFolderTest, AgentRule06_RingsThatCannotBeSeenAreToldOnceAtTheEnd) {
   recorded_.MakeRing(0, 16, 0);
   recorded_.Push(0, Recorded::Scope(3, 4, 0));
   recorded_.ring_path = ring_path(writer_);
@@ -113,7 +113,7 @@ TEST_F(RingFolderTest, RingsThatCannotBeSeenAreToldOnceAtTheEnd) {
   EXPECT_THAT(DrainDead(Open(), checkpoint), ElementsAre());
 }
 
-TEST_F(RingFolderTest, WhatAnotherMayWriteToIsNotBelieved) {
+TEST_F(RingFolderTest, AgentRule06_WhatAnotherMayWriteToIsNotBelieved) {
   const auto is_visible = [&] { return Open().visible(); };
   EXPECT_TRUE(is_visible());
   ASSERT_EQ(chmod(ring_path(writer_).c_str(), 0750), 0);
@@ -144,7 +144,7 @@ TEST_F(RingFolderTest, WhatAnotherMayWriteToIsNotBelieved) {
   }
 }
 
-TEST_F(RingFolderTest, SweepsWhatNoWriterOfThisRootOwns) {
+TEST_F(RingFolderTest, AgentRule06_SweepsWhatNoWriterOfThisRootOwns) {
   const Uuid gone = Uuid::Random();
   const Uuid elsewhere = Uuid::Random();
   MakeRings(writer_, writer_path());
@@ -165,7 +165,7 @@ TEST_F(RingFolderTest, SweepsWhatNoWriterOfThisRootOwns) {
   EXPECT_EQ(SweepRings(base_ / "absent", format_.get(), geteuid()), 0);
 }
 
-TEST_F(RingFolderTest, RingsGoWithTheirWriter) {
+TEST_F(RingFolderTest, AgentRule06_RingsGoWithTheirWriter) {
   MakeRings(writer_, writer_path());
   std::ofstream(writer_path() / "writer.json")
       << R"({"format": 1, "writer": ")" << writer_.ToText() << R"(", "trial": "t", "rings": ")"

@@ -116,7 +116,7 @@ class WorkerRingsTest : public ::testing::Test {
 
 using Recorded = RecordedDirectory;
 
-TEST_F(WorkerRingsTest, AWorkersEventsComeWithItsIndex) {
+TEST_F(WorkerRingsTest, AgentRule11_AWorkersEventsComeWithItsIndex) {
   auto writer = Open();
   const auto child = Fork();
   child->files.Push(0, Recorded::Scope(1, 2, 0));
@@ -127,7 +127,7 @@ TEST_F(WorkerRingsTest, AWorkersEventsComeWithItsIndex) {
   EXPECT_THAT(Visit(*writer), ElementsAre("w0/0 once 1 5 6"));
 }
 
-TEST_F(WorkerRingsTest, ADeadOneIsDrainedThenRemovedAndForgotten) {
+TEST_F(WorkerRingsTest, AgentRule11_ADeadOneIsDrainedThenRemovedAndForgotten) {
   auto writer = Open();
   const auto child = Fork();
   child->files.Push(0, Recorded::Begin(1));
@@ -145,7 +145,7 @@ TEST_F(WorkerRingsTest, ADeadOneIsDrainedThenRemovedAndForgotten) {
 }
 
 // The byte is another's by then.
-TEST_F(WorkerRingsTest, AHigherDirectoryOfTheSameIndexMeansDeath) {
+TEST_F(WorkerRingsTest, AgentRule11_AHigherDirectoryOfTheSameIndexMeansDeath) {
   auto writer = Open();
   const auto first = Fork();
   const auto second = Fork();
@@ -157,7 +157,7 @@ TEST_F(WorkerRingsTest, AHigherDirectoryOfTheSameIndexMeansDeath) {
   EXPECT_THAT(Directories(), ElementsAre("w0-1"));
 }
 
-TEST_F(WorkerRingsTest, WhatIsNotAWorkerYetWaitsAndGoesIfItNeverBecomesOne) {
+TEST_F(WorkerRingsTest, AgentRule11_WhatIsNotAWorkerYetWaitsAndGoesIfItNeverBecomesOne) {
   auto writer = Open();
   Hold(spool::WorkerLockByte(3), true);
   fs::create_directory(path_ / "w3-0");
@@ -170,7 +170,7 @@ TEST_F(WorkerRingsTest, WhatIsNotAWorkerYetWaitsAndGoesIfItNeverBecomesOne) {
   EXPECT_THAT(Directories(), IsEmpty());
 }
 
-TEST_F(WorkerRingsTest, NamesThatAreNoWorkersAreLeftAlone) {
+TEST_F(WorkerRingsTest, AgentRule11_NamesThatAreNoWorkersAreLeftAlone) {
   const std::vector<std::string> names = {"w",       "w0",   "w-0",  "w0-",    "w00-0",
                                           "w1024-0", "w0-x", "x0-0", "w0-0-0", "w0-00"};
   for (const std::string& name : names) fs::create_directory(path_ / name);
@@ -180,7 +180,7 @@ TEST_F(WorkerRingsTest, NamesThatAreNoWorkersAreLeftAlone) {
   EXPECT_THAT(Directories(), ::testing::UnorderedElementsAreArray(names));
 }
 
-TEST_F(WorkerRingsTest, ADamagedOneIsToldAndStopsNoOther) {
+TEST_F(WorkerRingsTest, AgentRule11_ADamagedOneIsToldAndStopsNoOther) {
   auto writer = Open();
   const auto broken = Fork();
   std::set<std::uint32_t> taken = {0};
@@ -196,7 +196,7 @@ TEST_F(WorkerRingsTest, ADamagedOneIsToldAndStopsNoOther) {
   EXPECT_THAT(Directories(), ElementsAre(whole->name));
 }
 
-TEST_F(WorkerRingsTest, AWriterLivesAsLongAsAnyOfItsProcesses) {
+TEST_F(WorkerRingsTest, AgentRule11_AWriterLivesAsLongAsAnyOfItsProcesses) {
   auto writer = Open();
   const auto child = Fork();
   child->files.PutNumber<std::uint64_t>("header", offsetof(spool::WriterHeader, last_step),
@@ -221,7 +221,7 @@ TEST_F(WorkerRingsTest, AWriterLivesAsLongAsAnyOfItsProcesses) {
   EXPECT_TRUE(writer->workers().ended_in_order());
 }
 
-TEST_F(WorkerRingsTest, OneThatClosedIsToldWhenAllOfItIsAcked) {
+TEST_F(WorkerRingsTest, AgentRule11_OneThatClosedIsToldWhenAllOfItIsAcked) {
   auto writer = Open();
   const auto child = Fork();
   child->files.Push(0, Recorded::Scope(1, 2, 0));
@@ -248,7 +248,7 @@ TEST_F(WorkerRingsTest, OneThatClosedIsToldWhenAllOfItIsAcked) {
   EXPECT_EQ(state(), spool::kAgentAcked);
 }
 
-TEST_F(WorkerRingsTest, ControlReachesThoseThatComeLaterToo) {
+TEST_F(WorkerRingsTest, AgentRule11_ControlReachesThoseThatComeLaterToo) {
   auto writer = Open();
   const auto control = [&](const std::string& name) {
     std::ifstream in(path_ / name / "header", std::ios::binary);
@@ -268,7 +268,7 @@ TEST_F(WorkerRingsTest, ControlReachesThoseThatComeLaterToo) {
 }
 
 // A series of each worker, be it forked anew a thousand times.
-TEST_F(WorkerRingsTest, SeriesCarryTheWorkerAndDoNotGrowWithForks) {
+TEST_F(WorkerRingsTest, AgentRule11_SeriesCarryTheWorkerAndDoNotGrowWithForks) {
   SeriesCatalog catalog;
   ChunkBuilder builder(catalog);
   RecordedSamples samples(catalog, builder);
@@ -295,7 +295,7 @@ TEST_F(WorkerRingsTest, SeriesCarryTheWorkerAndDoNotGrowWithForks) {
 
 // Indexes given again, deaths at any moment, agents that die before and after their frame: each
 // sample comes out once.
-TEST_F(WorkerRingsTest, EachSampleComesOutOnceWhereverProcessesDie) {
+TEST_F(WorkerRingsTest, AgentRule11_EachSampleComesOutOnceWhereverProcessesDie) {
   std::mt19937_64 random(TestSeed());
   std::set<std::uint32_t> taken;
   std::vector<std::unique_ptr<Child>> children;

@@ -43,7 +43,9 @@
  *
  * Environment, where the options leave a field empty: STEPWELL_SPOOL_DIR, STEPWELL_SERVER,
  * STEPWELL_PROJECT, STEPWELL_TRIAL, STEPWELL_ATTEMPT_KEY, STEPWELL_TOKEN, STEPWELL_AGENT,
- * STEPWELL_INTERVAL, STEPWELL_GROUPS, STEPWELL_WITHOUT, STEPWELL_WITH, TMPDIR, and the launchers'
+ * STEPWELL_INTERVAL, STEPWELL_GROUPS, STEPWELL_WITHOUT, STEPWELL_WITH, TMPDIR,
+ * STEPWELL_SHARED_MEMORY (where rings of a spool in TMPDIR lie; default /dev/shm, empty = beside the
+ * spool), and the launchers'
  * RANK, WORLD_SIZE, TORCHELASTIC_*, SLURM_*, MASTER_ADDR. Whatever the options say:
  * STEPWELL_DISABLED=1 turns everything off, STEPWELL_OFFLINE=1 sends nothing (`stepwell upload` does
  * later), STEPWELL_AGENT=off starts no agent, STEPWELL_SYSTEM_METRICS=0 samples no system metrics.

@@ -49,7 +49,7 @@ stepwell_series_id Number() {
   return stepwell_define_series("training", "number", "1", STEPWELL_GAUGE, nullptr, 0);
 }
 
-TEST_F(ForkedWorkerTest, AChildThatRecordsIsAWorkerOfItsParent) {
+TEST_F(ForkedWorkerTest, AgentRule11_AChildThatRecordsIsAWorkerOfItsParent) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     const stepwell_series_id number = Number();
@@ -83,7 +83,7 @@ TEST_F(ForkedWorkerTest, AChildThatRecordsIsAWorkerOfItsParent) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AChildThatDoesNotRecordLeavesNoTrace) {
+TEST_F(ForkedWorkerTest, AgentRule11_AChildThatDoesNotRecordLeavesNoTrace) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     Scoped("parent");
@@ -99,7 +99,7 @@ TEST_F(ForkedWorkerTest, AChildThatDoesNotRecordLeavesNoTrace) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AnIndexIsGivenAgainWhenItsWorkerIsDead) {
+TEST_F(ForkedWorkerTest, AgentRule11_AnIndexIsGivenAgainWhenItsWorkerIsDead) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     Number();
@@ -115,10 +115,32 @@ TEST_F(ForkedWorkerTest, AnIndexIsGivenAgainWhenItsWorkerIsDead) {
     EXPECT_THAT(Workers(), UnorderedElementsAre("w0-0", "w1-0"));
     ExpectInChild(record);
     EXPECT_THAT(Workers(), UnorderedElementsAre("w0-0", "w0-1", "w1-0"));
+    // Above all that are there, be the lower ones gone: a higher one tells that the lower is dead.
+    fs::remove_all(WriterPath() / "w0-0");
+    ExpectInChild(record);
+    EXPECT_THAT(Workers(), UnorderedElementsAre("w0-1", "w0-2", "w1-0"));
   });
 }
 
-TEST_F(ForkedWorkerTest, ThreadsOfAChildJoinOnce) {
+// Each keeps most of a MiB until an agent comes.
+TEST_F(ForkedWorkerTest, AgentRule11_WhereNoAgentComesWorkersDoNotFillTheDisk) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Number();
+    for (int n = 0; n < 64; ++n) fs::create_directory(WriterPath() / ("w0-" + std::to_string(n)));
+    ExpectInChild([] {
+      stepwell_record(Number(), 1);
+      EXPECT_STREQ(
+          stepwell_message(),
+          "cannot join the writer of the process it was forked from: no agent has come for "
+          "its earlier workers");
+    });
+    EXPECT_EQ(Workers().size(), 64u);
+    EXPECT_EQ(SpoolFiles(WriterPath()).header().dropped_no_ring, 1u);
+  });
+}
+
+TEST_F(ForkedWorkerTest, AgentRule11_ThreadsOfAChildJoinOnce) {
   for (int round = 0; round < 5; ++round) {
     ExpectInChild([this] {
       ASSERT_EQ(Open(), STEPWELL_RECORDING);
@@ -136,7 +158,7 @@ TEST_F(ForkedWorkerTest, ThreadsOfAChildJoinOnce) {
   }
 }
 
-TEST_F(ForkedWorkerTest, ARawCloneWithoutHandlersRecordsNothing) {
+TEST_F(ForkedWorkerTest, AgentRule11_ARawCloneWithoutHandlersRecordsNothing) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     Scoped("parent");
@@ -154,7 +176,7 @@ TEST_F(ForkedWorkerTest, ARawCloneWithoutHandlersRecordsNothing) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AScopeThatIsOpenAtTheForkIsTheParents) {
+TEST_F(ForkedWorkerTest, AgentRule11_AScopeThatIsOpenAtTheForkIsTheParents) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     stepwell_step_begin();
@@ -170,7 +192,7 @@ TEST_F(ForkedWorkerTest, AScopeThatIsOpenAtTheForkIsTheParents) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AWorkerClosesItsOwnPart) {
+TEST_F(ForkedWorkerTest, AgentRule11_AWorkerClosesItsOwnPart) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     ExpectInChild([this] {
@@ -188,7 +210,7 @@ TEST_F(ForkedWorkerTest, AWorkerClosesItsOwnPart) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AChildThatClosesBeforeItRecordsHasNoPart) {
+TEST_F(ForkedWorkerTest, AgentRule11_AChildThatClosesBeforeItRecordsHasNoPart) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     ExpectInChild([] {
@@ -202,7 +224,7 @@ TEST_F(ForkedWorkerTest, AChildThatClosesBeforeItRecordsHasNoPart) {
   });
 }
 
-TEST_F(ForkedWorkerTest, AWorkersExitWaitsForNoAckUnlessItsParentIsGone) {
+TEST_F(ForkedWorkerTest, AgentRule11_AWorkersExitWaitsForNoAckUnlessItsParentIsGone) {
   const struct {
     const char* name;
     bool parent_lives;
@@ -251,7 +273,7 @@ TEST_F(ForkedWorkerTest, AWorkersExitWaitsForNoAckUnlessItsParentIsGone) {
 }
 
 // A daemon closes every descriptor before it begins.
-TEST_F(ForkedWorkerTest, JoinsByPathWhereAllDescriptorsWereClosed) {
+TEST_F(ForkedWorkerTest, AgentRule11_JoinsByPathWhereAllDescriptorsWereClosed) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     ExpectInChild([this] {
@@ -264,7 +286,7 @@ TEST_F(ForkedWorkerTest, JoinsByPathWhereAllDescriptorsWereClosed) {
   });
 }
 
-TEST_F(ForkedWorkerTest, WhatAChildWithoutAPlaceRecordsIsCountedInItsParentsWriter) {
+TEST_F(ForkedWorkerTest, AgentRule11_WhatAChildWithoutAPlaceRecordsIsCountedInItsParentsWriter) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     Number();
@@ -281,7 +303,7 @@ TEST_F(ForkedWorkerTest, WhatAChildWithoutAPlaceRecordsIsCountedInItsParentsWrit
   });
 }
 
-TEST_F(ForkedWorkerTest, AWorkerBeginsSwitchedOffWhereItsParentIs) {
+TEST_F(ForkedWorkerTest, AgentRule11_AWorkerBeginsSwitchedOffWhereItsParentIs) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     stepwell_step_begin();
@@ -298,7 +320,7 @@ TEST_F(ForkedWorkerTest, AWorkerBeginsSwitchedOffWhereItsParentIs) {
 }
 
 // Its maintenance looks, for it may never end a step.
-TEST_F(ForkedWorkerTest, AWorkerFollowsTheAgentsSwitch) {
+TEST_F(ForkedWorkerTest, AgentRule11_AWorkerFollowsTheAgentsSwitch) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     ExpectInChild([this] {
@@ -327,7 +349,7 @@ TEST_F(ForkedWorkerTest, DISABLED_SpawnedProgram) {
   stepwell_close(0);
 }
 
-TEST_F(ForkedWorkerTest, SpawnedProgramsStartAfresh) {
+TEST_F(ForkedWorkerTest, AgentRule11_SpawnedProgramsStartAfresh) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     const auto parent = WriterPath();

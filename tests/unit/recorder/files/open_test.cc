@@ -29,6 +29,7 @@ class OpenTest : public RecorderTest {
     ExpectInChild([&] {
       unsetenv("STEPWELL_SPOOL_DIR");
       setenv("TMPDIR", temporary().c_str(), 1);
+      setenv("STEPWELL_SHARED_MEMORY", "", 1);
       setenv("STEPWELL_SYSTEM_ROOT", "/no/such/root", 1);
       const Recorder recorder({.trial = "t", .exit_wait = milliseconds(0)});
       look(recorder);
@@ -119,6 +120,7 @@ TEST_F(OpenTest, AgentRule06_ARefusedGivenRootIsNotReplaced) {
   fs::permissions(given, fs::perms(0750));
   ExpectInChild([&] {
     setenv("TMPDIR", temporary().c_str(), 1);
+    setenv("STEPWELL_SHARED_MEMORY", "", 1);
     const Recorder recorder({.spool_dir = given, .exit_wait = milliseconds(0)});
     EXPECT_EQ(recorder.state(), STEPWELL_MEMORY_ONLY);
     EXPECT_EQ(recorder.message(),
