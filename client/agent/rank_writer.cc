@@ -129,6 +129,9 @@ void RankWriter::FollowDirectives() {
 }
 
 void RankWriter::TellRecorder() {
+  // Of those who closed while others of the writer record on.
+  const std::uint64_t acked = served_->status().acked_sequence;
+  const auto stored = served_->offline() ? spool::kAgentSpooled : spool::kAgentAcked;
   if (served_->done()) {
     if (done_at_ == absl::InfiniteDuration()) {
       done_at_ = clock_.Monotonic();
@@ -139,15 +142,11 @@ void RankWriter::TellRecorder() {
     recorded_->StoreAgentState(spool::kAgentSpooled);
   } else if (!served_->status().refusal.empty()) {
     recorded_->StoreAgentState(spool::kAgentRefused);
-  } else {
-    own_told_ |= OwnPartAcked();
-    recorded_->StoreAgentState(own_told_ ? spool::kAgentAcked : spool::kAgentServing);
+  } else if (!own_told_) {
+    own_told_ = live_ && own_sequence_ && (served_->offline() || *own_sequence_ <= acked);
+    recorded_->StoreAgentState(own_told_ ? stored : spool::kAgentServing);
   }
-  recorded_->workers().TellAcked(served_->status().acked_sequence);
-}
-
-bool RankWriter::OwnPartAcked() const {
-  return live_ && own_sequence_ && served_->status().acked_sequence >= *own_sequence_;
+  recorded_->workers().TellStored(served_->offline() ? UINT64_MAX : acked, stored);
 }
 
 }  // namespace stepwell::agent

@@ -48,8 +48,6 @@ class RankWriter {
   void RefreshAnchor();
   void FollowDirectives();
   void TellRecorder();
-  // What the process that opened the writer recorded is stored, though workers of it live on.
-  bool OwnPartAcked() const;
 
   const std::unique_ptr<ServedWriter> served_;
   const std::unique_ptr<RecordedWriter> recorded_;
@@ -61,7 +59,7 @@ class RankWriter {
   std::uint64_t last_step_ = 0;
   // Once that process closed and all of its own is sealed: up to here.
   std::optional<std::uint64_t> own_sequence_;
-  bool own_told_ = false;
+  bool own_told_ = false;                 // that it is stored, though workers live on
   std::optional<std::uint32_t> control_;  // as this agent stored it
   absl::Duration anchored_at_ = -absl::InfiniteDuration();
   absl::Duration done_at_ = absl::InfiniteDuration();

@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t kWriterJsonBytesMax = 256 << 10;
 constexpr std::size_t kPathBytesMax = 4096;
 constexpr int kTreeDepthMax = 3;
+// spool/<number>/<segment> below a writer's directory.
+constexpr int kWriterDepth = 4;
 
 // Nothing where it is absent, a link, foreign, or open to others.
 FileDescriptor OpenPrivate(int parent, const std::string& path, unsigned owner) {
@@ -100,7 +102,7 @@ void RemoveWriter(int format_directory, const std::string& name) {
         json.ok() ? ParseWriterJson(*json) : absl::StatusOr<WriterIdentity>(json.status());
     if (identity.ok()) RemoveRings(*identity, writer->get());
   }
-  RemoveTree(format_directory, name, 4);
+  RemoveTree(format_directory, name, kWriterDepth);
 }
 
 std::string RingHome(unsigned owner) {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/ring_folder.h"
 #include "client/agent/server_address.h"
 
 namespace stepwell::agent {
@@ -20,8 +21,6 @@ constexpr absl::Duration kBoundInterval = absl::Seconds(5);
 constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
 // Each has a thread and a set of sensors.
 constexpr std::size_t kSamplersMax = 32;
-// spool/<number>/<segment> below a writer's directory.
-constexpr int kWriterDepth = 4;
 
 // 5 % of what is free, but never so little that nothing could be kept.
 std::int64_t FreeShare(int directory) {
@@ -48,6 +47,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
              clock, std::move(on_answer)),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
+  (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
   if (options_.trial.empty() || options_.upload) return;
   // Asked for by hand, whether or not the trial records.
   TrialSampler::Options sampler;
@@ -258,7 +258,7 @@ void ServedRoot::ShareSpool() {
 void ServedRoot::RemoveOlder(absl::Duration age) {
   const absl::Duration now = clock_.Monotonic();
   const auto remove = [&](const std::string& name) {
-    RemoveTree(format_directory_.get(), name, kWriterDepth);
+    RemoveWriter(format_directory_.get(), name);
     finder_.Drop(name);
   };
   std::erase_if(ranks_, [&](auto& entry) {

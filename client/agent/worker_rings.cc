@@ -207,12 +207,12 @@ void WorkerRings::NoteSealed(std::uint64_t sequence) {
   }
 }
 
-void WorkerRings::TellAcked(std::uint64_t acked_sequence) {
+void WorkerRings::TellStored(std::uint64_t stored_sequence, spool::AgentState state) {
   for (auto& [name, worker] : workers_) {
-    if (!worker.sealed_sequence || worker.told || *worker.sealed_sequence > acked_sequence)
+    if (!worker.sealed_sequence || worker.told || *worker.sealed_sequence > stored_sequence)
       continue;
     worker.told = true;
-    worker.rings->StoreAgentState(spool::kAgentAcked);
+    worker.rings->StoreAgentState(state);
   }
 }
 

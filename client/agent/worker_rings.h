@@ -47,9 +47,9 @@ class WorkerRings {
   void StoreTails(const Checkpoint& written);
   // Of all, also of those that come later.
   void StoreControl(std::uint32_t control);
-  // Those that closed and of which all is sealed now are told once `sequence` is acked.
+  // Those that closed and of which all is sealed now are told `state` once `sequence` is stored.
   void NoteSealed(std::uint64_t sequence);
-  void TellAcked(std::uint64_t acked_sequence);
+  void TellStored(std::uint64_t stored_sequence, spool::AgentState state);
   bool awaits_ack() const;
 
   // PackLastStep of the living worker of the lowest index that has steps; 0 = none has.

@@ -242,9 +242,9 @@ TEST_F(WorkerRingsTest, AgentRule11_OneThatClosedIsToldWhenAllOfItIsAcked) {
   writer->workers().NoteSealed(6);
   writer->workers().NoteSealed(7);  // others' samples
   EXPECT_TRUE(writer->workers().awaits_ack());
-  writer->workers().TellAcked(5);
+  writer->workers().TellStored(5, spool::kAgentAcked);
   EXPECT_EQ(state(), spool::kAgentServing);
-  writer->workers().TellAcked(6);
+  writer->workers().TellStored(6, spool::kAgentAcked);
   EXPECT_EQ(state(), spool::kAgentAcked);
 }
 
