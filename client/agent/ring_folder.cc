@@ -42,6 +42,24 @@ FileDescriptor OpenParent(const std::string& path) {
   return parent.ok() ? *std::move(parent) : FileDescriptor();
 }
 
+bool IsSame(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+// A copy of a spool must not take the rings of the one it was copied from.
+bool IsAnothers(int rings, int writer_directory) {
+  const absl::StatusOr<std::string> path =
+      ReadSmallFileAt(rings, spool::kRingOwnerFile, kPathBytesMax);
+  if (!path.ok()) return true;
+  const absl::StatusOr<FileDescriptor> owner = OpenDirectoryAt(AT_FDCWD, *path, WhenAbsent::kFail);
+  // Nobody's by now: the spool was moved.
+  if (absl::IsNotFound(owner.status())) return false;
+  return !owner.ok() || !IsSame(owner->get(), writer_directory);
+}
+
 // What is in it by its descriptor: the path to it is another's word.
 void RemoveRings(const WriterIdentity& identity, int writer_directory) {
   const RingFolder folder = RingFolder::Open(identity.rings, identity.writer, writer_directory);
@@ -50,13 +68,6 @@ void RemoveRings(const WriterIdentity& identity, int writer_directory) {
   if (!names.ok()) return;
   for (const std::string& name : *names) RemoveTree(folder.get(), name, kTreeDepthMax - 1);
   rmdir(identity.rings.c_str());
-}
-
-bool IsSame(int a, int b) {
-  struct stat first {};
-  struct stat second {};
-  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
 }
 
 bool Exists(int directory, const std::string& name) {
@@ -78,6 +89,7 @@ RingFolder RingFolder::Open(const std::string& path, const Uuid& writer, int wri
   if (IsRingPath(path, writer) && fstat(writer_directory, &status) == 0) {
     folder.directory_ = OpenPrivate(AT_FDCWD, path, status.st_uid);
   }
+  if (folder.visible() && IsAnothers(folder.get(), writer_directory)) folder.directory_.Close();
   folder.hidden_ = !folder.visible();
   return folder;
 }

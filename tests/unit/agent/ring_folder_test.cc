@@ -25,6 +25,7 @@ class RingFolderTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(pattern), nullptr);
     base_ = pattern;
     for (const fs::path& path : {writer_path(), ring_path(writer_)}) MakePrivate(path);
+    std::ofstream(ring_path(writer_) / "spool") << writer_path().string();
     std::ofstream(writer_path() / "lock");
     recorded_.Make(writer_path());
     writer_directory_ = FileDescriptor(open(writer_path().c_str(), O_RDONLY | O_DIRECTORY));
@@ -142,6 +143,24 @@ TEST_F(RingFolderTest, AgentRule06_WhatAnotherMayWriteToIsNotBelieved) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(IsRingPath(row.path, writer_), row.is_path);
   }
+}
+
+// An upload of a copy, beside the agent that serves the original.
+TEST_F(RingFolderTest, AgentRule06_ACopyOfASpoolDoesNotTakeTheRingsOfTheOriginal) {
+  MakePrivate(base_ / "copy" / "f1" / writer_.ToText());
+  const fs::path copy = base_ / "copy" / "f1" / writer_.ToText();
+  std::ofstream(copy / "writer.json")
+      << R"({"format": 1, "writer": ")" << writer_.ToText() << R"(", "trial": "t", "rings": ")"
+      << ring_path(writer_).string() << "\"}";
+  const FileDescriptor copied(open(copy.c_str(), O_RDONLY | O_DIRECTORY));
+  EXPECT_TRUE(RingFolder::Open(ring_path(writer_), writer_, copied.get()).hidden());
+  const FileDescriptor format(open(copy.parent_path().c_str(), O_RDONLY | O_DIRECTORY));
+  RemoveWriter(format.get(), writer_.ToText());
+  EXPECT_FALSE(fs::exists(copy));
+  EXPECT_TRUE(Open().visible());
+  // One that was moved is the original.
+  fs::rename(base_ / "f1", base_ / "moved");
+  EXPECT_TRUE(Open().visible());
 }
 
 TEST_F(RingFolderTest, AgentRule06_SweepsWhatNoWriterOfThisRootOwns) {
