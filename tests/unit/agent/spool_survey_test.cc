@@ -222,7 +222,7 @@ TEST_F(SpoolSurveyTest, TellsHowFullRingsAre) {
 
 TEST_F(SpoolSurveyTest, FindsRingsInSharedMemoryAndOfWorkers) {
   const fs::path writer = MakeWriter();
-  const fs::path shared = root_ / "memory";
+  const fs::path shared = root_ / "memory" / writer.filename();
   fs::create_directories(shared / "w0-0");
   MakeHeader(writer, spool::kWriterOpen);
   MakeRing(shared, 0, 10, 0, 0);
