@@ -47,7 +47,8 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
              clock, std::move(on_answer)),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
-  (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
+  // Below a system root none lie in shared memory.
+  if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
   if (options_.trial.empty() || options_.upload) return;
   // Asked for by hand, whether or not the trial records.
   TrialSampler::Options sampler;

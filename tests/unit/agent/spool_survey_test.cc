@@ -250,7 +250,9 @@ TEST_F(SpoolSurveyTest, SaysWhereSharedMemoryIsGone) {
   MakeHeader(writer, spool::kWriterOpen);
   std::ifstream in(writer / "writer.json");
   std::string json{std::istreambuf_iterator<char>(in), {}};
-  json.replace(json.rfind('}'), 1, ", \"rings\": \"/nowhere/at-all\", \"server\": \"offline\"}");
+  json.replace(json.rfind('}'), 1,
+               absl::StrCat(", \"rings\": \"/nowhere/", writer.filename().string(),
+                            "\", \"server\": \"offline\"}"));
   std::ofstream(writer / "writer.json") << json;
   EXPECT_TRUE(Only().rings_missing);
   EXPECT_FALSE(Only().is_live);
