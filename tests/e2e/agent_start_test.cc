@@ -41,6 +41,17 @@ class StartedAgentTest : public SpineTest {
     if (!Eventually([this] { return Agents().empty(); }, absl::Seconds(10))) {
       for (const pid_t agent : Agents()) kill(agent, SIGKILL);
     }
+    RemoveRings();
+  }
+
+  // Of writers that no agent comes for any more: the next one of this root would.
+  void RemoveRings() const {
+    std::error_code error;
+    for (const auto& rings :
+         fs::directory_iterator(absl::StrCat("/dev/shm/stepwell-", geteuid()), error)) {
+      const std::string writer = ReadText(rings.path() / "spool");
+      if (writer.rfind(root() + "/", 0) == 0) fs::remove_all(rings.path(), error);
+    }
   }
 
   std::string temporary() const { return scratch_ / "tmp"; }

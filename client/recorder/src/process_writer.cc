@@ -104,9 +104,8 @@ void ProcessWriter::StartMaintenance() {
 void ProcessWriter::RunMaintenance() {
   milliseconds period = kMaintenancePeriod;
   for (;;) {
-    // At once: a short run wants its agent soon. Those of a process that lives leave it to that one.
-    const bool looks = starter_ != nullptr && (!spool_->is_worker() || spool_->IsOrphan());
-    if (looks) period = std::min(period, starter_->Look(MonotonicNs()));
+    // At once: a short run wants its agent soon.
+    if (LooksAfterAgent()) period = std::min(period, starter_->Look(MonotonicNs()));
     {
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, period, [this] { return is_stopping_ || is_work_waiting_; });
@@ -114,6 +113,11 @@ void ProcessWriter::RunMaintenance() {
     }
     period = Maintain() ? kMaintenancePeriodFilling : kMaintenancePeriod;
   }
+}
+
+// Workers of a process that lives leave it to that one.
+bool ProcessWriter::LooksAfterAgent() const {
+  return starter_ != nullptr && (!spool_->is_worker() || spool_->IsOrphan());
 }
 
 void ProcessWriter::AwaitFirstLook() const {
@@ -366,6 +370,7 @@ bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
   const std::uint64_t begin_ns = MonotonicNs();
   const auto wait_ns =
       static_cast<std::uint64_t>(std::max<std::int64_t>(timeout_ms, 0)) * 1'000'000;
+  const bool looks = LooksAfterAgent();
   milliseconds poll = kAckPollFirst;
   for (;;) {
     const std::uint32_t state = header.agent_state.load(std::memory_order_acquire);
@@ -373,7 +378,7 @@ bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
     if (state == spool::kAgentRefused || state == spool::kAgentSpooled) return false;
     const std::uint64_t now_ns = MonotonicNs();
     // What a run recorded that was too short for an agent to come is worth one, too.
-    if (starter_ != nullptr) (void)starter_->Look(now_ns);
+    if (looks) (void)starter_->Look(now_ns);
     if (state == spool::kAgentNone && IsHopeless(begin_ns, now_ns)) return false;
     if (now_ns - begin_ns >= wait_ns) return false;
     std::this_thread::sleep_for(poll);

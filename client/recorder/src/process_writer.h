@@ -106,6 +106,7 @@ class ProcessWriter {
     Ring::Spec spec;
     std::vector<spool::Event> events;
   };
+  bool LooksAfterAgent() const;
   void StopMaintenance();
   bool WaitForAck(std::int64_t timeout_ms);
   // Nobody came for this writer, and nobody will.
