@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
@@ -94,6 +95,7 @@ void Agent::Run() {
   lock_.TakeLeaving().IgnoreError();
   const bool is_in_vain = verdict == AgentLife::Verdict::kLeave;
   Drain(is_in_vain ? absl::ZeroDuration() : options_.stop_wait);
+  Summarize();
   for (const auto& [name, root] : roots_) {
     root->StopStreams();
     if (options_.on_demand) root->RemoveDone();
@@ -108,12 +110,14 @@ void Agent::VisitAll() {
     root->VisitWriters();
     root->CollectTrials(trials);
   }
-  Summary summary;
-  for (const auto& [name, root] : roots_) {
-    root->VisitSamplers(trials);
-    root->AddTo(summary);
-  }
+  for (const auto& [name, root] : roots_) root->VisitSamplers(trials);
   if (log_) log_->Tend();
+  if (options_.upload) Summarize();  // its caller watches
+}
+
+void Agent::Summarize() {
+  Summary summary;
+  for (const auto& [name, root] : roots_) root->AddTo(summary);
   absl::MutexLock lock(&mu_);
   summary_ = std::move(summary);
 }
@@ -141,11 +145,13 @@ AgentLife::Facts Agent::facts() const {
 // A recorder that sees the first byte held believes that it is served: it is looked for once more
 // while the second byte says that this agent may go. One that comes later finds the lock free soon.
 AgentLife::Verdict Agent::Judge(AgentLife& life) {
+  if (!life.may_end()) return AgentLife::Verdict::kStay;
   AgentLife::Verdict verdict = life.Judge(facts(), clock_.Monotonic());
   if (verdict == AgentLife::Verdict::kStay) return verdict;
   if (const absl::Status taken = lock_.TakeLeaving(); !taken.ok()) {
     log::Warning("agent_lock_trouble", {{"why", std::string(taken.message())}});
   }
+  STEPWELL_FAILPOINT("agent_leaving");
   for (const auto& [name, root] : roots_) root->LookAgain();
   VisitAll();
   verdict = life.Judge(facts(), clock_.Monotonic());
@@ -157,6 +163,7 @@ AgentLife::Verdict Agent::Judge(AgentLife& life) {
       log::Info("agent_idle");
       break;
     case AgentLife::Verdict::kLeave:
+      Summarize();
       log::Warning("agent_leaves",
                    {{"unacked_bytes", summary().unacked_bytes},
                     {"why", "no master takes it; the next agent or `stepwell upload` sends it"}});

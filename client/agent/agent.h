@@ -37,7 +37,7 @@ class Agent {
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How far all writers are, as of the last visit; also after Run.
+  // How far all writers are: of an upload as of the last visit, of others at their end.
   using Summary = ServedRoot::Summary;
   Summary summary() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -51,6 +51,7 @@ class Agent {
   // Of a system agent: users come, and remove what is theirs.
   void TendRoots();
   AgentLife::Facts facts() const;
+  void Summarize() ABSL_LOCKS_EXCLUDED(mu_);
   // Whether nothing is left to do, or nobody takes it, and no recorder came at the last moment.
   AgentLife::Verdict Judge(AgentLife& life);
   // Seals what there is and sends it, as far as `wait` reaches.

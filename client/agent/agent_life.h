@@ -40,6 +40,11 @@ class AgentLife {
   AgentLife(Options options, absl::Duration now)
       : options_(options), busy_at_(now), moved_at_(now) {}
 
+  // Whether it may ever end by itself: else nobody need gather facts.
+  bool may_end() const {
+    return options_.ends_when_settled || options_.idle_exit < absl::InfiniteDuration() ||
+           options_.leave_after < absl::InfiniteDuration();
+  }
   Verdict Judge(const Facts& facts, absl::Duration now);
 
  private:

@@ -306,17 +306,19 @@ AgentLife::Facts ServedRoot::facts() const {
   facts.any_seen = any_seen_;
   facts.progress = found_count_;
   facts.all_done = facts.all_settled = roomless_.empty();
-  const auto add = [&](const ServedWriter& served, bool is_settled) {
-    facts.all_done = facts.all_done && (served.done() || served.spooled());
-    facts.all_settled = facts.all_settled && is_settled;
+  const auto add = [&](const ServedWriter& served, bool is_done, bool is_settled) {
+    facts.all_done = facts.all_done && is_done;
+    facts.all_settled = facts.all_settled && (is_done || is_settled);
     facts.progress += served.status().acked_sequence;
   };
   for (const auto& [name, rank] : ranks_) {
-    facts.any_live = facts.any_live || rank.writer->live();
-    add(rank.writer->served(), rank.writer->settled());
+    const RankWriter& writer = *rank.writer;
+    const bool is_done = writer.done() || writer.served().spooled();
+    facts.any_live = facts.any_live || writer.live();
+    add(writer.served(), is_done, is_done || writer.settled());
   }
   for (const ServedWriter* served : ended_.all()) {
-    add(*served, served->done() || served->refused() || served->spooled());
+    add(*served, served->done() || served->spooled(), served->refused());
   }
   for (const auto& [key, sampler] : samplers_) {
     if (sampler->served() == nullptr) continue;

@@ -45,13 +45,14 @@ class OnDemandTest : public AgentFixture {
     }
     EXPECT_EQ(Wait(child), 0);
   }
-  // The process that holds the first byte; 0 = none.
-  pid_t Holder() const {
+  // The process that holds the byte, the first if not told; 0 = none.
+  pid_t Holder(off_t byte = 0) const {
     const int fd = open((root_ + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
     lock.l_len = 1;
     const bool is_held = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     close(fd);
@@ -160,6 +161,32 @@ TEST_F(OnDemandTest, WhoeverStartsOneMoreGetsNone) {
   ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) { return !writers.empty(); }));
   Stop("r", recorder);
   EXPECT_EQ(Holder(), first);
+}
+
+// It sees the first byte held and starts none: the agent has to find it.
+TEST_F(OnDemandTest, ARecorderThatComesWhileOneIsAboutToLeaveIsServed) {
+  const std::string hold = root_ + "/hold";
+  std::ofstream(hold) << "";
+  StartAgent("0.1", "600", [&] {
+    setenv("STEPWELL_FAILPOINTS", ("agent_leaving=while:" + hold + "*1").c_str(), 1);
+  });
+  ASSERT_TRUE(Poll([this] { return Holder(1) != 0; }));
+  const pid_t agent = Holder();
+  EXPECT_EQ(Holder(1), agent);
+  const pid_t recorder = RecordOn("r", "t");
+  ASSERT_TRUE(Poll([this] { return WriterCount() == 1; }));
+  for (const auto& entry : fs::directory_iterator(root_ + "/f1")) {
+    if (!entry.is_directory()) continue;
+    ASSERT_TRUE(Poll([&] { return fs::exists(entry.path() / "writer.json"); }));
+  }
+  EXPECT_TRUE(master_.writers().empty());
+  fs::remove(hold);
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) { return !writers.empty(); }));
+  EXPECT_EQ(Holder(), agent);
+  EXPECT_EQ(Holder(1), 0) << "it stays";
+  Stop("r", recorder);
+  ASSERT_TRUE(WaitForFree());
+  EXPECT_TRUE(AllClosed(master_.writers()));
 }
 
 // A recorder looks at the first byte four times a second, and starts an agent where it is free.
