@@ -121,24 +121,35 @@ bool Runtime::WillJoinLocked() const {
 }
 
 bool Runtime::JoinParent(std::uint32_t generation) {
-  const int errno_before = errno;
+  const int errno_before = errno;  // the trial's
+  const Join join = TryJoin(generation);
+  // A daemon that begins after all others are gone: a writer of its own in the same attempt.
+  const bool is_opened = join == Join::kOver && Open(opened_) != STEPWELL_CLOSED;
+  errno = errno_before;
+  return join == Join::kJoined || is_opened;
+}
+
+Runtime::Join Runtime::TryJoin(std::uint32_t generation) {
   const std::lock_guard opening(opening_);
   const ProcessWriter* parent = nullptr;
   {
     const std::lock_guard lock(mutex_);
     // Another thread has, or has opened a writer, or closed.
-    if (!IsForkedChild() || open_ == nullptr) return true;
-    if (cannot_join_) return false;
+    if (!IsForkedChild() || open_ == nullptr) return Join::kJoined;
+    if (cannot_join_) return Join::kRefused;
     parent = open_;
   }
   std::string message;
   std::unique_ptr<SpoolWriter> spool = parent->spool().CreateWorker(&message);
-  errno = errno_before;  // the trial's
   if (spool == nullptr) {
     const std::lock_guard lock(mutex_);
     cannot_join_ = true;
     message_ = std::move(message);
-    return false;
+    return Join::kRefused;
+  }
+  if (spool->IsAlone()) {
+    spool->Withdraw();
+    return Join::kOver;
   }
   auto writer =
       std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate, generation);
@@ -148,8 +159,7 @@ bool Runtime::JoinParent(std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
   ForgetParentLocked();
   UseLocked(std::move(writer), STEPWELL_RECORDING, "");
-  errno = errno_before;
-  return true;
+  return Join::kJoined;
 }
 
 void Runtime::ForgetParentLocked() {
@@ -185,7 +195,9 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
     return state_ = STEPWELL_CLOSED;
   }
   std::vector<std::string> remarks;
-  const Identity identity = IdentityNow(std::move(wishes.identity), remarks);
+  const Identity identity = IdentityNow(wishes.identity, remarks);
+  opened_ = wishes;
+  opened_.identity = identity;
   SpoolPlace place = SpoolPlace::Find(identity, wishes.spool_dir);
   if (place.writer == nullptr) return STEPWELL_CLOSED;
   remarks.insert(remarks.begin(), place.remarks.begin(), place.remarks.end());
@@ -305,9 +317,12 @@ std::uint32_t Runtime::DefineSeries(SeriesDefinition series) {
 }
 
 ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation) {
-  if (IsForkedChild() && !JoinParent(generation)) {
-    CountLost();
-    return nullptr;
+  if (IsForkedChild()) {
+    if (!JoinParent(generation)) {
+      CountLost();
+      return nullptr;
+    }
+    generation = CurrentGeneration(generation);
   }
   if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
   slot = {nullptr, 0};
@@ -339,6 +354,12 @@ void Runtime::CountLate(std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
   if (IsForkedChild() || writers_.empty()) return;
   if (writers_.back()->generation() == generation) writers_.back()->CountNoRing();
+}
+
+// A child may have opened a writer of its own on the way.
+std::uint32_t Runtime::CurrentGeneration(std::uint32_t otherwise) {
+  const std::lock_guard lock(mutex_);
+  return open_ == nullptr ? otherwise : open_->generation();
 }
 
 void Runtime::CountLost() {

@@ -68,8 +68,11 @@ class Runtime {
   bool WillJoinLocked() const;
   // False where it cannot.
   bool JoinParent(std::uint32_t generation);
+  enum class Join { kJoined, kRefused, kOver };
+  Join TryJoin(std::uint32_t generation);
   // A call of a child that cannot join: told through the header that it shares with its parent.
   void CountLost();
+  std::uint32_t CurrentGeneration(std::uint32_t otherwise);
   void MakePage();
   void ForgetParentLocked();
   void UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state, std::string message);
@@ -87,6 +90,7 @@ class Runtime {
   bool closes_at_exit_ = false;
   std::uint32_t gate_at_fork_ = 0;  // what the kernel wipes in the child
   bool cannot_join_ = false;
+  OpenWishes opened_;  // as resolved, for a child that finds the writer ended
   stepwell_state state_ = STEPWELL_CLOSED;
   std::string message_ = "not opened";
   std::deque<std::string> told_;  // answers of message() since the last open, which callers hold

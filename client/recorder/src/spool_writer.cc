@@ -55,7 +55,7 @@ std::unique_ptr<SpoolWriter> SpoolWriter::CreateWorker(std::string* message) con
   if (worker->MakeWorkerFiles(*header_)) return worker;
   *message = "cannot write to the spool directory " + worker->directory_path_ + ": " +
              std::strerror(errno);
-  worker->RemoveWorkerFiles();
+  worker->Withdraw();
   return nullptr;
 }
 
@@ -83,6 +83,12 @@ void SpoolWriter::UnmapNames() {
 bool SpoolWriter::IsOrphan() const {
   return is_worker() && !IsLockByteTaken(lock_.get(), spool::kProcessLockByte) &&
          static_cast<std::uint32_t>(getppid()) != around_.pid;
+}
+
+bool SpoolWriter::IsAlone() const {
+  struct flock asked = WholeByte(spool::kProcessLockByte);
+  asked.l_len = spool::WorkerLockByte(spool::kWorkerCountMax);
+  return is_worker() && fcntl(lock_.get(), F_GETLK, &asked) == 0 && asked.l_type == F_UNLCK;
 }
 
 bool SpoolWriter::MakeFiles(const std::string& root, Identity identity,
@@ -146,8 +152,8 @@ bool SpoolWriter::MakeWorkerFiles(const spool::WriterHeader& parent) {
 }
 
 // While its byte is held nobody else does; where this fails too, an agent does it later.
-void SpoolWriter::RemoveWorkerFiles() {
-  for (const char* name : {spool::kNamesFile, spool::kHeaderDraftFile}) {
+void SpoolWriter::Withdraw() {
+  for (const char* name : {spool::kNamesFile, spool::kHeaderDraftFile, spool::kHeaderFile}) {
     unlinkat(directory_.get(), name, 0);
   }
   rmdir(directory_path_.c_str());

@@ -41,6 +41,11 @@ class SpoolWriter {
   bool is_worker() const { return worker_ != spool::kNoWorker; }
   // A worker that outlived the process that opened the writer, as a daemon does.
   bool IsOrphan() const;
+  // No other process of the writer lives: an agent may have ended it before this worker came. One
+  // that is not alone now is seen by every agent that ends it later.
+  bool IsAlone() const;
+  // Takes back what CreateWorker did.
+  void Withdraw();
   spool::WriterHeader& header() { return *header_; }
   std::span<std::byte> names() { return {names_, spool::kNamesBytesMax}; }
   void UnmapNames();
@@ -68,7 +73,6 @@ class SpoolWriter {
                  std::string* message);
   Around OpenAround() const;
   bool MakeWorkerFiles(const spool::WriterHeader& parent);
-  void RemoveWorkerFiles();
   bool MapFile(const char* name, std::size_t bytes, void** mapped);
   bool WriteIdentity(const Identity& identity);
   void FormatHeader(void* mapped, std::int64_t pid, std::uint64_t opened_ns);

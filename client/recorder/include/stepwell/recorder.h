@@ -26,7 +26,8 @@
  * its first call that records, which touches the spool directory; a child that records nothing costs
  * nothing. Ids of scopes and series stay valid in it. Children of a worker are workers of the same
  * writer. What a worker recorded is stored however it ends: its exit waits for no ack, unless the
- * process that opened the recorder is gone (a daemon). A child that would rather have a writer of its
+ * process that opened the recorder is gone (a daemon; one that begins to record after all others are
+ * gone has a writer of its own in the same attempt). A child that would rather have a writer of its
  * own calls stepwell_open before it records.
  *
  * What is recorded lies in a spool directory, from where an agent (`stepwell agent`, a process of its

@@ -27,7 +27,12 @@ std::map<std::string, int> CountByWorker(const Writers& writers, const std::stri
 TEST_F(ForkedWorkerLineTest, AgentRule11_ADaemonsWriterEndsWithTheDaemon) {
   StartAgent();
   const pid_t opener = Record("daemon", 0, [] {
-    if (fork() != 0) _exit(0);
+    int joined[2];
+    char byte = 0;
+    if (pipe(joined) != 0) _exit(1);
+    if (fork() != 0) _exit(read(joined[0], &byte, 1) == 1 ? 0 : 1);
+    stepwell_step_begin();
+    if (write(joined[1], &byte, 1) != 1) _exit(1);
     RecordSteps(50, 1000);
     _exit(stepwell_close(20'000) == 1 ? 0 : 1);
   });

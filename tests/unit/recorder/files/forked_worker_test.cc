@@ -245,16 +245,21 @@ TEST_F(ForkedWorkerTest, AgentRule11_AWorkersExitWaitsForNoAckUnlessItsParentIsG
       std::fflush(nullptr);
       WaitForOthersToSleep();
       const pid_t opener = getpid();
+      int joined[2];
+      ASSERT_EQ(pipe(joined), 0);
       const pid_t child = fork();
       if (child == 0) {
-        while (!row.parent_lives && getppid() == opener) std::this_thread::yield();
         Scoped("child");
+        if (write(joined[1], "", 1) != 1) _exit(1);
+        while (!row.parent_lives && getppid() == opener) std::this_thread::yield();
         for (const auto& writer : FindWriters(directory_.path())) {
           if (!fs::exists(writer / "w0-0")) continue;
           SpoolFiles(writer / "w0-0").header().agent_state = spool::kAgentServing;
         }
         std::exit(0);
       }
+      char joins = 0;
+      EXPECT_EQ(read(joined[0], &joins, 1), 1);
       if (row.parent_lives) waitpid(child, nullptr, 0);
       _exit(0);
     });
@@ -270,6 +275,42 @@ TEST_F(ForkedWorkerTest, AgentRule11_AWorkersExitWaitsForNoAckUnlessItsParentIsG
       fs::remove_all(writer);
     }
   }
+}
+
+// The writer may have been ended by then.
+TEST_F(ForkedWorkerTest, AgentRule11_ADaemonThatBeginsLateHasAWriterOfItsOwnInTheSameAttempt) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  (void)RunInChild([&] {
+    close(ends[0]);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("opener");
+    const pid_t opener = getpid();
+    std::fflush(nullptr);
+    WaitForOthersToSleep();
+    if (fork() == 0) {
+      while (getppid() == opener) std::this_thread::yield();
+      Scoped("daemon");
+      _exit(stepwell_close(0));
+    }
+    _exit(0);
+  });
+  close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);
+  close(ends[0]);
+  const auto writers = FindWriters(directory_.path());
+  ASSERT_EQ(writers.size(), 2u);
+  std::vector<std::string> lines;
+  std::vector<std::string> keys;
+  for (const auto& writer : writers) {
+    for (const std::string& line : SpoolFiles(writer).Lines()) lines.push_back(line);
+    const std::string json = ReadText(writer / "writer.json");
+    keys.push_back(json.substr(json.find("\"attempt_key\""), 60));
+    EXPECT_FALSE(fs::exists(writer / "w0-0"));
+  }
+  EXPECT_THAT(lines, UnorderedElementsAre("scope opener", "scope daemon"));
+  EXPECT_EQ(keys[0], keys[1]);
 }
 
 // A daemon closes every descriptor before it begins.
