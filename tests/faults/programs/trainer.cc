@@ -1,11 +1,14 @@
 // A process that records as a training does, over the recorder alone, and logs each sample that it
 // recorded in a ledger of its own. Runs until --steps or SIGTERM, then closes and logs what the
 // recorder said; with --die-at it kills itself in the middle of that step. With --scopes 0 it records
-// without steps and scopes, so that each event of the recorder is one sample.
+// without steps and scopes, so that each event of the recorder is one sample. With --workers N it
+// forks N workers after its first step, each of which records a series of its own at the same rate
+// into a ledger of its own (the log's name, "-w", its number) and leaves by _exit.
 //
 // Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +18,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "stepwell/stepwell.h"
 #include "tests/faults/checker/ledger.h"
@@ -43,7 +47,9 @@ class Trainer {
         seed_(static_cast<std::uint64_t>(options.Number("--seed"))),
         scopes_(options.Number("--scopes") != 0),
         interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
-        log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+        worker_count_(static_cast<int>(options.Number("--workers"))),
+        log_path_(options.Text("--log")),
+        log_(OpenLog(log_path_)),
         recorder_({.spool_dir = options.Text("--spool-dir"),
                    .trial = options.Text("--trial"),
                    .attempt_key = "one",
@@ -74,9 +80,11 @@ class Trainer {
       slowest_ = std::max(slowest_, steady_clock::now() - begin);
       if (scopes_) LogScopes(start_us, step);
       Write();
+      if (step == 0) StartWorkers();
       due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
       std::this_thread::sleep_until(due);
     }
+    StopWorkers();
   }
 
   // As a program that knows nothing of closing: exit destroys no local object.
@@ -101,6 +109,47 @@ class Trainer {
   }
 
  private:
+  static int OpenLog(const std::string& path) {
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }
+
+  void StartWorkers() {
+    std::fflush(nullptr);
+    for (int i = 0; i < worker_count_; ++i) {
+      const pid_t child = fork();
+      if (child == 0) RunWorker(i);
+      if (child > 0) workers_.push_back(child);
+    }
+  }
+
+  void StopWorkers() {
+    for (const pid_t worker : workers_) kill(worker, SIGTERM);
+    for (const pid_t worker : workers_) waitpid(worker, nullptr, 0);
+  }
+
+  // As a loader's worker process: nothing is opened, nothing is closed.
+  [[noreturn]] void RunWorker(int number) {
+    const int log = OpenLog(log_path_ + "-w" + std::to_string(number));
+    const std::string name = "worker_" + std::to_string(number);
+    const Series series("faults", name.c_str());
+    const pid_t parent = getppid();
+    auto due = steady_clock::now();
+    std::int64_t time_us = 0;
+    for (std::int32_t i = 0; g_stop == 0 && getppid() == parent; ++i) {
+      const double value = ValueOf(seed_ + 1 + static_cast<std::uint64_t>(number), rank_, i);
+      time_us = std::max(time_us + 1, NowUs());
+      stepwell_record_at(series.id(), i, time_us, value);
+      const std::string line = SampleLine(
+          {"faults/" + name, rank_, i, i, true, time_us, std::bit_cast<std::uint64_t>(value)});
+      if (write(log, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(74);
+      due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
+      std::this_thread::sleep_until(due);
+    }
+    const std::string last = "dropped " + std::to_string(recorder_.dropped_count()) + "\n";
+    if (write(log, last.data(), last.size()) != static_cast<ssize_t>(last.size())) _exit(74);
+    _exit(0);
+  }
+
   // `batch` of the numbered ones: -1 when the step will never end.
   void RecordSamples(std::int64_t start_us, std::int32_t batch) {
     for (int i = 0; i < kNumberedPerStep; ++i, ++numbered_count_) {
@@ -155,6 +204,8 @@ class Trainer {
   const std::uint64_t seed_;
   const bool scopes_;
   const steady_clock::duration interval_;
+  const int worker_count_;
+  const std::string log_path_;
   const int log_;
   Recorder recorder_;
   const Series checked_;
@@ -165,6 +216,7 @@ class Trainer {
   std::int64_t checked_us_ = 0;
   steady_clock::duration slowest_ = {};
   std::string pending_;
+  std::vector<pid_t> workers_;
 };
 
 int Main(int argc, char** argv) {
@@ -177,6 +229,7 @@ int Main(int argc, char** argv) {
                                 {"--seed", "1"},
                                 {"--scopes", "1"},
                                 {"--rate", "50"},
+                                {"--workers", "0"},
                                 {"--steps", "1000000"},
                                 {"--die-at", "-1"},
                                 {"--leave-open", "0"},

@@ -1,0 +1,152 @@
+// The agent's rules at once, where each of them hurts: the root is read-only, there is no home, shared
+// memory has 64 MiB, processes have numbers of their own, 8 ranks have 4 forked workers each, and
+// their agent, which nobody but they start, is killed each second.
+//
+// Invariant: every sample that a rank or a worker recorded is stored exactly once; each rank ends with
+// the exit code and the output that it has without us, and its pipe ends with it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/faults/checker/checker.h"
+#include "tests/faults/master_client.h"
+#include "tests/faults/stored_samples.h"
+#include "tests/support/child_process.h"
+#include "tests/support/master_process.h"
+#include "tests/support/scratch_directory.h"
+
+namespace stepwell::faults {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::BuiltProgram;
+using testing::ChildProcess;
+using testing::Eventually;
+
+constexpr int kRankCount = 8;
+constexpr int kWorkerCount = 4;
+constexpr int kStepCount = 500;  // ten seconds
+constexpr int kSkipped = 77;
+
+std::string Text(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Kills the agents that run from `program`, which other tests' agents do not.
+int KillAgents(const fs::path& program) {
+  int killed = 0;
+  for (const fs::directory_entry& process : fs::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(process.path().filename().string(), &pid)) continue;
+    std::error_code gone;
+    // As its own namespace names it.
+    if (fs::read_symlink(process.path() / "exe", gone).filename() != program.filename()) continue;
+    if (!fs::equivalent(process.path() / "exe", program, gone)) continue;
+    if (kill(pid, SIGKILL) == 0) ++killed;
+  }
+  return killed;
+}
+
+class HardPlaceTest : public ::testing::Test {
+ protected:
+  HardPlaceTest() {
+    fs::create_directory(scratch_ / "bin");
+    fs::create_directory(scratch_ / "out");
+    for (const char* program : {"stepwell", "fault_trainer"}) {
+      fs::copy_file(BuiltProgram(program), fs::path(scratch_ / "bin") / program);
+    }
+    chmod((scratch_ / "bin").c_str(), 0755);
+    chmod((scratch_ / "out").c_str(), 0777);
+  }
+
+  std::string Out(const std::string& name, int rank) const {
+    return scratch_ / absl::StrCat("out/", name, "-", rank);
+  }
+
+  Ledger ReadLedgers() const {
+    Ledger ledger;
+    for (int rank = 0; rank < kRankCount; ++rank) {
+      EXPECT_EQ(ReadLedger(Out("ledger", rank), ledger), "");
+      for (int worker = 0; worker < kWorkerCount; ++worker) {
+        EXPECT_EQ(ReadLedger(absl::StrCat(Out("ledger", rank), "-w", worker), ledger), "");
+      }
+    }
+    return ledger;
+  }
+
+  const testing::ScratchDirectory scratch_;
+};
+
+TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for namespaces and mounts";
+  const std::uint32_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  testing::MasterProcess master({.scratch = scratch_.path()});
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+
+  const std::string script = Text(HARD_PLACE);
+  ChildProcess place;
+  const absl::Time begin = absl::Now();
+  place.Start({"/usr/bin/unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc",
+               "--kill-child", "/bin/bash", "-c", script, "hard_place", scratch_.path(),
+               master.grpc_address(), absl::StrCat(kStepCount), absl::StrCat(seed)},
+              {}, scratch_ / "place.log");
+  int kills = 0;
+  absl::Time next_kill = begin + absl::Seconds(1);
+  const bool ended = Eventually(
+      [&] {
+        if (absl::Now() >= next_kill) {
+          kills += KillAgents(scratch_ / "bin/stepwell");
+          next_kill += absl::Seconds(1);
+        }
+        return !place.running();
+      },
+      absl::Seconds(120));
+  const absl::Duration took = absl::Now() - begin;
+  const std::string ending = place.Wait(absl::ZeroDuration());
+  if (ending == absl::StrCat("exit ", kSkipped)) GTEST_SKIP() << "the root is no mount of its own";
+  ASSERT_TRUE(ended) << Text(scratch_ / "place.log");
+  EXPECT_EQ(ending, "exit 0") << Text(scratch_ / "place.log");
+  std::cout << "ended after " << took << ", " << kills << " agents killed\n";
+  EXPECT_GE(kills, 5) << "the agents were hardly ever killed: this proves little";
+
+  for (int rank = 0; rank < kRankCount; ++rank) {
+    EXPECT_EQ(Text(Out("code", rank)), "0\n") << Text(Out("text", rank));
+    const std::string text = Text(Out("text", rank));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_TRUE(absl::EndsWith(text, " acked\n")) << text;
+  }
+
+  MasterClient client(master.grpc_address());
+  ASSERT_TRUE(Eventually([&] { return client.Flush().empty(); }, absl::Seconds(60)));
+  const Ledger ledger = ReadLedgers();
+  EXPECT_EQ(ledger.dropped_count, 0u);
+  std::set<std::string> series;
+  for (const LoggedSample& sample : ledger.samples) series.insert(sample.series);
+  EXPECT_TRUE(series.contains("faults/worker_3"));
+  StoredTrial stored;
+  ASSERT_EQ(ReadStoredTrial(master.database_url(), "hard", {series.begin(), series.end()}, stored),
+            "");
+  const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
+  std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
+  for (const std::string& gap : stored.gap_texts) std::cout << "gap: " << gap << "\n";
+  EXPECT_TRUE(verdict.ok()) << verdict.ToText();
+  EXPECT_EQ(verdict.declared_count, 0u) << "a declared gap is a lost sample all the same";
+}
+
+}  // namespace
+}  // namespace stepwell::faults
