@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What does sampling a machine of 8 GPUs cost?
+"""What does sampling a machine of 8 GPUs cost, and what serving 64 ranks?
 
 An agent samples 8 GPUs of a stand-in for NVIDIA's library and all of this machine, for a real master
 on a real PostgreSQL, at 1 Hz and at 10 Hz in turns. Its processor time comes from the kernel's own
 account of it, its memory from its resident size. What the stand-in costs is in it; a real driver's
-share is not.
+share is not. Then an agent drains the rings of 64 processes that record 100,000 events a second
+together; nothing may be dropped.
 """
 
 import argparse
@@ -71,13 +72,13 @@ def status_kib(pid: int, key: str) -> int:
 class Agent:
     """An agent that samples this machine."""
 
-    def __init__(self, room: pathlib.Path, stepwell: pathlib.Path, stub: pathlib.Path, server: str, rate: str):
+    def __init__(self, room: pathlib.Path, stepwell: pathlib.Path, server: str, spool: pathlib.Path,
+                 flags: list[str], stub: pathlib.Path):  # fmt: skip
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
         environment |= {"STEPWELL_NVML_PATH": str(stub), "STEPWELL_NVML_SCENARIO": str(room / "scenario")}
         with (room / "agent.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [stepwell, "agent", "--server", server, "--spool-dir", str(room / f"spool-{rate}"),
-                 "--trial", f"bench-{rate}", "--interval", _RATES[rate]],
+                [stepwell, "agent", "--server", server, "--spool-dir", str(spool), *flags],
                 env=environment, stdout=log, stderr=log)  # fmt: skip
         self.pid = self._process.pid
 
@@ -100,6 +101,27 @@ def result(name: str, values: list[float], unit: str, against: str, bar: str) ->
                       "spread": [round(min(values), 4), round(max(values), 4)]}), flush=True)  # fmt: skip
 
 
+def drain(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path, server: str, number: int, seconds: int) -> float:
+    """Percent of one processor that the agent of 64 recording ranks takes."""
+    spool = room / f"spool-ranks-{number}"
+    spool.mkdir(0o700)
+    agent = Agent(room, binaries / "stepwell", server, spool, [_NO_SAMPLING], stub)
+    try:
+        ranks = subprocess.Popen(
+            [binaries / "recording_ranks", str(spool), f"ranks-{number}", "64", "100000", str(seconds + 4)],
+            stdout=subprocess.PIPE, text=True, env=os.environ | {"STEPWELL_AGENT": "off"})  # fmt: skip
+        # Opening 64 writers is no part of what lasts.
+        time.sleep(2)
+        share = agent.share(seconds)
+        said, _ = ranks.communicate(timeout=60)
+        if ranks.returncode != 0 or " dropped 0\n" not in said:
+            raise RuntimeError(f"the ranks could not record all: {said}")
+        print(f"64 ranks: {said.strip()}, agent {share:.2f} %", file=sys.stderr)
+        return share
+    finally:
+        agent.stop()
+
+
 def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
     """Runs of both rates in turns."""
     stub = binaries.parent / "nvml_stub/new/libnvidia-ml.so.1"
@@ -116,7 +138,8 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
         resident: list[float] = []
         for _ in range(3):
             for rate in _RATES:
-                agent = Agent(room, stepwell, stub, grpc, rate)
+                flags = ["--trial", f"bench-{rate}", "--interval", _RATES[rate]]
+                agent = Agent(room, stepwell, grpc, room / f"spool-{rate}", flags, stub)
                 try:
                     # The start is no part of what lasts: connecting, finding devices, defining series.
                     time.sleep(2)
@@ -128,6 +151,8 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
         for rate in _RATES:
             result(f"sample_{rate}hz", shares[rate], "percent", what.format(rate), _BARS[rate])
         result("resident", resident, "MiB", "the agent's largest resident size", "<= 25")
+        drained = [drain(room, binaries, stub, grpc, number, 5 if quick else 10) for number in range(3)]
+        result("drain_64_ranks", drained, "percent", "one core, 100,000 events a second", "<= 5")
     finally:
         master.send_signal(signal.SIGTERM)
         master.wait(60)
