@@ -105,7 +105,7 @@ def drain(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path, server
     """Percent of one processor that the agent of 64 recording ranks takes."""
     spool = room / f"spool-ranks-{number}"
     spool.mkdir(0o700)
-    agent = Agent(room, binaries / "stepwell", server, spool, [_NO_SAMPLING], stub)
+    agent = Agent(room, binaries / "stepwell", server, spool, ["--no-auto-sampling"], stub)
     try:
         ranks = subprocess.Popen(
             [binaries / "recording_ranks", str(spool), f"ranks-{number}", "64", "100000", str(seconds + 4)],
