@@ -27,7 +27,7 @@ void MasterLinks::Tend() {
   if (!stopped_) StartStreams();
   for (const auto& [server, link] : links_) {
     if (link->stream == nullptr) continue;
-    link->stream->Wake();
+    if (link->sender.HasNext(clock_.Now())) link->stream->Wake();
     link->stream->Tend();
   }
 }

@@ -105,6 +105,14 @@ SendWindow::Action OutboundWriter::ActionLocked(absl::Time now) const {
   return window_.Next(sendable, close_wanted_ && sendable >= spool_->last_sequence());
 }
 
+bool OutboundWriter::HasNext(absl::Time now) const {
+  absl::MutexLock lock(&mu_);
+  if (window_.state() == SendWindow::State::kRefused) return now >= not_before_;
+  if (ActionLocked(now).kind != SendWindow::ActionKind::kNothing) return true;
+  return window_.state() == SendWindow::State::kOpen &&
+         (definitions_sent_count_ < definitions_.size() || now - sent_time_ >= kHeartbeatInterval);
+}
+
 std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
   SendWindow::Action action;
   {

@@ -69,6 +69,9 @@ class OutboundWriter {
   // --- the stream
   void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
   void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
+  // Next may give a message now. Reads no disk: asked at each visit, so that the send thread is not
+  // woken for nothing.
+  bool HasNext(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
   // The next message, if there is one to send now. Reads the spool. Confined to the send thread.
   std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the master broke the protocol: the connection should be given up.

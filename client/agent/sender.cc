@@ -55,6 +55,12 @@ Sender::Writers Sender::writers() const {
   return writers_;
 }
 
+bool Sender::HasNext(absl::Time now) const {
+  const Writers all = writers();
+  return std::any_of(all.begin(), all.end(),
+                     [now](const auto& writer) { return writer->HasNext(now); });
+}
+
 std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
   const Writers writers = this->writers();
   for (std::size_t i = 0; i < writers.size(); ++i) {

@@ -22,6 +22,8 @@ class Sender {
 
   void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
   void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
+  // Some writer's.
+  bool HasNext(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
   // The next message of any writer. Confined to the send thread.
   std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the connection should be given up.

@@ -152,7 +152,7 @@ void Stream::SendUntilBroken(Call& call) {
 
 void Stream::WaitForWork() {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&work_), absl::Milliseconds(200));
+  mu_.AwaitWithTimeout(absl::Condition(&work_), absl::Seconds(1));
   work_ = false;
 }
 

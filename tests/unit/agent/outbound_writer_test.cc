@@ -53,13 +53,16 @@ class OutboundWriterTest : public ::testing::Test {
   // Says all there is to say, as short words.
   std::vector<std::string> Talk() {
     std::vector<std::string> said;
-    while (auto message = writer_->Next(clock_.Now())) {
+    while (true) {
+      const bool has_next = writer_->HasNext(clock_.Now());
+      auto message = writer_->Next(clock_.Now());
+      EXPECT_EQ(has_next, message.has_value());
+      if (!message) return said;
       if (message->has_open()) said.push_back("open");
       if (message->has_definitions()) said.push_back("definitions");
       if (message->has_chunk()) said.push_back(absl::StrCat(message->chunk().sequence()));
       if (message->has_close()) said.push_back("close");
     }
-    return said;
   }
   bool Open() {
     pb::StreamChunksResponse message;
