@@ -88,7 +88,8 @@ MaybeComplaint DecodeColumn(const pb::Column& column, const std::string& path,
     }
     present_count = DecodePresence(column.presence(), tick_count, out);
   }
-  const auto value_count = static_cast<std::size_t>(column.doubles_size() + column.integers_size());
+  const auto value_count = static_cast<std::size_t>(column.doubles_size()) +
+                           static_cast<std::size_t>(column.integers_size());
   if (value_count != present_count) {
     return Invalid("VALUE_COUNT", absl::StrCat(path, " has ", value_count, " values where ",
                                                present_count, " ticks have a sample"));

@@ -94,7 +94,7 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
                          const std::function<bool()>& stop_asked) {
   Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(5)});
   while (true) {
-    const absl::Status status = MigrateOnce(url);
+    absl::Status status = MigrateOnce(url);
     state.SetDatabase(status);
     if (status.code() == absl::StatusCode::kUnavailable && WantsAPerson(status)) {
       return absl::FailedPreconditionError(
@@ -117,6 +117,7 @@ namespace {
 
 std::vector<std::string> NamesOf(const std::vector<Migration>& migrations) {
   std::vector<std::string> names;
+  names.reserve(migrations.size());
   for (const Migration& migration : migrations) {
     names.push_back(absl::StrFormat("%04d_%s", migration.number, std::string(migration.name)));
   }

@@ -16,6 +16,7 @@ namespace stepwell {
 
 class PgParam {
  public:
+  // NOLINTBEGIN(google-explicit-constructor): a statement's values are written as they are.
   PgParam(bool value) : PgParam(PgOid::kBool, std::string(1, value ? '\1' : '\0')) {}
   PgParam(std::int16_t value) : oid_(PgOid::kInt2) { pg_binary::AppendInt16(value, bytes_); }
   PgParam(std::int32_t value) : oid_(PgOid::kInt4) { pg_binary::AppendInt32(value, bytes_); }
@@ -47,6 +48,7 @@ class PgParam {
   PgParam(std::span<const Uuid> values) : oid_(PgOid::kUuidArray) {
     pg_binary::AppendArray(values, bytes_);
   }
+  // NOLINTEND(google-explicit-constructor)
   static PgParam TextArray(std::span<const std::string> values) {
     PgParam param(PgOid::kTextArray, {});
     pg_binary::AppendArray(PgOid::kText, values, param.bytes_);
