@@ -105,12 +105,18 @@ void Agent::Run() {
 
 void Agent::VisitAll() {
   if (users_ != nullptr) TendRoots();
+  SetAwaiting(true);  // what begins to close in this visit is answered before its end
   std::set<TrialKey> trials;
   for (const auto& [name, root] : roots_) {
     root->VisitWriters();
     root->CollectTrials(trials);
   }
-  for (const auto& [name, root] : roots_) root->VisitSamplers(trials);
+  bool is_awaiting = false;
+  for (const auto& [name, root] : roots_) {
+    root->VisitSamplers(trials);
+    is_awaiting = is_awaiting || root->has_closing();
+  }
+  SetAwaiting(is_awaiting);
   if (log_) log_->Tend();
   if (options_.upload) Summarize();  // its caller watches
 }
@@ -203,9 +209,15 @@ bool Agent::WaitForVisit() {
   }
 }
 
+// Of many ranks some answer comes each millisecond or two: each would cost a change of threads.
 void Agent::Wake() {
   absl::MutexLock lock(&mu_);
-  woken_ = true;
+  woken_ = woken_ || awaiting_;
+}
+
+void Agent::SetAwaiting(bool awaiting) {
+  absl::MutexLock lock(&mu_);
+  awaiting_ = awaiting;
 }
 
 void Agent::RequestStop() {

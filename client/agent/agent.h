@@ -58,7 +58,9 @@ class Agent {
   void Drain(absl::Duration wait);
   // Until the next visit is due; settles writers that close meanwhile. False when stopping.
   bool WaitForVisit() ABSL_LOCKS_EXCLUDED(mu_);
+  // The master answered.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+  void SetAwaiting(bool awaiting) ABSL_LOCKS_EXCLUDED(mu_);
 
   const AgentOptions options_;
   const Clock& clock_;
@@ -70,6 +72,8 @@ class Agent {
   Summary summary_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
+  // A recorder waits in close(): answers are looked at when they come, not at the next visit.
+  bool awaiting_ ABSL_GUARDED_BY(mu_) = false;
   // Of a system agent.
   std::unique_ptr<SystemRoots> users_;
   // By user, or the one. Last: their streams' threads call into what is above.

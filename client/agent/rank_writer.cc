@@ -67,11 +67,13 @@ bool RankWriter::settled() const {
   return live_ && (served_->offline() || served_->status().all_acked);
 }
 
-void RankWriter::SettleClosing() {
+bool RankWriter::closing() const {
   const bool is_awaited = (own_sequence_ && !own_told_) || recorded_->workers().awaits_ack();
-  if ((served_->close_requested() || is_awaited) && done_at_ == absl::InfiniteDuration()) {
-    TellRecorder();
-  }
+  return (served_->close_requested() || is_awaited) && done_at_ == absl::InfiniteDuration();
+}
+
+void RankWriter::SettleClosing() {
+  if (closing()) TellRecorder();
 }
 
 // What could not be written stays: first in the sealer, then in the rings, whose recorder counts

@@ -30,6 +30,8 @@ class RankWriter {
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();
 
+  // The end of one of its processes is on its way to the master.
+  bool closing() const;
   // A process of it lives and has not closed its recorder.
   bool live() const { return live_; }
   bool done() const { return served_->done(); }

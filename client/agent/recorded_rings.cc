@@ -390,14 +390,23 @@ void RecordedRings::DropFinished() {
 }
 
 void RecordedRings::StoreAgentState(spool::AgentState state) {
-  const std::uint32_t value = state;
+  constexpr std::uint64_t kSeenIntervalNs = 1'000'000'000;
   const std::uint64_t now_ns = MonotonicNs();
-  WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_seen_ns),
-          {reinterpret_cast<const char*>(&now_ns), sizeof(now_ns)})
-      .IgnoreError();
-  WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
-          {reinterpret_cast<const char*>(&value), sizeof(value)})
-      .IgnoreError();
+  if (state == state_told_ && now_ns - seen_told_ns_ < kSeenIntervalNs) return;
+  struct Told {
+    std::uint32_t state;
+    std::uint32_t reserved;
+    std::uint64_t seen_ns;
+  };
+  static_assert(offsetof(spool::WriterHeader, agent_state) + offsetof(Told, seen_ns) ==
+                offsetof(spool::WriterHeader, agent_seen_ns));
+  const Told told = {state, 0, now_ns};
+  const absl::Status written =
+      WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
+              {reinterpret_cast<const char*>(&told), sizeof(told)});
+  if (!written.ok()) return;
+  state_told_ = state;
+  seen_told_ns_ = now_ns;
 }
 
 void RecordedRings::StoreControl(std::uint32_t control) {

@@ -146,6 +146,9 @@ class RecordedRings {
   const std::uint32_t worker_;
   const std::uint64_t number_;
   FileDescriptor header_;
+  // As last written into it.
+  spool::AgentState state_told_ = spool::kAgentNone;
+  std::uint64_t seen_told_ns_ = 0;
   FileDescriptor names_file_;
   NameTable names_;
   std::uint64_t opened_ns_ = 0;

@@ -291,6 +291,11 @@ void ServedRoot::SettleClosing() {
   for (const auto& [name, rank] : ranks_) rank.writer->SettleClosing();
 }
 
+bool ServedRoot::has_closing() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& entry) { return entry.second.writer->closing(); });
+}
+
 void ServedRoot::EndSampling() {
   sampling_ended_ = true;
   for (const auto& [key, sampler] : samplers_) sampler->End();

@@ -53,6 +53,8 @@ class ServedRoot {
   void VisitSamplers(const std::set<TrialKey>& live);
   // The part of a visit that recorders wait for in close().
   void SettleClosing();
+  // Some recorder waits for that.
+  bool has_closing() const;
 
   // The next visit looks for writers, whatever the directory looks like.
   void LookAgain() { finder_.LookAgain(); }

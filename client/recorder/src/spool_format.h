@@ -235,7 +235,8 @@ struct WriterHeader {
   std::atomic<std::uint32_t> capture_count;        // traces asked for so far; StepEnd compares
   std::atomic<std::uint32_t> agent_state;          // AgentState, release-stored
   std::atomic<std::uint32_t> reserved;
-  std::atomic<std::uint64_t> agent_seen_ns;  // CLOCK_MONOTONIC of the agent's last visit
+  // CLOCK_MONOTONIC of the agent's last visit, or of one in the second before it.
+  std::atomic<std::uint64_t> agent_seen_ns;
 };
 static_assert(offsetof(WriterHeader, state) == 64 && offsetof(WriterHeader, control) == 128 &&
               offsetof(WriterHeader, early_count) == 120);
