@@ -161,8 +161,9 @@ void SamplerWriter::AddOwn(const Surroundings& surroundings, std::vector<RefValu
 void SamplerWriter::FollowDirectives() {
   const OutboundWriter::Status status = served_->status();
   const bool profiling = !status.profiling || status.profiling->on();
-  loop_->Pause(!profiling || !status.sampling_on.value_or(true));
+  // What is sampled before whether: no tick of an old choice after a pause.
   loop_->Select(selection());
+  loop_->Pause(!profiling || !status.sampling_on.value_or(true));
 }
 
 SensorSelection SamplerWriter::selection() const {

@@ -51,6 +51,8 @@ absl::StatusOr<std::unique_ptr<ServedWriter>> ServedWriter::Open(FileDescriptor 
 
 ServedWriter::~ServedWriter() {
   if (link_ != nullptr) context_.sender.Remove(*link_);
+  // The last acks: who looks at the spool later would take for unsent what was stored.
+  if (spool_ != nullptr) spool_->Sync().IgnoreError();
   for (const Retired& retired : retired_) context_.sender.Remove(*retired.link);
 }
 
