@@ -1,6 +1,7 @@
 // How a spool is taken over from an earlier agent: Spool::Open.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,10 +90,18 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
   segment->number = number;
   STEPWELL_ASSIGN_OR_RETURN(segment->file,
                             OpenAt(directory_.get(), SegmentName(number), O_RDWR | O_NONBLOCK));
+  // An agent that is killed again and again leaves many short ones: room for a whole one each time
+  // would make every start slower than the one before.
+  struct stat status {};
+  if (fstat(segment->file.get(), &status) != 0) {
+    return absl::ErrnoToStatus(errno, "spool: " + SegmentName(number));
+  }
+  const std::size_t bytes_max =
+      2 * (static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax);
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string bytes,
       ReadAt(segment->file.get(), 0,
-             2 * (static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax)));
+             std::min(static_cast<std::size_t>(status.st_size), bytes_max)));
   std::uint64_t next_sequence = NextSequence();
   segment->first_sequence = next_sequence;
   segment->last_sequence = next_sequence - 1;
