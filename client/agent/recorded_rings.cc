@@ -401,9 +401,8 @@ void RecordedRings::StoreAgentState(spool::AgentState state) {
   static_assert(offsetof(spool::WriterHeader, agent_state) + offsetof(Told, seen_ns) ==
                 offsetof(spool::WriterHeader, agent_seen_ns));
   const Told told = {state, 0, now_ns};
-  const absl::Status written =
-      WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
-              {reinterpret_cast<const char*>(&told), sizeof(told)});
+  const absl::Status written = WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
+                                       {reinterpret_cast<const char*>(&told), sizeof(told)});
   if (!written.ok()) return;
   state_told_ = state;
   seen_told_ns_ = now_ns;

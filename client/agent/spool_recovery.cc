@@ -98,10 +98,9 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
   }
   const std::size_t bytes_max =
       2 * (static_cast<std::size_t>(options_.segment_bytes_max) + kRecordPayloadBytesMax);
-  STEPWELL_ASSIGN_OR_RETURN(
-      const std::string bytes,
-      ReadAt(segment->file.get(), 0,
-             std::min(static_cast<std::size_t>(status.st_size), bytes_max)));
+  STEPWELL_ASSIGN_OR_RETURN(const std::string bytes,
+                            ReadAt(segment->file.get(), 0,
+                                   std::min(static_cast<std::size_t>(status.st_size), bytes_max)));
   std::uint64_t next_sequence = NextSequence();
   segment->first_sequence = next_sequence;
   segment->last_sequence = next_sequence - 1;
