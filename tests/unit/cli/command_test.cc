@@ -36,7 +36,8 @@ TEST(CommandTest, WrongUseSaysWhatIsAllowed) {
   };
   const Row rows[] = {
       {{}, "Usage: stepwell COMMAND"},
-      {{"frobnicate"}, "no command 'frobnicate'; there are: serve, agent, agent status, upload, trials"},
+      {{"frobnicate"},
+       "no command 'frobnicate'; there are: serve, agent, agent status, upload, trials"},
       {{"admin"}, "Usage: stepwell admin COMMAND"},
       {{"admin", "explode"}, "no command 'admin explode'; there are"},
       {{"report"}, "stepwell report: TRIAL is missing\nTry 'stepwell report --help'."},
