@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/log.h"
@@ -151,8 +152,10 @@ void Stream::SendUntilBroken(Call& call) {
 }
 
 void Stream::WaitForWork() {
+  // Well within what counts as silence, for an idle stream is none.
+  const absl::Duration patience = std::min(absl::Seconds(1), options_.silence_max / 4);
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&work_), absl::Seconds(1));
+  mu_.AwaitWithTimeout(absl::Condition(&work_), patience);
   work_ = false;
 }
 
