@@ -109,7 +109,7 @@ class AgentDirectivesTest : public SpineTest {
   }
 };
 
-TEST_F(AgentDirectivesTest, ProfilingOffStopsAllSamplesOfATrialAndOnResumesThem) {
+TEST_F(AgentDirectivesTest, AgentRule12_ProfilingOffStopsAllSamplesOfATrialAndOnResumesThem) {
   StartMaster();
   ChildProcess agent = StartAgent("one");
   ChildProcess training = StartTraining("one");

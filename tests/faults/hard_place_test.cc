@@ -77,6 +77,13 @@ class HardPlaceTest : public ::testing::Test {
     return scratch_ / absl::StrCat("out/", name, "-", rank);
   }
 
+  bool AnyEnded() const {
+    for (int rank = 0; rank < kRankCount; ++rank) {
+      if (fs::exists(Out("ended", rank))) return true;
+    }
+    return false;
+  }
+
   Ledger ReadLedgers() const {
     Ledger ledger;
     for (int rank = 0; rank < kRankCount; ++rank) {
@@ -109,7 +116,8 @@ TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
   absl::Time next_kill = begin + absl::Seconds(1);
   const bool ended = Eventually(
       [&] {
-        if (absl::Now() >= next_kill) {
+        // From the first end on agents live: one that held a rank's pipe would keep it open.
+        if (absl::Now() >= next_kill && !AnyEnded()) {
           kills += KillAgents(scratch_ / "bin/stepwell");
           next_kill += absl::Seconds(1);
         }
@@ -129,6 +137,9 @@ TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
     const std::string text = Text(Out("text", rank));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
     EXPECT_TRUE(absl::EndsWith(text, " acked\n")) << text;
+    const absl::Duration held = absl::Nanoseconds(std::stoll(Text(Out("piped", rank))) -
+                                                  std::stoll(Text(Out("ended", rank))));
+    EXPECT_LT(held, absl::Seconds(2)) << "somebody held the pipe of rank " << rank;
   }
 
   MasterClient client(master.grpc_address());

@@ -232,7 +232,7 @@ struct WriterHeader {
 
   // Written by the agent. Zero is the state before any agent came.
   alignas(64) std::atomic<std::uint32_t> control;  // kControlOff; loaded by StepEnd
-  std::atomic<std::uint32_t> capture_count;        // traces asked for so far; StepEnd compares
+  std::atomic<std::uint32_t> capture_count;        // 0: kept for traces
   std::atomic<std::uint32_t> agent_state;          // AgentState, release-stored
   std::atomic<std::uint32_t> reserved;
   // CLOCK_MONOTONIC of the agent's last visit, or of one in the second before it.

@@ -5,7 +5,8 @@
 #
 #   hard_place.sh SCRATCH SERVER STEPS SEED
 # SCRATCH holds bin/stepwell, bin/fault_trainer and a directory out that all may write; there each
-# rank leaves its ledgers, its output as a pipe's reader saw it, and its exit code.
+# rank leaves its ledgers, its output as a pipe's reader saw it, its exit code, when it ended and when
+# the reader saw the pipe's end (nanoseconds).
 # Exit: 0, or 77 where the root is no mount that could be made read-only.
 set -eu
 scratch=$1 server=$2 steps=$3 seed=$4
@@ -16,10 +17,14 @@ mount -t tmpfs -o size=512m,mode=1777 tmp /tmp
 mount -o remount,bind,ro / 2>/dev/null || exit 77
 
 rank() {
-  /mnt/bin/fault_trainer --trial hard --rank "$1" --world-size 8 --workers 4 --rate 50 \
-    --steps "$steps" --seed "$seed" --log "/mnt/out/ledger-$1" --close-wait-ms 90000 \
-    2>&1 | cat >"/mnt/out/text-$1"
-  echo "${PIPESTATUS[0]}" >"/mnt/out/code-$1"
+  {
+    code=0
+    /mnt/bin/fault_trainer --trial hard --rank "$1" --world-size 8 --workers 4 --rate 50 \
+      --steps "$steps" --seed "$seed" --log "/mnt/out/ledger-$1" --close-wait-ms 90000 || code=$?
+    echo "$code" >"/mnt/out/code-$1"
+    date +%s%N >"/mnt/out/ended-$1"
+  } 2>&1 | cat >"/mnt/out/text-$1"
+  date +%s%N >"/mnt/out/piped-$1"
 }
 export -f rank
 export steps seed

@@ -40,7 +40,7 @@ class RecordedSamplesTest : public ::testing::Test {
 
 // Between two anchors the wall clock was set. What is converted behind the second one follows it,
 // be it that it happened before; what was converted stays as it is. Durations know nothing of it.
-TEST_F(RecordedSamplesTest, EachIsConvertedThroughTheAnchorOfItsTime) {
+TEST_F(RecordedSamplesTest, AgentRule12_EachIsConvertedThroughTheAnchorOfItsTime) {
   const struct {
     const char* name;
     std::int64_t set_by_us;

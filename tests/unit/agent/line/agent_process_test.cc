@@ -46,7 +46,7 @@ class AgentProcessTest : public AgentFixture {
   rlim_t file_bytes_max_ = 0;
 };
 
-TEST_F(AgentProcessTest, KilledAgentsLoseNothingAndRepeatNothing) {
+TEST_F(AgentProcessTest, AgentRule02_KilledAgentsLoseNothingAndRepeatNothing) {
   std::mt19937_64 random(TestSeed());
   constexpr int kSteps = 3000;
   const pid_t recorder = Record("agents die", 0, [] {

@@ -51,7 +51,7 @@ TEST_F(AgentTest, StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
   }
 }
 
-TEST_F(AgentTest, WhatAKilledProcessRecordedStillArrives) {
+TEST_F(AgentTest, AgentRule04_WhatAKilledProcessRecordedStillArrives) {
   const pid_t child = Record("killed", 0, [] {
     RecordSteps(20);
     raise(SIGKILL);
@@ -190,7 +190,7 @@ TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
   ExpectEachStepOnce(master_.writers(), 300);
 }
 
-TEST_F(AgentTest, AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
+TEST_F(AgentTest, AgentRule03_AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
   StartAgent();
   const pid_t child = Record("copied", 0, [] {
     RecordSteps(400, 1000);

@@ -215,7 +215,7 @@ std::vector<std::unique_ptr<Sensor>> AllOf(const Machine& machine) {
   return sensors;
 }
 
-TEST(HostSensorsTest, ABadSourceIsNamedAndComesBack) {
+TEST(HostSensorsTest, AgentRule16_ABadSourceIsNamedAndComesBack) {
   const BadRow rows[] = {
       {"no stat", "proc/stat", nullptr, "cpu unsupported cpu_util_simple: /proc/stat: No such"},
       {"short stat", "proc/stat", "cpu  1 2 3\n", "cpu failed cpu_util_simple: /proc/stat: a cpu"},
