@@ -68,8 +68,10 @@ void AckBoard::PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) {
       if (!wanted.waiting) continue;
       *opened.mutable_opened()->add_directives() = *std::exchange(wanted.waiting, std::nullopt);
     }
+    // In the same hold: a directive that came between would be taken for one of before.
+    messages_.push_back(std::move(opened));
   }
-  Post(std::move(opened));
+  on_post_();
 }
 
 bool AckBoard::PostDirective(const Uuid& writer, std::uint64_t version, pb::Directive directive) {

@@ -53,7 +53,10 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options, const
   if (agent->options_.on_demand) {
     STEPWELL_ASSIGN_OR_RETURN(agent->log_, AgentLog::Open(directory.get()));
   }
-  agent->Serve(agent->options_.spool_dir, {std::move(directory)});
+  ServedRoot::Place place = {std::move(directory)};
+  // An upload ends when all is sent: none may be left for a later one.
+  if (agent->options_.upload) place.writer_count_max = SIZE_MAX;
+  agent->Serve(agent->options_.spool_dir, std::move(place));
   return agent;
 }
 
@@ -111,7 +114,7 @@ void Agent::VisitAll() {
     root->VisitWriters();
     root->CollectTrials(trials);
   }
-  bool is_awaiting = false;
+  bool is_awaiting = draining_;
   for (const auto& [name, root] : roots_) {
     root->VisitSamplers(trials);
     is_awaiting = is_awaiting || root->has_closing();
@@ -181,6 +184,7 @@ AgentLife::Verdict Agent::Judge(AgentLife& life) {
 // Recorders that live on are found again by the next agent.
 void Agent::Drain(absl::Duration wait) {
   const absl::Duration deadline = clock_.Monotonic() + wait;
+  draining_ = true;
   for (const auto& [name, root] : roots_) root->EndSampling();
   do {
     VisitAll();

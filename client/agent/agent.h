@@ -67,6 +67,7 @@ class Agent {
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
+  bool draining_ = false;
 
   mutable absl::Mutex mu_;
   Summary summary_ ABSL_GUARDED_BY(mu_);

@@ -87,6 +87,8 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   last_step_ = status.last_step;
   const bool is_own_live = status.alive && !status.closed;
   live_ = is_own_live || status.workers_alive;
+  // A child has joined before it could see the word.
+  if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
   if (!is_own_live) process_.End();
   if (is_own_live && selection != nullptr) SampleProcess(status, *selection);
   const auto ending =
@@ -100,6 +102,10 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
       recorded_->StoreTails(served_->written());
     }
     if (!recorded_->drained()) continue;
+    if (is_last && !end_told_) {
+      STEPWELL_RETURN_IF_ERROR(TellEnd(true));
+      return DrainAndSeal(selection);  // who joined meanwhile is found now; nobody joins any more
+    }
     if (is_last) {
       recorded_->workers().RemoveFinished();
       served_->Close(/*died=*/!status.closed && !recorded_->workers().ended_in_order());
@@ -110,6 +116,12 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   const std::uint64_t sealed = served_->last_sequence();
   if (status.closed && recorded_->own_ended() && !own_sequence_) own_sequence_ = sealed;
   recorded_->workers().NoteSealed(sealed);
+  return absl::OkStatus();
+}
+
+absl::Status RankWriter::TellEnd(bool ended) {
+  STEPWELL_RETURN_IF_ERROR(recorded_->StoreEnded(ended));
+  end_told_ = ended;
   return absl::OkStatus();
 }
 

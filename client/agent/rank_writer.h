@@ -46,6 +46,7 @@ class RankWriter {
   RankWriter(std::unique_ptr<ServedWriter> served, std::unique_ptr<RecordedWriter> recorded,
              const ServeContext& context);
   absl::Status DrainAndSeal(const SensorSelection* selection);
+  absl::Status TellEnd(bool ended);
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void RefreshAnchor();
   void FollowDirectives();
@@ -58,6 +59,8 @@ class RankWriter {
   ProcessSampler process_;
   bool same_boot_ = true;
   bool live_ = true;
+  // Forked children that come now open writers of their own.
+  bool end_told_ = false;
   std::uint64_t last_step_ = 0;
   // Once that process closed and all of its own is sealed: up to here.
   std::optional<std::uint64_t> own_sequence_;

@@ -395,17 +395,25 @@ void RecordedRings::StoreAgentState(spool::AgentState state) {
   if (state == state_told_ && now_ns - seen_told_ns_ < kSeenIntervalNs) return;
   struct Told {
     std::uint32_t state;
-    std::uint32_t reserved;
+    std::uint32_t ended;
     std::uint64_t seen_ns;
   };
   static_assert(offsetof(spool::WriterHeader, agent_state) + offsetof(Told, seen_ns) ==
                 offsetof(spool::WriterHeader, agent_seen_ns));
-  const Told told = {state, 0, now_ns};
+  const Told told = {state, end_told_ ? 1u : 0u, now_ns};
   const absl::Status written = WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
                                        {reinterpret_cast<const char*>(&told), sizeof(told)});
   if (!written.ok()) return;
   state_told_ = state;
   seen_told_ns_ = now_ns;
+}
+
+absl::Status RecordedRings::StoreEnded(bool ended) {
+  const std::uint32_t word = ended ? 1 : 0;
+  STEPWELL_RETURN_IF_ERROR(WriteAt(header_.get(), offsetof(spool::WriterHeader, ended),
+                                   {reinterpret_cast<const char*>(&word), sizeof(word)}));
+  end_told_ = ended;
+  return absl::OkStatus();
 }
 
 void RecordedRings::StoreControl(std::uint32_t control) {

@@ -92,6 +92,8 @@ class RecordedRings {
   void DropFinished();
   // AgentState and the time of this visit, for the recorder. Errors are left for the next visit.
   void StoreAgentState(spool::AgentState state);
+  // Whether children that join from here on would be taken no more.
+  absl::Status StoreEnded(bool ended);
   void StoreControl(std::uint32_t control);
 
   int directory() const { return directory_.get(); }
@@ -149,6 +151,7 @@ class RecordedRings {
   // As last written into it.
   spool::AgentState state_told_ = spool::kAgentNone;
   std::uint64_t seen_told_ns_ = 0;
+  bool end_told_ = false;
   FileDescriptor names_file_;
   NameTable names_;
   std::uint64_t opened_ns_ = 0;

@@ -63,6 +63,9 @@ class RecordedWriter {
   void StoreTails(const Checkpoint& checkpoint);
   // For the process that opened the writer.
   void StoreAgentState(spool::AgentState state) { rings_->StoreAgentState(state); }
+  // Whether this writer is over for children that come from here on: those that came before are found
+  // by the next ReadStatus.
+  absl::Status StoreEnded(bool ended) { return rings_->StoreEnded(ended); }
   // For all.
   void StoreControl(std::uint32_t control);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 #include "client/agent/writer_identity.h"
 #include "client/recorder/src/spool_format.h"
 
@@ -33,13 +34,25 @@ FileDescriptor OpenPrivate(int parent, const std::string& path, unsigned owner) 
   return *std::move(directory);
 }
 
-// The format directory in which the writer at `path` lies, or lay.
-FileDescriptor OpenParent(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (path.empty() || path[0] != '/' || slash == 0) return FileDescriptor();
-  absl::StatusOr<FileDescriptor> parent =
-      OpenDirectoryAt(AT_FDCWD, path.substr(0, slash), WhenAbsent::kFail);
-  return parent.ok() ? *std::move(parent) : FileDescriptor();
+// What the file beside the rings says: the path of their writer, and device and inode of the
+// directory that it lies in. Where those are absent or others, the path is another container's.
+struct RingOwner {
+  std::string path;
+  std::string parent;  // "device:inode"
+};
+
+absl::StatusOr<RingOwner> ReadRingOwner(int rings) {
+  STEPWELL_ASSIGN_OR_RETURN(std::string text,
+                            ReadSmallFileAt(rings, spool::kRingOwnerFile, kPathBytesMax + 64));
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return absl::DataLossError("its second line is missing");
+  return RingOwner{text.substr(0, end), text.substr(end + 1)};
+}
+
+bool LiesIn(const RingOwner& owner, int format_directory) {
+  struct stat status {};
+  return fstat(format_directory, &status) == 0 &&
+         owner.parent == absl::StrCat(status.st_dev, ":", status.st_ino);
 }
 
 bool IsSame(int a, int b) {
@@ -51,10 +64,10 @@ bool IsSame(int a, int b) {
 
 // A copy of a spool must not take the rings of the one it was copied from.
 bool IsAnothers(int rings, int writer_directory) {
-  const absl::StatusOr<std::string> path =
-      ReadSmallFileAt(rings, spool::kRingOwnerFile, kPathBytesMax);
-  if (!path.ok()) return true;
-  const absl::StatusOr<FileDescriptor> owner = OpenDirectoryAt(AT_FDCWD, *path, WhenAbsent::kFail);
+  const absl::StatusOr<RingOwner> told = ReadRingOwner(rings);
+  if (!told.ok()) return true;
+  const absl::StatusOr<FileDescriptor> owner =
+      OpenDirectoryAt(AT_FDCWD, told->path, WhenAbsent::kFail);
   // Nobody's by now: the spool was moved.
   if (absl::IsNotFound(owner.status())) return false;
   return !owner.ok() || !IsSame(owner->get(), writer_directory);
@@ -132,12 +145,9 @@ int SweepRings(const std::string& home_path, int format_directory, unsigned owne
     if (!Uuid::FromText(name)) continue;
     const FileDescriptor rings = OpenPrivate(home.get(), name, owner);
     if (!rings.valid()) continue;
-    const absl::StatusOr<std::string> path =
-        ReadSmallFileAt(rings.get(), spool::kRingOwnerFile, kPathBytesMax);
-    if (!path.ok() || !absl::EndsWith(*path, absl::StrCat("/", name))) continue;
-    const FileDescriptor parent = OpenParent(*path);
-    const bool is_ours = parent.valid() && IsSame(parent.get(), format_directory);
-    if (!is_ours || Exists(format_directory, name)) continue;
+    const absl::StatusOr<RingOwner> owner_told = ReadRingOwner(rings.get());
+    if (!owner_told.ok() || !absl::EndsWith(owner_told->path, absl::StrCat("/", name))) continue;
+    if (!LiesIn(*owner_told, format_directory) || Exists(format_directory, name)) continue;
     RemoveTree(home.get(), name, kTreeDepthMax);
     ++swept_count;
   }

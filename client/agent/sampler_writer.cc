@@ -171,7 +171,7 @@ SensorSelection SamplerWriter::selection() const {
   const OutboundWriter::Status status = served_->status();
   if (!status.profiling) return selection;
   const auto& groups = status.profiling->metric_groups();
-  selection.SetGroups({groups.begin(), groups.end()});
+  if (!groups.empty()) selection.SetGroups({groups.begin(), groups.end()});
   if (status.profiling->interval_us() > 0) {
     selection.SetInterval(absl::Microseconds(status.profiling->interval_us()));
   }

@@ -58,7 +58,14 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
   AddSampler(std::move(sampler));
 }
 
-ServedRoot::~ServedRoot() { links_.Stop(); }
+// What ends writes its last acks, as the user whose files they are.
+ServedRoot::~ServedRoot() {
+  links_.Stop();
+  const ActAs acting(owner_);
+  samplers_.clear();
+  ended_ = EndedSamplers();
+  ranks_.clear();
+}
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
   return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline};
@@ -111,6 +118,8 @@ void ServedRoot::LeaveDone(const FoundWriter& found) {
 
 void ServedRoot::ServeRank(FoundWriter found) {
   any_seen_ = true;
+  // A path of another user's may lead anywhere, to a file server that hangs too.
+  if (owner_) found.identity.rings.clear();
   const TrialKey key = KeyOf(found.identity);
   const std::string& asked = found.identity.server;
   if (key.server == kOffline && !asked.empty() && asked != kOffline) {
@@ -196,7 +205,8 @@ void ServedRoot::MakeSampler(const TrialKey& key, const LiveTrial& live) {
 }
 
 void ServedRoot::AddSampler(TrialSampler::Options sampler) {
-  sampler.token = options_.token;
+  // Ours is for the master that we were told of, and for nobody's file but our own.
+  if (sampler.stays || (sampler.server.empty() && !owner_)) sampler.token = options_.token;
   sampler.selection = options_.selection;
   SamplerHome home = {format_directory_.get(), finder_, ended_,
                       [this](const std::string& server) { return ContextFor(server); }};

@@ -124,7 +124,8 @@ absl::StatusOr<SystemRoots::Found> SystemRoots::Look(const std::string& name) co
 // Once, until the reason is another.
 void SystemRoots::LogRefused(const std::string& name, const absl::Status& why) {
   std::string text(why.message());
-  if (refused_.size() >= 2 * kRootsMax) refused_.clear();
+  // Anybody may make names: those beyond are refused without a word.
+  if (refused_.size() >= 2 * kRootsMax && !refused_.contains(name)) return;
   if (std::string& told = refused_[name]; told != text) {
     log::Warning("user_refused", {{"root", name}, {"why", text}});
     told = std::move(text);

@@ -29,6 +29,10 @@ absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, 
   if (fstat(found.directory.get(), &status) != 0 || status.st_uid != owner) {
     return absl::PermissionDeniedError("it belongs to another user");
   }
+  struct stat format {};
+  if (fstat(format_directory, &format) != 0 || format.st_dev != status.st_dev) {
+    return absl::PermissionDeniedError("it lies on another file system");
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string json,
       ReadSmallFileAt(found.directory.get(), spool::kWriterFile, kWriterJsonBytesMax));

@@ -123,7 +123,8 @@ bool Runtime::WillJoinLocked() const {
 bool Runtime::JoinParent(std::uint32_t generation) {
   const int errno_before = errno;  // the trial's
   const Join join = TryJoin(generation);
-  // A daemon that begins after all others are gone: a writer of its own in the same attempt.
+  // A daemon that begins after all others are gone, or when their agent is done with them: a writer
+  // of its own in the same attempt.
   const bool is_opened = join == Join::kOver && Open(opened_) != STEPWELL_CLOSED;
   errno = errno_before;
   return join == Join::kJoined || is_opened;
@@ -147,7 +148,7 @@ Runtime::Join Runtime::TryJoin(std::uint32_t generation) {
     message_ = std::move(message);
     return Join::kRefused;
   }
-  if (spool->IsAlone()) {
+  if (spool->IsAlone() || spool->HasWriterEnded()) {
     spool->Withdraw();
     return Join::kOver;
   }

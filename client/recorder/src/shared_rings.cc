@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -21,6 +22,14 @@ constexpr std::size_t kRoomFactor = 4;
 bool IsMemory(int fd) {
   struct statfs found {};
   return fstatfs(fd, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
+}
+
+// The path of a writer, and which directory it lies in, for another container's may have its name.
+std::string OwnerText(const std::string& writer_path) {
+  struct stat status {};
+  const std::string parent = writer_path.substr(0, writer_path.rfind('/'));
+  if (stat(parent.c_str(), &status) != 0) return "";
+  return writer_path + "\n" + std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
 bool WriteText(const UniqueFd& directory, const std::string& text) {
@@ -55,7 +64,8 @@ std::unique_ptr<SharedRings> SharedRings::Make(const SharedRingPlace& place,
   UniqueFd directory = OpenSpoolFolder(home, writer, path, &ignored);
   if (directory.get() < 0) return nullptr;
   std::unique_ptr<SharedRings> rings(new SharedRings(path, std::move(directory), place.need_bytes));
-  if (rings->HasRoom() && WriteText(rings->directory_, writer_path)) return rings;
+  const std::string owner = OwnerText(writer_path);
+  if (rings->HasRoom() && !owner.empty() && WriteText(rings->directory_, owner)) return rings;
   rings->Remove();
   return nullptr;
 }

@@ -21,7 +21,8 @@
 //
 // Rings may lie in shared memory instead: writer.json's "rings" names a directory (0700, the same
 // owner, its last component the writer's uuid; "" = none) which holds the file `spool` (the path of
-// the writer's directory), rings, and a directory w<k>-<n> for the rings of a worker. Ring N lies
+// the writer's directory, and in a second line DEVICE:INODE of the format directory it lies in, for
+// another container's may have that path), rings, and a directory w<k>-<n> for the rings of a worker. Ring N lies
 // there if its file is there, else in the writer's (the worker's) own directory: the recorder chooses
 // for each ring by the room there is.
 // <root> and everything below is 0700 and owned by the user; a wider <root> is refused.
@@ -234,7 +235,9 @@ struct WriterHeader {
   alignas(64) std::atomic<std::uint32_t> control;  // kControlOff; loaded by StepEnd
   std::atomic<std::uint32_t> capture_count;        // 0: kept for traces
   std::atomic<std::uint32_t> agent_state;          // AgentState, release-stored
-  std::atomic<std::uint32_t> reserved;
+  // 1: the agent takes nothing more of this writer. It says so before it asks the lock's bytes a last
+  // time; a child that has taken its byte and then sees it opens a writer of its own.
+  std::atomic<std::uint32_t> ended;
   // CLOCK_MONOTONIC of the agent's last visit, or of one in the second before it.
   std::atomic<std::uint64_t> agent_seen_ns;
 };

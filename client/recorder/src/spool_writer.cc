@@ -91,6 +91,16 @@ bool SpoolWriter::IsAlone() const {
   return is_worker() && fcntl(lock_.get(), F_GETLK, &asked) == 0 && asked.l_type == F_UNLCK;
 }
 
+bool SpoolWriter::HasWriterEnded() const {
+  const UniqueFd header(
+      openat(around_.directory.get(), spool::kHeaderFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  std::uint32_t ended = 0;
+  return header.get() < 0 ||
+         pread(header.get(), &ended, sizeof(ended), offsetof(spool::WriterHeader, ended)) !=
+             sizeof(ended) ||
+         ended != 0;
+}
+
 bool SpoolWriter::MakeFiles(const std::string& root, Identity identity,
                             const SharedRingPlace& rings, std::string* message) {
   const UniqueFd root_directory = OpenSpoolRoot(root, message);

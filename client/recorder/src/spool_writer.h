@@ -44,6 +44,8 @@ class SpoolWriter {
   // No other process of the writer lives: an agent may have ended it before this worker came. One
   // that is not alone now is seen by every agent that ends it later.
   bool IsAlone() const;
+  // Of a worker: the agent may take nothing more of the writer that it joined.
+  bool HasWriterEnded() const;
   // Takes back what CreateWorker did.
   void Withdraw();
   spool::WriterHeader& header() { return *header_; }

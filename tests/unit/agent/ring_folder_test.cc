@@ -25,7 +25,7 @@ class RingFolderTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(pattern), nullptr);
     base_ = pattern;
     for (const fs::path& path : {writer_path(), ring_path(writer_)}) MakePrivate(path);
-    std::ofstream(ring_path(writer_) / "spool") << writer_path().string();
+    WriteOwner(ring_path(writer_), writer_path());
     std::ofstream(writer_path() / "lock");
     recorded_.Make(writer_path());
     writer_directory_ = FileDescriptor(open(writer_path().c_str(), O_RDONLY | O_DIRECTORY));
@@ -38,6 +38,13 @@ class RingFolderTest : public ::testing::Test {
     ASSERT_EQ(chmod(path.parent_path().c_str(), 0700), 0);
     ASSERT_EQ(chmod(path.c_str(), 0700), 0);
   }
+  // As the recorder of `writer` does.
+  static void WriteOwner(const fs::path& rings, const fs::path& writer) {
+    struct stat status {};
+    (void)stat(writer.parent_path().c_str(), &status);
+    std::ofstream(rings / "spool") << writer.string() << "\n"
+                                   << status.st_dev << ":" << status.st_ino;
+  }
   fs::path writer_path() const { return base_ / "f1" / writer_.ToText(); }
   fs::path home() const { return base_ / "shm"; }
   fs::path ring_path(const Uuid& writer) const { return home() / writer.ToText(); }
@@ -46,7 +53,7 @@ class RingFolderTest : public ::testing::Test {
   }
   void MakeRings(const Uuid& writer, const fs::path& spool) {
     MakePrivate(ring_path(writer));
-    std::ofstream(ring_path(writer) / "spool") << spool.string();
+    WriteOwner(ring_path(writer), spool);
     MakePrivate(ring_path(writer) / "w0-0");
     std::ofstream(ring_path(writer) / "w0-0" / "ring-0") << "x";
   }
@@ -172,9 +179,14 @@ TEST_F(RingFolderTest, AgentRule06_SweepsWhatNoWriterOfThisRootOwns) {
   MakeRings(elsewhere, base_ / "other" / "f1" / elsewhere.ToText());
   const Uuid unsaid = Uuid::Random();
   MakePrivate(ring_path(unsaid));
+  // Another container's: its path is one of ours, its directory is not.
+  const Uuid contained = Uuid::Random();
+  MakeRings(contained, base_ / "f1" / contained.ToText());
+  std::ofstream(ring_path(contained) / "spool")
+      << (base_ / "f1" / contained.ToText()).string() << "\n7:7";
   EXPECT_EQ(SweepRings(home(), format_.get(), geteuid()), 1);
   EXPECT_FALSE(fs::exists(ring_path(gone)));
-  for (const Uuid& kept : {writer_, elsewhere, unsaid}) {
+  for (const Uuid& kept : {writer_, elsewhere, unsaid, contained}) {
     EXPECT_TRUE(fs::exists(ring_path(kept))) << kept.ToText();
   }
   // Of another user, nothing is swept.

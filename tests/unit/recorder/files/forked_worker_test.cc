@@ -277,6 +277,32 @@ TEST_F(ForkedWorkerTest, AgentRule11_AWorkersExitWaitsForNoAckUnlessItsParentIsG
   }
 }
 
+// The agent may be done with a writer whose process still waits in close().
+TEST_F(ForkedWorkerTest, AgentRule11_AChildThatBeginsAfterTheAgentIsDoneHasAWriterOfItsOwn) {
+  ExpectInChild([&] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    Scoped("opener");
+    const auto opener = WriterPath();
+    const int header = open((opener / spool::kHeaderFile).c_str(), O_WRONLY | O_CLOEXEC);
+    const std::uint32_t ended = 1;
+    ASSERT_EQ(pwrite(header, &ended, sizeof(ended), offsetof(spool::WriterHeader, ended)),
+              static_cast<ssize_t>(sizeof(ended)));
+    close(header);
+    ExpectInChild([&] {
+      Scoped("late");
+      EXPECT_EQ(stepwell_current_state(), STEPWELL_RECORDING);
+      stepwell_close(0);
+    });
+    EXPECT_FALSE(std::filesystem::exists(opener / "w0-0"));
+    const auto writers = FindWriters(directory_.path());
+    ASSERT_EQ(writers.size(), 2u);
+    for (const auto& writer : writers) {
+      EXPECT_THAT(SpoolFiles(writer).Lines(),
+                  ::testing::ElementsAre(writer == opener ? "scope opener" : "scope late"));
+    }
+  });
+}
+
 // The writer may have been ended by then.
 TEST_F(ForkedWorkerTest, AgentRule11_ADaemonThatBeginsLateHasAWriterOfItsOwnInTheSameAttempt) {
   int ends[2];

@@ -60,7 +60,11 @@ TEST_F(SharedRingsTest, AgentRule06_RingsLieInSharedMemoryWhereItHasRoom) {
   ASSERT_NE(writer->MakeRing(kSmall), nullptr);
   EXPECT_TRUE(fs::exists(ring_path() / "ring-0"));
   EXPECT_FALSE(fs::exists(writer_path() / "ring-0"));
-  EXPECT_EQ(ReadText(ring_path() / "spool"), writer_path().string());
+  struct stat status {};
+  ASSERT_EQ(stat(writer_path().parent_path().c_str(), &status), 0);
+  EXPECT_EQ(ReadText(ring_path() / "spool"), writer_path().string() + "\n" +
+                                                 std::to_string(status.st_dev) + ":" +
+                                                 std::to_string(status.st_ino));
   for (const fs::path& path : {fs::path(place_.home), ring_path()}) {
     EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700)) << path;
   }
