@@ -55,7 +55,8 @@ def read(path: str) -> tuple[int, list[tuple[str, str, str]]]:
         elif case.find("skipped") is not None or status == "disabled":
             # A case that could not be started (its program is missing) is no skip that someone chose.
             chosen = "Skipped" in (case.findtext("system-out") or "") or status == "disabled"
-            others.append(("skipped" if chosen else "failed", name, reason(case)))
+            why = "disabled in its source" if status == "disabled" else reason(case)
+            others.append(("skipped" if chosen else "failed", name, why))
         else:
             others.append(("failed", name, f"ctest status '{status}'"))
     return passed, others

@@ -371,6 +371,9 @@ TEST_F(AgentStartTest, AgentRule05_AnAgentOfAnotherFormatServesOthers) {
 }
 
 TEST_F(AgentStartTest, ATrialWithoutDescriptorsStartsNoSecondAgent) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "without descriptors the sanitizer takes objects for unreadable: it asks a pipe";
+#endif
   ExpectInChild([this] {
     ASSERT_EQ(OpenWithProbe(), STEPWELL_RECORDING);
     ASSERT_TRUE(AwaitProbe()) << stepwell_message();
