@@ -59,7 +59,7 @@ class ReadJunitTest(unittest.TestCase):
             ("failed", "Store.Folds/Postgres", "hole"),
             ("skipped", "Store.Gpu", "no driver"),
             ("failed", "crashing", "SEGFAULT"),
-            ("skipped", "Off.One", "Disabled"),
+            ("skipped", "Off.One", "disabled in its source"),
         ], others)
 
 
