@@ -1,12 +1,10 @@
 #include "client/agent/agent.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <utility>
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/machine_name.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
 
@@ -18,18 +16,8 @@ constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
-
-// The name that people know the machine by.
-std::string MachineName() {
-  for (const char* variable : {"STEPWELL_AGENT_ID", "NODE_NAME", "SLURMD_NODENAME"}) {
-    if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') {
-      return CleanText(value, 128);
-    }
-  }
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return CleanText(name, 128);
-}
+// As the wire takes it.
+constexpr std::size_t kNameBytesMax = 128;
 
 // One on demand is started by a recorder, which is there already.
 AgentLife::Options LifeOf(const AgentOptions& options) {
@@ -74,9 +62,10 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::CreateForAll(AgentOptions options,
 }
 
 void Agent::Serve(const std::string& name, ServedRoot::Place place) {
-  roots_[name] = std::make_unique<ServedRoot>(options_, std::move(place),
-                                              AgentFace{MachineName(), BootId(), kAgentVersion},
-                                              clock_, [this] { Wake(); });
+  roots_[name] = std::make_unique<ServedRoot>(
+      options_, std::move(place),
+      AgentFace{CleanText(MachineName(), kNameBytesMax), BootId(), kAgentVersion}, clock_,
+      [this] { Wake(); });
 }
 
 Agent::Agent(AgentOptions options, AgentLock lock, const Clock& clock)

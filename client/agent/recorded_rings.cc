@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
+#include "client/agent/header_field.h"
 
 namespace stepwell::agent {
 namespace {
@@ -25,13 +26,6 @@ constexpr std::uint64_t kEventsPerRead = 512;
 constexpr std::uint32_t kRingsProbed = 32;
 // Told with the next frame; so many are worth a record of their own.
 constexpr std::size_t kRingsGoneMax = 4096;
-
-template <typename T>
-T Field(std::string_view header, std::size_t offset) {
-  T value;
-  std::memcpy(&value, header.data() + offset, sizeof(value));
-  return value;
-}
 
 // Adds the numbers of the ring files in `directory`, from `first` to before `end`.
 absl::Status AddRingNumbers(int directory, std::uint32_t first, std::uint32_t end,
@@ -78,11 +72,11 @@ absl::StatusOr<std::unique_ptr<RecordedRings>> RecordedRings::Open(FileDescripto
                             ReadAt(rings->header_.get(), 0, sizeof(spool::WriterHeader)));
   if (header.size() != sizeof(spool::WriterHeader) ||
       std::memcmp(header.data(), spool::kHeaderMagic, sizeof(spool::kHeaderMagic)) != 0 ||
-      Field<std::uint32_t>(header, offsetof(spool::WriterHeader, format_version)) !=
+      HeaderField<std::uint32_t>(header, offsetof(spool::WriterHeader, format_version)) !=
           spool::kFormatVersion) {
     return absl::InvalidArgumentError("header: no writer of format 1");
   }
-  rings->opened_ns_ = Field<std::uint64_t>(header, offsetof(spool::WriterHeader, opened_ns));
+  rings->opened_ns_ = HeaderField<std::uint64_t>(header, offsetof(spool::WriterHeader, opened_ns));
   return rings;
 }
 
@@ -104,9 +98,9 @@ absl::StatusOr<RecordedHeader> RecordedRings::ReadHeader() const {
     return absl::DataLossError("header: cut short");
   }
   RecordedHeader header;
-  header.closed = Field<std::uint32_t>(state, 0) == spool::kWriterClosed;
-  header.ring_count = Field<std::uint32_t>(bytes, offsetof(spool::WriterHeader, ring_count));
-  header.last_step = Field<std::uint64_t>(bytes, offsetof(spool::WriterHeader, last_step));
+  header.closed = HeaderField<std::uint32_t>(state, 0) == spool::kWriterClosed;
+  header.ring_count = HeaderField<std::uint32_t>(bytes, offsetof(spool::WriterHeader, ring_count));
+  header.last_step = HeaderField<std::uint64_t>(bytes, offsetof(spool::WriterHeader, last_step));
   return header;
 }
 
@@ -133,7 +127,7 @@ absl::Status RecordedRings::TellLosses(bool died, ThreadSampleSink& sink) {
     if (now > seen) sink.OnLoss({cause, now - seen, 0, 0});
     seen = std::max(seen, now);
   };
-  const auto count = [&](std::size_t offset) { return Field<std::uint64_t>(header, offset); };
+  const auto count = [&](std::size_t offset) { return HeaderField<std::uint64_t>(header, offset); };
   // What a process that died held itself went with it.
   const std::uint64_t died_with =
       died ? count(offsetof(spool::WriterHeader, early_count)) : std::uint64_t{0};
@@ -237,7 +231,8 @@ absl::Status RecordedRings::ReadNames() {
       const std::string valid,
       ReadAt(header_.get(), offsetof(spool::WriterHeader, names_bytes), sizeof(std::uint64_t)));
   if (valid.size() != sizeof(std::uint64_t)) return absl::DataLossError("header: cut short");
-  const auto bytes = std::min<std::uint64_t>(Field<std::uint64_t>(valid, 0), spool::kNamesBytesMax);
+  const auto bytes =
+      std::min<std::uint64_t>(HeaderField<std::uint64_t>(valid, 0), spool::kNamesBytesMax);
   if (bytes <= names_.consumed_bytes() || names_.damaged()) return absl::OkStatus();
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string records,
@@ -390,30 +385,17 @@ void RecordedRings::DropFinished() {
 }
 
 void RecordedRings::StoreAgentState(spool::AgentState state) {
-  constexpr std::uint64_t kSeenIntervalNs = 1'000'000'000;
-  const std::uint64_t now_ns = MonotonicNs();
-  if (state == state_told_ && now_ns - seen_told_ns_ < kSeenIntervalNs) return;
-  struct Told {
-    std::uint32_t state;
-    std::uint32_t ended;
-    std::uint64_t seen_ns;
-  };
-  static_assert(offsetof(spool::WriterHeader, agent_state) + offsetof(Told, seen_ns) ==
-                offsetof(spool::WriterHeader, agent_seen_ns));
-  const Told told = {state, end_told_ ? 1u : 0u, now_ns};
+  if (state == state_told_) return;
+  const std::uint32_t word = state;
   const absl::Status written = WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
-                                       {reinterpret_cast<const char*>(&told), sizeof(told)});
-  if (!written.ok()) return;
-  state_told_ = state;
-  seen_told_ns_ = now_ns;
+                                       {reinterpret_cast<const char*>(&word), sizeof(word)});
+  if (written.ok()) state_told_ = state;
 }
 
 absl::Status RecordedRings::StoreEnded(bool ended) {
   const std::uint32_t word = ended ? 1 : 0;
-  STEPWELL_RETURN_IF_ERROR(WriteAt(header_.get(), offsetof(spool::WriterHeader, ended),
-                                   {reinterpret_cast<const char*>(&word), sizeof(word)}));
-  end_told_ = ended;
-  return absl::OkStatus();
+  return WriteAt(header_.get(), offsetof(spool::WriterHeader, ended),
+                 {reinterpret_cast<const char*>(&word), sizeof(word)});
 }
 
 void RecordedRings::StoreControl(std::uint32_t control) {

@@ -90,7 +90,7 @@ class RecordedRings {
   void StoreTails(const RingProgress& written);
   // Unlinks the rings that are done with.
   void DropFinished();
-  // AgentState and the time of this visit, for the recorder. Errors are left for the next visit.
+  // For the recorder, where it changed. Errors are left for the next visit.
   void StoreAgentState(spool::AgentState state);
   // Whether children that join from here on would be taken no more.
   absl::Status StoreEnded(bool ended);
@@ -150,8 +150,6 @@ class RecordedRings {
   FileDescriptor header_;
   // As last written into it.
   spool::AgentState state_told_ = spool::kAgentNone;
-  std::uint64_t seen_told_ns_ = 0;
-  bool end_told_ = false;
   FileDescriptor names_file_;
   NameTable names_;
   std::uint64_t opened_ns_ = 0;

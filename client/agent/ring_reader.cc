@@ -10,19 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "client/agent/header_field.h"
 
 namespace stepwell::agent {
 namespace {
 
-template <typename T>
-T Field(std::string_view header, std::size_t offset) {
-  T value;
-  std::memcpy(&value, header.data() + offset, sizeof(value));
-  return value;
-}
-
 #define STEPWELL_RING_FIELD(type, header, name) \
-  Field<type>(header, offsetof(spool::RingHeader, name))
+  HeaderField<type>(header, offsetof(spool::RingHeader, name))
 
 bool IsKind(spool::EventKind kind) {
   switch (kind) {
@@ -70,7 +64,7 @@ absl::StatusOr<RingReader> RingReader::Open(int directory, std::uint32_t number)
 absl::StatusOr<std::uint64_t> RingReader::ReadU64(std::size_t offset) const {
   STEPWELL_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(file_.get(), offset, 8));
   if (bytes.size() != 8) return absl::DataLossError("ring: cut short");
-  return Field<std::uint64_t>(bytes, 0);
+  return HeaderField<std::uint64_t>(bytes, 0);
 }
 
 absl::StatusOr<RingSnapshot> RingReader::ReadSnapshot() const {

@@ -14,17 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/header_field.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
 namespace {
-
-template <typename T>
-T Field(std::string_view header, std::size_t offset) {
-  T value;
-  std::memcpy(&value, header.data() + offset, sizeof(value));
-  return value;
-}
 
 // Nothing where it is no such header.
 std::optional<std::string> ReadHeader(int directory, const std::string& name, std::size_t bytes,
@@ -58,13 +52,15 @@ bool AddRing(int directory, std::uint32_t number, const Checkpoint& checkpoint,
       ReadHeader(directory, absl::StrCat(spool::kRingFilePrefix, number), sizeof(spool::RingHeader),
                  {spool::kRingMagic, sizeof(spool::kRingMagic)});
   if (!header) return false;
-  const auto count = [&](std::size_t offset) { return Field<std::uint64_t>(*header, offset); };
+  const auto count = [&](std::size_t offset) {
+    return HeaderField<std::uint64_t>(*header, offset);
+  };
   const std::uint64_t head = count(offsetof(spool::RingHeader, head));
   std::uint64_t tail = count(offsetof(spool::RingHeader, tail));
   if (const auto mark = checkpoint.rings.find(number); mark != checkpoint.rings.end()) {
     tail = std::max(tail, mark->second.tail);
   }
-  const auto capacity = Field<std::uint32_t>(*header, offsetof(spool::RingHeader, capacity));
+  const auto capacity = HeaderField<std::uint32_t>(*header, offsetof(spool::RingHeader, capacity));
   // The reader does not trust them: a head that makes no sense fills the ring, no more.
   rings.events += std::min<std::uint64_t>(head - std::min(head, tail), capacity);
   rings.events_max += capacity;
@@ -80,10 +76,11 @@ SurveyedRings SurveyRings(int directory, int shared, const Checkpoint& checkpoin
       ReadHeader(directory, spool::kHeaderFile, sizeof(spool::WriterHeader),
                  {spool::kHeaderMagic, sizeof(spool::kHeaderMagic)});
   if (!header) return rings;
-  rings.is_closed =
-      Field<std::uint32_t>(*header, offsetof(spool::WriterHeader, state)) == spool::kWriterClosed;
-  rings.dropped = Field<std::uint64_t>(*header, offsetof(spool::WriterHeader, dropped_no_ring)) +
-                  Field<std::uint64_t>(*header, offsetof(spool::WriterHeader, dropped_no_name));
+  rings.is_closed = HeaderField<std::uint32_t>(*header, offsetof(spool::WriterHeader, state)) ==
+                    spool::kWriterClosed;
+  rings.dropped =
+      HeaderField<std::uint64_t>(*header, offsetof(spool::WriterHeader, dropped_no_ring)) +
+      HeaderField<std::uint64_t>(*header, offsetof(spool::WriterHeader, dropped_no_name));
   std::set<std::uint32_t> numbers = RingNumbers(directory);
   if (shared >= 0) {
     for (const std::uint32_t number : RingNumbers(shared)) {

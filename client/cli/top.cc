@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/machine_name.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
@@ -41,7 +42,7 @@ absl::StatusOr<TopTarget> TargetOf(const CommandOptions& options) {
     if (!options.project().empty()) {
       return absl::InvalidArgumentError("--project goes with a TRIAL; --machine names no trial");
     }
-    target.machine = options.argument().empty() ? ThisMachineName() : options.argument();
+    target.machine = options.argument().empty() ? MachineName() : options.argument();
     return target;
   }
   if (options.argument().empty()) {

@@ -1,10 +1,7 @@
 #include "client/cli/top_data.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -87,15 +84,6 @@ std::string TopMetric::Label(const std::string& label) const {
 bool TopMetric::is_system() const {
   static const std::set<std::string> groups = {"gpu", "cpu", "memory", "disk", "network", "agent"};
   return groups.contains(group);
-}
-
-std::string ThisMachineName() {
-  for (const char* variable : {"STEPWELL_AGENT_ID", "NODE_NAME", "SLURMD_NODENAME"}) {
-    if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') return value;
-  }
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 absl::Status TopReader::ChooseTrial() {

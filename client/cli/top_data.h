@@ -112,7 +112,4 @@ nlohmann::ordered_json ToJson(const TopData& data);
 std::vector<double> HistoryOf(const v1::QueryBucketsResponse::BucketSeries& series,
                               std::int64_t start_us, std::int64_t width_us, std::int64_t bucket_us);
 
-// The name that agents of this machine give it, unless they are told another.
-std::string ThisMachineName();
-
 }  // namespace stepwell::cli

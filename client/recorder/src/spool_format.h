@@ -238,8 +238,6 @@ struct WriterHeader {
   // 1: the agent takes nothing more of this writer. It says so before it asks the lock's bytes a last
   // time; a child that has taken its byte and then sees it opens a writer of its own.
   std::atomic<std::uint32_t> ended;
-  // CLOCK_MONOTONIC of the agent's last visit, or of one in the second before it.
-  std::atomic<std::uint64_t> agent_seen_ns;
 };
 static_assert(offsetof(WriterHeader, state) == 64 && offsetof(WriterHeader, control) == 128 &&
               offsetof(WriterHeader, early_count) == 120);

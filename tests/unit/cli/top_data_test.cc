@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 
 namespace stepwell::cli {
 namespace {
@@ -41,17 +40,6 @@ TEST(TopDataTest, HistoryFollowsTheAnswersBuckets) {
   EXPECT_EQ(Shown(HistoryOf(Series({{kTopBuckets - 1, 7}, {kTopBuckets, 8}}), 0, 5, 5)).back(), '7')
       << "nor what lies behind";
   EXPECT_EQ(Shown(HistoryOf(Series({}), 0, 5, 5)), "");
-}
-
-TEST(TopDataTest, ThisMachineIsNamedAsItsAgentNamesIt) {
-  setenv("SLURMD_NODENAME", "slurm-3", 1);
-  EXPECT_EQ(ThisMachineName(), "slurm-3");
-  setenv("STEPWELL_AGENT_ID", "rack-7", 1);
-  EXPECT_EQ(ThisMachineName(), "rack-7");
-  unsetenv("SLURMD_NODENAME");
-  unsetenv("STEPWELL_AGENT_ID");
-  unsetenv("NODE_NAME");
-  EXPECT_FALSE(ThisMachineName().empty());
 }
 
 }  // namespace

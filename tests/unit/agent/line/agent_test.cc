@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "client/agent/clock_anchor.h"
 #include "client/agent/sensors/mount_table.h"
 #include "client/agent/writer_identity.h"
+#include "client/recorder/src/spool_format.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 
 namespace stepwell::agent {
@@ -61,6 +63,32 @@ TEST_F(AgentTest, AgentRule04_WhatAKilledProcessRecordedStillArrives) {
   ASSERT_TRUE(WaitForClosed());
   EXPECT_TRUE(master_.writers().begin()->second.died);
   ExpectEachStepOnce(master_.writers(), 20);
+}
+
+// A child that begins later would join a writer of which nothing is taken any more.
+TEST_F(AgentTest, AgentRule11_AWriterThatEndsSaysSoToItsForkedChildren) {
+  const auto ended_words = [this] {
+    std::multiset<std::uint32_t> words;
+    for (const auto& entry : std::filesystem::directory_iterator(root_ + "/f1")) {
+      std::ifstream header(entry.path() / spool::kHeaderFile, std::ios::binary);
+      header.seekg(offsetof(spool::WriterHeader, ended));
+      std::uint32_t word = 77;
+      if (header.read(reinterpret_cast<char*>(&word), sizeof(word))) words.insert(word);
+    }
+    return words;
+  };
+  StartAgent();
+  const pid_t living = RecordOn("living", "living");
+  EXPECT_EQ(Wait(Record("ended", 0,
+                        [] {
+                          RecordSteps(3);
+                          if (stepwell_close(20000) != 1) _exit(3);
+                        })),
+            0);
+  EXPECT_EQ(ended_words(), (std::multiset<std::uint32_t>{0, 1}));
+  Stop("living", living);
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_EQ(ended_words(), (std::multiset<std::uint32_t>{1, 1}));
 }
 
 TEST_F(AgentTest, ARunLongerThanItsRingsLosesNothing) {

@@ -167,16 +167,35 @@ TEST_F(TrialSamplingTest, IsAsTheTrialAsked) {
   }
 }
 
-TEST_F(TrialSamplingTest, GoesToTheMasterOfTheTrial) {
+TEST_F(TrialSamplingTest, ADirectiveWithoutGroupsKeepsTheTrials) {
+  const pid_t child = RecordFirst("t");
+  Wish("t", {.interval_us = 20'000, .groups = {"cpu"}});
+  pb::Directive on;
+  on.mutable_profiling()->set_on(true);
+  master_.DirectAtOpen(FakeMaster::Whom::kSamplers, "t", {on});
+  StartSampling();
+  ASSERT_TRUE(WaitForTicks("t", 20));
+  Stop("t", child);
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_FALSE(ValuesOf(master_.writers(), "t", "cpu_util_simple").empty());
+  EXPECT_TRUE(ValuesOf(master_.writers(), "t", "memory_free").empty());
+}
+
+TEST_F(TrialSamplingTest, GoesToTheMasterOfTheTrialWithoutTheAgentsToken) {
   FakeMaster other;
   other.Start();
-  StartSampling();
+  StartSampling([](AgentOptions& options) { options.token = "ours"; });
+  const pid_t at_home = RecordOn("home", "home");
+  ASSERT_TRUE(WaitForTicks("home", 1));
+  EXPECT_EQ(SamplersOf(master_.writers(), "home").front().open.token(), "ours");
+  Stop("home", at_home);
   const pid_t child = RecordOn("there", "there", 0, "", other.address());
   ASSERT_TRUE(other.WaitUntil(
       [](const Writers& writers) { return SamplersOf(writers, "there").size() == 1; }));
+  EXPECT_EQ(SamplersOf(other.writers(), "there").front().open.token(), "");
   Stop("there", child);
   ASSERT_TRUE(other.WaitUntil(AllClosed));
-  EXPECT_TRUE(master_.writers().empty());
+  EXPECT_TRUE(SamplersOf(master_.writers(), "there").empty());
   StopAgent();
   other.Stop();
 }
