@@ -45,6 +45,12 @@ class ForkedWorkerTest : public RecorderTest {
   }
 };
 
+// A child is given another parent while threads of the old one still let go of its files and locks;
+// who has been reaped holds none.
+void WaitUntilReaped(pid_t process) {
+  while (kill(process, 0) == 0) std::this_thread::yield();
+}
+
 stepwell_series_id Number() {
   return stepwell_define_series("training", "number", "1", STEPWELL_GAUGE, nullptr, 0);
 }
@@ -251,7 +257,7 @@ TEST_F(ForkedWorkerTest, AgentRule11_AWorkersExitWaitsForNoAckUnlessItsParentIsG
       if (child == 0) {
         Scoped("child");
         if (write(joined[1], "", 1) != 1) _exit(1);
-        while (!row.parent_lives && getppid() == opener) std::this_thread::yield();
+        if (!row.parent_lives) WaitUntilReaped(opener);
         for (const auto& writer : FindWriters(directory_.path())) {
           if (!fs::exists(writer / "w0-0")) continue;
           SpoolFiles(writer / "w0-0").header().agent_state = spool::kAgentServing;
@@ -315,7 +321,7 @@ TEST_F(ForkedWorkerTest, AgentRule11_ADaemonThatBeginsLateHasAWriterOfItsOwnInTh
     std::fflush(nullptr);
     WaitForOthersToSleep();
     if (fork() == 0) {
-      while (getppid() == opener) std::this_thread::yield();
+      WaitUntilReaped(opener);
       Scoped("daemon");
       _exit(stepwell_close(0));
     }
