@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,8 +11,25 @@
 #include "server/definition_check.h"
 #include "server/ingest_answers.h"
 #include "server/limits.h"
+#include "server/named_gpus.h"
 
 namespace stepwell {
+namespace {
+
+// The refs of series of GPUs, and which GPU each is of.
+std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
+    const std::vector<CheckedDefinition>& fresh) {
+  std::vector<std::pair<std::uint32_t, std::string>> found;
+  for (const CheckedDefinition& one : fresh) {
+    if (one.definition.key.metric_group != kGpuMetricGroup) continue;
+    for (const auto& [name, value] : one.definition.key.labels) {
+      if (name == kDeviceLabel) found.emplace_back(one.number, value);
+    }
+  }
+  return found;
+}
+
+}  // namespace
 
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   IngestSession* session = FindSession(definitions.writer());
@@ -23,7 +41,14 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (refused.number == 0 || session->refs().size() >= kSeriesPerWriterMax) continue;
     session->refs()[refused.number] = std::move(refused.ref);
   }
+  const auto gpu_refs = GpuRefs(result.fresh);
   if (!result.fresh.empty()) Number(*session, std::move(result.fresh), refusals);
+  NamedGpus gpus;
+  for (const auto& [ref, gpu] : gpu_refs) {
+    const auto known = session->refs().find(ref);
+    if (known != session->refs().end() && known->second.refused_reason.empty()) gpus.Add(gpu);
+  }
+  context_.director.Named(session->trial_id(), session->writer_no(), session->generation(), gpus);
   // One per reason: a unary call has nobody to empty the board meanwhile.
   for (const Complaint& complaint : refusals.Take()) {
     PostRefused(definitions.writer(), complaint, false);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/hash/hash.h"
+
 namespace stepwell {
 
 bool SamplerElection::Lives(const Member& member, std::int64_t now_us) const {
@@ -13,13 +15,19 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
   Orders orders;
   const Key key{writer.trial_id, writer.writer_no};
   std::uint64_t place = 0;
+  NamedGpus gpus;
+  std::uint64_t gpus_generation = 0;
   if (const auto before = members_.find(key); before != members_.end()) {
-    const Member& member = before->second;
+    Member& member = before->second;
     if (member.generation > writer.generation) return orders;
     const std::string machine = member.machine;
     const bool moves = machine != writer.machine;
     // On a new stream while the old one still stands: the same sampler, which never stopped.
-    if (!moves && member.is_sampler == writer.is_sampler && member.held) place = member.place;
+    if (!moves && member.is_sampler == writer.is_sampler && member.held) {
+      place = member.place;
+      gpus = std::move(member.gpus);
+      gpus_generation = member.gpus_generation;
+    }
     Erase(before);
     if (moves) Settle(machine, writer.trial_id, now_us, orders);
   }
@@ -30,6 +38,8 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
                    .held = true,
                    .heard_us = now_us,
                    .place = place != 0 ? place : next_place_++,
+                   .gpus = std::move(gpus),
+                   .gpus_generation = gpus_generation,
                    .told = {}};
   machines_[writer.machine].shares[writer.trial_id].writers.insert(writer.writer_no);
   Settle(writer.machine, writer.trial_id, now_us, orders);
@@ -57,9 +67,32 @@ SamplerElection::Orders SamplerElection::Lose(TrialId trial_id, WriterNo writer_
   const std::string machine = member.machine;
   member.held = false;
   member.told.reset();
+  member.gpus = {};
   ++lost_count_;
   if (lost_count_ > options_.lost_count_max) Erase(found);
   Settle(machine, trial_id, now_us, orders);
+  return orders;
+}
+
+SamplerElection::Orders SamplerElection::Name(TrialId trial_id, WriterNo writer_no,
+                                              std::uint64_t generation, const NamedGpus& gpus,
+                                              std::int64_t now_us) {
+  Orders orders;
+  const auto found = members_.find({trial_id, writer_no});
+  if (found == members_.end() || found->second.generation != generation) return orders;
+  Member& member = found->second;
+  if (!member.is_sampler || !member.held) return orders;
+  bool changed = false;
+  if (member.gpus_generation == generation) {
+    changed = member.gpus.Add(gpus);
+  } else {
+    changed = member.gpus != gpus;
+    member.gpus = gpus;
+    member.gpus_generation = generation;
+  }
+  if (!changed) return orders;
+  const Machine& machine = machines_.at(member.machine);
+  TellShare(machine, trial_id, machine.shares.at(trial_id), now_us, Pace::kBounded, orders);
   return orders;
 }
 
@@ -80,7 +113,7 @@ SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, std::int6
   Orders orders;
   for (const auto& [name, machine] : machines_) {
     for (const auto& [trial_id, share] : machine.shares) {
-      TellShare(machine, trial_id, share, orders);
+      TellShare(machine, trial_id, share, now_us, Pace::kNow, orders);
     }
   }
   return orders;
@@ -115,6 +148,21 @@ std::optional<WriterNo> SamplerElection::Elect(TrialId trial_id, const Share& sh
   return best;
 }
 
+std::vector<WriterNo> SamplerElection::Queue(TrialId trial_id, const Share& share,
+                                             std::int64_t now_us) const {
+  std::vector<std::tuple<bool, bool, std::uint64_t, WriterNo>> ranked;
+  for (const WriterNo writer_no : share.writers) {
+    const Member& member = members_.at({trial_id, writer_no});
+    if (!member.is_sampler || !member.held) continue;
+    ranked.emplace_back(share.seat != writer_no, !Lives(member, now_us), member.place, writer_no);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<WriterNo> queue;
+  queue.reserve(ranked.size());
+  for (const auto& entry : ranked) queue.push_back(std::get<WriterNo>(entry));
+  return queue;
+}
+
 bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share,
                               std::int64_t now_us) {
   share.seat = Elect(trial_id, share, now_us);
@@ -132,35 +180,57 @@ void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, 
   Machine& machine = machines_.at(machine_name);
   const auto share = machine.shares.find(trial_id);
   const bool count_changes = Refresh(machine, trial_id, share->second, now_us);
-  TellShare(machine, trial_id, share->second, orders);
+  TellShare(machine, trial_id, share->second, now_us, Pace::kNow, orders);
   if (share->second.writers.empty()) machine.shares.erase(share);
   if (count_changes) {
     for (const auto& [other_id, other] : machine.shares) {
-      if (other.seat) Tell(other_id, *other.seat, true, machine.live_count, orders);
+      if (other.seat) TellOn(other_id, *other.seat, machine.live_count, orders);
     }
   }
   if (machine.shares.empty()) machines_.erase(machine_name);
 }
 
 void SamplerElection::TellShare(const Machine& machine, TrialId trial_id, const Share& share,
-                                Orders& orders) {
+                                std::int64_t now_us, Pace pace, Orders& orders) {
   // First who stops, then who begins.
-  for (const WriterNo writer_no : share.writers) {
-    if (share.seat != writer_no) Tell(trial_id, writer_no, false, machine.live_count, orders);
+  if (!share.seat) return;
+  const std::vector<WriterNo> queue = Queue(trial_id, share, now_us);
+  NamedGpus before;
+  for (std::size_t i = 0; i + 1 < queue.size(); ++i) {
+    before.Add(members_.at({trial_id, queue[i]}).gpus);
+    TellOff(trial_id, queue[i + 1], machine.live_count, before, now_us, pace, orders);
   }
-  if (share.seat) Tell(trial_id, *share.seat, true, machine.live_count, orders);
+  TellOn(trial_id, *share.seat, machine.live_count, orders);
 }
 
-void SamplerElection::Tell(TrialId trial_id, WriterNo writer_no, bool on, std::int32_t live_count,
-                           Orders& orders) {
+void SamplerElection::TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
+                             Orders& orders) {
   Member& member = members_.at({trial_id, writer_no});
-  if (!member.is_sampler || !member.held) return;
   // Its own trial counts, silent or not.
-  const SamplingOrder order{trial_id, writer_no, on, std::max(live_count, 1)};
-  // Who does not sample need not know how many share the machine.
-  if (member.told && member.told->on == on && (!on || *member.told == order)) return;
-  member.told = order;
-  orders.push_back(order);
+  const std::int32_t shared_with = std::max(live_count, 1);
+  if (member.told && member.told->on && member.told->shared_with == shared_with) return;
+  member.told = {.on = true, .shared_with = shared_with};
+  orders.push_back({trial_id, writer_no, true, shared_with});
+}
+
+void SamplerElection::TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
+                              const NamedGpus& before, std::int64_t now_us, Pace pace,
+                              Orders& orders) {
+  Member& member = members_.at({trial_id, writer_no});
+  Told now{.on = false,
+           .shared_with = std::max(live_count, 1),
+           .gpus_hash = absl::HashOf(before.names())};
+  // Who does not sample the machine need not know how many share it.
+  if (member.told && !member.told->on) {
+    if (member.told->gpus_hash == now.gpus_hash) return;
+    const std::int64_t since_us = now_us - member.told->gpus_us;
+    const bool is_early =
+        since_us >= 0 && since_us < absl::ToInt64Microseconds(options_.gpus_interval);
+    if (pace == Pace::kBounded && is_early) return;
+    now.gpus_us = now_us;
+  }
+  member.told = now;
+  orders.push_back({trial_id, writer_no, false, now.shared_with, before.names()});
 }
 
 }  // namespace stepwell

@@ -7,6 +7,10 @@
 // opens. A machine without a name has no election. Clients that do not follow directives store the
 // machine's series twice.
 //
+// Who is told off is told which GPUs those before it name in their series, so that it goes on with its
+// others: before it are the one that samples and the living that opened earlier; the silent are last.
+// Further definitions are told a writer at once, then at most once a second.
+//
 // A trial is live on a machine while a writer of it there, rank or sampler, has not closed and was
 // heard of of late, whether its stream stands or not: a reconnect changes nothing.
 //
@@ -25,6 +29,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "server/named_gpus.h"
 
 namespace stepwell {
 
@@ -35,6 +40,8 @@ struct SamplingOrder {
   bool on = false;
   // Live trials of its machine, itself included.
   std::int32_t shared_with = 0;
+  // Where it is off: what those before it sample.
+  std::vector<std::string> gpus = {};
 
   bool operator==(const SamplingOrder&) const = default;
 };
@@ -46,6 +53,8 @@ class SamplerElection {
     absl::Duration silence_max = absl::Seconds(60);
     // Writers whose stream ended without a Close and that are still counted; beyond that, forgotten.
     std::size_t lost_count_max = 65'536;
+    // Between two further definitions of which a writer is told.
+    absl::Duration gpus_interval = absl::Seconds(1);
   };
   struct Writer {
     TrialId trial_id{};
@@ -67,7 +76,11 @@ class SamplerElection {
   // Those of another generation than the one open are passed over.
   Orders Close(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
   Orders Lose(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
-  // Who fell silent, and who is back. O(writers); once a second or so.
+  // Its definitions name these GPUs. All of a generation's count together; until the first of a new
+  // generation those before it do.
+  Orders Name(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, const NamedGpus& gpus,
+              std::int64_t now_us);
+  // Who fell silent, and who is back, and GPUs that were not told yet. O(writers); once a second or so.
   Orders Look(const HeardOf& heard_of, std::int64_t now_us);
 
   // Nobody is open any more.
@@ -77,6 +90,14 @@ class SamplerElection {
 
  private:
   using Key = std::pair<TrialId, WriterNo>;
+  // What a sampler knows. Of its GPUs a hash: there may be many writers.
+  struct Told {
+    bool on = false;
+    std::int32_t shared_with = 0;
+    std::size_t gpus_hash = 0;
+    // When the GPUs alone were told last; 0 = never.
+    std::int64_t gpus_us = 0;
+  };
   struct Member {
     std::uint64_t generation = 0;
     std::string machine;
@@ -86,8 +107,10 @@ class SamplerElection {
     std::int64_t heard_us = 0;
     // Who came first.
     std::uint64_t place = 0;
-    // Of a sampler: what it knows.
-    std::optional<SamplingOrder> told;
+    // What its definitions name, and of which generation those were.
+    NamedGpus gpus;
+    std::uint64_t gpus_generation = 0;
+    std::optional<Told> told;
   };
   // One trial on one machine.
   struct Share {
@@ -110,8 +133,16 @@ class SamplerElection {
   // Refreshes one trial on one machine, and tells whom that concerns.
   void Settle(const std::string& machine_name, TrialId trial_id, std::int64_t now_us,
               Orders& orders);
-  void TellShare(const Machine& machine, TrialId trial_id, const Share& share, Orders& orders);
-  void Tell(TrialId trial_id, WriterNo writer_no, bool on, std::int32_t live_count, Orders& orders);
+  // Definitions come as often as a client likes: of GPUs alone they tell at most once an interval, and
+  // the next Look the rest.
+  enum class Pace { kNow, kBounded };
+  // Who may sample, the one that does first.
+  std::vector<WriterNo> Queue(TrialId trial_id, const Share& share, std::int64_t now_us) const;
+  void TellShare(const Machine& machine, TrialId trial_id, const Share& share, std::int64_t now_us,
+                 Pace pace, Orders& orders);
+  void TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t live_count, Orders& orders);
+  void TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
+               const NamedGpus& before, std::int64_t now_us, Pace pace, Orders& orders);
 
   const Options options_;
   std::map<Key, Member> members_;

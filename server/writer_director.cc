@@ -24,6 +24,7 @@ v1::Directive SamplingDirective(const Uuid& writer, const SamplingOrder& order) 
   directive.set_writer(writer.ToBytes());
   directive.mutable_sampling()->set_on(order.on);
   directive.mutable_sampling()->set_shared_with(order.shared_with);
+  for (const std::string& gpu : order.gpus) directive.mutable_sampling()->add_gpus(gpu);
   return directive;
 }
 
@@ -68,6 +69,16 @@ void WriterDirector::Lost(TrialId trial_id, WriterNo writer_no, std::uint64_t ge
     absl::MutexLock lock(&mu_);
     EraseLocked(trial_id, writer_no, generation);
     AddSamplingLocked(election_.Lose(trial_id, writer_no, generation, NowUs()), due);
+  }
+  Deliver(due);
+}
+
+void WriterDirector::Named(TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
+                           const NamedGpus& gpus) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    AddSamplingLocked(election_.Name(trial_id, writer_no, generation, gpus, NowUs()), due);
   }
   Deliver(due);
 }

@@ -61,9 +61,12 @@ class WriterDirector {
   // Its stream has ended, or another holds it.
   void Lost(TrialId trial_id, WriterNo writer_no, std::uint64_t generation)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The writer's definitions name these GPUs, those before them too.
+  void Named(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, const NamedGpus& gpus)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Tells all open writers of the trial what is stored now; how many those are.
   int SetProfiling(TrialId trial_id, const TrialProfiling& stored) ABSL_LOCKS_EXCLUDED(mu_);
-  // Who fell silent, at most once a second.
+  // Who fell silent, and which GPUs have another sampler, at most once a second.
   void Look(const SamplerElection::HeardOf& heard_of) ABSL_LOCKS_EXCLUDED(mu_);
   // The ownership ended: all streams do.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);

@@ -14,6 +14,29 @@ class IngestStreamDirectivesTest : public IngestStreamTest {
     message.mutable_open()->set_machine("boot-1");
     return message;
   }
+  static pb::StreamChunksRequest DefineGpus(const Uuid& writer,
+                                            const std::vector<std::string>& gpus) {
+    pb::StreamChunksRequest message;
+    message.mutable_definitions()->set_writer(writer.ToBytes());
+    for (const std::string& gpu : gpus) {
+      pb::Definition& definition = *message.mutable_definitions()->add_definitions();
+      definition.set_ref(static_cast<std::uint32_t>(message.definitions().definitions_size()));
+      definition.set_tick_group(1);
+      definition.set_metric_group("gpu");
+      definition.set_name("gpu_util");
+      (*definition.mutable_labels())["device"] = gpu;
+    }
+    return message;
+  }
+  // The GPUs of the one directive that the stream has to send.
+  std::vector<std::string> GpusTold(IngestStream& stream) {
+    const auto answers = Answers(stream);
+    EXPECT_EQ(answers.size(), 1U);
+    if (answers.empty() || !answers[0].directive().has_sampling()) return {"none told"};
+    const pb::Sampling& sampling = answers[0].directive().sampling();
+    EXPECT_FALSE(sampling.on());
+    return {sampling.gpus().begin(), sampling.gpus().end()};
+  }
   // The directives of the one Opened that the stream has to send.
   std::vector<pb::Directive> DirectivesOfOpened(IngestStream& stream) {
     const auto answers = Answers(stream);
@@ -80,6 +103,38 @@ TEST_F(IngestStreamDirectivesTest, ASamplerThatOpensOnANewStreamGoesOn) {
   second->Finish();
   EXPECT_TRUE(Answers(*first).at(0).directive().sampling().on());
   first->Finish();
+}
+
+TEST_F(IngestStreamDirectivesTest, WhoIsOffHearsWhichGpusTheOthersDefine) {
+  using Gpus = std::vector<std::string>;
+  const auto stream = NewStream();
+  const auto second = NewStream();
+  const auto third = NewStream();
+  stream->Handle(OpenSampler(writer_));
+  // A label that is refused names no GPU, and a series of another group none either.
+  pb::StreamChunksRequest first_defines = DefineGpus(writer_, {"GPU-b", "GPU-a", "x", "y"});
+  first_defines.mutable_definitions()->mutable_definitions(2)->set_metric_group("disk");
+  (*first_defines.mutable_definitions()->mutable_definitions(3)->mutable_labels())["rank"] = "1";
+  stream->Handle(first_defines);
+  Answers(*stream);
+  const Uuid other = Uuid::Random();
+  second->Handle(OpenSampler(other));
+  const auto directives = DirectivesOfOpened(*second);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_EQ(Gpus(directives[0].sampling().gpus().begin(), directives[0].sampling().gpus().end()),
+            (Gpus{"GPU-a", "GPU-b"}));
+  const Uuid last = Uuid::Random();
+  third->Handle(OpenSampler(last));
+  Answers(*third);
+  second->Handle(DefineGpus(other, {"GPU-b", "GPU-c"}));
+  EXPECT_EQ(GpusTold(*third), (Gpus{"GPU-a", "GPU-b", "GPU-c"}));
+  EXPECT_TRUE(Answers(*second).empty());
+  // The elected one leaves, and its GPU is the last one's to sample.
+  stream->Handle(Close(writer_, 0));
+  Answers(*stream);
+  EXPECT_EQ(GpusTold(*third), (Gpus{"GPU-b", "GPU-c"}));
+  EXPECT_TRUE(Answers(*second).at(0).directive().sampling().on());
+  for (const auto& each : {stream, second, third}) each->Finish();
 }
 
 TEST_F(IngestStreamDirectivesTest, WhatIsStoredIsToldAtOpenAndWhatIsSetAtOnce) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,8 +30,14 @@ SamplerElection::Writer Rank(TrialId trial_id, int writer_no, std::string machin
 SamplingOrder On(TrialId trial_id, int writer_no, int shared_with) {
   return {trial_id, WriterNo{writer_no}, true, shared_with};
 }
-SamplingOrder Off(TrialId trial_id, int writer_no, int shared_with) {
-  return {trial_id, WriterNo{writer_no}, false, shared_with};
+SamplingOrder Off(TrialId trial_id, int writer_no, int shared_with,
+                  std::vector<std::string> gpus = {}) {
+  return {trial_id, WriterNo{writer_no}, false, shared_with, std::move(gpus)};
+}
+NamedGpus Gpus(const std::vector<std::string>& names) {
+  NamedGpus gpus;
+  for (const std::string& name : names) gpus.Add(name);
+  return gpus;
 }
 using Orders = SamplerElection::Orders;
 
@@ -138,6 +146,124 @@ TEST(SamplerElectionTest, ATrialWhoseStreamBrokeIsCountedUntilItIsSilent) {
   EXPECT_EQ(election.writer_count(), 1U) << "forgotten";
 }
 
+// Writers 1, 2, 3 open in that order; 1 names a and b, 2 names b and c, 3 names c.
+TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
+  using Election = SamplerElection;
+  const std::int64_t later_us = kStartUs + 2 * kSecondUs;
+  const auto name = [](Election& e, int writer_no, const std::vector<std::string>& gpus,
+                       std::int64_t now_us, std::uint64_t generation = 1) {
+    return e.Name(kA, WriterNo{writer_no}, generation, Gpus(gpus), now_us);
+  };
+  struct Row {
+    const char* name;
+    std::function<Orders(Election&)> act;
+    Orders expected;
+  };
+  const std::vector<Row> rows = {
+      {"the same again",
+       [&](Election& e) {
+         return name(e, 1, {"b", "a"}, later_us);
+       },
+       {}},
+      {"nothing more", [&](Election& e) { return name(e, 1, {}, later_us); }, {}},
+      {"the elected one sees a further one",
+       [&](Election& e) { return name(e, 1, {"d"}, later_us); },
+       {Off(kA, 2, 1, {"a", "b", "d"}), Off(kA, 3, 1, {"a", "b", "c", "d"})}},
+      {"one that is off sees a further one",
+       [&](Election& e) { return name(e, 2, {"d"}, later_us); },
+       {Off(kA, 3, 1, {"a", "b", "c", "d"})}},
+      {"the last sees a further one", [&](Election& e) { return name(e, 3, {"d"}, later_us); }, {}},
+      {"known before",
+       [&](Election& e) { return name(e, 1, {"c"}, later_us); },
+       {Off(kA, 2, 1, {"a", "b", "c"})}},
+      {"of another generation", [&](Election& e) { return name(e, 1, {"d"}, later_us, 2); }, {}},
+      {"of nobody", [&](Election& e) { return name(e, 9, {"d"}, later_us); }, {}},
+      {"the elected one closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, later_us); },
+       {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"the elected one's stream ends",
+       [&](Election& e) { return e.Lose(kA, WriterNo{1}, 1, later_us); },
+       {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"one that is off closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, later_us); },
+       {Off(kA, 3, 1, {"a", "b"})}},
+      {"one that is off falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{2} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 3, 1, {"a", "b"}), Off(kA, 2, 1, {"a", "b", "c"})}},
+      {"the elected one falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 3, 1, {"b", "c"}), Off(kA, 1, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"a fourth opens",
+       [&](Election& e) { return e.Open(Sampler(kA, 4), later_us); },
+       {Off(kA, 4, 1, {"a", "b", "c"})}},
+      {"the elected one opens on a new stream and has not named any yet",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), later_us); },
+       {On(kA, 1, 1)}},
+      {"and then names one less",
+       [&](Election& e) {
+         e.Open(Sampler(kA, 1, "m", 2), later_us);
+         return name(e, 1, {"a"}, later_us, 2);
+       },
+       {Off(kA, 2, 1, {"a"})}},
+      {"nothing changes", [&](Election& e) { return e.Look(Unheard, later_us); }, {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Election election;
+    for (int no = 1; no <= 3; ++no) election.Open(Sampler(kA, no), kStartUs);
+    name(election, 1, {"a", "b"}, kStartUs);
+    name(election, 2, {"b", "c"}, kStartUs);
+    name(election, 3, {"c"}, kStartUs);
+    election.Look(Unheard, kStartUs + kSecondUs);
+    EXPECT_EQ(row.act(election), row.expected);
+  }
+}
+
+TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1), kStartUs);
+  election.Open(Sampler(kA, 2), kStartUs);
+  std::vector<std::string> seen;
+  int told = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::string gpu = absl::StrCat("g", 100 + i);
+    seen.push_back(gpu);
+    const Orders orders = election.Name(kA, WriterNo{1}, 1, Gpus({gpu}), kStartUs + i);
+    told += static_cast<int>(orders.size());
+    if (i == 0) {
+      EXPECT_EQ(orders, Orders{Off(kA, 2, 1, {"g100"})});
+    }
+  }
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(election.Look(Unheard, kStartUs + kSecondUs), (Orders{Off(kA, 2, 1, seen)}));
+  EXPECT_EQ(election.Look(Unheard, kStartUs + 3 * kSecondUs), Orders{}) << "told";
+  // Whether it samples, and what those before it leave when they go, is told at once.
+  election.Open(Sampler(kA, 3), kStartUs + 4 * kSecondUs);
+  election.Name(kA, WriterNo{1}, 1, Gpus({"h"}), kStartUs + 4 * kSecondUs);
+  EXPECT_EQ(election.Close(kA, WriterNo{1}, 1, kStartUs + 4 * kSecondUs),
+            (Orders{Off(kA, 3, 1), On(kA, 2, 1)}));
+}
+
+TEST(SamplerElectionTest, GpusOfOtherMachinesTrialsAndRanksAreNobodysBusiness) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1, "m"), kStartUs);
+  election.Open(Sampler(kA, 2, "n"), kStartUs);
+  election.Open(Sampler(kB, 1, "m"), kStartUs);
+  election.Open(Rank(kA, 3, "m"), kStartUs);
+  EXPECT_EQ(election.Name(kA, WriterNo{2}, 1, Gpus({"other machine"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"other trial"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Name(kA, WriterNo{3}, 1, Gpus({"a rank's"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "m"), kStartUs), Orders{Off(kA, 4, 2)});
+}
+
 TEST(SamplerElectionTest, WhatIsLostIsBounded) {
   SamplerElection election(SamplerElection::Options{.lost_count_max = 10});
   for (int i = 1; i <= 100; ++i) {
@@ -156,6 +282,8 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
     bool held = true;
     std::int64_t heard_us = 0;
     std::optional<SamplingOrder> told = {};
+    std::set<std::string> gpus = {};
+    std::uint64_t gpus_generation = 0;
   };
   std::mt19937_64 random(TestSeed());
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
@@ -170,15 +298,35 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
     const auto place = model.find(key);
     const bool known = place != model.end();
     Orders orders;
+    std::int64_t passed_us = 0;
     // Silence is found by looking, so the model lets time pass only there.
-    switch (below(6)) {
+    switch (below(7)) {
       case 0:
       case 1: {
         const std::uint64_t generation = known ? place->second.writer.generation + 1 : 1;
         const SamplerElection::Writer writer{key.first, key.second, generation,
                                              absl::StrCat("m", below(2)), below(3) > 0};
         orders = election.Open(writer, now_us);
-        model[key] = {.writer = writer, .held = true, .heard_us = now_us};
+        Known opened{.writer = writer, .held = true, .heard_us = now_us};
+        if (known && place->second.held && place->second.writer.machine == writer.machine &&
+            place->second.writer.is_sampler == writer.is_sampler) {
+          opened.gpus = place->second.gpus;
+          opened.gpus_generation = place->second.gpus_generation;
+        }
+        model[key] = std::move(opened);
+        break;
+      }
+      case 4: {
+        if (!known) continue;
+        Known& named = place->second;
+        const std::string gpu = absl::StrCat("g", below(5));
+        orders = election.Name(key.first, key.second, named.writer.generation, Gpus({gpu}), now_us);
+        if (!named.held || !named.writer.is_sampler) break;
+        if (std::exchange(named.gpus_generation, named.writer.generation) !=
+            named.writer.generation) {
+          named.gpus.clear();
+        }
+        named.gpus.insert(gpu);
         break;
       }
       case 2:
@@ -191,9 +339,12 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         orders = election.Lose(key.first, key.second, place->second.writer.generation, now_us);
         place->second.held = false;
         place->second.told.reset();
+        place->second.gpus.clear();
+        place->second.gpus_generation = 0;
         break;
       default:
-        now_us += below(40) * kSecondUs;
+        passed_us = below(40) * kSecondUs;
+        now_us += passed_us;
         for (auto& [heard_key, heard] : model) {
           if (below(3) > 0 && heard.held) heard.heard_us = now_us;
         }
@@ -245,6 +396,21 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
                                before->second.writer.is_sampler && lives(before->second);
         // Only one that was lost in between may be open again and not sit.
         ASSERT_TRUE(!may_go_on) << "trial " << Value(share.second);
+      }
+    }
+    if (passed_us > 0) {
+      // All were told by now: each GPU that anybody names is sampled by one.
+      std::map<std::pair<std::string, TrialId>, std::map<std::string, int>> sampled;
+      for (const auto& [writer_key, entry] : model) {
+        if (!entry.held || !entry.writer.is_sampler) continue;
+        const auto& told = *entry.told;
+        for (const std::string& gpu : entry.gpus) {
+          const bool left = std::count(told.gpus.begin(), told.gpus.end(), gpu) > 0;
+          sampled[{entry.writer.machine, writer_key.first}][gpu] += left ? 0 : 1;
+        }
+      }
+      for (const auto& [share, counts] : sampled) {
+        for (const auto& [gpu, count] : counts) ASSERT_EQ(count, 1) << gpu;
       }
     }
     seats.clear();

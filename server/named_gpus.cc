@@ -1,0 +1,25 @@
+#include "server/named_gpus.h"
+
+#include <algorithm>
+
+namespace stepwell {
+
+bool NamedGpus::Add(absl::string_view name) {
+  if (name.empty() || name.size() > kGpuNameBytesMax) return false;
+  const auto place = std::lower_bound(
+      names_.begin(), names_.end(), name,
+      [](const std::string& held, absl::string_view wanted) { return held < wanted; });
+  if (place == names_.end() && names_.size() >= kNamedGpusMax) return false;
+  if (place != names_.end() && *place == name) return false;
+  names_.insert(place, std::string(name));
+  if (names_.size() > kNamedGpusMax) names_.pop_back();
+  return true;
+}
+
+bool NamedGpus::Add(const NamedGpus& others) {
+  bool changed = false;
+  for (const std::string& name : others.names_) changed = Add(name) || changed;
+  return changed;
+}
+
+}  // namespace stepwell
