@@ -42,7 +42,7 @@ void CopyTree(const std::string& from, const std::string& to) {
   ASSERT_EQ(copy.Wait(absl::Seconds(60)), "exit 0");
 }
 
-TEST(ColdCopyTest, TheAckedTailIsReplayedAndTheRestDeclared) {
+TEST(ColdCopyTest, AgentRule03_TheAckedTailIsReplayedAndTheRestDeclared) {
   Scene scene("cold copy");
   MasterProcess master({.scratch = scene.path("")});
   MasterClient client(master.grpc_address());

@@ -31,7 +31,7 @@ class KilledClientTest : public ::testing::Test {
   MasterClient client_{master_.grpc_address()};
 };
 
-TEST_F(KilledClientTest, WhatAKilledTrialHadRecordedStillArrives) {
+TEST_F(KilledClientTest, AgentRule04_WhatAKilledTrialHadRecordedStillArrives) {
   scene_.StartAgent(master_.grpc_address());
   ChildProcess& trainer = scene_.StartTrainer(
       0, {{"--rate", "200"}, {"--die-at", absl::StrCat(scene_.Random(50, 500))}});

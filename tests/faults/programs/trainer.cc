@@ -3,9 +3,12 @@
 // recorder said; with --die-at it kills itself in the middle of that step. With --scopes 0 it records
 // without steps and scopes, so that each event of the recorder is one sample. With --workers N it
 // forks N workers after its first step, each of which records a series of its own at the same rate
-// into a ledger of its own (the log's name, "-w", its number) and leaves by _exit.
+// into a ledger of its own (the log's name, "-w", its number) and leaves by _exit: at the end, or after
+// --worker-samples. With --leave-open 1 it exits without closing.
 //
-// Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record.
+// Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record. With
+// --own-exit CODE it is a trial that knows nothing of recorders: it says how it trains, on stdout and
+// stderr, nothing else, and ends with that code.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -48,6 +51,8 @@ class Trainer {
         scopes_(options.Number("--scopes") != 0),
         interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
         worker_count_(static_cast<int>(options.Number("--workers"))),
+        worker_sample_count_(options.Number("--worker-samples")),
+        own_exit_(static_cast<int>(options.Number("--own-exit"))),
         log_path_(options.Text("--log")),
         log_(OpenLog(log_path_)),
         recorder_({.spool_dir = options.Text("--spool-dir"),
@@ -61,6 +66,8 @@ class Trainer {
 
   bool records() const { return recorder_.state() == STEPWELL_RECORDING; }
   const std::string& message() const { return recorder_.message(); }
+  bool is_plain() const { return own_exit_ >= 0; }
+  int own_exit() const { return own_exit_; }
 
   void Run(std::int64_t step_count, std::int64_t die_at) {
     if (scopes_) recorder_.StepBegin();
@@ -80,6 +87,7 @@ class Trainer {
       slowest_ = std::max(slowest_, steady_clock::now() - begin);
       if (scopes_) LogScopes(start_us, step);
       Write();
+      if (is_plain()) Say(step);
       if (step == 0) StartWorkers();
       due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
       std::this_thread::sleep_until(due);
@@ -91,7 +99,7 @@ class Trainer {
   [[noreturn]] void LeaveOpen() {
     pending_ = "dropped " + std::to_string(recorder_.dropped_count()) + "\n";
     Write();
-    std::exit(0);
+    std::exit(is_plain() ? own_exit_ : 0);
   }
 
   // Whether the master holds all of it.
@@ -100,6 +108,7 @@ class Trainer {
     pending_ = "dropped " + std::to_string(recorder_.dropped_count()) + "\n";
     if (acked) pending_ = "ack " + std::to_string(line_count_) + "\n" + pending_;
     Write();
+    if (is_plain()) return acked;
     std::printf("trainer rank %d: %lld samples, %llu events dropped, slowest step %.3f ms, %s\n",
                 rank_, static_cast<long long>(line_count_),
                 static_cast<unsigned long long>(recorder_.dropped_count()),
@@ -109,6 +118,15 @@ class Trainer {
   }
 
  private:
+  // The same in each run: no time, no process.
+  void Say(std::int32_t step) const {
+    if (step % 50 == 0) {
+      std::printf("rank %d step %d loss %.6f\n", rank_, step, 1 / (1 + 0.01 * step));
+      std::fflush(stdout);
+    }
+    if (step % 200 == 0) std::fprintf(stderr, "rank %d: a warning at step %d\n", rank_, step);
+  }
+
   static int OpenLog(const std::string& path) {
     return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   }
@@ -135,7 +153,7 @@ class Trainer {
     const pid_t parent = getppid();
     auto due = steady_clock::now();
     std::int64_t time_us = 0;
-    for (std::int32_t i = 0; g_stop == 0 && getppid() == parent; ++i) {
+    for (std::int32_t i = 0; g_stop == 0 && getppid() == parent && i < worker_sample_count_; ++i) {
       const double value = ValueOf(seed_ + 1 + static_cast<std::uint64_t>(number), rank_, i);
       time_us = std::max(time_us + 1, NowUs());
       stepwell_record_at(series.id(), i, time_us, value);
@@ -205,6 +223,8 @@ class Trainer {
   const bool scopes_;
   const steady_clock::duration interval_;
   const int worker_count_;
+  const std::int64_t worker_sample_count_;
+  const int own_exit_;  // -1 = none
   const std::string log_path_;
   const int log_;
   Recorder recorder_;
@@ -230,16 +250,21 @@ int Main(int argc, char** argv) {
                                 {"--scopes", "1"},
                                 {"--rate", "50"},
                                 {"--workers", "0"},
+                                {"--worker-samples", "1000000"},
+                                {"--own-exit", "-1"},
                                 {"--steps", "1000000"},
                                 {"--die-at", "-1"},
                                 {"--leave-open", "0"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
   Trainer trainer(options);
-  if (!trainer.records()) std::printf("trainer: does not record: %s\n", trainer.message().c_str());
+  if (!trainer.records() && !trainer.is_plain()) {
+    std::printf("trainer: does not record: %s\n", trainer.message().c_str());
+  }
   trainer.Run(options.Number("--steps"), options.Number("--die-at"));
   if (options.Number("--leave-open") != 0) trainer.LeaveOpen();
   const bool acked = trainer.Close(std::chrono::milliseconds(options.Number("--close-wait-ms")));
+  if (trainer.is_plain()) return trainer.own_exit();
   if (!trainer.records()) return 4;
   return acked ? 0 : 3;
 }
