@@ -2,18 +2,19 @@
 
 Rules: floors and foreign libraries by include, length of files, open ends without a name, words
 with a better word, header guards, own header first, machine paths, registry addresses, dead files,
-the fixed top level. Each rule is a function check_*(tree) that yields findings.
+the fixed top level, a test for each rule of the agent. Each rule is a function check_*(tree) that yields findings.
 """
 
 import pathlib
 import sys
 
+import agent_rules
 import floors
 import house
 import texts
 from tree import Finding, Tree
 
-RULES = [rule for module in (floors, house, texts)
+RULES = [rule for module in (agent_rules, floors, house, texts)
          for key, rule in sorted(vars(module).items()) if key.startswith("check_")]
 
 

@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import agent_rules  # noqa: E402
 import check  # noqa: E402
 import floors  # noqa: E402
 
@@ -26,6 +27,14 @@ HOUSE = {
     "server/CMakeLists.txt": "stepwell_library(stepwell_server)\n",
     "server/query_service.cc": "#include <grpcpp/grpcpp.h>\n",
 }
+
+# A house with an agent, and a test for each of its rules but those left out.
+def agent_house(*left_out: int) -> dict[str, str | None]:
+    tests = "".join(f"TEST(AgentTest, AgentRule{rule:02}_Holds) {{}}\n"
+                    for rule in agent_rules.RULES if rule not in left_out)
+    return {"client/agent/CMakeLists.txt": "stepwell_library(a)\n", "client/agent/a.cc": "\n",
+            "tests/CMakeLists.txt": "stepwell_tests(t)\n", "tests/agent_test.cc": tests,
+            "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(client/agent)\nadd_subdirectory(tests)\n"}
 
 
 def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
@@ -70,6 +79,9 @@ RED = [
     ("excluded source", {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE old.cc)\n", "base/old.cc": "\n"},
      ("base/old.cc", "dead file")),
     ("dead header", {"base/unused.h": "#pragma once\n"}, ("base/unused.h", "dead file")),
+    ("a rule of the agent without a test", agent_house(16), ("tests", "agent rule")),
+    ("one that is switched off", {**agent_house(3), "tests/off_test.cc": "TEST(A, DISABLED_AgentRule03_X) {}\n"},
+     ("tests", "agent rule")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -86,6 +98,7 @@ GREEN = [
                                   "add_library(stepwell_base ${s} clock.cc)\n", "base/src/uuid.cc": "\n"}),
     ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
                                               "#ifndef R_H_\n#define R_H_\n#endif\n"}),
+    ("each rule of the agent has a test", agent_house()),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]
