@@ -108,7 +108,7 @@ TEST_P(IngestStoreContract, RefusesATrialThatIsNotNamed) {
   EXPECT_EQ(store().OpenWriter(request).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_P(IngestStoreContract, NumbersAttemptsByFirstSightOfTheirKey) {
+TEST_P(IngestStoreContract, AgentRule12_NumbersAttemptsByFirstSightOfTheirKey) {
   OpenWriterRequest request = Request("t");
   EXPECT_EQ(Open(request).attempt, 1);
   request.writer = Uuid::Random();
@@ -129,7 +129,7 @@ TEST_P(IngestStoreContract, NumbersAttemptsByFirstSightOfTheirKey) {
   EXPECT_EQ(Open(request).attempt, 3);
 }
 
-TEST_P(IngestStoreContract, GivesTheSamplersFirstAttemptToTheFirstKey) {
+TEST_P(IngestStoreContract, AgentRule12_GivesTheSamplersFirstAttemptToTheFirstKey) {
   OpenWriterRequest request = Request("t");
   request.attempt_key.clear();
   request.is_sampler = true;

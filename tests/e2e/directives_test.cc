@@ -105,7 +105,7 @@ class DirectivesTest : public SpineTest {
   }
 };
 
-TEST_F(DirectivesTest, OfTwoSamplersOneSamplesAndTheOtherFollowsWhenItsStreamIsCut) {
+TEST_F(DirectivesTest, AgentRule07_OfTwoSamplersOneSamplesAndTheOtherFollowsWhenItsStreamIsCut) {
   StartMaster();
   RawStream first_stream(*client_);
   RawStream second_stream(*client_);
@@ -134,7 +134,7 @@ TEST_F(DirectivesTest, OfTwoSamplersOneSamplesAndTheOtherFollowsWhenItsStreamIsC
   EXPECT_TRUE(NextSampling(third_stream, first).on());
 }
 
-TEST_F(DirectivesTest, WhoSamplesKnowsHowManyTrialsShareTheMachine) {
+TEST_F(DirectivesTest, AgentRule07_WhoSamplesKnowsHowManyTrialsShareTheMachine) {
   StartMaster();
   RawStream stream(*client_);
   RawStream other_stream(*client_);

@@ -28,7 +28,7 @@ struct Row {
   std::vector<Step> steps;
 };
 
-TEST(AgentLifeTest, EndsWhenThereIsNothingToDoForLongEnough) {
+TEST(AgentLifeTest, AgentRule09_EndsWhenThereIsNothingToDoForLongEnough) {
   const AgentLife::Options on_demand = {.idle_exit = absl::Seconds(60),
                                         .leave_after = absl::Seconds(600)};
   const AgentLife::Options by_hand = {.idle_exit = absl::Seconds(10),

@@ -51,7 +51,7 @@ TEST_F(AgentLogTest, GoesOnInTheSameFile) {
   EXPECT_FALSE(fs::exists(path_ / "agent.log.1"));
 }
 
-TEST_F(AgentLogTest, IsBoundedAndKeepsOneOlderFile) {
+TEST_F(AgentLogTest, AgentRule08_IsBoundedAndKeepsOneOlderFile) {
   Log(40000);  // 5 MiB
   constexpr std::uintmax_t kMost = AgentLog::kBytesMax + 100 * 128;
   EXPECT_LE(fs::file_size(path_ / "agent.log"), kMost);

@@ -33,7 +33,7 @@ void Make(ClockOffset& offset, const Exchange& exchange) {
                     Ms(exchange.received));
 }
 
-TEST(ClockOffsetTest, TheMostCertainExchangeCountsUntilItIsTooOld) {
+TEST(ClockOffsetTest, AgentRule12_TheMostCertainExchangeCountsUntilItIsTooOld) {
   const Row rows[] = {
       {"same clocks", {{0, 5, 10, 0}}, 10, 0, 5.0005},
       {"ahead", {{0, 5, 10, 250}}, 10, 250, 5.0005},

@@ -105,7 +105,7 @@ TEST_F(RecordedWriterTest, RingNumbersGoOnBeyondAnyCount) {
   EXPECT_THAT(sink.lines, testing::SizeIs(1));
 }
 
-TEST_F(RecordedWriterTest, AForgedCountOfRingsCostsNothing) {
+TEST_F(RecordedWriterTest, AgentRule02_AForgedCountOfRingsCostsNothing) {
   MakeRing(0, 64, 0);
   Push(0, Scope(1, 2, 0));
   status_.ring_count = 0xfffffffe;
@@ -140,7 +140,7 @@ TEST_F(RecordedWriterTest, WhatADeadProcessHeldItselfIsTold) {
   }
 }
 
-TEST_F(RecordedWriterTest, GoesOnBehindAWrittenFrameWhoseTailWasNotStored) {
+TEST_F(RecordedWriterTest, AgentRule02_GoesOnBehindAWrittenFrameWhoseTailWasNotStored) {
   MakeRing(0, 64, 0);
   for (const Event& event : {Begin(0), End(0, 10, 0), End(10, 10, 1)}) Push(0, event);
   auto writer = Open();
@@ -188,7 +188,7 @@ TEST_F(RecordedWriterTest, AnUndecidedStepAtTheEndLiesOutside) {
   EXPECT_TRUE(writer->drained());
 }
 
-TEST_F(RecordedWriterTest, WhatFailsItsCheckIsSkippedAndCounted) {
+TEST_F(RecordedWriterTest, AgentRule02_WhatFailsItsCheckIsSkippedAndCounted) {
   MakeRing(0, 16, 0);
   Push(0, Begin(0));
   Event unknown_name = Scope(1, 1);
@@ -210,7 +210,7 @@ TEST_F(RecordedWriterTest, WhatFailsItsCheckIsSkippedAndCounted) {
   EXPECT_THAT(sink.lines, ElementsAre("0 step 0 b0 1:5/1", "loss 3 n4 0-0"));
 }
 
-TEST_F(RecordedWriterTest, AForgedHeadOrTailDoesNoHarm) {
+TEST_F(RecordedWriterTest, AgentRule02_AForgedHeadOrTailDoesNoHarm) {
   MakeRing(0, 16, 0);
   Push(0, Begin(0));
   for (const std::uint64_t forged : {std::uint64_t{1} << 60, UINT64_MAX}) {
@@ -260,7 +260,7 @@ TEST_F(RecordedWriterTest, DropsAreToldOnceAcrossAgents) {
 }
 
 // Agents that die at any moment, rings so small that steps are folded: each sample comes out once.
-TEST_F(RecordedWriterTest, EachSampleComesOutOnceWhereverAgentsDie) {
+TEST_F(RecordedWriterTest, AgentRule02_EachSampleComesOutOnceWhereverAgentsDie) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 40; ++round) {
     TearDown();

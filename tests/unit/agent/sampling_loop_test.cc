@@ -85,7 +85,7 @@ class SamplingLoopTest : public ::testing::Test {
   std::vector<TimedTick> slow_;
 };
 
-TEST_F(SamplingLoopTest, FirstTickAtOnceRatesAfter100MsAndALastOneAtTheEnd) {
+TEST_F(SamplingLoopTest, AgentRule10_FirstTickAtOnceRatesAfter100MsAndALastOneAtTheEnd) {
   const absl::Time started = absl::Now();
   const auto loop = Start(absl::Hours(1));
   Take(*loop, 1);
@@ -103,7 +103,7 @@ TEST_F(SamplingLoopTest, FirstTickAtOnceRatesAfter100MsAndALastOneAtTheEnd) {
   EXPECT_EQ(slow_[0].time_us, fast_[0].time_us);
 }
 
-TEST_F(SamplingLoopTest, AWallClockThatIsSetMovesTimesAndNoRates) {
+TEST_F(SamplingLoopTest, AgentRule16_AWallClockThatIsSetMovesTimesAndNoRates) {
   const auto loop = Start(absl::Milliseconds(20));
   Take(*loop, 4);
   clock_.wall_s = 3600;  // suspended for an hour, as the wall clock sees it

@@ -68,7 +68,7 @@ const OpenedRow kOpenedRows[] = {
     {"frame no longer held: goes on", 5, {5, 0xaa, 100}, 9, {}, Resume::kGoOn, State::kOpen, 6},
 };
 
-TEST(SendWindowTest, OpenedDecidesHowTheWriterGoesOn) {
+TEST(SendWindowTest, AgentRule03_OpenedDecidesHowTheWriterGoesOn) {
   for (const OpenedRow& row : kOpenedRows) {
     SCOPED_TRACE(row.name);
     SendWindow window(row.acked);

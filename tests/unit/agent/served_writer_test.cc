@@ -146,7 +146,7 @@ class ServedWriterTest : public ::testing::Test {
   std::vector<pb::GapRange> gaps_;
 };
 
-TEST_F(ServedWriterTest, FramesAreOnTheDiskWithinHalfASecond) {
+TEST_F(ServedWriterTest, AgentRule02_FramesAreOnTheDiskWithinHalfASecond) {
   auto served = Open();
   Seal(*served, 1, 1);
   clock_.Advance(absl::Milliseconds(500));
@@ -164,7 +164,7 @@ TEST_F(ServedWriterTest, FramesAreOnTheDiskWithinHalfASecond) {
   EXPECT_EQ(fdatasync_count, before + 1) << "nothing new";
 }
 
-TEST_F(ServedWriterTest, WithSyncBeforeSendNothingGoesOutThatIsNotOnTheDisk) {
+TEST_F(ServedWriterTest, AgentRule02_WithSyncBeforeSendNothingGoesOutThatIsNotOnTheDisk) {
   first_writer_ = "nobody";
   Spool::Options options;
   options.sync_before_send = true;
@@ -184,7 +184,7 @@ TEST_F(ServedWriterTest, WithSyncBeforeSendNothingGoesOutThatIsNotOnTheDisk) {
   EXPECT_THAT(chunks_, SizeIs(2));
 }
 
-TEST_F(ServedWriterTest, WhatNoMasterCanHaveMovesToTheSuccessor) {
+TEST_F(ServedWriterTest, AgentRule03_WhatNoMasterCanHaveMovesToTheSuccessor) {
   auto served = Open();
   Seal(*served, 1, kFrames);
   sender_.OnConnected();
@@ -202,7 +202,7 @@ TEST_F(ServedWriterTest, WhatNoMasterCanHaveMovesToTheSuccessor) {
 
 // A power loss must not leave a successor whose frames the master has, and which the disk does not
 // know: its frames would be sent again under another id.
-TEST_F(ServedWriterTest, ASuccessorSpeaksOnlyOnceItsNameIsOnTheDisk) {
+TEST_F(ServedWriterTest, AgentRule03_ASuccessorSpeaksOnlyOnceItsNameIsOnTheDisk) {
   auto served = Open();
   Seal(*served, 1, kFrames);
   sender_.OnConnected();
@@ -342,7 +342,7 @@ std::string RunUntilFailpoint(const std::string& directory, int append) {
   return WIFSIGNALED(status) ? "killed" : absl::StrCat("exit ", WEXITSTATUS(status));
 }
 
-TEST_F(ServedWriterTest, AKillInTheMiddleOfTheCopyLosesAndDoublesNothing) {
+TEST_F(ServedWriterTest, AgentRule03_AKillInTheMiddleOfTheCopyLosesAndDoublesNothing) {
   // A definition and the frames are appended first; behind them the successor's own.
   constexpr int kFirst = 1 + kFrames;
   int killed = 0;

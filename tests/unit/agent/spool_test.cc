@@ -76,7 +76,7 @@ class SpoolTest : public ::testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(SpoolTest, GivesSequencesAndReadsThemBackAcrossRestarts) {
+TEST_F(SpoolTest, AgentRule02_GivesSequencesAndReadsThemBackAcrossRestarts) {
   {
     auto spool = Open();
     ASSERT_TRUE(spool->AppendDefinition("definition one").ok());
@@ -102,7 +102,7 @@ TEST_F(SpoolTest, GivesSequencesAndReadsThemBackAcrossRestarts) {
   EXPECT_EQ(spool->Read(42).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST_F(SpoolTest, CutsATornTailAtEveryByte) {
+TEST_F(SpoolTest, AgentRule02_CutsATornTailAtEveryByte) {
   {
     auto spool = Open();
     Fill(*spool, 1, 3);
@@ -268,7 +268,7 @@ TEST_F(SpoolTest, ABoundSmallerThanTwoHeadsKeepsTheNewestFramesAndComesToAnEnd) 
 }
 
 // Only its head tells the next agent where the sequences and the rings go on.
-TEST_F(SpoolTest, TheNewestSegmentStaysHoweverOld) {
+TEST_F(SpoolTest, AgentRule02_TheNewestSegmentStaysHoweverOld) {
   {
     auto spool = Open();
     ASSERT_TRUE(spool->AppendDefinition("definition").ok());
@@ -325,7 +325,7 @@ TEST_F(SpoolTest, KeepsTheAckedTailForAWhileThenFreesIt) {
   EXPECT_EQ(std::get<GapSpan>(*spool->Read(1)).span.first_time_us, 0);
 }
 
-TEST_F(SpoolTest, WithSyncBeforeSendOnlyWhatIsOnTheDiskMayBeSent) {
+TEST_F(SpoolTest, AgentRule02_WithSyncBeforeSendOnlyWhatIsOnTheDiskMayBeSent) {
   options_.sync_before_send = true;
   auto spool = Open();
   Fill(*spool, 1, 3);
@@ -347,7 +347,7 @@ TEST_F(SpoolTest, WithSyncBeforeSendOnlyWhatIsOnTheDiskMayBeSent) {
   EXPECT_EQ(spool->sendable_sequence(), 62u);
 }
 
-TEST_F(SpoolTest, AFullDiskGivesNoSequenceAndLosesNothing) {
+TEST_F(SpoolTest, AgentRule02_AFullDiskGivesNoSequenceAndLosesNothing) {
   signal(SIGXFSZ, SIG_IGN);
   auto spool = Open();
   Fill(*spool, 1, 2);
@@ -380,7 +380,7 @@ TEST_F(SpoolTest, ADeletedDirectoryIsAnErrorAndWhatIsOpenCanStillBeSent) {
   EXPECT_FALSE(status.ok());
 }
 
-TEST_F(SpoolTest, KnowsThatItLostWhatWasAcked) {
+TEST_F(SpoolTest, AgentRule03_KnowsThatItLostWhatWasAcked) {
   {
     auto spool = Open();
     Fill(*spool, 1, 3);

@@ -127,7 +127,7 @@ const Row kRows[] = {
     {"a hostile batch is none", {End(0, 9, -7)}, false, {"step t=0 d=9 b=-1"}},
 };
 
-TEST(StepAggregatorTest, DecidesWhatBelongsToWhichStep) {
+TEST(StepAggregatorTest, AgentRule02_DecidesWhatBelongsToWhichStep) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
     StepAggregator aggregator;
@@ -139,7 +139,7 @@ TEST(StepAggregatorTest, DecidesWhatBelongsToWhichStep) {
   }
 }
 
-TEST(StepAggregatorTest, AFoldedStepGivesTheSameSamplesInAnotherAgent) {
+TEST(StepAggregatorTest, AgentRule02_AFoldedStepGivesTheSameSamplesInAnotherAgent) {
   StepAggregator first;
   TextSink sink;
   first.Add(Begin(0), sink);

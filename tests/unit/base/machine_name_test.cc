@@ -7,7 +7,7 @@
 namespace stepwell {
 namespace {
 
-TEST(MachineNameTest, WhatWasChosenGoesBeforeTheSchedulersAndTheHosts) {
+TEST(MachineNameTest, AgentRule07_WhatWasChosenGoesBeforeTheSchedulersAndTheHosts) {
   unsetenv("STEPWELL_AGENT_ID");
   unsetenv("NODE_NAME");
   setenv("SLURMD_NODENAME", "slurm-3", 1);

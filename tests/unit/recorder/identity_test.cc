@@ -22,7 +22,7 @@ Identity Resolve(Identity wishes, const Variables& variables) {
   return identity;
 }
 
-TEST(IdentityTest, FindsTrialAndAttempt) {
+TEST(IdentityTest, AgentRule12_FindsTrialAndAttempt) {
   const struct {
     const char* name;
     Variables variables;
@@ -94,7 +94,7 @@ TEST(IdentityTest, WishesWin) {
   EXPECT_EQ(identity.rank, 0);
 }
 
-TEST(IdentityTest, IsWrittenAsJson) {
+TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
   Identity identity = Resolve({}, {});
   identity.trial = "a \"quoted\" \\ name\n";
   identity.labels = {{"team", "vision"}, {"site", "b"}};

@@ -65,7 +65,7 @@ TEST_F(RingTest, KeepsEveryFieldOfAnEventAndStampsIt) {
   EXPECT_EQ(head(), 1u);
 }
 
-TEST_F(RingTest, RefusesWhenFullAndTakesAgainWhenDrained) {
+TEST_F(RingTest, AgentRule01_RefusesWhenFullAndTakesAgainWhenDrained) {
   for (std::uint64_t i = 0; i < kRoom; ++i) ASSERT_TRUE(PushScope(i));
   EXPECT_FALSE(PushScope(999));
   EXPECT_EQ(head(), kRoom);
@@ -82,7 +82,7 @@ TEST_F(RingTest, KeepsTheLastSlotsForSteps) {
   EXPECT_EQ(head(), kCapacity);
 }
 
-TEST_F(RingTest, CountsDropsWithTheirTimes) {
+TEST_F(RingTest, AgentRule01_CountsDropsWithTheirTimes) {
   producer_.CountDrop(100);
   producer_.CountDrop(200);
   EXPECT_EQ(ring_->header().dropped, 2u);

@@ -6,7 +6,7 @@
 namespace stepwell::recorder {
 namespace {
 
-TEST(SpoolRootTest, KnowsWhichFileSystemsAreServedFromElsewhere) {
+TEST(SpoolRootTest, AgentRule06_KnowsWhichFileSystemsAreServedFromElsewhere) {
   const struct {
     const char* name;
     std::uint32_t type;

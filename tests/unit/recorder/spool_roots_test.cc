@@ -81,7 +81,7 @@ TEST(SpoolRootsTest, AgentRule06_TheFirstRootThatWillDoIsTaken) {
 }
 
 // A stranger's directory under the fixed name is not believed; one that the user named may be his.
-TEST(SpoolRootsTest, OnlyANamedSystemRootMayBeTheUsersOwn) {
+TEST(SpoolRootsTest, AgentRule06_OnlyANamedSystemRootMayBeTheUsersOwn) {
   for (const bool is_named : {false, true}) {
     RootSurroundings around;
     around.environment = [is_named](const char* name) {

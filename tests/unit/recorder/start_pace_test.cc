@@ -51,7 +51,7 @@ TEST(StartPaceTest, AgentsThatDieAreReplacedOnceASecond) {
   for (std::size_t i = 1; i < starts.size(); ++i) EXPECT_EQ(starts[i] - starts[i - 1], kSecond);
 }
 
-TEST(StartPaceTest, FailuresAreTriedEverMoreRarely) {
+TEST(StartPaceTest, AgentRule08_FailuresAreTriedEverMoreRarely) {
   StartPace pace;
   std::uint64_t now = kBegin;
   std::vector<std::uint64_t> seconds;
@@ -85,7 +85,7 @@ TEST(StartPaceTest, AgentRule08_AnAgentThatIsNotSeenIsStartedAgainWithinTwoSecon
   EXPECT_EQ(pace.failed_since_ns(), 0u) << "it may still come";
 }
 
-TEST(StartPaceTest, AnAgentThatNeverAppearsIsAFailure) {
+TEST(StartPaceTest, AgentRule08_AnAgentThatNeverAppearsIsAFailure) {
   StartPace pace;
   int launch_count = 0;
   std::uint64_t now = kBegin;

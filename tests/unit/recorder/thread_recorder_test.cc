@@ -207,7 +207,7 @@ TEST_F(ThreadRecorderTest, RecordAtKeepsTimeBatchAndBits) {
   EXPECT_EQ(events[1].batch, spool::kNoBatch);
 }
 
-TEST_F(ThreadRecorderTest, ControlSwitchesWholeSteps) {
+TEST_F(ThreadRecorderTest, AgentRule12_ControlSwitchesWholeSteps) {
   thread_->BeginStep();
   thread_->EndStep(-1);
   SetControl(spool::kControlOff);
@@ -232,7 +232,7 @@ TEST_F(ThreadRecorderTest, AClosedGateIsNotOpenedByControl) {
   EXPECT_EQ(gate_.load(), 0u);
 }
 
-TEST_F(ThreadRecorderTest, AFullRingDropsCountsAndMarksItsSteps) {
+TEST_F(ThreadRecorderTest, AgentRule01_AFullRingDropsCountsAndMarksItsSteps) {
   thread_->BeginStep();
   const std::uint32_t room = FindRing()->capacity();
   for (std::uint32_t i = 0; i < room + 100; ++i) Time(kA);
@@ -246,7 +246,7 @@ TEST_F(ThreadRecorderTest, AFullRingDropsCountsAndMarksItsSteps) {
   EXPECT_THAT(Take(), ElementsAre("scope+ b", "end@1"));
 }
 
-TEST_F(ThreadRecorderTest, GoesOnInABiggerRingWhenOneWasMade) {
+TEST_F(ThreadRecorderTest, AgentRule01_GoesOnInABiggerRingWhenOneWasMade) {
   Ring* first = FindRing();
   std::uint32_t pushed = 0;
   for (; pushed <= first->capacity() / 2; ++pushed) Time(kA);
@@ -264,7 +264,7 @@ TEST_F(ThreadRecorderTest, GoesOnInABiggerRingWhenOneWasMade) {
   EXPECT_EQ(first->header().head + second->header().head, events_wanted);
 }
 
-TEST_F(ThreadRecorderTest, RingsStopGrowingAtTheirLimit) {
+TEST_F(ThreadRecorderTest, AgentRule01_RingsStopGrowingAtTheirLimit) {
   for (int round = 0; round < 4; ++round) {
     for (std::uint32_t i = 0; i < FindRing()->capacity(); ++i) Time(kA);
     process_->Maintain();
@@ -274,7 +274,7 @@ TEST_F(ThreadRecorderTest, RingsStopGrowingAtTheirLimit) {
   EXPECT_GT(process_->dropped_count(), 0u);
 }
 
-TEST_F(ThreadRecorderTest, AProcessHasAShareOfMemoryAndNoMore) {
+TEST_F(ThreadRecorderTest, AgentRule01_AProcessHasAShareOfMemoryAndNoMore) {
   const std::size_t threads_max =
       spool::kProcessRingBytesMax / (spool::kRingBytesFirst + spool::kPageBytes);
   std::vector<ThreadRecorder*> threads;

@@ -79,7 +79,7 @@ TEST_F(AgentProcessTest, AgentRule02_KilledAgentsLoseNothingAndRepeatNothing) {
             << master_.writers().begin()->second.repeat_count << " repeats\n";
 }
 
-TEST_F(AgentProcessTest, SigtermSendsWhatIsThereAndTheNextAgentGoesOn) {
+TEST_F(AgentProcessTest, AgentRule09_SigtermSendsWhatIsThereAndTheNextAgentGoesOn) {
   pid_t agent = StartAgent({"--trial", "handed over"});
   const pid_t recorder = Record("handed over", 0, [] {
     RecordSteps(400, 1000);
@@ -140,7 +140,7 @@ TEST_F(AgentProcessTest, AnotherMasterIsNotToldWhatAnEarlierOneHolds) {
   ExpectEachStepOnce(master_.writers(), 30);
 }
 
-TEST_F(AgentProcessTest, ACtrlCForTheTrialDoesNotEndIt) {
+TEST_F(AgentProcessTest, AgentRule09_ACtrlCForTheTrialDoesNotEndIt) {
   const pid_t agent = StartAgent();
   const pid_t recorder = Record("interrupted", 0, [] {
     RecordSteps(100, 1000);

@@ -20,7 +20,7 @@
 namespace stepwell::agent {
 namespace {
 
-TEST_F(AgentTest, StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
+TEST_F(AgentTest, AgentRule10_StoresWhatAShortRunRecordedAndLetsItsCloseReturn) {
   StartAgent();
   const pid_t child = Record("short", 0, [] {
     RecordSteps(50);
@@ -89,6 +89,37 @@ TEST_F(AgentTest, AgentRule11_AWriterThatEndsSaysSoToItsForkedChildren) {
   Stop("living", living);
   ASSERT_TRUE(WaitForClosed());
   EXPECT_EQ(ended_words(), (std::multiset<std::uint32_t>{1, 1}));
+}
+
+// Not one for each sample, none while there is none, and one more at the end.
+TEST_F(AgentTest, AgentRule02_WhileThereIsDataAFrameIsSealedEachInterval) {
+  constexpr std::int64_t kIntervalUs = 100'000;
+  StartAgent([](AgentOptions& options) { options.frame_interval = absl::Milliseconds(100); });
+  const absl::Time begin = absl::Now();
+  const pid_t child = Record("paced", 0, [] {
+    RecordSteps(300, 5000);
+    usleep(1'000'000);
+    RecordSteps(1);
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
+  EXPECT_EQ(Wait(child), 0);
+  const std::int64_t most = (absl::Now() - begin) / absl::Microseconds(kIntervalUs);
+  std::vector<std::int64_t> sealed_us;
+  for (const auto& [sequence, chunk] : master_.writers().begin()->second.chunks) {
+    sealed_us.push_back(chunk.sealed_time_us());
+  }
+  // A second and a half of steps; on a busy machine fewer frames hold more.
+  ASSERT_GE(sealed_us.size(), 5u);
+  EXPECT_LE(static_cast<std::int64_t>(sealed_us.size()), most);
+  std::int64_t longest_us = 0;
+  for (std::size_t i = 1; i + 1 < sealed_us.size(); ++i) {
+    // A visit that came late brings the next one closer.
+    EXPECT_GE(sealed_us[i] - sealed_us[i - 1], kIntervalUs / 2) << "frame " << i;
+  }
+  for (std::size_t i = 1; i < sealed_us.size(); ++i) {
+    longest_us = std::max(longest_us, sealed_us[i] - sealed_us[i - 1]);
+  }
+  EXPECT_GE(longest_us, 800'000) << "while nothing was recorded, nothing was sealed";
 }
 
 TEST_F(AgentTest, ARunLongerThanItsRingsLosesNothing) {
@@ -201,7 +232,7 @@ TEST_F(AgentTest, ARefusedWriterHarmsNoOther) {
   ExpectEachStepOnce(master_.writers(), 200);
 }
 
-TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
+TEST_F(AgentTest, AgentRule02_AMasterThatComesBackOlderIsSentTheSameBytesAgain) {
   StartAgent();
   const pid_t child = Record("rewound", 0, [] {
     RecordSteps(300, 1000);
@@ -216,6 +247,7 @@ TEST_F(AgentTest, AMasterThatComesBackOlderIsToldAgain) {
   EXPECT_EQ(Wait(child), 0);
   ASSERT_TRUE(WaitForClosed());
   ExpectEachStepOnce(master_.writers(), 300);
+  EXPECT_GE(master_.writers().begin()->second.resend_count, 5);
 }
 
 TEST_F(AgentTest, AgentRule03_AWriterWhoseSequencesTheMasterKnowsBetterIsRetired) {
@@ -352,7 +384,7 @@ TEST_F(AgentTest, SamplesTheMachineWithTheBatchOfTheTrialsLowestLiveRank) {
 }
 
 // The monotonic clock of another boot cannot be asked: what the recorder noted of both clocks counts.
-TEST_F(AgentTest, WhatWasRecordedBeforeARebootKeepsItsTimes) {
+TEST_F(AgentTest, AgentRule12_WhatWasRecordedBeforeARebootKeepsItsTimes) {
   const pid_t child = Record("rebooted", 0, [] { RecordSteps(20); });
   EXPECT_EQ(Wait(child), 0);
   const std::filesystem::path format = std::filesystem::path(root_) / "f1";
@@ -379,7 +411,7 @@ TEST_F(AgentTest, WhatWasRecordedBeforeARebootKeepsItsTimes) {
   }
 }
 
-TEST_F(AgentTest, OneAgentServesADirectory) {
+TEST_F(AgentTest, AgentRule07_OneAgentServesADirectory) {
   StartAgent();
   AgentOptions options;
   options.server = master_.address();

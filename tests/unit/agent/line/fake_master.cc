@@ -215,6 +215,7 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
         --swallow_count_;
         return;
       }
+      CheckResend(chunk);
       return OnSequenced(
           chunk.writer(), chunk.sequence(), chunk.sequence(),
           [&](Writer& writer) {
@@ -266,6 +267,18 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
     }
     case pb::StreamChunksRequest::MESSAGE_NOT_SET:
       return;
+  }
+}
+
+void FakeMaster::CheckResend(const pb::Chunk& chunk) {
+  Writer& writer = writers_[chunk.writer()];
+  const auto [first, is_first] = writer.chunks_ever.try_emplace(chunk.sequence(), chunk);
+  if (is_first) return;
+  ++writer.resend_count;
+  const pb::Chunk& before = first->second;
+  if (before.body() != chunk.body() || before.sealed_time_us() != chunk.sealed_time_us() ||
+      before.crc32c() != chunk.crc32c()) {
+    writer.wrongs.push_back(absl::StrCat("other bytes under sequence ", chunk.sequence()));
   }
 }
 

@@ -30,10 +30,13 @@ class FakeMaster final : public pb::IngestService::Service {
     std::map<std::uint32_t, pb::Definition> definitions;  // of the living Open
     std::map<std::uint32_t, pb::Definition> definitions_ever;
     std::map<std::uint64_t, pb::Chunk> chunks;
+    // As each came first, be it that it was lost since: what comes again must be the same.
+    std::map<std::uint64_t, pb::Chunk> chunks_ever;
     std::vector<pb::GapRange> gaps;
     std::vector<std::string> wrongs;  // what broke the contract
     int open_count = 0;
-    int repeat_count = 0;
+    int repeat_count = 0;  // of what is stored
+    int resend_count = 0;  // of what ever came
   };
   // One sample as stored.
   struct Sample {
@@ -94,6 +97,7 @@ class FakeMaster final : public pb::IngestService::Service {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CheckResend(const pb::Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,
                    const std::function<void(Writer&)>& store,
                    std::vector<pb::StreamChunksResponse>& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -80,7 +80,7 @@ class OnDemandTest : public AgentFixture {
   }
 };
 
-TEST_F(OnDemandTest, IsAProcessThatTheTrialHasNothingToDoWith) {
+TEST_F(OnDemandTest, AgentRule08_IsAProcessThatTheTrialHasNothingToDoWith) {
   const pid_t recorder = RecordOn("r", "t");
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
@@ -126,7 +126,7 @@ TEST_F(OnDemandTest, IsAProcessThatTheTrialHasNothingToDoWith) {
   ASSERT_TRUE(master_.WaitUntil(AllClosed));
 }
 
-TEST_F(OnDemandTest, EndsWhenIdleAndLeavesNothingBehind) {
+TEST_F(OnDemandTest, AgentRule09_EndsWhenIdleAndLeavesNothingBehind) {
   const pid_t recorder = RecordOn("r", "t");
   StartAgent("0.2");
   ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) { return !writers.empty(); }));
@@ -137,7 +137,7 @@ TEST_F(OnDemandTest, EndsWhenIdleAndLeavesNothingBehind) {
   EXPECT_THAT(Log(), ::testing::HasSubstr("agent_idle"));
 }
 
-TEST_F(OnDemandTest, LeavesWhatNoMasterTakesToTheNext) {
+TEST_F(OnDemandTest, AgentRule09_LeavesWhatNoMasterTakesToTheNext) {
   const pid_t recorder = Record("t", 0, [] { RecordSteps(40); });
   EXPECT_EQ(Wait(recorder), 0);
   master_.Stop();
@@ -152,7 +152,7 @@ TEST_F(OnDemandTest, LeavesWhatNoMasterTakesToTheNext) {
   ExpectEachStepOnce(master_.writers(), 40);
 }
 
-TEST_F(OnDemandTest, WhoeverStartsOneMoreGetsNone) {
+TEST_F(OnDemandTest, AgentRule08_WhoeverStartsOneMoreGetsNone) {
   StartAgent("60");
   ASSERT_TRUE(WaitForHeld());
   const pid_t first = Holder();
@@ -164,7 +164,7 @@ TEST_F(OnDemandTest, WhoeverStartsOneMoreGetsNone) {
 }
 
 // It sees the first byte held and starts none: the agent has to find it.
-TEST_F(OnDemandTest, ARecorderThatComesWhileOneIsAboutToLeaveIsServed) {
+TEST_F(OnDemandTest, AgentRule09_ARecorderThatComesWhileOneIsAboutToLeaveIsServed) {
   const std::string hold = root_ + "/hold";
   std::ofstream(hold) << "";
   StartAgent("0.1", "600", [&] {
@@ -190,7 +190,7 @@ TEST_F(OnDemandTest, ARecorderThatComesWhileOneIsAboutToLeaveIsServed) {
 }
 
 // A recorder looks at the first byte four times a second, and starts an agent where it is free.
-TEST_F(OnDemandTest, NoRecorderFallsThroughTheEndOfAnAgent) {
+TEST_F(OnDemandTest, AgentRule09_NoRecorderFallsThroughTheEndOfAnAgent) {
   std::mt19937_64 random(TestSeed());
   constexpr int kRounds = 30;
   int start_count = 0;

@@ -74,7 +74,7 @@ class ProfilingDirectiveTest : public AgentTest {
   }
 };
 
-TEST_F(ProfilingDirectiveTest, StopsARecorderAndLetsItGoOn) {
+TEST_F(ProfilingDirectiveTest, AgentRule12_StopsARecorderAndLetsItGoOn) {
   StartAgent();
   const pid_t child = RecordPhases(3);
   RunPhase(0);
@@ -92,7 +92,7 @@ TEST_F(ProfilingDirectiveTest, StopsARecorderAndLetsItGoOn) {
   EXPECT_GE(StoredOf(2), kStepsPerPhase - 1);
 }
 
-TEST_F(ProfilingDirectiveTest, HoldsFromOpenedOnAndChangesWithAReconnect) {
+TEST_F(ProfilingDirectiveTest, AgentRule12_HoldsFromOpenedOnAndChangesWithAReconnect) {
   master_.DirectAtOpen(FakeMaster::Whom::kRanks, "t", {Profile(false)});
   StartAgent();
   const pid_t child = RecordPhases(2);

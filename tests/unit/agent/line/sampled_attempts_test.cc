@@ -56,7 +56,7 @@ class SampledAttemptsTest : public AgentTest {
   }
 };
 
-TEST_F(SampledAttemptsTest, HaveASamplerWriterEachAndNoTickBetweenThemIsMissing) {
+TEST_F(SampledAttemptsTest, AgentRule12_HaveASamplerWriterEachAndNoTickBetweenThemIsMissing) {
   StartAgent([](AgentOptions& options) {
     options.trial = "sampled";
     options.selection.SetInterval(absl::Milliseconds(100));

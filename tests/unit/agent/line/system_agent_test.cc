@@ -89,7 +89,7 @@ class SystemAgentTest : public AgentTest {
   std::string victim_;
 };
 
-TEST_F(SystemAgentTest, ServesEachUserInHisOwnDirectoryAsHimself) {
+TEST_F(SystemAgentTest, AgentRule07_ServesEachUserInHisOwnDirectoryAsHimself) {
   StartSystemAgent(/*auto_sampling=*/true);
   struct stat status {};
   ASSERT_EQ(stat(system_.c_str(), &status), 0);
@@ -123,7 +123,7 @@ TEST_F(SystemAgentTest, ServesEachUserInHisOwnDirectoryAsHimself) {
 }
 
 // What the hostile one puts where the agent looks.
-TEST_F(SystemAgentTest, AHostileUserReachesOnlyHisOwn) {
+TEST_F(SystemAgentTest, AgentRule07_AHostileUserReachesOnlyHisOwn) {
   StartSystemAgent();
   ExpectServed(kHostile, "his own");  // his root is served
   const pid_t hostile = StartAs(kHostile, [this] {

@@ -80,7 +80,7 @@ class TrialSamplingTest : public AgentTest {
   }
 };
 
-TEST_F(TrialSamplingTest, TwoTrialsAreEachSampledAndToldThatTheyAreTwo) {
+TEST_F(TrialSamplingTest, AgentRule07_TwoTrialsAreEachSampledAndToldThatTheyAreTwo) {
   StartSampling();
   const pid_t one = RecordOn("one", "one");
   ASSERT_TRUE(WaitForTicks("one", 2));
@@ -125,7 +125,7 @@ TEST_F(TrialSamplingTest, LastsUntilTheLastRankOfTheTrialHasEnded) {
   ASSERT_TRUE(WaitForClosed());
 }
 
-TEST_F(TrialSamplingTest, ARunOfAMomentHasItsTicks) {
+TEST_F(TrialSamplingTest, AgentRule10_ARunOfAMomentHasItsTicks) {
   StartSampling();
   EXPECT_EQ(Wait(Record("brief", 0,
                         [] {
@@ -200,7 +200,7 @@ TEST_F(TrialSamplingTest, GoesToTheMasterOfTheTrialWithoutTheAgentsToken) {
   other.Stop();
 }
 
-TEST_F(TrialSamplingTest, TheMastersCountOfTrialsGoesBeforeTheAgents) {
+TEST_F(TrialSamplingTest, AgentRule07_TheMastersCountOfTrialsGoesBeforeTheAgents) {
   pb::Directive seven;
   seven.mutable_sampling()->set_on(true);
   seven.mutable_sampling()->set_shared_with(7);

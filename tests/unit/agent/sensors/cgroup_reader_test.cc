@@ -162,7 +162,7 @@ TEST(CgroupReaderTest, CountsProcessors) {
   }
 }
 
-TEST(ContainerSensorTest, UtilIsOfWhatTheContainerMayUse) {
+TEST(ContainerSensorTest, AgentRule16_UtilIsOfWhatTheContainerMayUse) {
   Machine machine;
   const std::string folder = "sys/fs/cgroup/";
   machine.Write("sys/devices/system/cpu/online", "0-7\n");

@@ -25,7 +25,7 @@ constexpr char kStat[] =
     "cpu1 40 0 30 400 30 0 0 0 0 0\nintr 5 1 2\nbtime 5\n";
 constexpr char kLoad[] = "0.50 1.25 2.00 3/567 8910\n";
 
-TEST(CpuSensorTest, UtilIsWhatWasBusyOfWhatPassedAndNeverStartsWithAZero) {
+TEST(CpuSensorTest, AgentRule16_UtilIsWhatWasBusyOfWhatPassedAndNeverStartsWithAZero) {
   Machine machine;
   machine.Write("proc/stat", kStat);
   machine.Write("proc/loadavg", kLoad);
@@ -53,7 +53,7 @@ TEST(CpuSensorTest, CoresComeOnRequest) {
                                    Pair("cpu_util_core{core=1}", 0)));
 }
 
-TEST(MemorySensorTest, FreeIsWhatIsAvailable) {
+TEST(MemorySensorTest, AgentRule16_FreeIsWhatIsAvailable) {
   Machine machine;
   machine.Write("proc/meminfo",
                 "MemTotal:        1000 kB\nMemFree:           10 kB\nMemAvailable:     900 kB\n"
@@ -100,7 +100,7 @@ class DiskSensorTest : public ::testing::Test {
   Machine machine_;
 };
 
-TEST_F(DiskSensorTest, WholeDisksCountOnceOverTheTimeThatPassed) {
+TEST_F(DiskSensorTest, AgentRule16_WholeDisksCountOnceOverTheTimeThatPassed) {
   DiskSensor sensor(machine_.kernel());
   EXPECT_THAT(machine_.ReadValues(sensor), IsEmpty());
   machine_.Advance(absl::Milliseconds(400));
@@ -134,7 +134,7 @@ constexpr char kNetDev[] =
     "  eth0:1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n"
     "  veth1: 10 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
 
-TEST(NetworkSensorTest, AllButLoTogetherAndRealOnesByThemselves) {
+TEST(NetworkSensorTest, AgentRule16_AllButLoTogetherAndRealOnesByThemselves) {
   Machine machine;
   machine.Write("proc/net/dev", kNetDev);
   machine.Write("sys/class/net/eth0/device/vendor", "0x15b3\n");
@@ -173,7 +173,7 @@ TEST(InfinibandSensorTest, CountersAreWordsOfFourOctets) {
               ElementsAre(HasSubstr("network unsupported mlx5_0/1: ")));
 }
 
-TEST(MountSensorTest, AsksLocalDisksAndLeavesServersToSensorsOfTheirOwn) {
+TEST(MountSensorTest, AgentRule16_AsksLocalDisksAndLeavesServersToSensorsOfTheirOwn) {
   Machine machine;
   std::filesystem::create_directories(machine.root() / "data");
   machine.Write("proc/self/mountinfo",

@@ -10,7 +10,7 @@
 namespace stepwell::agent {
 namespace {
 
-TEST(MetricsPageTest, EachMetricHasARowWithItsGroupAndUnit) {
+TEST(MetricsPageTest, AgentRule16_EachMetricHasARowWithItsGroupAndUnit) {
   std::ifstream file(METRICS_PAGE);
   ASSERT_TRUE(file.is_open()) << METRICS_PAGE;
   std::ostringstream page;

@@ -80,7 +80,7 @@ TEST_F(GpuSetTest, FindsDevicesAtTheFirstTick) {
   EXPECT_EQ(values.at("memory_free"), 1);
 }
 
-TEST_F(GpuSetTest, AHangingDeviceIsNamedDelaysNobodyTwiceAndComesBack) {
+TEST_F(GpuSetTest, AgentRule16_AHangingDeviceIsNamedDelaysNobodyTwiceAndComesBack) {
   const std::size_t usual = Read().samples().size();
   stub_.Play("gpus 2\ngpu 0 hang nvmlDeviceGetUtilizationRates\ngpu 1 util_gpu 23\n");
   const Reading first = Read();

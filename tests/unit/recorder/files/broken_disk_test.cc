@@ -80,7 +80,7 @@ TEST_F(BrokenDiskTest, TooSmallForAnythingIsMemoryOnly) {
   });
 }
 
-TEST_F(BrokenDiskTest, TooSmallForRingsDropsAndCounts) {
+TEST_F(BrokenDiskTest, AgentRule01_TooSmallForRingsDropsAndCounts) {
   // Room for header and names (516 KiB), not for a ring of 260 KiB.
   WithTmpfs("size=640k", 0, [this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
@@ -98,7 +98,7 @@ TEST_F(BrokenDiskTest, TooSmallForRingsDropsAndCounts) {
   });
 }
 
-TEST_F(BrokenDiskTest, FullWhenARingShouldGrowDropsAndCounts) {
+TEST_F(BrokenDiskTest, AgentRule01_FullWhenARingShouldGrowDropsAndCounts) {
   WithTmpfs("size=1m", 0, [this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
     RecordScopes(20'000);

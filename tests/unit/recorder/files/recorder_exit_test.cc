@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST_F(RecorderTest, LeavingMainClosesWhatIsOpen) {
+TEST_F(RecorderTest, AgentRule10_LeavingMainClosesWhatIsOpen) {
   const int status = RunInChild([this] {
     setenv("STEPWELL_EXIT_WAIT", "0", 1);
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
@@ -36,7 +36,7 @@ TEST_F(RecorderTest, LeavingMainClosesWhatIsOpen) {
   EXPECT_THAT(files.Lines(), ElementsAre("scope a"));
 }
 
-TEST_F(RecorderTest, AnExitWaitsForTheAckAsLongAsItIsTold) {
+TEST_F(RecorderTest, AgentRule10_AnExitWaitsForTheAckAsLongAsItIsTold) {
   const struct {
     const char* name;
     const char* wait;
@@ -132,7 +132,7 @@ TEST_F(RecorderTest, AForkedChildMayOpenItsOwn) {
   });
 }
 
-TEST_F(RecorderTest, WhatAKilledProcessRecordedIsReadable) {
+TEST_F(RecorderTest, AgentRule01_WhatAKilledProcessRecordedIsReadable) {
   constexpr int kSteps = 500;
   const int status = RunInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);

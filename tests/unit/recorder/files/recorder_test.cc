@@ -187,7 +187,7 @@ TEST_F(RecorderTest, WithoutASpoolDirectoryItGoesOnInMemory) {
   });
 }
 
-TEST_F(RecorderTest, EachThreadHasItsRing) {
+TEST_F(RecorderTest, AgentRule01_EachThreadHasItsRing) {
   constexpr int kThreads = 8;
   constexpr int kScopes = 1000;
   ExpectInChild([this] {

@@ -39,7 +39,7 @@ class SpoolWriterTest : public testing::Test {
   std::string message_;
 };
 
-TEST_F(SpoolWriterTest, MakesTheFilesOfAWriter) {
+TEST_F(SpoolWriterTest, AgentRule04_MakesTheFilesOfAWriter) {
   const std::string root = directory_.path() + "/spool";
   const auto writer = Create(root);
   ASSERT_NE(writer, nullptr) << message_;
@@ -57,7 +57,7 @@ TEST_F(SpoolWriterTest, MakesTheFilesOfAWriter) {
   EXPECT_EQ(files.header().state, spool::kWriterOpen);
 }
 
-TEST_F(SpoolWriterTest, TheLockLivesAsLongAsTheProcess) {
+TEST_F(SpoolWriterTest, AgentRule04_TheLockLivesAsLongAsTheProcess) {
   const auto writer = Create(directory_.path());
   ASSERT_NE(writer, nullptr);
   const std::string path = writer->directory_path();
@@ -69,7 +69,7 @@ TEST_F(SpoolWriterTest, TheLockLivesAsLongAsTheProcess) {
   ExpectInChild([&] { EXPECT_FALSE(SpoolFiles(path).IsAlive()); });
 }
 
-TEST_F(SpoolWriterTest, RefusesRootsThatAreNoPlaceForASpool) {
+TEST_F(SpoolWriterTest, AgentRule06_RefusesRootsThatAreNoPlaceForASpool) {
   const std::string& base = directory_.path();
   fs::create_directory(base + "/real");
   ASSERT_EQ(chmod((base + "/real").c_str(), 0700), 0);
@@ -98,7 +98,7 @@ TEST_F(SpoolWriterTest, RefusesRootsThatAreNoPlaceForASpool) {
   EXPECT_TRUE(FindWriters(base + "/real").empty());
 }
 
-TEST_F(SpoolWriterTest, RefusesAnotherUsersRoot) {
+TEST_F(SpoolWriterTest, AgentRule06_RefusesAnotherUsersRoot) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
   ASSERT_EQ(chown(directory_.path().c_str(), 65534, 65534), 0);
   EXPECT_EQ(Create(directory_.path()), nullptr);
@@ -106,7 +106,7 @@ TEST_F(SpoolWriterTest, RefusesAnotherUsersRoot) {
             "the spool directory " + directory_.path() + " is refused: it belongs to another user");
 }
 
-TEST_F(SpoolWriterTest, RingsHaveNumbersInOrderAndAShare) {
+TEST_F(SpoolWriterTest, AgentRule01_RingsHaveNumbersInOrderAndAShare) {
   const auto writer = Create(directory_.path());
   ASSERT_NE(writer, nullptr);
   std::vector<std::unique_ptr<Ring>> rings;
