@@ -1,5 +1,6 @@
 // LiveTrial: the live ranks of one trial on this machine, as of one visit, and what they want of the
-// machine's sampling. Pure; borrows the ranks until the next visit.
+// machine's sampling. A rank that was over when it was found, a moment ago, counts in that visit. Pure;
+// borrows the ranks until the next visit.
 //
 //   LiveTrial live;
 //   live.Add({&writer.identity(), writer.last_batch()});

@@ -1,5 +1,7 @@
 #include "client/agent/rank_writer.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -9,6 +11,9 @@ namespace {
 constexpr absl::Duration kAnchorInterval = absl::Seconds(10);
 // Frames sealed in one visit: a writer that was left alone for long must not keep others waiting.
 constexpr int kSealsPerVisit = 16;
+// How long ago a trial may have ended for which the machine is sampled once more: an agent that was
+// started for it is there by then.
+constexpr std::uint64_t kJustNowNs = 5'000'000'000;
 
 }  // namespace
 
@@ -57,9 +62,17 @@ void RankWriter::Visit(const SensorSelection* selection) {
                                       {"why", std::string(drained.message())}});
     }
   }
+  ended_just_now_ = !std::exchange(visited_, true) && HasEndedJustNow();
   served_->Tend();
   FollowDirectives();
   TellRecorder();
+}
+
+bool RankWriter::HasEndedJustNow() const {
+  // Times of another boot, or of an unknown one, cannot be compared.
+  if (live_ || !same_boot_ || served_->identity().boot_id.empty()) return false;
+  const std::uint64_t now_ns = MonotonicNs();
+  return last_sign_ns_ <= now_ns && now_ns - last_sign_ns_ <= kJustNowNs;
 }
 
 bool RankWriter::settled() const {
@@ -85,6 +98,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   }
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
+  last_sign_ns_ = status.last_sign_ns;
   const bool is_own_live = status.alive && !status.closed;
   live_ = is_own_live || status.workers_alive;
   // A child has joined before it could see the word.

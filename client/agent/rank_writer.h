@@ -34,6 +34,9 @@ class RankWriter {
   bool closing() const;
   // A process of it lives and has not closed its recorder.
   bool live() const { return live_; }
+  // It was over when this agent first saw it, in this visit, and a moment ago it was not: a trial of
+  // 50 ms. The machine is as it was then.
+  bool ended_just_now() const { return ended_just_now_; }
   bool done() const { return served_->done(); }
   absl::Duration done_at() const { return done_at_; }
   // Nothing is left to send now, be it that the recorder lives on.
@@ -46,6 +49,7 @@ class RankWriter {
   RankWriter(std::unique_ptr<ServedWriter> served, std::unique_ptr<RecordedWriter> recorded,
              const ServeContext& context);
   absl::Status DrainAndSeal(const SensorSelection* selection);
+  bool HasEndedJustNow() const;
   absl::Status TellEnd(bool ended);
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void RefreshAnchor();
@@ -59,6 +63,9 @@ class RankWriter {
   ProcessSampler process_;
   bool same_boot_ = true;
   bool live_ = true;
+  bool visited_ = false;
+  bool ended_just_now_ = false;
+  std::uint64_t last_sign_ns_ = 0;
   // Forked children that come now open writers of their own.
   bool end_told_ = false;
   std::uint64_t last_step_ = 0;

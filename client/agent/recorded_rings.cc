@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,13 @@ absl::Status AddRingNumbers(int directory, std::uint32_t first, std::uint32_t en
     }
   }
   return absl::OkStatus();
+}
+
+std::uint64_t LastSign(std::string_view header, bool closed) {
+  const auto field = [&](std::size_t offset) { return HeaderField<std::uint64_t>(header, offset); };
+  const std::uint64_t closed_ns = closed ? field(offsetof(spool::WriterHeader, closed_ns)) : 0;
+  return std::max({field(offsetof(spool::WriterHeader, opened_ns)),
+                   field(offsetof(spool::WriterHeader, last_step_ns)), closed_ns});
 }
 
 std::uint64_t NextNumber() {
@@ -101,6 +109,7 @@ absl::StatusOr<RecordedHeader> RecordedRings::ReadHeader() const {
   header.closed = HeaderField<std::uint32_t>(state, 0) == spool::kWriterClosed;
   header.ring_count = HeaderField<std::uint32_t>(bytes, offsetof(spool::WriterHeader, ring_count));
   header.last_step = HeaderField<std::uint64_t>(bytes, offsetof(spool::WriterHeader, last_step));
+  header.last_sign_ns = LastSign(bytes, header.closed);
   return header;
 }
 

@@ -57,6 +57,8 @@ struct RecordedHeader {
   bool closed = false;
   std::uint32_t ring_count = 0;
   std::uint64_t last_step = 0;
+  // When the process opened, ended its last step or closed, whichever was last: unchecked.
+  std::uint64_t last_sign_ns = 0;
 };
 
 class RecordedRings {

@@ -37,6 +37,7 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   status.closed = header.closed;
   status.ring_count = header.ring_count;
   status.last_step = header.last_step;
+  status.last_sign_ns = header.last_sign_ns;
   const bool is_own_over = !status.alive || status.closed;
   if (const std::uint64_t step = workers_.last_step(); is_own_over && step != 0) {
     status.last_step = step;

@@ -29,6 +29,8 @@ struct WriterStatus {
   std::uint32_t ring_count = 0;
   // Of that process, or of a worker that outlives it.
   std::uint64_t last_step = 0;
+  // Of that process: when it opened, ended its last step or closed. Unchecked.
+  std::uint64_t last_sign_ns = 0;
   bool workers_alive = false;
 };
 

@@ -91,7 +91,8 @@ void ServedRoot::ServeNew() {
   if (!roomless_.empty() && clock_.Monotonic() - roomless_at_ >= kServeAgainInterval) {
     for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
   }
-  for (FoundWriter& found : finder_.FindNew()) {
+  (void)LookForNew();
+  for (FoundWriter& found : std::exchange(arrived_, {})) {
     if (ServedWriter::WasDone(found.directory.get())) {
       LeaveDone(found);
       continue;
@@ -107,6 +108,12 @@ void ServedRoot::ServeNew() {
       ServeRank(std::move(found));
     }
   }
+}
+
+bool ServedRoot::LookForNew() {
+  const ActAs acting(owner_);
+  for (FoundWriter& found : finder_.FindNew()) arrived_.push_back(std::move(found));
+  return !arrived_.empty();
 }
 
 // Its time runs since an earlier agent saw it done.
@@ -149,7 +156,7 @@ void ServedRoot::NoteUnserved(const std::string& name, const absl::Status& why) 
 void ServedRoot::CollectLive() {
   live_.clear();
   for (const auto& [name, rank] : ranks_) {
-    if (!rank.writer->live()) continue;
+    if (!rank.writer->live() && !rank.writer->ended_just_now()) continue;
     live_[rank.key].Add({&rank.writer->identity(), rank.writer->last_batch()});
   }
 }

@@ -56,6 +56,8 @@ class ServedRoot {
   // Some recorder waits for that.
   bool has_closing() const;
 
+  // Between visits: whether writers came that the next one will serve.
+  bool LookForNew();
   // The next visit looks for writers, whatever the directory looks like.
   void LookAgain() { finder_.LookAgain(); }
   // Samplers take a last tick with the next visit; none begins after it.
@@ -112,6 +114,7 @@ class ServedRoot {
   // Before all that is on them.
   MasterLinks links_;
   WriterFinder finder_;
+  std::vector<FoundWriter> arrived_;  // found between visits
   EndedSamplers ended_;
   std::map<std::string, Rank> ranks_;  // by directory name
   std::map<TrialKey, LiveTrial> live_;

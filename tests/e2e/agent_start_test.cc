@@ -127,6 +127,23 @@ class StartedAgentTest : public SpineTest {
     for (int row = 0; rows.ok() && row < rows->row_count(); ++row) ++stored[rows->Float64(row, 0)];
     return stored;
   }
+  // Of the samples of free memory that the trial has.
+  std::vector<std::int64_t> MachineTimes(const std::string& trial) {
+    EXPECT_TRUE(client_->Flush().ok());
+    auto connection = PgConnection::Open({.url = master_->database_url()});
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    const auto rows = (*connection)
+                          ->Exec(
+                              "select \"timestamp\" from stepwell.samples((select trial_id from "
+                              "stepwell.trials where external_id = $1), 'memory', 'memory_free')",
+                              {trial});
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    std::vector<std::int64_t> times_us;
+    for (int row = 0; rows.ok() && row < rows->row_count(); ++row) {
+      times_us.push_back(rows->TimestampUs(row, 0));
+    }
+    return times_us;
+  }
   // Each number below `count` so often, and nothing else.
   bool IsStored(const std::string& trial, int count, int times = 1) {
     const std::map<double, int> stored = Stored(trial);
@@ -156,6 +173,26 @@ TEST_F(StartedAgentTest, AgentRule10_AShortRunIsStoredWholeWhenItEnds) {
   // The second finds the agent there.
   EXPECT_EQ(Run(Trial("close", 10), Environment("next")), "exit 7");
   EXPECT_TRUE(IsStored("next", 10)) << AgentLog();
+}
+
+// Its agent comes when it is as good as over, and goes as it would have gone.
+TEST_F(StartedAgentTest, AgentRule10_ARunOfAMomentHasASampleOfTheMachine) {
+  const std::int64_t begin_us = absl::ToUnixMicros(absl::Now());
+  for (const std::string trial : {"with-its-agents-start", "with-an-agent-there"}) {
+    EXPECT_EQ(Run(Trial("return", 100, 0.05), Environment(trial)), "exit 7");
+    EXPECT_TRUE(Eventually([&] { return !MachineTimes(trial).empty(); }, absl::Seconds(20)))
+        << trial << AgentLog();
+    for (const std::int64_t time_us : MachineTimes(trial)) {
+      EXPECT_GE(time_us, begin_us);
+      EXPECT_LE(time_us, absl::ToUnixMicros(absl::Now()));
+    }
+    EXPECT_TRUE(IsStored(trial, 100)) << AgentLog();
+  }
+  EXPECT_TRUE(Eventually([this] { return Agents().empty(); }, absl::Seconds(20))) << AgentLog();
+  EXPECT_EQ(std::count_if(fs::directory_iterator(root() + "/f1"), {},
+                          [](const auto& entry) { return entry.is_directory(); }),
+            0)
+      << "all of it is stored and gone";
 }
 
 TEST_F(StartedAgentTest, AgentRule09_AnIdleAgentLeavesNoProcess) {

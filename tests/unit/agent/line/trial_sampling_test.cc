@@ -5,7 +5,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/time/clock.h"
 #include "client/agent/writer_identity.h"
+#include "client/recorder/src/spool_format.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 
 namespace stepwell::agent {
@@ -52,19 +54,42 @@ class TrialSamplingTest : public AgentTest {
       return !values.empty() && values.back() == value;
     });
   }
-  // What a recorder would have written for a trial with this wish. Before any agent.
-  void Wish(const std::string& trial, const SamplingWish& wish) {
+  // What a recorder would have written for a trial that is so. Before any agent: its directory.
+  std::string Rewrite(const std::string& trial,
+                      const std::function<void(WriterIdentity&)>& change) {
     for (const auto& entry : std::filesystem::directory_iterator(root_ + "/f1")) {
       const std::filesystem::path json = entry.path() / "writer.json";
       std::ifstream in(json);
       const std::string text((std::istreambuf_iterator<char>(in)), {});
       absl::StatusOr<WriterIdentity> who = ParseWriterJson(text);
       if (!who.ok() || who->trial != trial) continue;
-      who->sampling = wish;
+      change(*who);
       std::ofstream(json, std::ios::trunc) << ToWriterJson(*who);
-      return;
+      return entry.path();
     }
     ADD_FAILURE() << "no writer of " << trial;
+    return "";
+  }
+  void Wish(const std::string& trial, const SamplingWish& wish) {
+    Rewrite(trial, [&](WriterIdentity& who) { who.sampling = wish; });
+  }
+  // As if all that it did had been so long ago.
+  void Age(const std::string& trial, std::int64_t seconds, bool same_boot) {
+    const std::string directory = Rewrite(trial, [&](WriterIdentity& who) {
+      if (!same_boot) who.boot_id = "11111111-2222-3333-4444-555555555555";
+    });
+    std::fstream header(directory + "/header", std::ios::in | std::ios::out | std::ios::binary);
+    for (const std::size_t offset :
+         {offsetof(spool::WriterHeader, opened_ns), offsetof(spool::WriterHeader, last_step_ns),
+          offsetof(spool::WriterHeader, closed_ns)}) {
+      std::int64_t time_ns = 0;
+      header.seekg(static_cast<std::streamoff>(offset));
+      header.read(reinterpret_cast<char*>(&time_ns), sizeof(time_ns));
+      time_ns -= seconds * 1'000'000'000;
+      header.seekp(static_cast<std::streamoff>(offset));
+      header.write(reinterpret_cast<const char*>(&time_ns), sizeof(time_ns));
+    }
+    EXPECT_TRUE(header.good());
   }
   // Until it records.
   pid_t RecordFirst(const std::string& trial) {
@@ -135,6 +160,69 @@ TEST_F(TrialSamplingTest, AgentRule10_ARunOfAMomentHasItsTicks) {
             0);
   ASSERT_TRUE(WaitForClosed());
   EXPECT_GE(ValuesOf(master_.writers(), "brief", "memory_free").size(), 2u);
+}
+
+// Closed before any agent is there to see it: the machine as it is when the agent comes.
+TEST_F(TrialSamplingTest, AgentRule10_ARunThatIsOverWhenItIsFoundHasASample) {
+  EXPECT_EQ(Wait(Record(
+                "brief", 0,
+                [] {
+                  RecordSteps(5);
+                  stepwell_close(0);
+                },
+                "run 7")),
+            0);
+  const std::int64_t ended_us = absl::GetCurrentTimeNanos() / 1000;
+  StartSampling();
+  ASSERT_TRUE(WaitForTicks("brief", 1));
+  ASSERT_TRUE(WaitForClosed());
+  const auto samplers = SamplersOf(master_.writers(), "brief");
+  ASSERT_EQ(samplers.size(), 1u);
+  EXPECT_EQ(samplers[0].open.attempt_key(), "run 7");
+  EXPECT_FALSE(samplers[0].died);
+  EXPECT_FALSE(ValuesOf(master_.writers(), "brief", "memory_free").empty());
+  for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(samplers[0])) {
+    EXPECT_GE(sample.time_us, ended_us) << "a time that was not";
+  }
+}
+
+TEST_F(TrialSamplingTest, AProcessThatDiedAMomentAgoHasASample) {
+  EXPECT_EQ(Wait(Record("died", 0, [] { RecordSteps(5); })), 0);
+  StartSampling();
+  ASSERT_TRUE(WaitForTicks("died", 1));
+  ASSERT_TRUE(WaitForClosed());
+  EXPECT_EQ(SamplersOf(master_.writers(), "died").size(), 1u);
+}
+
+// A spool that waited for an agent says nothing of the machine as it is now.
+TEST_F(TrialSamplingTest, ARunThatIsLongOverIsNotSampled) {
+  struct Row {
+    const char* name;
+    std::int64_t seconds_ago;
+    bool same_boot;
+    bool is_upload;
+    SamplingWish wish;
+  };
+  const Row rows[] = {
+      {"long-ago", 6, true, false, {}},        {"to-come", -60, true, false, {}},
+      {"another-boot", 0, false, false, {}},   {"unwanted", 0, true, false, {.on = false}},
+      {"uploaded-by-hand", 0, true, true, {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(Wait(Record(row.name, 0,
+                          [] {
+                            RecordSteps(5);
+                            stepwell_close(0);
+                          })),
+              0);
+    Wish(row.name, row.wish);
+    Age(row.name, row.seconds_ago, row.same_boot);
+    StartSampling([&](AgentOptions& options) { options.upload = row.is_upload; });
+    ASSERT_TRUE(WaitForClosed());
+    StopAgent();
+    EXPECT_TRUE(SamplersOf(master_.writers(), row.name).empty());
+  }
 }
 
 TEST_F(TrialSamplingTest, IsAsTheTrialAsked) {
