@@ -1,5 +1,6 @@
 #include "client/agent/agent.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -13,6 +14,9 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell/0.1.0";
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
+// A writer's directory comes first, writer.json last: some milliseconds later.
+constexpr absl::Duration kHurry = absl::Milliseconds(100);
+constexpr absl::Duration kHurryInterval = absl::Milliseconds(5);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
@@ -62,6 +66,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::CreateForAll(AgentOptions options,
 }
 
 void Agent::Serve(const std::string& name, ServedRoot::Place place) {
+  arrivals_.Add(place.format_directory.get());
   roots_[name] = std::make_unique<ServedRoot>(
       options_, std::move(place),
       AgentFace{CleanText(MachineName(), kNameBytesMax), BootId(), kAgentVersion}, clock_,
@@ -69,7 +74,10 @@ void Agent::Serve(const std::string& name, ServedRoot::Place place) {
 }
 
 Agent::Agent(AgentOptions options, AgentLock lock, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), lock_(std::move(lock)) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      lock_(std::move(lock)),
+      arrivals_([this] { OnArrival(); }) {}
 
 Agent::~Agent() = default;
 
@@ -186,20 +194,38 @@ void Agent::Drain(absl::Duration wait) {
 }
 
 // Answers of the master come far more often than frames are due; they matter at once only to
-// recorders that wait in close().
+// recorders that wait in close(). So does a trial that begins: its first sample is due 100 ms later.
 bool Agent::WaitForVisit() {
   while (true) {
-    const absl::Duration left = visit_due_ - clock_.Monotonic();
-    if (left <= absl::ZeroDuration()) return true;
-    {
-      absl::MutexLock lock(&mu_);
-      const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || woken_; };
-      mu_.AwaitWithTimeout(absl::Condition(&due), left);
-      if (stopping_) return false;
-      woken_ = false;
-    }
+    const absl::Duration now = clock_.Monotonic();
+    if (now >= visit_due_) return true;
+    const bool is_hurried = now < hurry_until_;
+    if (!Await(is_hurried ? std::min(visit_due_, now + kHurryInterval) : visit_due_)) return false;
     for (const auto& [name, root] : roots_) root->SettleClosing();
+    if (clock_.Monotonic() >= hurry_until_) continue;
+    bool any_new = false;
+    for (const auto& [name, root] : roots_) any_new = root->LookForNew() || any_new;
+    if (any_new) return true;
   }
+}
+
+bool Agent::Await(absl::Duration due) {
+  absl::MutexLock lock(&mu_);
+  const absl::Duration now = clock_.Monotonic();
+  // In a hurry it looks by itself: whoever makes names without end changes nothing.
+  const bool is_hurried = now < hurry_until_;
+  const auto happened = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopping_ || woken_ || (arrived_ && !is_hurried);
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&happened), due - now);
+  woken_ = false;
+  if (std::exchange(arrived_, false)) hurry_until_ = clock_.Monotonic() + kHurry;
+  return !stopping_;
+}
+
+void Agent::OnArrival() {
+  absl::MutexLock lock(&mu_);
+  arrived_ = true;
 }
 
 // Of many ranks some answer comes each millisecond or two: each would cost a change of threads.

@@ -22,6 +22,7 @@
 #include "client/agent/agent_lock.h"
 #include "client/agent/agent_log.h"
 #include "client/agent/agent_options.h"
+#include "client/agent/arrival_watch.h"
 #include "client/agent/served_root.h"
 #include "client/agent/system_roots.h"
 
@@ -56,17 +57,24 @@ class Agent {
   AgentLife::Verdict Judge(AgentLife& life);
   // Seals what there is and sends it, as far as `wait` reaches.
   void Drain(absl::Duration wait);
-  // Until the next visit is due; settles writers that close meanwhile. False when stopping.
+  // Until the next visit is due, or a writer came; settles writers that close meanwhile. False when
+  // stopping.
   bool WaitForVisit() ABSL_LOCKS_EXCLUDED(mu_);
+  // Until then, or something happened. False when stopping.
+  bool Await(absl::Duration due) ABSL_LOCKS_EXCLUDED(mu_);
   // The master answered.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
   void SetAwaiting(bool awaiting) ABSL_LOCKS_EXCLUDED(mu_);
+  // Something new lies in a root.
+  void OnArrival() ABSL_LOCKS_EXCLUDED(mu_);
 
   const AgentOptions options_;
   const Clock& clock_;
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
+  // A writer is being made: it is looked for often until then.
+  absl::Duration hurry_until_ = -absl::InfiniteDuration();
   bool draining_ = false;
 
   mutable absl::Mutex mu_;
@@ -75,10 +83,12 @@ class Agent {
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
   // A recorder waits in close(): answers are looked at when they come, not at the next visit.
   bool awaiting_ ABSL_GUARDED_BY(mu_) = false;
+  bool arrived_ ABSL_GUARDED_BY(mu_) = false;
   // Of a system agent.
   std::unique_ptr<SystemRoots> users_;
-  // By user, or the one. Last: their streams' threads call into what is above.
+  // By user, or the one. After what is above: their streams' threads call into what is above.
   std::map<std::string, std::unique_ptr<ServedRoot>> roots_;
+  ArrivalWatch arrivals_;
 };
 
 }  // namespace stepwell::agent
