@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What does sampling a machine of 8 GPUs cost, and what serving 64 ranks?
+"""What does sampling a machine of 8 GPUs cost, what serving 64 ranks, and how soon is a trial's first sample?
 
 An agent samples 8 GPUs of a stand-in for NVIDIA's library and all of this machine, for a real master
 on a real PostgreSQL, at 1 Hz and at 10 Hz in turns. Its processor time comes from the kernel's own
 account of it, its memory from its resident size. What the stand-in costs is in it; a real driver's
 share is not. Then an agent drains the rings of 64 processes that record 100,000 events a second
-together; nothing may be dropped.
+together; nothing may be dropped. Last, processes open their recorders one after the other: how long
+after the call is the first sample of free memory, with an agent there and with one that the recorder
+has to start?
 """
 
 import argparse
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 _GPU_COUNT = 8
 _RATES = {"1": "1s", "10": "100ms"}
@@ -94,9 +97,10 @@ class Agent:
         self._process.wait(30)
 
 
-def result(name: str, values: list[float], unit: str, against: str, bar: str) -> None:
+def result(name: str, values: list[float], unit: str, against: str, bar: str,
+           of: Callable[[list[float]], float] = statistics.median) -> None:  # fmt: skip
     """One line of what bench/README.md says."""
-    print(json.dumps({"name": f"agent.{name}", "value": round(statistics.median(values), 4), "unit": unit,
+    print(json.dumps({"name": f"agent.{name}", "value": round(of(values), 4), "unit": unit,
                       "against": against, "bar": bar, "n": len(values),
                       "spread": [round(min(values), 4), round(max(values), 4)]}), flush=True)  # fmt: skip
 
@@ -120,6 +124,50 @@ def drain(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path, server
         return share
     finally:
         agent.stop()
+
+
+def first_sample_ms(binaries: pathlib.Path, server: str, spool: pathlib.Path, trial: str,
+                    more: dict[str, str]) -> float:  # fmt: skip
+    """From the call of stepwell_open to the time of the trial's first sample of free memory."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
+    environment |= {"STEPWELL_SERVER": server, "STEPWELL_SPOOL_DIR": str(spool)} | more
+    with subprocess.Popen([binaries / "opening_rank", trial], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=environment, text=True) as rank:  # fmt: skip
+        assert rank.stdin and rank.stdout
+        asked_us = int(rank.stdout.readline())
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            read = subprocess.run([binaries / "stepwell", "read", trial, "--server", server, "--name", "memory_free",
+                                   "--limit", "1", "--json"], capture_output=True, text=True, check=False)  # fmt: skip
+            if read.returncode == 0:
+                rank.stdin.close()
+                rank.wait(30)
+                return (int(json.loads(read.stdout.splitlines()[0])["time_us"]) - asked_us) / 1000
+    raise RuntimeError(f"{trial} has no sample of free memory: {read.stderr}")
+
+
+def first_samples(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path, server: str, count: int) -> None:
+    """The longest of so many: each trial is promised its first sample."""
+    spool = room / "spool-first"
+    spool.mkdir(0o700)
+    agent = Agent(room, binaries / "stepwell", server, spool, [], stub)
+    try:
+        time.sleep(1)
+        waits = [first_sample_ms(binaries, server, spool, f"first-{number}", {"STEPWELL_AGENT": "off"})
+                 for number in range(count)]  # fmt: skip
+    finally:
+        agent.stop()
+    print("first sample, agent there: " + ", ".join(f"{wait:.1f}" for wait in sorted(waits)), file=sys.stderr)
+    result("first_sample", waits, "ms", "stepwell_open to the first memory_free, the longest; agent there", "<= 100", max)
+    waits = []
+    for number in range(max(count // 2, 3)):
+        spool = room / f"spool-started-{number}"
+        spool.mkdir(0o700)
+        own = {"STEPWELL_AGENT": str(binaries / "stepwell"), "STEPWELL_AGENT_IDLE_EXIT": "1"}
+        waits.append(first_sample_ms(binaries, server, spool, f"started-{number}", own))
+    print("first sample, agent to be started: " + ", ".join(f"{wait:.1f}" for wait in sorted(waits)), file=sys.stderr)
+    result("first_sample_started", waits, "ms", "the same, the agent is started by the recorder", "<= 500", max)
 
 
 def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
@@ -153,6 +201,7 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
         result("resident", resident, "MiB", "the agent's largest resident size", "<= 25")
         drained = [drain(room, binaries, stub, grpc, number, 5 if quick else 10) for number in range(3)]
         result("drain_64_ranks", drained, "percent", "one core, 100,000 events a second", "<= 5")
+        first_samples(room, binaries, stub, grpc, 10 if quick else 40)
     finally:
         master.send_signal(signal.SIGTERM)
         master.wait(60)
