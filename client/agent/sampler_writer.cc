@@ -19,8 +19,9 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
                                                                    const ServeContext& context) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, context.clock),
-                                             settings.selection, context.clock);
+  const Clock& clock = settings.sensor_clock == nullptr ? context.clock : *settings.sensor_clock;
+  auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, clock),
+                                             settings.selection, clock);
   return std::unique_ptr<SamplerWriter>(
       new SamplerWriter(std::move(served), std::move(settings), context, std::move(loop)));
 }
@@ -95,8 +96,7 @@ void SamplerWriter::CloseServed() {
 void SamplerWriter::TakeTicks(const Surroundings& surroundings) {
   for (const TimedTick& timed : loop_->TakeTicks()) {
     absences_.Note(timed.reading.absences(), timed.cadence, timed.time_us);
-    absences_.Count(AbsenceKind::kLate,
-                    timed.late_count * sample_counts_[static_cast<std::size_t>(timed.cadence)],
+    absences_.Count(AbsenceKind::kLate, timed.late_count * sample_counts_[timed.cadence],
                     timed.time_us, "ticks that came too late to be taken");
     AddTick(timed, surroundings);
   }
@@ -134,7 +134,7 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
     if (ref != 0) values.push_back({ref, sample.value});
   }
   if (timed.cadence == Cadence::kFast) AddOwn(surroundings, values);
-  sample_counts_[static_cast<std::size_t>(timed.cadence)] = values.size();
+  sample_counts_[timed.cadence] = values.size();
   if (values.empty()) return;
   const std::uint32_t tick_group = served_->catalog().definition(values.front().ref).tick_group();
   served_->builder().AddTick(tick_group, timed.time_us, surroundings.batch, values);

@@ -6,7 +6,7 @@
 //   sampler->Close();
 #pragma once
 
-#include <array>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -25,6 +25,8 @@ class SamplerWriter {
     // What the trial wants; directives change it.
     SensorSelection selection = {};
     MachineOptions machine = {};
+    // Of ticks and rates; outlives the sampler, and any thread of it that hangs. Null: the agent's.
+    const Clock* sensor_clock = nullptr;
   };
   // What the agent knows at a tick beside the sensors.
   struct Surroundings {
@@ -90,7 +92,7 @@ class SamplerWriter {
   // By the address of a series, which lives as long as the loop; one is of one cadence.
   absl::flat_hash_map<const SensedSeries*, std::uint32_t> ref_by_series_;
   // Of the newest tick of each cadence: what a late one would have had.
-  std::array<std::size_t, 3> sample_counts_ = {};
+  std::map<Cadence, std::size_t> sample_counts_;
   std::unique_ptr<SamplingLoop> loop_;
 };
 

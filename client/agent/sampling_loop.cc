@@ -8,21 +8,13 @@ namespace {
 
 // The agent's loop takes them ten times a second.
 constexpr std::size_t kTickCountMax = 1024;
-// How full a disk is does not change in a second, and asking costs more than reading a counter.
-constexpr absl::Duration kSlowIntervalMin = absl::Seconds(10);
-
-absl::Duration SlowInterval(const SensorSelection& selection) {
-  return std::max(selection.interval(), kSlowIntervalMin);
-}
 
 }  // namespace
 
 SamplingLoop::SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection,
                            const Clock& clock)
-    : sensors_(std::move(sensors)),
-      clock_(clock),
-      fast_(selection.interval(), clock.Monotonic()),
-      slow_(SlowInterval(selection), clock.Monotonic()) {
+    : sensors_(std::move(sensors)), clock_(clock) {
+  AddSchedules(selection, clock.Monotonic());
   state_.selection = std::make_shared<SensorSelection>(std::move(selection));
   worker_ = Worker("agent-sampler", [this] { Run(); });
 }
@@ -30,37 +22,51 @@ SamplingLoop::SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection s
 void SamplingLoop::Run() {
   bool was_paused = false;
   while (true) {
-    const absl::Duration due = std::min(fast_.due(), slow_.due());
+    const absl::Duration due = NextDue();
     const State state = WaitUntil(was_paused ? absl::InfiniteDuration() : due);
     // A wait may end some microseconds early.
     const absl::Duration now =
         state.timed_out ? std::max(clock_.Monotonic(), due) : clock_.Monotonic();
     if (state.paused && !was_paused) sensors_->Forget();
     if (!state.paused && was_paused) {
-      fast_.Restart(now);
-      slow_.Restart(now);
+      for (auto& [cadence, schedule] : schedules_) schedule.Restart(now);
     }
     was_paused = state.paused;
     if (state.stopping) {
       if (state.paused) return;
       const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
-      TakeOne(Cadence::kFast, time_us, 0, state.selection);
-      TakeOne(Cadence::kSlow, time_us, 0, state.selection);
+      for (const auto& [cadence, schedule] : schedules_) {
+        TakeOne(cadence, time_us, 0, state.selection);
+      }
       return;
     }
     if (state.paused) continue;
-    fast_.SetInterval(state.selection->interval(), now);
-    slow_.SetInterval(SlowInterval(*state.selection), now);
+    for (auto& [cadence, schedule] : schedules_) {
+      schedule.SetInterval(IntervalOf(cadence, state.selection->interval()), now);
+    }
     TakeDue(now, state);
+    AddSchedules(*state.selection, now);
   }
 }
 
 void SamplingLoop::TakeDue(absl::Duration now, const State& state) {
   // What is due together has one time.
   const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
-  const bool is_slow_due = slow_.due() <= now;
-  if (fast_.due() <= now) TakeOne(Cadence::kFast, time_us, fast_.Take(now), state.selection);
-  if (is_slow_due) TakeOne(Cadence::kSlow, time_us, slow_.Take(now), state.selection);
+  for (auto& [cadence, schedule] : schedules_) {
+    if (schedule.due() <= now) TakeOne(cadence, time_us, schedule.Take(now), state.selection);
+  }
+}
+
+absl::Duration SamplingLoop::NextDue() const {
+  absl::Duration due = absl::InfiniteDuration();
+  for (const auto& [cadence, schedule] : schedules_) due = std::min(due, schedule.due());
+  return due;
+}
+
+void SamplingLoop::AddSchedules(const SensorSelection& selection, absl::Duration now) {
+  for (const Cadence cadence : sensors_->cadences()) {
+    schedules_.try_emplace(cadence, IntervalOf(cadence, selection.interval()), now);
+  }
 }
 
 void SamplingLoop::TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -53,14 +54,16 @@ class SamplingLoop {
   void TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,
                const std::shared_ptr<const SensorSelection>& selection);
   void TakeDue(absl::Duration now, const State& state);
+  absl::Duration NextDue() const;
+  // Of sensors that were found meanwhile.
+  void AddSchedules(const SensorSelection& selection, absl::Duration now);
   // Until `due`, or until something changed.
   State WaitUntil(absl::Duration due) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::unique_ptr<SensorSet> sensors_;  // confined to the thread
   const Clock& clock_;
   // Confined to the thread.
-  TickSchedule fast_;
-  TickSchedule slow_;
+  std::map<Cadence, TickSchedule> schedules_;
 
   absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_);

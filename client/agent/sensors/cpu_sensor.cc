@@ -1,7 +1,6 @@
 #include "client/agent/sensors/cpu_sensor.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
@@ -9,16 +8,12 @@ namespace stepwell::agent {
 namespace {
 
 constexpr char kStat[] = "proc/stat";
-constexpr char kLoad[] = "proc/loadavg";
 
 }  // namespace
 
 void CpuSensor::Read(Reading& reading) {
   if (const absl::Status status = ReadTimes(reading); !status.ok()) {
     reading.Miss(metrics::kCpuUtilSimple, "", status);
-  }
-  if (const absl::Status status = ReadLoad(reading); !status.ok()) {
-    reading.Miss(metrics::kCpuLoad1m, "", status);
   }
 }
 
@@ -66,21 +61,6 @@ void CpuSensor::AddUtil(Reading& reading, const std::string& processor, const Ti
   } else {
     reading.Add(metrics::kCpuUtilCore, {{"core", processor.substr(3)}}, util);
   }
-}
-
-absl::Status CpuSensor::ReadLoad(Reading& reading) const {
-  STEPWELL_ASSIGN_OR_RETURN(const std::string text, kernel_.Read(kLoad));
-  const std::vector<absl::string_view> words = Words(text);
-  double loads[3] = {};
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (words.size() < 4 || !absl::SimpleAtod(words[i], &loads[i])) {
-      return Unexpected(kLoad, "no three numbers");
-    }
-  }
-  reading.Add(metrics::kCpuLoad1m, loads[0]);
-  reading.Add(metrics::kCpuLoad5m, loads[1]);
-  reading.Add(metrics::kCpuLoad15m, loads[2]);
-  return absl::OkStatus();
 }
 
 }  // namespace stepwell::agent

@@ -1,5 +1,4 @@
-// CpuSensor: how busy the machine's processors are, from /proc/stat, and the load from
-// /proc/loadavg. Confined to one thread.
+// CpuSensor: how busy the machine's processors are, from /proc/stat. Confined to one thread.
 #pragma once
 
 #include <map>
@@ -25,7 +24,6 @@ class CpuSensor final : public Sensor {
   };
   static absl::StatusOr<Times> ParseTimes(const std::vector<absl::string_view>& words);
   absl::Status ReadTimes(Reading& reading);
-  absl::Status ReadLoad(Reading& reading) const;
   void AddUtil(Reading& reading, const std::string& processor, const Times& times);
 
   const KernelText kernel_;

@@ -45,7 +45,7 @@ std::string KernelText::PathOf(absl::string_view path) const {
 }
 
 absl::StatusOr<std::string> KernelText::Read(absl::string_view path) const {
-  const int file = open(PathOf(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = open(PathOf(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return FromErrno(path, errno);
   const absl::Cleanup closer = [file] { close(file); };
   std::string text;

@@ -1,5 +1,6 @@
 // KernelText: the small text files by which the kernel shows its counters, below a root that is "/"
-// or a fixture's directory. Reading blocks as the file does; those of proc, sys and cgroup do not.
+// or a fixture's directory. Reading blocks as the file does: those of proc, sys and cgroup do not,
+// unless somebody laid another file over one (lxcfs does).
 // Thread-compatible.
 //
 //   const KernelText kernel("/");

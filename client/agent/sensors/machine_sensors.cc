@@ -5,6 +5,7 @@
 #include "client/agent/sensors/cpu_sensor.h"
 #include "client/agent/sensors/disk_sensor.h"
 #include "client/agent/sensors/infiniband_sensor.h"
+#include "client/agent/sensors/load_sensor.h"
 #include "client/agent/sensors/memory_sensor.h"
 #include "client/agent/sensors/mount_sensor.h"
 #include "client/agent/sensors/network_sensor.h"
@@ -17,6 +18,7 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
   const KernelText kernel(options.root);
   auto set = std::make_unique<SensorSet>(options.set, clock);
   set->Add(std::make_unique<CpuSensor>(kernel));
+  set->Add(std::make_unique<LoadSensor>(kernel));
   set->Add(std::make_unique<MemorySensor>(kernel));
   set->Add(std::make_unique<DiskSensor>(kernel));
   set->Add(std::make_unique<NetworkSensor>(kernel));
@@ -26,7 +28,7 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
   }
   set->Add(std::make_unique<ContainerCpuSensor>(kernel));
   set->Add(std::make_unique<ContainerMemorySensor>(kernel));
-  set->AddWatched(std::make_unique<LocalMountSensor>(kernel));
+  set->Add(std::make_unique<LocalMountSensor>(kernel));
   if (InfinibandSensor::HasAdapters(kernel)) {
     set->AddWatched(std::make_unique<InfinibandSensor>(kernel));
   }

@@ -1,5 +1,6 @@
 #include "client/agent/sensors/reading.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -11,6 +12,13 @@ AbsenceKind KindOf(const absl::Status& why) {
   if (absl::IsNotFound(why) || absl::IsUnimplemented(why)) return AbsenceKind::kUnsupported;
   if (absl::IsPermissionDenied(why)) return AbsenceKind::kNoPermission;
   return AbsenceKind::kFailed;
+}
+
+absl::Status NoAnswerFor(absl::Duration silent) {
+  const absl::Duration told =
+      absl::Floor(std::max(silent, absl::ZeroDuration()), absl::Milliseconds(1));
+  return absl::DeadlineExceededError(
+      absl::StrCat("no answer for ", absl::FormatDuration(told), ": the call hangs"));
 }
 
 void Reading::Add(const SystemMetric& metric, const std::map<std::string, std::string>& labels,

@@ -45,6 +45,8 @@ struct SensedSample {
 
 // kNotFound and kUnimplemented are unsupported, kPermissionDenied is no permission.
 AbsenceKind KindOf(const absl::Status& why);
+// Of a sensor that hangs.
+absl::Status NoAnswerFor(absl::Duration silent);
 
 // What a tick is read with. `clock` outlives all readings; pool and selection are shared by the
 // readings of one set, some of which may outlive it on a thread that hangs.

@@ -2,6 +2,8 @@
 // for devices, which come and go. Both stand below SensorSet, which says when they are asked.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,11 +12,17 @@
 
 namespace stepwell::agent {
 
-// Each is a tick group of its own.
-enum class Cadence {
-  kFast = 1,  // the sampler's interval
-  kSlow = 2,  // what moves slowly and costs more: each 10 s, or the interval where that is longer
+// How often a sensor is asked: at each tick of the sampler, but no oftener than each so many
+// milliseconds; any number will do. Sensors of one cadence are read together, as one tick group.
+enum class Cadence : std::uint32_t {
+  kFast = 1,       // below the shortest interval: at each tick
+  kSlow = 10'000,  // what moves slowly and costs more
 };
+
+// Between two readings, by a sampler of that interval.
+inline absl::Duration IntervalOf(Cadence cadence, absl::Duration interval) {
+  return std::max(interval, absl::Milliseconds(static_cast<std::uint32_t>(cadence)));
+}
 
 struct SensorFace {
   // For logs and absences, unique in its set: "cpu", or a device's UUID.
@@ -23,6 +31,10 @@ struct SensorFace {
   std::string metric_group;
   Cadence cadence = Cadence::kFast;
 };
+
+inline bool IsDue(const SensorFace& face, Cadence cadence, const SensorSelection& selection) {
+  return face.cadence == cadence && selection.WantsGroup(face.metric_group);
+}
 
 class Sensor {
  public:

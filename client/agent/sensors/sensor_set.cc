@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-
 namespace stepwell::agent {
 
-SensorSet::SensorSet(Options options, const Clock& clock) : options_(options), clock_(clock) {}
+SensorSet::SensorSet(Options options, const Clock& clock)
+    : options_(options), clock_(clock), round_(options.round_patience, clock) {}
 
 SensorSet::WatchedSensor::WatchedSensor(const std::shared_ptr<Sensor>& sensor)
     : face(sensor->face()), watched("sense-" + sensor->face().name, [sensor](const Order& order) {
@@ -21,8 +20,15 @@ SensorSet::WatchedFinder::WatchedFinder(const std::shared_ptr<SensorFinder>& fin
         return std::make_shared<Findings>(finder->Find());
       }) {}
 
+void SensorSet::Add(std::unique_ptr<Sensor> sensor) {
+  cadences_.insert(sensor->face().cadence);
+  round_.Add(std::move(sensor));
+}
+
 void SensorSet::AddWatched(std::unique_ptr<Sensor> sensor) {
-  if (watched_.size() < kWatchedCountMax) watched_.emplace_back(std::move(sensor));
+  if (watched_.size() == kWatchedCountMax) return;
+  cadences_.insert(sensor->face().cadence);
+  watched_.emplace_back(std::move(sensor));
 }
 
 void SensorSet::AddFinder(std::unique_ptr<SensorFinder> finder) {
@@ -45,9 +51,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
       MissSilent(sensor, reading);
     }
   }
-  for (const std::unique_ptr<Sensor>& sensor : inline_) {
-    if (IsDue(sensor->face(), cadence, *selection)) sensor->Read(reading);
-  }
+  round_.Read(cadence, context, reading);
   const absl::Duration deadline = clock_.Monotonic() + patience;
   for (WatchedSensor* sensor : asked) Take(*sensor, deadline, reading);
   if (cadence == Cadence::kFast) {
@@ -56,11 +60,6 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
     }
   }
   return reading;
-}
-
-bool SensorSet::IsDue(const SensorFace& face, Cadence cadence,
-                      const SensorSelection& selection) const {
-  return face.cadence == cadence && selection.WantsGroup(face.metric_group);
 }
 
 void SensorSet::Take(WatchedSensor& sensor, absl::Duration deadline, Reading& reading) {
@@ -77,13 +76,8 @@ void SensorSet::Take(WatchedSensor& sensor, absl::Duration deadline, Reading& re
 }
 
 void SensorSet::MissSilent(const WatchedSensor& sensor, Reading& reading) const {
-  const absl::Duration silent =
-      std::max(clock_.Monotonic() - sensor.silent_since, absl::ZeroDuration());
-  reading.Miss(
-      sensor.face.metric_group, sensor.face.name, sensor.sample_count,
-      absl::DeadlineExceededError(absl::StrCat(
-          "no answer for ", absl::FormatDuration(absl::Floor(silent, absl::Milliseconds(1))),
-          ": the call hangs")));
+  reading.Miss(sensor.face.metric_group, sensor.face.name, sensor.sample_count,
+               NoAnswerFor(clock_.Monotonic() - sensor.silent_since));
 }
 
 void SensorSet::Look(const SensorSelection& selection) {
@@ -114,7 +108,7 @@ void SensorSet::TakeFindings(WatchedFinder& finder, absl::Duration patience) {
 }
 
 void SensorSet::Forget() {
-  for (const std::unique_ptr<Sensor>& sensor : inline_) sensor->Forget();
+  round_.Forget();
   for (WatchedSensor& sensor : watched_) sensor.forget = true;
 }
 

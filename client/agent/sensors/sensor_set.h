@@ -1,5 +1,5 @@
 // SensorSet: all sensors of a machine, read together at a tick: those of the kernel's own files one
-// after the other, those that can hang each on a watched thread of its own beside them. A sensor that
+// after the other on one watched thread, those of devices each on one of its own. A sensor that
 // fails or hangs is left out and named; it hides nothing else and comes back by itself. It stands
 // between the sensors and SamplingLoop. Confined to one thread.
 //
@@ -10,11 +10,13 @@
 
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "client/agent/sensors/sensor.h"
+#include "client/agent/sensors/sensor_round.h"
 #include "client/agent/sensors/watched.h"
 
 namespace stepwell::agent {
@@ -24,6 +26,9 @@ class SensorSet {
   struct Options {
     // How long a tick waits for a device at most; half the interval where that is less.
     absl::Duration patience_max = absl::Milliseconds(250);
+    // How long for one of the kernel's files, whatever the interval: then it is given up on, and no
+    // later tick waits for it.
+    absl::Duration round_patience = absl::Milliseconds(500);
     // The first look for devices is waited for, so that the first tick has them in it if they answer
     // at once; it is due 100 ms after the trial opened.
     absl::Duration first_look_patience = absl::Milliseconds(50);
@@ -36,8 +41,9 @@ class SensorSet {
   // `clock` outlives the set, and any thread of it that hangs.
   SensorSet(Options options, const Clock& clock);
 
-  // Read on the set's own thread: it never waits for a device.
-  void Add(std::unique_ptr<Sensor> sensor) { inline_.push_back(std::move(sensor)); }
+  // For what the kernel answers from memory: no thread of its own.
+  void Add(std::unique_ptr<Sensor> sensor);
+  // For a device, which takes its time.
   void AddWatched(std::unique_ptr<Sensor> sensor);
   void AddFinder(std::unique_ptr<SensorFinder> finder);
 
@@ -45,6 +51,8 @@ class SensorSet {
   Reading Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection);
   // Rates begin anew.
   void Forget();
+  // Of the sensors that there are by now: Read is for each of them.
+  const std::set<Cadence>& cadences() const { return cadences_; }
 
  private:
   // What a watched thread is told: with whom to read, and whether rates begin anew.
@@ -74,14 +82,14 @@ class SensorSet {
 
   void Look(const SensorSelection& selection);
   void TakeFindings(WatchedFinder& finder, absl::Duration patience);
-  bool IsDue(const SensorFace& face, Cadence cadence, const SensorSelection& selection) const;
   void Take(WatchedSensor& sensor, absl::Duration deadline, Reading& reading);
   void MissSilent(const WatchedSensor& sensor, Reading& reading) const;
 
   const Options options_;
   const Clock& clock_;
   const std::shared_ptr<SeriesPool> pool_ = std::make_shared<SeriesPool>();
-  std::vector<std::unique_ptr<Sensor>> inline_;
+  std::set<Cadence> cadences_ = {Cadence::kFast};
+  SensorRound round_;
   std::list<WatchedSensor> watched_;
   std::list<WatchedFinder> finders_;
 };

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "absl/synchronization/notification.h"
 #include "client/agent/sensors/rate.h"
 #include "tests/unit/agent/sensors/machine.h"
 
@@ -46,6 +47,21 @@ class SteadySensor final : public Sensor {
   Rate sent_;
 };
 
+// Hangs in its third reading, until it is let go.
+class HangingSensor final : public Sensor {
+ public:
+  explicit HangingSensor(std::shared_ptr<absl::Notification> go)
+      : Sensor({"hanging", "gpu", Cadence::kFast}), go_(std::move(go)) {}
+  void Read(Reading& reading) override {
+    if (++count_ == 3) go_->WaitForNotification();
+    reading.Add(metrics::kGpuUtil, 1);
+  }
+
+ private:
+  const std::shared_ptr<absl::Notification> go_;
+  int count_ = 0;
+};
+
 class SamplingLoopTest : public ::testing::Test {
  protected:
   std::unique_ptr<SamplingLoop> Start(absl::Duration interval) {
@@ -54,6 +70,7 @@ class SamplingLoopTest : public ::testing::Test {
     set->Add(std::make_unique<SteadySensor>(Cadence::kSlow));
     SensorSelection selection;
     selection.SetInterval(interval);
+    if (extra_ != nullptr) set->Add(std::move(extra_));
     return std::make_unique<SamplingLoop>(std::move(set), selection, clock_);
   }
   // At least `count` more of the fast ones.
@@ -81,6 +98,7 @@ class SamplingLoopTest : public ::testing::Test {
     return rates;
   }
   ShiftedClock clock_;
+  std::unique_ptr<Sensor> extra_;
   std::vector<TimedTick> fast_;
   std::vector<TimedTick> slow_;
 };
@@ -129,6 +147,25 @@ TEST_F(SamplingLoopTest, TicksSleptThroughAreCountedAsLate) {
   }());
   Take(*loop, 1);
   EXPECT_EQ(fast_[2].late_count, 9u);
+}
+
+TEST_F(SamplingLoopTest, TicksGoOnBesideASensorThatHangs) {
+  const auto go = std::make_shared<absl::Notification>();
+  extra_ = std::make_unique<HangingSensor>(go);
+  const auto loop = Start(absl::Milliseconds(20));
+  Take(*loop, 3);
+  // The one in which it began to hang came as late as patience is long; what it held up is counted.
+  EXPECT_THAT(AbsencesOf(fast_[2].reading),
+              ::testing::ElementsAre(::testing::HasSubstr("gpu failed hanging: no answer for ")));
+  Take(*loop, 20);
+  for (std::size_t i = 2; i < fast_.size(); ++i) {
+    EXPECT_EQ(ValuesOf(fast_[i].reading).count("net_throughput_sent"), 1u) << i;
+    EXPECT_THAT(fast_[i].reading.absences(), SizeIs(1)) << i;
+  }
+  go->Notify();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!fast_.back().reading.absences().empty() && absl::Now() < deadline) Take(*loop, 1);
+  EXPECT_EQ(ValuesOf(fast_.back().reading).count("gpu_util"), 1u);
 }
 
 TEST_F(SamplingLoopTest, NothingIsTakenInAPauseAndRatesBeginAnewAfterIt) {

@@ -4,6 +4,7 @@
 #include "client/agent/sensors/cpu_sensor.h"
 #include "client/agent/sensors/disk_sensor.h"
 #include "client/agent/sensors/infiniband_sensor.h"
+#include "client/agent/sensors/load_sensor.h"
 #include "client/agent/sensors/memory_sensor.h"
 #include "client/agent/sensors/mount_sensor.h"
 #include "client/agent/sensors/network_sensor.h"
@@ -28,11 +29,8 @@ constexpr char kLoad[] = "0.50 1.25 2.00 3/567 8910\n";
 TEST(CpuSensorTest, AgentRule16_UtilIsWhatWasBusyOfWhatPassedAndNeverStartsWithAZero) {
   Machine machine;
   machine.Write("proc/stat", kStat);
-  machine.Write("proc/loadavg", kLoad);
   CpuSensor sensor(machine.kernel());
-  EXPECT_THAT(machine.ReadValues(sensor),
-              UnorderedElementsAre(Pair("cpu_load_1m", 0.5), Pair("cpu_load_5m", 1.25),
-                                   Pair("cpu_load_15m", 2)));
+  EXPECT_THAT(machine.ReadValues(sensor), IsEmpty());
   // Busy 40 of 100 ticks; guest time is part of user's already.
   machine.Write("proc/stat", "cpu  130 0 60 840 70 0 0 0 60 0\ncpu0 60 0 20 400 20 0 0 0 0 0\n");
   EXPECT_EQ(machine.ReadValues(sensor).at("cpu_util_simple"), 40);
@@ -41,9 +39,8 @@ TEST(CpuSensorTest, AgentRule16_UtilIsWhatWasBusyOfWhatPassedAndNeverStartsWithA
 TEST(CpuSensorTest, CoresComeOnRequest) {
   Machine machine;
   machine.Write("proc/stat", kStat);
-  machine.Write("proc/loadavg", kLoad);
   CpuSensor sensor(machine.kernel());
-  machine.Select({.without = "cpu_load_1m,cpu_load_5m,cpu_load_15m", .with = "cpu_util_core"});
+  machine.Select({.with = "cpu_util_core"});
   EXPECT_THAT(machine.ReadValues(sensor), IsEmpty());
   machine.Write("proc/stat",
                 "cpu  200 0 50 900 50 0 0 0 40 0\ncpu0 160 0 20 400 20 0 0 0 40 0\n"
@@ -51,6 +48,21 @@ TEST(CpuSensorTest, CoresComeOnRequest) {
   EXPECT_THAT(machine.ReadValues(sensor),
               UnorderedElementsAre(Pair("cpu_util_simple", 50), Pair("cpu_util_core{core=0}", 100),
                                    Pair("cpu_util_core{core=1}", 0)));
+}
+
+TEST(LoadSensorTest, OverThreeSpansAsOftenAsTheKernelCounts) {
+  Machine machine;
+  machine.Write("proc/loadavg", kLoad);
+  LoadSensor sensor(machine.kernel());
+  EXPECT_THAT(machine.ReadValues(sensor),
+              UnorderedElementsAre(Pair("cpu_load_1m", 0.5), Pair("cpu_load_5m", 1.25),
+                                   Pair("cpu_load_15m", 2)));
+  EXPECT_EQ(IntervalOf(sensor.face().cadence, absl::Seconds(1)), absl::Seconds(5));
+  EXPECT_EQ(IntervalOf(sensor.face().cadence, absl::Minutes(1)), absl::Minutes(1));
+  machine.Remove("proc/loadavg");
+  EXPECT_THAT(AbsencesOf(machine.Read(sensor)), ElementsAre(HasSubstr("cpu unsupported load: ")));
+  machine.Select({.without = "cpu_load_1m,cpu_load_5m,cpu_load_15m"});
+  EXPECT_THAT(AbsencesOf(machine.Read(sensor)), IsEmpty());
 }
 
 TEST(MemorySensorTest, AgentRule16_FreeIsWhatIsAvailable) {
@@ -206,6 +218,7 @@ struct BadRow {
 std::vector<std::unique_ptr<Sensor>> AllOf(const Machine& machine) {
   std::vector<std::unique_ptr<Sensor>> sensors;
   sensors.push_back(std::make_unique<CpuSensor>(machine.kernel()));
+  sensors.push_back(std::make_unique<LoadSensor>(machine.kernel()));
   sensors.push_back(std::make_unique<MemorySensor>(machine.kernel()));
   sensors.push_back(std::make_unique<DiskSensor>(machine.kernel()));
   sensors.push_back(std::make_unique<NetworkSensor>(machine.kernel()));
@@ -221,7 +234,7 @@ TEST(HostSensorsTest, AgentRule16_ABadSourceIsNamedAndComesBack) {
       {"short stat", "proc/stat", "cpu  1 2 3\n", "cpu failed cpu_util_simple: /proc/stat: a cpu"},
       {"stat of words", "proc/stat", "cpu  a b c d e f g h\n", "cpu failed"},
       {"stat without cpu", "proc/stat", "btime 3\n", "cpu failed cpu_util_simple: /proc/stat: no"},
-      {"no load", "proc/loadavg", "x y z 1/2 3\n", "cpu failed cpu_load_1m: /proc/loadavg: no"},
+      {"no load", "proc/loadavg", "x y z 1/2 3\n", "cpu failed load: /proc/loadavg: no"},
       {"no meminfo", "proc/meminfo", nullptr, "memory unsupported memory: /proc/meminfo"},
       {"no MemAvailable", "proc/meminfo", "MemFree: 4 kB\n", "memory failed memory: /proc/memi"},
       {"empty MemAvailable", "proc/meminfo", "MemTotal: 5 kB\nMemAvailable:\n", "memory failed"},
@@ -275,7 +288,6 @@ TEST(HostSensorsTest, CountersThatWentBackGiveNoRate) {
   Machine machine;
   std::filesystem::create_directories(machine.root() / "sys/block/sda");
   machine.Write("proc/stat", kStat);
-  machine.Write("proc/loadavg", kLoad);
   machine.Write("proc/diskstats", kDisks);
   machine.Write("proc/net/dev", kNetDev);
   CpuSensor cpu(machine.kernel());
