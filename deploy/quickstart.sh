@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to a training run whose time is accounted for: installs, builds, starts the
-# master on a private PostgreSQL, trains a small model with two ranks, prints where its time went.
+# master on a private PostgreSQL, trains a small model with two ranks, prints where its time went. The
+# agent it leaves to the training, which starts its own.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,13 +14,14 @@ trial=quickstart-$(date -u +%Y%m%dT%H%M%SZ)
 ranks=2
 ready_wait=60  # seconds; an empty data directory takes about 3
 train_seconds=15
-master_pid= agent_pid= train_pid= keep_master=no
+master_pid= train_pid= keep_master=no
 
 usage() {
   cat <<'USAGE'
 Usage: deploy/quickstart.sh [--once] [--data-dir DIR] [--seconds S]
 Installs what is missing, builds Stepwell, starts the master, trains a small model that records
-itself, and prints where its time went.
+itself, and prints where its time went. The training starts the agent that ships what it records;
+that one ends by itself a minute after the last training.
   --once           stop everything afterwards; without it the master keeps running
   --data-dir DIR   where the master keeps its data (root: /var/lib/stepwell, else under
                    XDG_DATA_HOME or ~/.local/share)
@@ -77,11 +79,19 @@ stop_process() {
   kill -KILL "$1" 2>/dev/null
 }
 
+# The agent that serves the training's spool directory now; empty = none.
+serving_agent() {
+  [[ -n ${spool_dir:-} && -x $bin/stepwell ]] || return 0
+  "$bin/stepwell" agent status --spool-dir "$spool_dir" --json 2>/dev/null | python3 -c '
+import json, sys
+print(*[spool["agent_pid"] for spool in json.load(sys.stdin)["spools"] if spool["agent_pid"]])' 2>/dev/null
+}
+
 # In the reverse order of starting: what sends, then what ships, then what keeps.
 stop_all() {
   stop_dots
   stop_process "$train_pid" "the training"
-  stop_process "$agent_pid" "the agent"
+  stop_process "$(serving_agent)" "the agent"
   [[ $keep_master == yes ]] || stop_process "$master_pid" "the master"
 }
 trap stop_all EXIT
@@ -96,6 +106,7 @@ choose_data_dir() {
   data_dir=$(cd "$data_dir" && pwd)
   ready_file=$data_dir/ready.json
   spool_dir=$data_dir/spool
+  agent_log=$spool_dir/f1/agent.log
   log_dir=$data_dir/log
   mkdir -p "$log_dir" && mkdir -p -m 0700 "$spool_dir" ||
     die "cannot write in $data_dir" "choose another with --data-dir DIR"
@@ -147,23 +158,30 @@ start_master() {
   stop_dots
 }
 
-start_agent() {
-  STEPWELL_SPOOL_DIR=$spool_dir "$bin/stepwell" agent --server "$server" --spool-dir "$spool_dir" --trial "$trial" \
-    >"$log_dir/agent.log" 2>&1 </dev/null &
-  agent_pid=$!
+# Says who ships: the training's first call starts it, and nobody else does.
+show_agent() {
+  local pid deadline=$((SECONDS + 10))
+  until pid=$(serving_agent) && [[ -n $pid ]]; do
+    alive "$train_pid" && ((SECONDS < deadline)) || return 0
+    sleep 0.1
+  done
+  echo "the training started its agent by itself (pid $pid, log $agent_log)"
 }
 
 # That it learned is no condition: a slow machine takes few steps in this time. tests/check_demo.py counts steps.
 train() {
-  STEPWELL_SPOOL_DIR=$spool_dir STEPWELL_AGENT=off "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" </dev/null &
+  STEPWELL_SERVER=$server STEPWELL_SPOOL_DIR=$spool_dir STEPWELL_AGENT=$bin/stepwell \
+    "$bin/stepwell-demo" --trial "$trial" --ranks "$ranks" --seconds "$train_seconds" </dev/null &
   train_pid=$!
+  show_agent
   wait_gone "$train_pid" $((train_seconds + 120)) ||
-    die "training did not end" "try again; if it happens twice, the agent's log is $log_dir/agent.log"
+    die "training did not end" "try again; if it happens twice, the agent's log is $agent_log"
   wait "$train_pid" || die "training failed with exit $?" "its words are above"
   train_pid=
 }
 
-# The master looks at the states of trials once a second. A report of a running trial is as good.
+# Complete is it with the machine's last sample, which the agent takes when it sees that the ranks have
+# ended; the master looks at the states of trials once a second. A report of a running trial is as good.
 await_completed() {
   local deadline=$((SECONDS + 5))
   start_dots
@@ -195,22 +213,18 @@ start_master
 server=$(ready_field grpc) http=$(ready_field http) database_url=$(ready_field database_url)
 echo "gRPC $server, HTTP http://$http, data in $data_dir"
 step "training: $ranks ranks, trial $trial"
-start_agent
 train
-# What the agent holds it sends before it ends; with its sampler closed the trial is complete.
-stop_process "$agent_pid" "the agent"
-agent_pid=
 await_completed
 step "report"
 "$bin/stepwell" admin flush --server "$server" >/dev/null || die "the master did not fold what it holds" "its log is $log_dir/master.log"
-"$bin/stepwell" report "$trial" --server "$server" || die "there is no report" "the agent's log is $log_dir/agent.log"
+"$bin/stepwell" report "$trial" --server "$server" || die "there is no report" "the agent's log is $agent_log"
 step "the same in SQL"
 show_rows
 
 if [[ $once == yes ]]; then
   step "stopping"
   stop_all
-  agent_pid='' master_pid=''
+  master_pid=''
   echo "done in $SECONDS s; the data stays in $data_dir"
 else
   keep_master=yes
@@ -218,6 +232,7 @@ else
 
 The master keeps running (pid $(ready_field pid), log $log_dir/master.log).
   again:       deploy/quickstart.sh
+  your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, as this one did)
   look:        $bin/stepwell trials --server $server
   stop it:     kill $(ready_field pid)      (its PostgreSQL stops with it; the data stays)
 DONE

@@ -1,7 +1,8 @@
 """Reads what deploy/quickstart.sh printed and says what is missing: check_quickstart.py FILE.
 
 Looks at the meaning, not at the layout: both ranks are reported, each rank's shares add up to 100 %,
-all timings of the training and metrics of the machine are there, and psql showed arrays.
+all timings of the training and metrics of the machine are there, psql showed arrays, and nobody but the
+training started the agent.
 """
 
 import re
@@ -45,6 +46,8 @@ def complaints(text: str) -> list[str]:
         if abs(total - 100.0) > 0.051:
             found.append(f"rank {rank}: shares add up to {total:.1f} %")
     found += [f"no machine metric {name}" for name in MACHINE if not re.search(rf"\b{name}\b", text)]
+    if not re.search(r"^the training started its agent by itself \(pid \d+", text, re.MULTILINE):
+        found.append("the training started no agent")
     if not re.search(r"\{[-+0-9.e]+(,[-+0-9.e]+)+\}", text):
         found.append("psql showed no array of values")
     return found

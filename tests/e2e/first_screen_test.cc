@@ -1,6 +1,7 @@
-// What `stepwell serve` prints when it is ready: each command on it works as it stands, once DIR,
-// NAME and the program are put in.
+// What `stepwell serve` prints when it is ready: each command on it works as it stands, once NAME and
+// the program are put in, and nobody starts an agent.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,9 +54,7 @@ class FirstScreenTest : public SpineTest {
     }
     EXPECT_NE(found, "") << "no line begins with " << begin;
     found = absl::StrReplaceAll(
-        found, {{"=DIR ", absl::StrCat("=", scratch_ / "spool", " ")},
-                {" DIR ", absl::StrCat(" ", scratch_ / "spool", " ")},
-                {"NAME", "screened"},
+        found, {{"NAME", "screened"},
                 {"./train", absl::StrCat(BuiltProgram("stepwell-demo"), " --seconds 1 --data ",
                                          scratch_ / "text")}});
     return absl::StartsWith(found, "stepwell ")
@@ -67,10 +66,20 @@ class FirstScreenTest : public SpineTest {
   std::string Run(const std::string& command) {
     const std::string log = scratch_ / absl::StrCat("said-", ++count_);
     ChildProcess shell;
-    shell.Start({"/bin/sh", "-c", command}, {}, log);
+    shell.Start({"/bin/sh", "-c", command},
+                {{"STEPWELL_AGENT", ""},  // as if it were not set
+                 {"STEPWELL_AGENT_IDLE_EXIT", "1"},
+                 {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
+                 {"TMPDIR", scratch_ / "tmp"}},
+                log);
     const std::string ending = shell.Wait(absl::Seconds(60));
     said_ = ReadText(log);
     return ending;
+  }
+
+  // Of the agent that the training started.
+  std::string AgentLog() const {
+    return ReadText(absl::StrCat(scratch_ / "tmp/stepwell-", geteuid(), "/f1/agent.log"));
   }
 
   int count_ = 0;
@@ -86,10 +95,7 @@ TEST_F(FirstScreenTest, ItsCommandsWork) {
     EXPECT_TRUE(line.size() <= 100 || absl::StrContains(line, "postgresql://")) << line;
   }
 
-  // The agent runs until it is told to stop.
-  ChildProcess agent;
-  const std::string agent_log = scratch_ / "agent.log";
-  agent.Start({"/bin/sh", "-c", Command("stepwell agent ")}, {}, agent_log);
+  std::filesystem::create_directory(scratch_ / "tmp");
   std::filesystem::create_directory(scratch_ / "text");
   std::ofstream(scratch_ / "text/corpus.txt") << [] {
     std::string text;
@@ -97,19 +103,19 @@ TEST_F(FirstScreenTest, ItsCommandsWork) {
       absl::StrAppend(&text, "the ", i, "th line of a text to learn\n");
     return text;
   }();
-  EXPECT_EQ(Run(Command("STEPWELL_SPOOL_DIR=DIR ")), "exit 0") << said_;
+  EXPECT_EQ(Run(Command("STEPWELL_SERVER=")), "exit 0") << said_;
   EXPECT_TRUE(Eventually(
       [&] {
         return Run(Command("stepwell report ")) == "exit 0" && absl::StrContains(said_, "step  ");
       },
       absl::Seconds(60)))
-      << said_ << ReadText(agent_log);
+      << said_ << AgentLog();
   EXPECT_THAT(said_, HasSubstr("cpu_util")) << "the machine was sampled for the same trial";
   EXPECT_EQ(Run(Command("stepwell trials ")), "exit 0") << said_;
   EXPECT_THAT(said_, HasSubstr("screened"));
-  ASSERT_TRUE(agent.running()) << ReadText(agent_log);
-  agent.Signal(SIGTERM);
-  EXPECT_EQ(agent.Wait(absl::Seconds(30)), "exit 0") << ReadText(agent_log);
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(AgentLog(), "agent_stopped"); }, absl::Seconds(30)))
+      << "it ends by itself: " << AgentLog();
 
   ASSERT_TRUE(client_->Flush().ok());
   if (Run("command -v psql") != "exit 0") GTEST_SKIP() << "there is no psql on this machine";
