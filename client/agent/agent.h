@@ -2,7 +2,7 @@
 // the machine for their trials. Its loop visits each writer every frame interval; the streams run
 // beside it.
 //
-//   STEPWELL_ASSIGN_OR_RETURN(auto agent, Agent::Create(options, RealClock::Get()));
+//   STEPWELL_ASSIGN_OR_RETURN(auto agent, Agent::Create(options, BootClock::Get()));
 //   agent->Run();          // until RequestStop, or nothing is left to do for long enough
 //
 // Run is for one thread; RequestStop and summary may be called from any.

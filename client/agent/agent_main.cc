@@ -12,6 +12,7 @@
 #include "base/worker.h"
 #include "client/agent/agent.h"
 #include "client/agent/detached_process.h"
+#include "client/agent/sensors/boot_clock.h"
 
 namespace stepwell {
 namespace {
@@ -90,7 +91,7 @@ int AgentMain(int argc, char** argv) {
   }
   RaiseDescriptorLimit();
   StopSignals::Block();
-  const auto agent = agent::Agent::Create(parsed->options, RealClock::Get());
+  const auto agent = agent::Agent::Create(parsed->options, agent::BootClock::Get());
   if (absl::IsAlreadyExists(agent.status())) {
     std::cout << "stepwell agent: " << agent.status().message() << "; nothing to do\n";
     return EX_OK;

@@ -19,9 +19,8 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
                                                                    const ServeContext& context) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  const Clock& clock = settings.sensor_clock == nullptr ? context.clock : *settings.sensor_clock;
-  auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, clock),
-                                             settings.selection, clock);
+  auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, context.clock),
+                                             settings.selection, context.clock);
   return std::unique_ptr<SamplerWriter>(
       new SamplerWriter(std::move(served), std::move(settings), context, std::move(loop)));
 }

@@ -25,8 +25,6 @@ class SamplerWriter {
     // What the trial wants; directives change it.
     SensorSelection selection = {};
     MachineOptions machine = {};
-    // Of ticks and rates; outlives the sampler, and any thread of it that hangs. Null: the agent's.
-    const Clock* sensor_clock = nullptr;
   };
   // What the agent knows at a tick beside the sensors.
   struct Surroundings {

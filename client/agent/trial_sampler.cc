@@ -5,7 +5,6 @@
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "client/agent/sensors/boot_clock.h"
 
 namespace stepwell::agent {
 namespace {
@@ -59,7 +58,6 @@ bool TrialSampler::TakesUp(const FoundWriter& found, const LiveTrial& live) cons
 absl::Status TrialSampler::TakeUp(FoundWriter found, const LiveTrial& live) {
   SamplerWriter::Settings settings;
   settings.selection = WantedSelection(live);
-  settings.sensor_clock = &BootClock::Get();
   STEPWELL_ASSIGN_OR_RETURN(
       sampler_, SamplerWriter::Open(std::move(found.directory), std::move(found.identity),
                                     std::move(settings), home_.context_for(options_.key.server)));

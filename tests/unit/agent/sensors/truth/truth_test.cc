@@ -1,5 +1,4 @@
 // What sensors say of loads of known size, beside the kernel's own counters read around them.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
@@ -7,73 +6,22 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 #include <fstream>
-#include <functional>
 #include <memory>
 
 #include "client/agent/sensors/container_sensor.h"
-#include "client/agent/sensors/cpu_sensor.h"
-#include "client/agent/sensors/disk_sensor.h"
 #include "client/agent/sensors/memory_sensor.h"
 #include "client/agent/sensors/network_sensor.h"
 #include "client/agent/sensors/process_sensor.h"
-#include "tests/unit/agent/sensors/machine.h"
+#include "tests/unit/agent/sensors/truth/measurement.h"
 
 namespace stepwell::agent {
 namespace {
-
-constexpr double kMib = 1 << 20;
-
-// Two readings of this machine, and the time between them.
-class Measurement {
- public:
-  explicit Measurement(Sensor& sensor) : sensor_(sensor) { Read(); }
-  Values End() {
-    const absl::Duration began = read_at_;
-    const Values values = Read();
-    seconds_ = absl::ToDoubleSeconds(read_at_ - began);
-    return values;
-  }
-  double seconds() const { return seconds_; }
-
- private:
-  Values Read() {
-    Reading reading(context_);
-    read_at_ = RealClock::Get().Monotonic();
-    sensor_.Read(reading);
-    return ValuesOf(reading);
-  }
-  Sensor& sensor_;
-  const ReadingContext context_{std::make_shared<SeriesPool>(), std::make_shared<SensorSelection>(),
-                                &RealClock::Get()};
-  absl::Duration read_at_;
-  double seconds_ = 0;
-};
-
-double ProcessorSeconds() {
-  timespec spent{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
-
-// Of processor time, however long that takes.
-void Burn(double seconds) {
-  volatile double sink = 1;
-  const double until = ProcessorSeconds() + seconds;
-  while (ProcessorSeconds() < until) {
-    for (int i = 0; i < 10000; ++i) sink = std::sqrt(sink + i);
-  }
-}
 
 TEST(TruthTest, AProcessIsChargedWhatItBurned) {
   ProcessSensor sensor(getpid(), KernelText("/"));
@@ -85,17 +33,6 @@ TEST(TruthTest, AProcessIsChargedWhatItBurned) {
   const double told = values.at("cpu_util_process") / 100 * measurement.seconds();
   // The kernel counts in ticks of 10 ms, user and system apart.
   EXPECT_NEAR(told, burned, 0.03);
-}
-
-TEST(TruthTest, TheMachineIsAtLeastAsBusyAsWhatWeBurned) {
-  CpuSensor sensor(KernelText("/"));
-  Measurement measurement(sensor);
-  Burn(0.4);
-  const Values values = measurement.End();
-  const double processors = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  const double busy = values.at("cpu_util_simple") / 100 * measurement.seconds() * processors;
-  EXPECT_GE(busy, 0.4 - 0.05 * processors);
-  EXPECT_LE(values.at("cpu_util_simple"), 100);
 }
 
 double MeminfoBytes(const char* key) {
@@ -122,76 +59,6 @@ TEST(TruthTest, MemoryThatIsTouchedIsResidentAndFreeIsWhatTheKernelCallsAvailabl
   EXPECT_LE(values.at("memory_free"), std::max(available_before, available_after) + slack);
   EXPECT_EQ(values.at("memory_used") + values.at("memory_free"), MeminfoBytes("MemTotal"));
 }
-
-// Sectors written by the disk that holds `path`, as the kernel counts them; none where no disk of
-// its own holds it.
-std::optional<double> BytesWritten(const std::string& path) {
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0 || major(found.st_dev) == 0) return std::nullopt;
-  const auto text = KernelText("/").Read("sys/dev/block/" + std::to_string(major(found.st_dev)) +
-                                         ":" + std::to_string(minor(found.st_dev)) + "/stat");
-  if (!text.ok()) return std::nullopt;
-  const std::vector<absl::string_view> words = Words(*text);
-  return static_cast<double>(*Number(words[6])) * 512;
-}
-
-TEST(TruthTest, ADiskIsChargedWhatWasWrittenPastTheCache) {
-  constexpr std::size_t kBytes = 32 << 20;
-  const std::string path = "/var/tmp/stepwell-truth-" + std::to_string(getpid());
-  const int file = open(path.c_str(), O_CREAT | O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC, 0600);
-  if (file < 0) GTEST_SKIP() << "/var/tmp takes no direct writes: " << std::strerror(errno);
-  unlink(path.c_str());
-  void* block = nullptr;
-  ASSERT_EQ(posix_memalign(&block, 4096, 1 << 20), 0);
-  std::memset(block, 'x', 1 << 20);
-  DiskSensor disk(KernelText("/"));
-  ProcessSensor process(getpid(), KernelText("/"));
-  const std::optional<double> kernel_before = BytesWritten("/var/tmp");
-  Measurement of_disk(disk);
-  Measurement of_process(process);
-  for (std::size_t written = 0; written < kBytes; written += 1 << 20) {
-    ASSERT_EQ(write(file, block, 1 << 20), 1 << 20);
-  }
-  const Values own = of_process.End();
-  const Values values = of_disk.End();
-  close(file);
-  free(block);
-  EXPECT_NEAR(own.at("disk_process_write") * of_process.seconds(), kBytes, kMib);
-  const std::optional<double> kernel_after = BytesWritten("/var/tmp");
-  if (!kernel_before || !kernel_after) GTEST_SKIP() << "/var/tmp is on no disk of its own";
-  const double told = values.at("disk_throughput_write") * of_disk.seconds();
-  // All disks together, of which that is one; the time between readings is known to some microseconds.
-  EXPECT_GE(told, 0.99 * kBytes);
-  EXPECT_GT(values.at("disk_iops") * of_disk.seconds(), 31);
-  EXPECT_GE(*kernel_after - *kernel_before, kBytes);
-}
-
-// Runs `body` in a child process that may change what it likes; its text is "" where all went well,
-// "skip: why" where it was not permitted.
-std::string InChild(const std::function<std::string()>& body) {
-  int ends[2];
-  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string text = body();
-    const ssize_t sent = write(ends[1], text.data(), text.size());
-    _exit(sent == static_cast<ssize_t>(text.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string text;
-  char buffer[4096];
-  ssize_t got = 0;
-  while ((got = read(ends[0], buffer, sizeof(buffer))) > 0) {
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  return text;
-}
-
-void WriteFile(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 // Frames that nobody answers, of known size, from one end of a pair to the other.
 bool SendFrames(const char* interface, int count, std::size_t bytes) {
