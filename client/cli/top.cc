@@ -24,7 +24,8 @@ namespace {
 constexpr char kExamples[] =
     "\nWithout TRIAL: the newest one that is running. TRIAL is a name, or id:7 for a number. With\n"
     "--machine the argument names a machine (this one): what it does for all trials on it.\n"
-    "Keys: q ends, a shows all metrics. Where the output is no terminal, it is one look, as with\n"
+    "Keys: q ends, a shows all metrics, arrows and space move. Where the output is no terminal, it "
+    "is one look, as with\n"
     "--once. Colours: not with NO_COLOR; blocks rather than ASCII where the locale is UTF-8.\n"
     "\nExamples:\n"
     "  stepwell top\n"
@@ -60,9 +61,11 @@ bool IsLive(const CommandOptions& options, const std::ostream& out) {
          TopScreen::CanShow(STDOUT_FILENO);
 }
 
-std::string KeysText(const TopLook& look) {
+std::string KeysText(const TopLook& look, bool scrolls) {
   return TopLine(look)
-      .Add(look.all_metrics ? "q ends   a fewer metrics" : "q ends   a all metrics", Tone::kDim)
+      .Add(absl::StrCat("q ends   a ", look.all_metrics ? "fewer" : "all", " metrics",
+                        scrolls ? "   arrows, space move" : ""),
+           Tone::kDim)
       .Take();
 }
 
@@ -70,21 +73,37 @@ void RunLive(MasterClient& master, TopReader& reader, TopData first, absl::Durat
              TopLook look) {
   TopScreen screen(STDIN_FILENO, STDOUT_FILENO);
   TopPoller poller(master, reader, std::move(first), interval);
+  int skip = 0;
   while (true) {
     const TopPoller::Look now = poller.Take();
     const TopScreen::Size size = screen.size();
     look.columns = size.columns;
     // The last row is for the keys.
-    look.rows = std::max(size.rows - 1, 1);
+    const int rows = std::max(size.rows - 1, 1);
+    const int page = std::max(rows - 3, 1);
     std::vector<std::string> lines = TopFrame(*now.data, now.outage, look);
-    lines.resize(static_cast<std::size_t>(look.rows));
-    lines.push_back(KeysText(look));
+    const bool scrolls = std::ssize(lines) > rows;
+    lines = TopWindow(std::move(lines), rows, look, skip);
+    lines.resize(static_cast<std::size_t>(rows));
+    lines.push_back(KeysText(look, scrolls));
     screen.Draw(lines);
     switch (screen.Wait(poller.wake_fd())) {
       case TopScreen::Event::kQuit:
         return;
       case TopScreen::Event::kToggleAll:
         look.all_metrics = !look.all_metrics;
+        break;
+      case TopScreen::Event::kUp:
+        --skip;
+        break;
+      case TopScreen::Event::kDown:
+        ++skip;
+        break;
+      case TopScreen::Event::kPageUp:
+        skip -= page;
+        break;
+      case TopScreen::Event::kPageDown:
+        skip += page;
         break;
       case TopScreen::Event::kRedraw:
       case TopScreen::Event::kWoken:

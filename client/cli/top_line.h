@@ -22,10 +22,9 @@ Charset CharsetOfLocale();
 
 // How a frame is to be drawn.
 struct TopLook {
-  // At least 40; what is narrower is drawn for 40 and cut by the terminal.
+  // At least 40; what is narrower is drawn for 40 and cut by the terminal. More than 132 are not
+  // used: a number would stand too far from its name.
   int columns = 80;
-  // 0 = as many as it takes.
-  int rows = 0;
   Charset charset = Charset::kUtf8;
   Paint paint = Paint(Colours::kOff);
   // Every metric there is, not just those that most people look for.

@@ -114,7 +114,8 @@ std::vector<std::string> TopMetricLines(const TopData& data, const TopLook& look
         chosen.is_cut ? absl::StrCat(", ", kRanksMax, " of ", chosen.rank_count, " ranks") : "";
     sections.push_back({title + cut, std::move(chosen.metrics)});
   };
-  add("Training", "", Part::kTraining);
+  // Who asks for a machine looks for the machine.
+  if (data.machine.empty()) add("Training", "", Part::kTraining);
   std::set<std::string> agents;
   for (const TopMetric& metric : metrics) {
     if (metric.is_system()) agents.insert(metric.Label("agent"));
@@ -125,6 +126,7 @@ std::vector<std::string> TopMetricLines(const TopData& data, const TopLook& look
     add("GPUs" + on, agent, Part::kGpu);
     add("Processes" + on, agent, Part::kProcess);
   }
+  if (!data.machine.empty()) add("Training", "", Part::kTraining);
   return TopSectionLines(sections, data, look);
 }
 

@@ -10,7 +10,7 @@
 
 namespace stepwell::cli {
 
-// "Training", then each machine with its GPUs and processes. Without `look.all_metrics` only those
+// "Training", then each machine with its GPUs and processes; of a machine it comes last. Without `look.all_metrics` only those
 // that most people look for.
 std::vector<std::string> TopMetricLines(const TopData& data, const TopLook& look);
 

@@ -5,10 +5,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
 
@@ -28,6 +31,15 @@ void OnSignal(int signal) {
   // Full only where signals by the thousand were not looked at: one more says nothing new.
   if (write(signal_pipe.load(), &byte, 1) < 0) errno = saved;
   errno = saved;
+}
+
+// Of the first key of `typed`: a character, or the sequence that an arrow sends. REQUIRES: not empty.
+std::size_t KeyBytes(std::string_view typed) {
+  if (typed.size() < 2 || typed[0] != '\033') return 1;
+  if (typed[1] != '[' && typed[1] != 'O') return 2;  // Alt and a key
+  std::size_t last = 2;
+  while (last < typed.size() && (typed[last] < '@' || typed[last] > '~')) ++last;
+  return std::min(last + 1, typed.size());
 }
 
 }  // namespace
@@ -127,17 +139,37 @@ TopScreen::Event TopScreen::TakeSignal() {
   }
 }
 
+bool TopScreen::ReadKeys() {
+  char bytes[64];
+  const ssize_t count = read(in_, bytes, sizeof(bytes));
+  if (count > 0) typed_.append(bytes, static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
 TopScreen::Event TopScreen::TakeKey() {
-  char key = 0;
-  const ssize_t bytes = read(in_, &key, 1);
-  if (bytes == 0 || (bytes < 0 && errno != EINTR && errno != EAGAIN)) return Event::kQuit;
-  if (bytes != 1) return Event::kWoken;
-  constexpr char kEndOfInput = 4;  // Ctrl-D
-  if (key == 'q' || key == 'Q' || key == kEndOfInput) return Event::kQuit;
-  return key == 'a' ? Event::kToggleAll : Event::kWoken;
+  static constexpr std::pair<std::string_view, Event> kKeys[] = {
+      {"q", Event::kQuit},           {"Q", Event::kQuit},
+      {"\004", Event::kQuit},  // Ctrl-D
+      {"a", Event::kToggleAll},      {"k", Event::kUp},
+      {"\033[A", Event::kUp},        {"\033OA", Event::kUp},
+      {"j", Event::kDown},           {"\033[B", Event::kDown},
+      {"\033OB", Event::kDown},      {"b", Event::kPageUp},
+      {"\033[5~", Event::kPageUp},   {" ", Event::kPageDown},
+      {"\033[6~", Event::kPageDown},
+  };
+  const std::string key = typed_.substr(0, KeyBytes(typed_));
+  typed_.erase(0, key.size());
+  for (const auto& [bytes, event] : kKeys) {
+    if (key == bytes) return event;
+  }
+  return Event::kWoken;
 }
 
 TopScreen::Event TopScreen::Wait(int wake_fd) {
+  // Several keys may have come at once.
+  while (!typed_.empty()) {
+    if (const Event event = TakeKey(); event != Event::kWoken) return event;
+  }
   while (true) {
     pollfd watched[] = {{signals_[0], POLLIN, 0},
                         {has_keys_ ? in_ : -1, POLLIN, 0},
@@ -149,7 +181,8 @@ TopScreen::Event TopScreen::Wait(int wake_fd) {
       if (const Event event = TakeSignal(); event != Event::kWoken) return event;
     }
     if ((watched[3].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return Event::kQuit;
-    if (watched[1].revents != 0) {
+    if (watched[1].revents != 0 && !ReadKeys()) return Event::kQuit;
+    while (!typed_.empty()) {
       if (const Event event = TakeKey(); event != Event::kWoken) return event;
     }
     if (watched[2].revents != 0) return Event::kWoken;

@@ -40,6 +40,10 @@ class TopScreen {
   enum class Event {
     kQuit,       // q, Ctrl-C, a signal to end, or the terminal is gone
     kToggleAll,  // a
+    kUp,         // an arrow, or k
+    kDown,       // an arrow, or j
+    kPageUp,     // also b
+    kPageDown,   // also the space bar
     kRedraw,     // another size, or back after a stop
     kWoken,      // wake_fd is readable
   };
@@ -54,13 +58,16 @@ class TopScreen {
   void Leave();
   void Write(const std::string& bytes) const;
   Event TakeSignal();
-  // kWoken = no event.
+  // Reads what was typed. False: there is nobody to type any more.
+  bool ReadKeys();
+  // The next key of it; kWoken = it means nothing.
   Event TakeKey();
 
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP};
   const int in_;
   const int out_;
   bool has_keys_ = false;
+  std::string typed_;  // and not yet answered
   bool entered_ = false;
   termios before_ = {};
   std::array<struct sigaction, kSignals.size()> actions_before_ = {};

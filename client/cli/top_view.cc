@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/check.h"
 #include "client/cli/top_metrics.h"
 #include "client/cli/units.h"
 #include "client/cli/words.h"
@@ -20,6 +21,8 @@ using RankSummary = v1::SummarizeTimingsResponse::RankSummary;
 
 // So many scopes are a table; what is left has small shares.
 constexpr std::size_t kScopesMax = 12;
+constexpr int kColumnsMin = 40;
+constexpr int kColumnsMax = 132;
 constexpr int kPercentColumns = 8;
 constexpr int kSecondsColumns = 9;
 // A stalled sampler or trial is worth a word after so long.
@@ -239,13 +242,10 @@ void AddTrialsOfMachine(const TopData& data, const TopLook& look, std::vector<st
   }
 }
 
-void CutToRows(const TopLook& look, std::vector<std::string>& lines) {
-  const auto rows = static_cast<std::size_t>(look.rows);
-  if (look.rows == 0 || lines.size() <= rows) return;
-  const std::size_t hidden = lines.size() - rows + 1;
-  lines.resize(rows - 1);
-  lines.push_back(
-      TopLine(look).Add(absl::StrCat(hidden, " more lines in a higher window"), Tone::kDim).Take());
+std::string HiddenText(int above, int below) {
+  if (above == 0) return absl::StrCat(below, " more lines below");
+  if (below == 0) return absl::StrCat(above, " more lines above");
+  return absl::StrCat(above, " more lines above, ", below, " below");
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ void CutToRows(const TopLook& look, std::vector<std::string>& lines) {
 std::vector<std::string> TopFrame(const TopData& data, const TopOutage& outage,
                                   const TopLook& look_given) {
   TopLook look = look_given;
-  look.columns = std::max(look.columns, 40);
+  look.columns = std::clamp(look.columns, kColumnsMin, kColumnsMax);
   std::vector<std::string> lines = {HeadLine(data, look)};
   if (const std::string warning = Warning(data, outage); !warning.empty()) {
     lines.push_back(TopLine(look).Add(warning, Tone::kWarn).Take());
@@ -264,7 +264,22 @@ std::vector<std::string> TopFrame(const TopData& data, const TopOutage& outage,
     AddTrialsOfMachine(data, look, lines);
   }
   for (std::string& line : TopMetricLines(data, look)) lines.push_back(std::move(line));
-  CutToRows(look, lines);
+  return lines;
+}
+
+std::vector<std::string> TopWindow(std::vector<std::string> lines, int rows, const TopLook& look,
+                                   int& skip) {
+  STEPWELL_CHECK(rows > 0);
+  const int count = static_cast<int>(lines.size());
+  // The first line and the count of what is hidden stay where they are.
+  const int room = std::max(rows - 2, 0);
+  skip = count <= rows ? 0 : std::clamp(skip, 0, count - 1 - room);
+  if (count <= rows) return lines;
+  const auto first = lines.begin() + 1;
+  lines.erase(first + skip + room, lines.end());
+  lines.erase(first, first + skip);
+  const std::string hidden = HiddenText(skip, count - 1 - room - skip);
+  if (rows > 1) lines.push_back(TopLine(look).Add(hidden, Tone::kDim).Take());
   return lines;
 }
 

@@ -1,7 +1,7 @@
 // TopView: the lines of `stepwell top`, from what was read of the master. Pure; tested against golden
 // files at several widths.
 //
-//   for (const std::string& line : TopFrame(data, outage, look)) ...
+//   lines = TopWindow(TopFrame(data, outage, look), rows, look, skip);
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,13 @@ struct TopOutage {
   std::string reason;
 };
 
-// No line is wider than `look.columns`, and there are no more than `look.rows` (where that is not 0):
-// what does not fit is counted in the last one.
+// No line is wider than `look.columns`.
 std::vector<std::string> TopFrame(const TopData& data, const TopOutage& outage,
                                   const TopLook& look);
+
+// What `rows` have room for of a frame: its first line, and the others from `skip` on; what is hidden
+// is counted in the last row. Puts `skip` where there is something to see. REQUIRES: rows > 0.
+std::vector<std::string> TopWindow(std::vector<std::string> lines, int rows, const TopLook& look,
+                                   int& skip);
 
 }  // namespace stepwell::cli

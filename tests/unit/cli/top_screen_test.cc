@@ -76,6 +76,19 @@ TEST_F(TopScreenTest, AnswersKeys) {
   EXPECT_EQ(screen.Wait(wake_), TopScreen::Event::kQuit);
 }
 
+TEST_F(TopScreenTest, AnswersKeysThatSendSeveralBytes) {
+  TopScreen screen(terminal_, terminal_);
+  // F5 and Alt-q mean nothing, and what comes behind them is not lost.
+  Type("\033[A\033OB\033[15~\033q\033[5~j \033");
+  for (const TopScreen::Event event :
+       {TopScreen::Event::kUp, TopScreen::Event::kDown, TopScreen::Event::kPageUp,
+        TopScreen::Event::kDown, TopScreen::Event::kPageDown}) {
+    EXPECT_EQ(screen.Wait(wake_), event);
+  }
+  Type("q");
+  EXPECT_EQ(screen.Wait(wake_), TopScreen::Event::kQuit) << "Escape alone begins nothing";
+}
+
 TEST_F(TopScreenTest, AnswersSignalsAndNewSizes) {
   TopScreen screen(terminal_, terminal_);
   EXPECT_EQ(screen.size().columns, 100);

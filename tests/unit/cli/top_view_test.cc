@@ -150,17 +150,44 @@ TEST(TopViewTest, NoLineIsWiderThanTheScreenWhateverItShows) {
   }
 }
 
-TEST(TopViewTest, CountsTheLinesThatDoNotFit) {
-  TopLook look;
-  const std::vector<std::string> all = TopFrame(Data(), {}, look);
-  look.rows = 10;
-  const std::vector<std::string> cut = TopFrame(Data(), {}, look);
-  ASSERT_EQ(cut.size(), 10U);
-  EXPECT_EQ(cut.back(), absl::StrCat(all.size() - 9, " more lines in a higher window"));
-  for (int rows = 1; rows < 60; ++rows) {
-    look.rows = rows;
-    EXPECT_LE(TopFrame(Data(), {}, look).size(), static_cast<std::size_t>(rows));
+TEST(TopViewTest, ShowsAWindowThatMovesOverWhatDoesNotFit) {
+  const TopLook look;
+  std::vector<std::string> all;
+  for (int i = 0; i < 30; ++i) all.push_back(absl::StrCat("line ", i));
+  const struct {
+    const char* name;
+    int rows;
+    int skip;
+    int skip_left;
+    std::string first, second, last;
+  } rows[] = {
+      {"all of it", 30, 0, 0, "line 0", "line 1", "line 29"},
+      {"room for more", 40, 7, 0, "line 0", "line 1", "line 29"},
+      {"its beginning", 10, 0, 0, "line 0", "line 1", "21 more lines below"},
+      {"above that", 10, -5, 0, "line 0", "line 1", "21 more lines below"},
+      {"further down", 10, 4, 4, "line 0", "line 5", "4 more lines above, 17 below"},
+      {"its end", 10, 21, 21, "line 0", "line 22", "21 more lines above"},
+      {"beyond it", 10, 99, 21, "line 0", "line 22", "21 more lines above"},
+      {"two rows", 2, 0, 0, "line 0", "29 more lines below", "29 more lines below"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    int skip = row.skip;
+    const std::vector<std::string> window = TopWindow(all, row.rows, look, skip);
+    EXPECT_EQ(window.size(), static_cast<std::size_t>(std::min(row.rows, 30)));
+    EXPECT_EQ(skip, row.skip_left);
+    EXPECT_EQ(window.front(), row.first);
+    EXPECT_EQ(window[1], row.second);
+    EXPECT_EQ(window.back(), row.last);
   }
+  int skip = 3;
+  EXPECT_EQ(TopWindow(all, 1, look, skip), std::vector<std::string>{"line 0"});
+}
+
+TEST(TopViewTest, AWideScreenDoesNotTearLinesApart) {
+  const TopLook wide{.columns = 220};
+  const TopLook look{.columns = 132};
+  EXPECT_EQ(Frame(Data(), wide), Frame(Data(), look));
 }
 
 TEST(TopViewTest, WarnsWhereItsNumbersAreOld) {
