@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "server/agent_version.h"
 #include "server/commit_group.h"
 #include "server/heads.h"
 #include "server/ingest_stats.h"
@@ -29,6 +30,8 @@ struct IngestContext {
   Uuid incarnation;
   // A Close was committed: fold soon.
   std::function<void(TrialId)> on_close = [](TrialId) {};
+  // Older agents of ours are refused.
+  AgentVersion minimum_agent_version = kAgentVersionMin;
 
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;

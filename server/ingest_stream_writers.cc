@@ -35,6 +35,9 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   OpenWriterRequest request;
   if (auto complaint = CheckOpen(open, request))
     return PostRefused(open.writer(), *complaint, true);
+  if (auto complaint = CheckAgentVersion(request.agent_version, context_.minimum_agent_version)) {
+    return PostRefused(open.writer(), *complaint, true);
+  }
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",

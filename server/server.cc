@@ -154,9 +154,10 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                                                     return committer->settled_before_us();
                                                   }});
   trial_keeper.emplace(*ingest_store, *registry, clock);
-  context.emplace(IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director,
-                                clock, incarnation,
-                                [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); }});
+  context.emplace(
+      IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
+                    incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
+                    ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin)});
 }
 
 void Server::Parts::MakeLoops() {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "server/agent_version.h"
 
 namespace stepwell {
 namespace {
@@ -34,6 +35,15 @@ Setting Number(const char* name, std::int64_t O::*place, const char* initial, st
   return {name, place, initial, min, max, {}, help};
 }
 
+Problem CheckVersion(const std::string& text) {
+  if (ParseVersion(text)) return {};
+  return absl::StrCat("is '", text, "', allowed are versions as ", VersionText(kAgentVersionMin));
+}
+
+Setting Version(const char* name, std::string O::*place, const char* initial, const char* help) {
+  return {name, place, initial, 0, 0, {}, help, CheckVersion};
+}
+
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
   if (absl::SimpleAtoi(text, &place) && place >= setting.min && place <= setting.max) return {};
   return absl::StrCat("is '", text, "', allowed are ", setting.min, " to ", setting.max);
@@ -54,6 +64,9 @@ Problem SetText(const Setting& setting, const std::string& text, std::string& pl
   if (!setting.words.empty() &&
       std::find(setting.words.begin(), setting.words.end(), text) == setting.words.end()) {
     return absl::StrCat("is '", text, "', allowed are ", absl::StrJoin(setting.words, ", "));
+  }
+  if (setting.check != nullptr) {
+    if (Problem problem = setting.check(text)) return problem;
   }
   place = text;
   return {};
@@ -111,6 +124,10 @@ const std::vector<Setting>& Settings() {
       Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
       Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
              "gRPC connections from one address at one time"),
+      Version(
+          "minimum-agent-version", &O::minimum_agent_version, "0.1.0",
+          "older agents are refused and keep what they have in their spools; at first the oldest "
+          "that works with this master"),
       Word("log-format", &O::log_format, "text", {"text", "json"}, "form of the log lines"),
       Word("log-level", &O::log_level, "info", {"debug", "info", "warning", "error"},
            "the least that is logged")};

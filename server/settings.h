@@ -35,9 +35,13 @@ struct ServeOptions {
   std::int64_t disk_low_bytes = 0;
   std::int64_t streams_max = 0;
   std::int64_t connections_per_address_max = 0;
+  std::string minimum_agent_version;
   std::string log_format;
   std::string log_level;
 };
+
+// What is wrong with a value, and what is allowed: "is 'x', allowed are 1 to 10". Nothing = it was set.
+using Problem = std::optional<std::string>;
 
 struct Setting {
   const char* name;  // "group-linger": flag --group-linger, variable STEPWELL_GROUP_LINGER
@@ -50,6 +54,8 @@ struct Setting {
   std::int64_t max = 0;
   std::vector<std::string> words;
   const char* help;
+  // Of text that has a form of its own.
+  Problem (*check)(const std::string&) = nullptr;
 };
 const std::vector<Setting>& Settings();
 
@@ -58,8 +64,6 @@ const Setting* FindSetting(absl::string_view name);
 // "fold-interval" gives "STEPWELL_FOLD_INTERVAL".
 std::string VariableOf(absl::string_view name);
 
-// What is wrong with a value, and what is allowed: "is 'x', allowed are 1 to 10". Nothing = it was set.
-using Problem = std::optional<std::string>;
 Problem Set(const Setting& setting, const std::string& text, ServeOptions& options);
 // As it stands in a file.
 std::string ValueText(const Setting& setting, const ServeOptions& options);

@@ -12,7 +12,7 @@
 namespace stepwell::agent {
 namespace {
 
-constexpr char kAgentVersion[] = "stepwell/0.1.0";
+constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 // A writer's directory comes first, writer.json last: some milliseconds later.
 constexpr absl::Duration kHurry = absl::Milliseconds(100);

@@ -362,7 +362,7 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
   bool log_now = false;
   {
     absl::MutexLock lock(&mu_);
-    log_now = MayLogLocked(refused.reason(), now);
+    log_now = refused.reason() != kClientTooOld && MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
     if (refused.terminal()) {
       refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());

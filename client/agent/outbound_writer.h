@@ -24,6 +24,9 @@
 
 namespace stepwell::agent {
 
+// The master's reason to refuse an agent, whatever the writer. Sender logs it.
+inline constexpr char kClientTooOld[] = "CLIENT_TOO_OLD";
+
 // What the agent says of itself in each Open.
 struct AgentFace {
   std::string agent_id;

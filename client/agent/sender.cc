@@ -1,6 +1,7 @@
 #include "client/agent/sender.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -80,6 +81,7 @@ bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) 
     if (found == all.end()) return true;  // of a writer that is done with
     const std::uint64_t acked_before = (*found)->status().acked_sequence;
     if (!(*found)->OnMessage(message, now)) return false;
+    TellTooOld(message);
     if (message.has_opened()) {
       const OutboundWriter::MasterSeen seen{message.opened().incarnation(),
                                             message.opened().committed_sequence() < acked_before};
@@ -94,6 +96,16 @@ bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) 
                                     {"message", message.refused().message()}});
   }
   return true;
+}
+
+void Sender::TellTooOld(const pb::StreamChunksResponse& message) {
+  const bool is_too_old = message.has_refused() && message.refused().reason() == kClientTooOld;
+  if (!is_too_old && !message.has_opened()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    if (std::exchange(too_old_told_, is_too_old) || !is_too_old) return;
+  }
+  log::Warning("agent_too_old", {{"message", message.refused().message()}});
 }
 
 void Sender::OnMasterSeen(const OutboundWriter::MasterSeen& seen) {

@@ -42,6 +42,8 @@ class Sender {
  private:
   using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
   Writers writers() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Once for all writers: they have one version.
+  void TellTooOld(const pb::StreamChunksResponse& message) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Confined to the send thread.
   std::size_t turn_ = 0;
@@ -51,6 +53,8 @@ class Sender {
   mutable absl::Mutex mu_;
   Writers writers_ ABSL_GUARDED_BY(mu_);
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
+  // The master said that this agent is too old, and that is in the log.
+  bool too_old_told_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace stepwell::agent

@@ -170,6 +170,7 @@ void ServedWriter::Tend() {
   }
   DropRetired();
   MarkDone();
+  refusal_note_.Follow(link_->status());
   if (tended.ok() || context_.clock.Now() - trouble_logged_ < absl::Minutes(1)) return;
   trouble_logged_ = context_.clock.Now();
   log::Warning("spool_trouble",

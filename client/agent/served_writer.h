@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
+#include "client/agent/refusal_note.h"
 #include "client/agent/sender.h"
 
 namespace stepwell::agent {
@@ -133,6 +134,7 @@ class ServedWriter {
   bool close_requested_ = false;
   bool died_ = false;
   bool done_marked_ = false;
+  RefusalNote refusal_note_{directory_.get()};
   absl::Duration synced_at_ = absl::ZeroDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();
 };

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/refusal_note.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/surveyed_rings.h"
 #include "client/recorder/src/spool_format.h"
@@ -213,6 +214,7 @@ std::optional<SurveyedWriter> SurveyWriter(int format_directory, const std::stri
     return faccessat(directory.get(), file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   };
   writer.is_done = has("done");
+  writer.refusal = ReadRefusalNote(directory.get());
   Checkpoint checkpoint;
   SurveyFrames(directory.get(), writer, checkpoint);
   if (writer.identity.is_sampler) {

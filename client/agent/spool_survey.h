@@ -43,6 +43,8 @@ struct SurveyedWriter {
   bool is_closed = false;
   // The master holds all of it, its end included.
   bool is_done = false;
+  // "REASON: message" of a master that would not have it; empty = none did.
+  std::string refusal;
   // Forked workers that live.
   int worker_count = 0;
 

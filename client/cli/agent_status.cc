@@ -42,6 +42,7 @@ SpooledWriter Shown(const agent::SurveyedWriter& found, bool is_served) {
   writer.pid = found.pid;
   writer.worker_count = found.worker_count;
   writer.server = found.identity.server;
+  writer.refusal = found.refusal;
   writer.spool_bytes = found.spool_bytes;
   writer.unacked_frames = found.unacked_frames;
   writer.unacked_samples = found.unacked_samples;

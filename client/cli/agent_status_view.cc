@@ -1,6 +1,7 @@
 #include "client/cli/agent_status_view.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr char kIndent[] = "  ";
 // An agent that reaches its master is never so far behind.
 constexpr std::int64_t kLateUs = 30'000'000;
+// Writers may be refused each for a reason of its own.
+constexpr std::size_t kAdviceMax = 10;
 
 std::string Plural(std::uint64_t count, const char* noun) {
   return absl::StrCat(CountText(static_cast<std::int64_t>(count)), " ", noun,
@@ -44,6 +47,7 @@ std::string StateOf(const SpooledWriter& writer) {
   if (writer.worker_count > 0) {
     more.push_back(Plural(static_cast<std::uint64_t>(writer.worker_count), "worker"));
   }
+  if (!writer.refusal.empty()) more.emplace_back("refused");
   return more.empty() ? writer.state
                       : absl::StrCat(writer.state, " (", absl::StrJoin(more, ", "), ")");
 }
@@ -97,7 +101,9 @@ struct Sums {
       waiting += writer.waits() ? 1 : 0;
       const bool is_over = writer.state == "ended" || writer.state == "died";
       untold += is_over && !writer.waits() ? 1 : 0;
-      if (writer.unacked_since_us == 0 || is_offline) continue;
+      refused += writer.refusal.empty() ? 0 : 1;
+      refused_waiting += !writer.refusal.empty() && writer.waits() && !is_offline ? 1 : 0;
+      if (writer.unacked_since_us == 0 || is_offline || !writer.refusal.empty()) continue;
       if (since_us == 0 || writer.unacked_since_us < since_us) since_us = writer.unacked_since_us;
     }
   }
@@ -107,6 +113,8 @@ struct Sums {
   std::uint64_t waiting = 0;
   std::uint64_t untold = 0;  // all of it is stored, but not that it ended
   std::uint64_t offline = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t refused_waiting = 0;
   std::uint64_t rings_missing = 0;
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
@@ -133,7 +141,7 @@ void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_u
     advice.push_back(absl::StrCat(
         "Nothing was acked for ", AgeText(sums.since_us, now_us),
         ": is the master up, and reached from here? What waits stays on the disk until it is."));
-  } else if (sums.waiting > sums.offline) {
+  } else if (sums.waiting > sums.offline + sums.refused_waiting) {
     advice.emplace_back("It is being sent.");
   }
 }
@@ -154,6 +162,19 @@ void AdviseUnserved(const SpoolStatus& spool, const Sums& sums, std::vector<std:
   }
 }
 
+// Each that was said, once.
+void AdviseRefused(const SpoolStatus& spool, std::vector<std::string>& advice) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const SpooledWriter& writer : spool.writers) {
+    if (!writer.refusal.empty()) ++counts[writer.refusal];
+  }
+  for (const auto& [refusal, count] : counts) {
+    if (advice.size() >= kAdviceMax) return;
+    advice.push_back(absl::StrCat("The master refused ", Plural(count, "writer"), ": ",
+                                  Printable(refusal), ". What waits stays on the disk."));
+  }
+}
+
 std::string FirstTrouble(const SpoolStatus& spool) {
   for (const SpooledWriter& writer : spool.writers) {
     if (!writer.trouble.empty()) return Printable(writer.trouble);
@@ -171,6 +192,7 @@ std::vector<std::string> AdviceFor(const SpoolStatus& spool, std::int64_t now_us
   } else {
     AdviseUnserved(spool, sums, advice);
   }
+  if (sums.refused > 0) AdviseRefused(spool, advice);
   if (sums.events_in_memory > 0) {
     advice.push_back(absl::StrCat(Plural(sums.events_in_memory, "event"),
                                   " in shared memory: a restart of the machine loses them."));
@@ -239,6 +261,7 @@ std::string AgentStatusJson(const std::vector<SpoolStatus>& spools, std::int64_t
                          {"pid", writer.pid},
                          {"workers", writer.worker_count},
                          {"server", writer.server},
+                         {"refusal", writer.refusal},
                          {"unacked_frames", writer.unacked_frames},
                          {"unacked_samples", writer.unacked_samples},
                          {"unacked_bytes", writer.unacked_bytes},

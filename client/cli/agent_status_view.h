@@ -25,6 +25,8 @@ struct SpooledWriter {
   int worker_count = 0;
   // Empty = its agent's; "offline" = nobody's until an upload.
   std::string server;
+  // "REASON: message" of a master that would not have it; empty = none did.
+  std::string refusal;
   std::uint64_t unacked_frames = 0;
   std::uint64_t unacked_samples = 0;
   std::int64_t unacked_bytes = 0;

@@ -100,6 +100,13 @@ class OutboundWriterTest : public ::testing::Test {
     message.mutable_ack()->set_credit_bytes(1 << 20);
     return writer_->OnMessage(message, clock_.Now());
   }
+  bool RefuseForGood(const std::string& reason) {
+    pb::StreamChunksResponse message;
+    message.mutable_refused()->set_reason(reason);
+    message.mutable_refused()->set_message("why");
+    message.mutable_refused()->set_terminal(true);
+    return writer_->OnMessage(message, clock_.Now());
+  }
   bool Refuse(const std::string& reason, std::uint64_t expected_sequence = 0) {
     pb::StreamChunksResponse message;
     message.mutable_refused()->set_reason(reason);
@@ -153,6 +160,27 @@ TEST_F(OutboundWriterTest, ARefusedChunkIsSentAgainAndAnAckOfItsFirstTripIsBelie
     EXPECT_THAT(Talk(), ElementsAre("3", "4"));
     EXPECT_TRUE(Ack(4));
     EXPECT_FALSE(Ack(5));
+  }
+}
+
+TEST_F(OutboundWriterTest, AgentRule05_ARefusedWriterIsShownToTheMasterOnceAMinute) {
+  for (const char* reason : {"CLIENT_TOO_OLD", "TRIAL_NOT_FOUND"}) {
+    SCOPED_TRACE(reason);
+    Restart();
+    AppendFrames(2);
+    EXPECT_THAT(Talk(), ElementsAre("open"));
+    ASSERT_TRUE(RefuseForGood(reason));
+    EXPECT_EQ(writer_->status().refusal, absl::StrCat(reason, ": why"));
+    for (int second = 0; second < 59; ++second) {
+      clock_.Advance(absl::Seconds(1));
+      AppendFrames(1);
+      ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
+    }
+    clock_.Advance(absl::Seconds(2));
+    EXPECT_THAT(Talk(), ElementsAre("open"));
+    ASSERT_TRUE(Open());
+    EXPECT_EQ(writer_->status().refusal, "");
+    EXPECT_EQ(Talk().size(), 61U) << "all of it is still there";
   }
 }
 

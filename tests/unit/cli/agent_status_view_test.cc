@@ -79,6 +79,8 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
   SpooledWriter gone = Writer("died");
   gone.rings_missing = true;
   SpooledWriter acked = Writer("died");
+  SpooledWriter refused = Waiting("live", 95'000'000);
+  refused.refusal = "CLIENT_TOO_OLD: install\nstepwell 0.2.0";
   struct Row {
     const char* name;
     SpoolStatus spool;
@@ -91,6 +93,10 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
       {"no master", Spool(true, {Waiting("live", 95'000'000)}),
        "Nothing was acked for 95.0 s: is the master up, and reached from here? What waits stays on "
        "the disk until it is."},
+      {"refused", Spool(true, {refused, refused}),
+       "The master refused 2 writers: CLIENT_TOO_OLD: install\\x0astepwell 0.2.0. What waits stays "
+       "on "
+       "the disk."},
       {"offline", Spool(true, {offline}),
        "1 writer of a trial that records offline: once it has ended and its agent has gone, "
        "'stepwell upload /tmp/stepwell-1000' sends it."},

@@ -53,6 +53,9 @@ TEST(OptionsTest, WrongUseIsNamed) {
                "--group-linger is '2h', allowed are durations from 0 to 1s, written as 500ms, 10s "
                "or 5m"},
            Row{{{"--streams-max", "0"}}, 64, "--streams-max is '0', allowed are 1 to 4096"},
+           Row{{{"--minimum-agent-version", "new"}},
+               64,
+               "--minimum-agent-version is 'new', allowed are versions as 0.1.0"},
            Row{{{"--log-format", "xml"}}, 64, "--log-format is 'xml', allowed are text, json"},
            Row{{{}, {{"STEPWELL_STREAMS_MAX", "many"}}},
                78,
