@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/missing_ranks.h"
 #include "server/query_wire.h"
 
 namespace stepwell {
@@ -66,7 +67,10 @@ v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
   for (const WriterRecord& writer : inputs.writers) {
     accounted_for &= IsAccountedFor(writer, inputs.seen, inputs.now_us);
   }
-  completeness.set_contiguous(accounted_for && !inputs.gaps.samples_missing);
+  const MissingRanks missing = FindMissingRanks(inputs.writers);
+  completeness.mutable_ranks_missing()->Assign(missing.first.begin(), missing.first.end());
+  completeness.set_ranks_missing_count(missing.count);
+  completeness.set_contiguous(accounted_for && !inputs.gaps.samples_missing && missing.count == 0);
   std::int64_t newest_us = inputs.head_newest_time_us;
   for (const UsageRecord& line : inputs.usage) {
     if (inputs.metric_group.empty() || line.metric_group == inputs.metric_group) {

@@ -95,8 +95,9 @@ absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const Tria
 }
 
 absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            loan_->Exec(sql::kListWriters, {Value(trial_id)}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      loan_->Exec(sql::kListWriters, {Value(trial_id), std::int64_t{kWritersReadMax}}));
   std::vector<WriterRecord> writers;
   for (int row = 0; row < result.row_count(); ++row) {
     WriterRecord writer;
@@ -107,6 +108,7 @@ absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId 
     writer.state = static_cast<WriterState>(result.Int32(row, 4));
     writer.committed_sequence = static_cast<std::uint64_t>(result.Int64(row, 5));
     writer.folded_sequence = static_cast<std::uint64_t>(result.Int64(row, 6));
+    writer.world_size = result.Int32(row, 7);
     writers.push_back(std::move(writer));
   }
   return writers;

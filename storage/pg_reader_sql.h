@@ -54,10 +54,10 @@ order by t.created_time desc, t.trial_id desc limit $6)";
 
 inline constexpr char kListWriters[] = R"(
 select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence,
-       w.folded_sequence
+       w.folded_sequence, coalesce(o.world_size, 0)
 from stepwell.writers w
 left join stepwell.writer_origins o on o.trial_id = w.trial_id and o.writer_no = w.writer_no
-where w.trial_id = $1 order by w.writer_no limit 100000)";
+where w.trial_id = $1 order by w.writer_no limit $2)";
 
 // Labels come as name NUL value NUL ..., sorted by bytes; neither can hold a NUL.
 // $1 trial, $2 group, $3 name, $4 and $5 labels, $6 numbers, $7 after, $8 limit.

@@ -59,10 +59,15 @@ struct TrialPage {
   std::int32_t limit = 100;
 };
 
+// Of one trial at most; ListWriters leaves out those that opened later.
+inline constexpr std::size_t kWritersReadMax = 100'000;
+
 struct WriterRecord {
   WriterNo writer_no{};
   std::int32_t attempt = 0;
   std::optional<std::int32_t> rank = {};  // none = a machine's sampler
+  // Processes in its job, as it said; 0 = unknown.
+  std::int32_t world_size = 0;
   std::string agent_id = {};
   WriterState state{};
   std::uint64_t committed_sequence = 0;

@@ -12,6 +12,9 @@
 namespace stepwell::cli {
 namespace {
 
+// A sentence, not a list.
+constexpr std::size_t kRangesMax = 10;
+
 struct CauseTotal {
   std::int64_t samples = 0;
   std::int64_t gaps = 0;
@@ -49,6 +52,23 @@ std::string CausesText(const std::map<v1::GapCause, CauseTotal>& totals, bool ne
   return absl::StrJoin(texts, "; ");
 }
 
+// "3, 5-7 and 12 more".
+std::string RanksText(const v1::Completeness& completeness) {
+  const auto& ranks = completeness.ranks_missing();
+  std::vector<std::string> ranges;
+  int shown = 0;
+  while (shown < ranks.size() && ranges.size() < kRangesMax) {
+    int end = shown + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    ranges.push_back(end == shown + 1 ? absl::StrCat(ranks[shown])
+                                      : absl::StrCat(ranks[shown], "-", ranks[end - 1]));
+    shown = end;
+  }
+  const std::int64_t more = std::int64_t{completeness.ranks_missing_count()} - shown;
+  return absl::StrCat(absl::StrJoin(ranges, ", "),
+                      more > 0 ? absl::StrCat(" and ", CountText(more), " more") : "");
+}
+
 }  // namespace
 
 std::string CompletenessText(const v1::Completeness& completeness) {
@@ -64,9 +84,17 @@ std::string CompletenessText(const v1::Completeness& completeness) {
                                   : std::string("some");
     text = absl::StrCat("Incomplete: ", held, " samples are here, ", count, " are missing",
                         missing.empty() ? "" : absl::StrCat(" (", missing, ")"), ".");
+  } else if (completeness.ranks_missing_count() > 0) {
+    text = absl::StrCat("Incomplete: ", held, " samples are here.");
   } else {
     text = absl::StrCat("Perhaps incomplete: ", held,
                         " samples are here, but a writer that never closed is not being heard of.");
+  }
+  if (completeness.ranks_missing_count() > 0) {
+    absl::StrAppend(
+        &text, completeness.ranks_missing_count() == 1 ? " Rank " : " Ranks ",
+        RanksText(completeness),
+        " never opened: recorded into memory only, reached no master, or have not begun.");
   }
   if (const std::string never = CausesText(totals, true); !never.empty()) {
     absl::StrAppend(&text, " Not measured: ", never, ".");

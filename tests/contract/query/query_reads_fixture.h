@@ -65,12 +65,15 @@ class QueryReadsTest : public ::testing::Test {
     std::uint64_t sequence = 0;
   };
 
-  Feed OpenWriter(const std::string& attempt_key, bool is_sampler = false) {
+  Feed OpenWriter(const std::string& attempt_key, bool is_sampler = false, std::int32_t rank = 0,
+                  std::int32_t world_size = 0) {
     OpenWriterRequest request;
     request.trial.external_id = "run";
     request.writer = Uuid::Random();
     request.attempt_key = attempt_key;
     request.is_sampler = is_sampler;
+    request.rank = rank;
+    request.world_size = world_size;
     request.agent_id = "node";
     request.owner_epoch = kEpoch;
     auto opened = ingest_->OpenWriter(request);

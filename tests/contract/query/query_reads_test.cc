@@ -294,6 +294,27 @@ TEST_F(QueryReadsTest, PagesGoOnWhereTheyEndedAndKnowTheirQuery) {
               HasSubstr("page_token: this token belongs to another query"));
 }
 
+TEST_F(QueryReadsTest, AgentRule06_RanksThatNeverOpenedAreNamed) {
+  OpenWriter("first start", false, 0, 8);
+  OpenWriter("second start", false, 2, 4);
+  OpenWriter("second start", true, 0, 4);
+  v1::GetTrialRequest get;
+  *get.mutable_trial() = Ref();
+  auto trial = reads_.GetTrial(get, Call());
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_THAT(trial->completeness().ranks_missing(), ::testing::ElementsAre(0, 1, 3));
+  EXPECT_EQ(trial->completeness().ranks_missing_count(), 3);
+  EXPECT_FALSE(trial->completeness().contiguous());
+  // Every answer about the trial says so.
+  v1::LatestValuesRequest latest;
+  *latest.mutable_trial() = Ref();
+  EXPECT_EQ(reads_.LatestValues(latest, Call())->completeness().ranks_missing_count(), 3);
+  for (const std::int32_t rank : {0, 1, 3}) OpenWriter("second start", false, rank, 4);
+  trial = reads_.GetTrial(get, Call());
+  EXPECT_EQ(trial->completeness().ranks_missing_count(), 0);
+  EXPECT_EQ(trial->completeness().ranks_missing_size(), 0);
+}
+
 TEST_F(QueryReadsTest, TrialsKnowWhatIsInHeads) {
   Feed feed = OpenWriter("job");
   const std::int32_t series_no = AddSeries("g", "s");

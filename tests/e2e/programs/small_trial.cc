@@ -7,6 +7,7 @@
 //   daemon    opens, records, leaves its terminal by two forks, and records COUNT more, as a process
 //             of its own that opens again
 //   exec      opens, records, and becomes `small_trial return COUNT`
+//   memory    as return, and may record into memory only
 //   children  has children of its own all the time, and waits for whichever ends; exit code 9 if
 //             that is none of them
 // Else the exit code is 7, or 4 where it could not record.
@@ -80,7 +81,11 @@ int Main(int argc, char** argv) {
   std::printf("trained\n");
   std::fprintf(stderr, "warned\n");
   std::fflush(stdout);
-  if (!Open()) return 4;
+  if (end == "memory") {
+    stepwell_open(nullptr);
+  } else if (!Open()) {
+    return 4;
+  }
   if (end == "children") {
     // In the first instants the recorder may have one on its way to becoming nobody's.
     std::this_thread::sleep_for(std::chrono::seconds(1));
