@@ -132,7 +132,7 @@ TEST_F(ChunkBuilderTest, IntegersOnlyWhereTheyAreExact) {
   }
 }
 
-TEST_F(ChunkBuilderTest, ClosesABodyBeforeTheMastersBounds) {
+TEST_F(ChunkBuilderTest, AgentRule02_ClosesABodyBeforeTheMastersBounds) {
   std::vector<std::uint32_t> refs;
   for (int i = 0; i < 300; ++i) refs.push_back(Ref("series" + std::to_string(i)));
   std::uint64_t sent = 0;
