@@ -1,6 +1,7 @@
 """The agent's rules and the tests that prove them: python3 tests/layout/agent_rules.py lists them.
 
-A test is of a rule by its name, AgentRuleNN_WhatItShows, wherever it stands below tests/.
+The rules are those of docs/agent.md. A test is of a rule by its name, AgentRuleNN_WhatItShows, wherever
+it stands below tests/.
 """
 
 import pathlib
@@ -10,22 +11,8 @@ from collections.abc import Iterator
 
 from tree import Finding, Tree
 
-# What the rules are about. Each of these has a test; others may have.
-RULES = {
-    1: "ring",
-    2: "seal",
-    3: "no sequence twice",
-    4: "ownership",
-    5: "version skew",
-    6: "where",
-    7: "how many",
-    8: "start",
-    9: "stop",
-    10: "the trial's exit, short jobs",
-    11: "fork and spawn",
-    12: "control, clocks, identity",
-    16: "system metrics",
-}
+_PAGE = "docs/agent.md"
+_RULE = re.compile(r"^## (\d+)\. (.+)$", re.MULTILINE)
 _TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(AgentRule(\d\d)_\w+)\s*\)", re.MULTILINE)
 
 
@@ -39,20 +26,25 @@ def tests_by_rule(tree: Tree) -> dict[int, list[tuple[str, str]]]:
     return found
 
 
+def rules(tree: Tree) -> dict[int, str]:
+    """number -> what the rule is about, as the page has them."""
+    return {int(number): what for number, what in _RULE.findall(tree.text(_PAGE))} if tree.has(_PAGE) else {}
+
+
 def check_agent_rules(tree: Tree) -> Iterator[Finding]:
-    """A house with an agent proves each of its rules by a test that is named after it."""
-    if not tree.has("client/agent/CMakeLists.txt"):
-        return
+    """Each rule of the agent has a test that is named after it."""
     proven = tests_by_rule(tree)
-    for rule, what in RULES.items():
+    for rule, what in rules(tree).items():
         if rule not in proven:
-            yield Finding("tests", 0, "agent rule", f"no test AgentRule{rule:02}_... (the agent's rule on {what})")
+            yield Finding(_PAGE, 0, "agent rule", f"no test AgentRule{rule:02}_... proves rule {rule}, {what}")
 
 
 def main() -> int:
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]
-    for rule, tests in sorted(tests_by_rule(Tree(root.resolve())).items()):
-        print(f"{rule:2}  {RULES.get(rule, '')}  ({len(tests)})")
+    tree = Tree(root.resolve())
+    titles = rules(tree)
+    for rule, tests in sorted(tests_by_rule(tree).items()):
+        print(f"{rule:2}  {titles.get(rule, '')}  ({len(tests)})")
         for name, test in tests:
             print(f"      {test}  {name}")
     return 0
