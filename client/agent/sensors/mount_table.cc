@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<Mount>> ParseMounts(absl::string_view mountinfo) {
   for (const absl::string_view line : absl::StrSplit(mountinfo, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> words = Words(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
-    if (words.size() < 10 || words.end() - dash < 3) {
+    // Type, source and options; a source may be empty.
+    if (words.size() < 9 || words.end() - dash < 3) {
       return Unexpected(kMountinfo, "a line is too short");
     }
     const std::string path = Unescape(words[4]);
