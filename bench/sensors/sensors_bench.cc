@@ -1,0 +1,138 @@
+// sensors_bench: what does one reading of each sensor cost, on this machine?
+//
+// Processor time of the thread that reads: the kernel's work for a file of /proc is done in that
+// call. Once one reading after the other, and once after a pause each, in which caches and processor
+// cool down: the agent's readings are of that kind. The GPU is a stand-in, so that its figure is ours
+// without the driver's. The table for people on stderr is the one in docs/metrics.md.
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/agent/sensors/boot_clock.h"
+#include "client/agent/sensors/container_sensor.h"
+#include "client/agent/sensors/cpu_sensor.h"
+#include "client/agent/sensors/disk_sensor.h"
+#include "client/agent/sensors/infiniband_sensor.h"
+#include "client/agent/sensors/load_sensor.h"
+#include "client/agent/sensors/memory_sensor.h"
+#include "client/agent/sensors/mount_sensor.h"
+#include "client/agent/sensors/network_sensor.h"
+#include "client/agent/sensors/nvml_finder.h"
+#include "client/agent/sensors/pressure_sensor.h"
+#include "client/agent/sensors/process_sensor.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr int kRunCount = 5;
+// A tenth of what the agent may take at 1 Hz, for each sensor.
+constexpr double kBarUs = 300;
+
+constexpr int kPauseUs = 10'000;
+
+struct Cost {
+  // Of a reading, each run's mean; sorted.
+  std::vector<double> runs_us;
+  std::size_t sample_count = 0;
+  double median_us() const { return runs_us[runs_us.size() / 2]; }
+};
+
+double ProcessorUs() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) * 1e6 + static_cast<double>(spent.tv_nsec) * 1e-3;
+}
+
+Cost Measure(Sensor& sensor, int readings, int pause_us) {
+  const ReadingContext context{std::make_shared<SeriesPool>(), std::make_shared<SensorSelection>(),
+                               &BootClock::Get()};
+  Cost cost;
+  for (int run = 0; run < kRunCount; ++run) {
+    double spent_us = 0;
+    for (int i = 0; i < readings; ++i) {
+      if (pause_us > 0) usleep(static_cast<useconds_t>(pause_us));
+      const double before_us = ProcessorUs();
+      Reading reading(context);
+      sensor.Read(reading);
+      spent_us += ProcessorUs() - before_us;
+      cost.sample_count = std::max(cost.sample_count, reading.samples().size());
+    }
+    cost.runs_us.push_back(spent_us / readings);
+  }
+  std::sort(cost.runs_us.begin(), cost.runs_us.end());
+  return cost;
+}
+
+void Report(const std::string& name, const Cost& cost, const char* when) {
+  std::string key = name;
+  std::replace(key.begin(), key.end(), ' ', '_');
+  std::printf(
+      "{\"name\": \"sensors.%s\", \"value\": %.3f, \"unit\": \"us\", \"against\": \"processor time "
+      "of one reading %s, %zu samples\", \"bar\": \"<= %.0f\", \"n\": %d, \"spread\": [%.3f, "
+      "%.3f]}\n",
+      key.c_str(), cost.median_us(), when, cost.sample_count, kBarUs, kRunCount,
+      cost.runs_us.front(), cost.runs_us.back());
+}
+
+std::vector<std::pair<std::string, std::unique_ptr<Sensor>>> MakeSensors() {
+  const KernelText kernel("/");
+  std::vector<std::pair<std::string, std::unique_ptr<Sensor>>> sensors;
+  const auto add = [&](std::unique_ptr<Sensor> sensor, const char* name = nullptr) {
+    const std::string known_as = name == nullptr ? sensor->face().name : name;
+    sensors.emplace_back(known_as, std::move(sensor));
+  };
+  add(std::make_unique<CpuSensor>(kernel));
+  add(std::make_unique<LoadSensor>(kernel));
+  add(std::make_unique<MemorySensor>(kernel));
+  add(std::make_unique<DiskSensor>(kernel));
+  add(std::make_unique<NetworkSensor>(kernel));
+  add(std::make_unique<PressureSensor>(PressureSensor::Of::kCpu, kernel));
+  add(std::make_unique<PressureSensor>(PressureSensor::Of::kMemory, kernel));
+  add(std::make_unique<PressureSensor>(PressureSensor::Of::kDisk, kernel));
+  add(std::make_unique<ContainerCpuSensor>(kernel));
+  add(std::make_unique<ContainerMemorySensor>(kernel));
+  add(std::make_unique<LocalMountSensor>(kernel));
+  if (InfinibandSensor::HasAdapters(kernel)) add(std::make_unique<InfinibandSensor>(kernel));
+  add(std::make_unique<ProcessSensor>(getpid(), kernel), "process");
+  NvmlFinder finder(NVML_STUB, kernel);
+  for (std::unique_ptr<Sensor>& gpu : finder.Find().sensors) add(std::move(gpu), "gpu");
+  return sensors;
+}
+
+int Run(bool quick) {
+  char scenario[] = "/tmp/stepwell-sensors-bench-XXXXXX";
+  close(mkstemp(scenario));
+  std::ofstream(scenario) << "gpus 1\ngpu * util_gpu 10,90\ngpu * gpm_2 50\ngpu * gpm_5 30\n";
+  setenv("STEPWELL_NVML_SCENARIO", scenario, 1);
+  std::fprintf(stderr, "| sensor | samples | µs after a pause | µs one after the other |\n");
+  std::fprintf(stderr, "|---|---|---|---|\n");
+  for (const auto& [name, sensor] : MakeSensors()) {
+    const Cost hot = Measure(*sensor, quick ? 200 : 5000, 0);
+    const Cost cool = Measure(*sensor, quick ? 10 : 100, kPauseUs);
+    Report(name + " hot", hot, "after the other");
+    Report(name, cool, "after a pause of 10 ms");
+    std::fprintf(stderr, "| %s | %zu | %.0f | %.0f |\n", name.c_str(), hot.sample_count,
+                 cool.median_us(), hot.median_us());
+  }
+  unlink(scenario);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::agent
+
+int main(int argc, char** argv) {
+  const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
+  if (argc > 2 || (argc == 2 && !quick)) {
+    std::fprintf(stderr, "usage: sensors_bench [--quick]\n");
+    return 64;
+  }
+  return stepwell::agent::Run(quick);
+}
