@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "storage/presence.h"
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
 
@@ -30,16 +31,6 @@ struct BatchRange {
     last = std::max(last, batch);
   }
 };
-
-BitString PackPresence(std::span<const std::uint8_t> presence) {
-  BitString bits;
-  bits.bit_count = presence.size();
-  bits.bytes.assign((presence.size() + 7) / 8, '\0');
-  for (std::size_t i = 0; i < presence.size(); ++i) {
-    if (presence[i] != 0) bits.bytes[i / 8] |= static_cast<char>(0x80u >> (i % 8));
-  }
-  return bits;
-}
 
 void AddStatistics(std::span<const double> values, EncodedColumn& column) {
   double least = std::numeric_limits<double>::infinity();

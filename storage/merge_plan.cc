@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/presence.h"
 #include "storage/tick_join.h"
 #include "storage/vector_codec.h"
 
@@ -31,10 +32,7 @@ absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
   column.series_no = encoded.series_no;
   STEPWELL_ASSIGN_OR_RETURN(
       column.values, DecodeValues(encoded.values, static_cast<std::size_t>(encoded.sample_count)));
-  for (std::size_t i = 0; i < encoded.presence.bit_count; ++i) {
-    column.presence.push_back(
-        static_cast<std::uint8_t>(encoded.presence.bytes[i / 8] >> (7 - i % 8) & 1));
-  }
+  column.presence = UnpackPresence(encoded.presence);
   return column;
 }
 

@@ -9,7 +9,7 @@
 #include "storage/pg_array.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
-#include "storage/vector_codec.h"
+#include "storage/presence.h"
 
 namespace stepwell {
 namespace {
@@ -151,12 +151,7 @@ TickKey TickKeyAt(const PgResult& page, int row) {
 std::vector<std::uint8_t> PresenceAt(const PgResult& page, int row) {
   if (page.IsNull(row, kPresence)) return {};
   const PgBits bits = page.Bits(row, kPresence);
-  std::vector<std::uint8_t> presence(static_cast<std::size_t>(bits.bit_count));
-  for (std::size_t i = 0; i < presence.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(bits.bits[i / 8]);
-    presence[i] = (byte >> (7 - i % 8)) & 1;
-  }
-  return presence;
+  return UnpackPresence({std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)});
 }
 
 absl::Status CheckPresence(const StoredRow& row) {

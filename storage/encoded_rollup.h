@@ -1,0 +1,56 @@
+// EncodedRollup: the rollup of one stretch of ticks as rows: what a row of rollup_ticks and its rows
+// of rollups hold, apart from their numbers. Made by merges, copied by pg_rollup_copy. Values; pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/encoded_vector.h"
+#include "storage/model.h"
+#include "storage/rollup.h"
+
+namespace stepwell {
+
+// A row of rollups: RollupColumn, encoded. Absent vectors say what RollupColumn's empty ones say;
+// absent maxs, sums and lasts are bit for bit the mins.
+struct EncodedRollupColumn {
+  SeriesNo series_no{};
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  std::int32_t bucket_count = 0;  // those with a sample
+  BitString presence;
+  std::optional<EncodedVector> counts;
+  std::optional<EncodedVector> nan_counts;
+  std::optional<EncodedVector> last_lags;
+  EncodedVector mins;
+  std::optional<EncodedVector> maxs;
+  std::optional<EncodedVector> sums;
+  std::optional<EncodedVector> lasts;
+};
+
+// A row of rollup_ticks, with the rows that share it.
+struct EncodedRollup {
+  std::int32_t step_seconds = 0;
+  std::int32_t bucket_count = 0;
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  EncodedVector buckets;
+  EncodedVector tick_counts;
+  EncodedVector last_offsets;  // of last_times_us from the bucket's start, microseconds
+  EncodedVector first_batches;
+  EncodedVector last_batches;
+  std::vector<EncodedRollupColumn> columns;
+};
+
+// One per stretch of CutStretches, in order. REQUIRES: the times of `table` ascend.
+std::vector<EncodedRollup> EncodeRollups(const TickTable& table, std::int32_t step_seconds);
+
+// kDataLoss where the vectors contradict each other; nothing in them is trusted.
+[[nodiscard]] absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded);
+[[nodiscard]] absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encoded,
+                                                              std::size_t grid_bucket_count);
+
+}  // namespace stepwell

@@ -1,0 +1,23 @@
+#include "storage/presence.h"
+
+namespace stepwell {
+
+BitString PackPresence(std::span<const std::uint8_t> presence) {
+  BitString bits;
+  bits.bit_count = presence.size();
+  bits.bytes.assign((presence.size() + 7) / 8, '\0');
+  for (std::size_t i = 0; i < presence.size(); ++i) {
+    if (presence[i] != 0) bits.bytes[i / 8] |= static_cast<char>(0x80u >> (i % 8));
+  }
+  return bits;
+}
+
+std::vector<std::uint8_t> UnpackPresence(const BitString& bits) {
+  std::vector<std::uint8_t> presence(bits.bit_count);
+  for (std::size_t i = 0; i < presence.size(); ++i) {
+    presence[i] = static_cast<unsigned char>(bits.bytes[i / 8]) >> (7 - i % 8) & 1;
+  }
+  return presence;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,155 @@
+#include "storage/rollup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/check.h"
+#include "storage/value_scale.h"
+
+namespace stepwell {
+namespace {
+
+constexpr std::int64_t kExactMax = INT64_C(1) << 53;
+
+// The sum of values that are k / divisor: exact while the integers' sum is a double.
+class ScaledSum {
+ public:
+  explicit ScaledSum(const std::optional<ScaledValues>& scaled) : scaled_(scaled) {}
+
+  void Add(double value, std::size_t index) {
+    plain_ += value;
+    if (!scaled_.has_value() || !exact_) return;
+    exact_ = !__builtin_add_overflow(integer_, scaled_->integers[index], &integer_) &&
+             integer_ >= -kExactMax && integer_ <= kExactMax;
+  }
+  double Take() const {
+    if (!scaled_.has_value() || !exact_) return plain_;
+    return static_cast<double>(integer_) / Divisor(scaled_->divisor_exponent);
+  }
+
+ private:
+  const std::optional<ScaledValues>& scaled_;
+  std::int64_t integer_ = 0;
+  double plain_ = 0;
+  bool exact_ = true;
+};
+
+// One bucket of one series, while its samples pass by.
+struct BucketSum {
+  explicit BucketSum(const std::optional<ScaledValues>& scaled) : sum(scaled) {}
+
+  std::int64_t count = 0;
+  std::int64_t nan_count = 0;
+  std::int64_t last_time_us = 0;
+  double min = 0;
+  double max = 0;
+  double last = 0;
+  ScaledSum sum;
+
+  void Add(std::int64_t time_us, double value, std::size_t index) {
+    const bool is_first = count == nan_count;
+    ++count;
+    if (std::isnan(value)) {
+      ++nan_count;
+      return;
+    }
+    min = is_first ? value : std::min(min, value);
+    max = is_first ? value : std::max(max, value);
+    last = value;
+    last_time_us = time_us;
+    sum.Add(value, index);
+  }
+};
+
+class ColumnRollup {
+ public:
+  explicit ColumnRollup(const RollupGrid& grid) : grid_(grid) {
+    column_.presence.assign(grid.buckets.size(), 0);
+  }
+
+  void Add(std::size_t bucket, const BucketSum& sum) {
+    column_.presence[bucket] = 1;
+    column_.counts.push_back(sum.count);
+    column_.nan_counts.push_back(sum.nan_count);
+    column_.mins.push_back(sum.min);
+    column_.maxs.push_back(sum.max);
+    column_.sums.push_back(sum.sum.Take());
+    column_.lasts.push_back(sum.last);
+    const bool has_numbers = sum.count > sum.nan_count;
+    // Times of one bucket lie within its step of each other.
+    column_.last_lags_us.push_back(has_numbers ? grid_.last_times_us[bucket] - sum.last_time_us
+                                               : 0);
+    is_plain_ &= sum.count == grid_.tick_counts[bucket];
+  }
+
+  // What says nothing beyond the grid goes.
+  RollupColumn Take() {
+    const auto all_zero = [](const std::vector<std::int64_t>& vector) {
+      return std::all_of(vector.begin(), vector.end(), [](std::int64_t x) { return x == 0; });
+    };
+    if (column_.counts.size() == grid_.buckets.size()) column_.presence.clear();
+    if (is_plain_ && column_.presence.empty()) column_.counts.clear();
+    if (all_zero(column_.nan_counts)) column_.nan_counts.clear();
+    if (all_zero(column_.last_lags_us)) column_.last_lags_us.clear();
+    return std::move(column_);
+  }
+
+ private:
+  const RollupGrid& grid_;
+  RollupColumn column_;
+  bool is_plain_ = true;
+};
+
+}  // namespace
+
+std::int64_t RollupBucketOf(std::int64_t time_us, std::int32_t step_seconds) {
+  const std::int64_t step_us = INT64_C(1'000'000) * step_seconds;
+  return time_us / step_us - (time_us % step_us < 0 ? 1 : 0);
+}
+
+RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
+                       std::span<const std::int32_t> batches, std::int32_t step_seconds) {
+  STEPWELL_CHECK(times_us.size() == batches.size());
+  RollupGrid grid;
+  grid.step_seconds = step_seconds;
+  for (std::size_t i = 0; i < times_us.size(); ++i) {
+    const std::int64_t bucket = RollupBucketOf(times_us[i], step_seconds);
+    if (grid.buckets.empty() || grid.buckets.back() != bucket) {
+      grid.buckets.push_back(bucket);
+      grid.tick_counts.push_back(0);
+      grid.last_times_us.push_back(0);
+      grid.first_batches.push_back(-1);
+      grid.last_batches.push_back(-1);
+    }
+    grid.tick_counts.back() += 1;
+    grid.last_times_us.back() = times_us[i];
+    if (batches[i] < 0) continue;
+    std::int64_t& first = grid.first_batches.back();
+    first = first < 0 ? batches[i] : std::min<std::int64_t>(first, batches[i]);
+    grid.last_batches.back() = std::max<std::int64_t>(grid.last_batches.back(), batches[i]);
+  }
+  return grid;
+}
+
+RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
+                          std::span<const double> values, std::span<const std::uint8_t> presence) {
+  const std::optional<ScaledValues> scaled = ScaleValues(values);
+  ColumnRollup column(grid);
+  std::size_t next_value = 0;
+  std::size_t tick = 0;
+  for (std::size_t bucket = 0; bucket < grid.buckets.size(); ++bucket) {
+    BucketSum sum(scaled);
+    const std::size_t end = tick + static_cast<std::size_t>(grid.tick_counts[bucket]);
+    for (; tick < end; ++tick) {
+      if (!presence.empty() && presence[tick] == 0) continue;
+      sum.Add(times_us[tick], values[next_value], next_value);
+      ++next_value;
+    }
+    if (sum.count > 0) column.Add(bucket, sum);
+  }
+  STEPWELL_CHECK(next_value == values.size());
+  return column.Take();
+}
+
+}  // namespace stepwell
