@@ -45,16 +45,22 @@ bool BucketFold::CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
 
 void BucketFold::AddRow(const RowStatistics& row) {
   STEPWELL_CHECK(CanAddRow(plan_, row.first_time_us, row.last_time_us, 0));
-  if (row.count == 0) return;
-  Bucket& bucket = At(row.first_time_us);
-  bucket.min = std::min(bucket.min, row.min);
-  bucket.max = std::max(bucket.max, row.max);
-  bucket.sum += row.sum;
-  if (row.last_time_us >= bucket.last_time_us) {
-    bucket.last_time_us = row.last_time_us;
-    bucket.last = row.last;
+  AddPart(row.first_time_us, row, /*nan_count=*/0);
+}
+
+void BucketFold::AddPart(std::int64_t place, const RowStatistics& part, std::uint64_t nan_count) {
+  if (part.count == 0 && nan_count == 0) return;
+  Bucket& bucket = At(place);
+  bucket.nan_count += nan_count;
+  if (part.count == 0) return;
+  bucket.min = std::min(bucket.min, part.min);
+  bucket.max = std::max(bucket.max, part.max);
+  bucket.sum += part.sum;
+  if (part.last_time_us >= bucket.last_time_us) {
+    bucket.last_time_us = part.last_time_us;
+    bucket.last = part.last;
   }
-  bucket.count += row.count;
+  bucket.count += part.count;
 }
 
 }  // namespace stepwell

@@ -28,7 +28,7 @@ struct Bucket {
   double mean() const;
 };
 
-// What a stored row says of its samples; all of them lie in one bucket.
+// What a stored row, or a bucket of a rollup, says of its samples; all of them lie in one bucket.
 struct RowStatistics {
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
@@ -36,7 +36,7 @@ struct RowStatistics {
   double max = 0;
   double sum = 0;
   double last = 0;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // those that are not NaN
 };
 
 class BucketFold {
@@ -51,6 +51,8 @@ class BucketFold {
                         std::int64_t last_time_us, std::int64_t nan_count);
   // REQUIRES: CanAddRow.
   void AddRow(const RowStatistics& row);
+  // Samples of which one lies at `place`. REQUIRES: the plan holds it.
+  void AddPart(std::int64_t place, const RowStatistics& part, std::uint64_t nan_count);
 
   // By index; empty ones have count and nan_count 0. Empty when nothing was added.
   const std::vector<Bucket>& buckets() const { return buckets_; }

@@ -34,4 +34,24 @@ BucketPlan PlanBuckets(BucketAxis axis, std::int64_t start, std::int64_t end,
   return plan;
 }
 
+std::optional<BucketPlan> Aligned(const BucketPlan& plan, std::int64_t unit,
+                                  std::int32_t buckets_max) {
+  STEPWELL_CHECK(unit >= 1 && buckets_max >= 1);
+  if (plan.start == plan.end) return plan;
+  BucketPlan aligned{.axis = plan.axis};
+  const std::int64_t before = (plan.start % unit + unit) % unit;
+  const std::int64_t behind = (unit - (plan.end % unit + unit) % unit) % unit;
+  if (__builtin_sub_overflow(plan.start, before, &aligned.start) ||
+      __builtin_add_overflow(plan.end, behind, &aligned.end)) {
+    return std::nullopt;
+  }
+  const std::uint64_t units =
+      Distance(aligned.start, aligned.end) / static_cast<std::uint64_t>(unit);
+  const std::uint64_t units_each = DivideUp(units, static_cast<std::uint64_t>(buckets_max));
+  if (units_each > static_cast<std::uint64_t>(INT64_MAX / unit)) return std::nullopt;
+  aligned.width = static_cast<std::int64_t>(units_each) * unit;
+  aligned.bucket_count = static_cast<std::int64_t>(DivideUp(units, units_each));
+  return aligned;
+}
+
 }  // namespace stepwell

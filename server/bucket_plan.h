@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace stepwell {
 
@@ -33,5 +34,10 @@ inline constexpr std::int64_t kAnswerBucketsMax = 1'000'000;
 // the end. REQUIRES: start <= end, buckets_max >= 1.
 BucketPlan PlanBuckets(BucketAxis axis, std::int64_t start, std::int64_t end,
                        std::int32_t buckets_max);
+
+// `plan` with its start, end and width on whole multiples of `unit`, no more buckets than
+// `buckets_max`; nullopt where int64 cannot hold that. REQUIRES: unit >= 1, buckets_max >= 1.
+std::optional<BucketPlan> Aligned(const BucketPlan& plan, std::int64_t unit,
+                                  std::int32_t buckets_max);
 
 }  // namespace stepwell

@@ -36,10 +36,24 @@ absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
   return column;
 }
 
+std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
+  std::vector<MergedStretch> stretches;
+  for (EncodedTicks& ticks : EncodeTicks(table)) {
+    stretches.emplace_back().ticks = std::move(ticks);
+  }
+  for (const std::int32_t step_seconds : kRollupSteps) {
+    std::vector<EncodedRollup> rollups = EncodeRollups(table, step_seconds);
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+      stretches[i].rollups.push_back(std::move(rollups[i]));
+    }
+  }
+  return stretches;
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<EncodedTicks>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
-                                                     absl::Span<const RecentColumnRow> columns) {
+absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
+                                                      absl::Span<const RecentColumnRow> columns) {
   std::map<std::int64_t, std::vector<const RecentColumnRow*>> columns_of;
   for (const RecentColumnRow& column : columns) {
     columns_of[column.place.tick_no].push_back(&column);
@@ -55,7 +69,7 @@ absl::StatusOr<std::vector<EncodedTicks>> JoinRecent(absl::Span<const RecentTick
       return absl::DataLossError(absl::StrCat("tick ", row.place.tick_no, ": ", added.message()));
     }
   }
-  return EncodeTicks(join.Take());
+  return EncodeMerged(join.Take());
 }
 
 std::vector<SeriesNo> SeriesOn(absl::Span<const RecentTicksRow> ticks) {

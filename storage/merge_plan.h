@@ -1,5 +1,5 @@
 // MergePlan: what a merge makes of recent rows, without SQL: the ticks of one writer, tick group and
-// day joined, sorted by time, cut and encoded again. A core; PgMerger reads and copies the rows.
+// day joined, sorted by time, cut and encoded again, with their rollups. A core; PgMerger reads and copies the rows.
 // Pure functions.
 #pragma once
 
@@ -7,15 +7,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "storage/encoded_rollup.h"
 #include "storage/row_place.h"
 
 namespace stepwell {
 
+// A stretch of joined ticks, and its rollups in the order of kRollupSteps.
+struct MergedStretch {
+  EncodedTicks ticks;
+  std::vector<EncodedRollup> rollups;
+};
+
 // `ticks` in the order of their folds; `columns` are rows on these ticks, of some of the series.
 // The stretches depend on `ticks` alone, so merging the series in slices gives the same ones each
 // time. kDataLoss when rows contradict themselves.
-absl::StatusOr<std::vector<EncodedTicks>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
-                                                     absl::Span<const RecentColumnRow> columns);
+absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
+                                                      absl::Span<const RecentColumnRow> columns);
 
 // Series that have rows on these ticks, ascending, each once.
 std::vector<SeriesNo> SeriesOn(absl::Span<const RecentTicksRow> ticks);

@@ -35,18 +35,19 @@ where w.trial_id = t.trial_id and w.writer_no = t.writer_no
 inline constexpr char kMoveUsage[] = R"(
 insert into stepwell.usage as u
   (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-   first_time_us, last_time_us)
+   rollup_byte_count, first_time_us, last_time_us)
 select t.trial_id, date '1970-01-01' + t.day, t.keep_class, t.metric_group, t.row_count,
-       t.sample_count, t.byte_count, t.first_time_us, t.last_time_us
+       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us
 from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
-            $7::bigint[], $8::bigint[], $9::bigint[])
+            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
   as t (trial_id, day, keep_class, metric_group, row_count, sample_count, byte_count,
-        first_time_us, last_time_us)
+        rollup_byte_count, first_time_us, last_time_us)
 order by 1, 2, 3, 4
 on conflict (trial_id, received_day, keep_class, metric_group) do update
 set row_count = u.row_count + excluded.row_count,
     sample_count = u.sample_count + excluded.sample_count,
     byte_count = u.byte_count + excluded.byte_count,
+    rollup_byte_count = u.rollup_byte_count + excluded.rollup_byte_count,
     first_time_us = least(u.first_time_us, excluded.first_time_us),
     last_time_us = greatest(u.last_time_us, excluded.last_time_us))";
 

@@ -1,6 +1,7 @@
 #include "storage/pg_leaves.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,14 +20,19 @@ constexpr int kAttemptsMax = 5;
 constexpr std::int32_t kDaysBack = 1;
 constexpr std::int32_t kDaysAhead = 2;
 
+// A row of rollups is read whole, and one that lies in one place is read in one go.
+const char* StorageOf(std::string_view table) {
+  return table == "rollups" ? " with (toast_tuple_target = 8160)" : "";
+}
+
 // The table is empty, so ATTACH has nothing to check and holds its locks for a moment only; its
 // indexes are made by ATTACH itself.
 std::string AttachSql(const char* table, std::int16_t keep_class, std::int32_t day) {
   const std::string leaf = absl::StrCat("stepwell.", LeafName(table, keep_class, day));
   return absl::StrCat("create table if not exists ", leaf, " (like stepwell.", table,
-                      " including storage); alter table stepwell.", table, " attach partition ",
-                      leaf, " for values from (", keep_class, ", '", DayText(day, "-"), "') to (",
-                      keep_class, ", '", DayText(day + 1, "-"), "')");
+                      " including storage)", StorageOf(table), "; alter table stepwell.", table,
+                      " attach partition ", leaf, " for values from (", keep_class, ", '",
+                      DayText(day, "-"), "') to (", keep_class, ", '", DayText(day + 1, "-"), "')");
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ absl::Status PgLeaves::AttachAround(PgConnection& connection, std::int64_t now_u
 
 absl::Status PgLeaves::Ensure(PgConnection& connection, std::int16_t keep_class, std::int32_t day) {
   if (known_.contains({keep_class, day})) return absl::OkStatus();
-  for (const char* table : {"metrics", "ticks"}) {
+  for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
     STEPWELL_RETURN_IF_ERROR(Attach(connection, table, keep_class, day));
   }
   known_.insert({keep_class, day});

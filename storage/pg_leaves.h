@@ -1,4 +1,4 @@
-// PgLeaves: the daily partitions of metrics and ticks. Created empty and attached in one transaction
+// PgLeaves: the daily partitions of metrics, ticks and their rollups. Created empty and attached in one transaction
 // that never waits over 20 ms for a lock: unlike CREATE TABLE ... PARTITION OF, an ATTACH lets
 // readers and writers of the other leaves go on. Confined to one thread.
 #pragma once
@@ -14,7 +14,7 @@ namespace stepwell {
 
 class PgLeaves {
  public:
-  // Both tables' leaves of every keep class, from yesterday to in two days.
+  // All tables' leaves of every keep class, from yesterday to in two days.
   absl::Status AttachAround(PgConnection& connection, std::int64_t now_us);
   // The leaves of one class and day. kUnavailable when somebody holds a lock: come again.
   absl::Status Ensure(PgConnection& connection, std::int16_t keep_class, std::int32_t day);

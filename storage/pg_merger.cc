@@ -49,7 +49,7 @@ absl::Status ExpectCount(std::int64_t deleted, std::size_t expected) {
 struct PgMerger::Slice {
   std::vector<SeriesNo> series;
   std::vector<RecentColumnRow> columns;
-  std::vector<EncodedTicks> merged;
+  std::vector<MergedStretch> merged;
   bool is_first = false;
   bool is_last = false;
 };
@@ -213,26 +213,48 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
     }
   }
   RowPlace place{.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day};
-  RowCopy copy = RowCopy::ForLeaf(place.keep_class, received_day);
+  RowCopy rows = RowCopy::ForLeaf(place.keep_class, received_day);
+  RollupCopy rollups(place.keep_class, received_day);
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {
-    const EncodedTicks& ticks = slice.merged[i];
     place.tick_no = work_->tick_nos[i];
-    UsageKey key = {trial_id, received_day, place.keep_class, {}};
-    if (slice.is_first) {
-      key.metric_group = groups_.GroupOf(trial_id, work_->series.front());
-      usage.Add(key, {.byte_count = copy.AddTicks(place, nullptr, ticks)});
+    AddRows(place, slice.merged[i].ticks, slice.is_first, rows, usage);
+    for (const EncodedRollup& rollup : slice.merged[i].rollups) {
+      AddRollup(place, rollup, slice.is_first, rollups, usage);
     }
-    for (const EncodedColumn& column : ticks.columns) {
-      key.metric_group = groups_.GroupOf(trial_id, column.series_no);
-      usage.Add(key, {.row_count = 1,
-                      .sample_count = column.sample_count,
-                      .byte_count = copy.AddColumn(place, nullptr, column),
-                      .first_time_us = column.first_time_us,
-                      .last_time_us = column.last_time_us});
-      result.metrics_rows_made += 1;
-    }
+    result.metrics_rows_made += static_cast<std::int64_t>(slice.merged[i].ticks.columns.size());
   }
-  return copy.Send(connection);
+  STEPWELL_RETURN_IF_ERROR(rows.Send(connection));
+  return rollups.Send(connection);
+}
+
+void PgMerger::AddRows(const RowPlace& place, const EncodedTicks& ticks, bool with_ticks,
+                       RowCopy& copy, UsageLedger& usage) {
+  UsageKey key = {place.trial_id, place.received_day, place.keep_class, {}};
+  if (with_ticks) {
+    key.metric_group = groups_.GroupOf(place.trial_id, work_->series.front());
+    usage.Add(key, {.byte_count = copy.AddTicks(place, nullptr, ticks)});
+  }
+  for (const EncodedColumn& column : ticks.columns) {
+    key.metric_group = groups_.GroupOf(place.trial_id, column.series_no);
+    usage.Add(key, {.row_count = 1,
+                    .sample_count = column.sample_count,
+                    .byte_count = copy.AddColumn(place, nullptr, column),
+                    .first_time_us = column.first_time_us,
+                    .last_time_us = column.last_time_us});
+  }
+}
+
+void PgMerger::AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_ticks,
+                         RollupCopy& copy, UsageLedger& usage) {
+  UsageKey key = {place.trial_id, place.received_day, place.keep_class, {}};
+  if (with_ticks) {
+    key.metric_group = groups_.GroupOf(place.trial_id, work_->series.front());
+    usage.Add(key, {.rollup_byte_count = copy.AddTicks(place, rollup)});
+  }
+  for (const EncodedRollupColumn& column : rollup.columns) {
+    key.metric_group = groups_.GroupOf(place.trial_id, column.series_no);
+    usage.Add(key, {.rollup_byte_count = copy.AddColumn(place, rollup.step_seconds, column)});
+  }
 }
 
 absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,

@@ -1,4 +1,4 @@
-// PgMerger: moves ripe recent rows into metrics and ticks. The rows of one writer, tick group and
+// PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups. The rows of one writer, tick group and
 // received day are one stretch of work; what is too much for one call is merged in slices of its
 // series, which share the merged rows of ticks. Between slices the rest stays readable where it is.
 // After any failure it forgets where it was and picks anew: what is merged already is merged.
@@ -16,6 +16,7 @@
 #include "storage/fold_store.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
+#include "storage/pg_rollup_copy.h"
 #include "storage/pg_row_copy.h"
 #include "storage/recent_ring.h"
 #include "storage/row_place.h"
@@ -57,6 +58,11 @@ class PgMerger {
   absl::StatusOr<Slice> ReadSlice(PgConnection& connection, std::size_t rows_max);
   absl::Status CopySlice(PgConnection& connection, const Slice& slice, UsageLedger& usage,
                          MergeResult& result);
+  // `with_ticks`: the rows that the series share have not been written yet.
+  void AddRows(const RowPlace& place, const EncodedTicks& ticks, bool with_ticks, RowCopy& copy,
+               UsageLedger& usage);
+  void AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_ticks,
+                 RollupCopy& copy, UsageLedger& usage);
   absl::Status DeleteSlice(PgConnection& connection, const Slice& slice, UsageLedger& usage);
 
   PgLink& link_;

@@ -183,8 +183,9 @@ absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Open(
       absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")");
   const Arms arms = ArmsOf(filter, leaves, series, statement);
   const std::string sql =
-      absl::StrCat("declare stepwell_rows no scroll cursor for ", arms.merged, " union all ",
-                   arms.recent, " order by series_no, first_time_us, writer_no, tick_no");
+      absl::StrCat("declare stepwell_rows no scroll cursor for ",
+                   filter.only_recent ? "" : absl::StrCat(arms.merged, " union all "), arms.recent,
+                   " order by series_no, first_time_us, writer_no, tick_no");
   STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), statement.params).status());
   return std::unique_ptr<PgRowCursor>(new PgRowCursor(connection, filter.trial_id, leaves));
 }

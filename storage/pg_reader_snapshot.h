@@ -29,6 +29,8 @@ class PgReaderSnapshot final : public ReadSnapshot {
   [[nodiscard]] absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<RowCursor>> ReadRows(
       const RowFilter& filter) override;
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<RollupCursor>> ReadRollups(
+      const RollupFilter& filter) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterBatches>> ReadBatchSpans(
       TrialId trial_id, FoldNo fold_no_max) override;
   [[nodiscard]] absl::StatusOr<std::vector<StoredLatest>> ReadLatest(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/civil_time.h"
 #include "base/status_macros.h"
+#include "storage/pg_vector_copy.h"
 
 namespace stepwell {
 namespace {
@@ -18,22 +19,6 @@ constexpr int kTicksColumnCount = 27;
 std::string CopySql(std::string_view table, std::string_view extra, std::string_view columns) {
   return absl::StrCat("copy stepwell.", std::string(table), " (", std::string(extra),
                       std::string(columns), ") from stdin (format binary)");
-}
-
-void AddBits(const BitString& bits, PgCopyRows& rows) {
-  if (bits.bit_count == 0) {
-    rows.Null();
-  } else {
-    rows.Bits({bits.bytes, static_cast<std::int32_t>(bits.bit_count)});
-  }
-}
-
-void AddIntegers(const std::vector<std::int64_t>& values, PgCopyRows& rows) {
-  if (values.empty()) {
-    rows.Null();
-  } else {
-    rows.Int64Array(values);
-  }
 }
 
 void AddOptional(bool known, double value, PgCopyRows& rows) {
@@ -143,11 +128,7 @@ std::int64_t RowCopy::AddColumn(const RowPlace& place, const RecentPlace* recent
   AddBits(values.bits, metrics_);
   AddBits(values.bits2, metrics_);
   AddIntegers(values.dictionary, metrics_);
-  if (values.raw.empty()) {
-    metrics_.Null();
-  } else {
-    metrics_.Float64Array(values.raw);
-  }
+  AddDoubles(values.raw, metrics_);
   AddBits(column.presence, metrics_);
   return static_cast<std::int64_t>(metrics_.bytes() - bytes_before);
 }

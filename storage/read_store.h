@@ -23,6 +23,7 @@
 #include "storage/encoded_vector.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
+#include "storage/rollup.h"
 
 namespace stepwell {
 
@@ -109,6 +110,8 @@ struct UsageRecord {
   std::int64_t byte_count = 0;
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
+  // False: some of its merged rows are older than rollups are.
+  bool has_rollups = true;
 };
 
 // The decoded ticks that the rows of one stretch share.
@@ -158,6 +161,8 @@ struct RowFilter {
   std::vector<std::int32_t> writer_nos = {};
   // Recent rows of later folds are left out: the reader has them in its heads.
   FoldNo fold_no_max{};
+  // Leaves out merged rows: the reader takes their rollups.
+  bool only_recent = false;
   TimeGrid grid = {};
 };
 
@@ -168,6 +173,30 @@ class RowCursor {
   virtual ~RowCursor() = default;
   // No value = no more. Blocks on the database once per page.
   [[nodiscard]] virtual absl::StatusOr<std::optional<StoredRow>> Next() = 0;
+};
+
+struct RollupFilter {
+  TrialId trial_id{};
+  std::vector<std::int32_t> series_nos = {};
+  // One of kRollupSteps.
+  std::int32_t step_seconds = 0;
+  // Rollups of rows that may hold samples of [start, end).
+  std::int64_t start_us = INT64_MIN;
+  std::int64_t end_us = INT64_MAX;
+};
+
+// The rollup of one merged row.
+struct StoredRollup {
+  SeriesNo series_no{};
+  std::shared_ptr<const RollupGrid> grid = {};
+  RollupColumn column = {};
+};
+
+// Rollups one by one, in no order. As RowCursor otherwise.
+class RollupCursor {
+ public:
+  virtual ~RollupCursor() = default;
+  [[nodiscard]] virtual absl::StatusOr<std::optional<StoredRollup>> Next() = 0;
 };
 
 // Batches that a writer's stored ticks span.
@@ -203,6 +232,9 @@ class ReadSnapshot {
   // One cursor at a time per snapshot.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowCursor>> ReadRows(
       const RowFilter& filter) = 0;
+  // Of merged rows; they say the same as the rows. One cursor of either kind at a time.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RollupCursor>> ReadRollups(
+      const RollupFilter& filter) = 0;
   // Writers whose ticks have batches, of folds up to `fold_no_max`.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterBatches>> ReadBatchSpans(
       TrialId trial_id, FoldNo fold_no_max) = 0;

@@ -27,11 +27,13 @@ struct UsageKey {
 };
 
 // A row counts in the group of its series; a row of ticks adds its bytes to the group of its first
-// series. Bytes are those of the row as it is copied.
+// series. Bytes are those of the row as it is copied; those of rollups are counted apart, their rows
+// not at all.
 struct UsageChange {
   std::int64_t row_count = 0;
   std::int64_t sample_count = 0;
   std::int64_t byte_count = 0;
+  std::int64_t rollup_byte_count = 0;
   std::int64_t first_time_us = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_time_us = std::numeric_limits<std::int64_t>::min();
 };

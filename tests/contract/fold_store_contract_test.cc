@@ -168,6 +168,28 @@ TEST_F(FoldStoreContract, SkipsRowsThatAreDamaged) {
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
 }
 
+// Buckets of `step` seconds that the samples have, counted by SQL from the decoded samples, and the
+// rollups do not say the same of, or the other way round.
+std::string RollupDifferences(int step) {
+  return absl::StrCat(R"(
+with samples as (
+  select trial_id, series_no, floor(extract(epoch from t) / )",
+                      step, R"()::bigint * )", step, R"( as start, count(*) as n,
+    count(*) filter (where v = 'NaN') as nans, min(v) filter (where v <> 'NaN') as low,
+    max(v) filter (where v <> 'NaN') as high
+  from stepwell.decoded_metrics m, unnest(m.timestamps, m.values) as u (t, v) group by 1, 2, 3
+), rollups as (
+  select trial_id, series_no, extract(epoch from t)::bigint as start, sum(n) as n,
+    sum(nans) as nans, min(low) filter (where n > nans) as low,
+    max(high) filter (where n > nans) as high
+  from stepwell.decoded_rollups r, unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs)
+    as u (t, n, nans, low, high) where r.step_seconds = )",
+                      step, R"( group by 1, 2, 3
+)
+select count(*) from samples s full join rollups r using (trial_id, series_no, start)
+where (s.n, s.nans, s.low, s.high) is distinct from (r.n, r.nans, r.low, r.high))");
+}
+
 // Random tables of random writers, folded and merged at random, against a multiset.
 TEST_F(FoldStoreContract, KeepsEachSampleOnce) {
   std::mt19937_64 random(TestSeed());
@@ -245,6 +267,8 @@ TEST_F(FoldStoreContract, KeepsEachSampleOnce) {
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.recent_ticks"), 0);
   ExpectUsageAddsUp();
+  for (const int step : kRollupSteps) EXPECT_EQ(Number(RollupDifferences(step).c_str()), 0) << step;
+  EXPECT_GT(Number("select count(*) from stepwell.rollups"), 0);
 }
 
 }  // namespace

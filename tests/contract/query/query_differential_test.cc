@@ -127,10 +127,24 @@ class QueryReadsDifferential : public QueryReadsTest {
       if (random() % 2 == 0) request.mutable_batch_range()->set_end_batch(120);
     } else if (random() % 2 == 0) {
       request.mutable_time_range()->set_start_time_us(kStartUs + 100'000'000);
+      if (random() % 2 == 0) request.mutable_time_range()->set_end_time_us(kStartUs + 700'000'000);
     }
+    if (!by_batch) request.set_resolution(static_cast<v1::Resolution>(random() % 4));
     request.set_max_buckets(1 + static_cast<std::int32_t>(random() % 40));
     const auto response = reads_.QueryBuckets(request, Call());
     ASSERT_TRUE(response.ok()) << response.status();
+    const std::int64_t step_us = response->resolution() == v1::RESOLUTION_60_SECONDS   ? 60'000'000
+                                 : response->resolution() == v1::RESOLUTION_10_SECONDS ? 10'000'000
+                                                                                       : 1;
+    if (step_us > 1) ++rollup_answers_;
+    if (request.resolution() != v1::RESOLUTION_UNSPECIFIED) {
+      ASSERT_EQ(response->resolution(), request.resolution());
+    }
+    ASSERT_EQ(response->start() % step_us, 0);
+    ASSERT_EQ(response->width() % step_us, 0);
+    // Whole steps: the last one may reach over the end.
+    const std::int64_t end_us =
+        (request.time_range().end_time_us() + step_us - 1) / step_us * step_us;
     struct Cell {
       double min = INFINITY, max = -INFINITY, sum = 0, last = 0;
       std::uint64_t count = 0, nan_count = 0;
@@ -140,6 +154,7 @@ class QueryReadsDifferential : public QueryReadsTest {
       const std::int64_t place = by_batch ? point.batch : point.time_us;
       if (by_batch && (point.batch < 0 || !Counts(point))) continue;
       if (place < response->start()) continue;
+      if (!by_batch && end_us != 0 && place >= end_us) continue;
       if (by_batch && request.batch_range().end_batch() != 0 &&
           place >= request.batch_range().end_batch()) {
         continue;
@@ -220,6 +235,7 @@ class QueryReadsDifferential : public QueryReadsTest {
   std::int32_t step_ = 0, scope_ = 0, loss_ = 0, cpu_ = 0;
   std::int64_t time_us_ = kStartUs;
   std::int32_t batch_[3] = {-1, -1, 30};
+  int rollup_answers_ = 0;
 };
 
 TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
@@ -236,6 +252,7 @@ TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
     CheckLatest();
     CheckTimings();
   }
+  EXPECT_GT(rollup_answers_, 0);
   // Another master: heads are empty but for what the rows say.
   Fold();
   heads_.Clear();

@@ -155,16 +155,20 @@ TEST(MergePlanTest, JoinsFoldsIntoOneStretchSortedByTime) {
   const auto merged = JoinRecent(ticks, columns);
   ASSERT_TRUE(merged.ok()) << merged.status();
   ASSERT_EQ(merged->size(), 1u);
-  const EncodedTicks& stretch = merged->at(0);
+  const EncodedTicks& stretch = merged->at(0).ticks;
   EXPECT_EQ(*DecodeIntegers(stretch.times, 4), (std::vector<std::int64_t>{10, 30, 35, 40}));
   EXPECT_EQ(*DecodeValues(stretch.columns.at(0).values, 4), (std::vector<double>{1, 3, 3.5, 4}));
   EXPECT_EQ(stretch.columns.at(1).sample_count, 1);
   EXPECT_EQ(stretch.columns.at(1).first_time_us, 40);
+  // Each step has a rollup of the same series.
+  ASSERT_EQ(merged->at(0).rollups.size(), kRollupSteps.size());
+  EXPECT_EQ(merged->at(0).rollups[0].step_seconds, 10);
+  EXPECT_EQ(merged->at(0).rollups[1].columns.at(1).series_no, SeriesNo{2});
   // A slice of the series cuts the same stretches.
   const auto slice = JoinRecent(ticks, {});
   ASSERT_EQ(slice->size(), 1u);
-  EXPECT_EQ(slice->at(0).tick_count, 4);
-  EXPECT_TRUE(slice->at(0).columns.empty());
+  EXPECT_EQ(slice->at(0).ticks.tick_count, 4);
+  EXPECT_TRUE(slice->at(0).ticks.columns.empty());
 }
 
 TEST(MergePlanTest, NamesDamage) {

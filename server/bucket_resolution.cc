@@ -1,0 +1,73 @@
+#include "server/bucket_resolution.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "storage/rollup.h"
+
+namespace stepwell {
+namespace {
+
+constexpr std::int64_t kSecondUs = 1'000'000;
+
+bool HasRollups(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
+                const std::vector<std::string>& metric_groups) {
+  return std::all_of(usage.begin(), usage.end(), [&](const UsageRecord& line) {
+    return line.has_rollups || line.last_time_us < plan.start || line.first_time_us >= plan.end ||
+           std::find(metric_groups.begin(), metric_groups.end(), line.metric_group) ==
+               metric_groups.end();
+  });
+}
+
+std::int32_t StepOf(const BucketPlan& plan, v1::Resolution wanted) {
+  if (wanted == v1::RESOLUTION_10_SECONDS) return 10;
+  if (wanted == v1::RESOLUTION_60_SECONDS) return 60;
+  if (wanted == v1::RESOLUTION_RAW) return 0;
+  std::int32_t coarsest = 0;
+  for (const std::int32_t step_seconds : kRollupSteps) {
+    if (plan.width >= 2 * step_seconds * kSecondUs) coarsest = step_seconds;
+  }
+  return coarsest;
+}
+
+}  // namespace
+
+v1::Resolution BucketResolution::wire() const {
+  switch (step_seconds) {
+    case 10:
+      return v1::RESOLUTION_10_SECONDS;
+    case 60:
+      return v1::RESOLUTION_60_SECONDS;
+    default:
+      return v1::RESOLUTION_RAW;
+  }
+}
+
+BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
+                                  v1::Resolution wanted, const std::vector<UsageRecord>& usage,
+                                  const std::vector<std::string>& metric_groups) {
+  const BucketResolution samples = {.step_seconds = 0, .plan = plan};
+  if (plan.axis != BucketAxis::kTime || plan.bucket_count == 0) return samples;
+  const std::int32_t step_seconds = StepOf(plan, wanted);
+  if (step_seconds == 0) return samples;
+  const std::optional<BucketPlan> aligned = Aligned(plan, step_seconds * kSecondUs, buckets_max);
+  if (!aligned.has_value() || !HasRollups(*aligned, usage, metric_groups)) return samples;
+  return {.step_seconds = step_seconds, .plan = *aligned};
+}
+
+absl::Status CheckResolution(v1::Resolution wanted_untrusted, BucketAxis axis) {
+  if (!v1::Resolution_IsValid(wanted_untrusted)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("resolution is ", static_cast<int>(wanted_untrusted), "; allowed: 0 ... 3"));
+  }
+  if (axis == BucketAxis::kBatch && wanted_untrusted != v1::RESOLUTION_UNSPECIFIED &&
+      wanted_untrusted != v1::RESOLUTION_RAW) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("resolution is ", v1::Resolution_Name(wanted_untrusted),
+                     " with a batch_range: rollups are by time; allowed: UNSPECIFIED, RAW"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell

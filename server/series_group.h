@@ -1,0 +1,26 @@
+// SeriesGroup: series that QueryBuckets answers as one. A core; pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/model.h"
+
+namespace stepwell {
+
+// Series that are answered as one.
+struct SeriesGroup {
+  SeriesKey key;
+  std::string unit;
+  SeriesKind kind{};  // none where its series differ
+  std::vector<SeriesNo> series_nos;
+};
+
+// Each series by itself.
+std::vector<SeriesGroup> EachByItself(const std::vector<Series>& series);
+// Those that agree in group, name, unit and the labels `kept`; in the order of their first series.
+std::vector<SeriesGroup> GroupAcross(const std::vector<Series>& series,
+                                     const std::set<std::string>& kept);
+
+}  // namespace stepwell

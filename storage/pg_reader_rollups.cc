@@ -1,0 +1,214 @@
+#include "storage/pg_reader_rollups.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/encoded_rollup.h"
+#include "storage/pg_array.h"
+#include "storage/pg_reader_snapshot.h"
+#include "storage/pg_reader_ticks.h"
+#include "storage/pg_rollup_copy.h"
+#include "storage/stretch.h"
+
+namespace stepwell {
+namespace {
+
+// Rows per round trip: 256 of 360 buckets are about 1 MB.
+constexpr char kFetch[] = "fetch forward 256 from stepwell_rollups";
+constexpr int kPageRows = 256;
+constexpr char kClose[] = "close stepwell_rollups";
+// A grid of an hour takes 15 kB.
+constexpr std::size_t kGridsMax = 2048;
+
+constexpr char kHeadColumns[] =
+    "series_no, writer_no, tick_no, keep_class, received_day, bucket_count, first_time_us, "
+    "last_time_us, presence";
+constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4,
+              kBucketCount = 5, kFirstTime = 6, kLastTime = 7, kPresence = 8;
+constexpr int kFirstVector = 9;
+constexpr char kGridHeadColumns[] =
+    "writer_no, tick_no, keep_class, received_day, bucket_count, step_seconds";
+constexpr int kGridFirstVector = 6;
+constexpr int kIntegerColumns = 8;
+constexpr int kValueColumns = 10;
+
+// In the order of RollupVectorColumns.
+VectorColumns ColumnsFrom(int first, bool has_values) {
+  return {.form = first,
+          .width = first + 1,
+          .width2 = first + 2,
+          .base = first + 3,
+          .factor = first + 4,
+          .divisor_exponent = has_values ? first + 8 : -1,
+          .bits = first + 5,
+          .bits2 = first + 6,
+          .dictionary = first + 7,
+          .raw = has_values ? first + 9 : -1};
+}
+
+std::string VectorList() {
+  std::string list;
+  for (const char* prefix : kRollupValueVectors) {
+    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, true));
+  }
+  for (const char* prefix : kRollupCountVectors) {
+    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
+  }
+  return list;
+}
+
+std::string GridVectorList() {
+  std::string list;
+  for (const char* prefix : kRollupTickVectors) {
+    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
+  }
+  return list;
+}
+
+std::optional<EncodedVector> OptionalAt(const PgResult& result, int row, int first,
+                                        bool has_values) {
+  if (result.IsNull(row, first)) return std::nullopt;
+  return VectorAt(result, row, ColumnsFrom(first, has_values));
+}
+
+absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
+  EncodedRollup encoded;
+  encoded.bucket_count = result.Int32(row, 4);
+  encoded.step_seconds = result.Int32(row, 5);
+  int first = kGridFirstVector;
+  for (EncodedVector* vector : {&encoded.buckets, &encoded.tick_counts, &encoded.last_offsets,
+                                &encoded.first_batches, &encoded.last_batches}) {
+    *vector = VectorAt(result, row, ColumnsFrom(first, false));
+    first += kIntegerColumns;
+  }
+  return DecodeRollupGrid(encoded);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
+    PgConnection& connection, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
+  static const std::string kColumns = absl::StrCat(kHeadColumns, VectorList());
+  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  std::vector<PgParam> params = {Value(filter.trial_id), PgArray(filter.series_nos),
+                                 static_cast<std::int16_t>(filter.step_seconds), filter.start_us,
+                                 filter.end_us};
+  std::string look_back;
+  if (filter.start_us > INT64_MIN + kSlowStretchSpanUs) {
+    params.emplace_back(filter.start_us - kSlowStretchSpanUs);
+    look_back = " and first_time_us >= $6";
+  }
+  LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
+  params.insert(params.end(), condition.params.begin(), condition.params.end());
+  const std::string sql = absl::StrCat(
+      "declare stepwell_rollups no scroll cursor for select ", kColumns,
+      " from stepwell.rollups where trial_id = $1 and series_no = any($2) and step_seconds = $3 "
+      "and last_time_us >= $4 and first_time_us < $5",
+      look_back, " and ", condition.sql);
+  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), params).status());
+  return std::unique_ptr<PgRollupCursor>(new PgRollupCursor(connection, filter, leaves));
+}
+
+PgRollupCursor::~PgRollupCursor() {
+  if (connection_.usable()) connection_.Exec(kClose).status().IgnoreError();
+}
+
+absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
+  if (page_row_ >= page_.row_count() || page_.column_count() == 0) {
+    if (ended_) return std::nullopt;
+    STEPWELL_RETURN_IF_ERROR(FetchPage());
+    if (page_.row_count() == 0) return std::nullopt;
+  }
+  STEPWELL_ASSIGN_OR_RETURN(StoredRollup rollup, RollupAt(page_row_++));
+  return std::optional<StoredRollup>(std::move(rollup));
+}
+
+absl::Status PgRollupCursor::FetchPage() {
+  STEPWELL_ASSIGN_OR_RETURN(page_, connection_.Exec(kFetch));
+  page_row_ = 0;
+  ended_ = page_.row_count() < kPageRows;
+  if (grids_.size() > kGridsMax) grids_.clear();
+  return ReadGrids();
+}
+
+PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
+  return {static_cast<std::int16_t>(page_.Int32(row, kKeepClass)),
+          page_.DateDays(row, kReceivedDay), page_.Int32(row, kWriterNo),
+          page_.Int64(row, kTickNo)};
+}
+
+absl::Status PgRollupCursor::ReadGrids() {
+  static const std::string kColumns = absl::StrCat(kGridHeadColumns, GridVectorList());
+  std::set<std::pair<std::int32_t, std::int64_t>> missing;
+  for (int row = 0; row < page_.row_count(); ++row) {
+    const GridKey key = GridKeyAt(row);
+    if (!grids_.contains(key)) missing.emplace(std::get<2>(key), std::get<3>(key));
+  }
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<std::int32_t> writer_nos;
+  std::vector<std::int64_t> tick_nos;
+  for (const auto& [writer_no, tick_no] : missing) {
+    writer_nos.push_back(writer_no);
+    tick_nos.push_back(tick_no);
+  }
+  std::vector<PgParam> params = {Value(trial_id_), PgArray(writer_nos), PgArray(tick_nos),
+                                 static_cast<std::int16_t>(step_seconds_)};
+  LeafCondition condition = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
+  params.insert(params.end(), condition.params.begin(), condition.params.end());
+  const std::string sql = absl::StrCat(
+      "select ", kColumns,
+      " from stepwell.rollup_ticks where trial_id = $1 and (writer_no, tick_no) "
+      "in (select * from unnest($2::integer[], $3::bigint[])) and step_seconds = $4 and ",
+      condition.sql);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection_.Exec(sql.c_str(), params));
+  for (int row = 0; row < result.row_count(); ++row) {
+    STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, GridAt(result, row));
+    const GridKey key = {static_cast<std::int16_t>(result.Int32(row, 2)), result.DateDays(row, 3),
+                         result.Int32(row, 0), result.Int64(row, 1)};
+    grids_[key] = std::make_shared<const RollupGrid>(std::move(grid));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
+  const auto grid = grids_.find(GridKeyAt(row));
+  if (grid == grids_.end()) {
+    return absl::DataLossError(absl::StrCat("rollup of series ", page_.Int32(row, kSeriesNo),
+                                            ": its ticks ", page_.Int64(row, kTickNo),
+                                            " do not exist"));
+  }
+  EncodedRollupColumn encoded;
+  encoded.bucket_count = page_.Int32(row, kBucketCount);
+  if (!page_.IsNull(row, kPresence)) {
+    const PgBits bits = page_.Bits(row, kPresence);
+    encoded.presence = {std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)};
+  }
+  int first = kFirstVector;
+  encoded.mins = VectorAt(page_, row, ColumnsFrom(first, true));
+  for (auto* vector : {&encoded.maxs, &encoded.sums, &encoded.lasts}) {
+    *vector = OptionalAt(page_, row, first += kValueColumns, true);
+  }
+  first += kValueColumns;
+  for (auto* vector : {&encoded.counts, &encoded.nan_counts, &encoded.last_lags}) {
+    *vector = OptionalAt(page_, row, first, false);
+    first += kIntegerColumns;
+  }
+  StoredRollup stored;
+  stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};
+  stored.grid = grid->second;
+  STEPWELL_ASSIGN_OR_RETURN(stored.column,
+                            DecodeRollupColumn(encoded, stored.grid->buckets.size()));
+  return stored;
+}
+
+absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
+    const RollupFilter& filter) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(*loan_, filter, usage));
+  return std::unique_ptr<RollupCursor>(std::move(cursor));
+}
+
+}  // namespace stepwell
