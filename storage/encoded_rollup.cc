@@ -1,14 +1,13 @@
 #include "storage/encoded_rollup.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/presence.h"
+#include "storage/rollup_values.h"
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
 
@@ -21,20 +20,16 @@ struct Slice {
   std::size_t tick_count = 0;
 };
 
-bool SameBits(const std::vector<double>& left, const std::vector<double>& right) {
-  return left.size() == right.size() &&
-         std::memcmp(left.data(), right.data(), left.size() * sizeof(double)) == 0;
-}
-
 std::optional<EncodedVector> EncodeUnlessEmpty(const std::vector<std::int64_t>& integers) {
   if (integers.empty()) return std::nullopt;
   return EncodeIntegers(integers);
 }
 
-std::optional<EncodedVector> EncodeUnlessSame(const std::vector<double>& values,
-                                              const std::vector<double>& mins) {
-  if (SameBits(values, mins)) return std::nullopt;
-  return EncodeValues(values);
+// Samples that are not NaN, of each bucket in which the series has any.
+std::vector<std::int64_t> NumbersOf(const RollupGrid& grid, const RollupColumn& column) {
+  std::vector<std::int64_t> numbers = column.counts.empty() ? grid.tick_counts : column.counts;
+  for (std::size_t i = 0; i < column.nan_counts.size(); ++i) numbers[i] -= column.nan_counts[i];
+  return numbers;
 }
 
 // Where a bucket starts, as a difference that always fits: a time lies less than a step behind it.
@@ -63,17 +58,14 @@ EncodedRollup EncodeGrid(const RollupGrid& grid, std::span<const std::int64_t> t
   return encoded;
 }
 
-EncodedRollupColumn EncodeColumn(const RollupColumn& column) {
+EncodedRollupColumn EncodeColumn(const RollupGrid& grid, const RollupColumn& column) {
   EncodedRollupColumn encoded;
   encoded.bucket_count = static_cast<std::int32_t>(column.mins.size());
   encoded.presence = PackPresence(column.presence);
   encoded.counts = EncodeUnlessEmpty(column.counts);
   encoded.nan_counts = EncodeUnlessEmpty(column.nan_counts);
   encoded.last_lags = EncodeUnlessEmpty(column.last_lags_us);
-  encoded.mins = EncodeValues(column.mins);
-  encoded.maxs = EncodeUnlessSame(column.maxs, column.mins);
-  encoded.sums = EncodeUnlessSame(column.sums, column.mins);
-  encoded.lasts = EncodeUnlessSame(column.lasts, column.mins);
+  EncodeRollupValues(column, NumbersOf(grid, column), encoded);
   return encoded;
 }
 
@@ -95,7 +87,7 @@ void AddColumn(const RollupGrid& grid, const TickTable& table, const TickColumn&
   const auto values = std::span(column.values).subspan(values_used, count);
   values_used += count;
   EncodedRollupColumn& encoded =
-      rollup.columns.emplace_back(EncodeColumn(RollUpColumn(grid, times, values, presence)));
+      rollup.columns.emplace_back(EncodeColumn(grid, RollUpColumn(grid, times, values, presence)));
   encoded.series_no = column.series_no;
   encoded.first_time_us = times[first];
   encoded.last_time_us = times[last];
@@ -109,16 +101,6 @@ absl::Status DecodeOptional(const std::optional<EncodedVector>& encoded, std::si
                             std::vector<std::int64_t>& integers) {
   if (!encoded.has_value()) return absl::OkStatus();
   STEPWELL_ASSIGN_OR_RETURN(integers, DecodeIntegers(*encoded, count));
-  return absl::OkStatus();
-}
-
-absl::Status DecodeOr(const std::optional<EncodedVector>& encoded, const std::vector<double>& mins,
-                      std::vector<double>& values) {
-  if (!encoded.has_value()) {
-    values = mins;
-    return absl::OkStatus();
-  }
-  STEPWELL_ASSIGN_OR_RETURN(values, DecodeValues(*encoded, mins.size()));
   return absl::OkStatus();
 }
 
@@ -173,17 +155,17 @@ absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded) {
 }
 
 absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encoded,
-                                                std::size_t grid_bucket_count) {
+                                                const RollupGrid& grid) {
   RollupColumn column;
   if (encoded.bucket_count < 0) return Contradiction("a negative count of buckets");
   const auto count = static_cast<std::size_t>(encoded.bucket_count);
   column.presence = UnpackPresence(encoded.presence);
   const auto present =
       column.presence.empty()
-          ? grid_bucket_count
+          ? grid.buckets.size()
           : static_cast<std::size_t>(std::count(column.presence.begin(), column.presence.end(), 1));
   if (present != count ||
-      (!column.presence.empty() && column.presence.size() != grid_bucket_count)) {
+      (!column.presence.empty() && column.presence.size() != grid.buckets.size())) {
     return Contradiction("presence does not match the buckets");
   }
   if (!column.presence.empty() && !encoded.counts.has_value()) {
@@ -192,10 +174,7 @@ absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encod
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.counts, count, column.counts));
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.nan_counts, count, column.nan_counts));
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.last_lags, count, column.last_lags_us));
-  STEPWELL_ASSIGN_OR_RETURN(column.mins, DecodeValues(encoded.mins, count));
-  STEPWELL_RETURN_IF_ERROR(DecodeOr(encoded.maxs, column.mins, column.maxs));
-  STEPWELL_RETURN_IF_ERROR(DecodeOr(encoded.sums, column.mins, column.sums));
-  STEPWELL_RETURN_IF_ERROR(DecodeOr(encoded.lasts, column.mins, column.lasts));
+  STEPWELL_RETURN_IF_ERROR(DecodeRollupValues(encoded, NumbersOf(grid, column), column));
   return column;
 }
 

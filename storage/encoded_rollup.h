@@ -14,6 +14,12 @@
 
 namespace stepwell {
 
+// Which vectors of a column are counted from its mins: under the divisor of the mins,
+// k = k of min + x, and for sums k = numbers * k of min + x (numbers: samples that are not NaN).
+inline constexpr std::int16_t kRelativeMaxs = 1;
+inline constexpr std::int16_t kRelativeSums = 2;
+inline constexpr std::int16_t kRelativeLasts = 4;
+
 // A row of rollups: RollupColumn, encoded. Absent vectors say what RollupColumn's empty ones say;
 // absent maxs, sums and lasts are bit for bit the mins.
 struct EncodedRollupColumn {
@@ -21,6 +27,7 @@ struct EncodedRollupColumn {
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
   std::int32_t bucket_count = 0;  // those with a sample
+  std::int16_t relative = 0;
   BitString presence;
   std::optional<EncodedVector> counts;
   std::optional<EncodedVector> nan_counts;
@@ -51,6 +58,6 @@ std::vector<EncodedRollup> EncodeRollups(const TickTable& table, std::int32_t st
 // kDataLoss where the vectors contradict each other; nothing in them is trusted.
 [[nodiscard]] absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded);
 [[nodiscard]] absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encoded,
-                                                              std::size_t grid_bucket_count);
+                                                              const RollupGrid& grid);
 
 }  // namespace stepwell

@@ -24,11 +24,10 @@ constexpr char kClose[] = "close stepwell_rollups";
 constexpr std::size_t kGridsMax = 2048;
 
 constexpr char kHeadColumns[] =
-    "series_no, writer_no, tick_no, keep_class, received_day, bucket_count, first_time_us, "
-    "last_time_us, presence";
+    "series_no, writer_no, tick_no, keep_class, received_day, bucket_count, presence, relative";
 constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4,
-              kBucketCount = 5, kFirstTime = 6, kLastTime = 7, kPresence = 8;
-constexpr int kFirstVector = 9;
+              kBucketCount = 5, kPresence = 6, kRelative = 7;
+constexpr int kFirstVector = 8;
 constexpr char kGridHeadColumns[] =
     "writer_no, tick_no, keep_class, received_day, bucket_count, step_seconds";
 constexpr int kGridFirstVector = 6;
@@ -186,6 +185,7 @@ absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
     const PgBits bits = page_.Bits(row, kPresence);
     encoded.presence = {std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)};
   }
+  encoded.relative = static_cast<std::int16_t>(page_.Int32(row, kRelative));
   int first = kFirstVector;
   encoded.mins = VectorAt(page_, row, ColumnsFrom(first, true));
   for (auto* vector : {&encoded.maxs, &encoded.sums, &encoded.lasts}) {
@@ -199,8 +199,7 @@ absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
   StoredRollup stored;
   stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};
   stored.grid = grid->second;
-  STEPWELL_ASSIGN_OR_RETURN(stored.column,
-                            DecodeRollupColumn(encoded, stored.grid->buckets.size()));
+  STEPWELL_ASSIGN_OR_RETURN(stored.column, DecodeRollupColumn(encoded, *stored.grid));
   return stored;
 }
 

@@ -57,10 +57,12 @@ EncodedVector VectorAt(const PgResult& result, int row, const VectorColumns& col
   EncodedVector encoded;
   encoded.form = static_cast<Form>(result.Int32(row, columns.form));
   encoded.width = static_cast<std::int16_t>(result.Int32(row, columns.width));
-  encoded.width2 = static_cast<std::int16_t>(result.Int32(row, columns.width2));
+  if (!result.IsNull(row, columns.width2)) {
+    encoded.width2 = static_cast<std::int16_t>(result.Int32(row, columns.width2));
+  }
   encoded.base = result.Int64(row, columns.base);
-  encoded.factor = result.Int64(row, columns.factor);
-  if (columns.divisor_exponent >= 0) {
+  if (!result.IsNull(row, columns.factor)) encoded.factor = result.Int64(row, columns.factor);
+  if (columns.divisor_exponent >= 0 && !result.IsNull(row, columns.divisor_exponent)) {
     encoded.divisor_exponent =
         static_cast<std::int16_t>(result.Int32(row, columns.divisor_exponent));
   }

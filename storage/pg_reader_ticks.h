@@ -70,6 +70,7 @@ struct VectorColumns {
   int dictionary;
   int raw;  // -1 = none
 };
+// In rollups NULL is what most vectors have: factor 1, width2 0, divisor_exponent 0.
 EncodedVector VectorAt(const PgResult& result, int row, const VectorColumns& columns);
 
 }  // namespace stepwell

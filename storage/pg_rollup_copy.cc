@@ -14,7 +14,7 @@ namespace {
 constexpr int kIntegerColumns = 8;
 constexpr int kValueColumns = 10;
 constexpr int kTicksHeadColumns = 9;
-constexpr int kHeadColumns = 11;
+constexpr int kHeadColumns = 12;
 constexpr int kTicksColumnCount =
     kTicksHeadColumns + kIntegerColumns * static_cast<int>(kRollupTickVectors.size());
 constexpr int kColumnCount = kHeadColumns +
@@ -40,7 +40,7 @@ std::string TicksColumnList() {
 std::string ColumnList() {
   std::string list =
       "trial_id, tick_no, first_time_us, last_time_us, series_no, writer_no, bucket_count, "
-      "received_day, keep_class, step_seconds, presence";
+      "received_day, keep_class, step_seconds, relative, presence";
   for (const char* prefix : kRollupValueVectors) {
     absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, true));
   }
@@ -50,14 +50,28 @@ std::string ColumnList() {
   return list;
 }
 
+// What most vectors have is NULL, which takes no bytes: a rollup's vectors are short, and many.
 void AddVector(const EncodedVector& vector, bool has_values, PgCopyRows& rows) {
-  rows.Int16(static_cast<std::int16_t>(vector.form)).Int16(vector.width).Int16(vector.width2);
-  rows.Int64(vector.base).Int64(vector.factor);
+  const auto unless = [&rows](std::int16_t usual, std::int16_t value) {
+    if (value == usual) {
+      rows.Null();
+    } else {
+      rows.Int16(value);
+    }
+  };
+  rows.Int16(static_cast<std::int16_t>(vector.form)).Int16(vector.width);
+  unless(0, vector.width2);
+  rows.Int64(vector.base);
+  if (vector.factor == 1) {
+    rows.Null();
+  } else {
+    rows.Int64(vector.factor);
+  }
   AddBits(vector.bits, rows);
   AddBits(vector.bits2, rows);
   AddIntegers(vector.dictionary, rows);
   if (!has_values) return;
-  rows.Int16(vector.divisor_exponent);
+  unless(0, vector.divisor_exponent);
   AddDoubles(vector.raw, rows);
 }
 
@@ -124,7 +138,8 @@ std::int64_t RollupCopy::AddColumn(const RowPlace& place, std::int32_t step_seco
       .Int32(column.bucket_count)
       .Date({place.received_day})
       .Int16(place.keep_class)
-      .Int16(static_cast<std::int16_t>(step_seconds));
+      .Int16(static_cast<std::int16_t>(step_seconds))
+      .Int16(column.relative);
   AddBits(column.presence, columns_);
   AddVector(column.mins, /*has_values=*/true, columns_);
   for (const auto* vector : {&column.maxs, &column.sums, &column.lasts}) {

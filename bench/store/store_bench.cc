@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "bench/store/day_tables.h"
 #include "storage/migrator.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
@@ -26,6 +27,9 @@ namespace {
 
 constexpr std::int64_t kEpoch = 1;
 constexpr std::int64_t kNowUs = 20'000 * 86'400'000'000;
+// A day that holds nothing else, and its leaf.
+constexpr std::int64_t kDayUs = kNowUs + 86'400'000'000;
+constexpr char kDayText[] = "20241005";
 
 template <typename T>
 T Must(absl::StatusOr<T> value) {
@@ -184,6 +188,62 @@ class Bench {
     if (merge) Merges(folds * samples);
   }
 
+  // What the load `day` takes when it is merged, indexes and TOAST included.
+  void DayBytes() {
+    const int hours = quick_ ? 2 : 8;
+    for (int machine = 0; machine <= bench::kDayMachines; ++machine) {
+      const bool is_rank = machine == bench::kDayMachines;
+      const OpenedWriter writer = OpenWriter(absl::StrCat("day", machine));
+      std::vector<SeriesDefinition> definitions(is_rank ? bench::kDayTimings
+                                                        : bench::kDayMachineSeries);
+      for (std::size_t i = 0; i < definitions.size(); ++i) {
+        definitions[i].key = {.metric_group = "day", .name = absl::StrCat("s", i), .labels = {}};
+      }
+      Must(ingest_->FindOrCreateSeries(writer.trial_id, definitions, 1000).status());
+      Must(Must(PgConnection::Open({.url = url_}))
+               ->ExecScript("update stepwell.writers set committed_sequence = 1000000"));
+      for (int hour = 0; hour < hours; ++hour) {
+        const auto seed = static_cast<std::uint64_t>(machine * 100 + hour);
+        const std::int64_t start_us = kDayUs + hour * bench::kHourUs;
+        const std::vector<TickTable> tables = {is_rank ? bench::RankHour(seed, start_us)
+                                                       : bench::MachineHour(seed, start_us)};
+        WriterFold fold;
+        fold.trial_id = writer.trial_id;
+        fold.writer_no = writer.writer_no;
+        fold.from_sequence_exclusive = static_cast<std::uint64_t>(hour);
+        fold.to_sequence = static_cast<std::uint64_t>(hour) + 1;
+        fold.parts = {{.received_time_us = kDayUs, .tables = &tables}};
+        Must(folds_->Fold(kEpoch, {fold}).status());
+      }
+    }
+    const MergeLimits limits{
+        .fold_no_max = Must(folds_->NextFoldNo()), .ripe_tick_count = 1, .now_us = kDayUs};
+    const double merge_ns = WallNs([&] {
+      while (Must(folds_->Merge(kEpoch, limits)).more) continue;
+    });
+    const auto sql = Must(PgConnection::Open({.url = url_}));
+    const auto number = [&](const std::string& query) {
+      return static_cast<double>(Must(sql->Exec(query.c_str())).Int64(0, 0));
+    };
+    const auto bytes = [&](const char* table) {
+      return number(
+          absl::StrCat("select pg_total_relation_size('stepwell.", table, "_k0_", kDayText, "')"));
+    };
+    const double samples =
+        number("select sum(sample_count)::bigint from stepwell.usage where metric_group = 'day'");
+    const double raw = bytes("metrics") + bytes("ticks");
+    const double rollups = bytes("rollups") + bytes("rollup_ticks");
+    std::fprintf(stderr,
+                 "day: %.0f samples, bytes each: rows %.3f, ticks %.3f, rollups %.3f, their ticks "
+                 "%.3f; merge %.1f ns each\n",
+                 samples, bytes("metrics") / samples, bytes("ticks") / samples,
+                 bytes("rollups") / samples, bytes("rollup_ticks") / samples, merge_ns / samples);
+    Print("day_rollup_share", {rollups / raw}, "ratio",
+          absl::StrCat("rows and ticks: ", raw / samples, " bytes/sample, rollups ",
+                       rollups / samples),
+          "<= 0.45");
+  }
+
   void Merges(std::int64_t sample_count) {
     std::vector<double> calls;
     const int backend = BackendOf("stepwell-fold");
@@ -261,6 +321,7 @@ int Main(bool quick) {
     bench.Folds("rows_of_60", 40, 60, "<= 150", false);
     bench.Folds("rows_of_10", 40, 10, "<= 450", true);
     bench.Folds("rows_of_1000", 2, 1000, "<= 40", false);
+    bench.DayBytes();
   }
   return std::system(absl::StrCat("rm -rf ", directory).c_str());
 }

@@ -176,18 +176,20 @@ with samples as (
   select trial_id, series_no, floor(extract(epoch from t) / )",
                       step, R"()::bigint * )", step, R"( as start, count(*) as n,
     count(*) filter (where v = 'NaN') as nans, min(v) filter (where v <> 'NaN') as low,
-    max(v) filter (where v <> 'NaN') as high
+    max(v) filter (where v <> 'NaN') as high, sum(v) filter (where v <> 'NaN') as total
   from stepwell.decoded_metrics m, unnest(m.timestamps, m.values) as u (t, v) group by 1, 2, 3
 ), rollups as (
   select trial_id, series_no, extract(epoch from t)::bigint as start, sum(n) as n,
     sum(nans) as nans, min(low) filter (where n > nans) as low,
-    max(high) filter (where n > nans) as high
-  from stepwell.decoded_rollups r, unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs)
-    as u (t, n, nans, low, high) where r.step_seconds = )",
+    max(high) filter (where n > nans) as high, sum(total) as total
+  from stepwell.decoded_rollups r,
+    unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs, r.sums) as u (t, n, nans, low, high, total)
+  where r.step_seconds = )",
                       step, R"( group by 1, 2, 3
 )
 select count(*) from samples s full join rollups r using (trial_id, series_no, start)
-where (s.n, s.nans, s.low, s.high) is distinct from (r.n, r.nans, r.low, r.high))");
+where (s.n, s.nans, s.low, s.high) is distinct from (r.n, r.nans, r.low, r.high)
+  or abs(s.total - r.total) > 1e-9 * abs(s.total))");
 }
 
 // Random tables of random writers, folded and merged at random, against a multiset.

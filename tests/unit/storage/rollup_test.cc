@@ -13,6 +13,7 @@
 
 #include "storage/encoded_rollup.h"
 #include "storage/stretch.h"
+#include "storage/vector_codec.h"
 #include "tests/support/codec_vectors.h"
 
 namespace stepwell {
@@ -137,7 +138,7 @@ Tale TaleOf(const std::vector<EncodedRollup>& rollups) {
   for (const EncodedRollup& rollup : rollups) {
     const RollupGrid grid = DecodeRollupGrid(rollup).value();
     for (const EncodedRollupColumn& encoded : rollup.columns) {
-      const RollupColumn column = DecodeRollupColumn(encoded, grid.buckets.size()).value();
+      const RollupColumn column = DecodeRollupColumn(encoded, grid).value();
       std::size_t at = 0;
       for (std::size_t i = 0; i < grid.buckets.size(); ++i) {
         if (!column.presence.empty() && column.presence[i] == 0) continue;
@@ -235,18 +236,20 @@ TEST(RollupTest, VectorsThatContradictEachOtherAreRefused) {
   const EncodedRollup whole = EncodeRollups(table, 10).front();
   const EncodedRollupColumn sound = whole.columns.front();
   ASSERT_TRUE(DecodeRollupGrid(whole).ok());
-  ASSERT_TRUE(DecodeRollupColumn(sound, 10).ok());
+  const RollupGrid grid = DecodeRollupGrid(whole).value();
+  ASSERT_TRUE(DecodeRollupColumn(sound, grid).ok());
+  ASSERT_NE(sound.relative & kRelativeSums, 0);
 
   const std::vector<std::function<void(EncodedRollup&)>> grid_damages = {
-      [](EncodedRollup& grid) { grid.bucket_count = -1; },
-      [](EncodedRollup& grid) { grid.bucket_count = 5; },
-      [](EncodedRollup& grid) { grid.step_seconds = 0; },
-      [](EncodedRollup& grid) { grid.buckets.base = INT64_MAX / 100; },
-      [](EncodedRollup& grid) { grid.last_offsets.base = 10 * kSecond; },
-      [](EncodedRollup& grid) { grid.last_offsets.base = -1; },
-      [](EncodedRollup& grid) { grid.tick_counts.base = -1; },
-      [](EncodedRollup& grid) { grid.first_batches.base = -2; },
-      [](EncodedRollup& grid) { grid.last_batches.base = INT64_C(1) << 40; },
+      [](EncodedRollup& row) { row.bucket_count = -1; },
+      [](EncodedRollup& row) { row.bucket_count = 5; },
+      [](EncodedRollup& row) { row.step_seconds = 0; },
+      [](EncodedRollup& row) { row.buckets.base = INT64_MAX / 100; },
+      [](EncodedRollup& row) { row.last_offsets.base = 10 * kSecond; },
+      [](EncodedRollup& row) { row.last_offsets.base = -1; },
+      [](EncodedRollup& row) { row.tick_counts.base = -1; },
+      [](EncodedRollup& row) { row.first_batches.base = -2; },
+      [](EncodedRollup& row) { row.last_batches.base = INT64_C(1) << 40; },
   };
   for (std::size_t i = 0; i < grid_damages.size(); ++i) {
     EncodedRollup damaged = whole;
@@ -261,11 +264,16 @@ TEST(RollupTest, VectorsThatContradictEachOtherAreRefused) {
       [](EncodedRollupColumn& row) { row.counts.reset(); },
       [](EncodedRollupColumn& row) { row.nan_counts->bits.bit_count += 1; },
       [](EncodedRollupColumn& row) { row.mins.width = 64; },
+      [](EncodedRollupColumn& row) { row.mins.divisor_exponent = 23; },
+      [](EncodedRollupColumn& row) { row.sums->width = 64; },
+      [](EncodedRollupColumn& row) {
+        row.mins = EncodeIntegers(std::vector<std::int64_t>(9, INT64_MAX - 1));
+      },
   };
   for (std::size_t i = 0; i < damages.size(); ++i) {
     EncodedRollupColumn damaged = sound;
     damages[i](damaged);
-    EXPECT_TRUE(absl::IsDataLoss(DecodeRollupColumn(damaged, 10).status())) << "damage " << i;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeRollupColumn(damaged, grid).status())) << "damage " << i;
   }
 }
 

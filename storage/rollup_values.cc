@@ -1,0 +1,139 @@
+#include "storage/rollup_values.h"
+
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "storage/value_scale.h"
+#include "storage/vector_codec.h"
+
+namespace stepwell {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using Doubles = std::vector<double>;
+
+// How often the min is in a statistic: as often as it has summands.
+std::int64_t Summands(bool is_sum, const Integers& numbers, std::size_t bucket) {
+  return is_sum ? numbers[bucket] : 1;
+}
+
+bool SameBits(const Doubles& left, const Doubles& right) {
+  return left.size() == right.size() &&
+         std::memcmp(left.data(), right.data(), left.size() * sizeof(double)) == 0;
+}
+
+// integers - summands * mins; nothing where int64 cannot hold that.
+std::optional<Integers> FromMins(std::span<const std::int64_t> integers,
+                                 std::span<const std::int64_t> mins, bool is_sum,
+                                 const Integers& numbers) {
+  Integers differences(integers.size());
+  for (std::size_t i = 0; i < integers.size(); ++i) {
+    std::int64_t base = 0;
+    if (__builtin_mul_overflow(mins[i], Summands(is_sum, numbers, i), &base) ||
+        __builtin_sub_overflow(integers[i], base, &differences[i])) {
+      return std::nullopt;
+    }
+  }
+  return differences;
+}
+
+// All four under one divisor, or none.
+class SharedScale {
+ public:
+  explicit SharedScale(const RollupColumn& column) : count_(column.mins.size()) {
+    Doubles all;
+    all.reserve(4 * count_);
+    for (const Doubles* values : {&column.mins, &column.maxs, &column.sums, &column.lasts}) {
+      all.insert(all.end(), values->begin(), values->end());
+    }
+    scaled_ = ScaleValues(all);
+  }
+
+  bool exists() const { return scaled_.has_value(); }
+  std::int16_t divisor_exponent() const { return scaled_->divisor_exponent; }
+  // 0 ... 3: mins, maxs, sums, lasts.
+  std::span<const std::int64_t> integers(std::size_t which) const {
+    return std::span(scaled_->integers).subspan(which * count_, count_);
+  }
+
+ private:
+  const std::size_t count_;
+  std::optional<ScaledValues> scaled_;
+};
+
+absl::Status DecodeOne(const EncodedRollupColumn& encoded,
+                       const std::optional<EncodedVector>& vector, std::int16_t flag,
+                       const Integers& numbers, const Doubles& mins, Doubles& values) {
+  if (!vector.has_value()) {
+    values = mins;
+    return absl::OkStatus();
+  }
+  if ((encoded.relative & flag) == 0) {
+    STEPWELL_ASSIGN_OR_RETURN(values, DecodeValues(*vector, mins.size()));
+    return absl::OkStatus();
+  }
+  EncodedVector undivided = encoded.mins;
+  undivided.divisor_exponent = 0;
+  STEPWELL_ASSIGN_OR_RETURN(const Integers bases, DecodeIntegers(undivided, mins.size()));
+  STEPWELL_ASSIGN_OR_RETURN(const Integers differences, DecodeIntegers(*vector, mins.size()));
+  // DecodeValues took the mins, so their divisor is in range.
+  const double divisor = Divisor(encoded.mins.divisor_exponent);
+  values.resize(mins.size());
+  for (std::size_t i = 0; i < mins.size(); ++i) {
+    std::int64_t k = 0;
+    if (__builtin_mul_overflow(bases[i], Summands(flag == kRelativeSums, numbers, i), &k) ||
+        __builtin_add_overflow(k, differences[i], &k)) {
+      return absl::DataLossError("rollup: a value beyond 63 bits");
+    }
+    values[i] = static_cast<double>(k) / divisor;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void EncodeRollupValues(const RollupColumn& column, const Integers& numbers,
+                        EncodedRollupColumn& encoded) {
+  const SharedScale scale(column);
+  if (scale.exists()) {
+    encoded.mins = EncodeIntegers(scale.integers(0));
+    encoded.mins.divisor_exponent = scale.divisor_exponent();
+  } else {
+    encoded.mins = EncodeValues(column.mins);
+  }
+  const struct {
+    const Doubles& values;
+    std::int16_t flag;
+    std::optional<EncodedVector>& vector;
+  } others[] = {{column.maxs, kRelativeMaxs, encoded.maxs},
+                {column.sums, kRelativeSums, encoded.sums},
+                {column.lasts, kRelativeLasts, encoded.lasts}};
+  for (std::size_t which = 0; which < std::size(others); ++which) {
+    const auto& other = others[which];
+    if (SameBits(other.values, column.mins)) continue;
+    other.vector = EncodeValues(other.values);
+    if (!scale.exists()) continue;
+    const std::optional<Integers> differences = FromMins(
+        scale.integers(1 + which), scale.integers(0), other.flag == kRelativeSums, numbers);
+    if (!differences.has_value()) continue;
+    EncodedVector relative = EncodeIntegers(*differences);
+    if (EncodedBytes(relative) >= EncodedBytes(*other.vector)) continue;
+    other.vector = std::move(relative);
+    encoded.relative = static_cast<std::int16_t>(encoded.relative | other.flag);
+  }
+}
+
+absl::Status DecodeRollupValues(const EncodedRollupColumn& encoded, const Integers& numbers,
+                                RollupColumn& column) {
+  STEPWELL_ASSIGN_OR_RETURN(column.mins, DecodeValues(encoded.mins, numbers.size()));
+  STEPWELL_RETURN_IF_ERROR(
+      DecodeOne(encoded, encoded.maxs, kRelativeMaxs, numbers, column.mins, column.maxs));
+  STEPWELL_RETURN_IF_ERROR(
+      DecodeOne(encoded, encoded.sums, kRelativeSums, numbers, column.mins, column.sums));
+  return DecodeOne(encoded, encoded.lasts, kRelativeLasts, numbers, column.mins, column.lasts);
+}
+
+}  // namespace stepwell
