@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "storage/pg_reader_rollups.h"
+#include "storage/pg_reader_rows.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
 
@@ -76,6 +78,19 @@ absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShel
                                                        MillisecondsText(left + absl::Seconds(5))})
                                .status());
   return snapshot;
+}
+
+absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
+    const RollupFilter& filter) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(*loan_, filter, usage));
+  return std::unique_ptr<RollupCursor>(std::move(cursor));
+}
+
+absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(*loan_, filter, usage));
+  return std::unique_ptr<RowCursor>(std::move(cursor));
 }
 
 }  // namespace stepwell

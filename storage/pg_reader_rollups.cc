@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "storage/encoded_rollup.h"
 #include "storage/pg_array.h"
-#include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_ticks.h"
 #include "storage/pg_rollup_copy.h"
 #include "storage/stretch.h"
@@ -201,13 +200,6 @@ absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
   stored.grid = grid->second;
   STEPWELL_ASSIGN_OR_RETURN(stored.column, DecodeRollupColumn(encoded, *stored.grid));
   return stored;
-}
-
-absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
-    const RollupFilter& filter) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(*loan_, filter, usage));
-  return std::unique_ptr<RollupCursor>(std::move(cursor));
 }
 
 }  // namespace stepwell

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
-#include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
 #include "storage/presence.h"
 
@@ -249,12 +248,6 @@ absl::StatusOr<StoredRow> PgRowCursor::RowAt(int row) {
   stored.ticks = ticks_.Find(TickKeyAt(page_, row));
   STEPWELL_RETURN_IF_ERROR(CheckPresence(stored));
   return stored;
-}
-
-absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(*loan_, filter, usage));
-  return std::unique_ptr<RowCursor>(std::move(cursor));
 }
 
 }  // namespace stepwell
