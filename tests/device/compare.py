@@ -61,8 +61,9 @@ def run_probe(probe: str, seconds: int) -> tuple[Values, Values, list[dict[str, 
             line = json.loads(text)
             lines.append(line)
             for sample in line.get("samples", []):
-                if "reason" not in sample:
-                    ours.setdefault(sample["device"], {}).setdefault(sample["name"], []).append(sample["value"])
+                # A metric of several series on one device: each by itself.
+                name = sample["name"] + (f"{{reason={sample['reason']}}}" if "reason" in sample else "")
+                ours.setdefault(sample["device"], {}).setdefault(name, []).append(sample["value"])
             if "samples" in line:
                 ask_smi(theirs)
     if process.returncode != 0:
@@ -73,31 +74,32 @@ def run_probe(probe: str, seconds: int) -> tuple[Values, Values, list[dict[str, 
 def compare(ours: Values, theirs: Values) -> tuple[list[str], bool]:
     """Rows of a table, and whether all agree."""
     rows, agree = [], True
-    for device in sorted(theirs):
+    for number, device in enumerate(theirs):
         for name, field, _, apart_max in _FIELDS:
             mine = ours.get(device, {}).get(name, [])
             smi = theirs[device].get(name, [])
             if not mine and not smi:
-                rows.append(f"| `{name}` | absent | `{field}` | absent | yes |")
+                rows.append(f"| {number} | `{name}` | absent | `{field}` | absent | yes |")
                 continue
             if not mine or not smi:
                 agree = False
-                rows.append(f"| `{name}` | {'absent' if not mine else 'there'} | `{field}` | "
+                rows.append(f"| {number} | `{name}` | {'absent' if not mine else 'there'} | `{field}` | "
                             f"{'absent' if not smi else 'there'} | **no** |")  # fmt: skip
                 continue
             apart = abs(statistics.median(mine) - statistics.median(smi))
             fits = apart <= apart_max
             agree = agree and fits
-            rows.append(f"| `{name}` | {statistics.median(mine):.6g} | `{field}` | {statistics.median(smi):.6g} | "
+            rows.append(f"| {number} | `{name}` | {statistics.median(mine):.6g} | `{field}` | {statistics.median(smi):.6g} | "
                         f"{'yes' if fits else '**no**'} |")  # fmt: skip
     return rows, agree
 
 
-def alone(ours: Values) -> list[str]:
-    """Rows of what nvidia-smi has no field for."""
+def alone(ours: Values, theirs: Values) -> list[str]:
+    """Rows of what nvidia-smi has no field for; slices (MIG) are numbered after the GPUs."""
     known = {name for name, *_ in _FIELDS}
-    return [f"| `{name}` | {statistics.median(values):.6g} |"
-            for device in sorted(ours) for name, values in sorted(ours[device].items()) if name not in known]  # fmt: skip
+    devices = [*theirs, *sorted(set(ours) - set(theirs))]
+    return [f"| {number} | `{name}` | {statistics.median(values):.6g} |"
+            for number, device in enumerate(devices) if device in ours for name, values in sorted(ours[device].items()) if name not in known]  # fmt: skip
 
 
 def write_page(page: pathlib.Path, lines: list[str]) -> None:
@@ -122,8 +124,8 @@ def main() -> int:
     write_page(arguments.page, [
         f"On {time.strftime('%Y-%m-%d', time.gmtime())}, {device}: medians of {arguments.seconds} readings, a second "
         "apart, of the agent's sensors and of `nvidia-smi` beside them.", "",
-        "| ours | value | `nvidia-smi` | value | agree |", "|---|---|---|---|---|", *rows, "",
-        "Without a field of `nvidia-smi`:", "", "| ours | value |", "|---|---|", *alone(ours), "",
+        "| GPU | ours | value | `nvidia-smi` | value | agree |", "|---|---|---|---|---|---|", *rows, "",
+        "Without a field of `nvidia-smi`:", "", "| GPU | ours | value |", "|---|---|---|", *alone(ours, theirs), "",
         f"A tick took {cost['tick_ms']:.3g} ms and {cost['tick_processor_ms']:.3g} ms of processor time.", "",
         *[f"- absent: {reason}" for reason in absences]])  # fmt: skip
     print("\n".join(rows))

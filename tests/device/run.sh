@@ -4,13 +4,14 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-seconds=20 probe=
+seconds=20 probe= page=$root/docs/metrics.md
 
 usage() {
   cat <<'USAGE'
-Usage: tests/device/run.sh [--seconds N] [--probe PROGRAM]
+Usage: tests/device/run.sh [--seconds N] [--probe PROGRAM] [--page FILE]
   --seconds N       readings, a second apart (20)
   --probe PROGRAM   gpu_probe, built elsewhere; default: built here (release preset)
+  --page FILE       where the outcome is written (docs/metrics.md)
 A load beside it (any training) makes the comparison worth more.
 USAGE
 }
@@ -19,6 +20,7 @@ while (($# > 0)); do
   case $1 in
     --seconds) seconds=${2:?--seconds needs a number}; shift ;;
     --probe) probe=${2:?--probe needs a program}; shift ;;
+    --page) page=${2:?--page needs a file}; shift ;;
     --help|-h) usage; exit 0 ;;
     *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
   esac
@@ -26,7 +28,7 @@ while (($# > 0)); do
 done
 
 if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
-  echo "this machine has no NVIDIA GPU that nvidia-smi sees; docs/metrics.md stays as it is" >&2
+  echo "this machine has no NVIDIA GPU that nvidia-smi sees; $page stays as it is" >&2
   exit 69
 fi
 if [[ -z $probe ]]; then
@@ -35,4 +37,4 @@ if [[ -z $probe ]]; then
   cmake --build --preset release --target gpu_probe -j "${STEPWELL_JOBS:-2}" >&2
   probe=$root/build/release/bin/gpu_probe
 fi
-exec python3 "$root/tests/device/compare.py" --probe "$probe" --page "$root/docs/metrics.md" --seconds "$seconds"
+exec python3 "$root/tests/device/compare.py" --probe "$probe" --page "$page" --seconds "$seconds"
