@@ -13,6 +13,7 @@
 #include "client/agent/agent.h"
 #include "client/agent/detached_process.h"
 #include "client/agent/sensors/boot_clock.h"
+#include "client/agent/start_pages.h"
 
 namespace stepwell {
 namespace {
@@ -89,6 +90,7 @@ int AgentMain(int argc, char** argv) {
       return Complain(status, EX_OSERR);
     }
   }
+  agent::ReleaseStartPages();
   RaiseDescriptorLimit();
   StopSignals::Block();
   const auto agent = agent::Agent::Create(parsed->options, agent::BootClock::Get());

@@ -26,8 +26,12 @@ absl::Status FromErrno(int error, absl::string_view doing) {
 absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, int flags,
                                       unsigned mode) {
   // Without waiting: a FIFO would, for whoever opens its other end.
-  FileDescriptor file(
-      openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
+  flags |= O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  FileDescriptor file(openat(directory, name.c_str(), flags, mode));
+  // Another user's, and this process is not allowed to pass over that.
+  if (!file.valid() && errno == EPERM && (flags & O_NOATIME) != 0) {
+    file = FileDescriptor(openat(directory, name.c_str(), flags & ~O_NOATIME, mode));
+  }
   if (!file.valid()) return FromErrno(errno, absl::StrCat("open ", name));
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return FromErrno(errno, absl::StrCat("look at ", name));
@@ -73,18 +77,24 @@ void RemoveTree(int directory, const std::string& name, int depth_max) {
   unlinkat(directory, name.c_str(), AT_REMOVEDIR);
 }
 
-absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size) {
-  std::string bytes(size, '\0');
+absl::StatusOr<std::size_t> ReadInto(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
   std::size_t done = 0;
-  while (done < size) {
+  while (done < bytes.size()) {
     const ssize_t got =
-        pread(fd, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+        pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FromErrno(errno, "read");
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
-  bytes.resize(done);
+  return done;
+}
+
+absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size) {
+  std::string bytes(size, '\0');
+  STEPWELL_ASSIGN_OR_RETURN(const std::size_t got,
+                            ReadInto(fd, offset, std::as_writable_bytes(std::span(bytes))));
+  bytes.resize(got);
   return bytes;
 }
 

@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +44,8 @@ class FileDescriptor {
 };
 
 // openat(2) that follows no link in the last step, takes no FIFO, socket or device, and is not
-// inherited. Errors name `name`.
+// inherited. O_NOATIME, where reading should not write to the disk, is left out where it is not
+// allowed. Errors name `name`.
 absl::StatusOr<FileDescriptor> OpenAt(int directory, const std::string& name, int flags,
                                       unsigned mode = 0600);
 // Opens a directory that is no link; with `create` makes it (0700) where it is absent.
@@ -55,6 +58,8 @@ absl::StatusOr<std::vector<std::string>> ListNames(int directory);
 void RemoveTree(int directory, const std::string& name, int depth_max);
 // Up to `size` bytes from `offset`; fewer at the end of the file.
 absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t size);
+// The same into `bytes`; answers how many came.
+absl::StatusOr<std::size_t> ReadInto(int fd, std::uint64_t offset, std::span<std::byte> bytes);
 // All of `bytes` at `offset`, or an error: kResourceExhausted for a full disk or quota.
 absl::Status WriteAt(int fd, std::uint64_t offset, std::string_view bytes);
 // The whole of a small regular file, at most `size_max` bytes.

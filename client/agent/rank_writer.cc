@@ -98,8 +98,8 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   }
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
-  last_sign_ns_ = status.last_sign_ns;
-  const bool is_own_live = status.alive && !status.closed;
+  last_sign_ns_ = status.own.last_sign_ns;
+  const bool is_own_live = status.records();
   live_ = is_own_live || status.workers_alive;
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
@@ -122,13 +122,13 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
     }
     if (is_last) {
       recorded_->workers().RemoveFinished();
-      served_->Close(/*died=*/!status.closed && !recorded_->workers().ended_in_order());
+      served_->Close(/*died=*/!status.own.closed && !recorded_->workers().ended_in_order());
     }
     break;
   }
   // What they closed is sealed by now: their waits end with the acks up to here.
   const std::uint64_t sealed = served_->last_sequence();
-  if (status.closed && recorded_->own_ended() && !own_sequence_) own_sequence_ = sealed;
+  if (status.own.closed && recorded_->own_ended() && !own_sequence_) own_sequence_ = sealed;
   recorded_->workers().NoteSealed(sealed);
   return absl::OkStatus();
 }

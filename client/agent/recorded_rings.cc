@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
@@ -73,9 +75,9 @@ absl::StatusOr<std::unique_ptr<RecordedRings>> RecordedRings::Open(FileDescripto
   std::unique_ptr<RecordedRings> rings(
       new RecordedRings(std::move(directory), std::move(folder), worker));
   const int at = rings->directory();
-  STEPWELL_ASSIGN_OR_RETURN(rings->header_, OpenAt(at, spool::kHeaderFile, O_RDWR | O_NONBLOCK));
+  STEPWELL_ASSIGN_OR_RETURN(rings->header_, OpenAt(at, spool::kHeaderFile, O_RDWR | O_NOATIME));
   STEPWELL_ASSIGN_OR_RETURN(rings->names_file_,
-                            OpenAt(at, spool::kNamesFile, O_RDONLY | O_NONBLOCK));
+                            OpenAt(at, spool::kNamesFile, O_RDONLY | O_NOATIME));
   STEPWELL_ASSIGN_OR_RETURN(const std::string header,
                             ReadAt(rings->header_.get(), 0, sizeof(spool::WriterHeader)));
   if (header.size() != sizeof(spool::WriterHeader) ||
@@ -96,20 +98,31 @@ void RecordedRings::Recover(RingProgress progress) {
 }
 
 absl::StatusOr<RecordedHeader> RecordedRings::ReadHeader() const {
-  // State first, by a read of its own: after kWriterClosed the rest is final.
+  STEPWELL_ASSIGN_OR_RETURN(const RecordedHeader header, CopyHeader());
+  // The copy takes its words in no promised order: what was closed before it began is whole.
+  if (!header.closed) return header;
+  return CopyHeader();
+}
+
+absl::StatusOr<RecordedHeader> RecordedRings::CopyHeader() const {
+  std::array<char, sizeof(spool::WriterHeader)> bytes;
   STEPWELL_ASSIGN_OR_RETURN(
-      const std::string state,
-      ReadAt(header_.get(), offsetof(spool::WriterHeader, state), sizeof(std::uint32_t)));
-  STEPWELL_ASSIGN_OR_RETURN(const std::string bytes,
-                            ReadAt(header_.get(), 0, sizeof(spool::WriterHeader)));
-  if (state.size() != sizeof(std::uint32_t) || bytes.size() != sizeof(spool::WriterHeader)) {
-    return absl::DataLossError("header: cut short");
-  }
+      const std::size_t got,
+      ReadInto(header_.get(), 0, std::as_writable_bytes(std::span<char>(bytes))));
+  if (got != bytes.size()) return absl::DataLossError("header: cut short");
+  const std::string_view copy(bytes.data(), bytes.size());
+  const auto number = [&copy](std::size_t offset) {
+    return HeaderField<std::uint64_t>(copy, offset);
+  };
   RecordedHeader header;
-  header.closed = HeaderField<std::uint32_t>(state, 0) == spool::kWriterClosed;
-  header.ring_count = HeaderField<std::uint32_t>(bytes, offsetof(spool::WriterHeader, ring_count));
-  header.last_step = HeaderField<std::uint64_t>(bytes, offsetof(spool::WriterHeader, last_step));
-  header.last_sign_ns = LastSign(bytes, header.closed);
+  header.closed = HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, state)) ==
+                  spool::kWriterClosed;
+  header.ring_count = HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, ring_count));
+  header.last_step = number(offsetof(spool::WriterHeader, last_step));
+  header.last_sign_ns = LastSign(copy, header.closed);
+  header.dropped_no_ring = number(offsetof(spool::WriterHeader, dropped_no_ring));
+  header.dropped_no_name = number(offsetof(spool::WriterHeader, dropped_no_name));
+  header.early_count = number(offsetof(spool::WriterHeader, early_count));
   return header;
 }
 
@@ -123,28 +136,22 @@ absl::Status RecordedRings::Drain(const RecordedHeader& header, Ending ending,
     sink.EnterThread({number_, worker_, names_}, number);
     STEPWELL_RETURN_IF_ERROR(DrainThread(thread, ending, sink));
   }
-  STEPWELL_RETURN_IF_ERROR(TellLosses(ending == Ending::kFinal && !header.closed, sink));
+  TellLosses(header, ending, sink);
   if (ending == Ending::kFinal && drained_ && !ended_) End(sink);
   return absl::OkStatus();
 }
 
-absl::Status RecordedRings::TellLosses(bool died, ThreadSampleSink& sink) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::string header,
-                            ReadAt(header_.get(), 0, sizeof(spool::WriterHeader)));
-  if (header.size() != sizeof(spool::WriterHeader)) return absl::DataLossError("header: cut short");
+void RecordedRings::TellLosses(const RecordedHeader& header, Ending ending,
+                               ThreadSampleSink& sink) {
   const auto tell = [&](EventLoss::Cause cause, std::uint64_t now, std::uint64_t& seen) {
     if (now > seen) sink.OnLoss({cause, now - seen, 0, 0});
     seen = std::max(seen, now);
   };
-  const auto count = [&](std::size_t offset) { return HeaderField<std::uint64_t>(header, offset); };
   // What a process that died held itself went with it.
-  const std::uint64_t died_with =
-      died ? count(offsetof(spool::WriterHeader, early_count)) : std::uint64_t{0};
-  tell(EventLoss::Cause::kNoRing, count(offsetof(spool::WriterHeader, dropped_no_ring)) + died_with,
-       no_ring_seen_);
-  tell(EventLoss::Cause::kNoName, count(offsetof(spool::WriterHeader, dropped_no_name)),
-       no_name_seen_);
-  return absl::OkStatus();
+  const bool has_died = ending == Ending::kFinal && !header.closed;
+  const std::uint64_t died_with = has_died ? header.early_count : 0;
+  tell(EventLoss::Cause::kNoRing, header.dropped_no_ring + died_with, no_ring_seen_);
+  tell(EventLoss::Cause::kNoName, header.dropped_no_name, no_name_seen_);
 }
 
 void RecordedRings::End(ThreadSampleSink& sink) {
@@ -254,16 +261,12 @@ absl::Status RecordedRings::DrainThread(Thread& thread, Ending ending, ThreadSam
   for (std::size_t i = 0; i < thread.rings.size(); ++i) {
     Ring& ring = thread.rings[i];
     if (ring.over && ring.safe == ring.read && i + 1 < thread.rings.size()) continue;
-    STEPWELL_ASSIGN_OR_RETURN(const RingSnapshot now, ring.reader.ReadSnapshot());
-    STEPWELL_RETURN_IF_ERROR(ReadNames());
-    while (ring.read < now.head && !sink.full()) {
-      const std::uint64_t before = ring.read;
-      const std::uint64_t to = std::min(now.head, ring.read + kEventsPerRead);
-      STEPWELL_ASSIGN_OR_RETURN(const RingReader::Events read,
-                                ring.reader.ReadEvents(ring.read, to));
-      AddEvents(thread, ring, read, sink);
-      if (ring.read == before) break;
+    STEPWELL_ASSIGN_OR_RETURN(RingSnapshot now, ring.reader.ReadSnapshot());
+    if (IsBeyondLap(ring, now)) {
+      STEPWELL_ASSIGN_OR_RETURN(now, ring.reader.ReadSnapshot());
+      if (IsBeyondLap(ring, now)) SkipToLastLap(ring, now, sink);
     }
+    STEPWELL_RETURN_IF_ERROR(DrainRing(thread, ring, now, sink));
     TellDrops(ring, now, sink);
     if (ring.read < now.head) {
       drained_ = false;
@@ -284,10 +287,39 @@ absl::Status RecordedRings::DrainThread(Thread& thread, Ending ending, ThreadSam
   return absl::OkStatus();
 }
 
-void RecordedRings::AddEvents(Thread& thread, Ring& ring, const RingReader::Events& read,
-                              ThreadSampleSink& sink) {
+bool RecordedRings::IsBeyondLap(const Ring& ring, const RingSnapshot& now) {
+  return now.head > ring.read && now.head - ring.read > ring.reader.capacity();
+}
+
+// No recorder goes further ahead of its reader: the number is forged, and going there event by event
+// would keep all others waiting for years.
+void RecordedRings::SkipToLastLap(Ring& ring, const RingSnapshot& now, ThreadSampleSink& sink) {
+  sink.OnLoss({EventLoss::Cause::kDamaged, 0, 0, 0});
+  ring.read = now.head - ring.reader.capacity();
+}
+
+absl::Status RecordedRings::DrainRing(Thread& thread, Ring& ring, const RingSnapshot& now,
+                                      ThreadSampleSink& sink) {
+  while (ring.read < now.head && !sink.full()) {
+    const std::uint64_t before = ring.read;
+    const std::uint64_t to = ring.read + std::min(now.head - ring.read, kEventsPerRead);
+    STEPWELL_ASSIGN_OR_RETURN(const RingReader::Events read, ring.reader.ReadEvents(ring.read, to));
+    STEPWELL_RETURN_IF_ERROR(AddEvents(thread, ring, read, sink));
+    if (ring.read == before) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordedRings::AddEvents(Thread& thread, Ring& ring, const RingReader::Events& read,
+                                      ThreadSampleSink& sink) {
   std::uint64_t damaged_count = 0;
+  // Names are written before the events that use them: one look suffices for all that was read.
+  bool has_looked = false;
   for (const spool::Event& event : read.events) {
+    if (event.kind != kDamagedEvent && !has_looked && !Known(event)) {
+      STEPWELL_RETURN_IF_ERROR(ReadNames());
+      has_looked = true;
+    }
     ++ring.read;
     if (event.kind == kDamagedEvent || !Known(event)) {
       ++damaged_count;
@@ -303,6 +335,7 @@ void RecordedRings::AddEvents(Thread& thread, Ring& ring, const RingReader::Even
     thread.state = std::move(state);
     thread.state_moved = true;
   }
+  return absl::OkStatus();
 }
 
 bool RecordedRings::Known(const spool::Event& event) const {

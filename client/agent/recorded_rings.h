@@ -52,6 +52,7 @@ class ThreadSampleSink : public SampleSink {
   virtual bool full() const = 0;
 };
 
+// As of one look. What was closed, or is dead, changes no more.
 struct RecordedHeader {
   // close() was called: the rings are final.
   bool closed = false;
@@ -59,6 +60,11 @@ struct RecordedHeader {
   std::uint64_t last_step = 0;
   // When the process opened, ended its last step or closed, whichever was last: unchecked.
   std::uint64_t last_sign_ns = 0;
+  // Events that never reached a ring.
+  std::uint64_t dropped_no_ring = 0;
+  std::uint64_t dropped_no_name = 0;
+  // Those that the process holds itself: lost where it died.
+  std::uint64_t early_count = 0;
 };
 
 class RecordedRings {
@@ -135,14 +141,20 @@ class RecordedRings {
   // False: not now.
   bool OpenRing(std::uint32_t number);
   void AddRing(RingReader reader, int directory);
+  absl::StatusOr<RecordedHeader> CopyHeader() const;
   absl::Status ReadNames();
   absl::Status DrainThread(Thread& thread, Ending ending, ThreadSampleSink& sink);
-  void AddEvents(Thread& thread, Ring& ring, const RingReader::Events& read,
-                 ThreadSampleSink& sink);
+  static bool IsBeyondLap(const Ring& ring, const RingSnapshot& now);
+  static void SkipToLastLap(Ring& ring, const RingSnapshot& now, ThreadSampleSink& sink);
+  absl::Status DrainRing(Thread& thread, Ring& ring, const RingSnapshot& now,
+                         ThreadSampleSink& sink);
+  // Looks for names that came meanwhile where an event has one that is not known.
+  absl::Status AddEvents(Thread& thread, Ring& ring, const RingReader::Events& read,
+                         ThreadSampleSink& sink);
   bool Known(const spool::Event& event) const;
   static void MarkSafe(Thread& thread);
   static void TellDrops(Ring& ring, const RingSnapshot& now, ThreadSampleSink& sink);
-  absl::Status TellLosses(bool died, ThreadSampleSink& sink);
+  void TellLosses(const RecordedHeader& header, Ending ending, ThreadSampleSink& sink);
   void End(ThreadSampleSink& sink);
 
   const FileDescriptor directory_;

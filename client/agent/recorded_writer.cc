@@ -31,24 +31,18 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   // After the process: one that dies now may have forked before, and its child asks for its byte
   // later. Such a child is a process of its own that joins a dead writer; it is found all the same
   // while others live.
-  status.workers_alive = lock_.IsAnyWorkerAlive();
+  if (!status.alive) status.workers_alive = lock_.IsAnyWorkerAlive();
   workers_.Find({status.alive, status.workers_alive});
-  STEPWELL_ASSIGN_OR_RETURN(const RecordedHeader header, rings_->ReadHeader());
-  status.closed = header.closed;
-  status.ring_count = header.ring_count;
-  status.last_step = header.last_step;
-  status.last_sign_ns = header.last_sign_ns;
-  const bool is_own_over = !status.alive || status.closed;
-  if (const std::uint64_t step = workers_.last_step(); is_own_over && step != 0) {
-    status.last_step = step;
-  }
+  STEPWELL_ASSIGN_OR_RETURN(status.own, rings_->ReadHeader());
+  if (status.alive && status.own.closed) status.workers_alive = lock_.IsAnyWorkerAlive();
+  const std::uint64_t step = status.records() ? 0 : workers_.last_step();
+  status.last_step = step != 0 ? step : status.own.last_step;
   return status;
 }
 
 absl::Status RecordedWriter::Drain(const WriterStatus& status, Ending ending,
                                    ThreadSampleSink& sink) {
-  const RecordedHeader header{status.closed, status.ring_count, status.last_step};
-  STEPWELL_RETURN_IF_ERROR(rings_->Drain(header, ending, sink));
+  STEPWELL_RETURN_IF_ERROR(rings_->Drain(status.own, ending, sink));
   workers_.Drain(sink);
   return absl::OkStatus();
 }

@@ -25,13 +25,13 @@ struct WriterStatus {
   bool alive = false;
   // 0 = not known: dead, or in a PID namespace that the agent does not see.
   pid_t pid = 0;
-  bool closed = false;
-  std::uint32_t ring_count = 0;
+  RecordedHeader own;  // of that process
   // Of that process, or of a worker that outlives it.
   std::uint64_t last_step = 0;
-  // Of that process: when it opened, ended its last step or closed. Unchecked.
-  std::uint64_t last_sign_ns = 0;
+  // Asked only where that process is over: while it records, its writer lives.
   bool workers_alive = false;
+
+  bool records() const { return alive && !own.closed; }
 };
 
 class RecordedWriter {

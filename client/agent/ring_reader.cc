@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -30,12 +32,25 @@ bool IsKind(spool::EventKind kind) {
   return false;
 }
 
+bool IsDamaged(const spool::Event& event) { return event.kind == kDamagedEvent; }
+
+// Those that are not what position `from` and the following ones should hold.
+std::uint64_t MarkDamaged(std::uint64_t from, std::span<spool::Event> events) {
+  std::uint64_t count = 0;
+  for (spool::Event& event : events) {
+    if (event.stamp == static_cast<std::uint32_t>(++from) && IsKind(event.kind)) continue;
+    event.kind = kDamagedEvent;
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 absl::StatusOr<RingReader> RingReader::Open(int directory, std::uint32_t number) {
   const std::string name = absl::StrCat(spool::kRingFilePrefix, number);
   RingReader ring;
-  STEPWELL_ASSIGN_OR_RETURN(ring.file_, OpenAt(directory, name, O_RDWR | O_NONBLOCK));
+  STEPWELL_ASSIGN_OR_RETURN(ring.file_, OpenAt(directory, name, O_RDWR | O_NOATIME));
   struct stat status {};
   if (fstat(ring.file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(name, " is no regular file"));
@@ -61,54 +76,63 @@ absl::StatusOr<RingReader> RingReader::Open(int directory, std::uint32_t number)
   return ring;
 }
 
-absl::StatusOr<std::uint64_t> RingReader::ReadU64(std::size_t offset) const {
-  STEPWELL_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(file_.get(), offset, 8));
-  if (bytes.size() != 8) return absl::DataLossError("ring: cut short");
-  return HeaderField<std::uint64_t>(bytes, 0);
+absl::StatusOr<RingSnapshot> RingReader::ReadSnapshot() const {
+  STEPWELL_ASSIGN_OR_RETURN(const RingSnapshot now, CopySnapshot());
+  // The copy takes its words in no promised order: where nothing is added any more, a second one is
+  // whole.
+  if (now.state == spool::kRingLive) return now;
+  return CopySnapshot();
 }
 
-absl::StatusOr<RingSnapshot> RingReader::ReadSnapshot() const {
-  STEPWELL_ASSIGN_OR_RETURN(const std::string before,
-                            ReadAt(file_.get(), 0, sizeof(spool::RingHeader)));
-  if (before.size() != sizeof(spool::RingHeader)) return absl::DataLossError("ring: cut short");
+absl::StatusOr<RingSnapshot> RingReader::CopySnapshot() const {
+  std::array<char, sizeof(spool::RingHeader)> bytes;
+  STEPWELL_ASSIGN_OR_RETURN(
+      const std::size_t got,
+      ReadInto(file_.get(), 0, std::as_writable_bytes(std::span<char>(bytes))));
+  if (got != bytes.size()) return absl::DataLossError("ring: cut short");
+  const std::string_view header(bytes.data(), bytes.size());
   RingSnapshot now;
-  now.state = STEPWELL_RING_FIELD(std::uint32_t, before, state);
-  now.next_ring = STEPWELL_RING_FIELD(std::uint32_t, before, next_ring);
-  now.tail = STEPWELL_RING_FIELD(std::uint64_t, before, tail);
-  now.dropped = STEPWELL_RING_FIELD(std::uint64_t, before, dropped);
-  now.dropped_first_ns = STEPWELL_RING_FIELD(std::uint64_t, before, dropped_first_ns);
-  now.dropped_last_ns = STEPWELL_RING_FIELD(std::uint64_t, before, dropped_last_ns);
-  STEPWELL_ASSIGN_OR_RETURN(now.head, ReadU64(offsetof(spool::RingHeader, head)));
+  now.state = STEPWELL_RING_FIELD(std::uint32_t, header, state);
+  now.next_ring = STEPWELL_RING_FIELD(std::uint32_t, header, next_ring);
+  now.head = STEPWELL_RING_FIELD(std::uint64_t, header, head);
+  now.tail = STEPWELL_RING_FIELD(std::uint64_t, header, tail);
+  now.dropped = STEPWELL_RING_FIELD(std::uint64_t, header, dropped);
+  now.dropped_first_ns = STEPWELL_RING_FIELD(std::uint64_t, header, dropped_first_ns);
+  now.dropped_last_ns = STEPWELL_RING_FIELD(std::uint64_t, header, dropped_last_ns);
   return now;
 }
 
 absl::StatusOr<RingReader::Events> RingReader::ReadEvents(std::uint64_t from,
                                                           std::uint64_t to) const {
   STEPWELL_CHECK(from <= to);
-  // The copy of a number by the kernel need not be atomic: a head that was torn while it grew
-  // would make events out of slots that hold none. It never shrinks, so a second look settles it.
-  STEPWELL_ASSIGN_OR_RETURN(const std::uint64_t head, ReadU64(offsetof(spool::RingHeader, head)));
   Events read;
-  const std::uint64_t end = std::max(from, std::min({to, head, from + capacity_}));
-  read.events.reserve(end - from);
-  for (std::uint64_t at = from; at < end;) {
-    const std::uint64_t lap_end = (at | (capacity_ - 1)) + 1;
-    const std::uint64_t stretch_end = std::min(end, lap_end);
-    const std::size_t bytes = (stretch_end - at) * sizeof(spool::Event);
-    STEPWELL_ASSIGN_OR_RETURN(const std::string slots,
-                              ReadAt(file_.get(), spool::EventOffset(capacity_, at), bytes));
-    if (slots.size() != bytes) return absl::DataLossError("ring: cut short");
-    for (std::size_t offset = 0; offset < bytes; offset += sizeof(spool::Event), ++at) {
-      spool::Event event;
-      std::memcpy(&event, slots.data() + offset, sizeof(event));
-      if (event.stamp != static_cast<std::uint32_t>(at + 1) || !IsKind(event.kind)) {
-        event.kind = kDamagedEvent;
-        ++read.damaged_count;
-      }
-      read.events.push_back(event);
-    }
+  read.events.resize(std::min<std::uint64_t>(to - from, capacity_));
+  STEPWELL_RETURN_IF_ERROR(CopyEvents(from, read.events));
+  read.damaged_count = MarkDamaged(from, read.events);
+  if (read.damaged_count == 0) return read;
+  // The copy of a number by the kernel need not be atomic: a head that was torn while it grew makes
+  // events out of slots that hold none yet. It never shrinks, so a second look settles it.
+  STEPWELL_ASSIGN_OR_RETURN(const RingSnapshot now, CopySnapshot());
+  if (now.head < from + read.events.size()) {
+    read.events.resize(std::max(now.head, from) - from);
+    read.damaged_count = std::count_if(read.events.begin(), read.events.end(), IsDamaged);
   }
   return read;
+}
+
+absl::Status RingReader::CopyEvents(std::uint64_t from, std::span<spool::Event> events) const {
+  while (!events.empty()) {
+    const std::uint64_t lap_end = (from | (capacity_ - 1)) + 1;
+    const std::span<spool::Event> stretch =
+        events.first(std::min<std::uint64_t>(events.size(), lap_end - from));
+    STEPWELL_ASSIGN_OR_RETURN(const std::size_t got,
+                              ReadInto(file_.get(), spool::EventOffset(capacity_, from),
+                                       std::as_writable_bytes(stretch)));
+    if (got != stretch.size_bytes()) return absl::DataLossError("ring: cut short");
+    from += stretch.size();
+    events = events.subspan(stretch.size());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RingReader::StoreTail(std::uint64_t tail) const {

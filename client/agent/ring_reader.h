@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,14 +34,15 @@ class RingReader {
   // kNotFound: the ring was unlinked. kInvalidArgument: the file is no ring.
   static absl::StatusOr<RingReader> Open(int directory, std::uint32_t number);
 
-  // State is read before head: nothing is added after it left kRingLive.
+  // Nothing is added after the state left kRingLive: the head is then the last.
   absl::StatusOr<RingSnapshot> ReadSnapshot() const;
   struct Events {
     // One per position from `from` on. A damaged one (wrong stamp or kind) has kind kDamagedEvent.
     std::vector<spool::Event> events;
     std::uint64_t damaged_count = 0;
   };
-  // REQUIRES: from <= to. Reads less than asked where `to` lies further than one lap.
+  // REQUIRES: from <= to. Reads less than asked where `to` lies further than one lap, or behind what
+  // the ring holds.
   absl::StatusOr<Events> ReadEvents(std::uint64_t from, std::uint64_t to) const;
   // Frees the events below for the recorder.
   absl::Status StoreTail(std::uint64_t tail) const;
@@ -52,7 +54,8 @@ class RingReader {
 
  private:
   RingReader() = default;
-  absl::StatusOr<std::uint64_t> ReadU64(std::size_t offset) const;
+  absl::StatusOr<RingSnapshot> CopySnapshot() const;
+  absl::Status CopyEvents(std::uint64_t from, std::span<spool::Event> events) const;
 
   FileDescriptor file_;
   std::uint32_t number_ = 0;

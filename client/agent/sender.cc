@@ -30,72 +30,80 @@ const std::string& WriterOf(const pb::StreamChunksResponse& message) {
 void Sender::Add(std::shared_ptr<OutboundWriter> writer) {
   absl::MutexLock lock(&mu_);
   if (connected_) writer->OnConnected();
-  writers_.push_back(std::move(writer));
+  auto more = std::make_shared<Writers>(*writers_);
+  more->push_back(std::move(writer));
+  writers_ = std::move(more);
 }
 
 void Sender::Remove(const OutboundWriter& writer) {
   absl::MutexLock lock(&mu_);
-  std::erase_if(writers_, [&](const auto& known) { return known.get() == &writer; });
+  auto fewer = std::make_shared<Writers>(*writers_);
+  std::erase_if(*fewer, [&](const auto& known) { return known.get() == &writer; });
+  writers_ = std::move(fewer);
 }
 
 void Sender::OnConnected() {
   absl::MutexLock lock(&mu_);
   connected_ = true;
-  for (const auto& writer : writers_) writer->OnConnected();
+  for (const auto& writer : *writers_) writer->OnConnected();
 }
 
 void Sender::OnDisconnected() {
   absl::MutexLock lock(&mu_);
   connected_ = false;
   clock_offset_.Forget();
-  for (const auto& writer : writers_) writer->OnDisconnected();
+  for (const auto& writer : *writers_) writer->OnDisconnected();
 }
 
-Sender::Writers Sender::writers() const {
+std::shared_ptr<const Sender::Writers> Sender::writers() const {
   absl::MutexLock lock(&mu_);
   return writers_;
 }
 
 bool Sender::HasNext(absl::Time now) const {
-  const Writers all = writers();
-  return std::any_of(all.begin(), all.end(),
+  const auto all = writers();
+  return std::any_of(all->begin(), all->end(),
                      [now](const auto& writer) { return writer->HasNext(now); });
 }
 
 std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
-  const Writers writers = this->writers();
-  for (std::size_t i = 0; i < writers.size(); ++i) {
+  const auto all = writers();
+  for (std::size_t i = 0; i < all->size(); ++i) {
     ++turn_;
-    if (auto message = writers[turn_ % writers.size()]->Next(now)) return message;
+    if (auto message = (*all)[turn_ % all->size()]->Next(now)) return message;
   }
   return std::nullopt;
 }
 
-bool Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
-  const std::optional<Uuid> id = Uuid::FromBytes(WriterOf(message));
-  if (id) {
-    const Writers all = writers();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& writer) {
+Sender::Then Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
+  if (const std::optional<Uuid> id = Uuid::FromBytes(WriterOf(message))) {
+    const auto all = writers();
+    const auto found = std::find_if(all->begin(), all->end(), [&](const auto& writer) {
       return writer->spool().writer() == *id;
     });
-    if (found == all.end()) return true;  // of a writer that is done with
-    const std::uint64_t acked_before = (*found)->status().acked_sequence;
-    if (!(*found)->OnMessage(message, now)) return false;
-    TellTooOld(message);
-    if (message.has_opened()) {
-      const OutboundWriter::MasterSeen seen{message.opened().incarnation(),
-                                            message.opened().committed_sequence() < acked_before};
-      for (const auto& writer : all) {
-        if (writer != *found) writer->OnMasterSeen(seen);
-      }
-    }
-    return true;
+    // Of a writer that is done with.
+    return found == all->end() ? Then::kGoOn : OnMessageTo(**found, message, now);
   }
   if (message.has_refused()) {
     log::Warning("stream_refused", {{"reason", message.refused().reason()},
                                     {"message", message.refused().message()}});
   }
-  return true;
+  return Then::kGoOn;
+}
+
+Sender::Then Sender::OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,
+                                 absl::Time now) {
+  const std::uint64_t acked_before = writer.status().acked_sequence;
+  if (!writer.OnMessage(message, now)) return Then::kGiveUp;
+  TellTooOld(message);
+  if (!message.has_opened()) return writer.HasNext(now) ? Then::kMaySend : Then::kGoOn;
+  const OutboundWriter::MasterSeen seen{message.opened().incarnation(),
+                                        message.opened().committed_sequence() < acked_before};
+  const auto all = writers();
+  for (const auto& each : *all) {
+    if (each.get() != &writer) each->OnMasterSeen(seen);
+  }
+  return Then::kMaySend;
 }
 
 void Sender::TellTooOld(const pb::StreamChunksResponse& message) {
@@ -109,18 +117,19 @@ void Sender::TellTooOld(const pb::StreamChunksResponse& message) {
 }
 
 void Sender::OnMasterSeen(const OutboundWriter::MasterSeen& seen) {
-  for (const auto& writer : writers()) writer->OnMasterSeen(seen);
+  const auto all = writers();
+  for (const auto& writer : *all) writer->OnMasterSeen(seen);
 }
 
 bool Sender::awaits_answer() const {
-  const Writers all = writers();
-  return std::any_of(all.begin(), all.end(),
+  const auto all = writers();
+  return std::any_of(all->begin(), all->end(),
                      [](const auto& writer) { return writer->status().awaits_answer; });
 }
 
 bool Sender::empty() const {
   absl::MutexLock lock(&mu_);
-  return writers_.empty();
+  return writers_->empty();
 }
 
 }  // namespace stepwell::agent

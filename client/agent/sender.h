@@ -26,8 +26,12 @@ class Sender {
   bool HasNext(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
   // The next message of any writer. Confined to the send thread.
   std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  // False where the connection should be given up.
-  bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  enum class Then {
+    kGiveUp,   // the connection
+    kGoOn,     // nothing comes of it
+    kMaySend,  // what waited for this may go now
+  };
+  Then OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // What the connection tells of the master before any writer opens.
   void OnMasterSeen(const OutboundWriter::MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
@@ -41,9 +45,10 @@ class Sender {
 
  private:
   using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
-  Writers writers() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const Writers> writers() const ABSL_LOCKS_EXCLUDED(mu_);
   // Once for all writers: they have one version.
   void TellTooOld(const pb::StreamChunksResponse& message) ABSL_LOCKS_EXCLUDED(mu_);
+  Then OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message, absl::Time now);
 
   // Confined to the send thread.
   std::size_t turn_ = 0;
@@ -51,7 +56,8 @@ class Sender {
   ClockOffset clock_offset_;
 
   mutable absl::Mutex mu_;
-  Writers writers_ ABSL_GUARDED_BY(mu_);
+  // Replaced, never changed: each message looks through it.
+  std::shared_ptr<const Writers> writers_ ABSL_GUARDED_BY(mu_) = std::make_shared<Writers>();
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
   // The master said that this agent is too old, and that is in the log.
   bool too_old_told_ ABSL_GUARDED_BY(mu_) = false;

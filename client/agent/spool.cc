@@ -24,6 +24,8 @@ constexpr std::size_t kFreedCountMax = 1024;
 // segment for each frame would be all heads.
 constexpr std::int64_t kSegmentFramesBytesMin = 64 << 10;
 constexpr absl::Duration kLogInterval = absl::Minutes(1);
+// What a rank seals in a frame interval, many times.
+constexpr std::size_t kNewestBytesMax = 16 << 10;
 
 }  // namespace
 
@@ -33,6 +35,7 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
   STEPWELL_CHECK(!sealed.empty());
   const std::uint64_t first_sequence = NextSequence();
   std::string records;
+  Frame newest;
   for (std::size_t i = 0; i < sealed.size(); ++i) {
     Frame frame;
     frame.sequence = first_sequence + i;
@@ -43,6 +46,7 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
     frame.body = sealed[i].body;
     records += EncodeRecord(RecordType::kFrame,
                             frame.Encode(frame.group_continues ? Checkpoint() : checkpoint));
+    newest = std::move(frame);
   }
   STEPWELL_RETURN_IF_ERROR(AppendBytes(records, WhenFull::kStartSegment));
   checkpoint_.MergeFrom(checkpoint);
@@ -51,6 +55,12 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
     current_->first_sequence = first_sequence;
   }
   last_sequence_ = current_->last_sequence = first_sequence + sealed.size() - 1;
+  newest_.reset();
+  if (newest.body.size() <= kNewestBytesMax) {
+    const Cursor next = {current_->number, last_sequence_ + 1,
+                         static_cast<std::size_t>(current_->bytes)};
+    newest_ = {std::move(newest), next};
+  }
   for (const Sealed& frame : sealed) current_->span.Add(frame.span);
   return absl::OkStatus();
 }
@@ -137,7 +147,7 @@ absl::Status Spool::StartSegment() {
   head += EncodeRecord(RecordType::kCheckpoint, checkpoint_.Encode());
   const std::string name = SegmentName(segment->number);
   STEPWELL_ASSIGN_OR_RETURN(segment->file,
-                            OpenAt(directory_.get(), name, O_RDWR | O_CREAT | O_EXCL));
+                            OpenAt(directory_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_NOATIME));
   ++segment_number_last_;
   if (absl::Status written = WriteAt(segment->file.get(), 0, head); !written.ok()) {
     unlinkat(directory_.get(), name.c_str(), 0);

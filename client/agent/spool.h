@@ -182,6 +182,12 @@ class Spool {
   std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;
   SpoolBounds bounds_ ABSL_GUARDED_BY(mu_);
   Cursor cursor_ ABSL_GUARDED_BY(mu_);
+  // The last frame, until it is read: as a rule it is sent at once. None where it is large.
+  struct Newest {
+    Frame frame;
+    Cursor next;
+  };
+  std::optional<Newest> newest_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace stepwell::agent

@@ -58,6 +58,12 @@ absl::StatusOr<SpoolItem> Spool::Read(std::uint64_t sequence) {
       next_held = std::min(next_held, gap.first_sequence);
       break;
     }
+    if (newest_ && newest_->frame.sequence == sequence) {
+      cursor_ = newest_->next;
+      Frame frame = std::move(newest_->frame);
+      newest_.reset();
+      return frame;
+    }
     for (const SegmentPtr& candidate : segments_) {
       if (candidate->last_sequence < candidate->first_sequence) continue;
       if (sequence > candidate->last_sequence) continue;

@@ -133,22 +133,40 @@ bool Stream::RunCall() {
 }
 
 void Stream::SendUntilBroken(Call& call) {
-  while (!call.broken) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (stopping_) return;
-    }
-    if (const auto message = sender_.Next(clock_.Now())) {
-      if (message->has_open()) {
-        sender_.clock_offset().OnSent(message->open().writer(), clock_.Monotonic());
-      }
-      if (!call.stream->Write(*message)) return;
-      continue;
-    }
+  while (!IsOver(call)) {
+    if (!SendRun(call)) return;
     WaitForWork();
     // Silence counts only where there is something to be said.
     if (!sender_.awaits_answer()) call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
   }
+}
+
+bool Stream::IsOver(const Call& call) {
+  absl::MutexLock lock(&mu_);
+  return stopping_ || call.broken;
+}
+
+// Each frame interval brings a message of every rank: a packet of its own for each would cost more
+// than all else that is done with it.
+bool Stream::SendRun(Call& call) {
+  std::optional<pb::StreamChunksRequest> message = sender_.Next(clock_.Now());
+  while (message && !IsOver(call)) {
+    std::optional<pb::StreamChunksRequest> next = sender_.Next(clock_.Now());
+    if (!Write(call, *message, /*is_last=*/!next)) return false;
+    message = std::move(next);
+  }
+  return true;
+}
+
+bool Stream::Write(Call& call, const pb::StreamChunksRequest& message, bool is_last) {
+  grpc::WriteOptions options;
+  // An Open is timed.
+  if (message.has_open()) {
+    sender_.clock_offset().OnSent(message.open().writer(), clock_.Monotonic());
+  } else if (!is_last) {
+    options.set_buffer_hint();
+  }
+  return call.stream->Write(message, options);
 }
 
 void Stream::WaitForWork() {
@@ -178,8 +196,17 @@ void Stream::Receive(Call& call) {
       sender_.clock_offset().OnAnswered(message.opened().writer(),
                                         message.opened().server_time_us(), clock_.Monotonic());
     }
-    if (!sender_.OnMessage(message, clock_.Now())) call.context.TryCancel();
-    Wake();
+    // Answers come far more often than there is something to send.
+    switch (sender_.OnMessage(message, clock_.Now())) {
+      case Sender::Then::kGiveUp:
+        call.context.TryCancel();
+        break;
+      case Sender::Then::kGoOn:
+        break;
+      case Sender::Then::kMaySend:
+        Wake();
+        break;
+    }
     on_answer_();
   }
   call.broken = true;

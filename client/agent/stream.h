@@ -53,6 +53,10 @@ class Stream {
   // One connection, from connect to its end; true if the master answered on it.
   bool RunCall();
   void SendUntilBroken(Call& call);
+  // All that there is to send now, in few packets. False: the connection is broken.
+  bool SendRun(Call& call);
+  bool Write(Call& call, const pb::StreamChunksRequest& message, bool is_last);
+  bool IsOver(const Call& call) ABSL_LOCKS_EXCLUDED(mu_);
   void Receive(Call& call);
   // Waits for the master's first word, which comes before any message.
   void ReceiveIncarnation(Call& call);

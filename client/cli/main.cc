@@ -15,7 +15,7 @@
 #endif
 
 int main(int argc, char** argv) {
-#ifdef NDEBUG
+#ifdef STEPWELL_RELEASE
   // Debian's abseil is built to look for cycles of locks at each lock; tests of other builds do.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
