@@ -28,6 +28,19 @@ std::vector<std::string> EndedSamplers::TakeOld(absl::Duration now, absl::Durati
   return taken;
 }
 
+std::vector<std::pair<std::string, const ServedWriter*>> EndedSamplers::ThatMayWait() const {
+  std::vector<std::pair<std::string, const ServedWriter*>> may_wait;
+  for (const auto& [name, ended] : by_name_) {
+    if (ended.served->may_wait()) may_wait.emplace_back(name, ended.served.get());
+  }
+  return may_wait;
+}
+
+void EndedSamplers::Remove(const std::string& name) {
+  by_name_.erase(name);
+  List();
+}
+
 void EndedSamplers::List() {
   all_.clear();
   for (const auto& [name, ended] : by_name_) all_.push_back(ended.served.get());

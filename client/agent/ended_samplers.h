@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -24,6 +25,10 @@ class EndedSamplers {
   void Tend(absl::Duration now);
   // Those that are done for at least `age`: let go, and named.
   std::vector<std::string> TakeOld(absl::Duration now, absl::Duration age);
+
+  // Those whose place another may have, by name.
+  std::vector<std::pair<std::string, const ServedWriter*>> ThatMayWait() const;
+  void Remove(const std::string& name);
 
   const std::vector<ServedWriter*>& all() const { return all_; }
 

@@ -21,6 +21,11 @@ constexpr absl::Duration kBoundInterval = absl::Seconds(5);
 constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
 // Each has a thread and a set of sensors.
 constexpr std::size_t kSamplersMax = 32;
+// Where more wait than there are places: so often some of those that cannot be delivered change with
+// others, for which a master may have come.
+constexpr absl::Duration kRotateInterval = absl::Minutes(1);
+// Opening a spool takes a millisecond, and others wait for their visit.
+constexpr std::size_t kPlacesFreedMax = 32;
 
 // 5 % of what is free, but never so little that nothing could be kept.
 std::int64_t FreeShare(int directory) {
@@ -91,17 +96,20 @@ void ServedRoot::ServeNew() {
   if (!roomless_.empty() && clock_.Monotonic() - roomless_at_ >= kServeAgainInterval) {
     for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
   }
+  MakeRoom();
   (void)LookForNew();
   for (FoundWriter& found : std::exchange(arrived_, {})) {
     if (ServedWriter::WasDone(found.directory.get())) {
       LeaveDone(found);
       continue;
     }
-    ++found_count_;
-    log::Info("writer_found", {{"writer", found.name},
-                               {"trial", found.identity.trial},
-                               {"sampler", found.identity.is_sampler},
-                               {"rank", found.identity.rank}});
+    if (!found.is_back) {
+      ++found_count_;
+      log::Info("writer_found", {{"writer", found.name},
+                                 {"trial", found.identity.trial},
+                                 {"sampler", found.identity.is_sampler},
+                                 {"rank", found.identity.rank}});
+    }
     if (found.identity.is_sampler) {
       samplers_found_.push_back(std::move(found));
     } else {
@@ -121,6 +129,46 @@ void ServedRoot::LeaveDone(const FoundWriter& found) {
   const absl::Time done = ServedWriter::DoneTime(found.directory.get());
   const absl::Duration age = std::max(clock_.Now() - done, absl::ZeroDuration());
   left_since_[found.name] = clock_.Monotonic() - age;
+  finder_.SetAside(found.name, {.state = AsideWriter::State::kDelivered});
+}
+
+void ServedRoot::MakeRoom() {
+  std::size_t count = PlacesToFree();
+  if (count == 0) return;
+  std::vector<std::pair<std::string, const ServedWriter*>> may_wait = ended_.ThatMayWait();
+  for (const auto& [name, rank] : ranks_) {
+    const ServedWriter& served = rank.writer->served();
+    if (!rank.writer->live() && served.may_wait()) may_wait.emplace_back(name, &served);
+  }
+  count = std::min(count, may_wait.size());
+  // What was delivered has no use for its place; of the others, the one that had it longest.
+  const auto before = [](const auto& a, const auto& b) {
+    return std::make_pair(!a.second->done(), a.second->closed_at()) <
+           std::make_pair(!b.second->done(), b.second->closed_at());
+  };
+  std::partial_sort(may_wait.begin(), may_wait.begin() + static_cast<std::ptrdiff_t>(count),
+                    may_wait.end(), before);
+  may_wait.resize(count);
+  for (const auto& [name, served] : may_wait) SetAside(name, *served);
+}
+
+std::size_t ServedRoot::PlacesToFree() {
+  if (!finder_.is_full()) return 0;
+  const absl::Duration now = clock_.Monotonic();
+  std::size_t wanted = finder_.places_wanted();
+  if (wanted == 0 && finder_.waiting().count() > 0 && now - rotated_at_ >= kRotateInterval) {
+    wanted = std::min(finder_.waiting().count(), finder_.count_max() / 2 + 1);
+  }
+  if (wanted > 0) rotated_at_ = now;
+  return std::min(wanted, kPlacesFreedMax);
+}
+
+void ServedRoot::SetAside(const std::string& name, const ServedWriter& served) {
+  const AsideWriter aside = served.Aside();
+  if (aside.state == AsideWriter::State::kDelivered) left_since_[name] = clock_.Monotonic();
+  ended_.Remove(name);
+  ranks_.erase(name);
+  finder_.SetAside(name, aside);
 }
 
 void ServedRoot::ServeRank(FoundWriter found) {
@@ -267,7 +315,10 @@ void ServedRoot::ShareSpool() {
   const std::vector<ServedWriter*> all = AllServed();
   std::vector<std::int64_t> unacked_bytes;
   for (const ServedWriter* served : all) unacked_bytes.push_back(served->unacked_bytes());
-  const std::vector<SpoolBounds> shares = ShareBound(spool_bytes_max_, unacked_bytes);
+  // What waits takes room, too, but never most of it from those that record.
+  const std::int64_t left =
+      std::max(spool_bytes_max_ - finder_.waiting().unacked_bytes(), spool_bytes_max_ / 2);
+  const std::vector<SpoolBounds> shares = ShareBound(left, unacked_bytes);
   for (std::size_t i = 0; i < all.size(); ++i) all[i]->SetBounds(shares[i]);
 }
 
@@ -327,7 +378,10 @@ AgentLife::Facts ServedRoot::facts() const {
   AgentLife::Facts facts;
   facts.any_seen = any_seen_;
   facts.progress = found_count_;
-  facts.all_done = facts.all_settled = roomless_.empty();
+  const WaitingWriters& waiting = finder_.waiting();
+  facts.progress += waiting.acked_sum();
+  facts.all_done = roomless_.empty() && waiting.all_done();
+  facts.all_settled = roomless_.empty() && waiting.all_settled();
   const auto add = [&](const ServedWriter& served, bool is_done, bool is_settled) {
     facts.all_done = facts.all_done && is_done;
     facts.all_settled = facts.all_settled && (is_done || is_settled);
@@ -352,6 +406,8 @@ AgentLife::Facts ServedRoot::facts() const {
 }
 
 void ServedRoot::AddTo(Summary& summary) const {
+  summary.writer_count += static_cast<int>(finder_.waiting().count());
+  summary.unacked_bytes += finder_.waiting().unacked_bytes();
   for (const ServedWriter* served : AllServed()) {
     ++summary.writer_count;
     if (served->done()) {

@@ -91,6 +91,10 @@ class ServedRoot {
   void ServeNew();
   void ServeRank(FoundWriter found);
   void LeaveDone(const FoundWriter& found);
+  // Those that cannot be delivered now leave their places to those that should not wait.
+  void MakeRoom();
+  std::size_t PlacesToFree();
+  void SetAside(const std::string& name, const ServedWriter& served);
   // Those that found no room are served again later.
   void NoteUnserved(const std::string& name, const absl::Status& why);
   void CollectLive();
@@ -128,6 +132,7 @@ class ServedRoot {
   absl::Duration roomless_at_ = absl::ZeroDuration();
   bool any_seen_ = false;  // a process that records, or did
   std::uint64_t found_count_ = 0;
+  absl::Duration rotated_at_ = absl::ZeroDuration();
   absl::Duration bound_read_at_ = -absl::InfiniteDuration();
   std::int64_t spool_bytes_max_ = 0;  // as last read: of all spools
   absl::Time crowded_logged_ = absl::InfinitePast();

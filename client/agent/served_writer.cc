@@ -24,6 +24,8 @@ constexpr char kBehindFile[] = "behind";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
 constexpr std::size_t kBehindBytesMax = 32;
+// A master that takes a writer at all has taken its end by then, as a rule.
+constexpr absl::Duration kDeliveryPatience = absl::Minutes(1);
 // Beside what is copied: a segment's start with its definitions.
 constexpr std::int64_t kSuccessorBytes = 64 << 10;
 // Some ten milliseconds of a disk's time; far more than a writer seals meanwhile.
@@ -147,6 +149,7 @@ absl::Status ServedWriter::Retry() {
 }
 
 void ServedWriter::Close(bool died) {
+  if (!close_requested_) closed_at_ = context_.clock.Monotonic();
   close_requested_ = true;
   died_ = died;
   link_->RequestClose(died);
@@ -156,6 +159,24 @@ bool ServedWriter::done() const {
   const OutboundWriter::Status status = link_->status();
   return close_requested_ && retired_.empty() && !status.retired &&
          status.state == SendWindow::State::kClosed;
+}
+
+bool ServedWriter::may_wait() const {
+  if (!close_requested_ || sealer_->pending()) return false;
+  const bool is_disconnected = link_->status().state == SendWindow::State::kDisconnected;
+  return done() || spooled() || refused() || is_disconnected ||
+         context_.clock.Monotonic() - closed_at_ >= kDeliveryPatience;
+}
+
+AsideWriter ServedWriter::Aside() const {
+  AsideWriter aside;
+  aside.state = done()      ? AsideWriter::State::kDelivered
+                : spooled() ? AsideWriter::State::kSpooled
+                : refused() ? AsideWriter::State::kRefused
+                            : AsideWriter::State::kUnsent;
+  aside.unacked_bytes = unacked_bytes();
+  aside.acked_sequence = link_->status().acked_sequence;
+  return aside;
 }
 
 void ServedWriter::Tend() {

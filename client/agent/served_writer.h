@@ -21,6 +21,7 @@
 #include "client/agent/outbound_writer.h"
 #include "client/agent/refusal_note.h"
 #include "client/agent/sender.h"
+#include "client/agent/waiting_writers.h"
 
 namespace stepwell::agent {
 
@@ -70,6 +71,13 @@ class ServedWriter {
   // Offline, closed, and all of it in the spool: nothing is left to do here.
   bool spooled() const { return context_.offline && close_requested_ && !sealer_->pending(); }
   bool offline() const { return context_.offline; }
+  // All of it is in the spool, and no master takes that now, or none in a long time: its place is
+  // better used by another.
+  bool may_wait() const;
+  // As it is told to those that wait.
+  AsideWriter Aside() const;
+  // Infinite until Close().
+  absl::Duration closed_at() const { return closed_at_; }
   // The master will not have it; waiting is pointless.
   bool refused() const { return link_->status().state == SendWindow::State::kRefused; }
   // An earlier agent saw it done: nothing is left but its acked tail.
@@ -132,6 +140,7 @@ class ServedWriter {
   Backoff succeed_backoff_{{absl::Seconds(2), absl::Minutes(1)}};
   absl::Duration succeed_at_ = -absl::InfiniteDuration();
   bool close_requested_ = false;
+  absl::Duration closed_at_ = absl::InfiniteDuration();
   bool died_ = false;
   bool done_marked_ = false;
   RefusalNote refusal_note_{directory_.get()};

@@ -6,15 +6,17 @@
 #pragma once
 
 #include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
+#include "client/agent/directory_watch.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/waiting_writers.h"
 #include "client/agent/writer_identity.h"
 
 namespace stepwell::agent {
@@ -24,6 +26,8 @@ struct FoundWriter {
   std::string name;
   FileDescriptor directory;
   WriterIdentity identity;
+  // It was served before, and set aside.
+  bool is_back = false;
 };
 
 // Makes a writer's directory, named after it, with its writer.json.
@@ -31,11 +35,12 @@ absl::StatusOr<FoundWriter> MakeWriterDirectory(int format_directory, WriterIden
 
 class WriterFinder {
  public:
-  // `format_directory` outlives the finder. Writers belong to `owner`; so many are given out at once.
+  // `format_directory` outlives the finder. Writers belong to `owner`; so many have places at once.
   explicit WriterFinder(int format_directory, uid_t owner = geteuid(), std::size_t count_max = 1024)
       : format_directory_(format_directory), owner_(owner), count_max_(count_max) {}
 
-  // Each writer is given once, until Forget. One without writer.json is not a writer yet.
+  // Each writer is given once, until Forget. One without writer.json is not a writer yet. Where there
+  // are more than places, the living come first and the dead wait.
   std::vector<FoundWriter> FindNew();
   // The next FindNew lists the directory, whatever it looks like.
   void LookAgain() { look_again_ = true; }
@@ -45,14 +50,35 @@ class WriterFinder {
     look_again_ = true;
   }
   // The directory is gone.
-  void Drop(const std::string& name) { known_.erase(name); }
+  void Drop(const std::string& name) {
+    known_.erase(name);
+    waiting_.Drop(name);
+  }
   // Made by this agent itself.
   void Know(const std::string& name) { known_.insert(name); }
+
+  // Its place is another's; it is given again once there is room, unless it was delivered.
+  void SetAside(const std::string& name, AsideWriter writer) {
+    known_.erase(name);
+    waiting_.Add(name, writer);
+    is_dear_ = false;
+  }
+  // So many places are wanted by those that should not wait: living ones, and dead ones of which
+  // nothing is drained yet.
+  std::size_t places_wanted() const { return living_waiting_count_ + waiting_.new_count(); }
+  bool is_full() const { return known_.size() >= count_max_; }
+  std::size_t count_max() const { return count_max_; }
+  const WaitingWriters& waiting() const { return waiting_; }
 
  private:
   // Listing costs more than all else of an idle visit.
   bool MayHaveNew();
   void List(std::vector<FoundWriter>& found);
+  // That are neither served nor wait.
+  std::vector<std::string> ListUnknown();
+  enum class Seen { kNever, kBefore };
+  void Give(const std::string& name, Seen seen, std::vector<FoundWriter>& found);
+  void GiveWaiting(std::vector<FoundWriter>& found);
   // Once a minute.
   void LogCrowded();
 
@@ -60,10 +86,14 @@ class WriterFinder {
   const uid_t owner_;
   const std::size_t count_max_;
   absl::flat_hash_set<std::string> known_;
+  WaitingWriters waiting_;
+  std::size_t living_waiting_count_ = 0;
   // What was listed may give more: a writer without its writer.json yet, one that found no room.
   bool look_again_ = true;
-  // The directory's time of change before the last listing.
-  timespec changed_ = {};
+  DirectoryWatch watch_;
+  // Where more living writers than places, or names without end, make each listing dear.
+  std::chrono::steady_clock::time_point listed_at_ = {};
+  bool is_dear_ = false;
   absl::Time crowded_logged_ = absl::InfinitePast();
 };
 
