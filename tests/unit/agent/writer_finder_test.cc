@@ -33,6 +33,16 @@ class WriterFinderTest : public ::testing::Test {
     EXPECT_TRUE(made.ok()) << made.status();
     return made.ok() ? made->name : "";
   }
+  // An open file description's lock: F_GETLK of this same process sees it as another's.
+  int Lock(const std::string& name) const {
+    const int file = open((path_ + "/" + name + "/lock").c_str(), O_RDWR | O_CREAT, 0600);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = 1;
+    EXPECT_EQ(fcntl(file, F_OFD_SETLK, &lock), 0);
+    return file;
+  }
   // As of long ago, so that nothing but what has changed is looked at again.
   void Age() {
     const timespec long_ago[2] = {{1'700'000'000, 0}, {1'700'000'000, 0}};
@@ -96,6 +106,46 @@ TEST_F(WriterFinderTest, SoManyAreServedAtOnceAndTheRestWaits) {
   std::sort(found.begin(), found.end());
   std::sort(all.begin(), all.end());
   EXPECT_EQ(found, all);
+}
+
+// After hundreds of runs that nobody uploaded.
+TEST_F(WriterFinderTest, TheLivingHavePlacesBeforeTheDead) {
+  for (int i = 0; i < 20; ++i) Make();
+  const std::string living = Make();
+  const int lock = Lock(living);
+  finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid(), /*count_max=*/2);
+  std::vector<std::string> found = names();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], living);
+  EXPECT_EQ(finder_->places_wanted(), 19u);
+  // A new one of those that live waits for nobody but others of them.
+  const std::string second = Make();
+  const int second_lock = Lock(second);
+  EXPECT_EQ(names(), Names());
+  EXPECT_EQ(finder_->places_wanted(), 20u);
+  finder_->SetAside(found[1], {.state = AsideWriter::State::kUnsent});
+  EXPECT_EQ(names(), Names({second}));
+  close(lock);
+  close(second_lock);
+}
+
+TEST_F(WriterFinderTest, WhatWasSetAsideComesBackWhenThereIsRoom) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid(), /*count_max=*/1);
+  Make();
+  Make();
+  const std::vector<std::string> first = names();
+  ASSERT_EQ(first.size(), 1u);
+  finder_->SetAside(first[0], {.state = AsideWriter::State::kUnsent});
+  const std::vector<std::string> second = names();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(second, first);
+  finder_->SetAside(second[0], {.state = AsideWriter::State::kDelivered});
+  std::vector<FoundWriter> back = finder_->FindNew();
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].name, first[0]);
+  EXPECT_TRUE(back[0].is_back);
+  finder_->SetAside(first[0], {.state = AsideWriter::State::kDelivered});
+  EXPECT_EQ(names(), Names());
 }
 
 TEST_F(WriterFinderTest, OneOfAnotherOwnerIsLeftAlone) {

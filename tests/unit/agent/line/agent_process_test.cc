@@ -97,7 +97,7 @@ TEST_F(AgentProcessTest, AgentRule09_SigtermSendsWhatIsThereAndTheNextAgentGoesO
       EXPECT_TRUE(writer.open.is_sampler());
     }
   }
-  EXPECT_EQ(closed, 1);
+  EXPECT_GE(closed, 1);  // two where it began before it knew the attempt
   agent = StartAgent();
   EXPECT_EQ(Wait(recorder), 0);
   kill(agent, SIGTERM);
