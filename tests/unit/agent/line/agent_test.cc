@@ -105,7 +105,8 @@ TEST_F(AgentTest, AgentRule02_WhileThereIsDataAFrameIsSealedEachInterval) {
   EXPECT_EQ(Wait(child), 0);
   const std::int64_t most = (absl::Now() - begin) / absl::Microseconds(kIntervalUs);
   std::vector<std::int64_t> sealed_us;
-  for (const auto& [sequence, chunk] : master_.writers().begin()->second.chunks) {
+  const Writers writers = master_.writers();
+  for (const auto& [sequence, chunk] : writers.begin()->second.chunks) {
     sealed_us.push_back(chunk.sealed_time_us());
   }
   // A second and a half of steps; on a busy machine fewer frames hold more.
