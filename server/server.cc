@@ -25,6 +25,7 @@
 #include "server/trial_keeper.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "storage/journal_ring.h"
+#include "storage/pg_cut.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/pg_reader.h"
@@ -38,6 +39,9 @@ constexpr absl::Duration kCommitWait = absl::Seconds(3);
 constexpr absl::Duration kAckWait = absl::Milliseconds(500);
 constexpr absl::Duration kFoldWait = absl::Seconds(4);
 constexpr absl::Duration kCallWait = absl::Seconds(1);
+// And what still waits for the database then is cut off: acked chunks lie in the journal, others with
+// their clients.
+constexpr absl::Duration kDatabaseWait = absl::Seconds(8);
 
 HttpResponse Ready(const MasterState::Snapshot& now) {
   const nlohmann::json answer{{"ready", now.accepting()},
@@ -80,6 +84,8 @@ struct Server::Parts {
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
+  // Of all connections that threads wait on.
+  const std::shared_ptr<PgCut> cut = std::make_shared<PgCut>();
   std::shared_ptr<JournalRing> ring;
   std::unique_ptr<PgIngestStore> ingest_store;
   std::unique_ptr<PgFoldStore> fold_store;
@@ -130,12 +136,13 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   }
   if (master_id.empty()) master_id = MasterIdOf(grpc_listen.host, grpc->port());
   ring = std::make_shared<JournalRing>();
-  STEPWELL_ASSIGN_OR_RETURN(ingest_store, PgIngestStore::Open({.url = database.url}, ring));
-  STEPWELL_ASSIGN_OR_RETURN(fold_store,
-                            PgFoldStore::Open({.url = database.url, .recent = {}}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(ingest_store,
+                            PgIngestStore::Open({.url = database.url, .cut = cut}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(fold_store, PgFoldStore::Open({.url = database.url, .cut = cut}, ring));
   // One for each read that may run: nobody waits behind a client that does not take its answer.
   reader.emplace(PgReader::Options{.url = database.url,
-                                   .connection_count_max = QueryGrpcService::Options().reads_max});
+                                   .connection_count_max = QueryGrpcService::Options().reads_max,
+                                   .cut = cut});
   return absl::OkStatus();
 }
 
@@ -232,6 +239,7 @@ void Server::Parts::WaitAcksWritten(absl::Time deadline) {
 void Server::Parts::Drain() {
   const bool owner = state.Get().ready();
   state.StartDraining();
+  cut->CutAfter(kDatabaseWait);
   grpc->SetServing(false);
   grpc->StopAccepting();
   committer->Stop(absl::Now() + kCommitWait);

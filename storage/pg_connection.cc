@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ namespace {
 
 // libpq copies what it is given into its send buffer; small pieces keep that buffer small.
 constexpr std::size_t kCopyPieceBytes = 64 * 1024;
+constexpr char kCutMessage[] = "cut: this process is stopping";
 // How long a network may swallow what we sent before the connection counts as lost.
 constexpr char kTcpUserTimeoutMs[] = "30000";
 
@@ -46,7 +48,11 @@ bool IsError(const PGresult* result) {
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options) {
   STEPWELL_CHECK(options.reply_timeout > options.statement_timeout);
-  const std::int64_t timeout_s = absl::ToInt64Seconds(options.connect_timeout);
+  // libpq waits by itself while it connects, and is told beforehand for how long.
+  const absl::Duration left =
+      options.cut == nullptr ? absl::InfiniteDuration() : options.cut->left();
+  if (left <= absl::ZeroDuration()) return absl::UnavailableError(kCutMessage);
+  const std::int64_t timeout_s = absl::ToInt64Seconds(std::min(options.connect_timeout, left));
   STEPWELL_ASSIGN_OR_RETURN(
       const std::string conninfo,
       PgConninfo(options.url,
@@ -167,10 +173,13 @@ absl::Status PgConnection::WaitSocket(short events, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return LostConnection("no answer in time");
-    pollfd socket{.fd = PQsocket(connection_), .events = events, .revents = 0};
+    const int cut = options_.cut == nullptr ? -1 : options_.cut->descriptor();
+    pollfd waited[] = {{.fd = PQsocket(connection_), .events = events, .revents = 0},
+                       {.fd = cut, .events = POLLIN, .revents = 0}};
     const int timeout_ms =
         static_cast<int>(absl::ToInt64Milliseconds(std::min(left, absl::Hours(1)))) + 1;
-    const int ready = poll(&socket, 1, timeout_ms);
+    const int ready = poll(waited, std::size(waited), timeout_ms);
+    if (ready > 0 && waited[1].revents != 0) return LostConnection(kCutMessage);
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return LostConnection("poll");
   }

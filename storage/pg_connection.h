@@ -9,7 +9,7 @@
 //   STEPWELL_RETURN_IF_ERROR(connection->Commit());
 //
 // Nothing reconnects by itself: after a lost connection every call returns kUnavailable, and the
-// owner opens a new one. Each call blocks until the answer or `reply_timeout`, which closes the
+// owner opens a new one. Each call blocks until the answer, `reply_timeout` or the cut, which close the
 // connection, so that a stopped server never holds a thread for ever. Statements are unnamed and
 // settings are made per transaction, so that PgBouncer in transaction mode works.
 #pragma once
@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "storage/pg_cut.h"
 #include "storage/pg_error.h"
 #include "storage/pg_param.h"
 #include "storage/pg_result.h"
@@ -46,6 +47,8 @@ class PgConnection {
     absl::Duration idle_in_transaction_timeout = absl::Seconds(30);
     // Client side, for each answer. REQUIRES: longer than statement_timeout.
     absl::Duration reply_timeout = absl::Seconds(40);
+    // Ends all waits at its moment; null = none does.
+    std::shared_ptr<const PgCut> cut = nullptr;
   };
 
   static absl::StatusOr<std::unique_ptr<PgConnection>> Open(Options options);

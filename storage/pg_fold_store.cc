@@ -14,7 +14,8 @@ namespace {
 PgConnection::Options ConnectionOptions(const PgFoldStore::Options& options, const char* name) {
   return {.url = options.url,
           .application_name = name,
-          .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
+          .idle_in_transaction_timeout = options.idle_in_transaction_timeout,
+          .cut = options.cut};
 }
 
 // As of commits: a master that is stopped within a COPY lets go of its locks, too.

@@ -29,6 +29,8 @@ class PgFoldStore final : public FoldStore {
     // A stopped master lets go of its locks after this.
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
     RecentRing::Limits recent = {};
+    // Of all its connections; null = none.
+    std::shared_ptr<const PgCut> cut = nullptr;
   };
 
   // Reads what the ring of recent holds. REQUIRES: the schema is migrated.

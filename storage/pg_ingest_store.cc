@@ -18,7 +18,8 @@ namespace {
 PgConnection::Options ConnectionOptions(const PgIngestStore::Options& options, const char* name) {
   return {.url = options.url,
           .application_name = name,
-          .idle_in_transaction_timeout = options.idle_in_transaction_timeout};
+          .idle_in_transaction_timeout = options.idle_in_transaction_timeout,
+          .cut = options.cut};
 }
 
 // Of small rows, each two seconds, on the thread that tells clients their credit. Beyond a few

@@ -30,6 +30,8 @@ class PgIngestStore final : public IngestStore {
     // A stopped master lets go of its locks after this; a take-over may wait for it.
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
     absl::Duration read_back_timeout = absl::Seconds(15);
+    // Of all its connections; null = none.
+    std::shared_ptr<const PgCut> cut = nullptr;
     // For tests, see PgWriter.
     std::function<void(std::string_view point, int backend_pid)> at_point = nullptr;
   };

@@ -29,6 +29,8 @@ class PgLink {
   // Process id of the server's side, 0 without a connection. Never reconnects: for tests that kill it
   // in the middle of something.
   int backend_pid() const { return connection_ == nullptr ? 0 : connection_->backend_pid(); }
+  // It will not be opened any more.
+  bool is_cut() const { return options_.cut != nullptr && options_.cut->is_cut(); }
   void Drop() { connection_.reset(); }
 
  private:

@@ -67,7 +67,7 @@ absl::StatusOr<ProgressMap> ReadBackProgress(PgLink& link, const WriterKeys& wri
                                              ? ReadSettledProgress(**connection, writers)
                                              : absl::StatusOr<ProgressMap>(connection.status());
     if (stored.ok()) return stored;
-    if (absl::Now() >= deadline) {
+    if (absl::Now() >= deadline || link.is_cut()) {
       return CommitUnknown(absl::StrCat("read back: ", stored.status().message()));
     }
     absl::SleepFor(backoff.NextDelay());

@@ -16,9 +16,10 @@ namespace {
 // The longest deadline of a read, and what a client's pause within it may take.
 constexpr absl::Duration kStatementMax = absl::Seconds(60);
 
-PgConnection::Options ConnectionOptions(const std::string& url) {
+PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   PgConnection::Options options;
-  options.url = url;
+  options.url = reader.url;
+  options.cut = reader.cut;
   options.application_name = "stepwell read";
   options.statement_timeout = kStatementMax;
   options.idle_in_transaction_timeout = kStatementMax + absl::Seconds(5);
@@ -47,7 +48,7 @@ absl::StatusOr<absl::Duration> Patience(absl::Time deadline) {
 }  // namespace
 
 PgReader::PgReader(Options options)
-    : shelf_(ConnectionOptions(options.url), options.connection_count_max) {}
+    : shelf_(ConnectionOptions(options), options.connection_count_max) {}
 
 absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));

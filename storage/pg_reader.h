@@ -17,6 +17,8 @@ class PgReader final : public ReadStore {
     std::string url;
     // Reads at once; further ones wait for a connection.
     int connection_count_max = 8;
+    // Of all its connections; null = none.
+    std::shared_ptr<const PgCut> cut = nullptr;
   };
   // Connects at the first read.
   explicit PgReader(Options options);

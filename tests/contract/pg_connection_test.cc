@@ -4,7 +4,12 @@
 #include <signal.h>
 
 #include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "base/worker.h"
 #include "storage/pg_copy.h"
 #include "tests/support/postgres.h"
 
@@ -178,6 +183,56 @@ TEST_F(PgConnectionTest, AStoppedServerDoesNotHoldALargeCopy) {
   const absl::Status status = impatient->CopyIn("copy t from stdin (format binary)", data).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   ASSERT_EQ(kill(pid, SIGCONT), 0);
+}
+
+TEST_F(PgConnectionTest, ACutEndsWhatAnotherThreadWaitsForAndLetsNobodyIn) {
+  struct Row {
+    const char* name;
+    std::function<absl::Status(PgConnection&)> wait;
+    bool is_stopped;
+  };
+  const std::string large(8 << 20, 'x');
+  const std::vector<Row> rows = {
+      {"a slow statement",
+       [](PgConnection& connection) { return connection.Exec("select pg_sleep(60)").status(); },
+       false},
+      {"a server that reads nothing",
+       [&](PgConnection& connection) {
+         return connection.Exec("select length($1)", {large}).status();
+       },
+       true},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto cut = std::make_shared<PgCut>();
+    const PgConnection::Options options{.url = url_, .cut = cut};
+    const auto connection = Open(options);
+    EXPECT_TRUE(connection->Exec("select 1").ok()) << "nothing is cut yet";
+    const int pid = connection->backend_pid();
+    if (row.is_stopped) {
+      ASSERT_EQ(kill(pid, SIGSTOP), 0);
+    }
+    const absl::Time begin = absl::Now();
+    Worker other("cut", [&] { cut->CutAfter(absl::Milliseconds(50)); });
+    const absl::Status status = row.wait(*connection);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_GE(absl::Now() - begin, absl::Milliseconds(40));
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+    EXPECT_FALSE(connection->usable());
+    EXPECT_EQ(PgConnection::Open(options).status().code(), absl::StatusCode::kUnavailable);
+    if (row.is_stopped) {
+      ASSERT_EQ(kill(pid, SIGCONT), 0);
+    }
+  }
+  // The earliest holds.
+  PgCut cut;
+  EXPECT_EQ(cut.left(), absl::InfiniteDuration());
+  cut.CutAfter(absl::Hours(1));
+  cut.CutAfter(absl::Hours(2));
+  EXPECT_LE(cut.left(), absl::Hours(1));
+  EXPECT_FALSE(cut.is_cut());
+  cut.CutAfter(-absl::Seconds(1));
+  EXPECT_TRUE(cut.is_cut());
 }
 
 TEST_F(PgConnectionTest, AnIdleTransactionLetsItsLocksGo) {

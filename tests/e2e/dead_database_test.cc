@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <set>
 
 #include "absl/strings/numbers.h"
@@ -12,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/postgres.h"
 
 namespace stepwell::testing {
 namespace {
@@ -237,6 +239,45 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   for (const auto& sample : Samples(writers[0]->trial_id(), "value")) stored.insert(sample.value);
   EXPECT_EQ(stored.size(), kWriterCount * kChunkCount);
   EXPECT_EQ(std::set<double>(stored.begin(), stored.end()).size(), kWriterCount * kChunkCount);
+}
+
+TEST_F(DeadDatabaseTest, AStopWaitsTenSecondsForIt) {
+  MasterProcess::Options options;
+  options.scratch = scratch_.path();
+  options.database_url = TestPostgres::Get().Durable().FreshDatabase();
+  master_ = std::make_unique<MasterProcess>(std::move(options));
+  const auto postmaster = Connect(TestPostgres::Get().server().url())
+                              ->Exec(
+                                  "select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"
+                                  "::int");
+  ASSERT_TRUE(postmaster.ok()) << postmaster.status();
+  for (const bool is_idle : {true, false}) {
+    SCOPED_TRACE(is_idle ? "idle" : "a chunk on its way");
+    ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+    std::optional<GreedyWriter> writer;
+    writer.emplace(master_->grpc_address(), is_idle ? 5 : 100'000, 1000, 0);
+    ASSERT_TRUE(Eventually([&] { return writer->acked() >= 5; }, absl::Seconds(60)));
+    absl::Duration took;
+    {
+      FrozenPostgres frozen(postmaster->Int32(0, 0));
+      ASSERT_GT(frozen.count(), 1U);
+      if (!is_idle) {
+        ASSERT_TRUE(Eventually([&] { return writer->credit_stopped(); }, absl::Seconds(30)));
+      }
+      // Its chunks stay in the master's queue.
+      writer.reset();
+      const absl::Time begin = absl::Now();
+      EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+      took = absl::Now() - begin;
+    }
+    std::printf("stopped after %s\n", absl::FormatDuration(took).c_str());
+    // Eight until the cut, or ten of a connection that is just being made, and the rest of the stop.
+    EXPECT_LT(took, absl::Seconds(12));
+  }
+  // And it comes back.
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  client_ = std::make_unique<IngestClient>(master_->grpc_address());
+  ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
 }
 
 }  // namespace
