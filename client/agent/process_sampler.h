@@ -1,7 +1,9 @@
 // ProcessSampler: what a recording process itself uses, as ticks of its own writer, so that the
-// samples carry its rank. Once an interval, at most once a visit. Confined to the agent's loop.
+// samples carry its rank. Once an interval, at most once a visit; read by the thread of a
+// ProcessReader, so that one visit asks and a later one has the tick, at the time of asking. Confined
+// to the agent's loop.
 //
-//   ProcessSampler sampler(catalog, builder, clock);
+//   ProcessSampler sampler(catalog, builder, clock, &reader);
 //   sampler.Visit({.pid = status.pid, .batch = 12}, selection);
 #pragma once
 
@@ -13,6 +15,7 @@
 
 #include "base/clock.h"
 #include "client/agent/chunk_builder.h"
+#include "client/agent/process_reader.h"
 #include "client/agent/sensors/absence_ledger.h"
 #include "client/agent/sensors/process_sensor.h"
 #include "client/agent/sensors/tick_schedule.h"
@@ -28,9 +31,10 @@ void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builde
 
 class ProcessSampler {
  public:
-  // All outlive the sampler. Below `root` lies proc.
+  // All outlive the sampler. Below `root` lies proc. Without a reader a visit reads itself, and hangs
+  // as the file does.
   ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
-                 std::string root = "/");
+                 ProcessReader* reader, std::string root = "/");
 
   struct Process {
     // 0 = not known: in a PID namespace that the agent does not see.
@@ -40,16 +44,33 @@ class ProcessSampler {
   };
   void Visit(const Process& process, const SensorSelection& selection);
   // The process is gone: tells what is left to tell.
-  void End() { TellAbsences(absences_.TakeAll(), builder_); }
+  void End();
 
  private:
+  // What a reader was asked, and when.
+  struct Asked {
+    std::shared_ptr<ProcessReader::Question> question;
+    std::int64_t time_us = 0;
+    std::int32_t batch = -1;
+    absl::Duration at;
+    // A tick was due meanwhile: it is taken for hanging, and its answer thrown away.
+    bool late = false;
+  };
+  void Ask(const Process& process, const SensorSelection& selection, absl::Duration now);
+  void TakeAnswer(absl::Duration patience);
+  void MissAnswer(const SensorSelection& selection, absl::Duration now);
+  void AddTick(const Reading& reading, std::int64_t time_us, std::int32_t batch);
+  void NoteAbsences(const Reading& reading, std::int64_t time_us);
+
   SeriesCatalog& catalog_;
   ChunkBuilder& builder_;
   const Clock& clock_;
+  ProcessReader* const reader_;
   const KernelText kernel_;
   const std::shared_ptr<SeriesPool> pool_ = std::make_shared<SeriesPool>();
   pid_t pid_ = 0;
-  std::unique_ptr<ProcessSensor> sensor_;
+  std::shared_ptr<ProcessSensor> sensor_;  // the reader's as well, while it is asked
+  std::optional<Asked> asked_;
   std::optional<TickSchedule> schedule_;
   AbsenceLedger absences_;
 };

@@ -38,7 +38,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       recorded_(std::move(recorded)),
       clock_(context.clock),
       samples_(served_->catalog(), served_->builder()),
-      process_(served_->catalog(), served_->builder(), context.clock),
+      process_(served_->catalog(), served_->builder(), context.clock, context.processes),
       same_boot_(served_->identity().boot_id.empty() ||
                  served_->identity().boot_id == context.face.machine) {}
 

@@ -46,6 +46,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
       lock_(std::move(place.lock)),
       face_(std::move(face)),
       clock_(clock),
+      processes_(clock),
       links_({.server = options.server,
               .server_for_all = options.upload,
               .stream_count_max = place.stream_count_max},
@@ -73,7 +74,7 @@ ServedRoot::~ServedRoot() {
 }
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline};
+  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline, &processes_};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {

@@ -24,6 +24,7 @@
 #include "client/agent/file_owner.h"
 #include "client/agent/live_trial.h"
 #include "client/agent/master_links.h"
+#include "client/agent/process_reader.h"
 #include "client/agent/rank_writer.h"
 #include "client/agent/trial_sampler.h"
 #include "client/agent/writer_finder.h"
@@ -115,6 +116,7 @@ class ServedRoot {
   const AgentFace face_;
   const Clock& clock_;
   Spool::Options spool_;
+  ProcessReader processes_;
   // Before all that is on them.
   MasterLinks links_;
   WriterFinder finder_;

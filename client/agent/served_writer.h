@@ -25,6 +25,8 @@
 
 namespace stepwell::agent {
 
+class ProcessReader;
+
 // What all writers of an agent share. The references outlive every writer.
 struct ServeContext {
   Sender& sender;
@@ -33,6 +35,8 @@ struct ServeContext {
   Spool::Options spool;
   // Nothing is sent: the spool is as far as it goes.
   bool offline = false;
+  // Outlives every writer. Null: processes are read by whoever visits them.
+  ProcessReader* processes = nullptr;
 };
 
 class ServedWriter {

@@ -1,8 +1,12 @@
 #include "client/agent/process_sampler.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <functional>
 
 #include "tests/unit/agent/sensors/machine.h"
 
@@ -40,7 +44,7 @@ class ProcessSamplerTest : public ::testing::Test {
   SeriesCatalog catalog_;
   ChunkBuilder builder_{catalog_};
   FakeClock clock_;
-  ProcessSampler sampler_{catalog_, builder_, clock_};
+  ProcessSampler sampler_{catalog_, builder_, clock_, nullptr};
 };
 
 TEST_F(ProcessSamplerTest, SamplesAtOnceWithRatesAfter100MsAndThenOnceAnInterval) {
@@ -65,7 +69,7 @@ TEST_F(ProcessSamplerTest, WhatFailedAtTheEndIsTold) {
   machine_.Write("proc/42/stat", "42 (x) S 1 2\n");
   machine_.Write("proc/42/statm", "5 1 2 1 0 8 0\n");
   machine_.Write("proc/42/io", "read_bytes: 1\nwrite_bytes: 1\n");
-  ProcessSampler sampler(catalog_, builder_, clock_, machine_.root());
+  ProcessSampler sampler(catalog_, builder_, clock_, nullptr, machine_.root());
   for (int i = 0; i < 3; ++i) {
     sampler.Visit({.pid = 42}, {});
     clock_.Advance(absl::Seconds(1));
@@ -75,6 +79,82 @@ TEST_F(ProcessSamplerTest, WhatFailedAtTheEndIsTold) {
   EXPECT_THAT(Sealed(), ElementsAre("cpu lost 4"));
   sampler.End();
   EXPECT_THAT(Sealed(), IsEmpty());
+}
+
+// --- by the thread of a reader, on the real clock: what hangs hangs for real
+
+class WatchedProcessTest : public ProcessSamplerTest {
+ protected:
+  static constexpr absl::Duration kPatience = absl::Milliseconds(100);
+
+  WatchedProcessTest() {
+    for (const char* pid : {"42", "43"}) WriteProcess(std::string("proc/") + pid);
+  }
+  void WriteProcess(const std::string& folder) {
+    machine_.Write(folder + "/stat", "1 (x) S 1 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 3 0 77 0 0\n");
+    machine_.Write(folder + "/statm", "5 1 2 1 0 8 0\n");
+    machine_.Write(folder + "/io", "read_bytes: 1\nwrite_bytes: 1\n");
+  }
+  // Until `holds`; each sampler once in a turn, as the agent's loop does.
+  bool VisitUntil(const std::function<bool()>& holds) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!holds()) {
+      if (absl::Now() > deadline) return false;
+      hung_.Visit({.pid = 42}, often_);
+      well_.Visit({.pid = 43}, often_);
+      Count();
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return true;
+  }
+  void Count() {
+    for (const std::string& text : Sealed()) {
+      if (text.rfind("cpu_process_threads", 0) == 0) ++hung_count_;
+      if (text.rfind("disk lost", 0) == 0) ++lost_count_;
+    }
+    for (const ChunkBuilder::Body& bytes : well_builder_.Seal()) {
+      pb::ChunkBody body;
+      ASSERT_TRUE(body.ParseFromString(bytes.bytes));
+      well_count_ += body.tables_size();
+    }
+  }
+
+  SensorSelection often_ = SensorSelection::Parse({.interval = "10ms"}).value();
+  ProcessReader reader_{RealClock::Get(), kPatience};
+  SeriesCatalog well_catalog_;
+  ChunkBuilder well_builder_{well_catalog_};
+  ProcessSampler hung_{catalog_, builder_, RealClock::Get(), &reader_, machine_.root()};
+  ProcessSampler well_{well_catalog_, well_builder_, RealClock::Get(), &reader_, machine_.root()};
+  int hung_count_ = 0;
+  int lost_count_ = 0;
+  int well_count_ = 0;
+};
+
+TEST_F(WatchedProcessTest, OneThatHangsIsNamedHidesNoOtherAndComesBack) {
+  ASSERT_TRUE(VisitUntil([&] { return hung_count_ >= 3 && well_count_ >= 3; }));
+  EXPECT_EQ(lost_count_, 0);
+  const std::filesystem::path io = machine_.root() / "proc/42/io";
+  const std::filesystem::path aside = machine_.root() / "pipe";
+  ASSERT_EQ(mkfifo(aside.c_str(), 0600), 0);
+  std::filesystem::rename(aside, io);
+  ASSERT_TRUE(VisitUntil([&] { return lost_count_ > 0; }));
+  const int hung_before = hung_count_;
+  const int well_before = well_count_;
+  // The other goes on, by another thread.
+  ASSERT_TRUE(VisitUntil([&] { return well_count_ >= well_before + 20; }));
+  EXPECT_EQ(hung_count_, hung_before);
+  std::filesystem::rename(io, aside);
+  WriteProcess("proc/42");
+  const int pipe = open(aside.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(pipe, 0) << "nobody hangs in it";
+  close(pipe);
+  EXPECT_TRUE(VisitUntil([&] { return hung_count_ >= hung_before + 3; }));
+}
+
+TEST_F(WatchedProcessTest, WhatWasAskedOfAShortRunIsTakenAtItsEnd) {
+  hung_.Visit({.pid = 42}, {});
+  hung_.End();
+  EXPECT_THAT(Sealed(), ::testing::Contains("cpu_process_threads 1"));
 }
 
 }  // namespace

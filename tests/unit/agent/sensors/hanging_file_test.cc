@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr absl::Duration kPatience = absl::Milliseconds(100);
+constexpr absl::Duration kPatience = absl::Milliseconds(400);
 
 struct Row {
   std::string path;

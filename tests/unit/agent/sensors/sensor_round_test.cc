@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::UnorderedElementsAre;
 
-constexpr absl::Duration kPatience = absl::Milliseconds(100);
+constexpr absl::Duration kPatience = absl::Milliseconds(300);
 
 // Closed: the sensor hangs in its next reading, until it is opened.
 struct Gate {
@@ -106,7 +106,7 @@ TEST_F(SensorRoundTest, OneThatHangsIsNamedTheOthersLoseNothingAndItComesBack) {
   const Reading first = Read();
   EXPECT_GE(absl::Now() - before, kPatience);
   EXPECT_EQ(UtilOf(first), (Values{{"a", 2}, {"c", 2}, {"d", 2}}));
-  EXPECT_THAT(AbsencesOf(first), ElementsAre(HasSubstr("gpu failed b: no answer for 1")));
+  EXPECT_THAT(AbsencesOf(first), ElementsAre(HasSubstr("gpu failed b: no answer for ")));
   EXPECT_EQ(first.absences()[0].sample_count, 2);
   // Nobody waits for it again.
   const absl::Time later = absl::Now();
