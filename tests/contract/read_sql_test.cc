@@ -247,6 +247,26 @@ TEST_F(SamplesTest, FindsByGroupNameAndTime) {
   }
 }
 
+// Of young tables the planner knows nothing: it must not decode a row with the ticks of another
+// before the join has parted them.
+TEST_F(ReadSqlTest, SamplesDecodesARowWithItsOwnTicksOnly) {
+  for (std::int32_t number = 1; number <= 8; ++number) {
+    Stretch stretch{.tick_no = number, .series_no = number == 8 ? 1 : 3};
+    const int tick_count = number == 8 ? 4 : 50 * number;
+    for (int i = 0; i < tick_count; ++i) {
+      stretch.times_us.push_back(kNewYearUs + i * kSecondUs);
+      stretch.batches.push_back(i);
+      if (number < 8 || i % 2 == 1) stretch.values.push_back(i);
+    }
+    if (number == 8) stretch.presence = {.bytes = "\x50", .bit_count = 4};
+    InsertMetrics(stretch);
+  }
+  EXPECT_THAT(Rows("select count(*)::text from stepwell.samples(7, 'timing', 'train_batch')"),
+              ::testing::ElementsAre("1400"));
+  EXPECT_THAT(Rows("select count(*)::text from stepwell.samples(7, 'gpu')"),
+              ::testing::ElementsAre("2"));
+}
+
 // What the ledger does not name is neither read nor locked.
 TEST_F(SamplesTest, TouchesOnlyPartitionsOfTheAskedTime) {
   const auto other = Connect(url_);
