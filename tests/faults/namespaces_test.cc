@@ -3,7 +3,7 @@
 //
 // Invariant: every sample that a rank or a worker recorded is stored exactly once; the end of a worker
 // is seen while its parent lives, and a rank's death by SIGKILL is told to the master; a trial that is
-// served starts no agent of its own.
+// served starts no agent of its own, and one whose agent dies with another's container does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/faults/checker/checker.h"
 #include "tests/faults/master_client.h"
@@ -40,7 +41,7 @@ constexpr int kLivingSteps = 300;
 constexpr int kDyingStep = 100;
 
 // Where a process runs: beside the test, or as apart.sh says.
-enum class Place { kHere, kPid, kMounts };
+enum class Place { kHere, kPid, kMounts, kShortLived };
 
 struct Row {
   const char* name;
@@ -53,7 +54,7 @@ std::string Text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class NamespacesTest : public ::testing::TestWithParam<Row> {
+class ContainersTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root for namespaces";
@@ -72,6 +73,7 @@ class NamespacesTest : public ::testing::TestWithParam<Row> {
              const std::string& log) {
     std::vector<std::string> words;
     if (place != Place::kHere) words = {"/bin/bash", APART, "pid"};
+    if (place == Place::kShortLived) words[2] = "short-lived";
     if (place == Place::kMounts) {
       words[2] = "mounts";
       words.insert(words.end(), {scratch_.path(), shared(), scratch_ / "out"});
@@ -81,17 +83,18 @@ class NamespacesTest : public ::testing::TestWithParam<Row> {
     process.Start(words,
                   {{"STEPWELL_SERVER", master_.grpc_address()},
                    {"STEPWELL_AGENT", BuiltProgram("stepwell")},
+                   {"STEPWELL_AGENT_IDLE_EXIT", "1"},
                    {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
                    {"TMPDIR", shared()}},
                   scratch_ / log);
   }
-  void StartAgent() {
-    Start(agent_, GetParam().agent,
+  void StartAgent(Place place) {
+    Start(agent_, place,
           {BuiltProgram("stepwell"), "agent", "--server", master_.grpc_address(), "--spool-dir",
            root(), "--no-auto-sampling"},
           "agent.log");
   }
-  void StartRank(ChildProcess& trial, int rank, const std::vector<std::string>& more) {
+  void StartRank(ChildProcess& trial, Place place, int rank, const std::vector<std::string>& more) {
     std::vector<std::string> words = {BuiltProgram("fault_trainer"),
                                       "--trial",
                                       "apart",
@@ -104,7 +107,7 @@ class NamespacesTest : public ::testing::TestWithParam<Row> {
                                       "--log",
                                       LedgerPath(rank)};
     words.insert(words.end(), more.begin(), more.end());
-    Start(trial, GetParam().trial, words, "trial.log");
+    Start(trial, place, words, "trial.log");
   }
 
   bool IsServed() const {
@@ -137,8 +140,33 @@ class NamespacesTest : public ::testing::TestWithParam<Row> {
     const auto trial = client_.Trial("apart");
     return trial && trial->trial().state() == v1::TRIAL_STATE_FAILED;
   }
+  // All that ranks 0 and 1 and their workers recorded is stored once.
+  void ExpectExact() {
+    ASSERT_TRUE(Eventually([&] { return client_.Flush().empty(); }, absl::Seconds(60)));
+    Ledger ledger;
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(ReadLedger(LedgerPath(rank), ledger), "");
+      for (int worker = 0; worker < kWorkerCount; ++worker) {
+        EXPECT_EQ(ReadLedger(absl::StrCat(LedgerPath(rank), "-w", worker), ledger), "");
+      }
+    }
+    EXPECT_EQ(ledger.dropped_count, 0u);
+    std::set<std::string> series;
+    for (const LoggedSample& sample : ledger.samples) series.insert(sample.series);
+    EXPECT_TRUE(series.contains("faults/worker_3"));
+    StoredTrial stored;
+    ASSERT_EQ(
+        ReadStoredTrial(master_.database_url(), "apart", {series.begin(), series.end()}, stored),
+        "");
+    const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
+    std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
+    EXPECT_TRUE(verdict.ok()) << verdict.ToText() << Logs();
+    EXPECT_EQ(verdict.declared_count, 0u);
+  }
+
   std::string Logs() const {
-    return absl::StrCat(Text(scratch_ / "agent.log"), Text(scratch_ / "trial.log"));
+    return absl::StrCat(Text(scratch_ / "agent.log"), Text(root() + "/f1/agent.log"),
+                        Text(scratch_ / "trial.log"));
   }
 
   const testing::ScratchDirectory scratch_;
@@ -147,8 +175,10 @@ class NamespacesTest : public ::testing::TestWithParam<Row> {
   ChildProcess agent_;
 };
 
+class NamespacesTest : public ContainersTest, public ::testing::WithParamInterface<Row> {};
+
 TEST_P(NamespacesTest, AgentRule04_TheLockTellsWhoLives) {
-  StartAgent();
+  StartAgent(GetParam().agent);
   const bool is_served =
       Eventually([&] { return IsServed() || !agent_.running(); }, absl::Seconds(30));
   if (agent_.Wait(absl::ZeroDuration()) == "exit 77") GTEST_SKIP() << "no namespaces here";
@@ -156,8 +186,8 @@ TEST_P(NamespacesTest, AgentRule04_TheLockTellsWhoLives) {
 
   ChildProcess living;
   ChildProcess dying;
-  StartRank(living, 0, {"--steps", absl::StrCat(kLivingSteps)});
-  StartRank(dying, 1, {"--die-at", absl::StrCat(kDyingStep)});
+  StartRank(living, GetParam().trial, 0, {"--steps", absl::StrCat(kLivingSteps)});
+  StartRank(dying, GetParam().trial, 1, {"--die-at", absl::StrCat(kDyingStep)});
   EXPECT_TRUE(Eventually([&] { return WorkerFolders(0) == kWorkerCount; }, absl::Seconds(30)))
       << Logs();
   EXPECT_TRUE(Eventually([&] { return WorkerFolders(0) == 0; }, absl::Seconds(30)))
@@ -171,25 +201,27 @@ TEST_P(NamespacesTest, AgentRule04_TheLockTellsWhoLives) {
   EXPECT_TRUE(Eventually([&] { return IsFailed(); }, absl::Seconds(30))) << Logs();
   EXPECT_FALSE(fs::exists(root() + "/f1/agent.log")) << "a trial started an agent beside this one";
 
-  ASSERT_TRUE(Eventually([&] { return client_.Flush().empty(); }, absl::Seconds(60)));
-  Ledger ledger;
-  for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(ReadLedger(LedgerPath(rank), ledger), "");
-    for (int worker = 0; worker < kWorkerCount; ++worker) {
-      EXPECT_EQ(ReadLedger(absl::StrCat(LedgerPath(rank), "-w", worker), ledger), "");
-    }
-  }
-  EXPECT_EQ(ledger.dropped_count, 0u);
-  std::set<std::string> series;
-  for (const LoggedSample& sample : ledger.samples) series.insert(sample.series);
-  EXPECT_TRUE(series.contains("faults/worker_3"));
-  StoredTrial stored;
-  ASSERT_EQ(
-      ReadStoredTrial(master_.database_url(), "apart", {series.begin(), series.end()}, stored), "");
-  const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
-  std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
-  EXPECT_TRUE(verdict.ok()) << verdict.ToText() << Logs();
-  EXPECT_EQ(verdict.declared_count, 0u);
+  ExpectExact();
+}
+
+TEST_F(ContainersTest, AgentRule08_AnAgentThatDiesWithItsContainerIsReplacedByAnotherTrial) {
+  ChildProcess first;
+  ChildProcess second;
+  StartRank(first, Place::kShortLived, 0, {"--steps", absl::StrCat(kLivingSteps / 2)});
+  const bool is_served =
+      Eventually([&] { return IsServed() || !first.running(); }, absl::Seconds(30));
+  if (first.Wait(absl::ZeroDuration()) == "exit 77") GTEST_SKIP() << "no namespaces here";
+  ASSERT_TRUE(is_served) << Logs();
+  StartRank(second, Place::kPid, 1, {"--steps", absl::StrCat(kLivingSteps * 2)});
+  EXPECT_EQ(first.Wait(absl::Seconds(60)), "exit 0") << "not all is acked: " << Logs();
+  const absl::Time ended = absl::Now();
+  EXPECT_TRUE(Eventually([&] { return IsServed(); }, absl::Seconds(30))) << Logs();
+  const absl::Duration took = absl::Now() - ended;
+  EXPECT_LE(took, absl::Seconds(2));
+  std::cout << "served again after " << took << "\n";
+  ASSERT_TRUE(second.running()) << "it ended before its agent did";
+  EXPECT_EQ(second.Wait(absl::Seconds(60)), "exit 0") << "not all is acked: " << Logs();
+  ExpectExact();
 }
 
 INSTANTIATE_TEST_SUITE_P(Containers, NamespacesTest,

@@ -5,6 +5,8 @@
 #
 #   apart.sh pid -- PROGRAM WORD...
 #   apart.sh mounts HIDDEN KEPT... -- PROGRAM WORD...
+#   apart.sh short-lived -- PROGRAM WORD...     as pid, but it ends with the program: whatever else runs
+#                                               in it is killed
 # Exit: the program's, 128 + N where signal N ended it, 77 where there are no namespaces.
 set -eu
 unshare --pid --fork --mount-proc true 2>/dev/null || exit 77
@@ -35,5 +37,6 @@ exec unshare --pid --fork --mount-proc --kill-child bash -euc '
   fi
   code=0
   "$@" || code=$?
+  [[ $mode != short-lived ]] || exit "$code"
   while processes=(/proc/[0-9]*) && ((${#processes[@]} > 1)); do sleep 0.05; done
   exit "$code"' apart "$@"
