@@ -21,7 +21,8 @@ RANK = """Where a step's time goes, rank {rank}  10 steps of 2 ms
   step                 100.0 %              2.0 s      10
 
 """
-GOOD = (RANK.format(rank=0) + RANK.format(rank=1) + "Machine\n  cpu cpu_util_simple 12 %\n  memory memory_free\n"
+GOOD = ("the training started its agent by itself (pid 17, log /data/spool/f1/agent.log)\n"
+        + RANK.format(rank=0) + RANK.format(rank=1) + "Machine\n  cpu cpu_util_simple 12 %\n  memory memory_free\n"
         "  disk_throughput_read 1\n  net_throughput_sent 2\n\n loss | 0 | {2.5,2.4,2.25}\n")
 
 
@@ -37,6 +38,7 @@ class CheckQuickstartTest(unittest.TestCase):
                 ("a share", GOOD.replace("60.0 %", "61.0 %"), "rank 0: shares add up to 101.0 %"),
                 ("a machine metric", GOOD.replace("memory_free", "x"), "no machine metric memory_free"),
                 ("arrays", GOOD.replace("{2.5,2.4,2.25}", ""), "no array"),
+                ("its own agent", GOOD.replace("by itself", "by hand"), "the training started no agent"),
                 ("everything", "", "timings of ranks []")]:
             with self.subTest(name):
                 self.assertTrue(any(words in one for one in check_quickstart.complaints(text)),
