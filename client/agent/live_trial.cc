@@ -36,6 +36,14 @@ std::int32_t LiveTrial::LowestRanksBatch(const std::string& attempt_key) const {
   return lowest == nullptr ? -1 : lowest->last_batch;
 }
 
+std::vector<pid_t> LiveTrial::pids() const {
+  std::vector<pid_t> pids;
+  for (const Rank& rank : ranks_) {
+    if (rank.pid > 0) pids.push_back(rank.pid);
+  }
+  return pids;
+}
+
 SensorSelection Choose(const SamplingWish& wish, const SensorSelection& otherwise) {
   SensorSelection chosen = otherwise;
   if (wish.interval_us > 0) chosen.SetInterval(absl::Microseconds(wish.interval_us));

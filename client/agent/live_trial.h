@@ -7,6 +7,8 @@
 //   const WriterIdentity* rank = live.NewestThatSamples();
 #pragma once
 
+#include <sys/types.h>
+
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -30,6 +32,8 @@ class LiveTrial {
   struct Rank {
     const WriterIdentity* who = nullptr;
     std::int32_t last_batch = -1;
+    // 0 = not known.
+    pid_t pid = 0;
   };
   void Add(Rank rank) { ranks_.push_back(rank); }
   bool empty() const { return ranks_.empty(); }
@@ -41,6 +45,8 @@ class LiveTrial {
   // Of the lowest rank: -1 = none. With `attempt_key` of one of that attempt: another is at another
   // batch.
   std::int32_t LowestRanksBatch(const std::string& attempt_key) const;
+  // Of those that are known.
+  std::vector<pid_t> pids() const;
 
  private:
   std::vector<Rank> ranks_;

@@ -84,6 +84,7 @@ OutboundWriter::Status OutboundWriter::status() const {
   if (sampling_) {
     status.sampling_on = sampling_->on();
     status.shared_with = sampling_->shared_with();
+    status.others_gpus = {sampling_->gpus().begin(), sampling_->gpus().end()};
   }
   return status;
 }

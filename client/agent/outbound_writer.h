@@ -62,6 +62,8 @@ class OutboundWriter {
     // What the master asked for since; empty = nothing.
     std::optional<pb::Profiling> profiling;
     std::optional<bool> sampling_on;
+    // Where it is off: what other agents of this machine sample, by their label `device`.
+    std::vector<std::string> others_gpus;
     // Live trials of this machine as the master knows them; 0 = it did not say.
     std::int32_t shared_with = 0;
   };

@@ -100,6 +100,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   last_step_ = status.last_step;
   last_sign_ns_ = status.own.last_sign_ns;
   const bool is_own_live = status.records();
+  pid_ = is_own_live ? status.pid : 0;
   live_ = is_own_live || status.workers_alive;
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));

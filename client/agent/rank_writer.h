@@ -41,6 +41,8 @@ class RankWriter {
   absl::Duration done_at() const { return done_at_; }
   // Nothing is left to send now, be it that the recorder lives on.
   bool settled() const;
+  // Of the process that opened it, while that records; 0 = not known.
+  pid_t pid() const { return pid_; }
   std::int32_t last_batch() const { return spool::BatchOfLastStep(last_step_); }
   const WriterIdentity& identity() const { return served_->identity(); }
   ServedWriter& served() const { return *served_; }
@@ -66,6 +68,7 @@ class RankWriter {
   bool visited_ = false;
   bool ended_just_now_ = false;
   std::uint64_t last_sign_ns_ = 0;
+  pid_t pid_ = 0;
   // Forked children that come now open writers of their own.
   bool end_told_ = false;
   std::uint64_t last_step_ = 0;

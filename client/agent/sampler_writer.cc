@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/process_sampler.h"
@@ -11,6 +14,25 @@ namespace stepwell::agent {
 namespace {
 
 constexpr char kClosedFile[] = "sampler.closed";
+// Ticks wait so long for the master's first answer, then they are told whatever it would have been.
+constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
+// And so long for the agent that samples the machine to name its GPUs.
+constexpr absl::Duration kNamesPatience = absl::Seconds(1);
+
+// Another agent samples the machine.
+bool IsToldOff(const OutboundWriter::Status& status) { return !status.sampling_on.value_or(true); }
+
+// What is this agent's to tell where it is told off.
+bool IsOwn(const SensedSeries& series, const SensorSelection& selection) {
+  if (series.labels.contains("container")) return true;
+  const auto device = series.labels.find("device");
+  return device != series.labels.end() && !selection.LeavesGpu(device->second);
+}
+
+bool IsOwn(const Absence& absence) {
+  return absence.metric_group == "gpu" || absence.subject.rfind("container", 0) == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescriptor directory,
@@ -31,12 +53,14 @@ SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings sett
       settings_(std::move(settings)),
       clock_(context.clock),
       clock_offset_(context.sender.clock_offset()),
+      began_at_(context.clock.Monotonic()),
+      answered_(context.offline),
       loop_(std::move(loop)) {}
 
 absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Succeed(
     FileDescriptor directory, WriterIdentity identity, const Surroundings& surroundings,
     const ServeContext& context) {
-  TakeTicks(surroundings);
+  TakeTicks(surroundings, Waiting::kNoMore);
   STEPWELL_RETURN_IF_ERROR(SealLast());
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
@@ -64,7 +88,7 @@ void SamplerWriter::Visit(const Surroundings& surroundings) {
 void SamplerWriter::Close(const Surroundings& surroundings) {
   if (closing_) return;
   loop_->Stop();
-  TakeTicks(surroundings);
+  TakeTicks(surroundings, Waiting::kNoMore);
   closing_ = true;
   TryClose();
 }
@@ -92,18 +116,40 @@ void SamplerWriter::CloseServed() {
   served_->Close(/*died=*/false);
 }
 
-void SamplerWriter::TakeTicks(const Surroundings& surroundings) {
-  for (const TimedTick& timed : loop_->TakeTicks()) {
-    absences_.Note(timed.reading.absences(), timed.cadence, timed.time_us);
+void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting) {
+  for (TimedTick& timed : loop_->TakeTicks()) waiting_.push_back({std::move(timed), surroundings});
+  if (waiting == Waiting::kForAnswer && !IsAnswered()) return;
+  const bool is_told_off = IsToldOff(served_->status());
+  for (const WaitingTick& tick : std::exchange(waiting_, {})) {
+    const TimedTick& timed = tick.timed;
+    std::vector<Absence> absences = timed.reading.absences();
+    if (is_told_off)
+      std::erase_if(absences, [](const Absence& absence) { return !IsOwn(absence); });
+    absences_.Note(absences, timed.cadence, timed.time_us);
     absences_.Count(AbsenceKind::kLate, timed.late_count * sample_counts_[timed.cadence],
                     timed.time_us, "ticks that came too late to be taken");
-    AddTick(timed, surroundings);
+    AddTick(timed, tick.surroundings);
   }
   if (!served_->builder().full()) {
     TellAbsences(absences_.TakeDue(absl::ToUnixMicros(clock_.Now())), served_->builder());
   }
   // What cannot be written waits in the builder; a spool that stays full is told as gaps of ticks.
   Seal().IgnoreError();
+}
+
+// Whether the machine is this agent's to sample. Asked until it is known; later answers hold for the
+// ticks that follow them.
+bool SamplerWriter::IsAnswered() {
+  if (answered_) return true;
+  const OutboundWriter::Status status = served_->status();
+  const absl::Duration now = clock_.Monotonic();
+  if (!IsToldOff(status)) {
+    answered_ = status.opened || now - began_at_ >= kAnswerPatience;
+    return answered_;
+  }
+  told_off_at_ = std::min(told_off_at_, now);
+  answered_ = !status.others_gpus.empty() || now - told_off_at_ >= kNamesPatience;
+  return answered_;
 }
 
 absl::Status SamplerWriter::Seal() {
@@ -126,13 +172,15 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
     return absences_.Count(AbsenceKind::kNoRoom, samples.size() + own_count, timed.time_us,
                            "ticks that found the spool's disk full");
   }
+  const SensorSelection wanted = WantedNow();
   std::vector<RefValue> values;
   values.reserve(samples.size() + 3);
   for (const SensedSample& sample : samples) {
+    if (wanted.leaves_machine() && !IsOwn(*sample.series, wanted)) continue;
     const std::uint32_t ref = RefOf(timed.cadence, *sample.series);
     if (ref != 0) values.push_back({ref, sample.value});
   }
-  if (timed.cadence == Cadence::kFast) AddOwn(surroundings, values);
+  if (timed.cadence == Cadence::kFast && !wanted.leaves_machine()) AddOwn(surroundings, values);
   sample_counts_[timed.cadence] = values.size();
   if (values.empty()) return;
   const std::uint32_t tick_group = served_->catalog().definition(values.front().ref).tick_group();
@@ -159,10 +207,16 @@ void SamplerWriter::AddOwn(const Surroundings& surroundings, std::vector<RefValu
 
 void SamplerWriter::FollowDirectives() {
   const OutboundWriter::Status status = served_->status();
-  const bool profiling = !status.profiling || status.profiling->on();
   // What is sampled before whether: no tick of an old choice after a pause.
-  loop_->Select(selection());
-  loop_->Pause(!profiling || !status.sampling_on.value_or(true));
+  loop_->Select(WantedNow());
+  loop_->Pause(status.profiling && !status.profiling->on());
+}
+
+SensorSelection SamplerWriter::WantedNow() const {
+  SensorSelection wanted = selection();
+  const OutboundWriter::Status status = served_->status();
+  if (IsToldOff(status)) wanted.LeaveToAnother(status.others_gpus);
+  return wanted;
 }
 
 SensorSelection SamplerWriter::selection() const {

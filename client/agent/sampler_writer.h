@@ -1,5 +1,6 @@
 // SamplerWriter: the machine's sampler as a writer of a trial: ticks of system metrics, each with
-// the batch that the trial was at, in a spool of their own. Confined to the agent's loop.
+// the batch that the trial was at, in a spool of their own. Where the master says that another agent
+// samples the machine, it goes on with what that one cannot see. Confined to the agent's loop.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto sampler, SamplerWriter::Open(std::move(dir), who, settings, context));
 //   sampler->Visit({.batch = 12, .trial_count = 1});
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -72,13 +74,22 @@ class SamplerWriter {
   // REQUIRES: SealLast succeeded.
   void CloseServed();
   void TryClose();
-  void TakeTicks(const Surroundings& surroundings);
+  // Taken, not yet written: whose they are to tell is known with the master's answer.
+  struct WaitingTick {
+    TimedTick timed;
+    Surroundings surroundings;
+  };
+  enum class Waiting { kForAnswer, kNoMore };
+  void TakeTicks(const Surroundings& surroundings, Waiting waiting = Waiting::kForAnswer);
+  bool IsAnswered();
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);
   // 0 where the writer has no room for more series.
   std::uint32_t RefOf(Cadence cadence, const SensedSeries& series);
   void AddOwn(const Surroundings& surroundings, std::vector<RefValue>& values);
   absl::Status Seal();
   void FollowDirectives();
+  // Without what another agent of the machine samples.
+  SensorSelection WantedNow() const;
 
   std::unique_ptr<ServedWriter> served_;
   bool closing_ = false;
@@ -87,6 +98,10 @@ class SamplerWriter {
   const Clock& clock_;
   const ClockOffset& clock_offset_;
   AbsenceLedger absences_;
+  const absl::Duration began_at_;
+  absl::Duration told_off_at_ = absl::InfiniteDuration();
+  bool answered_ = false;
+  std::vector<WaitingTick> waiting_;
   // By the address of a series, which lives as long as the loop; one is of one cadence.
   absl::flat_hash_map<const SensedSeries*, std::uint32_t> ref_by_series_;
   // Of the newest tick of each cadence: what a late one would have had.

@@ -206,7 +206,8 @@ void ServedRoot::CollectLive() {
   live_.clear();
   for (const auto& [name, rank] : ranks_) {
     if (!rank.writer->live() && !rank.writer->ended_just_now()) continue;
-    live_[rank.key].Add({&rank.writer->identity(), rank.writer->last_batch()});
+    const RankWriter& writer = *rank.writer;
+    live_[rank.key].Add({&writer.identity(), writer.last_batch(), writer.pid()});
   }
 }
 
@@ -264,6 +265,7 @@ void ServedRoot::AddSampler(TrialSampler::Options sampler) {
   // Ours is for the master that we were told of, and for nobody's file but our own.
   if (sampler.stays || (sampler.server.empty() && !owner_)) sampler.token = options_.token;
   sampler.selection = options_.selection;
+  sampler.of_processes = options_.system;
   SamplerHome home = {format_directory_.get(), finder_, ended_,
                       [this](const std::string& server) { return ContextFor(server); }};
   const TrialKey key = sampler.key;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -58,6 +59,10 @@ bool TrialSampler::TakesUp(const FoundWriter& found, const LiveTrial& live) cons
 absl::Status TrialSampler::TakeUp(FoundWriter found, const LiveTrial& live) {
   SamplerWriter::Settings settings;
   settings.selection = WantedSelection(live);
+  const TrialKey& key = options_.key;
+  settings.machine.container.claims = std::make_shared<ContainerClaims>(
+      absl::StrCat(key.server, "\n", key.project, "\n", key.trial));
+  if (options_.of_processes) settings.machine.container.processes = processes_;
   STEPWELL_ASSIGN_OR_RETURN(
       sampler_, SamplerWriter::Open(std::move(found.directory), std::move(found.identity),
                                     std::move(settings), home_.context_for(options_.key.server)));
@@ -70,6 +75,7 @@ absl::Status TrialSampler::TakeUp(FoundWriter found, const LiveTrial& live) {
 
 void TrialSampler::Visit(const LiveTrial& live, int trial_count) {
   trial_count_ = trial_count;
+  processes_->Set(live.pids());
   if (sampler_ == nullptr) {
     if (!IsWanted(live)) return;
     Start(live);

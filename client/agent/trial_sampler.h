@@ -43,6 +43,8 @@ class TrialSampler {
     std::string token;
     // What the trial does not say itself.
     SensorSelection selection;
+    // Looks at the containers of the recording processes, not at its own.
+    bool of_processes = false;
   };
 
   TrialSampler(Options options, SamplerHome home);
@@ -86,6 +88,7 @@ class TrialSampler {
   SamplingWish wish_;
   SensorSelection selection_;
   int trial_count_ = 1;
+  const std::shared_ptr<RecordingProcesses> processes_ = std::make_shared<RecordingProcesses>();
   absl::Time logged_ = absl::InfinitePast();
   absl::Duration tried_at_ = -absl::InfiniteDuration();
 };

@@ -102,5 +102,61 @@ TEST_F(GpuTest, UtilisationAndMemoryOfTwoGpusBecomeRowsAndALostOneAGap) {
             2);
 }
 
+// Two agents of one machine, each with a GPU that the other does not see: as in one-GPU containers.
+class SharedGpuTest : public GpuTest {
+ protected:
+  ChildProcess StartAgentWithGpu(int number) {
+    const std::string name = absl::StrCat("agent-", number);
+    const std::string scenario = scratch_ / (name + ".scenario");
+    std::ofstream(scenario) << "gpus 1\ngpu 0 number " << number << "\ngpu 0 util_gpu " << number
+                            << "\n";
+    ChildProcess agent;
+    agent.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),
+                 "--spool-dir", scratch_ / name, "--trial", "gpus", "--interval", "100ms"},
+                {{"STEPWELL_NVML_PATH", NVML_STUB_NEW},
+                 {"STEPWELL_NVML_SCENARIO", scenario},
+                 {"STEPWELL_AGENT_ID", name}},
+                scratch_ / absl::StrCat(name, ".log"));
+    return agent;
+  }
+  // Agents that stored samples of it.
+  std::int64_t AgentsOf(const char* name, int gpu = 0) {
+    auto connection = PgConnection::Open({.url = master_->database_url()});
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    const auto rows =
+        (*connection)
+            ->Exec(
+                "select count(distinct labels->>'agent') from stepwell.samples((select "
+                "max(trial_id) from stepwell.trials), null, $1, null, null) "
+                "where $2 = '' or labels->>'device' = $2",
+                {name, gpu == 0 ? std::string() : absl::StrCat("GPU-stub-", gpu)});
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    return rows.ok() ? rows->Int64(0, 0) : -1;
+  }
+};
+
+TEST_F(SharedGpuTest, AgentRule07_EachGpuIsStoredAndTheMachineOnce) {
+  StartMaster();
+  ChildProcess one = StartAgentWithGpu(1);
+  const auto has = [&](const std::string& gpu) {
+    return [this, gpu] { return GpuValues(Latest()).count("gpu_util " + gpu) > 0; };
+  };
+  ASSERT_TRUE(Eventually(has("GPU-stub-1"), absl::Seconds(30))) << master_->LogTail();
+  ChildProcess two = StartAgentWithGpu(2);
+  ASSERT_TRUE(Eventually(has("GPU-stub-2"), absl::Seconds(30))) << master_->LogTail();
+  for (ChildProcess* agent : {&two, &one}) {
+    agent->Signal(SIGTERM);
+    EXPECT_EQ(agent->Wait(absl::Seconds(30)), "exit 0");
+  }
+  ASSERT_TRUE(client_->Flush().ok());
+  EXPECT_EQ(AgentsOf("gpu_util", 1), 1);
+  EXPECT_EQ(AgentsOf("gpu_util", 2), 1);
+  for (const char* name : {"memory_free", "shared_with", "disk_util"}) {
+    EXPECT_EQ(AgentsOf(name), 1) << name;
+  }
+  // Both are in the container of this test, if there is one.
+  EXPECT_LE(AgentsOf("memory_container_used"), 1);
+}
+
 }  // namespace
 }  // namespace stepwell::testing

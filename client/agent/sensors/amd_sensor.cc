@@ -6,7 +6,7 @@
 namespace stepwell::agent {
 
 AmdSensor::AmdSensor(std::shared_ptr<const AmdLibrary> library, AmdLibrary::Device device)
-    : Sensor({device.name, "gpu", Cadence::kFast}),
+    : Sensor({device.name, "gpu", Cadence::kFast, SeenBy::kDevice}),
       library_(std::move(library)),
       device_(device),
       labels_({{"device", device.name}}),

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
 
 namespace stepwell::agent {
 namespace {
 
-constexpr char kOwnGroups[] = "proc/self/cgroup";
 constexpr char kMountinfo[] = "proc/self/mountinfo";
 // Each minute at the usual interval.
 constexpr int kUsesMax = 60;
@@ -19,9 +20,9 @@ constexpr int kLimitUsesMax = 10;
 // v1 says "no limit" by a huge number, rounded down to pages.
 constexpr std::uint64_t kNoLimitV1 = std::uint64_t{1} << 60;
 
-// The agent's path in the hierarchy of `controller`, or in v2's where that is empty. Lines are
+// The process's path in the hierarchy of `controller`, or in v2's where that is empty. Lines are
 // "4:memory:/a/b" and "0::/a/b".
-std::optional<std::string> OwnPath(absl::string_view groups, absl::string_view controller) {
+std::optional<std::string> PathIn(absl::string_view groups, absl::string_view controller) {
   for (const absl::string_view line : absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
@@ -65,7 +66,51 @@ std::string PathBelow(const std::string& path, const std::string& root) {
   return path.substr(prefix.size() - 1);
 }
 
+// Where the last run of so many hexadecimal digits begins: an id as container engines give them. npos
+// where there is none.
+std::size_t FindId(absl::string_view path) {
+  constexpr std::size_t kIdDigitsMin = 32;
+  std::size_t found = absl::string_view::npos;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= path.size(); ++i) {
+    if (i < path.size() && absl::ascii_isxdigit(static_cast<unsigned char>(path[i]))) continue;
+    if (i - begin >= kIdDigitsMin) found = begin;
+    begin = i + 1;
+  }
+  return found;
+}
+
+// Two long names stay two.
+std::string Shorten(const std::string& name) {
+  constexpr std::size_t kNameBytesMax = 64;
+  if (name.size() <= kNameBytesMax) return name;
+  return absl::StrCat(name.substr(0, kNameBytesMax - 9), "~",
+                      absl::Hex(Crc32c(name), absl::kZeroPad8));
+}
+
 }  // namespace
+
+std::string ContainerName(absl::string_view groups, absl::string_view hostname) {
+  constexpr std::size_t kIdDigitsShown = 12;
+  std::string shown;
+  for (const char* controller : {"", "memory", "cpuacct", "name=systemd"}) {
+    const std::string path = PathIn(groups, controller).value_or("/");
+    if (const std::size_t id = FindId(path); id != std::string::npos) {
+      const std::size_t below = path.find('/', id);
+      shown = path.substr(id, kIdDigitsShown);
+      if (below != std::string::npos) shown += path.substr(below);
+      return Shorten(shown);
+    }
+    const bool is_hidden = path == "/" || absl::StartsWith(path, "/..");
+    if (shown.empty() && !is_hidden) shown = path.substr(1);
+  }
+  return Shorten(shown.empty() ? std::string(hostname) : shown);
+}
+
+void CgroupReader::SetProcess(const std::string& process) {
+  if (process != process_) known_.clear();
+  process_ = process;
+}
 
 std::optional<std::uint64_t> CountProcessors(absl::string_view list) {
   std::uint64_t count = 0;
@@ -95,13 +140,16 @@ absl::StatusOr<CgroupReader::Place> CgroupReader::Find(const std::string& contro
 absl::StatusOr<CgroupReader::Place> CgroupReader::Look(const std::string& controller,
                                                        const std::string& probe_v2,
                                                        const std::string& probe_v1) const {
-  STEPWELL_ASSIGN_OR_RETURN(const std::string groups, kernel_.Read(kOwnGroups));
+  STEPWELL_ASSIGN_OR_RETURN(const std::string groups,
+                            kernel_.Read(absl::StrCat("proc/", process_, "/cgroup")));
   STEPWELL_ASSIGN_OR_RETURN(const std::string mounts, kernel_.Read(kMountinfo));
   const auto look = [&](Version version, const std::string& probe) -> std::optional<Place> {
     const std::string wanted = version == Version::k1 ? controller : "";
     const std::optional<Hierarchy> hierarchy = FindHierarchy(mounts, wanted);
-    const std::optional<std::string> path = OwnPath(groups, wanted);
+    const std::optional<std::string> path = PathIn(groups, wanted);
     if (!hierarchy || !path) return std::nullopt;
+    // Outside of what the agent sees: another's, whose values lie nowhere here.
+    if (process_ != "self" && absl::StartsWith(*path, "/..")) return std::nullopt;
     Place place{version, hierarchy->mount, PathBelow(*path, hierarchy->root), *path == "/"};
     if (!kernel_.Exists(absl::StrCat(place.folder(), "/", probe))) return std::nullopt;
     return place;

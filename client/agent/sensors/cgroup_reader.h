@@ -1,6 +1,7 @@
 // CgroupReader: what the kernel accounts to, and allows, the container (or service, or Slurm step)
-// that the agent is in: cgroup v2, v1, or some controllers of each (hybrid). It finds where the
-// controllers are mounted and which part of each tree is the agent's own. Confined to one thread.
+// that a process is in, the agent itself or another: cgroup v2, v1, or some controllers of each
+// (hybrid). It finds where the controllers are mounted and which part of each tree is the process's.
+// Confined to one thread.
 //
 //   CgroupReader reader(KernelText("/"));
 //   absl::StatusOr<CgroupCpu> cpu = reader.ReadCpu();
@@ -37,9 +38,13 @@ struct CgroupMemory {
 
 class CgroupReader {
  public:
-  explicit CgroupReader(KernelText kernel) : kernel_(std::move(kernel)) {}
+  // `process` is the name of its directory in proc.
+  explicit CgroupReader(KernelText kernel, std::string process = "self")
+      : kernel_(std::move(kernel)), process_(std::move(process)) {}
 
-  // kNotFound: the agent is in no group of its own, the machine's values say it all.
+  // Another one of the same container.
+  void SetProcess(const std::string& process);
+  // kNotFound: the process is in no group of its own, the machine's values say it all.
   absl::StatusOr<CgroupCpu> ReadCpu();
   absl::StatusOr<CgroupMemory> ReadMemory();
 
@@ -73,11 +78,17 @@ class CgroupReader {
   absl::StatusOr<CgroupMemory> ReadMemoryV1(const Place& place) const;
 
   const KernelText kernel_;
+  std::string process_;
   std::map<std::string, Known> known_;  // by controller
   // Limits hardly ever change, and up the tree they are many files.
   double core_limit_ = 0;
   int core_limit_uses_left_ = 0;
 };
+
+// What tells a container of a machine from another, and stays the same while it lives: of `groups`, the
+// text of a proc/PID/cgroup, the 12 first digits of a container's id, and what lies below it, else the
+// path; where the path is hidden (a cgroup namespace), `hostname`. At most 64 bytes.
+std::string ContainerName(absl::string_view groups, absl::string_view hostname);
 
 // How many processors "0-3,8" names; none where it is no such list.
 std::optional<std::uint64_t> CountProcessors(absl::string_view list);

@@ -26,8 +26,8 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
        {PressureSensor::Of::kCpu, PressureSensor::Of::kMemory, PressureSensor::Of::kDisk}) {
     set->Add(std::make_unique<PressureSensor>(of, kernel));
   }
-  set->Add(std::make_unique<ContainerCpuSensor>(kernel));
-  set->Add(std::make_unique<ContainerMemorySensor>(kernel));
+  set->Add(std::make_unique<ContainerCpuSensor>(kernel, options.container));
+  set->Add(std::make_unique<ContainerMemorySensor>(kernel, options.container));
   set->Add(std::make_unique<LocalMountSensor>(kernel));
   if (InfinibandSensor::HasAdapters(kernel)) {
     set->AddWatched(std::make_unique<InfinibandSensor>(kernel));

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "client/agent/sensors/amd_library.h"
+#include "client/agent/sensors/container_sensor.h"
 #include "client/agent/sensors/nvml_library.h"
 #include "client/agent/sensors/sensor_set.h"
 
@@ -19,6 +20,7 @@ struct MachineOptions {
   std::string nvml_path = NvmlLibrary::PathToLoad();
   AmdLibrary::Paths amd_paths = AmdLibrary::PathsToLoad();
   SensorSet::Options set = {};
+  ContainerOptions container = {};
 };
 
 // `clock` outlives the set.

@@ -57,7 +57,7 @@ absl::StatusOr<double> NumberOf(const nvml::FieldValue& field) {
 }  // namespace
 
 NvmlSensor::NvmlSensor(std::shared_ptr<NvmlSession> session, NvmlDeviceFace face)
-    : Sensor({face.uuid, "gpu", Cadence::kFast}),
+    : Sensor({face.uuid, "gpu", Cadence::kFast, SeenBy::kDevice}),
       session_(std::move(session)),
       nvml_(session_->library()),
       face_(face),

@@ -24,16 +24,34 @@ inline absl::Duration IntervalOf(Cadence cadence, absl::Duration interval) {
   return std::max(interval, absl::Milliseconds(static_cast<std::uint32_t>(cadence)));
 }
 
+// Which agents of a machine can measure the same.
+enum class SeenBy {
+  kMachine,    // all of them
+  kDevice,     // those that are given the device
+  kContainer,  // those of that container
+};
+
 struct SensorFace {
   // For logs and absences, unique in its set: "cpu", or a device's UUID.
   std::string name;
   // A set that wants none of the group does not ask the sensor.
   std::string metric_group;
   Cadence cadence = Cadence::kFast;
+  SeenBy seen_by = SeenBy::kMachine;
 };
 
-inline bool IsDue(const SensorFace& face, Cadence cadence, const SensorSelection& selection) {
-  return face.cadence == cadence && selection.WantsGroup(face.metric_group);
+// Not what is left to another agent of the machine.
+inline bool IsWanted(const SensorFace& face, const SensorSelection& selection) {
+  if (!selection.WantsGroup(face.metric_group)) return false;
+  switch (face.seen_by) {
+    case SeenBy::kMachine:
+      return !selection.leaves_machine();
+    case SeenBy::kDevice:
+      return !selection.LeavesGpu(face.name);
+    case SeenBy::kContainer:
+      return true;
+  }
+  return true;
 }
 
 class Sensor {

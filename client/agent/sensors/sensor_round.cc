@@ -160,7 +160,13 @@ std::vector<SensorRound::Place*> SensorRound::Due(Cadence cadence, const Reading
                                                   Reading& reading) {
   std::vector<Place*> due;
   for (Place& place : places_) {
-    if (!IsDue(place.sensor->face(), cadence, *context.selection)) continue;
+    const SensorFace& face = place.sensor->face();
+    if (face.cadence != cadence) continue;
+    if (!IsWanted(face, *context.selection)) {
+      // Once it is wanted again, rates do not run over the time between.
+      place.forget = true;
+      continue;
+    }
     if (place.held_by != nullptr && !place.held_by->gone()) {
       Miss(place, NoAnswerFor(clock_.Monotonic() - place.held_since), reading);
       continue;

@@ -1,11 +1,12 @@
 // SensorSelection: which system metrics a trial wants, and how often: groups, an off switch per
-// metric, those on request, the interval. Set by the agent's flags, changed by directives. A value;
+// metric, those on request, the interval, what another agent of the machine samples. Set by the agent's flags, changed by directives. A value;
 // pure.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto selection, SensorSelection::Parse({.groups = "cpu,gpu"}));
 //   if (selection.Wants(metrics::kGpuUtil)) ...
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +49,15 @@ class SensorSelection {
   void SetWith(const std::vector<std::string>& metrics) {
     with_ = {metrics.begin(), metrics.end()};
   }
+  // Another agent samples the machine: what is left is the machine's own and these GPUs, by their label
+  // `device`. What that one cannot see is taken as before.
+  void LeaveToAnother(const std::vector<std::string>& gpus) {
+    left_gpus_.emplace(gpus.begin(), gpus.end());
+  }
+  bool leaves_machine() const { return left_gpus_.has_value(); }
+  bool LeavesGpu(const std::string& device) const {
+    return left_gpus_ && left_gpus_->count(device) > 0;
+  }
   // Brought to what is allowed.
   void SetInterval(absl::Duration interval);
 
@@ -58,6 +68,7 @@ class SensorSelection {
   std::set<std::string> without_;
   std::set<std::string> with_;
   absl::Duration interval_ = absl::Seconds(1);
+  std::optional<std::set<std::string>> left_gpus_;
 };
 
 }  // namespace stepwell::agent

@@ -43,7 +43,11 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
   std::vector<WatchedSensor*> asked;
   Reading reading(context);
   for (WatchedSensor& sensor : watched_) {
-    if (!IsDue(sensor.face, cadence, *selection)) continue;
+    if (sensor.face.cadence != cadence) continue;
+    if (!agent::IsWanted(sensor.face, *selection)) {
+      sensor.forget = true;
+      continue;
+    }
     if (sensor.watched.Ask({context, sensor.forget})) {
       sensor.forget = false;
       asked.push_back(&sensor);
@@ -56,6 +60,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
   for (WatchedSensor* sensor : asked) Take(*sensor, deadline, reading);
   if (cadence == Cadence::kFast) {
     for (const WatchedFinder& finder : finders_) {
+      if (!IsWanted(finder, *selection)) continue;
       for (const Absence& absence : finder.absences) reading.Miss(absence);
     }
   }
@@ -80,11 +85,17 @@ void SensorSet::MissSilent(const WatchedSensor& sensor, Reading& reading) const 
                NoAnswerFor(clock_.Monotonic() - sensor.silent_since));
 }
 
+// Of the devices there are GPUs that no other agent of the machine sees.
+bool SensorSet::IsWanted(const WatchedFinder& finder, const SensorSelection& selection) {
+  const SeenBy seen_by = finder.metric_group == "gpu" ? SeenBy::kDevice : SeenBy::kMachine;
+  return agent::IsWanted({"", finder.metric_group, Cadence::kFast, seen_by}, selection);
+}
+
 void SensorSet::Look(const SensorSelection& selection) {
   const absl::Duration now = clock_.Monotonic();
   bool is_first = false;
   for (WatchedFinder& finder : finders_) {
-    if (!selection.WantsGroup(finder.metric_group)) continue;
+    if (!IsWanted(finder, selection)) continue;
     if (finder.waiting) TakeFindings(finder, absl::ZeroDuration());
     if (finder.waiting || now - finder.asked_at < options_.find_interval) continue;
     is_first = is_first || finder.asked_at == -absl::InfiniteDuration();

@@ -80,6 +80,7 @@ class SensorSet {
     std::vector<Absence> absences;
   };
 
+  static bool IsWanted(const WatchedFinder& finder, const SensorSelection& selection);
   void Look(const SensorSelection& selection);
   void TakeFindings(WatchedFinder& finder, absl::Duration patience);
   void Take(WatchedSensor& sensor, absl::Duration deadline, Reading& reading);

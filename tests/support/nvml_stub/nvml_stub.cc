@@ -1,8 +1,10 @@
 // A stand-in for NVIDIA's management library: what it answers is written in a scenario file, named by
-// STEPWELL_NVML_SCENARIO and read again whenever it changes. Written from the library's documented
+// STEPWELL_NVML_SCENARIO (or called `scenario` beside the library itself: two copies of it are two
+// machines in one process) and read again whenever it changes. Written from the library's documented
 // interface, not from the agent's declarations of it, so that a wrong one of those shows.
 //
 //   gpus 2                            GPUs 0 and 1, UUIDs GPU-stub-0 and GPU-stub-1
+//   gpu 0 number 7                    its UUID is GPU-stub-7
 //   gpu 0 power_mw 250000             a value; see kDefaults in nvml_scenario.cc for names
 //   gpu * pcie_tx_bytes 5e9+1e6/s     with a rate per second since the file was written
 //   gpu 0 util_gpu 10,20,30           one after the other, second by second; the last stays
@@ -124,7 +126,8 @@ EXPORTED int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned size) {
   if (device.slice >= 0) {
     snprintf(uuid, size, "MIG-stub-%d-%d", device.gpu, device.slice);
   } else {
-    snprintf(uuid, size, "GPU-stub-%d", device.gpu);
+    const double number = ValueOf(*Seen(), device.gpu, "number");
+    snprintf(uuid, size, "GPU-stub-%d", number < 0 ? device.gpu : static_cast<int>(number));
   }
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/agent/sensors/container_sensor.h"
 #include "tests/unit/agent/sensors/machine.h"
 
 namespace stepwell::agent {
@@ -160,35 +159,6 @@ TEST(CgroupReaderTest, CountsProcessors) {
   for (const char* bad : {"", "a", "3-1", "1-2-3", "0,", "-1", "0-99999999999"}) {
     EXPECT_EQ(CountProcessors(bad), std::nullopt) << bad;
   }
-}
-
-TEST(ContainerSensorTest, AgentRule16_UtilIsOfWhatTheContainerMayUse) {
-  Machine machine;
-  const std::string folder = "sys/fs/cgroup/";
-  machine.Write("sys/devices/system/cpu/online", "0-7\n");
-  machine.Write("proc/self/cgroup", "0::/\n");
-  machine.Write("proc/self/mountinfo", kMountV2);
-  machine.Write(folder + "cpu.max", "200000 100000\n");
-  machine.Write(folder + "cpu.stat", "usage_usec 1000000\nnr_periods 10\nnr_throttled 2\n");
-  ContainerCpuSensor sensor(machine.kernel());
-  EXPECT_THAT(machine.ReadValues(sensor), UnorderedElementsAre(Pair("cpu_container_limit", 2)));
-  machine.Advance(absl::Milliseconds(500));
-  // Half a second of processor time in half a second, of two processors.
-  machine.Write(folder + "cpu.stat", "usage_usec 1500000\nnr_periods 15\nnr_throttled 3\n");
-  EXPECT_THAT(machine.ReadValues(sensor),
-              UnorderedElementsAre(Pair("cpu_container_limit", 2), Pair("cpu_util_container", 50),
-                                   Pair("cpu_container_throttled", 20)));
-}
-
-TEST(ContainerSensorTest, SaysNothingOutsideAContainer) {
-  Machine machine;
-  machine.Write("proc/self/cgroup", "0::/\n");
-  machine.Write("proc/self/mountinfo", kMountV2);
-  ContainerMemorySensor memory(machine.kernel());
-  ContainerCpuSensor cpu(machine.kernel());
-  EXPECT_THAT(machine.Read(memory).samples(), IsEmpty());
-  EXPECT_THAT(AbsencesOf(machine.Read(memory)), IsEmpty());
-  EXPECT_THAT(AbsencesOf(machine.Read(cpu)), IsEmpty());
 }
 
 }  // namespace

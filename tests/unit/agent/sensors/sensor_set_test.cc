@@ -48,6 +48,41 @@ TEST(SensorSetTest, ReadsWhatIsDueAndWanted) {
   EXPECT_EQ(ValuesOf(set.Read(Cadence::kSlow, All())).at("memory_free"), 101);
 }
 
+class SensorSeenBy final : public Sensor {
+ public:
+  SensorSeenBy(const std::string& name, const SystemMetric& metric, SeenBy seen_by)
+      : Sensor({name, metric.metric_group, Cadence::kFast, seen_by}), metric_(metric) {}
+  void Read(Reading& reading) override { reading.Add(metric_, ++count_); }
+  void Forget() override { count_ = 100; }
+
+ private:
+  const SystemMetric& metric_;
+  int count_ = 0;
+};
+
+// What was left to another for a while begins its rates anew.
+TEST(SensorSetTest, LeavesToAnotherAgentWhatThatOneSees) {
+  FakeClock clock;
+  SensorSet set({}, clock);
+  set.Add(std::make_unique<SensorSeenBy>("memory", metrics::kMemoryFree, SeenBy::kMachine));
+  set.Add(std::make_unique<SensorSeenBy>("own", metrics::kMemoryContainerUsed, SeenBy::kContainer));
+  set.AddWatched(std::make_unique<SensorSeenBy>("GPU-a", metrics::kGpuUtil, SeenBy::kDevice));
+  set.AddWatched(std::make_unique<SensorSeenBy>("GPU-b", metrics::kGpuPower, SeenBy::kDevice));
+  const auto names = [&](const SensorSelection& selection) {
+    return ValuesOf(set.Read(Cadence::kFast, std::make_shared<SensorSelection>(selection)));
+  };
+  EXPECT_EQ(names({}).size(), 4u);
+  SensorSelection left;
+  left.LeaveToAnother({"GPU-a"});
+  EXPECT_EQ(names(left), (Values{{"memory_container_used", 2}, {"gpu_power", 2}}));
+  left.LeaveToAnother({"GPU-a", "GPU-b"});
+  EXPECT_EQ(names(left), (Values{{"memory_container_used", 3}}));
+  EXPECT_EQ(names({}), (Values{{"memory_container_used", 4},
+                               {"memory_free", 101},
+                               {"gpu_util", 101},
+                               {"gpu_power", 101}}));
+}
+
 // --- with the stand-in of NVIDIA's library, on the real clock: its calls hang for real
 
 class GpuSetTest : public ::testing::Test {

@@ -20,6 +20,14 @@ namespace stepwell::agent {
 
 inline constexpr double kMib = 1 << 20;
 
+// Of the one container, whatever it is called; NaN = it has none.
+inline double OfContainer(const Values& values, const std::string& name) {
+  for (const auto& [text, value] : values) {
+    if (text.rfind(name + "{container=", 0) == 0) return value;
+  }
+  return std::nan("");
+}
+
 class Measurement {
  public:
   explicit Measurement(Sensor& sensor) : sensor_(sensor) { Read(); }

@@ -1,0 +1,44 @@
+// ContainerClaims: which containers this agent measures for a trial, so that two agents in one
+// container (two users', two spool roots) do not store it twice: who has the container's name in the
+// kernel's abstract socket names is the one, and the kernel frees it when he ends. Agents that share a
+// container but no network namespace do not see each other's. Thread-safe.
+//
+//   ContainerClaims claims("master:7817/default/run");
+//   if (claims.Hold("3f2a9c01d7be", now)) ...
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/agent/file_descriptor.h"
+
+namespace stepwell::agent {
+
+class ContainerClaims {
+ public:
+  // Between two tries for one that another agent has.
+  static constexpr absl::Duration kTryInterval = absl::Seconds(1);
+
+  // `trial` as all agents of a machine write it.
+  explicit ContainerClaims(std::string trial) : trial_(std::move(trial)) {}
+
+  // Whether it is this agent's. Where sockets are forbidden it is everybody's.
+  bool Hold(const std::string& container, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Claim {
+    bool held = false;
+    FileDescriptor socket;
+    absl::Duration tried_at = -absl::InfiniteDuration();
+  };
+  bool Try(const std::string& container, FileDescriptor& socket) const;
+
+  const std::string trial_;
+  absl::Mutex mu_;
+  std::map<std::string, Claim> claims_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace stepwell::agent
