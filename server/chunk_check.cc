@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "google/protobuf/arena.h"
 #include "server/limits.h"
 #include "server/text_check.h"
 
@@ -13,6 +14,9 @@ namespace stepwell {
 namespace {
 
 constexpr auto kBigintMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+// Below what malloc asks the kernel for each time.
+constexpr std::size_t kArenaBlockMax = 64 << 10;
 
 // Causes that a client may state; the others are the master's to find.
 bool IsClientCause(pb::GapCause cause) {
@@ -89,6 +93,7 @@ MaybeComplaint ResolveTable(const pb::Table& table, const std::string& path, con
   out.tick_group = table.tick_group();
   out.columns.reserve(static_cast<std::size_t>(table.columns_size()));
   absl::flat_hash_set<std::uint32_t> seen;
+  seen.reserve(static_cast<std::size_t>(table.columns_size()));
   for (int c = 0; c < table.columns_size(); ++c) {
     const pb::Column& column = table.columns(c);
     const auto ref = refs.find(column.ref());
@@ -222,7 +227,12 @@ MaybeComplaint CheckChunkFrame(const pb::Chunk& chunk) {
 
 ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, WriterNo writer_no) {
   ChunkContent content;
-  pb::ChunkBody body;
+  // One block for most bodies, where each column would be several.
+  google::protobuf::ArenaOptions blocks;
+  blocks.start_block_size = std::clamp<std::size_t>(2 * chunk.body().size(), 1024, kArenaBlockMax);
+  blocks.max_block_size = kArenaBlockMax;
+  google::protobuf::Arena arena(blocks);
+  pb::ChunkBody& body = *google::protobuf::Arena::CreateMessage<pb::ChunkBody>(&arena);
   std::string dropped;
   MaybeComplaint complaint;
   if (static_cast<std::int64_t>(chunk.body().size()) > kChunkBytesMax) {

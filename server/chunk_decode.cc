@@ -1,6 +1,7 @@
 #include "server/chunk_decode.h"
 
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -9,9 +10,20 @@
 namespace stepwell {
 namespace {
 
-MaybeComplaint DecodeTimes(const pb::Table& table, const std::string& path, TickTable& out) {
+// Where in a body, in words only once there is something to complain about.
+struct Place {
+  int table = 0;
+  int column = -1;  // below 0 = the table as a whole
+
+  std::string Text() const {
+    return column < 0 ? absl::StrCat("tables[", table, "]")
+                      : absl::StrCat("tables[", table, "].columns[", column, "]");
+  }
+};
+
+MaybeComplaint DecodeTimes(const pb::Table& table, const Place& place, TickTable& out) {
   const auto complaint = [&](int tick) {
-    return Invalid("TIME_RANGE", absl::StrCat(path, ": the time of tick ", tick,
+    return Invalid("TIME_RANGE", absl::StrCat(place.Text(), ": the time of tick ", tick,
                                               " lies outside of what timestamptz holds, 4713 BC to"
                                               " 294247 AD"));
   };
@@ -28,11 +40,12 @@ MaybeComplaint DecodeTimes(const pb::Table& table, const std::string& path, Tick
   return std::nullopt;
 }
 
-MaybeComplaint DecodeBatches(const pb::Table& table, const std::string& path, TickTable& out) {
+MaybeComplaint DecodeBatches(const pb::Table& table, const Place& place, TickTable& out) {
   const std::size_t tick_count = out.times_us.size();
   if (table.first_batch() < -1) {
-    return Invalid("BATCH_RANGE", absl::StrCat(path, ".first_batch is ", table.first_batch(),
-                                               ", allowed are -1 (none) and 0 to 2147483647"));
+    return Invalid("BATCH_RANGE",
+                   absl::StrCat(place.Text(), ".first_batch is ", table.first_batch(),
+                                ", allowed are -1 (none) and 0 to 2147483647"));
   }
   if (table.batch_deltas_size() == 0) {
     out.batches.assign(tick_count, table.first_batch());
@@ -41,7 +54,7 @@ MaybeComplaint DecodeBatches(const pb::Table& table, const std::string& path, Ti
   if (static_cast<std::size_t>(table.batch_deltas_size()) != tick_count - 1) {
     return Invalid(
         "BATCH_COUNT",
-        absl::StrCat(path, ".batch_deltas has ", table.batch_deltas_size(), " entries for ",
+        absl::StrCat(place.Text(), ".batch_deltas has ", table.batch_deltas_size(), " entries for ",
                      tick_count, " ticks, allowed are 0 and ", tick_count - 1));
   }
   std::int64_t batch = table.first_batch();
@@ -50,7 +63,7 @@ MaybeComplaint DecodeBatches(const pb::Table& table, const std::string& path, Ti
   for (const std::int32_t delta : table.batch_deltas()) {
     batch += delta;
     if (batch < -1 || batch > std::numeric_limits<std::int32_t>::max()) {
-      return Invalid("BATCH_RANGE", absl::StrCat(path, ".batch_deltas make batch ", batch,
+      return Invalid("BATCH_RANGE", absl::StrCat(place.Text(), ".batch_deltas make batch ", batch,
                                                  " at tick ", out.batches.size(),
                                                  ", allowed are -1 (none) and 0 to 2147483647"));
     }
@@ -73,25 +86,27 @@ std::size_t DecodePresence(const std::string& bits, std::size_t tick_count, Tick
   return present_count;
 }
 
-MaybeComplaint DecodeColumn(const pb::Column& column, const std::string& path,
-                            std::size_t tick_count, std::uint64_t divisor, TickColumn& out) {
+MaybeComplaint DecodeColumn(const pb::Column& column, const Place& place, std::size_t tick_count,
+                            std::uint64_t divisor, TickColumn& out) {
   if (column.doubles_size() > 0 && column.integers_size() > 0) {
-    return Invalid("COLUMN_FORM",
-                   absl::StrCat(path, " has both doubles and integers, allowed is one of them"));
+    return Invalid(
+        "COLUMN_FORM",
+        absl::StrCat(place.Text(), " has both doubles and integers, allowed is one of them"));
   }
   std::size_t present_count = tick_count;
   if (!column.presence().empty()) {
     if (column.presence().size() != (tick_count + 7) / 8) {
-      return Invalid("PRESENCE_BYTES",
-                     absl::StrCat(path, ".presence has ", column.presence().size(), " bytes for ",
-                                  tick_count, " ticks, allowed are 0 and ", (tick_count + 7) / 8));
+      return Invalid(
+          "PRESENCE_BYTES",
+          absl::StrCat(place.Text(), ".presence has ", column.presence().size(), " bytes for ",
+                       tick_count, " ticks, allowed are 0 and ", (tick_count + 7) / 8));
     }
     present_count = DecodePresence(column.presence(), tick_count, out);
   }
   const auto value_count = static_cast<std::size_t>(column.doubles_size()) +
                            static_cast<std::size_t>(column.integers_size());
   if (value_count != present_count) {
-    return Invalid("VALUE_COUNT", absl::StrCat(path, " has ", value_count, " values where ",
+    return Invalid("VALUE_COUNT", absl::StrCat(place.Text(), " has ", value_count, " values where ",
                                                present_count, " ticks have a sample"));
   }
   if (column.integers_size() == 0) {
@@ -125,11 +140,11 @@ MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarg
     const pb::Table& table = body.tables(t);
     const TableTarget& target = targets[static_cast<std::size_t>(t)];
     STEPWELL_CHECK(static_cast<std::size_t>(table.columns_size()) == target.columns.size());
-    const std::string path = absl::StrCat("tables[", t, "]");
+    const Place place{.table = t};
     TickTable ticks;
     ticks.tick_group = target.tick_group;
-    STEPWELL_RETURN_IF_COMPLAINT(DecodeTimes(table, path, ticks));
-    STEPWELL_RETURN_IF_COMPLAINT(DecodeBatches(table, path, ticks));
+    STEPWELL_RETURN_IF_COMPLAINT(DecodeTimes(table, place, ticks));
+    STEPWELL_RETURN_IF_COMPLAINT(DecodeBatches(table, place, ticks));
     const std::size_t tick_count = ticks.times_us.size();
     ticks.columns.reserve(target.columns.size());
     std::size_t sample_count = 0;
@@ -137,9 +152,8 @@ MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarg
       const ColumnTarget& to = target.columns[static_cast<std::size_t>(c)];
       TickColumn column;
       column.series_no = to.series_no;
-      STEPWELL_RETURN_IF_COMPLAINT(DecodeColumn(table.columns(c),
-                                                absl::StrCat(path, ".columns[", c, "]"), tick_count,
-                                                to.divisor, column));
+      STEPWELL_RETURN_IF_COMPLAINT(DecodeColumn(table.columns(c), {.table = t, .column = c},
+                                                tick_count, to.divisor, column));
       if (Value(to.series_no) == 0) {
         out.dropped_count += static_cast<std::int64_t>(column.values.size());
         continue;

@@ -35,19 +35,21 @@ inline bool ScaleDecimal(double value, double power, std::int64_t& integer) {
 }
 
 // Tries the exponents upwards; a value that needs more digits restarts nothing, since what
-// 10^e divides exactly, 10^(e+1) does too. The second pass checks that, and fills `integers`.
+// 10^e divides exactly, 10^(e+1) does too. The second pass checks that, of those before the last such
+// value: mostly a few, where every value would cost a division more.
 std::optional<std::int16_t> ScaleByTen(std::span<const double> values,
                                        std::vector<std::int64_t>& integers) {
   std::size_t exponent = 0;
-  std::int64_t unused;
-  for (const double value : values) {
-    while (!ScaleDecimal(value, kPowersOfTen[exponent], unused)) {
+  std::size_t rose_at = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    while (!ScaleDecimal(values[i], kPowersOfTen[exponent], integers[i])) {
       if (++exponent > kDecimalExponentMax) return std::nullopt;
-      if (!(std::fabs(value) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
+      if (!(std::fabs(values[i]) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
+      rose_at = i;
     }
   }
   const double power = kPowersOfTen[exponent];
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < rose_at; ++i) {
     if (!ScaleDecimal(values[i], power, integers[i])) return std::nullopt;
   }
   return static_cast<std::int16_t>(exponent);
