@@ -10,12 +10,7 @@
 #include "base/status_macros.h"
 
 namespace stepwell::agent {
-namespace {
-
-constexpr char kLogFile[] = "agent.log";
-constexpr char kOlderFile[] = "agent.log.1";
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<AgentLog> AgentLog::Open(int format_directory) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
@@ -28,7 +23,7 @@ absl::StatusOr<AgentLog> AgentLog::Open(int format_directory) {
 
 absl::Status AgentLog::Redirect() {
   STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
-                            OpenAt(directory_.get(), kLogFile, O_WRONLY | O_APPEND | O_CREAT));
+                            OpenAt(directory_.get(), kAgentLogFile, O_WRONLY | O_APPEND | O_CREAT));
   if (dup2(file.get(), STDERR_FILENO) < 0) return absl::ErrnoToStatus(errno, "log into agent.log");
   return absl::OkStatus();
 }
@@ -36,7 +31,7 @@ absl::Status AgentLog::Redirect() {
 void AgentLog::Tend() {
   struct stat status {};
   if (fstat(STDERR_FILENO, &status) != 0 || status.st_size < kBytesMax) return;
-  if (renameat(directory_.get(), kLogFile, directory_.get(), kOlderFile) != 0) {
+  if (renameat(directory_.get(), kAgentLogFile, directory_.get(), kAgentLogOldFile) != 0) {
     // Bounded all the same.
     [[maybe_unused]] const int cut = ftruncate(STDERR_FILENO, 0);
     return;

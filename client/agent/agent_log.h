@@ -13,6 +13,9 @@
 
 namespace stepwell::agent {
 
+inline constexpr char kAgentLogFile[] = "agent.log";
+inline constexpr char kAgentLogOldFile[] = "agent.log.1";
+
 class AgentLog {
  public:
   static constexpr off_t kBytesMax = 1 << 20;

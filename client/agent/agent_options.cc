@@ -82,6 +82,10 @@ cxxopts::Options Flags() {
        "for a minute (STEPWELL_AGENT_IDLE_EXIT=SECONDS), leave after ten minutes in which no "
        "master "
        "takes what is left (STEPWELL_AGENT_LEAVE=SECONDS)")  //
+      ("remove-root",
+       "with --on-demand: remove DIR when nothing is left in it, where it is one that a recorder "
+       "made "
+       "for itself alone (stepwell-UID-XXXXXX)")  //
       ("system",
        "serve all users of this machine, as root: each records below his own u<uid> in "
        "/run/stepwell "
@@ -137,6 +141,7 @@ absl::Status ReadOnDemand(const cxxopts::ParseResult& parsed, AgentOptions& opti
   if (!absl::StartsWith(options.spool_dir, "/")) {
     return Impossible("spool-dir", options.spool_dir, "an absolute path, with --on-demand");
   }
+  options.removes_root = parsed.count("remove-root") > 0;
   if (options.idle_exit == absl::InfiniteDuration()) options.idle_exit = kOnDemandIdleExit;
   options.leave_after = kOnDemandLeave;
   STEPWELL_RETURN_IF_ERROR(ReadSeconds("STEPWELL_AGENT_IDLE_EXIT", options.idle_exit));

@@ -33,6 +33,8 @@ struct AgentOptions {
   // Started by a recorder: a process of its own that nobody waits for, with its log in the spool
   // directory; what is done is removed when it ends.
   bool on_demand = false;
+  // `spool_dir` is a private root (private_root.h), which goes when this agent ends with nothing left.
+  bool removes_root = false;
   // Of all spools together; the default is also held to 5 % of what the file system has free.
   std::int64_t spool_bytes_max = std::int64_t{1} << 30;
   // fdatasync of a frame before it is sent, instead of each 500 ms.

@@ -178,6 +178,7 @@ int Launch(const AgentLaunch& launch, const std::string& program, pid_t* launche
   if (const int error = actions.LetGoOfTheTrial(); error != 0) return error;
   if (const int error = attributes.StartAfresh(); error != 0) return error;
   std::vector<std::string> words = {program, "agent", "--spool-dir", launch.root, "--on-demand"};
+  if (launch.removes_root) words.emplace_back("--remove-root");
   std::vector<std::string> variables = launch.variables;
   const std::vector<char*> word_pointers = Pointers(words);
   const std::vector<char*> variable_pointers = Pointers(variables);

@@ -16,6 +16,8 @@ struct AgentLaunch {
   std::string root;                   // absolute
   std::vector<std::string> programs;  // paths; the first that can be executed is taken
   std::vector<std::string> variables;
+  // Nobody else ever finds this root: its agent removes it with what is in it.
+  bool removes_root = false;
 };
 
 struct ProgramSurroundings {
@@ -39,7 +41,7 @@ ProgramSurroundings ReadProgramSurroundings();
 // The first of `launch.programs` that is a file and may be executed; "" = none.
 std::string FindProgram(const AgentLaunch& launch);
 
-// Starts `PROGRAM agent --spool-dir ROOT --on-demand` in a session of its own, with nothing of the
+// Starts `PROGRAM agent --spool-dir ROOT --on-demand [--remove-root]` in a session of its own, with nothing of the
 // trial's: no descriptor, no terminal, no mask or disposition of a signal, cwd /. 0, or an errno.
 // Returns when the program runs: a hung file server that holds it holds this call.
 int Launch(const AgentLaunch& launch, const std::string& program, pid_t* launched);

@@ -44,7 +44,7 @@ void ReapInBackground(pid_t child) {
 
 }  // namespace
 
-std::unique_ptr<AgentStarter> AgentStarter::Make(const OpenWishes& wishes, const std::string& root,
+std::unique_ptr<AgentStarter> AgentStarter::Make(const OpenWishes& wishes, const SpoolRoot& root,
                                                  const std::string& writer_path) {
   constexpr char kOff[] = "off";
   const ProgramSurroundings around = ReadProgramSurroundings();
@@ -53,7 +53,9 @@ std::unique_ptr<AgentStarter> AgentStarter::Make(const OpenWishes& wishes, const
     return nullptr;
   }
   return std::make_unique<AgentStarter>(
-      AgentLaunch{root, ListPrograms(wishes.agent, around), AgentVariables(environ)}, writer_path);
+      AgentLaunch{root.path, ListPrograms(wishes.agent, around), AgentVariables(environ),
+                  root.kind == RootKind::kPrivate},
+      writer_path);
 }
 
 AgentStarter::AgentStarter(AgentLaunch launch, std::string writer_path)
@@ -82,7 +84,9 @@ milliseconds AgentStarter::Look(std::uint64_t now_ns) {
 void AgentStarter::LookNow(std::uint64_t now_ns) {
   if (launched_ != 0) Reap(now_ns);
   const bool was_appearing = pace_.is_appearing();
-  const bool is_served = IsServed(launch_.root);
+  const AgentPresence presence = LookForAgent(launch_.root);
+  const bool is_served = presence.is_served;
+  children_.See(presence.holder);
   const bool is_due = pace_.IsDue(is_served, now_ns);
   if (is_served) {
     Tell("");

@@ -16,15 +16,17 @@
 #include <string>
 
 #include "client/recorder/src/agent_launch.h"
+#include "client/recorder/src/child_agents.h"
 #include "client/recorder/src/open_wishes.h"
+#include "client/recorder/src/spool_roots.h"
 #include "client/recorder/src/start_pace.h"
 
 namespace stepwell::recorder {
 
 class AgentStarter {
  public:
-  // For the spool below `root`; null where the trial wants nobody started. Reads the environment.
-  static std::unique_ptr<AgentStarter> Make(const OpenWishes& wishes, const std::string& root,
+  // For the spool below `root`, as it was found; null where the trial wants nobody started. Reads the environment.
+  static std::unique_ptr<AgentStarter> Make(const OpenWishes& wishes, const SpoolRoot& root,
                                             const std::string& writer_path);
   // `writer_path`: the directory that is to be served; once it is gone no agent is started.
   AgentStarter(AgentLaunch launch, std::string writer_path);
@@ -67,6 +69,7 @@ class AgentStarter {
   StartPace pace_;
   std::uint64_t next_look_ns_ = 0;
   std::string program_;
+  ChildAgents children_;
   pid_t launched_ = 0;  // 0 = none; ends as soon as the agent runs
 
   std::atomic<std::uint64_t> failed_since_ns_{0};

@@ -115,9 +115,9 @@ void ProcessWriter::RunMaintenance() {
   }
 }
 
-// Workers of a process that lives leave it to that one.
+// Workers of a process that records leave it to that one.
 bool ProcessWriter::LooksAfterAgent() const {
-  return starter_ != nullptr && (!spool_->is_worker() || spool_->IsOrphan());
+  return starter_ != nullptr && (!spool_->is_worker() || spool_->IsUnattended());
 }
 
 void ProcessWriter::AwaitFirstLook() const {
@@ -139,6 +139,7 @@ void ProcessWriter::StopMaintenance() {
 bool ProcessWriter::Maintain() {
   // A worker may never end a step, where others look at it.
   if (spool_->is_worker()) ObserveControl();
+  spool_->KeepFiles();
   std::vector<Ring::Spec> planned;
   std::vector<Orphan> orphans;
   {

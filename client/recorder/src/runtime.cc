@@ -210,7 +210,7 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
                                                 page_->gate, ++generation_);
   // A system agent is started by the machine.
   if (!is_memory_only && place.root.kind != RootKind::kSystem) {
-    writer->LookAfterAgent(AgentStarter::Make(wishes, place.root.path, writer_path));
+    writer->LookAfterAgent(AgentStarter::Make(wishes, place.root, writer_path));
   }
   PrepareThreadBarrier();
   writer->StartMaintenance();

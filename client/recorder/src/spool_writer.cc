@@ -81,8 +81,30 @@ void SpoolWriter::UnmapNames() {
 }
 
 bool SpoolWriter::IsOrphan() const {
-  return is_worker() && !IsLockByteTaken(lock_.get(), spool::kProcessLockByte) &&
-         static_cast<std::uint32_t>(getppid()) != around_.pid;
+  return IsUnattended() && static_cast<std::uint32_t>(getppid()) != around_.pid;
+}
+
+bool SpoolWriter::IsUnattended() const {
+  const std::lock_guard lock(locking_);
+  return is_worker() && !IsLockByteTaken(lock_.get(), spool::kProcessLockByte);
+}
+
+void SpoolWriter::KeepFiles() {
+  if (is_memory_only()) return;
+  if (directory_.get() < 0) directory_ = directory_.Reopen(directory_path_);
+  if (shared_rings_ != nullptr && shared_rings_->directory().get() < 0) {
+    if (auto again = shared_rings_->Reopen()) shared_rings_ = std::move(again);
+  }
+  const std::lock_guard lock(locking_);
+  const std::string& around = is_worker() ? around_.path : directory_path_;
+  if (lock_.get() < 0) lock_ = lock_.ReopenFile(around + "/" + spool::kLockFile);
+  (void)TakeLockByte(lock_.get(),
+                     is_worker() ? spool::WorkerLockByte(worker_) : spool::kProcessLockByte);
+}
+
+void SpoolWriter::Unlock() {
+  const std::lock_guard lock(locking_);
+  lock_.Close();
 }
 
 bool SpoolWriter::IsAlone() const {

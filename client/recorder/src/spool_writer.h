@@ -41,6 +41,8 @@ class SpoolWriter {
   bool is_worker() const { return worker_ != spool::kNoWorker; }
   // A worker that outlived the process that opened the writer, as a daemon does.
   bool IsOrphan() const;
+  // A worker of a process that is gone, or that has closed its recorder and lives on.
+  bool IsUnattended() const;
   // No other process of the writer lives: an agent may have ended it before this worker came. One
   // that is not alone now is seen by every agent that ends it later.
   bool IsAlone() const;
@@ -58,8 +60,12 @@ class SpoolWriter {
   // Gives a ring's share back. Thread-safe.
   void FreeRing(std::unique_ptr<Ring> ring);
 
-  // Lets go of the lock: from here on the writer counts as dead. Thread-compatible.
-  void Unlock() { lock_.Close(); }
+  // Opens again what the program closed, and takes the lock's byte again: a program that closes every
+  // descriptor, or any of the lock's file, has let go of it. A few system calls. For the thread that
+  // makes rings.
+  void KeepFiles();
+  // Lets go of the lock: from here on the writer counts as dead.
+  void Unlock();
 
  private:
   // The writer around a worker, for the workers that it may have itself.
@@ -86,7 +92,8 @@ class SpoolWriter {
   UniqueFd directory_;
   std::unique_ptr<SharedRings> shared_rings_;  // null = none
   std::uint32_t worker_ = spool::kNoWorker;
-  Around around_;  // of a worker
+  Around around_;               // of a worker
+  mutable std::mutex locking_;  // of lock_, once it is taken
   UniqueFd lock_;
   spool::WriterHeader* header_ = nullptr;
   std::byte* names_ = nullptr;

@@ -47,6 +47,14 @@ class UniqueFd {
     return found;
   }
 
+  // The same file, read and written, by a descriptor of its own. Empty where another stands there by
+  // now.
+  UniqueFd ReopenFile(const std::string& path) const {
+    UniqueFd found(open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (found.device_ != device_ || found.inode_ != inode_) found.Close();
+    return found;
+  }
+
   void Close() {
     if (get() >= 0) close(fd_);
     fd_ = -1;

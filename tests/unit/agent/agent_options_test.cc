@@ -45,6 +45,8 @@ TEST(AgentOptionsTest, AgentRule02_FramesAreSealedEach100MsOrAsIsAllowed) {
 }
 
 TEST(AgentOptionsTest, AgentRule09_OneThatATrialStartedStaysAMinuteIdleAndTenWithoutAMaster) {
+  EXPECT_TRUE(ParseAgentOptions({"--spool-dir", "/x", "--on-demand", "--remove-root"})
+                  ->options.removes_root);
   const auto started = ParseAgentOptions({"--spool-dir", "/tmp/x", "--on-demand"});
   ASSERT_TRUE(started.ok()) << started.status();
   EXPECT_EQ(started->options.idle_exit, absl::Minutes(1));

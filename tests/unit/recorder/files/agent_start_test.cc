@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <vector>
@@ -124,6 +125,61 @@ TEST_F(AgentStartTest, AgentRule08_TheTrialHasNoChildOfOurs) {
       ASSERT_EQ(errno, ECHILD);
     }
     stepwell_close(0);
+  });
+}
+
+// Where whoever loses his parent becomes the trial's child: a dead agent would stay a zombie. What the
+// trial itself started is never waited for.
+TEST_F(AgentStartTest, AgentRule08_ADeadAgentOfASubreaperIsReapedAndNobodyElse) {
+  ExpectInChild([this] {
+    ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    ASSERT_EQ(OpenWithProbe(), STEPWELL_RECORDING);
+    ASSERT_TRUE(AwaitProbe()) << stepwell_message();
+    const pid_t agent = Holder();
+    const pid_t own = fork();
+    if (own == 0) _exit(7);
+    const auto is_child = [](pid_t pid) {
+      siginfo_t ended{};
+      return waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0;
+    };
+    ASSERT_TRUE(is_child(agent));
+    // Seen by a look of the recorder's as what it is.
+    std::this_thread::sleep_for(milliseconds(600));
+    ASSERT_EQ(kill(agent, SIGKILL), 0);
+    EXPECT_TRUE(Eventually(milliseconds(10'000), [&] { return !is_child(agent); }));
+    int status = 0;
+    EXPECT_EQ(waitpid(own, &status, 0), own);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    stepwell_close(0);
+  });
+}
+
+// A worker of a process that closed its recorder and lives on looks after the agent itself.
+TEST_F(AgentStartTest, AgentRule11_AWorkerWhoseParentHasClosedLooksAfterTheAgent) {
+  ExpectInChild([this] {
+    ASSERT_EQ(OpenWithProbe(), STEPWELL_RECORDING);
+    ASSERT_TRUE(AwaitProbe()) << stepwell_message();
+    const pid_t worker = fork();
+    if (worker == 0) {
+      Scoped("a");
+      std::this_thread::sleep_for(std::chrono::seconds(60));
+      _exit(0);
+    }
+    ASSERT_TRUE(Eventually(milliseconds(10'000), [this] {
+      const std::filesystem::directory_iterator format(directory_.path() + "/f1");
+      return std::any_of(begin(format), end(format), [](const auto& entry) {
+        return std::filesystem::exists(entry.path() / "w0-0/header");
+      });
+    }));
+    stepwell_close(0);
+    const pid_t dead = Holder();
+    ASSERT_EQ(kill(dead, SIGKILL), 0);
+    EXPECT_TRUE(Eventually(milliseconds(10'000), [&] {
+      const pid_t holder = Holder();
+      return holder != 0 && holder != dead;
+    }));
+    kill(worker, SIGKILL);
+    waitpid(worker, nullptr, 0);
   });
 }
 

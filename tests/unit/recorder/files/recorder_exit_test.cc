@@ -22,6 +22,44 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// What is recorded is outside the process already: a signal needs no handler of ours.
+TEST_F(RecorderTest, AgentRule10_NoSignalIsTaken) {
+  ExpectInChild([this] {
+    const auto dispositions = [] {
+      std::vector<std::string> all;
+      for (int number = 1; number < SIGRTMAX; ++number) {
+        struct sigaction action {};
+        // Two are the C library's own.
+        if (sigaction(number, nullptr, &action) != 0) continue;
+        all.push_back(std::to_string(number) + " " +
+                      std::to_string(reinterpret_cast<std::uintptr_t>(action.sa_handler)) + " " +
+                      std::to_string(action.sa_flags));
+      }
+      return all;
+    };
+    const auto blocked = [] {
+      sigset_t mask;
+      pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      std::vector<int> all;
+      for (int number = 1; number < SIGRTMAX; ++number) {
+        if (sigismember(&mask, number) == 1) all.push_back(number);
+      }
+      return all;
+    };
+    const auto before = dispositions();
+    const auto blocked_before = blocked();
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    EXPECT_EQ(dispositions(), before);
+    Scoped("a");
+    stepwell_step_begin();
+    stepwell_step_end(STEPWELL_NEXT_BATCH);
+    EXPECT_EQ(dispositions(), before);
+    stepwell_close(0);
+    EXPECT_EQ(dispositions(), before);
+    EXPECT_EQ(blocked(), blocked_before);
+  });
+}
+
 TEST_F(RecorderTest, AgentRule10_LeavingMainClosesWhatIsOpen) {
   const int status = RunInChild([this] {
     setenv("STEPWELL_EXIT_WAIT", "0", 1);

@@ -132,6 +132,37 @@ TEST_F(SpoolWriterTest, ADeletedDirectoryGivesNoRings) {
   EXPECT_EQ(writer->header().ring_count, 0u);
 }
 
+// By its own process's eyes a lock is none.
+bool IsLocked(const std::string& writer) {
+  return WEXITSTATUS(RunInChild([&] {
+           const int file = open((writer + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+           struct flock lock {};
+           lock.l_type = F_WRLCK;
+           lock.l_whence = SEEK_SET;
+           lock.l_len = 1;
+           _exit(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 1 : 0);
+         })) == 1;
+}
+
+// A program that looks through all files, and closes what it opened, has let go of the lock.
+TEST_F(SpoolWriterTest, AgentRule04_ALockThatWasDroppedByTheWayIsTakenAgain) {
+  ExpectInChild([this] {
+    const auto writer = Create(directory_.path());
+    ASSERT_NE(writer, nullptr);
+    EXPECT_TRUE(IsLocked(writer->directory_path()));
+    close(open((writer->directory_path() + "/lock").c_str(), O_RDONLY));
+    EXPECT_FALSE(IsLocked(writer->directory_path()));
+    writer->KeepFiles();
+    EXPECT_TRUE(IsLocked(writer->directory_path()));
+    // Where another file stands there by now it is not ours to lock.
+    close_range(3, 1000, 0);
+    fs::rename(writer->directory_path() + "/lock", writer->directory_path() + "/other");
+    std::ofstream(writer->directory_path() + "/lock") << "";
+    writer->KeepFiles();
+    EXPECT_FALSE(IsLocked(writer->directory_path()));
+  });
+}
+
 // A program that closes every descriptor and opens files of its own must not find ours in them.
 TEST_F(SpoolWriterTest, SurvivesAProgramThatClosesAllDescriptors) {
   ExpectInChild([this] {
@@ -142,7 +173,13 @@ TEST_F(SpoolWriterTest, SurvivesAProgramThatClosesAllDescriptors) {
     std::vector<int> users;
     for (int i = 0; i < 32; ++i) users.push_back(open(path.c_str(), O_RDWR | O_CREAT, 0600));
     EXPECT_EQ(writer->MakeRing({.capacity = 256}), nullptr);
+    // Its maintenance thread opens its own again.
+    EXPECT_FALSE(IsLocked(writer->directory_path()));
+    writer->KeepFiles();
+    EXPECT_TRUE(IsLocked(writer->directory_path()));
+    EXPECT_NE(writer->MakeRing({.capacity = 256}), nullptr);
     writer->Unlock();
+    EXPECT_FALSE(IsLocked(writer->directory_path()));
     for (const int fd : users) EXPECT_GE(fcntl(fd, F_GETFD), 0) << fd;
     EXPECT_EQ(fs::file_size(path), 0u);
   });
