@@ -50,7 +50,8 @@ void RaiseDescriptorLimit() {
 // Returns how the directory is named from then on.
 absl::StatusOr<std::string> BecomeOwnerOf(const std::string& directory) {
   struct stat found {};
-  if (lstat(directory.c_str(), &found) != 0) return absl::ErrnoToStatus(errno, directory);
+  // What is not there is for the survey to tell.
+  if (lstat(directory.c_str(), &found) != 0) return directory;
   if (geteuid() != 0 || found.st_uid == 0 || !S_ISDIR(found.st_mode)) return directory;
   // Its owner may be unable to pass through the directories above.
   if (chdir(directory.c_str()) != 0) return absl::ErrnoToStatus(errno, directory);
@@ -190,16 +191,14 @@ struct Upload {
   absl::Duration patience;
 };
 
-absl::StatusOr<UploadOutcome> Send(const Upload& upload, const agent::SpoolSurvey& before,
-                                   const HeldSignals& signals) {
-  absl::StatusOr<std::string> directory = BecomeOwnerOf(upload.directory);
-  if (!directory.ok()) return directory.status();
+absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& place,
+                                   const agent::SpoolSurvey& before, const HeldSignals& signals) {
   RaiseDescriptorLimit();
   // What goes well is told by the command itself.
   log::Setup({.level = log::Level::kWarning});
   agent::AgentOptions options;
   options.server = upload.server;
-  options.spool_dir = *directory;
+  options.spool_dir = place;
   options.upload = true;
   options.leave_after = upload.patience;
   // Nothing new is recorded: what is there has the room that it takes.
@@ -207,7 +206,7 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const agent::SpoolSurve
   const auto sender = agent::Agent::Create(options, RealClock::Get());
   if (!sender.ok()) return Annotate(sender.status(), upload.directory);
   const bool was_stopped = SendAll(**sender, signals);
-  const absl::StatusOr<agent::SpoolSurvey> after = agent::SurveySpool(*directory);
+  const absl::StatusOr<agent::SpoolSurvey> after = agent::SurveySpool(place);
   if (!after.ok()) return after.status();
   UploadOutcome outcome = Compare(before, *after);
   TakeRefusals((*sender)->summary(), outcome);
@@ -242,11 +241,16 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
   const Upload upload{options.argument(), options.server(), *patience};
 
-  const absl::StatusOr<agent::SpoolSurvey> before = agent::SurveySpool(upload.directory);
+  // Before anything in it is looked at.
+  const absl::StatusOr<std::string> place = BecomeOwnerOf(upload.directory);
+  if (!place.ok()) return Complain(std::string(place.status().message()), kExitFailed, streams);
+  absl::StatusOr<agent::SpoolSurvey> before = agent::SurveySpool(*place);
   if (!before.ok()) {
     const int exit = absl::IsNotFound(before.status()) ? kExitNoInput : kExitFailed;
-    return Complain(std::string(before.status().message()), exit, streams);
+    const std::string where = *place == upload.directory ? "" : upload.directory + ": ";
+    return Complain(where + std::string(before.status().message()), exit, streams);
   }
+  before->root = upload.directory;
   if (const std::string reason = ReasonToRefuse(*before); !reason.empty()) {
     return Complain(reason, kExitAgain, streams);
   }
@@ -258,7 +262,7 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   const absl::Status answer = AskMaster(upload.server, signals);
   if (absl::IsUnavailable(answer)) return ReportFailure(answer, upload.server, streams);
   if (absl::IsCancelled(answer)) return Complain("stopped; nothing was sent", kExitAgain, streams);
-  absl::StatusOr<UploadOutcome> outcome = Send(upload, *before, signals);
+  absl::StatusOr<UploadOutcome> outcome = Send(upload, *place, *before, signals);
   if (absl::IsAlreadyExists(outcome.status())) {
     return Complain(std::string(outcome.status().message()), kExitAgain, streams);
   }
