@@ -8,6 +8,7 @@
 #include "base/machine_name.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
+#include "client/agent/private_root.h"
 
 namespace stepwell::agent {
 namespace {
@@ -20,6 +21,7 @@ constexpr absl::Duration kHurryInterval = absl::Milliseconds(5);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
+constexpr std::size_t kUserRingsMax = 4096;
 // As the wire takes it.
 constexpr std::size_t kNameBytesMax = 128;
 
@@ -100,6 +102,10 @@ void Agent::Run() {
     root->StopStreams();
     if (options_.on_demand) root->RemoveDone();
   }
+  if (options_.removes_root && verdict == AgentLife::Verdict::kIdle &&
+      IsPrivateRoot(options_.spool_dir)) {
+    roots_.at(options_.spool_dir)->RemovePlace(options_.spool_dir);
+  }
   log::Info("agent_stopped", {{"all_acked", facts().all_settled}});
 }
 
@@ -132,7 +138,7 @@ void Agent::TendRoots() {
   for (SystemRoots::Found& found : users_->FindNew()) {
     log::Info("user_served", {{"root", found.name}});
     Serve(found.name, {std::move(found.format_directory), found.owner, std::move(found.lock),
-                       kUserWritersMax, kUserStreamsMax});
+                       kUserWritersMax, kUserStreamsMax, kUserRingsMax});
   }
   std::erase_if(roots_, [&](const auto& entry) {
     if (!entry.second->gone()) return false;

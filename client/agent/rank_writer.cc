@@ -25,9 +25,9 @@ absl::StatusOr<std::unique_ptr<RankWriter>> RankWriter::Open(FileDescriptor dire
   RingFolder folder = RingFolder::Open(identity.rings, identity.writer, again.get());
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
-  STEPWELL_ASSIGN_OR_RETURN(
-      std::unique_ptr<RecordedWriter> recorded,
-      RecordedWriter::Open(std::move(again), served->recovered(), std::move(folder)));
+  STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<RecordedWriter> recorded,
+                            RecordedWriter::Open(std::move(again), served->recovered(),
+                                                 std::move(folder), context.rings));
   return std::unique_ptr<RankWriter>(
       new RankWriter(std::move(served), std::move(recorded), context));
 }

@@ -10,10 +10,12 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
@@ -63,17 +65,20 @@ std::uint64_t NextNumber() {
 
 }  // namespace
 
-RecordedRings::RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker)
+RecordedRings::RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker,
+                             RingBudget& budget)
     : directory_(std::move(directory)),
       folder_(std::move(folder)),
       worker_(worker),
-      number_(NextNumber()) {}
+      number_(NextNumber()),
+      budget_(budget) {}
 
 absl::StatusOr<std::unique_ptr<RecordedRings>> RecordedRings::Open(FileDescriptor directory,
                                                                    RingFolder folder,
-                                                                   std::uint32_t worker) {
+                                                                   std::uint32_t worker,
+                                                                   RingBudget& budget) {
   std::unique_ptr<RecordedRings> rings(
-      new RecordedRings(std::move(directory), std::move(folder), worker));
+      new RecordedRings(std::move(directory), std::move(folder), worker, budget));
   const int at = rings->directory();
   STEPWELL_ASSIGN_OR_RETURN(rings->header_, OpenAt(at, spool::kHeaderFile, O_RDWR | O_NOATIME));
   STEPWELL_ASSIGN_OR_RETURN(rings->names_file_,
@@ -118,6 +123,8 @@ absl::StatusOr<RecordedHeader> RecordedRings::CopyHeader() const {
   header.closed = HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, state)) ==
                   spool::kWriterClosed;
   header.ring_count = HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, ring_count));
+  header.pid =
+      static_cast<pid_t>(HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, pid)));
   header.last_step = number(offsetof(spool::WriterHeader, last_step));
   header.last_sign_ns = LastSign(copy, header.closed);
   header.dropped_no_ring = number(offsetof(spool::WriterHeader, dropped_no_ring));
@@ -200,6 +207,8 @@ absl::StatusOr<std::vector<std::uint32_t>> RecordedRings::ListRings(std::uint32_
 }
 
 bool RecordedRings::OpenRing(std::uint32_t number) {
+  RingSlot slot = budget_.Take();
+  if (!slot.valid()) return false;
   int at = folder_.visible() ? folder_.get() : directory();
   absl::StatusOr<RingReader> reader = RingReader::Open(at, number);
   if (absl::IsNotFound(reader.status()) && at != directory()) {
@@ -208,21 +217,29 @@ bool RecordedRings::OpenRing(std::uint32_t number) {
   }
   if (absl::IsResourceExhausted(reader.status())) return false;
   if (reader.ok()) {
-    AddRing(*std::move(reader), at);
+    AddRing(*std::move(reader), std::move(slot), at);
   } else if (!absl::IsNotFound(reader.status())) {
-    log::Warning("ring_refused", {{"why", std::string(reader.status().message())}});
+    LogRefused(reader.status());
   } else if (folder_.hidden()) {
     ++hidden_count_;
   }
   return true;
 }
 
-void RecordedRings::AddRing(RingReader reader, int directory) {
+void RecordedRings::LogRefused(const absl::Status& why) {
+  ++refused_count_;
+  if (absl::Now() - refused_logged_ < absl::Minutes(1)) return;
+  refused_logged_ = absl::Now();
+  log::Warning("ring_refused",
+               {{"rings", std::exchange(refused_count_, 0)}, {"why", std::string(why.message())}});
+}
+
+void RecordedRings::AddRing(RingReader reader, RingSlot slot, int directory) {
   const std::uint32_t number = reader.thread();
   const std::uint32_t ring_number = reader.number();
   Thread& thread = threads_[number];
   thread.ended = false;
-  Ring ring{.reader = std::move(reader), .directory = directory};
+  Ring ring{.reader = std::move(reader), .slot = std::move(slot), .directory = directory};
   if (const absl::StatusOr<RingSnapshot> now = ring.reader.ReadSnapshot(); now.ok()) {
     ring.read = now->tail;
   }

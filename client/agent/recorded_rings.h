@@ -8,6 +8,8 @@
 //   rings->StoreTails(...);      // after it is written
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -15,9 +17,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/agent/checkpoint.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/name_table.h"
+#include "client/agent/ring_budget.h"
 #include "client/agent/ring_folder.h"
 #include "client/agent/ring_reader.h"
 #include "client/agent/step_aggregator.h"
@@ -58,6 +62,8 @@ struct RecordedHeader {
   bool closed = false;
   std::uint32_t ring_count = 0;
   std::uint64_t last_step = 0;
+  // As the process itself said, in its own PID namespace: unchecked.
+  pid_t pid = 0;
   // When the process opened, ended its last step or closed, whichever was last: unchecked.
   std::uint64_t last_sign_ns = 0;
   // Events that never reached a ring.
@@ -70,9 +76,11 @@ struct RecordedHeader {
 class RecordedRings {
  public:
   // kNotFound: no header yet.
+  // `budget` outlives the rings.
   static absl::StatusOr<std::unique_ptr<RecordedRings>> Open(FileDescriptor directory,
                                                              RingFolder folder,
-                                                             std::uint32_t worker);
+                                                             std::uint32_t worker,
+                                                             RingBudget& budget);
   // Goes on where `progress`, the spool's, and the rings' own tails say. Before the first Drain.
   void Recover(RingProgress progress);
 
@@ -112,6 +120,7 @@ class RecordedRings {
  private:
   struct Ring {
     RingReader reader;
+    RingSlot slot;
     // Where its file lies.
     int directory = -1;
     std::uint64_t read = 0;
@@ -133,14 +142,17 @@ class RecordedRings {
     bool ended = false;
   };
 
-  RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker);
+  RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker,
+                RingBudget& budget);
 
   void FindRings(std::uint32_t ring_count);
   // Of those from the first unknown one to before `end`; kResourceExhausted: not now.
   absl::StatusOr<std::vector<std::uint32_t>> ListRings(std::uint32_t end) const;
   // False: not now.
   bool OpenRing(std::uint32_t number);
-  void AddRing(RingReader reader, int directory);
+  void AddRing(RingReader reader, RingSlot slot, int directory);
+  // Once a minute: whoever makes files without end does not fill the log.
+  void LogRefused(const absl::Status& why);
   absl::StatusOr<RecordedHeader> CopyHeader() const;
   absl::Status ReadNames();
   absl::Status DrainThread(Thread& thread, Ending ending, ThreadSampleSink& sink);
@@ -161,6 +173,7 @@ class RecordedRings {
   const RingFolder folder_;
   const std::uint32_t worker_;
   const std::uint64_t number_;
+  RingBudget& budget_;
   FileDescriptor header_;
   // As last written into it.
   spool::AgentState state_told_ = spool::kAgentNone;
@@ -170,6 +183,8 @@ class RecordedRings {
   std::map<std::uint32_t, Thread> threads_;  // by RingHeader::thread
   std::uint32_t rings_found_ = 0;
   std::uint32_t hidden_count_ = 0;
+  std::uint32_t refused_count_ = 0;  // since it was last told
+  absl::Time refused_logged_ = absl::InfinitePast();
   std::uint64_t no_ring_seen_ = 0;
   std::uint64_t no_name_seen_ = 0;
   RingProgress recovered_;

@@ -1,29 +1,40 @@
 #include "client/agent/recorded_writer.h"
 
+#include <signal.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "base/status_macros.h"
 
 namespace stepwell::agent {
+namespace {
+
+// A recorder looks four times a second, on a machine that is not too busy.
+constexpr std::chrono::milliseconds kLockAbsenceMax{1000};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordedWriter>> RecordedWriter::Open(FileDescriptor directory,
                                                                      Checkpoint checkpoint,
-                                                                     RingFolder folder) {
+                                                                     RingFolder folder,
+                                                                     RingBudget& budget) {
   STEPWELL_ASSIGN_OR_RETURN(WriterLock lock, WriterLock::Open(directory.get()));
   STEPWELL_ASSIGN_OR_RETURN(
       std::unique_ptr<RecordedRings> rings,
-      RecordedRings::Open(std::move(directory), std::move(folder), spool::kNoWorker));
+      RecordedRings::Open(std::move(directory), std::move(folder), spool::kNoWorker, budget));
   auto workers = std::move(checkpoint.workers);
   rings->Recover(std::move(checkpoint));
   return std::unique_ptr<RecordedWriter>(
-      new RecordedWriter(std::move(lock), std::move(rings), std::move(workers)));
+      new RecordedWriter(std::move(lock), std::move(rings), budget, std::move(workers)));
 }
 
 RecordedWriter::RecordedWriter(WriterLock lock, std::unique_ptr<RecordedRings> rings,
+                               RingBudget& budget,
                                std::map<WorkerKey, std::optional<RingProgress>> workers)
     : lock_(std::move(lock)),
       rings_(std::move(rings)),
-      workers_(rings_->directory(), rings_->folder(), lock_, std::move(workers)) {}
+      workers_(rings_->directory(), rings_->folder(), lock_, budget, std::move(workers)) {}
 
 absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   WriterStatus status;
@@ -34,10 +45,25 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   if (!status.alive) status.workers_alive = lock_.IsAnyWorkerAlive();
   workers_.Find({status.alive, status.workers_alive});
   STEPWELL_ASSIGN_OR_RETURN(status.own, rings_->ReadHeader());
+  if (MayTakeItsLockAgain(status)) status.alive = true;
+  was_alive_ = was_alive_ || status.alive;
   if (status.alive && status.own.closed) status.workers_alive = lock_.IsAnyWorkerAlive();
   const std::uint64_t step = status.records() ? 0 : workers_.last_step();
   status.last_step = step != 0 ? step : status.own.last_step;
   return status;
+}
+
+// A program that closes every descriptor lets go of its lock; its recorder takes it again.
+bool RecordedWriter::MayTakeItsLockAgain(const WriterStatus& status) {
+  if (status.alive) lock_lost_at_.reset();
+  if (status.alive || status.own.closed || status.own.pid <= 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (!lock_lost_at_) {
+    // Where it was gone at first sight nobody is waited for.
+    lock_lost_at_ = was_alive_ ? now : now - kLockAbsenceMax;
+  }
+  const bool is_there = kill(status.own.pid, 0) == 0 || errno == EPERM;
+  return is_there && now - *lock_lost_at_ < kLockAbsenceMax;
 }
 
 absl::Status RecordedWriter::Drain(const WriterStatus& status, Ending ending,

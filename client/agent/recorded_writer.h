@@ -9,8 +9,10 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "client/agent/checkpoint.h"
@@ -38,10 +40,10 @@ class RecordedWriter {
  public:
   using Ending = RecordedRings::Ending;
 
-  // Goes on where `checkpoint`, the spool's, and the rings' own tails say.
-  static absl::StatusOr<std::unique_ptr<RecordedWriter>> Open(FileDescriptor directory,
-                                                              Checkpoint checkpoint,
-                                                              RingFolder folder = RingFolder());
+  // Goes on where `checkpoint`, the spool's, and the rings' own tails say. `budget` outlives it.
+  static absl::StatusOr<std::unique_ptr<RecordedWriter>> Open(
+      FileDescriptor directory, Checkpoint checkpoint, RingFolder folder = RingFolder(),
+      RingBudget& budget = RingBudget::Unlimited());
 
   // The lock is asked before any header is read: who is found dead is then drained completely.
   absl::StatusOr<WriterStatus> ReadStatus();
@@ -75,12 +77,16 @@ class RecordedWriter {
   const WorkerRings& workers() const { return workers_; }
 
  private:
-  RecordedWriter(WriterLock lock, std::unique_ptr<RecordedRings> rings,
+  RecordedWriter(WriterLock lock, std::unique_ptr<RecordedRings> rings, RingBudget& budget,
                  std::map<WorkerKey, std::optional<RingProgress>> workers);
+
+  bool MayTakeItsLockAgain(const WriterStatus& status);
 
   const WriterLock lock_;
   const std::unique_ptr<RecordedRings> rings_;
   WorkerRings workers_;
+  bool was_alive_ = false;
+  std::optional<std::chrono::steady_clock::time_point> lock_lost_at_;
 };
 
 }  // namespace stepwell::agent

@@ -51,6 +51,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
               .server_for_all = options.upload,
               .stream_count_max = place.stream_count_max},
              clock, std::move(on_answer)),
+      rings_(place.ring_count_max),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
   // Below a system root none lie in shared memory.
@@ -74,7 +75,7 @@ ServedRoot::~ServedRoot() {
 }
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline, &processes_};
+  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline, &processes_, rings_};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {

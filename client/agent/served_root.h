@@ -24,6 +24,7 @@
 #include "client/agent/file_owner.h"
 #include "client/agent/live_trial.h"
 #include "client/agent/master_links.h"
+#include "client/agent/private_root.h"
 #include "client/agent/process_reader.h"
 #include "client/agent/rank_writer.h"
 #include "client/agent/trial_sampler.h"
@@ -41,6 +42,8 @@ class ServedRoot {
     std::optional<AgentLock> lock = {};
     std::size_t writer_count_max = 1024;
     int stream_count_max = 16;
+    // Open at once; the rest is drained at later visits.
+    std::size_t ring_count_max = SIZE_MAX;
   };
 
   // `clock` outlives the root; `on_answer` is called on a stream's thread and must not block.
@@ -70,6 +73,10 @@ class ServedRoot {
   void RemoveDone();
   // Its directory was removed.
   bool gone() const;
+  // Of a private root, as RemovePrivateRoot; `path` is the root's.
+  void RemovePlace(const std::string& path) {
+    (void)RemovePrivateRoot(path, format_directory_.get());
+  }
 
   // As of the last visit.
   AgentLife::Facts facts() const;
@@ -119,6 +126,7 @@ class ServedRoot {
   ProcessReader processes_;
   // Before all that is on them.
   MasterLinks links_;
+  RingBudget rings_;
   WriterFinder finder_;
   std::vector<FoundWriter> arrived_;  // found between visits
   EndedSamplers ended_;

@@ -20,6 +20,7 @@
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
 #include "client/agent/refusal_note.h"
+#include "client/agent/ring_budget.h"
 #include "client/agent/sender.h"
 #include "client/agent/waiting_writers.h"
 
@@ -37,6 +38,7 @@ struct ServeContext {
   bool offline = false;
   // Outlives every writer. Null: processes are read by whoever visits them.
   ProcessReader* processes = nullptr;
+  RingBudget& rings = RingBudget::Unlimited();
 };
 
 class ServedWriter {

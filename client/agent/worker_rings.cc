@@ -87,7 +87,7 @@ void WorkerRings::Serve(const Name& name, bool is_dead) {
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<RecordedRings>> {
     STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
                               OpenDirectoryAt(directory_, text, WhenAbsent::kFail));
-    return RecordedRings::Open(std::move(directory), folder_.OpenWorker(text), name.index);
+    return RecordedRings::Open(std::move(directory), folder_.OpenWorker(text), name.index, budget_);
   };
   absl::StatusOr<std::unique_ptr<RecordedRings>> rings = open();
   if (rings.ok()) {

@@ -23,10 +23,15 @@ namespace stepwell::agent {
 
 class WorkerRings {
  public:
-  // `directory`, `folder` and `lock` are the writer's and outlive this. `progress` is the spool's.
-  WorkerRings(int directory, const RingFolder& folder, const WriterLock& lock,
+  // `directory`, `folder`, `lock` and `budget` are the writer's and outlive this. `progress` is the
+  // spool's.
+  WorkerRings(int directory, const RingFolder& folder, const WriterLock& lock, RingBudget& budget,
               std::map<WorkerKey, std::optional<RingProgress>> progress)
-      : directory_(directory), folder_(folder), lock_(lock), recovered_(std::move(progress)) {}
+      : directory_(directory),
+        folder_(folder),
+        lock_(lock),
+        budget_(budget),
+        recovered_(std::move(progress)) {}
 
   // As the lock told just before.
   struct Life {
@@ -87,6 +92,7 @@ class WorkerRings {
   const int directory_;
   const RingFolder& folder_;
   const WriterLock& lock_;
+  RingBudget& budget_;
   std::map<WorkerKey, std::optional<RingProgress>> recovered_;
   std::map<Name, Worker> workers_;
   DirectoryWatch watch_;

@@ -211,6 +211,41 @@ TEST_F(RecordedWriterTest, AgentRule02_WhatFailsItsCheckIsSkippedAndCounted) {
   EXPECT_THAT(sink.lines, ElementsAre("0 step 0 b0 1:5/1", "loss 3 n4 0-0"));
 }
 
+// A user of a system agent may make a million of them.
+TEST_F(RecordedWriterTest, RingsBeyondTheBoundAreDrainedLater) {
+  for (std::uint32_t number = 0; number < 5; ++number) {
+    MakeRing(number, 16, number);
+    Push(number, Scope(1, 2, 0));
+    SetState(number, spool::kRingEnded);
+  }
+  RingBudget budget(2);
+  auto writer = *RecordedWriter::Open(FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY)),
+                                      {}, RingFolder(), budget);
+  TextSink sink;
+  for (const std::size_t told : {2u, 4u, 5u}) {
+    ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+    EXPECT_EQ(sink.lines.size(), told);
+    EXPECT_EQ(writer->drained(), told == 5);
+    writer->StoreTails(writer->TakeProgress().checkpoint);
+    EXPECT_EQ(budget.left(), 2u);
+  }
+}
+
+TEST_F(RecordedWriterTest, FilesThatAreNoRingsAreToldOnceAMinute) {
+  for (int number = 0; number < 20; ++number) {
+    std::ofstream(path_ / ("ring-" + std::to_string(number))) << "no ring";
+  }
+  status_.own.ring_count = 20;
+  auto writer = Open();
+  TextSink sink;
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  const std::string told = testing::internal::GetCapturedStderr();
+  const std::size_t first = told.find("ring_refused");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(told.find("ring_refused", first + 1), std::string::npos) << told;
+}
+
 // Names are looked for again only where an event has one that is not known.
 TEST_F(RecordedWriterTest, AgentRule02_ANameThatCameMeanwhileIsFound) {
   MakeRing(0, 16, 0);

@@ -353,5 +353,27 @@ TEST_F(WorkerRingsTest, AgentRule11_EachSampleComesOutOnceWhereverProcessesDie) 
   EXPECT_THAT(spooled_.workers, IsEmpty());
 }
 
+// A program that closes every descriptor lets go of its lock, and its recorder takes it again.
+TEST_F(WorkerRingsTest, AgentRule04_ALockThatIsGoneForAMomentIsNoDeath) {
+  parent_.PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, pid),
+                                   static_cast<std::uint32_t>(getpid()));
+  const auto writer = Open();
+  EXPECT_TRUE(Status(*writer).alive);
+  Hold(spool::kProcessLockByte, false);
+  EXPECT_TRUE(Status(*writer).alive);
+  Hold(spool::kProcessLockByte, true);
+  EXPECT_TRUE(Status(*writer).alive);
+  // Not for ever; and not where there is no such process.
+  Hold(spool::kProcessLockByte, false);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (Status(*writer).alive && std::chrono::steady_clock::now() < until) usleep(1000);
+  EXPECT_FALSE(Status(*writer).alive);
+  Hold(spool::kProcessLockByte, true);
+  EXPECT_TRUE(Status(*writer).alive);
+  parent_.PutNumber<std::uint32_t>("header", offsetof(spool::WriterHeader, pid), 0x7ffffff0);
+  Hold(spool::kProcessLockByte, false);
+  EXPECT_FALSE(Status(*writer).alive);
+}
+
 }  // namespace
 }  // namespace stepwell::agent

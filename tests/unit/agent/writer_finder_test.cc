@@ -2,8 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -152,6 +156,35 @@ TEST_F(WriterFinderTest, OneOfAnotherOwnerIsLeftAlone) {
   finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid() + 1);
   Make();
   EXPECT_EQ(names(), Names());
+}
+
+// What a user mounted there may keep the agent waiting for ever.
+TEST_F(WriterFinderTest, OneOnAnotherFileSystemIsLeftAlone) {
+  const WriterIdentity identity = Identity();
+  const std::string path = path_ + "/" + identity.writer.ToText();
+  std::filesystem::create_directory(path);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", path.c_str(), "tmpfs", 0, "mode=0700") != 0) {
+      _exit(77);
+    }
+    directory_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Make(identity);
+    finder_ = std::make_unique<WriterFinder>(directory_.get());
+    const bool is_left = names().empty();
+    umount(path.c_str());
+    // The same on this one is taken.
+    finder_ = std::make_unique<WriterFinder>(directory_.get());
+    Make(identity);
+    _exit(is_left && names().size() == 1 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mounts here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(WriterFinderTest, OneThatWasForgottenIsFoundAgain) {

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <random>
@@ -21,9 +23,14 @@ namespace {
 class AgentProcessTest : public AgentFixture {
  protected:
   pid_t StartAgent(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {
-        AGENT_PROCESS,      "--server", master_.address(),   "--spool-dir", root_,
-        "--frame-interval", "10ms",     "--no-auto-sampling"};
+    std::vector<std::string> arguments = {AGENT_PROCESS,
+                                          "--server",
+                                          server_.empty() ? master_.address() : server_,
+                                          "--spool-dir",
+                                          root_,
+                                          "--frame-interval",
+                                          "10ms",
+                                          "--no-auto-sampling"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -42,6 +49,23 @@ class AgentProcessTest : public AgentFixture {
     return child;
   }
 
+  // It has begun: a signal finds it prepared.
+  bool WaitForLock(pid_t agent) const {
+    for (int i = 0; i < 6000; ++i, usleep(5000)) {
+      const int file = open((root_ + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
+      struct flock lock {};
+      lock.l_type = F_WRLCK;
+      lock.l_whence = SEEK_SET;
+      lock.l_len = 1;
+      const bool is_held = fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+      close(file);
+      if (is_held && lock.l_pid == agent) return true;
+    }
+    return false;
+  }
+
+  // "" = the fake's.
+  std::string server_;
   // Of the agent: no file of it may become larger. 0 = no limit.
   rlim_t file_bytes_max_ = 0;
 };
@@ -70,6 +94,7 @@ TEST_F(AgentProcessTest, AgentRule02_KilledAgentsLoseNothingAndRepeatNothing) {
   const int status = Wait(recorder);
   EXPECT_EQ(status, 0) << "exit " << WEXITSTATUS(status);
   EXPECT_TRUE(master_.WaitUntil(AllClosed));
+  EXPECT_TRUE(WaitForLock(agent));
   kill(agent, SIGTERM);
   EXPECT_EQ(Wait(agent), 0);
   ExpectEachStepOnce(master_.writers(), kSteps);
@@ -103,6 +128,37 @@ TEST_F(AgentProcessTest, AgentRule09_SigtermSendsWhatIsThereAndTheNextAgentGoesO
   kill(agent, SIGTERM);
   EXPECT_EQ(Wait(agent), 0);
   ExpectEachStepOnce(master_.writers(), 400);
+}
+
+// One that takes the connection and never says a word.
+TEST_F(AgentProcessTest, AgentRule09_SigtermEndsItThoughTheMasterHangs) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 16), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  server_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  pid_t agent = StartAgent();
+  EXPECT_EQ(Wait(Record("hung", 0, [] { RecordSteps(40, 1000); })), 0);
+  const int connection = accept(listener, nullptr, nullptr);
+  ASSERT_GE(connection, 0);
+  const absl::Time asked = absl::Now();
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  // 5 s by the contract; the rest is for a busy machine.
+  EXPECT_LE(absl::Now() - asked, absl::Seconds(8));
+  close(connection);
+  close(listener);
+  // Nothing is lost.
+  server_.clear();
+  agent = StartAgent();
+  EXPECT_TRUE(master_.WaitUntil(AllClosed));
+  kill(agent, SIGTERM);
+  EXPECT_EQ(Wait(agent), 0);
+  ExpectEachStepOnce(master_.writers(), 40);
 }
 
 TEST_F(AgentProcessTest, EndsByItselfWhenAllHasEndedAndIsStored) {

@@ -40,11 +40,12 @@ class OnDemandTest : public AgentFixture {
       setenv("STEPWELL_AGENT_LEAVE", leave.c_str(), 1);
       setenv("STEPWELL_SERVER", master_.address().c_str(), 1);
       execl(AGENT_PROCESS, "agent", "--spool-dir", root_.c_str(), "--on-demand", "--frame-interval",
-            "10ms", "--no-auto-sampling", nullptr);
+            "10ms", "--no-auto-sampling", last_flag_, nullptr);
       _exit(127);
     }
     EXPECT_EQ(Wait(child), 0);
   }
+  const char* last_flag_ = nullptr;
   // The process that holds the byte, the first if not told; 0 = none.
   pid_t Holder(off_t byte = 0) const {
     const int fd = open((root_ + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
@@ -135,6 +136,27 @@ TEST_F(OnDemandTest, AgentRule09_EndsWhenIdleAndLeavesNothingBehind) {
   EXPECT_TRUE(AllClosed(master_.writers()));
   EXPECT_EQ(WriterCount(), 0);
   EXPECT_THAT(Log(), ::testing::HasSubstr("agent_idle"));
+}
+
+TEST_F(OnDemandTest, AgentRule06_APrivateRootGoesWithItsAgent) {
+  const std::string given = root_;
+  last_flag_ = "--remove-root";
+  // Another's name is no private root's, whatever the flag says.
+  StartAgent("0.1");
+  ASSERT_TRUE(WaitForHeld());
+  ASSERT_TRUE(WaitForFree());
+  EXPECT_TRUE(fs::exists(given + "/f1/agent.lock"));
+  root_ = given + "/stepwell-" + std::to_string(geteuid()) + "-aB3xYz";
+  fs::create_directory(root_);
+  fs::permissions(root_, fs::perms::owner_all);
+  const pid_t recorder = RecordOn("r", "t");
+  StartAgent("0.2");
+  ASSERT_TRUE(master_.WaitUntil([](const Writers& writers) { return !writers.empty(); }));
+  Stop("r", recorder);
+  fs::remove(root_ + "/stop-r");
+  EXPECT_TRUE(Poll([this] { return !fs::exists(root_); }));
+  EXPECT_TRUE(AllClosed(master_.writers()));
+  root_ = given;
 }
 
 TEST_F(OnDemandTest, AgentRule09_LeavesWhatNoMasterTakesToTheNext) {
