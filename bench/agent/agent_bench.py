@@ -192,13 +192,13 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
                     # The start is no part of what lasts: connecting, finding devices, defining series.
                     time.sleep(2)
                     shares[rate].append(agent.share(5 if quick else 20))
-                    resident.append(status_kib(agent.pid, "VmHWM") / 1024)
+                    resident.append(status_kib(agent.pid, "VmHWM") * 1024 / 1e6)
                 finally:
                     agent.stop()
         what = f"one core, {_GPU_COUNT} stub GPUs and the host at {{}} Hz"
         for rate in _RATES:
             result(f"sample_{rate}hz", shares[rate], "percent", what.format(rate), _BARS[rate])
-        result("resident", resident, "MiB", "the agent's largest resident size", "<= 25")
+        result("resident", resident, "MB", "the agent's largest resident size", "<= 25")
         drained = [drain(room, binaries, stub, grpc, number, 5 if quick else 10) for number in range(3)]
         result("drain_64_ranks", drained, "percent", "one core, 100,000 events a second", "<= 5")
         first_samples(room, binaries, stub, grpc, 10 if quick else 40)
