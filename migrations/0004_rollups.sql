@@ -1,6 +1,7 @@
 -- 0004 rollups. Why: charts of days without reading samples, and peaks that outlive the raw rows.
--- Lock: usage, while its lines are marked. Time: under 100 ms, and a second per 100,000 lines of usage.
--- What was stored before has no rollups: charts of it go on reading samples (has_rollups).
+-- Lock: usage, for a moment, once those who read it have ended; who comes meanwhile waits behind. Time:
+-- under 100 ms, whatever usage holds. What was stored before has no rollups, nor has what a master of
+-- an older release still merges: charts of that go on reading samples (has_rollups).
 
 -- The statistics of each series per bucket of step_seconds (10 or 60), beside the rows of metrics
 -- and ticks that a merge makes, in leaves of the same days and classes. Bucket b covers the times
@@ -111,9 +112,8 @@ CREATE INDEX rollups_by_series
 ALTER TABLE stepwell.usage
   -- Of rollups and their ticks; byte_count stays that of samples.
   ADD COLUMN rollup_byte_count bigint NOT NULL DEFAULT 0,
-  -- False: some of its merged rows were merged before there were rollups.
-  ADD COLUMN has_rollups boolean NOT NULL DEFAULT true;
-UPDATE stepwell.usage SET has_rollups = false;
+  -- False: some of its merged rows may have none. True is said by who makes them.
+  ADD COLUMN has_rollups boolean NOT NULL DEFAULT false;
 
 -- The integers of a vector of rollups or rollup_ticks; NULL where its form is.
 CREATE FUNCTION stepwell.rollup_integers(

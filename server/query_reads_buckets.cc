@@ -99,10 +99,17 @@ RowFilter FilterOf(const TrialView& view, const BucketResolution& resolution,
   return filter;
 }
 
-// A few hundred series at a time: their rollups, then what is not merged yet.
-absl::Status ReadInto(TrialView& view, const RowFilter& filter, std::int32_t step_seconds,
+// Buckets that are folded at a time: 6 MB, apart from groups of several series.
+constexpr std::int64_t kOpenBucketsMax = 100'000;
+
+// Some series at a time: their rollups, then what is not merged yet.
+absl::Status ReadInto(TrialView& view, const RowFilter& filter, const BucketResolution& resolution,
                       BucketsRead& read) {
-  for (const RowFilter& slice : RowSequence::Slice(filter)) {
+  const std::int32_t step_seconds = resolution.step_seconds;
+  const auto series_max = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(kOpenBucketsMax / resolution.plan.bucket_count, 1,
+                               std::int64_t{RowSequence::kSeriesPerRead}));
+  for (const RowFilter& slice : RowSequence::Slice(filter, series_max)) {
     if (step_seconds > 0) {
       STEPWELL_ASSIGN_OR_RETURN(const auto rollups,
                                 view.snapshot().ReadRollups({.trial_id = slice.trial_id,
@@ -172,7 +179,7 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
     const RowFilter filter = FilterOf(*view, resolution, series);
     const HeadSamples heads(view->pin().chunks(), filter.series_nos);
     BucketsRead read(plan, groups, heads, by_batch ? &attempts : nullptr, *view);
-    STEPWELL_RETURN_IF_ERROR(ReadInto(*view, filter, resolution.step_seconds, read));
+    STEPWELL_RETURN_IF_ERROR(ReadInto(*view, filter, resolution, read));
     read.MoveTo(response);
   }
   const bool one_group = selections.size() == 1;

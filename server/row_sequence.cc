@@ -10,12 +10,12 @@ namespace stepwell {
 RowSequence::RowSequence(ReadSnapshot& snapshot, std::vector<RowFilter> filters)
     : snapshot_(snapshot), filters_(std::move(filters)) {}
 
-std::vector<RowFilter> RowSequence::Slice(const RowFilter& filter) {
+std::vector<RowFilter> RowSequence::Slice(const RowFilter& filter, std::size_t series_max) {
   std::vector<RowFilter> slices;
   const std::vector<std::int32_t>& all = filter.series_nos;
-  for (std::size_t at = 0; at < all.size(); at += kSeriesPerRead) {
+  for (std::size_t at = 0; at < all.size(); at += series_max) {
     RowFilter slice = filter;
-    const std::size_t end = std::min(at + kSeriesPerRead, all.size());
+    const std::size_t end = std::min(at + series_max, all.size());
     slice.series_nos.assign(all.begin() + static_cast<std::ptrdiff_t>(at),
                             all.begin() + static_cast<std::ptrdiff_t>(end));
     slices.push_back(std::move(slice));

@@ -19,8 +19,9 @@ class RowSequence final : public RowCursor {
   // Reads `filters` in order. REQUIRES: each one's series come after those of the one before.
   RowSequence(ReadSnapshot& snapshot, std::vector<RowFilter> filters);
 
-  // `filter` cut into reads of kSeriesPerRead series. REQUIRES: its series are sorted.
-  static std::vector<RowFilter> Slice(const RowFilter& filter);
+  // `filter` cut into reads of `series_max` series. REQUIRES: its series are sorted; series_max > 0.
+  static std::vector<RowFilter> Slice(const RowFilter& filter,
+                                      std::size_t series_max = kSeriesPerRead);
 
   [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
 

@@ -31,13 +31,13 @@ from wanted t join locked l on l.trial_id = t.trial_id and l.writer_no = t.write
 where w.trial_id = t.trial_id and w.writer_no = t.writer_no
   and w.folded_sequence = t.from_sequence and w.committed_sequence >= t.to_sequence)";
 
-// Days come as days since 1970.
+// Days come as days since 1970. A line that another release began stays without has_rollups.
 inline constexpr char kMoveUsage[] = R"(
 insert into stepwell.usage as u
   (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-   rollup_byte_count, first_time_us, last_time_us)
+   rollup_byte_count, first_time_us, last_time_us, has_rollups)
 select t.trial_id, date '1970-01-01' + t.day, t.keep_class, t.metric_group, t.row_count,
-       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us
+       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us, true
 from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
             $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
   as t (trial_id, day, keep_class, metric_group, row_count, sample_count, byte_count,

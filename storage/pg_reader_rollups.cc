@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
       "declare stepwell_rollups no scroll cursor for select ", kColumns,
       " from stepwell.rollups where trial_id = $1 and series_no = any($2) and step_seconds = $3 "
       "and last_time_us >= $4 and first_time_us < $5",
-      look_back, " and ", condition.sql);
+      look_back, " and ", condition.sql, " order by series_no");
   STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), params).status());
   return std::unique_ptr<PgRollupCursor>(new PgRollupCursor(connection, filter, leaves));
 }

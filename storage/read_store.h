@@ -192,7 +192,7 @@ struct StoredRollup {
   RollupColumn column = {};
 };
 
-// Rollups one by one, in no order. As RowCursor otherwise.
+// Rollups one by one, by series_no. As RowCursor otherwise.
 class RollupCursor {
  public:
   virtual ~RollupCursor() = default;

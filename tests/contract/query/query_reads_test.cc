@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/worker.h"
+#include "storage/pg_connection.h"
 #include "tests/contract/query/query_reads_fixture.h"
 #include "tests/support/codec_vectors.h"
 
@@ -272,6 +273,84 @@ TEST_F(QueryReadsTest, SeriesAreFoldedAcrossOrByLabels) {
   EXPECT_EQ(response->series(0).key().labels().at("device"), "a");
   EXPECT_EQ(response->series(0).maxs(0), 10.0 * series[1]);
   EXPECT_EQ(response->series(1).counts(0), 2u);
+}
+
+// All series of a machine have one time, so which is the newest is a matter of order.
+TEST_F(QueryReadsTest, TheLastOfSeveralSeriesIsTheSameFromSamplesAndFromRollups) {
+  Feed feed = OpenWriter("job");
+  TickTable table;
+  table.tick_group = 1;
+  table.times_us = {kStartUs, kStartUs + 1'000'000};
+  table.batches = {0, 1};
+  for (int i = 0; i < 40; ++i) {
+    TickColumn& column = table.columns.emplace_back();
+    column.series_no =
+        SeriesNo{AddSeries("gpu", "util", SeriesKind::kGauge, {{"device", absl::StrCat(i)}})};
+    column.values = {1.0 * i, 10.0 * i};
+  }
+  Commit(feed, {table}, kStartUs);
+  v1::QueryBucketsRequest request;
+  *request.mutable_trial() = Ref();
+  request.set_max_buckets(1);
+  request.set_aggregation(v1::AGGREGATION_ACROSS);
+  for (const bool merged : {false, true}) {
+    if (merged) {
+      Fold();
+      Merge(1);
+    }
+    for (const auto resolution : {v1::RESOLUTION_RAW, v1::RESOLUTION_10_SECONDS}) {
+      request.set_resolution(resolution);
+      const auto response = reads_.QueryBuckets(request, Call());
+      ASSERT_TRUE(response.ok()) << response.status();
+      EXPECT_EQ(response->resolution(), resolution);
+      ASSERT_EQ(response->series_size(), 1);
+      EXPECT_EQ(response->series(0).counts(0), 80u);
+      EXPECT_EQ(response->series(0).lasts(0), 390) << merged << resolution;
+    }
+  }
+}
+
+// An older release writes ledger lines without knowing of has_rollups, and makes no rollups.
+TEST_F(QueryReadsTest, ChartsOfRowsWithoutRollupsAreOfSamples) {
+  Feed feed = OpenWriter("job");
+  TickTable table;
+  table.tick_group = 1;
+  TickColumn column;
+  column.series_no = SeriesNo{AddSeries("gpu", "util")};
+  for (int i = 0; i < 300; ++i) {
+    table.times_us.push_back(kStartUs + i * std::int64_t{1'000'000});
+    table.batches.push_back(i);
+    column.values.push_back(i);
+  }
+  table.columns = {column};
+  Commit(feed, {table}, kStartUs);
+  Fold();
+  Merge(1);
+  v1::QueryBucketsRequest request;
+  *request.mutable_trial() = Ref();
+  request.set_max_buckets(2);
+  auto response = reads_.QueryBuckets(request, Call());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->resolution(), v1::RESOLUTION_60_SECONDS);
+
+  const auto sql = PgConnection::Open({.url = url_});
+  ASSERT_TRUE(sql.ok());
+  ASSERT_TRUE((*sql)
+                  ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage; "
+                               "insert into stepwell.usage (trial_id, received_day, keep_class, "
+                               "metric_group, row_count, sample_count, byte_count, "
+                               "first_time_us, last_time_us) "
+                               "select trial_id, received_day, keep_class, 'gpu', 1, "
+                               "sample_count, 1, first_time_us, last_time_us "
+                               "from stepwell.metrics")
+                  .ok());
+  response = reads_.QueryBuckets(request, Call());
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->resolution(), v1::RESOLUTION_RAW);
+  ASSERT_EQ(response->series_size(), 1);
+  std::uint64_t count = 0;
+  for (const std::uint64_t bucket : response->series(0).counts()) count += bucket;
+  EXPECT_EQ(count, 300u);
 }
 
 TEST_F(QueryReadsTest, PagesGoOnWhereTheyEndedAndKnowTheirQuery) {
