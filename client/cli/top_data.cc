@@ -76,6 +76,18 @@ std::vector<double> HistoryOf(const v1::QueryBucketsResponse::BucketSeries& seri
   return means;
 }
 
+std::int64_t IntervalOf(const v1::QueryBucketsResponse::BucketSeries& series,
+                        std::int64_t width_us) {
+  std::vector<std::int64_t> distances;
+  for (int i = 1; i < series.indexes_size(); ++i) {
+    distances.push_back(std::int64_t{series.indexes(i)} - series.indexes(i - 1));
+  }
+  if (distances.empty()) return 0;
+  const auto middle = distances.begin() + std::ssize(distances) / 2;
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle * width_us;
+}
+
 std::string TopMetric::Label(const std::string& label) const {
   const auto found = labels.find(label);
   return found == labels.end() ? std::string() : found->second;
@@ -158,7 +170,8 @@ absl::StatusOr<bool> TopReader::ReadValues(const v1::SeriesSelector& selector, T
     }
     TopMetric metric = MetricOf(value);
     if (const auto found = history->find(value.series().series_no()); found != history->end()) {
-      metric.history = found->second;
+      metric.history = found->second.means;
+      metric.interval_us = found->second.interval_us;
     }
     const bool of_process = metric.labels.contains("rank");
     if (!data.machine.empty() && of_process) metric.labels["trial"] = TrialName(top.trial);
@@ -215,8 +228,9 @@ absl::StatusOr<const TopReader::History*> TopReader::ReadHistory(
   known.history.clear();
   for (const auto& series : response.series()) {
     if (series.series_nos_size() != 1) continue;
-    known.history[series.series_nos(0)] =
-        HistoryOf(series, response.start() - start_us, response.width(), bucket_us);
+    known.history[series.series_nos(0)] = {
+        HistoryOf(series, response.start() - start_us, response.width(), bucket_us),
+        IntervalOf(series, response.width())};
   }
   return &known.history;
 }

@@ -31,6 +31,8 @@ struct TopMetric {
   std::int64_t time_us = 0;
   // Means of kTopBuckets equal parts of the history, oldest first; NaN = no sample. May be empty.
   std::vector<double> history;
+  // Between two samples, as far as the history shows; 0 = it does not.
+  std::int64_t interval_us = 0;
 
   // Empty = it has none of that name.
   std::string Label(const std::string& label) const;
@@ -82,7 +84,11 @@ class TopReader {
   const TopTarget& target() const { return target_; }
 
  private:
-  using History = std::map<std::int32_t, std::vector<double>>;  // by series number
+  struct Lately {
+    std::vector<double> means;
+    std::int64_t interval_us = 0;
+  };
+  using History = std::map<std::int32_t, Lately>;  // by series number
   [[nodiscard]] absl::Status ChooseTrial();
   [[nodiscard]] absl::StatusOr<TopData> ReadMachine();
   // All but timings; false: no series of the trial matches.
@@ -111,5 +117,10 @@ nlohmann::ordered_json ToJson(const TopData& data);
 // first bucket behind that of the first part; the answer's buckets, of `width_us`, may be wider.
 std::vector<double> HistoryOf(const v1::QueryBucketsResponse::BucketSeries& series,
                               std::int64_t start_us, std::int64_t width_us, std::int64_t bucket_us);
+
+// Of the distances between buckets with samples the middle one, a bucket's width at least; 0 = there
+// are not two of them.
+std::int64_t IntervalOf(const v1::QueryBucketsResponse::BucketSeries& series,
+                        std::int64_t width_us);
 
 }  // namespace stepwell::cli

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -21,6 +23,11 @@ constexpr int kNameColumnsMax = 40;
 constexpr int kBarColumnsMin = 6;
 constexpr int kBarColumnsMax = 20;
 constexpr int kSparkColumnsMin = 10;
+// What lies so far, and two of its own intervals, behind its machine's newest sample is not sampled
+// any more: a device that was lost or hangs.
+constexpr std::int64_t kDeadUs = 10'000'000;
+// Of what has not shown its interval: no sensor's is longer unless all are.
+constexpr std::int64_t kIntervalUsMax = 10'000'000;
 
 // What a metric is a part of.
 struct Whole {
@@ -135,6 +142,28 @@ double WholeOf(const TopMetric& metric, const std::vector<TopMetric>& all) {
   return found == all.end() ? 0 : found->value;
 }
 
+using Newest = std::map<std::string, std::int64_t>;  // of all metrics, by agent
+
+Newest NewestOf(const std::vector<TopMetric>& metrics) {
+  Newest newest;
+  for (const TopMetric& metric : metrics) {
+    if (!metric.is_system()) continue;
+    std::int64_t& time_us = newest[metric.Label("agent")];
+    time_us = std::max(time_us, metric.time_us);
+  }
+  return newest;
+}
+
+// How long its machine has been sampled without it; 0 = it is alive. What a trial records itself
+// comes when it comes.
+std::int64_t DeadForUs(const TopMetric& metric, const Newest& newest) {
+  if (!metric.is_system()) return 0;
+  const auto found = newest.find(metric.Label("agent"));
+  const std::int64_t age_us = found == newest.end() ? 0 : found->second - metric.time_us;
+  const std::int64_t interval_us = metric.interval_us > 0 ? metric.interval_us : kIntervalUsMax;
+  return age_us > std::max(kDeadUs, 2 * interval_us) ? age_us : 0;
+}
+
 int BarAt(const Widths& widths) { return kIndent + widths.name + 1 + kValueColumns + 2; }
 int SparkAt(const Widths& widths) { return BarAt(widths) + widths.bar + 2; }
 
@@ -152,12 +181,27 @@ void AddName(const TopMetric& metric, const std::set<std::string>& hidden, int c
   if (!tail.empty()) line.PadTo(line.column() + 1).Add(tail, Tone::kDim, end - line.column());
 }
 
+// Where its value and bar would be.
+void AddAge(std::int64_t age_us, const Widths& widths, TopLine& line) {
+  line.AddRight("-", kValueColumns, Tone::kDim);
+  line.PadTo(BarAt(widths));
+  const std::string age = SecondsText(static_cast<double>(age_us) * 1e-6);
+  const std::string text = absl::StrCat("no sample for ", age);
+  line.Add(ColumnsOf(text) <= line.left() ? text : age, Tone::kWarn);
+}
+
 std::string LineOf(const TopMetric& metric, const std::set<std::string>& hidden,
-                   const Widths& widths, const std::vector<TopMetric>& all, const TopLook& look) {
+                   const Widths& widths, const std::vector<TopMetric>& all, const Newest& newest,
+                   const TopLook& look) {
   TopLine line(look);
   line.PadTo(kIndent);
   AddName(metric, hidden, widths.name, line);
-  line.PadTo(kIndent + widths.name + 1).AddRight(ValueOf(metric, kValueColumns), kValueColumns);
+  line.PadTo(kIndent + widths.name + 1);
+  if (const std::int64_t age_us = DeadForUs(metric, newest); age_us > 0) {
+    AddAge(age_us, widths, line);
+    return line.Take();
+  }
+  line.AddRight(ValueOf(metric, kValueColumns), kValueColumns);
   const double whole = WholeOf(metric, all);
   if (widths.bar > 0 && whole > 0) {
     const double share = metric.value / whole;
@@ -184,6 +228,7 @@ std::vector<std::string> TopSectionLines(const std::vector<TopSection>& sections
     }
   }
   const Widths widths = WidthsFor(look.columns, name_longest);
+  const Newest newest = NewestOf(data.metrics);
   std::vector<std::string> lines;
   for (const TopSection& section : sections) {
     if (section.metrics.empty()) continue;
@@ -198,7 +243,7 @@ std::vector<std::string> TopSectionLines(const std::vector<TopSection>& sections
     lines.push_back(title.Take());
     const std::set<std::string> hidden = HiddenLabels(section.metrics);
     for (const TopMetric* metric : section.metrics) {
-      lines.push_back(LineOf(*metric, hidden, widths, data.metrics, look));
+      lines.push_back(LineOf(*metric, hidden, widths, data.metrics, newest, look));
     }
   }
   return lines;

@@ -1,5 +1,6 @@
 // TopSections: metrics under titles, all in the same columns: each line a name with the labels that tell
-// it apart, its value, a bar where there is a whole to compare with, and a sparkline. Pure.
+// it apart, its value, a bar where there is a whole to compare with, and a sparkline. A value that its machine has
+// not sampled any more is not shown as if it were of now: its age stands there. Pure.
 #pragma once
 
 #include <string>

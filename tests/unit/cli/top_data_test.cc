@@ -42,5 +42,13 @@ TEST(TopDataTest, HistoryFollowsTheAnswersBuckets) {
   EXPECT_EQ(Shown(HistoryOf(Series({}), 0, 5, 5)), "");
 }
 
+TEST(TopDataTest, TheIntervalIsWhatMostBucketsAreApart) {
+  EXPECT_EQ(IntervalOf(Series({}), 5), 0) << "not known";
+  EXPECT_EQ(IntervalOf(Series({{3, 1}}), 5), 0) << "nor of one bucket";
+  EXPECT_EQ(IntervalOf(Series({{3, 1}, {5, 1}}), 5), 10);
+  EXPECT_EQ(IntervalOf(Series({{0, 1}, {1, 1}, {2, 1}, {40, 1}, {41, 1}}), 5), 5)
+      << "one gap is no interval";
+}
+
 }  // namespace
 }  // namespace stepwell::cli

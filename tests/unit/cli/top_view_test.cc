@@ -203,6 +203,56 @@ TEST(TopViewTest, WarnsWhereItsNumbersAreOld) {
       << "one that ended has none, rightly";
 }
 
+// The line of a frame that begins so; empty = there is none.
+std::string LineOf(const std::string& beginning, const TopData& data, const TopLook& look) {
+  for (const std::string& line : TopFrame(data, {}, look)) {
+    if (line.find(beginning) == 2) return line;
+  }
+  return {};
+}
+
+TEST(TopViewTest, WhatIsNotSampledAnyMoreShowsItsAgeAndNoValue) {
+  constexpr std::int64_t kSecondUs = 1'000'000;
+  const struct {
+    const char* name;
+    std::int64_t age_us;
+    std::int64_t interval_us;
+    const char* shows;
+  } rows[] = {
+      {"lost", 42 * kSecondUs, kSecondUs, "no sample for 42.0 s"},
+      {"a little late", 10 * kSecondUs, kSecondUs, "93.0 %"},
+      {"slow", 30 * kSecondUs, 15 * kSecondUs, "93.0 %"},
+      {"slow and lost", 31 * kSecondUs, 15 * kSecondUs, "no sample for 31.0 s"},
+      {"of an interval that is not known", 20 * kSecondUs, 0, "93.0 %"},
+      {"lost before it was known", 21 * kSecondUs, 0, "no sample for 21.0 s"},
+  };
+  const TopLook look;
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    TopData data = Data();
+    for (TopMetric& metric : data.metrics) {
+      // What a trial records itself may be rare.
+      if (metric.name == "loss") metric.time_us -= row.age_us;
+      if (metric.name != "gpu_util") continue;
+      metric.time_us -= row.age_us;
+      metric.interval_us = row.interval_us;
+    }
+    const std::string line = LineOf("gpu_util GPU-1a2b3c4d-0001", data, look);
+    EXPECT_NE(line.find(row.shows), std::string::npos) << line;
+    const bool is_dead = std::string(row.shows).find("no sample") == 0;
+    EXPECT_EQ(line.find("93.0 %") == std::string::npos, is_dead) << line;
+    EXPECT_EQ(line.find("█") == std::string::npos, is_dead) << line;
+    EXPECT_EQ(line.find(" - ") != std::string::npos, is_dead) << line;
+    EXPECT_NE(LineOf("gpu_used_memory", data, look).find("60.0 GiB"), std::string::npos);
+    EXPECT_NE(LineOf("loss", data, look).find("2.062"), std::string::npos);
+    TopLook narrow;
+    narrow.columns = 40;
+    const std::string age = std::string(row.shows).substr(is_dead ? 14 : 0);
+    const std::string short_line = LineOf("gpu_util", data, narrow);
+    EXPECT_NE(short_line.find(age), std::string::npos) << short_line;
+  }
+}
+
 TEST(TopViewTest, ATrialWithoutAnything) {
   TopData data;
   data.trials.emplace_back().trial.set_trial_id(9);
