@@ -1,11 +1,18 @@
 #include "client/agent/process_sampler.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <utility>
+#include "absl/strings/str_cat.h"
 
 #include "client/agent/writer_identity.h"
 
 namespace stepwell::agent {
 namespace {
+
+// That a process has metrics of.
+constexpr const char* kGroups[] = {"cpu", "memory", "disk"};
 
 // A reading takes some 50 us; a busy machine lets it wait.
 constexpr absl::Duration kEndPatience = absl::Milliseconds(50);
@@ -63,7 +70,8 @@ ProcessSampler::ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, co
 
 void ProcessSampler::Visit(const Process& process, const SensorSelection& selection) {
   // A full disk: the recorder's own samples come first.
-  if (process.pid <= 0 || builder_.full()) return;
+  if (builder_.full()) return;
+  if (process.pid <= 0) return MissUnseen(process, selection);
   const absl::Duration now = clock_.Monotonic();
   if (process.pid != pid_) {
     pid_ = process.pid;
@@ -78,6 +86,24 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
   schedule_->Take(now);
   if (asked_) return MissAnswer(selection, now);
   Ask(process, selection, now);
+}
+
+void ProcessSampler::MissUnseen(const Process& process, const SensorSelection& selection) {
+  pid_ = 0;
+  asked_.reset();
+  const auto* const group =
+      std::find_if(std::begin(kGroups), std::end(kGroups),
+                   [&](const char* each) { return selection.WantsGroup(each); });
+  std::vector<Absence> unseen;
+  if (group != std::end(kGroups)) {
+    // One says it for all: the writer's other groups are what the process recorded.
+    unseen.push_back(
+        {*group, AbsenceKind::kUnsupported, "process", 0,
+         absl::StrCat("process metrics of rank ", process.rank, ": not in this PID namespace")});
+  }
+  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
+  absences_.Note(unseen, Cadence::kFast, time_us);
+  TellAbsences(absences_.TakeDue(time_us), builder_);
 }
 
 void ProcessSampler::Ask(const Process& process, const SensorSelection& selection,

@@ -41,7 +41,9 @@ class ProcessSampler {
     pid_t pid = 0;
     // That its last step ended; -1 = none.
     std::int32_t batch = -1;
+    std::int32_t rank = 0;
   };
+  // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
   // The process is gone: tells what is left to tell.
   void End();
@@ -56,6 +58,7 @@ class ProcessSampler {
     // A tick was due meanwhile: it is taken for hanging, and its answer thrown away.
     bool late = false;
   };
+  void MissUnseen(const Process& process, const SensorSelection& selection);
   void Ask(const Process& process, const SensorSelection& selection, absl::Duration now);
   void TakeAnswer(absl::Duration patience);
   void MissAnswer(const SensorSelection& selection, absl::Duration now);

@@ -143,7 +143,8 @@ absl::Status RankWriter::TellEnd(bool ended) {
 void RankWriter::SampleProcess(const WriterStatus& status, const SensorSelection& selection) {
   const auto profiling = served_->status().profiling;
   if (profiling && !profiling->on()) return;
-  process_.Visit({.pid = status.pid, .batch = last_batch()}, selection);
+  process_.Visit({.pid = status.pid, .batch = last_batch(), .rank = served_->identity().rank},
+                 selection);
 }
 
 void RankWriter::FollowDirectives() {

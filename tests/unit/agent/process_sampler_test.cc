@@ -59,8 +59,41 @@ TEST_F(ProcessSamplerTest, SamplesAtOnceWithRatesAfter100MsAndThenOnceAnInterval
                                              "disk_process_write 2"));
 }
 
-TEST_F(ProcessSamplerTest, AProcessThatTheAgentDoesNotSeeAndGroupsThatNobodyWantsGiveNothing) {
-  Visit(0);
+TEST_F(ProcessSamplerTest, AProcessThatTheAgentDoesNotSeeIsToldOnceAndSampledFromWhenItIsSeen) {
+  const auto seal = [this] {
+    std::vector<std::string> reasons;
+    for (const ChunkBuilder::Body& bytes : builder_.Seal()) {
+      pb::ChunkBody body;
+      EXPECT_TRUE(body.ParseFromString(bytes.bytes));
+      for (const pb::Loss& loss : body.losses()) {
+        EXPECT_EQ(loss.cause(), pb::GAP_CAUSE_UNSUPPORTED);
+        EXPECT_EQ(loss.sample_count(), 0u) << "it is no hole in what was measured";
+        EXPECT_EQ(loss.metric_group(), "cpu");
+        reasons.push_back(loss.reason());
+      }
+      if (body.tables_size() > 0) reasons.push_back("samples");
+    }
+    return reasons;
+  };
+  const auto visit = [this](pid_t pid) {
+    sampler_.Visit({.pid = pid, .rank = 3}, {});
+    clock_.Advance(absl::Seconds(61));
+  };
+  const std::string unseen = "process metrics of rank 3: not in this PID namespace";
+  visit(0);
+  EXPECT_THAT(seal(), ElementsAre(unseen));
+  for (int i = 0; i < 3; ++i) visit(0);
+  EXPECT_THAT(seal(), IsEmpty());
+  visit(getpid());
+  EXPECT_THAT(seal(), ElementsAre("samples"));
+  visit(0);
+  EXPECT_THAT(seal(), ElementsAre(unseen));
+  sampler_.End();
+  EXPECT_THAT(seal(), IsEmpty());
+}
+
+TEST_F(ProcessSamplerTest, GroupsThatNobodyWantsGiveNothing) {
+  Visit(0, SensorSelection::Parse({.groups = "gpu,network"}).value());
   Visit(getpid(), SensorSelection::Parse({.groups = "gpu"}).value());
   EXPECT_THAT(Sealed(), IsEmpty());
 }
