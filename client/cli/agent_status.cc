@@ -17,7 +17,7 @@ constexpr char kExamples[] =
     "\nLooks only: it works beside a running agent and on a copy of another machine's directory.\n"
     "Without --spool-dir: STEPWELL_SPOOL_DIR, else where recorders of this user write (below\n"
     "/run/stepwell, and stepwell-UID under TMPDIR and /tmp). Root sees all users' below\n"
-    "/run/stepwell.\n"
+    "/run/stepwell. Exits with 66 where --spool-dir names no spool directory.\n"
     "\nExamples:\n"
     "  stepwell agent status\n"
     "  stepwell agent status --spool-dir /tmp/stepwell-1000 --json\n";
@@ -73,8 +73,9 @@ int RunAgentStatus(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("agent status", "", kExamples, CommandOptions::Asks::kNobody);
   options.Value("spool-dir", "DIR", "look here only");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const bool is_given = options.Has("spool-dir");
   std::vector<agent::FoundRoot> roots;
-  if (options.Has("spool-dir")) {
+  if (is_given) {
     roots.push_back({options.Text("spool-dir"), ""});
   } else {
     roots = agent::FindSpoolRoots(agent::RootPlaces::OfThisProcess());
@@ -84,9 +85,10 @@ int RunAgentStatus(const std::vector<std::string>& args, Streams streams) {
     const absl::StatusOr<agent::SpoolSurvey> survey = agent::SurveySpool(root.path, root.served_by);
     if (survey.ok()) {
       spools.push_back(Shown(*survey));
-    } else if (!absl::IsNotFound(survey.status())) {
+    } else if (is_given || !absl::IsNotFound(survey.status())) {
+      // One that was found may be gone since.
       streams.err << "stepwell agent status: " << survey.status().message() << "\n";
-      return kExitFailed;
+      return absl::IsNotFound(survey.status()) ? kExitNoInput : kExitFailed;
     }
   }
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());

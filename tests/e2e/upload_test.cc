@@ -21,7 +21,10 @@ namespace stepwell::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Never a master.
 constexpr char kNobody[] = "127.0.0.1:1";
@@ -59,11 +62,12 @@ class UploadTest : public SpineTest {
   }
 
   // How the command ended, with what it said in said_.
-  std::string Run(std::vector<std::string> words) {
+  std::string Run(std::vector<std::string> words,
+                  const std::map<std::string, std::string>& environment = {}) {
     const std::string log = absl::StrCat("said-", ++count_);
     words.insert(words.begin(), BuiltProgram("stepwell"));
     ChildProcess command;
-    command.Start(words, {}, scratch_ / log);
+    command.Start(words, environment, scratch_ / log);
     const std::string ending = command.Wait(absl::Seconds(90));
     said_ = Log(log);
     return ending;
@@ -240,8 +244,32 @@ TEST_F(UploadTest, SaysWhatItCannotSend) {
   EXPECT_THAT(said_, HasSubstr(absl::StrCat("lives (", trainer.pid(), ")")));
 }
 
+TEST_F(UploadTest, StatusOfADirectoryThatIsNoSpoolSaysSo) {
+  fs::create_directory(scratch_ / "empty");
+  std::ofstream(scratch_ / "file") << "no directory";
+  const struct {
+    const char* name;
+    const char* says;
+  } rows[] = {
+      {"none", "none: No such file or directory\n"},
+      {"empty", "empty is no spool directory: it has no 'f1'\n"},
+      {"file", "file is no directory, or a link to one\n"},
+  };
+  for (const auto& row : rows) {
+    for (const bool as_json : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(row.name, as_json ? " as JSON" : ""));
+      std::vector<std::string> words = {"agent", "status", "--spool-dir", scratch_ / row.name};
+      if (as_json) words.emplace_back("--json");
+      EXPECT_EQ(Run(words), "exit 66");
+      EXPECT_THAT(said_, AllOf(StartsWith("stepwell agent status: "), EndsWith(row.says)));
+    }
+  }
+}
+
 TEST_F(UploadTest, StatusIsOneLineWhereThereIsNothing) {
-  EXPECT_EQ(Run({"agent", "status", "--spool-dir", scratch_ / "none"}), "exit 0");
+  // Where recorders of this user write may be anything; here nothing is.
+  const std::map<std::string, std::string> elsewhere = {{"STEPWELL_SPOOL_DIR", scratch_ / "none"}};
+  EXPECT_EQ(Run({"agent", "status"}, elsewhere), "exit 0");
   EXPECT_EQ(said_, "Nothing waits here: there is no spool of yours on this machine.\n");
   EXPECT_EQ(Run({"agent", "status", "--help"}), "exit 0");
   EXPECT_THAT(said_, HasSubstr("Examples:"));
