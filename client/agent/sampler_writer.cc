@@ -14,6 +14,8 @@ namespace stepwell::agent {
 namespace {
 
 constexpr char kClosedFile[] = "sampler.closed";
+// A device that is slower than so many ticks hangs: what it answers in the end has no batch.
+constexpr std::size_t kBatchCountMax = 1024;
 // Ticks wait so long for the master's first answer, then they are told whatever it would have been.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
 // And so long for the agent that samples the machine to name its GPUs.
@@ -117,11 +119,18 @@ void SamplerWriter::CloseServed() {
 }
 
 void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting) {
-  for (TimedTick& timed : loop_->TakeTicks()) waiting_.push_back({std::move(timed), surroundings});
+  for (TimedTick& timed : loop_->TakeTicks()) {
+    const Surroundings around = AroundOf(timed, surroundings);
+    waiting_.push_back({std::move(timed), around});
+  }
   if (waiting == Waiting::kForAnswer && !IsAnswered()) return;
   const bool is_told_off = IsToldOff(served_->status());
   for (const WaitingTick& tick : std::exchange(waiting_, {})) {
     const TimedTick& timed = tick.timed;
+    if (timed.is_past) {
+      AddTick(timed, tick.surroundings);
+      continue;
+    }
     std::vector<Absence> absences = timed.reading.absences();
     if (is_told_off)
       std::erase_if(absences, [](const Absence& absence) { return !IsOwn(absence); });
@@ -135,6 +144,19 @@ void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting)
   }
   // What cannot be written waits in the builder; a spool that stays full is told as gaps of ticks.
   Seal().IgnoreError();
+}
+
+SamplerWriter::Surroundings SamplerWriter::AroundOf(const TimedTick& timed,
+                                                    const Surroundings& now) {
+  Surroundings around = now;
+  if (timed.is_past) {
+    const auto known = batches_.find(timed.time_us);
+    around.batch = known == batches_.end() ? -1 : known->second;
+    return around;
+  }
+  batches_[timed.time_us] = now.batch;
+  if (batches_.size() > kBatchCountMax) batches_.erase(batches_.begin());
+  return around;
 }
 
 // Whether the machine is this agent's to sample. Asked until it is known; later answers hold for the
@@ -168,7 +190,7 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
   const std::vector<SensedSample>& samples = timed.reading.samples();
   // A disk that stays full for long: the ticks that found no room become a loss.
   if (served_->builder().full()) {
-    const std::size_t own_count = timed.cadence == Cadence::kFast ? 1 : 0;
+    const std::size_t own_count = timed.cadence == Cadence::kFast && !timed.is_past ? 1 : 0;
     return absences_.Count(AbsenceKind::kNoRoom, samples.size() + own_count, timed.time_us,
                            "ticks that found the spool's disk full");
   }
@@ -180,8 +202,10 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
     const std::uint32_t ref = RefOf(timed.cadence, *sample.series);
     if (ref != 0) values.push_back({ref, sample.value});
   }
-  if (timed.cadence == Cadence::kFast && !wanted.leaves_machine()) AddOwn(surroundings, values);
-  sample_counts_[timed.cadence] = values.size();
+  if (!timed.is_past) {
+    if (timed.cadence == Cadence::kFast && !wanted.leaves_machine()) AddOwn(surroundings, values);
+    sample_counts_[timed.cadence] = values.size();
+  }
   if (values.empty()) return;
   const std::uint32_t tick_group = served_->catalog().definition(values.front().ref).tick_group();
   served_->builder().AddTick(tick_group, timed.time_us, surroundings.batch, values);

@@ -82,6 +82,8 @@ class SamplerWriter {
   enum class Waiting { kForAnswer, kNoMore };
   void TakeTicks(const Surroundings& surroundings, Waiting waiting = Waiting::kForAnswer);
   bool IsAnswered();
+  // What was around when it was taken; of a past one, then, not now.
+  Surroundings AroundOf(const TimedTick& timed, const Surroundings& now);
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);
   // 0 where the writer has no room for more series.
   std::uint32_t RefOf(Cadence cadence, const SensedSeries& series);
@@ -102,6 +104,8 @@ class SamplerWriter {
   absl::Duration told_off_at_ = absl::InfiniteDuration();
   bool answered_ = false;
   std::vector<WaitingTick> waiting_;
+  // Batches of the newest ticks, by time: a slow device's answer belongs to a tick before.
+  std::map<std::int64_t, std::int32_t> batches_;
   // By the address of a series, which lives as long as the loop; one is of one cadence.
   absl::flat_hash_map<const SensedSeries*, std::uint32_t> ref_by_series_;
   // Of the newest tick of each cadence: what a late one would have had.

@@ -36,7 +36,7 @@ void SamplingLoop::Run() {
       if (state.paused) return;
       const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
       for (const auto& [cadence, schedule] : schedules_) {
-        TakeOne(cadence, time_us, 0, state.selection);
+        TakeOne(cadence, {time_us, /*is_last=*/true}, 0, state.selection);
       }
       return;
     }
@@ -53,7 +53,8 @@ void SamplingLoop::TakeDue(absl::Duration now, const State& state) {
   // What is due together has one time.
   const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
   for (auto& [cadence, schedule] : schedules_) {
-    if (schedule.due() <= now) TakeOne(cadence, time_us, schedule.Take(now), state.selection);
+    if (schedule.due() > now) continue;
+    TakeOne(cadence, {.time_us = time_us}, schedule.Take(now), state.selection);
   }
 }
 
@@ -69,16 +70,23 @@ void SamplingLoop::AddSchedules(const SensorSelection& selection, absl::Duration
   }
 }
 
-void SamplingLoop::TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,
+void SamplingLoop::TakeOne(Cadence cadence, SensorSet::Tick tick, std::uint64_t late_count,
                            const std::shared_ptr<const SensorSelection>& selection) {
-  Reading reading = sensors_->Read(cadence, selection);
+  Reading reading = sensors_->Read(cadence, selection, tick);
+  std::vector<PastReading> past = sensors_->TakePast();
   absl::MutexLock lock(&mu_);
   late_count += std::exchange(late_count_, 0);
-  ticks_.push_back({cadence, time_us, late_count, std::move(reading)});
-  if (ticks_.size() > kTickCountMax) {
-    late_count_ += 1 + ticks_.front().late_count;
-    ticks_.pop_front();
+  for (PastReading& late : past) {
+    KeepLocked({cadence, late.time_us, /*is_past=*/true, 0, std::move(late.reading)});
   }
+  KeepLocked({cadence, tick.time_us, /*is_past=*/false, late_count, std::move(reading)});
+}
+
+void SamplingLoop::KeepLocked(TimedTick tick) {
+  ticks_.push_back(std::move(tick));
+  if (ticks_.size() <= kTickCountMax) return;
+  late_count_ += 1 + ticks_.front().late_count;
+  ticks_.pop_front();
 }
 
 SamplingLoop::State SamplingLoop::WaitUntil(absl::Duration due) {

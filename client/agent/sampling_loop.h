@@ -22,6 +22,8 @@ namespace stepwell::agent {
 struct TimedTick {
   Cadence cadence = Cadence::kFast;
   std::int64_t time_us = 0;
+  // Of a tick that was given before: what one device answered after it.
+  bool is_past = false;
   // Ticks before this one that came too late to be taken.
   std::uint64_t late_count = 0;
   Reading reading;
@@ -51,8 +53,9 @@ class SamplingLoop {
     std::shared_ptr<const SensorSelection> selection;
   };
   void Run();
-  void TakeOne(Cadence cadence, std::int64_t time_us, std::uint64_t late_count,
-               const std::shared_ptr<const SensorSelection>& selection);
+  void TakeOne(Cadence cadence, SensorSet::Tick tick, std::uint64_t late_count,
+               const std::shared_ptr<const SensorSelection>& selection) ABSL_LOCKS_EXCLUDED(mu_);
+  void KeepLocked(TimedTick tick) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeDue(absl::Duration now, const State& state);
   absl::Duration NextDue() const;
   // Of sensors that were found meanwhile.

@@ -36,7 +36,10 @@ void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
     seen.insert(std::move(key));
   }
   for (auto& [key, standing] : standing_) {
-    if (std::get<int>(key) == static_cast<int>(cadence)) standing.back = seen.count(key) == 0;
+    // A slow device is late each other tick: that is told each minute, not each time.
+    const bool comes_and_goes = std::get<AbsenceKind>(key) == AbsenceKind::kLate;
+    if (std::get<int>(key) != static_cast<int>(cadence) || comes_and_goes) continue;
+    standing.back = seen.count(key) == 0;
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace stepwell::agent {
 
 SensorSet::SensorSet(Options options, const Clock& clock)
@@ -35,29 +37,34 @@ void SensorSet::AddFinder(std::unique_ptr<SensorFinder> finder) {
   finders_.emplace_back(std::move(finder));
 }
 
-Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection) {
+Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection,
+                        Tick tick) {
   const ReadingContext context{pool_, selection, &clock_};
-  const absl::Duration patience = std::min(options_.patience_max, selection->interval() / 2);
+  const absl::Duration patience =
+      tick.is_last ? options_.hang_min : std::min(options_.patience_max, selection->interval() / 2);
   if (cadence == Cadence::kFast) Look(*selection);
   // Devices answer while the kernel's files are read.
   std::vector<WatchedSensor*> asked;
   Reading reading(context);
   for (WatchedSensor& sensor : watched_) {
     if (sensor.face.cadence != cadence) continue;
+    TakeLate(sensor);
     if (!agent::IsWanted(sensor.face, *selection)) {
       sensor.forget = true;
       continue;
     }
     if (sensor.watched.Ask({context, sensor.forget})) {
       sensor.forget = false;
+      sensor.asked = {tick.time_us, clock_.Monotonic()};
       asked.push_back(&sensor);
     } else {
-      MissSilent(sensor, reading);
+      // Nobody will take what it answers after the last tick.
+      MissBusy(sensor, tick.is_last ? 2 : 1, reading);
     }
   }
   round_.Read(cadence, context, reading);
   const absl::Duration deadline = clock_.Monotonic() + patience;
-  for (WatchedSensor* sensor : asked) Take(*sensor, deadline, reading);
+  for (WatchedSensor* sensor : asked) Take(*sensor, deadline, tick, reading);
   if (cadence == Cadence::kFast) {
     for (const WatchedFinder& finder : finders_) {
       if (!IsWanted(finder, *selection)) continue;
@@ -67,22 +74,47 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
   return reading;
 }
 
-void SensorSet::Take(WatchedSensor& sensor, absl::Duration deadline, Reading& reading) {
+void SensorSet::TakeLate(WatchedSensor& sensor) {
+  if (!sensor.asked) return;
+  std::optional<Reading> answer = sensor.watched.Await(absl::ZeroDuration());
+  if (!answer) return;
+  const WatchedSensor::Asked asked = *std::exchange(sensor.asked, std::nullopt);
+  // Of a call that hung nobody knows when it looked at its counters.
+  if (clock_.Monotonic() - asked.at >= options_.hang_min) sensor.forget = true;
+  Note(sensor, *answer);
+  if (!answer->samples().empty()) past_.push_back({asked.time_us, *std::move(answer)});
+}
+
+void SensorSet::Take(WatchedSensor& sensor, absl::Duration deadline, Tick tick, Reading& reading) {
   const absl::Duration now = clock_.Monotonic();
   std::optional<Reading> answer =
       sensor.watched.Await(std::max(deadline - now, absl::ZeroDuration()));
   if (answer) {
-    sensor.silent_since = absl::InfiniteDuration();
-    sensor.sample_count = std::max(1, static_cast<int>(answer->samples().size()));
+    sensor.asked.reset();
+    Note(sensor, *answer);
     return reading.Append(*std::move(answer));
   }
-  sensor.silent_since = std::min(sensor.silent_since, now);
-  MissSilent(sensor, reading);
+  // It may still come: then it is a sample of this tick.
+  if (tick.is_last) return MissBusy(sensor, 1, reading);
+  for (const Absence& absence : sensor.absences) reading.Miss(absence);
 }
 
-void SensorSet::MissSilent(const WatchedSensor& sensor, Reading& reading) const {
-  reading.Miss(sensor.face.metric_group, sensor.face.name, sensor.sample_count,
-               NoAnswerFor(clock_.Monotonic() - sensor.silent_since));
+void SensorSet::Note(WatchedSensor& sensor, const Reading& answer) {
+  sensor.absences = answer.absences();
+  sensor.sample_count = std::max(1, static_cast<int>(answer.samples().size()));
+}
+
+void SensorSet::MissBusy(const WatchedSensor& sensor, int tick_count, Reading& reading) const {
+  for (const Absence& absence : sensor.absences) reading.Miss(absence);
+  const SensorFace& face = sensor.face;
+  const int sample_count = tick_count * sensor.sample_count;
+  const absl::Duration out = clock_.Monotonic() - sensor.asked->at;
+  if (out >= options_.hang_min) {
+    return reading.Miss(face.metric_group, face.name, sample_count, NoAnswerFor(out));
+  }
+  // A reason without a number: it is the same each time, and told as one.
+  reading.Miss({face.metric_group, AbsenceKind::kLate, face.name, sample_count,
+                absl::StrCat(face.name, ": takes longer than the interval")});
 }
 
 // Of the devices there are GPUs that no other agent of the machine sees.

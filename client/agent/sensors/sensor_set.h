@@ -1,17 +1,21 @@
 // SensorSet: all sensors of a machine, read together at a tick: those of the kernel's own files one
 // after the other on one watched thread, those of devices each on one of its own. A sensor that
-// fails or hangs is left out and named; it hides nothing else and comes back by itself. It stands
-// between the sensors and SamplingLoop. Confined to one thread.
+// fails or hangs is left out and named; it hides nothing else and comes back by itself. What a slow
+// device answers after its tick belongs to that tick all the same. It stands between the sensors and
+// SamplingLoop. Confined to one thread.
 //
 //   SensorSet set({}, clock);
 //   set.Add(std::make_unique<MemorySensor>(KernelText("/")));
-//   Reading reading = set.Read(Cadence::kFast);
+//   Reading reading = set.Read(Cadence::kFast, selection, {.time_us = time_us});
+//   for (const PastReading& past : set.TakePast()) ...
 #pragma once
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,11 +25,20 @@
 
 namespace stepwell::agent {
 
+// What a device answered after the tick at which it was asked. Its absences are told with the tick
+// that took it.
+struct PastReading {
+  std::int64_t time_us = 0;
+  Reading reading;
+};
+
 class SensorSet {
  public:
   struct Options {
     // How long a tick waits for a device at most; half the interval where that is less.
     absl::Duration patience_max = absl::Milliseconds(250);
+    // A device's call that is out for longer hangs; one for less is slow.
+    absl::Duration hang_min = absl::Milliseconds(500);
     // How long for one of the kernel's files, whatever the interval: then it is given up on, and no
     // later tick waits for it.
     absl::Duration round_patience = absl::Milliseconds(500);
@@ -47,8 +60,19 @@ class SensorSet {
   void AddWatched(std::unique_ptr<Sensor> sensor);
   void AddFinder(std::unique_ptr<SensorFinder> finder);
 
+  struct Tick {
+    // What its samples will be stamped with; comes back with those that are late.
+    std::int64_t time_us = 0;
+    // None follows: devices are waited for until they hang.
+    bool is_last = false;
+  };
   // One tick of the sensors of `cadence` that `selection` wants.
-  Reading Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection);
+  Reading Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection, Tick tick);
+  Reading Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection) {
+    return Read(cadence, std::move(selection), Tick());
+  }
+  // What has come of ticks before the last one that was read, of each device in the order of time.
+  std::vector<PastReading> TakePast() { return std::exchange(past_, {}); }
   // Rates begin anew.
   void Forget();
   // Of the sensors that there are by now: Read is for each of them.
@@ -64,8 +88,14 @@ class SensorSet {
     explicit WatchedSensor(const std::shared_ptr<Sensor>& sensor);
     const SensorFace face;
     Watched<Order, Reading> watched;
-    // Since when it gives no answer.
-    absl::Duration silent_since = absl::InfiniteDuration();
+    // The question whose answer nobody has taken yet.
+    struct Asked {
+      std::int64_t time_us = 0;
+      absl::Duration at;
+    };
+    std::optional<Asked> asked;
+    // Of the newest answer: they stand until the next one.
+    std::vector<Absence> absences;
     int sample_count = 1;
     bool forget = false;
   };
@@ -83,8 +113,13 @@ class SensorSet {
   static bool IsWanted(const WatchedFinder& finder, const SensorSelection& selection);
   void Look(const SensorSelection& selection);
   void TakeFindings(WatchedFinder& finder, absl::Duration patience);
-  void Take(WatchedSensor& sensor, absl::Duration deadline, Reading& reading);
-  void MissSilent(const WatchedSensor& sensor, Reading& reading) const;
+  // The answer to what an earlier tick asked, if it has come.
+  void TakeLate(WatchedSensor& sensor);
+  // The answer to what this tick asked, if it comes in time.
+  void Take(WatchedSensor& sensor, absl::Duration deadline, Tick tick, Reading& reading);
+  static void Note(WatchedSensor& sensor, const Reading& answer);
+  // The tick has no answer of it: `tick_count` ticks lack its samples.
+  void MissBusy(const WatchedSensor& sensor, int tick_count, Reading& reading) const;
 
   const Options options_;
   const Clock& clock_;
@@ -93,6 +128,7 @@ class SensorSet {
   SensorRound round_;
   std::list<WatchedSensor> watched_;
   std::list<WatchedFinder> finders_;
+  std::vector<PastReading> past_;
 };
 
 }  // namespace stepwell::agent

@@ -1,6 +1,6 @@
 // Watched: a piece of work that may hang, on a thread of its own, asked for again and again. At most
-// one call is under way: while it hangs nothing more is asked, its late answer is thrown away, and
-// then it serves again. A thread that still hangs at the end is left behind, with what it needs.
+// one call is under way: while it hangs nothing more is asked, its late answer waits to be taken (the
+// next question throws it away), and then it serves again. A thread that still hangs at the end is left behind, with what it needs.
 // Confined to the thread that asks.
 //
 //   Watched<Reading> gpu("sensor-gpu0", [sensor] { ... return reading; });
@@ -45,7 +45,8 @@ class Watched {
     }
   }
 
-  // False: an earlier question is still being worked on.
+  // False: an earlier question is still being worked on. Whoever wants its answer takes it first:
+  // Await(absl::ZeroDuration()).
   bool Ask(Question question) {
     {
       absl::MutexLock lock(&state_->mu);

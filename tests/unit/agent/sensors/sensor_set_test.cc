@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "client/agent/sensors/machine_sensors.h"
 #include "client/agent/sensors/nvml_finder.h"
 #include "tests/unit/agent/sensors/machine.h"
@@ -17,6 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Gives its count of readings as `memory_free`.
 class CountingSensor final : public Sensor {
@@ -88,6 +91,7 @@ TEST(SensorSetTest, LeavesToAnotherAgentWhatThatOneSees) {
 class GpuSetTest : public ::testing::Test {
  protected:
   explicit GpuSetTest(SensorSet::Options options = {.patience_max = absl::Milliseconds(200),
+                                                    .hang_min = absl::Milliseconds(200),
                                                     .first_look_patience = absl::Seconds(20),
                                                     .find_interval = absl::ZeroDuration()})
       : set_(options, RealClock::Get()) {
@@ -118,6 +122,8 @@ TEST_F(GpuSetTest, FindsDevicesAtTheFirstTick) {
 TEST_F(GpuSetTest, AgentRule16_AHangingDeviceIsNamedDelaysNobodyTwiceAndComesBack) {
   const std::size_t usual = Read().samples().size();
   stub_.Play("gpus 2\ngpu 0 hang nvmlDeviceGetUtilizationRates\ngpu 1 util_gpu 23\n");
+  // It may still answer: then it is a sample of this tick.
+  EXPECT_THAT(AbsencesOf(Read()), IsEmpty());
   const Reading first = Read();
   EXPECT_EQ(ValuesOf(first).at("gpu_util{device=GPU-stub-1}"), 23);
   EXPECT_EQ(ValuesOf(first).count("gpu_util{device=GPU-stub-0}"), 0u);
@@ -138,6 +144,68 @@ TEST_F(GpuSetTest, ASlowDeviceIsWaitedForWithinPatience) {
   Read();
   stub_.Play("gpus 2\ngpu 0 slow nvmlDeviceGetUtilizationRates 20\ngpu 0 util_gpu 13\n");
   EXPECT_EQ(ValuesOf(Read()).at("gpu_util{device=GPU-stub-0}"), 13);
+}
+
+struct SlowRow {
+  absl::Duration interval;
+  int slow_ms;
+  int tick_count;
+};
+
+// Ticks on a grid, as SamplingLoop takes them; ones that come too late for it are left out.
+class SlowGpuTest : public GpuSetTest, public ::testing::WithParamInterface<SlowRow> {
+ protected:
+  SlowGpuTest() : GpuSetTest({.first_look_patience = absl::Seconds(20)}) {}
+};
+
+TEST_P(SlowGpuTest, AgentRule16_WhatItAnswersAfterItsTickIsASampleOfThatTick) {
+  const SlowRow& row = GetParam();
+  SensorSelection selection;
+  selection.SetInterval(row.interval);
+  const auto shared = std::make_shared<SensorSelection>(selection);
+  set_.Read(Cadence::kFast, shared);
+  stub_.Play(absl::StrCat("gpus 1\ngpu 0 slow nvmlDeviceGetUtilizationRates ", row.slow_ms,
+                          "\ngpu 0 util_gpu 13\n"));
+  const absl::Time began = absl::Now();
+  std::vector<std::int64_t> asked;
+  std::vector<std::int64_t> sampled;
+  for (int i = 0; i <= row.tick_count; ++i) {
+    absl::SleepFor(began + i * row.interval - absl::Now());
+    // In whole intervals, so that a wrong tick is seen as one.
+    const std::int64_t tick = 1000 + i;
+    const Reading reading =
+        set_.Read(Cadence::kFast, shared, {.time_us = tick, .is_last = i == row.tick_count});
+    asked.push_back(tick);
+    for (const PastReading& past : set_.TakePast()) {
+      EXPECT_LT(past.time_us, tick);
+      EXPECT_EQ(ValuesOf(past.reading).at("gpu_util{device=GPU-stub-0}"), 13);
+      sampled.push_back(past.time_us);
+    }
+    if (ValuesOf(reading).count("gpu_util{device=GPU-stub-0}") > 0) sampled.push_back(tick);
+    for (const std::string& text : AbsencesOf(reading)) {
+      if (text.find("GPU-stub-0") == std::string::npos) continue;
+      EXPECT_THAT(text, Not(HasSubstr("hangs")));
+    }
+  }
+  // Each once, in order; and as many as the device can give.
+  EXPECT_TRUE(std::adjacent_find(sampled.begin(), sampled.end(), std::greater_equal<>()) ==
+              sampled.end());
+  EXPECT_GE(sampled.size(), 3u);
+  EXPECT_EQ(sampled.front(), asked.front());
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, SlowGpuTest,
+                         ::testing::Values(SlowRow{absl::Seconds(1), 300, 3},
+                                           SlowRow{absl::Milliseconds(10), 300, 150},
+                                           SlowRow{absl::Milliseconds(10), 30, 40}));
+
+TEST_F(GpuSetTest, WhatHangsAtTheLastTickIsMissedForAllTicksThatLackIt) {
+  const std::size_t usual = (Read().samples().size() - 1) / 2;
+  stub_.Play("gpus 2\ngpu 0 hang nvmlDeviceGetUtilizationRates\n");
+  Read();
+  const Reading last = set_.Read(Cadence::kFast, All(), {.time_us = 5, .is_last = true});
+  ASSERT_EQ(last.absences().size(), 1u);
+  EXPECT_EQ(last.absences()[0].sample_count, static_cast<int>(2 * usual));
 }
 
 TEST_F(GpuSetTest, ALostDeviceIsFoundAgainByALaterLook) {
