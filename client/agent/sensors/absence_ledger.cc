@@ -19,6 +19,11 @@ bool IsCounted(AbsenceKind kind) {
   return true;
 }
 
+// A slow device is late each other tick: that is told each minute, not each time.
+bool HasAnEnd(AbsenceKind kind) {
+  return kind != AbsenceKind::kLate && kind != AbsenceKind::kNoRoom;
+}
+
 }  // namespace
 
 void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
@@ -36,10 +41,8 @@ void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
     seen.insert(std::move(key));
   }
   for (auto& [key, standing] : standing_) {
-    // A slow device is late each other tick: that is told each minute, not each time.
-    const bool comes_and_goes = std::get<AbsenceKind>(key) == AbsenceKind::kLate;
-    if (std::get<int>(key) != static_cast<int>(cadence) || comes_and_goes) continue;
-    standing.back = seen.count(key) == 0;
+    if (std::get<int>(key) != static_cast<int>(cadence)) continue;
+    standing.back = HasAnEnd(std::get<AbsenceKind>(key)) && seen.count(key) == 0;
   }
 }
 
@@ -50,6 +53,7 @@ void AbsenceLedger::Count(AbsenceKind kind, std::uint64_t sample_count, std::int
 
 void AbsenceLedger::Add(Standing& standing, std::uint64_t sample_count, std::int64_t time_us,
                         const std::string& reason) {
+  if (standing.told_time_us == 0 && standing.sample_count == 0) standing.begin_time_us = time_us;
   if (standing.sample_count == 0) standing.first_time_us = time_us;
   standing.sample_count += sample_count;
   standing.last_time_us = time_us;
@@ -60,8 +64,9 @@ ToldAbsence AbsenceLedger::Tell(const Key& key, Standing& standing, std::int64_t
   ToldAbsence told;
   told.metric_group = std::get<0>(key);
   told.kind = std::get<AbsenceKind>(key);
-  told.sample_count = IsCounted(told.kind) ? standing.sample_count : 0;
-  told.first_time_us = standing.first_time_us;
+  const bool counted = IsCounted(told.kind);
+  told.sample_count = counted ? standing.sample_count : 0;
+  told.first_time_us = counted ? standing.first_time_us : standing.begin_time_us;
   told.last_time_us = standing.last_time_us;
   told.reason = standing.reason;
   standing.sample_count = 0;
@@ -77,10 +82,10 @@ std::vector<ToldAbsence> AbsenceLedger::TakeDue(std::int64_t now_us) {
     // A clock that was set back must not silence it.
     const std::int64_t since_us = now_us - standing.told_time_us;
     const bool is_due = since_us >= kToldIntervalUs || since_us < 0;
-    const bool counted = IsCounted(std::get<AbsenceKind>(key));
-    if (is_new || (counted && standing.sample_count > 0 && (is_due || standing.back))) {
-      due.push_back(Tell(key, standing, now_us));
-    }
+    const auto kind = std::get<AbsenceKind>(key);
+    const bool has_more = IsCounted(kind) && standing.sample_count > 0;
+    const bool has_ended = standing.back && (has_more || HasAnEnd(kind));
+    if (is_new || has_ended || (has_more && is_due)) due.push_back(Tell(key, standing, now_us));
     entry = standing.back ? standing_.erase(entry) : std::next(entry);
   }
   return due;

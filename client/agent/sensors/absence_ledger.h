@@ -1,7 +1,7 @@
 // AbsenceLedger: which samples are absent, since when, how many, and what of it has been told: once
-// when an absence begins, once when it ends, and in between each minute what has come together since,
-// never each tick. What this machine can never measure is told once, without a count: it is no hole
-// in what was measured. Pure.
+// when an absence begins, once when it ends, up to the last tick that lacks it, and in between each
+// minute what has come together since, never each tick. What this machine cannot measure has no
+// count: it is no hole in what was measured. Pure.
 //
 //   ledger.Note(reading.absences(), Cadence::kFast, time_us);
 //   for (const ToldAbsence& told : ledger.TakeDue(time_us)) ...
@@ -21,7 +21,7 @@ namespace stepwell::agent {
 struct ToldAbsence {
   std::string metric_group;
   AbsenceKind kind = AbsenceKind::kFailed;
-  // 0 = how many is not the question.
+  // 0 = how many is not the question, or all of them were told before.
   std::uint64_t sample_count = 0;
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
@@ -49,7 +49,8 @@ class AbsenceLedger {
   using Key = std::tuple<std::string, AbsenceKind, std::string, int>;
   struct Standing {
     std::uint64_t sample_count = 0;  // not told yet
-    std::int64_t first_time_us = 0;
+    std::int64_t begin_time_us = 0;
+    std::int64_t first_time_us = 0;  // of those
     std::int64_t last_time_us = 0;
     std::int64_t told_time_us = 0;  // 0 = never
     std::string reason;

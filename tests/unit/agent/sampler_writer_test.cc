@@ -158,8 +158,9 @@ TEST_F(SamplerWriterTest, AMachineThatHasEverythingTellsOfNothing) {
   EXPECT_THAT(losses_, IsEmpty());
 }
 
-// What can never be measured here is no hole in what was measured: said once, without a count.
-TEST_F(SamplerWriterTest, ASensorThatIsNotThereIsUnsupportedAndSaidOnce) {
+// What cannot be measured here is no hole in what was measured: said at its begin and its end,
+// without a count.
+TEST_F(SamplerWriterTest, ASensorThatIsNotThereIsUnsupportedFromTheFirstTickToTheLast) {
   fs::remove(File("net/dev"));
   Open(clock_);
   ASSERT_TRUE(VisitForTicks(3));
@@ -167,14 +168,17 @@ TEST_F(SamplerWriterTest, ASensorThatIsNotThereIsUnsupportedAndSaidOnce) {
   ASSERT_TRUE(VisitForTicks(3));
   Close();
   const auto told = Losses(pb::GAP_CAUSE_UNSUPPORTED);
-  ASSERT_THAT(told, SizeIs(1));
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_EQ(told[1].sample_count(), 0u);
+  EXPECT_EQ(told[1].first_time_us(), ticks_.front());
+  EXPECT_EQ(told[1].last_time_us(), ticks_.back());
   EXPECT_EQ(told[0].metric_group(), "network");
   EXPECT_EQ(told[0].sample_count(), 0u);
   EXPECT_EQ(told[0].first_time_us(), ticks_.front());
   EXPECT_THAT(told[0].reason(), ::testing::HasSubstr("net/dev"));
 }
 
-TEST_F(SamplerWriterTest, ASensorThatMayNotBeReadIsNoPermissionAndSaidOnce) {
+TEST_F(SamplerWriterTest, ASensorThatMayNotBeReadIsNoPermissionFromTheFirstTickToTheLast) {
   fs::permissions(File("diskstats"), fs::perms::none);
   // Root may read all.
   const bool is_root = geteuid() == 0;
@@ -194,7 +198,9 @@ TEST_F(SamplerWriterTest, ASensorThatMayNotBeReadIsNoPermissionAndSaidOnce) {
   ASSERT_TRUE(VisitForTicks(3));
   Close();
   const auto told = Losses(pb::GAP_CAUSE_NO_PERMISSION);
-  ASSERT_THAT(told, SizeIs(1));
+  ASSERT_THAT(told, SizeIs(2));
+  EXPECT_EQ(told[1].first_time_us(), ticks_.front());
+  EXPECT_EQ(told[1].last_time_us(), ticks_.back());
   EXPECT_EQ(told[0].metric_group(), "disk");
   EXPECT_EQ(told[0].sample_count(), 0u);
   EXPECT_THAT(Losses(pb::GAP_CAUSE_SENSOR_FAILED), IsEmpty());

@@ -2,12 +2,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/agent/sensors/memory_sensor.h"
+#include "tests/unit/agent/sensors/machine.h"
 
 namespace stepwell::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 constexpr std::int64_t kSecond = 1'000'000;
 
@@ -55,14 +63,73 @@ TEST_F(AbsenceLedgerTest, ALongFailureIsToldOnceAMinute) {
   EXPECT_THAT(Tick(61, {Failed()}), ElementsAre("120 from 2 to 61: GPU-1: lost"));
 }
 
-TEST_F(AbsenceLedgerTest, WhatCanNeverBeMeasuredIsToldOnceWithoutACount) {
+TEST_F(AbsenceLedgerTest, WhatCannotBeMeasuredIsToldAtItsBeginAndItsEndWithoutACount) {
   EXPECT_THAT(Tick(1, {Unsupported()}), ElementsAre("0 from 1 to 1: gpu_power: not here"));
   for (int second = 2; second < 200; ++second) {
     EXPECT_THAT(Tick(second, {Unsupported()}), IsEmpty());
   }
+  EXPECT_THAT(Tick(200, {}), ElementsAre("0 from 1 to 199: gpu_power: not here"));
   EXPECT_THAT(Tick(200, {}), IsEmpty());
   // A change and back again is a change.
   EXPECT_THAT(Tick(201, {Unsupported()}), ElementsAre("0 from 201 to 201: gpu_power: not here"));
+}
+
+TEST_F(AbsenceLedgerTest, AFailureOfOneTickHasAnEnd) {
+  EXPECT_THAT(Tick(1, {Failed()}), ElementsAre("2 from 1 to 1: GPU-1: lost"));
+  EXPECT_THAT(Tick(2, {}), ElementsAre("0 from 1 to 1: GPU-1: lost"));
+  EXPECT_THAT(Tick(3, {}), IsEmpty());
+}
+
+TEST_F(AbsenceLedgerTest, WhatIsLateEachOtherTickIsToldEachMinute) {
+  const Absence late = {"gpu", AbsenceKind::kLate, "GPU-1", 2, "GPU-1: slow"};
+  EXPECT_THAT(Tick(1, {late}), ElementsAre("2 from 1 to 1: GPU-1: slow"));
+  for (int second = 2; second < 61; ++second) {
+    EXPECT_THAT(Tick(second, second % 2 == 0 ? std::vector<Absence>() : std::vector{late}),
+                IsEmpty());
+  }
+  EXPECT_THAT(Tick(61, {late}), ElementsAre("60 from 3 to 61: GPU-1: slow"));
+  EXPECT_THAT(Tick(62, {}), IsEmpty());
+}
+
+// Root may read all: as another user, where the test is root.
+class AsNobody {
+ public:
+  AsNobody() : is_root_(geteuid() == 0) {
+    if (is_root_) {
+      EXPECT_EQ(seteuid(65534), 0);
+    }
+  }
+  ~AsNobody() {
+    if (is_root_) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  const bool is_root_;
+};
+
+TEST_F(AbsenceLedgerTest, AgentRule16_AFileThatMayNotBeReadIsToldFromItsFirstTickToItsLast) {
+  Machine machine;
+  machine.Write("proc/meminfo", "MemTotal: 8 kB\nMemFree: 4 kB\nMemAvailable: 4 kB\n");
+  MemorySensor sensor(machine.kernel());
+  const auto tick = [&](std::int64_t second, mode_t mode) {
+    chmod(machine.root().c_str(), 0755);
+    chmod((machine.root() / "proc/meminfo").c_str(), mode);
+    const AsNobody nobody;
+    const Reading reading = machine.Read(sensor);
+    EXPECT_EQ(ValuesOf(reading).count("memory_free"), mode == 0 ? 0u : 1u);
+    return Tick(second, reading.absences());
+  };
+  EXPECT_THAT(tick(1, 0444), IsEmpty());
+  EXPECT_THAT(tick(2, 0),
+              ElementsAre(AllOf(StartsWith("0 from 2 to 2: memory: "), HasSubstr("denied"))));
+  EXPECT_THAT(tick(3, 0), IsEmpty());
+  EXPECT_THAT(tick(600, 0), IsEmpty());
+  EXPECT_THAT(tick(601, 0444), ElementsAre(StartsWith("0 from 2 to 600: memory: ")));
+  EXPECT_THAT(tick(602, 0444), IsEmpty());
 }
 
 TEST_F(AbsenceLedgerTest, ATickOfAnotherCadenceSaysNothingAboutThisOne) {
@@ -83,7 +150,8 @@ TEST_F(AbsenceLedgerTest, LateTicksAreToldAtOnceAndThenEachMinute) {
 TEST_F(AbsenceLedgerTest, AtTheEndAllThatIsLeftIsTold) {
   Tick(1, {Failed(), Unsupported()});
   Tick(2, {Failed(), Unsupported()});
-  EXPECT_THAT(Texts(ledger_.TakeAll()), ElementsAre("2 from 2 to 2: GPU-1: lost"));
+  EXPECT_THAT(Texts(ledger_.TakeAll()),
+              ElementsAre("0 from 1 to 2: gpu_power: not here", "2 from 2 to 2: GPU-1: lost"));
   EXPECT_THAT(Texts(ledger_.TakeAll()), IsEmpty());
 }
 
