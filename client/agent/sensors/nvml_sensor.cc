@@ -297,7 +297,12 @@ void NvmlSensor::ReadGpm(Reading& reading) {
   if (face_.is_slice()) {
     parent.emplace(*session_, face_.parent_uuid);
     device = parent->device();
-    if (device == nullptr) return;
+    if (device == nullptr) {
+      answers_.Settle(Question::kGpm,
+                      absl::UnavailableError("the library does not see the GPU of the slice"),
+                      reading);
+      return;
+    }
   }
   const absl::StatusOr<std::map<unsigned, double>> found = gpm_.Sample(device, reading.Now());
   if (!answers_.Settle(Question::kGpm, found.status(), reading)) return;

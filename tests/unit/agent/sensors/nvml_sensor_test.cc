@@ -9,11 +9,14 @@
 namespace stepwell::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr char kBusyGpu[] = R"(
 gpus 1
@@ -215,6 +218,19 @@ TEST_F(NvmlSensorTest, SlicesHaveMemoryAndMonitorsAndTheWholeHasNoUtilisation) {
   const Reading reading = machine_.Read(whole);
   EXPECT_EQ(ValuesOf(reading).count("gpu_power{device=GPU-stub-0}"), 1u);
   EXPECT_THAT(AbsencesOf(reading), Contains(HasSubstr("gpu unsupported gpu_util: ")));
+}
+
+TEST_F(NvmlSensorTest, ASliceWhoseGpuIsNotSeenTellsThatItsMonitorsAreAbsent) {
+  NvmlStub stub("gpus 1\ngpu 0 mig 2\ngpu 0 memory_total 80000\n");
+  const auto session = NvmlStub::Session();
+  NvmlDeviceFace face = session->List().value().at(2);
+  face.parent_uuid = "GPU-elsewhere";
+  NvmlSensor slice(session, face);
+  const Reading reading = machine_.Read(slice);
+  EXPECT_EQ(reading.samples().size(), 3u) << "its memory";
+  EXPECT_THAT(AbsencesOf(reading),
+              AllOf(SizeIs(7), Each(AllOf(HasSubstr("gpu failed gpu_"),
+                                          HasSubstr("does not see the GPU of the slice")))));
 }
 
 TEST_F(NvmlSensorTest, MetricsThatAreSwitchedOffAreNotAskedFor) {
