@@ -1,10 +1,11 @@
 // NetworkSensor: what interfaces send and receive, from /proc/net/dev of the agent's network
-// namespace: all but lo together, and each that is a device of the machine by itself. Confined to
-// one thread.
+// namespace: all but lo together, and each that is a device of the machine by itself; where the
+// namespace has none of those (a container's), each but lo. Confined to one thread.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "client/agent/sensors/kernel_text.h"
 #include "client/agent/sensors/rate.h"
@@ -26,7 +27,15 @@ class NetworkSensor final : public Sensor {
     Rate sent;
     Rate received;
   };
-  absl::Status ReadLines(Reading& reading);
+  struct Rates {
+    std::string name;
+    bool physical = false;
+    double sent = 0;
+    double received = 0;
+  };
+  // Of the interfaces that were there at the reading before.
+  absl::StatusOr<std::vector<Rates>> ReadLines(absl::Duration now);
+  bool HasPhysical() const;
 
   const KernelText kernel_;
   std::map<std::string, Interface> interfaces_;

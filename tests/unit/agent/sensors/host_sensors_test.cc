@@ -165,6 +165,26 @@ TEST(NetworkSensorTest, AgentRule16_AllButLoTogetherAndRealOnesByThemselves) {
                            Pair("net_interface_sent{interface=eth0}", 2000)));
 }
 
+// A pod's eth0 is one end of a pair.
+TEST(NetworkSensorTest, WithoutADeviceEachButLoIsNamed) {
+  Machine machine;
+  machine.Write("proc/net/dev", kNetDev);
+  NetworkSensor sensor(machine.kernel());
+  machine.Read(sensor);
+  machine.Advance(absl::Seconds(1));
+  machine.Write("proc/net/dev",
+                "    lo: 99999 1 0 0 0 0 0 0 99999 1 0 0 0 0 0 0\n"
+                "  eth0:3000 1 0 0 0 0 0 0 1500 1 0 0 0 0 0 0\n"
+                "  veth1: 20 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n");
+  EXPECT_THAT(
+      machine.ReadValues(sensor),
+      UnorderedElementsAre(Pair("net_throughput_recv", 2010), Pair("net_throughput_sent", 1002),
+                           Pair("net_interface_recv{interface=eth0}", 2000),
+                           Pair("net_interface_sent{interface=eth0}", 1000),
+                           Pair("net_interface_recv{interface=veth1}", 10),
+                           Pair("net_interface_sent{interface=veth1}", 2)));
+}
+
 TEST(InfinibandSensorTest, CountersAreWordsOfFourOctets) {
   Machine machine;
   EXPECT_FALSE(InfinibandSensor::HasAdapters(machine.kernel()));
