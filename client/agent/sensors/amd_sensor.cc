@@ -37,6 +37,7 @@ void AmdSensor::Read(Reading& reading) {
           [&] { return library.Hertz(device_, AmdLibrary::Clock::kMemory); });
   ReadMemory(reading);
   ReadEnergy(reading);
+  MissOthers(reading);
 }
 
 void AmdSensor::ReadMemory(Reading& reading) {
@@ -67,6 +68,19 @@ void AmdSensor::ReadEnergy(Reading& reading) {
   const auto total = static_cast<std::uint64_t>(*joules * 1e3);
   if (const auto rate = millijoules_.Next(total, reading.Now())) {
     reading.Add(metrics::kGpuPower, labels_, *rate / 1e3);
+  }
+}
+
+void AmdSensor::MissOthers(Reading& reading) {
+  for (const GpuQuestion question :
+       {GpuQuestion::kPowerLimit, GpuQuestion::kThrottle, GpuQuestion::kNvlinkSent,
+        GpuQuestion::kNvlinkReceived, GpuQuestion::kPcieSent, GpuQuestion::kPcieReceived,
+        GpuQuestion::kGpm}) {
+    if (answers_.MayAsk(question, reading)) {
+      answers_.Settle(question, absl::UnimplementedError("not read from AMD's libraries"), reading);
+    } else {
+      answers_.Miss(question, reading);
+    }
   }
 }
 

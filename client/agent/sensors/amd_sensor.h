@@ -28,6 +28,8 @@ class AmdSensor final : public Sensor {
   void ReadOne(GpuQuestion question, const SystemMetric& metric, Reading& reading, Ask ask);
   void ReadMemory(Reading& reading);
   void ReadEnergy(Reading& reading);
+  // What other GPUs have and this one's library is not asked for.
+  void MissOthers(Reading& reading);
 
   const std::shared_ptr<const AmdLibrary> library_;
   const AmdLibrary::Device device_;

@@ -49,8 +49,9 @@ void Reading::Miss(const std::string& metric_group, const std::string& subject, 
 
 void Reading::Miss(const SystemMetric& metric, const std::string& of, const absl::Status& why) {
   if (!Wants(metric)) return;
-  Miss({metric.metric_group, KindOf(why), metric.name, 1,
-        absl::StrCat(metric.name, ": ", why.message(), of.empty() ? "" : " of ", of)});
+  const std::string of_whom = of.empty() ? "" : absl::StrCat(" of ", of);
+  Miss({metric.metric_group, KindOf(why), absl::StrCat(metric.name, of_whom), 1,
+        absl::StrCat(metric.name, ": ", why.message(), of_whom)});
 }
 
 void Reading::Append(Reading other) {

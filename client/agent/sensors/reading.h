@@ -80,7 +80,7 @@ class Reading {
   // `subject` is a device or a file; the reason begins with it.
   void Miss(const std::string& metric_group, const std::string& subject, int sample_count,
             const absl::Status& why);
-  // One metric of a device, say; left out where it is not wanted.
+  // One metric of a device, say, by which it is told apart; left out where it is not wanted.
   void Miss(const SystemMetric& metric, const std::string& of, const absl::Status& why);
   void Miss(Absence absence);
 

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <set>
 
 #include "absl/synchronization/notification.h"
 #include "client/agent/sensors/rate.h"
@@ -62,6 +65,16 @@ class HangingSensor final : public Sensor {
   int count_ = 0;
 };
 
+// A device that takes longer than the interval, but answers.
+class SlowSensor final : public Sensor {
+ public:
+  SlowSensor() : Sensor({"slow", "gpu", Cadence::kFast}) {}
+  void Read(Reading& reading) override {
+    absl::SleepFor(absl::Milliseconds(30));
+    reading.Add(metrics::kGpuUtil, 1);
+  }
+};
+
 class SamplingLoopTest : public ::testing::Test {
  protected:
   std::unique_ptr<SamplingLoop> Start(absl::Duration interval) {
@@ -71,6 +84,7 @@ class SamplingLoopTest : public ::testing::Test {
     SensorSelection selection;
     selection.SetInterval(interval);
     if (extra_ != nullptr) set->Add(std::move(extra_));
+    if (device_ != nullptr) set->AddWatched(std::move(device_));
     return std::make_unique<SamplingLoop>(std::move(set), selection, clock_);
   }
   // At least `count` more of the fast ones.
@@ -99,9 +113,34 @@ class SamplingLoopTest : public ::testing::Test {
   }
   ShiftedClock clock_;
   std::unique_ptr<Sensor> extra_;
+  std::unique_ptr<Sensor> device_;
   std::vector<TimedTick> fast_;
   std::vector<TimedTick> slow_;
 };
+
+TEST_F(SamplingLoopTest, AgentRule16_ASlowDevicesAnswerIsASampleOfTheTickThatAskedIt) {
+  device_ = std::make_unique<SlowSensor>();
+  const auto loop = Start(absl::Milliseconds(20));
+  Take(*loop, 20);
+  loop->Stop();
+  TakeAll(*loop);
+  std::set<std::int64_t> tick_times;
+  std::vector<std::int64_t> sampled;
+  int past_count = 0;
+  for (const TimedTick& tick : fast_) {
+    const Values values = ValuesOf(tick.reading);
+    if (values.count("gpu_util") > 0) sampled.push_back(tick.time_us);
+    if (tick.is_past) {
+      ++past_count;
+      EXPECT_EQ(tick_times.count(tick.time_us), 1u) << "not the time of a tick before";
+      EXPECT_EQ(values.size(), 1u);
+    } else {
+      tick_times.insert(tick.time_us);
+    }
+  }
+  EXPECT_GE(past_count, 2);
+  EXPECT_TRUE(std::is_sorted(sampled.begin(), sampled.end(), std::less_equal<>()));
+}
 
 TEST_F(SamplingLoopTest, AgentRule10_FirstTickAtOnceRatesAfter100MsAndALastOneAtTheEnd) {
   const absl::Time started = absl::Now();

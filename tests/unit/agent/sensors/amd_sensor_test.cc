@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "client/agent/sensors/system_metrics.h"
 #include "tests/unit/agent/sensors/machine.h"
 
 namespace stepwell::agent {
@@ -13,6 +16,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
+
+// Of what the library is asked for.
+std::vector<std::string> AbsencesOfAsked(const Reading& reading) {
+  std::vector<std::string> texts = AbsencesOf(reading);
+  std::erase_if(texts, [](const std::string& text) {
+    return text.find("not read from AMD's libraries") != std::string::npos;
+  });
+  return texts;
+}
 
 std::string Stub(const std::string& name) { return std::string(AMD_STUBS) + "/" + name + ".so"; }
 
@@ -52,10 +64,40 @@ TEST_F(AmdSensorTest, WhatADeviceCannotDoIsToldAndHidesNothingElse) {
   const auto sensors = Find({Stub("amd_smi_stub"), "/nowhere"});
   const Reading reading = machine_.Read(*sensors[1]);
   EXPECT_EQ(ValuesOf(reading).at("gpu_util{device=GPU-74a1ff74-0000-1000-80a7-000000000001}"), 61);
-  EXPECT_THAT(AbsencesOf(reading),
+  EXPECT_THAT(AbsencesOfAsked(reading),
               UnorderedElementsAre(HasSubstr("gpu unsupported gpu_memory_temperature: "),
                                    HasSubstr("gpu unsupported gpu_energy: "),
                                    HasSubstr("gpu unsupported gpu_power: ")));
+}
+
+TEST_F(AmdSensorTest, WhatItsLibrariesAreNotAskedForIsToldOfEachDevice) {
+  const auto sensors = Find({Stub("amd_smi_stub"), "/nowhere"});
+  std::set<std::string> subjects;
+  for (const auto& sensor : sensors) {
+    // At each reading: it stands.
+    for (int i = 0; i < 2; ++i) {
+      const Reading reading = machine_.Read(*sensor);
+      std::set<std::string> known;
+      for (const SensedSample& sample : reading.samples()) known.insert(sample.series->name);
+      for (const Absence& absence : reading.absences()) {
+        subjects.insert(absence.subject);
+        known.insert(absence.subject.substr(0, absence.subject.find(' ')));
+        if (absence.reason.find("not read from") == std::string::npos) continue;
+        EXPECT_EQ(absence.kind, AbsenceKind::kUnsupported);
+        EXPECT_THAT(absence.reason, HasSubstr(sensor->face().name));
+      }
+      // Power is a rate: there with the second reading.
+      if (i == 0) known.insert("gpu_power");
+      machine_.Advance(absl::Seconds(1));
+      for (const SystemMetric* metric : AllSystemMetrics()) {
+        if (std::string(metric->metric_group) != "gpu") continue;
+        EXPECT_EQ(known.count(metric->name), 1u) << metric->name << " is neither there nor absent";
+      }
+    }
+  }
+  for (const auto& sensor : sensors) {
+    EXPECT_EQ(subjects.count("gpu_power_limit of " + sensor->face().name), 1u);
+  }
 }
 
 TEST_F(AmdSensorTest, RocmSmiIsTheOtherWayInBothItsLayouts) {
@@ -70,7 +112,7 @@ TEST_F(AmdSensorTest, RocmSmiIsTheOtherWayInBothItsLayouts) {
         {"gpu_util", 42},        {"gpu_total_memory", 3000}, {"gpu_used_memory", 1000},
         {"gpu_temperature", 61}, {"gpu_sm_clock", 1700e6},   {"gpu_memory_clock", 900e6}};
     for (const auto& [name, value] : rows) EXPECT_EQ(values.at(name + device), value) << name;
-    EXPECT_THAT(AbsencesOf(machine_.Read(*sensors[0])),
+    EXPECT_THAT(AbsencesOfAsked(machine_.Read(*sensors[0])),
                 UnorderedElementsAre(HasSubstr("gpu unsupported gpu_memory_util: "),
                                      HasSubstr("gpu no permission gpu_memory_temperature: ")));
   }

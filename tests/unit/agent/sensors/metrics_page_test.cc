@@ -94,6 +94,7 @@ TEST_F(MetricsPageTest, AgentRule16_EachMetricIsThereWithAllThatIsToBeSaidOfIt) 
 TEST_F(MetricsPageTest, NoRowIsOfAMetricThatIsNot) {
   for (const auto& [name, row] : metrics_) {
     EXPECT_TRUE(FindSystemMetric(name) != nullptr || kOwn.count(name) > 0) << name;
+    EXPECT_GT(row.at("sensor").size(), 1u) << name;
   }
 }
 
