@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 
 namespace stepwell {
@@ -15,6 +16,7 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
   Orders orders;
   const Key key{writer.trial_id, writer.writer_no};
   std::uint64_t place = 0;
+  bool sits = false;
   NamedGpus gpus;
   std::uint64_t gpus_generation = 0;
   if (const auto before = members_.find(key); before != members_.end()) {
@@ -25,6 +27,7 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
     // On a new stream while the old one still stands: the same sampler, which never stopped.
     if (!moves && member.is_sampler == writer.is_sampler && member.held) {
       place = member.place;
+      sits = IsSeated(machines_.at(machine).shares.at(writer.trial_id), writer.writer_no, member);
       gpus = std::move(member.gpus);
       gpus_generation = member.gpus_generation;
     }
@@ -38,10 +41,16 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
                    .held = true,
                    .heard_us = now_us,
                    .place = place != 0 ? place : next_place_++,
+                   .stream = writer.stream,
                    .gpus = std::move(gpus),
                    .gpus_generation = gpus_generation,
                    .told = {}};
-  machines_[writer.machine].shares[writer.trial_id].writers.insert(writer.writer_no);
+  Share& share = machines_[writer.machine].shares[writer.trial_id];
+  if (sits) {
+    share.seat = writer.writer_no;
+    share.seat_stream = writer.stream;
+  }
+  Join(share, key);
   Settle(writer.machine, writer.trial_id, now_us, orders);
   return orders;
 }
@@ -132,40 +141,53 @@ void SamplerElection::Erase(std::map<Key, Member>::iterator member) {
   members_.erase(member);
 }
 
-std::optional<WriterNo> SamplerElection::Elect(TrialId trial_id, const Share& share,
-                                               std::int64_t now_us) const {
-  // One that lives goes before one that is silent, the sitting one before others, then the first.
-  const auto rank = [&](WriterNo writer_no) {
-    const Member& member = members_.at({trial_id, writer_no});
-    return std::tuple(!Lives(member, now_us), share.seat != writer_no, member.place);
-  };
-  std::optional<WriterNo> best;
+void SamplerElection::Join(Share& share, const Key& key) {
+  Member& joins = members_.at(key);
+  share.writers.insert(key.second);
+  if (joins.stream == 0 || !joins.is_sampler) return;
+  std::vector<Member*> siblings;
   for (const WriterNo writer_no : share.writers) {
-    const Member& member = members_.at({trial_id, writer_no});
-    if (!member.is_sampler || !member.held) continue;
-    if (!best || rank(writer_no) < rank(*best)) best = writer_no;
+    Member& member = members_.at({key.first, writer_no});
+    if (!member.is_sampler || !member.held || member.stream != joins.stream) continue;
+    siblings.push_back(&member);
+    joins.place = std::min(joins.place, member.place);
   }
-  return best;
+  for (Member* sibling : siblings) sibling->place = joins.place;
 }
 
-std::vector<WriterNo> SamplerElection::Queue(TrialId trial_id, const Share& share,
-                                             std::int64_t now_us) const {
-  std::vector<std::tuple<bool, bool, std::uint64_t, WriterNo>> ranked;
+bool SamplerElection::IsSeated(const Share& share, WriterNo writer_no, const Member& member) {
+  if (!share.seat || !member.is_sampler) return false;
+  return share.seat == writer_no || (member.stream != 0 && member.stream == share.seat_stream);
+}
+
+std::vector<SamplerElection::Candidate> SamplerElection::Queue(TrialId trial_id, const Share& share,
+                                                               First first,
+                                                               std::int64_t now_us) const {
+  std::vector<Candidate> queue;
+  absl::flat_hash_set<std::uint64_t> live_streams;
   for (const WriterNo writer_no : share.writers) {
     const Member& member = members_.at({trial_id, writer_no});
     if (!member.is_sampler || !member.held) continue;
-    ranked.emplace_back(share.seat != writer_no, !Lives(member, now_us), member.place, writer_no);
+    queue.push_back({writer_no, &member, IsSeated(share, writer_no, member)});
+    if (member.stream != 0 && Lives(member, now_us)) live_streams.insert(member.stream);
   }
-  std::sort(ranked.begin(), ranked.end());
-  std::vector<WriterNo> queue;
-  queue.reserve(ranked.size());
-  for (const auto& entry : ranked) queue.push_back(std::get<WriterNo>(entry));
+  const auto rank = [&](const Candidate& each) {
+    const Member& member = *each.member;
+    const bool is_silent = !Lives(member, now_us) && !live_streams.contains(member.stream);
+    const auto worse = first == First::kLiving ? std::pair(is_silent, !each.seated)
+                                               : std::pair(!each.seated, is_silent);
+    return std::tuple(worse, member.place, member.stream, each.writer_no);
+  };
+  std::sort(queue.begin(), queue.end(),
+            [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
   return queue;
 }
 
 bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share,
                               std::int64_t now_us) {
-  share.seat = Elect(trial_id, share, now_us);
+  const std::vector<Candidate> queue = Queue(trial_id, share, First::kLiving, now_us);
+  share.seat = queue.empty() ? std::nullopt : std::optional(queue.front().writer_no);
+  share.seat_stream = queue.empty() ? 0 : queue.front().member->stream;
   const bool live = std::any_of(share.writers.begin(), share.writers.end(), [&](WriterNo no) {
     return Lives(members_.at({trial_id, no}), now_us);
   });
@@ -184,7 +206,7 @@ void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, 
   if (share->second.writers.empty()) machine.shares.erase(share);
   if (count_changes) {
     for (const auto& [other_id, other] : machine.shares) {
-      if (other.seat) TellOn(other_id, *other.seat, machine.live_count, orders);
+      TellSeated(other_id, other, machine.live_count, orders);
     }
   }
   if (machine.shares.empty()) machines_.erase(machine_name);
@@ -194,13 +216,28 @@ void SamplerElection::TellShare(const Machine& machine, TrialId trial_id, const 
                                 std::int64_t now_us, Pace pace, Orders& orders) {
   // First who stops, then who begins.
   if (!share.seat) return;
-  const std::vector<WriterNo> queue = Queue(trial_id, share, now_us);
+  const std::vector<Candidate> queue = Queue(trial_id, share, First::kSeated, now_us);
   NamedGpus before;
-  for (std::size_t i = 0; i + 1 < queue.size(); ++i) {
-    before.Add(members_.at({trial_id, queue[i]}).gpus);
-    TellOff(trial_id, queue[i + 1], machine.live_count, before, now_us, pace, orders);
+  NamedGpus siblings;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    // What an agent's own earlier sampler names is nobody else's.
+    const bool is_sibling = i > 0 && queue[i].member->stream != 0 &&
+                            queue[i].member->stream == queue[i - 1].member->stream;
+    if (!is_sibling) before.Add(std::exchange(siblings, {}));
+    siblings.Add(queue[i].member->gpus);
+    if (queue[i].seated) continue;
+    TellOff(trial_id, queue[i].writer_no, machine.live_count, before, now_us, pace, orders);
   }
-  TellOn(trial_id, *share.seat, machine.live_count, orders);
+  TellSeated(trial_id, share, machine.live_count, orders);
+}
+
+void SamplerElection::TellSeated(TrialId trial_id, const Share& share, std::int32_t live_count,
+                                 Orders& orders) {
+  for (const WriterNo writer_no : share.writers) {
+    const Member& member = members_.at({trial_id, writer_no});
+    if (!member.held || !IsSeated(share, writer_no, member)) continue;
+    TellOn(trial_id, writer_no, live_count, orders);
+  }
 }
 
 void SamplerElection::TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,

@@ -7,6 +7,10 @@
 // opens. A machine without a name has no election. Clients that do not follow directives store the
 // machine's series twice.
 //
+// Samplers on one stream are one agent's: when a trial's attempt changes, or with a backlog after a
+// start, an older one of it is still open until all of it is stored. They are elected, and told off,
+// together, and none leaves anything to another. A name would not do: two agents may have the same.
+//
 // Who is told off is told which GPUs those before it name in their series, so that it goes on with its
 // others: before it are the one that samples and the living that opened earlier; the silent are last.
 // Further definitions are told a writer at once, then at most once a second.
@@ -62,6 +66,8 @@ class SamplerElection {
     std::uint64_t generation = 0;
     std::string machine = {};
     bool is_sampler = false;
+    // Which stream holds it, as long as it stands; 0 = none that another is on.
+    std::uint64_t stream = 0;
   };
   using Orders = std::vector<SamplingOrder>;
   // When the master last heard of a writer, microseconds since 1970; 0 = not known.
@@ -105,8 +111,9 @@ class SamplerElection {
     // A stream holds it open.
     bool held = true;
     std::int64_t heard_us = 0;
-    // Who came first.
+    // Who came first; siblings are at one place.
     std::uint64_t place = 0;
+    std::uint64_t stream = 0;
     // What its definitions name, and of which generation those were.
     NamedGpus gpus;
     std::uint64_t gpus_generation = 0;
@@ -115,8 +122,9 @@ class SamplerElection {
   // One trial on one machine.
   struct Share {
     std::set<WriterNo> writers;
-    // Who samples, if anyone.
+    // Who samples, if anyone: this one, and its siblings on its stream.
     std::optional<WriterNo> seat;
+    std::uint64_t seat_stream = 0;
     bool live = false;
   };
   struct Machine {
@@ -127,7 +135,9 @@ class SamplerElection {
   bool Lives(const Member& member, std::int64_t now_us) const;
   // The member is gone; its share is refreshed afterwards.
   void Erase(std::map<Key, Member>::iterator member);
-  std::optional<WriterNo> Elect(TrialId trial_id, const Share& share, std::int64_t now_us) const;
+  // Takes its place in a share, beside its siblings if there are any.
+  void Join(Share& share, const Key& key);
+  static bool IsSeated(const Share& share, WriterNo writer_no, const Member& member);
   // Whether a trial lives on a machine, and who samples it. True when the machine's count changes.
   bool Refresh(Machine& machine, TrialId trial_id, Share& share, std::int64_t now_us);
   // Refreshes one trial on one machine, and tells whom that concerns.
@@ -136,10 +146,19 @@ class SamplerElection {
   // Definitions come as often as a client likes: of GPUs alone they tell at most once an interval, and
   // the next Look the rest.
   enum class Pace { kNow, kBounded };
-  // Who may sample, the one that does first.
-  std::vector<WriterNo> Queue(TrialId trial_id, const Share& share, std::int64_t now_us) const;
+  struct Candidate {
+    WriterNo writer_no{};
+    const Member* member = nullptr;
+    bool seated = false;
+  };
+  // Whom to elect: those that live before the silent, then who sits. Whom to tell: who sits first.
+  enum class First { kLiving, kSeated };
+  // Who may sample, siblings side by side.
+  std::vector<Candidate> Queue(TrialId trial_id, const Share& share, First first,
+                               std::int64_t now_us) const;
   void TellShare(const Machine& machine, TrialId trial_id, const Share& share, std::int64_t now_us,
                  Pace pace, Orders& orders);
+  void TellSeated(TrialId trial_id, const Share& share, std::int32_t live_count, Orders& orders);
   void TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t live_count, Orders& orders);
   void TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
                const NamedGpus& before, std::int64_t now_us, Pace pace, Orders& orders);

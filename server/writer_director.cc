@@ -36,6 +36,8 @@ void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> s
     absl::MutexLock lock(&mu_);
     Held& held = trials_[writer.trial_id][writer.writer_no];
     if (held.generation > writer.generation) return;
+    // While a stream stands nothing else is where it is, and it is lost here before it ends.
+    const auto stream = reinterpret_cast<std::uintptr_t>(sink.lock().get());
     held = {writer.generation, writer.uuid, std::move(sink)};
     const auto set = set_.find(writer.trial_id);
     const bool newer = set != set_.end() && set->second.revision > writer.profiling.revision;
@@ -46,7 +48,8 @@ void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> s
                                       .writer_no = writer.writer_no,
                                       .generation = writer.generation,
                                       .machine = writer.machine,
-                                      .is_sampler = writer.is_sampler},
+                                      .is_sampler = writer.is_sampler,
+                                      .stream = stream},
                                      NowUs()),
                       due);
   }

@@ -72,36 +72,64 @@ TEST_F(IngestStreamDirectivesTest, OneOfTwoSamplersSamplesAndTheOtherFollows) {
 
 TEST_F(IngestStreamDirectivesTest, AClosedSamplerMakesRoomOnceItsCloseIsCommitted) {
   const auto stream = NewStream();
+  const auto second = NewStream();
   const Uuid other = Uuid::Random();
   stream->Handle(OpenSampler(writer_));
-  stream->Handle(OpenSampler(other));
-  Answers(*stream);
+  second->Handle(OpenSampler(other));
+  Answers(*second);
   stream->Handle(Close(writer_, 0));
-  bool told = false;
-  for (const auto& answer : Answers(*stream)) {
-    told = told ||
-           (answer.directive().writer() == other.ToBytes() && answer.directive().sampling().on());
-  }
-  EXPECT_TRUE(told);
+  Answers(*stream);
+  const auto answers = Answers(*second);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].directive().writer(), other.ToBytes());
+  EXPECT_TRUE(answers[0].directive().sampling().on());
+  second->Finish();
   stream->Finish();
+}
+
+// A trial's next attempt: the sampler of the one before is open until its backlog is stored.
+TEST_F(IngestStreamDirectivesTest, AgentRule07_AnAgentIsNotToldOffByItsOwnSamplerBefore) {
+  const auto stream = NewStream();
+  const auto of_another_agent = NewStream();
+  const Uuid next = Uuid::Random();
+  const Uuid other = Uuid::Random();
+  stream->Handle(OpenSampler(writer_));
+  stream->Handle(DefineGpus(writer_, {"GPU-a"}));
+  Answers(*stream);
+  stream->Handle(OpenSampler(next));
+  const auto directives = DirectivesOfOpened(*stream);
+  ASSERT_EQ(directives.size(), 1U);
+  EXPECT_TRUE(directives[0].sampling().on());
+  of_another_agent->Handle(OpenSampler(other));
+  EXPECT_FALSE(DirectivesOfOpened(*of_another_agent).at(0).sampling().on());
+  stream->Handle(Close(writer_, 0));
+  EXPECT_TRUE(stream->WaitSettled(absl::Now() + absl::Seconds(20)));
+  for (const auto& answer : Answers(*stream)) EXPECT_FALSE(answer.has_directive()) << "it goes on";
+  stream->Finish();
+  EXPECT_TRUE(Answers(*of_another_agent).back().directive().sampling().on());
+  of_another_agent->Finish();
 }
 
 TEST_F(IngestStreamDirectivesTest, ASamplerThatOpensOnANewStreamGoesOn) {
   const auto first = NewStream();
   const auto second = NewStream();
+  const auto third = NewStream();
   const Uuid other = Uuid::Random();
   first->Handle(OpenSampler(writer_));
-  first->Handle(OpenSampler(other));
+  third->Handle(OpenSampler(other));
   Answers(*first);
+  Answers(*third);
   second->Handle(OpenSampler(writer_));
   const auto directives = DirectivesOfOpened(*second);
   ASSERT_EQ(directives.size(), 1U);
   EXPECT_TRUE(directives[0].sampling().on()) << "it is the same one";
   const auto answers = Answers(*first);
-  ASSERT_EQ(answers.size(), 1U) << "the other one heard nothing";
+  ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].refused().reason(), "FENCED");
+  EXPECT_TRUE(Answers(*third).empty()) << "the other one heard nothing";
   second->Finish();
-  EXPECT_TRUE(Answers(*first).at(0).directive().sampling().on());
+  EXPECT_TRUE(Answers(*third).at(0).directive().sampling().on());
+  third->Finish();
   first->Finish();
 }
 

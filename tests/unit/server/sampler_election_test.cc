@@ -227,6 +227,85 @@ TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
   }
 }
 
+// Writer 1 is agent 1's and names a; 2 is agent 2's and names b; 3 is agent 1's as well.
+TEST(SamplerElectionTest, SamplersOnOneStreamAreElectedTogether) {
+  using Election = SamplerElection;
+  const auto on_stream = [](int writer_no, std::uint64_t stream, std::uint64_t generation = 1) {
+    SamplerElection::Writer writer = Sampler(kA, writer_no, "m", generation);
+    writer.stream = stream;
+    return writer;
+  };
+  struct Row {
+    const char* name;
+    std::function<Orders(Election&)> act;
+    Orders expected;
+  };
+  const std::vector<Row> rows = {
+      {"another of the elected agent opens",
+       [&](Election& e) { return e.Open(on_stream(4, 1), kStartUs); },
+       {On(kA, 4, 1)}},
+      {"another of the one that is off opens",
+       [&](Election& e) { return e.Open(on_stream(4, 2), kStartUs); },
+       {Off(kA, 4, 1, {"a"})}},
+      {"the older closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, kStartUs); },
+       {Off(kA, 2, 1)}},
+      {"the newer closes", [&](Election& e) { return e.Close(kA, WriterNo{3}, 1, kStartUs); }, {}},
+      {"both close",
+       [&](Election& e) {
+         e.Close(kA, WriterNo{1}, 1, kStartUs);
+         return e.Close(kA, WriterNo{3}, 1, kStartUs);
+       },
+       {On(kA, 2, 1)}},
+      {"the older alone falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {}},
+      {"all of the agent fall silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{2} ? kStartUs + 61 * kSecondUs : 0; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 1, 1, {"b"}), Off(kA, 3, 1, {"b"}), On(kA, 2, 1)}},
+      {"the agent opens on a new stream, the newer first",
+       [&](Election& e) { return e.Open(on_stream(3, 5, 2), kStartUs); },
+       {Off(kA, 1, 1), On(kA, 3, 1)}},
+      {"the agent opens on a new stream, the older first",
+       [&](Election& e) { return e.Open(on_stream(1, 5, 2), kStartUs); },
+       {Off(kA, 3, 1, {"a"}), On(kA, 1, 1)}},
+      {"and then the other",
+       [&](Election& e) {
+         e.Open(on_stream(1, 5, 2), kStartUs);
+         return e.Open(on_stream(3, 5, 2), kStartUs);
+       },
+       {On(kA, 3, 1)}},
+      {"a new agent takes up the backlog of the one whose stream still stands",
+       [&](Election& e) {
+         e.Open(on_stream(4, 5), kStartUs);
+         e.Open(on_stream(1, 5, 2), kStartUs);
+         return e.Open(on_stream(3, 5, 2), kStartUs);
+       },
+       {On(kA, 3, 1)}},
+      {"another trial shares the machine",
+       [&](Election& e) { return e.Open(Rank(kB, 1), kStartUs); },
+       {On(kA, 1, 2), On(kA, 3, 2)}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Election election;
+    election.Open(on_stream(1, 1), kStartUs);
+    election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStartUs);
+    election.Open(on_stream(2, 2), kStartUs);
+    election.Name(kA, WriterNo{2}, 1, Gpus({"b"}), kStartUs);
+    EXPECT_EQ(election.Open(on_stream(3, 1), kStartUs), Orders{On(kA, 3, 1)});
+    EXPECT_EQ(row.act(election), row.expected);
+  }
+}
+
 TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
   SamplerElection election;
   election.Open(Sampler(kA, 1), kStartUs);
@@ -289,8 +368,11 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
   SamplerElection election;
   std::map<std::pair<TrialId, WriterNo>, Known> model;
-  std::map<std::pair<std::string, TrialId>, WriterNo> seats;
+  std::map<std::pair<std::string, TrialId>, std::vector<WriterNo>> seats;
   std::int64_t now_us = kStartUs;
+  const auto are_siblings = [](const Known& a, const Known& b) {
+    return a.writer.stream != 0 && a.writer.stream == b.writer.stream;
+  };
   const auto lives = [&](const Known& known) { return now_us - known.heard_us <= 60 * kSecondUs; };
   for (int step = 0; step < 20'000; ++step) {
     SCOPED_TRACE(step);
@@ -304,8 +386,9 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
       case 0:
       case 1: {
         const std::uint64_t generation = known ? place->second.writer.generation + 1 : 1;
-        const SamplerElection::Writer writer{key.first, key.second, generation,
-                                             absl::StrCat("m", below(2)), below(3) > 0};
+        const SamplerElection::Writer writer{key.first,    key.second,
+                                             generation,   absl::StrCat("m", below(2)),
+                                             below(3) > 0, static_cast<std::uint64_t>(below(4))};
         orders = election.Open(writer, now_us);
         Known opened{.writer = writer, .held = true, .heard_us = now_us};
         if (known && place->second.held && place->second.writer.machine == writer.machine &&
@@ -381,42 +464,56 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
       if (entry.told->on) on[share].push_back(writer_key.second);
     }
     for (const auto& [share, count] : held_samplers) {
-      ASSERT_EQ(on[share].size(), 1U) << "one of " << count << " samples";
+      ASSERT_FALSE(on[share].empty()) << "one agent of " << count << " samples";
       const WriterNo sits = on[share].front();
       const Known& sitting = model.at({share.second, sits});
-      ASSERT_TRUE(lives(sitting) || live_samplers[share] == 0);
+      // All of one agent, and no other.
+      bool any_lives = false;
+      for (const auto& [writer_key, entry] : model) {
+        if (writer_key.first != share.second || entry.writer.machine != share.first) continue;
+        if (!entry.writer.is_sampler || !entry.held) continue;
+        const bool is_its = writer_key.second == sits || are_siblings(sitting, entry);
+        ASSERT_EQ(entry.told->on, is_its);
+        any_lives = any_lives || (is_its && lives(entry));
+      }
+      ASSERT_TRUE(any_lives || live_samplers[share] == 0);
       ASSERT_EQ(sitting.told->shared_with,
                 std::max<std::size_t>(1, live_trials[share.first].size()));
-      // No flapping: whoever sat, lives and still sits on this machine goes on.
-      const auto sat = seats.find(share);
-      if (sat != seats.end() && sat->second != sits) {
-        const auto before = model.find({share.second, sat->second});
+      // No flapping: of those who sat, live and still are on this machine one at least goes on; to
+      // another stream it takes the seat along.
+      const std::vector<WriterNo>& sat = seats[share];
+      const bool goes_on = std::any_of(sat.begin(), sat.end(), [&](WriterNo writer_no) {
+        return std::count(on[share].begin(), on[share].end(), writer_no) > 0;
+      });
+      for (const WriterNo writer_no : sat) {
+        const auto before = model.find({share.second, writer_no});
         const bool may_go_on = before != model.end() && before->second.held &&
                                before->second.writer.machine == share.first &&
                                before->second.writer.is_sampler && lives(before->second);
         // Only one that was lost in between may be open again and not sit.
-        ASSERT_TRUE(!may_go_on) << "trial " << Value(share.second);
+        ASSERT_TRUE(goes_on || !may_go_on) << "trial " << Value(share.second);
       }
     }
     if (passed_us > 0) {
       // All were told by now: each GPU that anybody names is sampled by one.
-      std::map<std::pair<std::string, TrialId>, std::map<std::string, int>> sampled;
+      std::map<std::pair<std::string, TrialId>, std::map<std::string, std::set<std::uint64_t>>>
+          sampled;
       for (const auto& [writer_key, entry] : model) {
         if (!entry.held || !entry.writer.is_sampler) continue;
         const auto& told = *entry.told;
         for (const std::string& gpu : entry.gpus) {
           const bool left = std::count(told.gpus.begin(), told.gpus.end(), gpu) > 0;
-          sampled[{entry.writer.machine, writer_key.first}][gpu] += left ? 0 : 1;
+          std::set<std::uint64_t>& agents = sampled[{entry.writer.machine, writer_key.first}][gpu];
+          // One without a stream is an agent of its own.
+          const auto alone = 100 + static_cast<std::uint64_t>(Value(writer_key.second));
+          if (!left) agents.insert(entry.writer.stream != 0 ? entry.writer.stream : alone);
         }
       }
       for (const auto& [share, counts] : sampled) {
-        for (const auto& [gpu, count] : counts) ASSERT_EQ(count, 1) << gpu;
+        for (const auto& [gpu, agents] : counts) ASSERT_EQ(agents.size(), 1U) << gpu;
       }
     }
-    seats.clear();
-    for (const auto& [share, writers] : on) {
-      if (!writers.empty()) seats[share] = writers.front();
-    }
+    seats = std::move(on);
   }
 }
 

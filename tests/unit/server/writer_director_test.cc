@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -127,12 +128,15 @@ TEST_F(WriterDirectorTest, TheNextSamplesWhenTheFirstLeavesOrFallsSilent) {
   const auto first = Writer(1, true);
   const auto second = Writer(2, true);
   const auto third = Writer(3, true);
-  for (const auto& writer : {first, second, third}) director_.Opened(writer, client_);
+  std::map<Uuid, std::shared_ptr<Client>> clients;
+  for (const auto& writer : {first, second, third}) {
+    director_.Opened(writer, clients[writer.uuid] = std::make_shared<Client>());
+  }
   const auto on = [&](const WriterDirector::Writer& writer) {
-    return client_->sampling(writer.uuid)->on();
+    return clients.at(writer.uuid)->sampling(writer.uuid)->on();
   };
   EXPECT_TRUE(on(first) && !on(second) && !on(third));
-  EXPECT_EQ(client_->sampling(first.uuid)->shared_with(), 1);
+  EXPECT_EQ(clients.at(first.uuid)->sampling(first.uuid)->shared_with(), 1);
   director_.Lost(kTrial, WriterNo{1}, 1);
   EXPECT_TRUE(on(second) && !on(third));
   clock_.Advance(absl::Seconds(61));
@@ -141,6 +145,21 @@ TEST_F(WriterDirectorTest, TheNextSamplesWhenTheFirstLeavesOrFallsSilent) {
   };
   director_.Look(heard);
   EXPECT_TRUE(!on(second) && on(third));
+}
+
+TEST_F(WriterDirectorTest, SamplersOfOneClientAreElectedTogether) {
+  const auto first = Writer(1, true);
+  const auto next = Writer(2, true);
+  const auto of_another = Writer(3, true);
+  const auto other_client = std::make_shared<Client>();
+  director_.Opened(first, client_);
+  director_.Opened(of_another, other_client);
+  director_.Opened(next, client_);
+  EXPECT_TRUE(client_->sampling(first.uuid)->on());
+  EXPECT_TRUE(client_->sampling(next.uuid)->on());
+  director_.Closed(kTrial, WriterNo{1}, 1);
+  EXPECT_TRUE(client_->sampling(next.uuid)->on());
+  EXPECT_FALSE(other_client->sampling(of_another.uuid)->on());
 }
 
 TEST_F(WriterDirectorTest, ANewerGenerationTakesItsPlaceAndTheOlderEndChangesNothing) {
@@ -168,14 +187,18 @@ TEST_F(WriterDirectorTest, AClientThatIsGoneIsNoReasonToFail) {
 TEST_F(WriterDirectorTest, ThreadsAgreeInTheEnd) {
   constexpr int kThreads = 4;
   std::vector<WriterDirector::Writer> writers;
-  for (int i = 1; i <= kThreads; ++i) writers.push_back(Writer(i, true));
+  std::vector<std::shared_ptr<Client>> clients;
+  for (int i = 1; i <= kThreads; ++i) {
+    writers.push_back(Writer(i, true));
+    clients.push_back(std::make_shared<Client>());
+  }
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       WriterDirector::Writer& writer = writers[static_cast<std::size_t>(i)];
       for (std::uint64_t round = 1; round <= 200; ++round) {
         writer.generation = round;
-        director_.Opened(writer, client_);
+        director_.Opened(writer, clients[static_cast<std::size_t>(i)]);
         director_.SetProfiling(kTrial,
                                {.revision = static_cast<std::int64_t>(round) * kThreads + i,
                                 .on = (round * kThreads + static_cast<std::uint64_t>(i)) % 2 == 0});
@@ -185,9 +208,10 @@ TEST_F(WriterDirectorTest, ThreadsAgreeInTheEnd) {
   }
   for (std::thread& thread : threads) thread.join();
   int on = 0;
-  for (const auto& writer : writers) {
-    on += client_->sampling(writer.uuid)->on() ? 1 : 0;
-    EXPECT_EQ(client_->profiling(writer.uuid)->on(), (200 * kThreads + kThreads - 1) % 2 == 0);
+  for (std::size_t i = 0; i < writers.size(); ++i) {
+    const auto& writer = writers[i];
+    on += clients[i]->sampling(writer.uuid)->on() ? 1 : 0;
+    EXPECT_EQ(clients[i]->profiling(writer.uuid)->on(), (200 * kThreads + kThreads - 1) % 2 == 0);
   }
   EXPECT_EQ(on, 1);
 }
