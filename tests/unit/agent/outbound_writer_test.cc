@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -161,6 +162,21 @@ TEST_F(OutboundWriterTest, ARefusedChunkIsSentAgainAndAnAckOfItsFirstTripIsBelie
     EXPECT_TRUE(Ack(4));
     EXPECT_FALSE(Ack(5));
   }
+}
+
+// Those beside it hold, and it takes back none of them.
+TEST_F(OutboundWriterTest, AgentRule05_ADirectiveOfAnUnknownKindIsPassedOver) {
+  pb::Directive unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(15, "\x08\x01");
+  AppendFrames(2);
+  Talk();
+  OpenWith({unknown, Profile(false), unknown, Sample(false, 3), unknown});
+  EXPECT_TRUE(Direct(unknown));
+  const OutboundWriter::Status status = writer_->status();
+  ASSERT_TRUE(status.profiling.has_value());
+  EXPECT_FALSE(status.profiling->on());
+  EXPECT_EQ(status.shared_with, 3);
+  EXPECT_THAT(Talk(), ElementsAre("1", "2"));
 }
 
 TEST_F(OutboundWriterTest, AgentRule05_ARefusedWriterIsShownToTheMasterOnceAMinute) {

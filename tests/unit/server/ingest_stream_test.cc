@@ -1,6 +1,8 @@
 // A stream, the committer and the registry together, on a store in memory.
 #include "server/ingest_stream.h"
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include "storage/pg_error.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
@@ -184,6 +186,48 @@ TEST_F(IngestStreamTest, MessagesOfUnknownWritersAreRefused) {
   ASSERT_EQ(answers.size(), 2U);
   EXPECT_EQ(answers[0].refused().reason(), "NOT_OPEN");
   EXPECT_EQ(answers[1].refused().reason(), "MESSAGE_UNKNOWN");
+  stream->Finish();
+}
+
+// All that a client of a newer contract says of ours is stored; a message of a kind that is unknown
+// here is answered, so that the client knows, and takes nothing with it.
+TEST_F(IngestStreamTest, ANewerClientsUnknownFieldsAndMessagesLoseNothing) {
+  const auto newer = [](pb::StreamChunksRequest message) {
+    const auto add = [](google::protobuf::Message& to) {
+      auto& fields = *to.GetReflection()->MutableUnknownFields(&to);
+      fields.AddVarint(101, 7);
+      fields.AddLengthDelimited(102, "\xff is no UTF-8");
+    };
+    if (message.has_open()) add(*message.mutable_open());
+    if (message.has_definitions()) {
+      add(*message.mutable_definitions());
+      add(*message.mutable_definitions()->mutable_definitions(0));
+    }
+    if (message.has_chunk()) add(*message.mutable_chunk());
+    if (message.has_close()) add(*message.mutable_close());
+    add(message);
+    return message;
+  };
+  pb::StreamChunksRequest unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(15, "\x08\x01");
+  auto stream = NewStream();
+  stream->Handle(newer(Open(writer_)));
+  stream->Handle(newer(Define(writer_)));
+  stream->Handle(newer(Send(writer_, 1)));
+  stream->Handle(unknown);
+  stream->Handle(newer(Send(writer_, 2)));
+  stream->Handle(newer(Close(writer_, 2)));
+  int refused_count = 0;
+  bool is_closed = false;
+  for (const auto& answer : Answers(*stream)) {
+    refused_count += answer.has_refused() ? 1 : 0;
+    EXPECT_FALSE(answer.refused().terminal());
+    EXPECT_EQ(answer.ack().rejections_size(), 0);
+    if (answer.ack().closed()) is_closed = answer.ack().committed_sequence() == 2;
+  }
+  EXPECT_EQ(refused_count, 1) << "that of the unknown message";
+  EXPECT_TRUE(is_closed);
+  EXPECT_EQ(stats_.samples_committed, 4U);
   stream->Finish();
 }
 

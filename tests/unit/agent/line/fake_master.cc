@@ -174,6 +174,7 @@ void FakeMaster::Talk(Stream& stream, const bool& ended) {
       said.swap(waiting_.at(&stream));
       if (said.empty()) return;
     }
+    if (rewrite_) rewrite_(said);
     for (const pb::StreamChunksResponse& message : said) stream.Write(message);
   }
 }

@@ -74,6 +74,9 @@ class FakeMaster final : public pb::IngestService::Service {
                     std::vector<pb::Directive> directives) ABSL_LOCKS_EXCLUDED(mu_);
   void DirectNow(Whom whom, const std::string& external_id, pb::Directive directive)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Changes what is said, all of it, on the way out. Before an agent connects.
+  using Rewrite = std::function<void(std::vector<pb::StreamChunksResponse>&)>;
+  void SetRewrite(Rewrite rewrite) { rewrite_ = std::move(rewrite); }
   // Its wall clock against this machine's. Before an agent connects.
   void SetClockAhead(absl::Duration ahead) { clock_ahead_ = ahead; }
   // Writers go back to what they had at `sequence`, as a restored database would.
@@ -104,6 +107,7 @@ class FakeMaster final : public pb::IngestService::Service {
 
   int port_ = 0;
   absl::Duration clock_ahead_;
+  Rewrite rewrite_;
   std::unique_ptr<grpc::Server> server_;
   mutable absl::Mutex mu_;
   std::map<std::string, Writer> writers_ ABSL_GUARDED_BY(mu_);
