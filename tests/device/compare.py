@@ -8,44 +8,84 @@ import statistics
 import subprocess
 import sys
 import time
+import typing
 
 _BEGIN = "<!-- device: written by tests/device/run.sh -->\n"
 _END = "<!-- device: end -->"
 _MIB = 1 << 20
-# Ours, nvidia-smi's field, what one of its units is in ours, how far apart they may be: the two do not read
-# at one instant, and power is an average.
+
+
+class Field(typing.NamedTuple):
+    """What both say. The two do not read at one instant, and what they read moves."""
+
+    ours: str
+    theirs: str  # nvidia-smi's field
+    scale: float  # what one of its units is in ours
+    apart: float  # so far apart they may be,
+    share: float = 0  # or by so much of nvidia-smi's value, where that is more
+
+    @property
+    def is_reason(self) -> bool:
+        """Whether clocks are lower for one reason, in each reading."""
+        return self.theirs.startswith(_REASONS)
+
+
+# As drivers from 535 on name them, and as those before.
+_REASONS, _REASONS_OLD = "clocks_event_reasons.", "clocks_throttle_reasons."
 _FIELDS = [
-    ("gpu_util", "utilization.gpu", 1, 30),
-    ("gpu_memory_util", "utilization.memory", 1, 30),
-    ("gpu_free_memory", "memory.free", _MIB, 64 * _MIB),
-    ("gpu_used_memory", "memory.used", _MIB, 64 * _MIB),
-    ("gpu_total_memory", "memory.total", _MIB, _MIB),
-    ("gpu_power", "power.draw", 1, 60),
-    ("gpu_power_limit", "enforced.power.limit", 1, 0.01),
-    ("gpu_temperature", "temperature.gpu", 1, 4),
-    ("gpu_memory_temperature", "temperature.memory", 1, 4),
-    ("gpu_sm_clock", "clocks.sm", 1e6, 300e6),
-    ("gpu_memory_clock", "clocks.mem", 1e6, 300e6),
+    Field("gpu_util", "utilization.gpu", 1, 15),
+    Field("gpu_memory_util", "utilization.memory", 1, 15),
+    Field("gpu_free_memory", "memory.free", _MIB, 64 * _MIB),
+    Field("gpu_used_memory", "memory.used", _MIB, 64 * _MIB),
+    Field("gpu_total_memory", "memory.total", _MIB, _MIB),
+    Field("gpu_power", "power.draw", 1, 10, 0.08),
+    Field("gpu_power_limit", "enforced.power.limit", 1, 0.01),
+    Field("gpu_temperature", "temperature.gpu", 1, 4),
+    Field("gpu_memory_temperature", "temperature.memory", 1, 4),
+    Field("gpu_sm_clock", "clocks.sm", 1e6, 300e6),
+    Field("gpu_memory_clock", "clocks.mem", 1e6, 300e6),
+    # Of all readings the part in which it held.
+    *[
+        Field(f"gpu_throttle{{reason={ours}}}", _REASONS + theirs, 1, 0.25)
+        for ours, theirs in (
+            ("power_cap", "sw_power_cap"),
+            ("hw_slowdown", "hw_slowdown"),
+            ("sync_boost", "sync_boost"),
+            ("sw_thermal", "sw_thermal_slowdown"),
+            ("hw_thermal", "hw_thermal_slowdown"),
+            ("power_brake", "hw_power_brake_slowdown"),
+        )
+    ],
 ]
+_ACTIVE = {"Active": 1.0, "Not Active": 0.0}
 
 Values = dict[str, dict[str, list[float]]]
 
 
+def query_smi(reasons: str) -> subprocess.CompletedProcess[str]:
+    """nvidia-smi's answer, where the fields of reasons are named so."""
+    fields = ",".join(field.theirs.replace(_REASONS, reasons) for field in _FIELDS)
+    return subprocess.run(
+        ["nvidia-smi", f"--query-gpu=uuid,driver_version,name,{fields}", "--format=csv,noheader,nounits"],
+        check=False, capture_output=True, text=True)  # fmt: skip
+
+
 def ask_smi(values: Values) -> str:
     """Adds a reading by device and field; the driver's version."""
-    fields = ",".join(field for _, field, _, _ in _FIELDS)
-    answer = subprocess.run(
-        ["nvidia-smi", f"--query-gpu=uuid,driver_version,name,{fields}", "--format=csv,noheader,nounits"],
-        check=True, capture_output=True, text=True)  # fmt: skip
+    answer = query_smi(_REASONS)
+    if answer.returncode != 0:
+        answer = query_smi(_REASONS_OLD)
+    answer.check_returncode()
     told = ""
     for line in answer.stdout.splitlines():
         uuid, version, name, *texts = [part.strip() for part in line.split(",")]
         told = f"{name}, driver {version}"
-        for (ours, _, scale, _), text in zip(_FIELDS, texts, strict=True):
+        for field, text in zip(_FIELDS, texts, strict=True):
             try:
-                values.setdefault(uuid, {}).setdefault(ours, []).append(float(text) * scale)
-            except ValueError:
-                pass  # "[N/A]"
+                value = _ACTIVE[text] if field.is_reason else float(text) * field.scale
+            except (KeyError, ValueError):
+                continue  # "[N/A]"
+            values.setdefault(uuid, {}).setdefault(field.ours, []).append(value)
     return told
 
 
@@ -75,28 +115,24 @@ def compare(ours: Values, theirs: Values) -> tuple[list[str], bool]:
     """Rows of a table, and whether all agree."""
     rows, agree = [], True
     for number, device in enumerate(theirs):
-        for name, field, _, apart_max in _FIELDS:
-            mine = ours.get(device, {}).get(name, [])
-            smi = theirs[device].get(name, [])
-            if not mine and not smi:
-                rows.append(f"| {number} | `{name}` | absent | `{field}` | absent | yes |")
-                continue
-            if not mine or not smi:
-                agree = False
-                rows.append(f"| {number} | `{name}` | {'absent' if not mine else 'there'} | `{field}` | "
-                            f"{'absent' if not smi else 'there'} | **no** |")  # fmt: skip
-                continue
-            apart = abs(statistics.median(mine) - statistics.median(smi))
-            fits = apart <= apart_max
+        for field in _FIELDS:
+            mine = ours.get(device, {}).get(field.ours, [])
+            smi = theirs[device].get(field.ours, [])
+            middle = statistics.fmean if field.is_reason else statistics.median
+            fits = bool(mine) == bool(smi)
+            texts = ["there" if values else "absent" for values in (mine, smi)]
+            if mine and smi:
+                fits = abs(middle(mine) - middle(smi)) <= max(field.apart, field.share * abs(middle(smi)))
+                texts = [f"{middle(values):.6g}" for values in (mine, smi)]
             agree = agree and fits
-            rows.append(f"| {number} | `{name}` | {statistics.median(mine):.6g} | `{field}` | {statistics.median(smi):.6g} | "
+            rows.append(f"| {number} | `{field.ours}` | {texts[0]} | `{field.theirs}` | {texts[1]} | "
                         f"{'yes' if fits else '**no**'} |")  # fmt: skip
     return rows, agree
 
 
 def alone(ours: Values, theirs: Values) -> list[str]:
     """Rows of what nvidia-smi has no field for; slices (MIG) are numbered after the GPUs."""
-    known = {name for name, *_ in _FIELDS}
+    known = {field.ours for field in _FIELDS}
     devices = [*theirs, *sorted(set(ours) - set(theirs))]
     return [f"| {number} | `{name}` | {statistics.median(values):.6g} |"
             for number, device in enumerate(devices) if device in ours for name, values in sorted(ours[device].items()) if name not in known]  # fmt: skip
@@ -122,8 +158,8 @@ def main() -> int:
     cost = lines[-1]
     absences = sorted({reason for line in lines for reason in line.get("absences", [])})
     write_page(arguments.page, [
-        f"On {time.strftime('%Y-%m-%d', time.gmtime())}, {device}: medians of {arguments.seconds} readings, a second "
-        "apart, of the agent's sensors and of `nvidia-smi` beside them.", "",
+        f"On {time.strftime('%Y-%m-%d', time.gmtime())}, {device}: medians of {arguments.seconds} readings (of reasons to "
+        "throttle the part in which each held), a second apart, of the agent's sensors and of `nvidia-smi` beside them.", "",
         "| GPU | ours | value | `nvidia-smi` | value | agree |", "|---|---|---|---|---|---|", *rows, "",
         "Without a field of `nvidia-smi`:", "", "| GPU | ours | value |", "|---|---|---|", *alone(ours, theirs), "",
         f"A tick took {cost['tick_ms']:.3g} ms and {cost['tick_processor_ms']:.3g} ms of processor time.", "",

@@ -28,6 +28,7 @@ gpu * temperature 55
 gpu * memory_temperature 66
 gpu * clock_sm_mhz 1500
 gpu * clock_memory_mhz 2600
+gpu 0 throttle 4
 gpu 1 util_gpu 90
 gpu 1 fail field82 3
 """
@@ -46,6 +47,12 @@ _SAID = {
     "temperature.memory": ["66", "N/A"],
     "clocks.sm": ["1500"] * 2,
     "clocks.mem": ["2600"] * 2,
+    "clocks_event_reasons.sw_power_cap": ["Active", "Not Active"],
+    "clocks_event_reasons.hw_slowdown": ["Not Active"] * 2,
+    "clocks_event_reasons.sync_boost": ["Not Active"] * 2,
+    "clocks_event_reasons.sw_thermal_slowdown": ["Not Active"] * 2,
+    "clocks_event_reasons.hw_thermal_slowdown": ["Not Active"] * 2,
+    "clocks_event_reasons.hw_power_brake_slowdown": ["Not Active"] * 2,
 }
 _SMI = """#!/usr/bin/env python3
 import sys
@@ -105,7 +112,9 @@ class ScriptTest(unittest.TestCase):
             "| 0 | `gpu_sm_clock` | 1.5e+09 | `clocks.sm` | 1.5e+09 | yes |",
             "| 0 | `gpu_memory_temperature` | 66 | `temperature.memory` | 66 | yes |",
             "| 1 | `gpu_memory_temperature` | absent | `temperature.memory` | absent | yes |",
-            "| 0 | `gpu_throttle{reason=power_cap}` | 0 |",
+            "| 0 | `gpu_throttle{reason=power_cap}` | 1 | `clocks_event_reasons.sw_power_cap` | 1 | yes |",
+            "| 1 | `gpu_throttle{reason=power_cap}` | 0 | `clocks_event_reasons.sw_power_cap` | 0 | yes |",
+            "| 0 | `gpu_throttle{reason=power_brake}` | 0 | `clocks_event_reasons.hw_power_brake_slowdown` | 0 | yes |",
         ):
             self.assertIn(line, lines)
         self.assertTrue(any(line.startswith("A tick took ") for line in lines), lines)
@@ -114,6 +123,12 @@ class ScriptTest(unittest.TestCase):
     def test_what_differs_is_said(self) -> None:
         for field, values, row in (
             ("power.draw", ["300000", "300000"], "| 0 | `gpu_power` | 300 | `power.draw` | 300000 | **no** |"),
+            ("power.draw", ["330.00", "300"], "| 0 | `gpu_power` | 300 | `power.draw` | 330 | **no** |"),
+            ("utilization.gpu", ["40", "70"], "| 1 | `gpu_util` | 90 | `utilization.gpu` | 70 | **no** |"),
+            ("clocks_event_reasons.sw_power_cap", ["Not Active"] * 2,
+             "| 0 | `gpu_throttle{reason=power_cap}` | 1 | `clocks_event_reasons.sw_power_cap` | 0 | **no** |"),
+            ("clocks_event_reasons.sync_boost", ["Not Active", "[N/A]"],
+             "| 1 | `gpu_throttle{reason=sync_boost}` | there | `clocks_event_reasons.sync_boost` | absent | **no** |"),
             ("memory.total", ["81920", "N/A"], "| 1 | `gpu_total_memory` | there | `memory.total` | absent | **no** |"),
             ("temperature.memory", ["66", "66"], "| 1 | `gpu_memory_temperature` | absent | `temperature.memory` | there | **no** |"),
         ):
@@ -121,6 +136,16 @@ class ScriptTest(unittest.TestCase):
                 done = self.run_script(_SAID | {field: values})
                 self.assertEqual(1, done.returncode, done.stdout + done.stderr)
                 self.assertIn(row, self.written())
+
+    def test_what_lies_close_agrees(self) -> None:
+        done = self.run_script(_SAID | {"power.draw": ["320.00", "285.00"], "utilization.gpu": ["50", "80"]})
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+
+    def test_an_older_driver_names_the_reasons_otherwise(self) -> None:
+        old = {field.replace("clocks_event_reasons", "clocks_throttle_reasons"): said for field, said in _SAID.items()}
+        done = self.run_script(old)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertIn("| 0 | `gpu_throttle{reason=power_cap}` | 1 | `clocks_event_reasons.sw_power_cap` | 1 | yes |", self.written())
 
     def test_without_a_gpu_the_page_stays(self) -> None:
         if shutil.which("nvidia-smi"):
