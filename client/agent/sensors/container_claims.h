@@ -1,12 +1,15 @@
 // ContainerClaims: which containers this agent measures for a trial, so that two agents in one
 // container (two users', two spool roots) do not store it twice: who has the container's name in the
-// kernel's abstract socket names is the one, and the kernel frees it when he ends. Agents that share a
-// container but no network namespace do not see each other's. Thread-safe.
+// kernel's abstract socket names is the one, and the kernel frees it when he ends. Any process of the
+// network namespace can have it: who is not given a container says so (ContainerGroups). Agents that
+// share a container but no network namespace do not see each other's. Thread-safe.
 //
 //   ContainerClaims claims("master:7817/default/run");
 //   if (claims.Hold("3f2a9c01d7be", now)) ...
+//   claims.GiveBack(now);      // what was not asked for of late
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -21,23 +24,37 @@ class ContainerClaims {
  public:
   // Between two tries for one that another agent has.
   static constexpr absl::Duration kTryInterval = absl::Seconds(1);
+  // One that was not asked for so long is given back.
+  static constexpr absl::Duration kKeptFor = absl::Seconds(5);
+  // Each that is held is a descriptor. Further ones are not measured.
+  static constexpr std::size_t kCountMax = 64;
+  // Without the zero that they begin with.
+  static constexpr std::size_t kNameBytesMax = 107;
 
   // `trial` as all agents of a machine write it.
   explicit ContainerClaims(std::string trial) : trial_(std::move(trial)) {}
 
   // Whether it is this agent's. Where sockets are forbidden it is everybody's.
   bool Hold(const std::string& container, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  // After all were asked for that are wanted now, however long ago they were before.
+  void GiveBack(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Held or tried for.
+  std::size_t count() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The texts themselves where they fit, else 128 bits of them.
+  static std::string NameOf(const std::string& trial, const std::string& container);
 
  private:
   struct Claim {
     bool held = false;
     FileDescriptor socket;
     absl::Duration tried_at = -absl::InfiniteDuration();
+    absl::Duration asked_at;
   };
   bool Try(const std::string& container, FileDescriptor& socket) const;
 
   const std::string trial_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   std::map<std::string, Claim> claims_ ABSL_GUARDED_BY(mu_);
 };
 

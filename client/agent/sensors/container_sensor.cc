@@ -1,6 +1,7 @@
 #include "client/agent/sensors/container_sensor.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -63,13 +64,19 @@ const std::string& ContainerGroups::ContainerOf(const std::string& process) {
   return known.container;
 }
 
-std::map<std::string, ContainerGroups::Container*> ContainerGroups::Find(absl::Duration now) {
+std::map<std::string, ContainerGroups::Container*> ContainerGroups::Find(const SensorFace& face,
+                                                                         Reading& reading) {
+  const absl::Duration now = reading.Now();
+  std::set<std::string> not_held;
   std::map<std::string, Container*> found;
   const std::vector<std::string> processes = Processes();
   for (const std::string& process : processes) {
     const std::string& name = ContainerOf(process);
     if (name.empty() || found.contains(name) || found.size() == kCountMax) continue;
-    if (options_.claims != nullptr && !options_.claims->Hold(name, now)) continue;
+    if (options_.claims != nullptr && !options_.claims->Hold(name, now)) {
+      if (not_held.size() < kCountMax) not_held.insert(name);
+      continue;
+    }
     Container& container = containers_.try_emplace(name, kernel_).first->second;
     container.reader.SetProcess(process);
     found[name] = &container;
@@ -77,6 +84,12 @@ std::map<std::string, ContainerGroups::Container*> ContainerGroups::Find(absl::D
   std::erase_if(known_, [&](const auto& entry) {
     return std::find(processes.begin(), processes.end(), entry.first) == processes.end();
   });
+  if (options_.claims != nullptr) options_.claims->GiveBack(now);
+  for (const std::string& name : not_held) {
+    reading.Miss({face.metric_group, AbsenceKind::kUnsupported,
+                  absl::StrCat(face.name, " of another: ", name), 0,
+                  absl::StrCat("container ", name, ": another agent measures it")});
+  }
   // One that comes back begins its rates anew.
   std::erase_if(containers_, [&](const auto& entry) { return !found.contains(entry.first); });
   return found;
@@ -91,13 +104,13 @@ void ContainerGroups::Forget() {
 }
 
 void ContainerCpuSensor::Read(Reading& reading) {
-  for (const auto& [name, container] : groups_.Find(reading.Now())) {
+  for (const auto& [name, container] : groups_.Find(face(), reading)) {
     ReadCpu(*container, {{"container", name}}, face().name, reading);
   }
 }
 
 void ContainerMemorySensor::Read(Reading& reading) {
-  for (const auto& [name, container] : groups_.Find(reading.Now())) {
+  for (const auto& [name, container] : groups_.Find(face(), reading)) {
     ReadMemory(*container, {{"container", name}}, face().name, reading);
   }
 }

@@ -40,8 +40,9 @@ class ContainerGroups {
   ContainerGroups(KernelText kernel, ContainerOptions options)
       : kernel_(std::move(kernel)), options_(std::move(options)) {}
 
-  // By the label `container`: those that have a process and are this agent's to measure.
-  std::map<std::string, Container*> Find(absl::Duration now);
+  // By the label `container`: those that have a process and are this agent's to measure. Of others
+  // the reading tells that another agent measures them, as an absence of `face`, told once.
+  std::map<std::string, Container*> Find(const SensorFace& face, Reading& reading);
   void Forget();
 
  private:

@@ -177,12 +177,19 @@ TEST_F(ContainerSensorTest, OfTwoAgentsInOneContainerOneMeasuresItForATrial) {
   ContainerMemorySensor of_another_trial(machine_.kernel(), {.claims = claims("u")});
   EXPECT_EQ(machine_.ReadValues(*first).size(), 1u);
   EXPECT_EQ(machine_.ReadValues(second).size(), 0u);
+  // Who cannot have it says so: it may be no agent that has the name.
+  const std::vector<Absence> absences = machine_.Read(second).absences();
+  ASSERT_EQ(absences.size(), 1u);
+  EXPECT_EQ(absences[0].metric_group, "memory");
+  EXPECT_EQ(absences[0].kind, AbsenceKind::kUnsupported) << "told once, not counted";
+  EXPECT_EQ(absences[0].reason, "container pod/a: another agent measures it");
   EXPECT_EQ(machine_.ReadValues(of_another_trial).size(), 1u);
   EXPECT_EQ(machine_.ReadValues(*first).size(), 1u) << "it is still its own";
   // When the one ends the other goes on, within a second.
   first = nullptr;
   machine_.Advance(ContainerClaims::kTryInterval);
   EXPECT_EQ(machine_.ReadValues(second).size(), 1u);
+  EXPECT_THAT(machine_.Read(second).absences(), IsEmpty());
 }
 
 }  // namespace
