@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
     const absl::Duration started = stepwell::RealClock::Get().Monotonic();
     const Reading reading = set.Read(Cadence::kFast, selection);
     reading_time += stepwell::RealClock::Get().Monotonic() - started;
+    // What a slow device answered to the tick before: a line of its own.
+    for (const stepwell::agent::PastReading& past : set.TakePast()) Print(past.reading);
     Print(reading);
   }
   const int ticks = seconds - 1;

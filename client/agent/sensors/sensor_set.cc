@@ -39,6 +39,8 @@ void SensorSet::AddFinder(std::unique_ptr<SensorFinder> finder) {
 
 Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection,
                         Tick tick) {
+  // Nobody wanted them.
+  past_.clear();
   const ReadingContext context{pool_, selection, &clock_};
   const absl::Duration patience =
       tick.is_last ? options_.hang_min : std::min(options_.patience_max, selection->interval() / 2);
@@ -55,7 +57,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
     }
     if (sensor.watched.Ask({context, sensor.forget})) {
       sensor.forget = false;
-      sensor.asked = {tick.time_us, clock_.Monotonic()};
+      sensor.asked = {tick.time_us, clock_.Monotonic(), /*hung=*/false};
       asked.push_back(&sensor);
     } else {
       // Nobody will take what it answers after the last tick.
@@ -80,7 +82,7 @@ void SensorSet::TakeLate(WatchedSensor& sensor) {
   if (!answer) return;
   const WatchedSensor::Asked asked = *std::exchange(sensor.asked, std::nullopt);
   // Of a call that hung nobody knows when it looked at its counters.
-  if (clock_.Monotonic() - asked.at >= options_.hang_min) sensor.forget = true;
+  sensor.forget = sensor.forget || asked.hung;
   Note(sensor, *answer);
   if (!answer->samples().empty()) past_.push_back({asked.time_us, *std::move(answer)});
 }
@@ -104,12 +106,13 @@ void SensorSet::Note(WatchedSensor& sensor, const Reading& answer) {
   sensor.sample_count = std::max(1, static_cast<int>(answer.samples().size()));
 }
 
-void SensorSet::MissBusy(const WatchedSensor& sensor, int tick_count, Reading& reading) const {
+void SensorSet::MissBusy(WatchedSensor& sensor, int tick_count, Reading& reading) const {
   for (const Absence& absence : sensor.absences) reading.Miss(absence);
   const SensorFace& face = sensor.face;
   const int sample_count = tick_count * sensor.sample_count;
   const absl::Duration out = clock_.Monotonic() - sensor.asked->at;
   if (out >= options_.hang_min) {
+    sensor.asked->hung = true;
     return reading.Miss(face.metric_group, face.name, sample_count, NoAnswerFor(out));
   }
   // A reason without a number: it is the same each time, and told as one.

@@ -71,7 +71,8 @@ class SensorSet {
   Reading Read(Cadence cadence, std::shared_ptr<const SensorSelection> selection) {
     return Read(cadence, std::move(selection), Tick());
   }
-  // What has come of ticks before the last one that was read, of each device in the order of time.
+  // What the last Read found to have come of ticks before it, of each device in the order of time.
+  // The next Read throws away what nobody took.
   std::vector<PastReading> TakePast() { return std::exchange(past_, {}); }
   // Rates begin anew.
   void Forget();
@@ -92,6 +93,8 @@ class SensorSet {
     struct Asked {
       std::int64_t time_us = 0;
       absl::Duration at;
+      // A tick found it out for too long.
+      bool hung = false;
     };
     std::optional<Asked> asked;
     // Of the newest answer: they stand until the next one.
@@ -119,7 +122,7 @@ class SensorSet {
   void Take(WatchedSensor& sensor, absl::Duration deadline, Tick tick, Reading& reading);
   static void Note(WatchedSensor& sensor, const Reading& answer);
   // The tick has no answer of it: `tick_count` ticks lack its samples.
-  void MissBusy(const WatchedSensor& sensor, int tick_count, Reading& reading) const;
+  void MissBusy(WatchedSensor& sensor, int tick_count, Reading& reading) const;
 
   const Options options_;
   const Clock& clock_;

@@ -179,6 +179,10 @@ TEST_P(SlowGpuTest, AgentRule16_WhatItAnswersAfterItsTickIsASampleOfThatTick) {
     for (const PastReading& past : set_.TakePast()) {
       EXPECT_LT(past.time_us, tick);
       EXPECT_EQ(ValuesOf(past.reading).at("gpu_util{device=GPU-stub-0}"), 13);
+      // Rates go on.
+      if (row.interval == absl::Seconds(1) && !sampled.empty()) {
+        EXPECT_EQ(ValuesOf(past.reading).count("gpu_sm_activity{device=GPU-stub-0}"), 1u);
+      }
       sampled.push_back(past.time_us);
     }
     if (ValuesOf(reading).count("gpu_util{device=GPU-stub-0}") > 0) sampled.push_back(tick);
