@@ -2,7 +2,8 @@
 
 #include <pthread.h>
 
-#include <deque>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace stepwell::agent {
@@ -22,7 +23,6 @@ void ProcessReader::Question::Answer() {
 }
 
 struct ProcessReader::Desk {
-  using Waiting = std::deque<std::shared_ptr<Question>>;
   explicit Desk(const Clock& the_clock) : clock(the_clock) {}
 
   void Add(std::shared_ptr<Question> question) ABSL_LOCKS_EXCLUDED(mu) {
@@ -37,7 +37,13 @@ struct ProcessReader::Desk {
   bool Stop() ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
     stopping = true;
+    left = busy;
     return busy;
+  }
+  // It was stopped while its thread was at a question.
+  bool left_busy() const ABSL_LOCKS_EXCLUDED(mu) {
+    absl::MutexLock lock(&mu);
+    return left;
   }
   Waiting TakeWaiting() ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
@@ -61,11 +67,12 @@ struct ProcessReader::Desk {
   }
 
   const Clock& clock;
-  absl::Mutex mu;
+  mutable absl::Mutex mu;
   Waiting waiting ABSL_GUARDED_BY(mu);
   bool busy ABSL_GUARDED_BY(mu) = false;
   absl::Duration begun_at ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
+  bool left ABSL_GUARDED_BY(mu) = false;
 };
 
 ProcessReader::~ProcessReader() {
@@ -73,37 +80,61 @@ ProcessReader::~ProcessReader() {
 }
 
 void ProcessReader::Leave() {
+  // Counted first: the thread counts itself off as soon as it sees that it was left.
+  ++*hanging_count_;
   if (desk_->Stop()) {
     thread_.detach();
   } else {
+    --*hanging_count_;
     thread_.join();
   }
 }
 
 std::shared_ptr<ProcessReader::Question> ProcessReader::Ask(std::shared_ptr<Sensor> sensor,
                                                             ReadingContext context) {
-  Tend();
-  if (desk_ == nullptr) Start();
   auto question = std::make_shared<Question>(std::move(sensor), std::move(context));
-  desk_->Add(question);
+  // Of those that nobody awaits any more none is kept.
+  std::erase_if(waiting_, [](const auto& waits) { return waits.use_count() == 1; });
+  waiting_.push_back(question);
+  Tend();
   return question;
 }
 
+std::optional<Reading> ProcessReader::AwaitLast(Question& question) {
+  const absl::Duration began_at = clock_.Monotonic();
+  if (began_at - last_waits_since_ >= kLastWaitsInterval) {
+    last_waits_since_ = began_at;
+    last_waits_left_ = kLastWaits;
+  }
+  std::optional<Reading> reading = question.Await(last_waits_left_);
+  const absl::Duration waited = clock_.Monotonic() - began_at;
+  last_waits_left_ = std::max(last_waits_left_ - waited, absl::ZeroDuration());
+  return reading;
+}
+
 void ProcessReader::Tend() {
-  if (desk_ == nullptr || !desk_->Hangs(patience_)) return;
-  Leave();
-  Desk::Waiting waiting = desk_->TakeWaiting();
-  desk_ = nullptr;
-  if (waiting.empty()) return;
-  Start();
-  for (std::shared_ptr<Question>& question : waiting) desk_->Add(std::move(question));
+  if (desk_ != nullptr && desk_->Hangs(patience_)) {
+    Leave();
+    Waiting left = desk_->TakeWaiting();
+    waiting_.insert(waiting_.begin(), std::make_move_iterator(left.begin()),
+                    std::make_move_iterator(left.end()));
+    desk_ = nullptr;
+  }
+  if (waiting_.empty()) return;
+  if (desk_ == nullptr) Start();
+  if (desk_ == nullptr) return;
+  for (std::shared_ptr<Question>& question : std::exchange(waiting_, {})) {
+    desk_->Add(std::move(question));
+  }
 }
 
 void ProcessReader::Start() {
+  if (*hanging_count_ >= kHangingMax) return;
   desk_ = std::make_shared<Desk>(clock_);
-  thread_ = std::thread([desk = desk_] {
+  thread_ = std::thread([desk = desk_, hanging_count = hanging_count_] {
     pthread_setname_np(pthread_self(), "sense-process");
     desk->Serve();
+    if (desk->left_busy()) --*hanging_count;
   });
 }
 

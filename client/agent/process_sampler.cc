@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-
 #include <utility>
-#include "absl/strings/str_cat.h"
 
+#include "absl/strings/str_cat.h"
 #include "client/agent/writer_identity.h"
 
 namespace stepwell::agent {
@@ -14,8 +13,37 @@ namespace {
 // That a process has metrics of.
 constexpr const char* kGroups[] = {"cpu", "memory", "disk"};
 
-// A reading takes some 50 us; a busy machine lets it wait.
-constexpr absl::Duration kEndPatience = absl::Milliseconds(50);
+// A process as it ends: of one that is gone, or waits for its parent alone, there is nothing to say,
+// also where that came while it was read.
+class EndingProcess final : public Sensor {
+ public:
+  EndingProcess(pid_t pid, std::shared_ptr<Sensor> sensor, KernelText kernel)
+      : Sensor(sensor->face()),
+        sensor_(std::move(sensor)),
+        kernel_(std::move(kernel)),
+        path_(absl::StrCat("proc/", pid, "/stat")) {}
+  void Read(Reading& reading) override {
+    Reading last = reading;
+    if (!Lives()) return;
+    sensor_->Read(last);
+    if (Lives()) reading.Append(std::move(last));
+  }
+
+ private:
+  bool Lives() const {
+    const absl::StatusOr<std::string> stat = kernel_.Read(path_);
+    if (!stat.ok()) return false;
+    // The state stands behind the program's name, which may hold anything.
+    const std::size_t name_end = stat->rfind(") ");
+    if (name_end == std::string::npos || name_end + 2 >= stat->size()) return false;
+    const char state = (*stat)[name_end + 2];
+    return state != 'Z' && state != 'X';
+  }
+
+  const std::shared_ptr<Sensor> sensor_;
+  const KernelText kernel_;
+  const std::string path_;
+};
 
 pb::GapCause CauseOf(AbsenceKind kind) {
   switch (kind) {
@@ -73,24 +101,27 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
   if (builder_.full()) return;
   if (process.pid <= 0) return MissUnseen(process, selection);
   const absl::Duration now = clock_.Monotonic();
+  TakeAnswer(Await::kNow);
   if (process.pid != pid_) {
+    LeaveProcess();
     pid_ = process.pid;
     sensor_ = std::make_shared<ProcessSensor>(pid_, kernel_);
-    asked_.reset();
     schedule_.emplace(selection.interval(), now);
   }
-  TakeAnswer(absl::ZeroDuration());
+  batch_ = process.batch;
+  rests_ = false;
   schedule_->SetInterval(selection.interval(), now);
   if (schedule_->due() > now) return;
   // Ticks between two visits are not late: the sampler is not asked more often.
   schedule_->Take(now);
-  if (asked_) return MissAnswer(selection, now);
-  Ask(process, selection, now);
+  if (asked_) return MissAnswer(now);
+  selection_ = std::make_shared<SensorSelection>(selection);
+  Ask(sensor_, now);
 }
 
 void ProcessSampler::MissUnseen(const Process& process, const SensorSelection& selection) {
-  pid_ = 0;
-  asked_.reset();
+  TakeAnswer(Await::kNow);
+  LeaveProcess();
   const auto* const group =
       std::find_if(std::begin(kGroups), std::end(kGroups),
                    [&](const char* each) { return selection.WantsGroup(each); });
@@ -106,22 +137,25 @@ void ProcessSampler::MissUnseen(const Process& process, const SensorSelection& s
   TellAbsences(absences_.TakeDue(time_us), builder_);
 }
 
-void ProcessSampler::Ask(const Process& process, const SensorSelection& selection,
-                         absl::Duration now) {
-  ReadingContext context{pool_, std::make_shared<SensorSelection>(selection), &clock_};
+void ProcessSampler::Ask(std::shared_ptr<Sensor> sensor, absl::Duration now) {
+  asked_at_ = now;
+  ReadingContext context{pool_, selection_, &clock_};
   const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
   if (reader_ != nullptr) {
-    asked_ = {reader_->Ask(sensor_, std::move(context)), time_us, process.batch, now};
+    asked_ = {reader_->Ask(std::move(sensor), std::move(context)), time_us, batch_, now};
     return;
   }
   Reading reading(std::move(context));
-  sensor_->Read(reading);
-  AddTick(reading, time_us, process.batch);
+  sensor->Read(reading);
+  AddTick(reading, time_us, batch_);
 }
 
-void ProcessSampler::TakeAnswer(absl::Duration patience) {
+void ProcessSampler::TakeAnswer(Await await) {
   if (!asked_) return;
-  const std::optional<Reading> reading = asked_->question->Await(patience);
+  ProcessReader::Question& question = *asked_->question;
+  const bool waits = await == Await::kLast && !asked_->late;
+  const std::optional<Reading> reading =
+      waits ? reader_->AwaitLast(question) : question.Await(absl::ZeroDuration());
   if (!reading) return reader_->Tend();
   const Asked asked = *std::exchange(asked_, std::nullopt);
   if (!asked.late) return AddTick(*reading, asked.time_us, asked.batch);
@@ -129,14 +163,28 @@ void ProcessSampler::TakeAnswer(absl::Duration patience) {
   sensor_->Forget();
 }
 
-void ProcessSampler::MissAnswer(const SensorSelection& selection, absl::Duration now) {
+void ProcessSampler::MissAnswer(absl::Duration now) {
   asked_->late = true;
-  Reading reading({pool_, std::make_shared<SensorSelection>(selection), &clock_});
+  Reading reading({pool_, selection_, &clock_});
   const absl::Status why = NoAnswerFor(now - asked_->at);
   reading.Miss("cpu", "process", 2, why);
   reading.Miss("memory", "process", 1, why);
   reading.Miss("disk", "process", 2, why);
   NoteAbsences(reading, absl::ToUnixMicros(clock_.Now()));
+}
+
+void ProcessSampler::LeaveProcess() {
+  if (asked_ && !asked_->late) MissAnswer(clock_.Monotonic());
+  asked_.reset();
+  sensor_ = nullptr;
+  pid_ = 0;
+}
+
+// Not where it was asked a moment ago: rates need their time, and what lies between is short.
+void ProcessSampler::AskLast(absl::Duration now) {
+  if (rests_ || asked_ || selection_ == nullptr) return;
+  if (now - asked_at_ < TickSchedule::kFirstRatesAfter) return;
+  Ask(std::make_shared<EndingProcess>(pid_, sensor_, kernel_), now);
 }
 
 void ProcessSampler::AddTick(const Reading& reading, std::int64_t time_us, std::int32_t batch) {
@@ -156,9 +204,13 @@ void ProcessSampler::NoteAbsences(const Reading& reading, std::int64_t time_us) 
 }
 
 void ProcessSampler::End() {
-  // What was asked of a short run is its only tick.
-  if (!builder_.full()) TakeAnswer(asked_ && asked_->late ? absl::ZeroDuration() : kEndPatience);
-  asked_.reset();
+  if (sensor_ != nullptr && !builder_.full()) {
+    // What was asked of a short run is its only tick.
+    TakeAnswer(Await::kLast);
+    AskLast(clock_.Monotonic());
+    TakeAnswer(Await::kLast);
+  }
+  LeaveProcess();
   TellAbsences(absences_.TakeAll(), builder_);
 }
 

@@ -45,7 +45,10 @@ class ProcessSampler {
   };
   // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
-  // The process is gone: tells what is left to tell.
+  // It is not to be sampled now, and not once more if it ends meanwhile.
+  void Rest() { rests_ = true; }
+  // The process is gone, or is about to be: one that is still there is asked once more, and what is
+  // left to tell is told.
   void End();
 
  private:
@@ -59,9 +62,14 @@ class ProcessSampler {
     bool late = false;
   };
   void MissUnseen(const Process& process, const SensorSelection& selection);
-  void Ask(const Process& process, const SensorSelection& selection, absl::Duration now);
-  void TakeAnswer(absl::Duration patience);
-  void MissAnswer(const SensorSelection& selection, absl::Duration now);
+  void Ask(std::shared_ptr<Sensor> sensor, absl::Duration now);
+  // kLast: as long as the loop can wait.
+  enum class Await { kNow, kLast };
+  void TakeAnswer(Await await);
+  void MissAnswer(absl::Duration now);
+  // Whoever still reads for it does so with a sensor that nobody else has.
+  void LeaveProcess();
+  void AskLast(absl::Duration now);
   void AddTick(const Reading& reading, std::int64_t time_us, std::int32_t batch);
   void NoteAbsences(const Reading& reading, std::int64_t time_us);
 
@@ -74,6 +82,11 @@ class ProcessSampler {
   pid_t pid_ = 0;
   std::shared_ptr<ProcessSensor> sensor_;  // the reader's as well, while it is asked
   std::optional<Asked> asked_;
+  // As it was asked last.
+  std::shared_ptr<const SensorSelection> selection_;
+  absl::Duration asked_at_;
+  std::int32_t batch_ = -1;
+  bool rests_ = false;
   std::optional<TickSchedule> schedule_;
   AbsenceLedger absences_;
 };

@@ -106,6 +106,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
   if (!is_own_live) process_.End();
   if (is_own_live && selection != nullptr) SampleProcess(status, *selection);
+  if (is_own_live && selection == nullptr) process_.Rest();
   const auto ending =
       is_own_live ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
@@ -142,7 +143,7 @@ absl::Status RankWriter::TellEnd(bool ended) {
 
 void RankWriter::SampleProcess(const WriterStatus& status, const SensorSelection& selection) {
   const auto profiling = served_->status().profiling;
-  if (profiling && !profiling->on()) return;
+  if (profiling && !profiling->on()) return process_.Rest();
   process_.Visit({.pid = status.pid, .batch = last_batch(), .rank = served_->identity().rank},
                  selection);
 }

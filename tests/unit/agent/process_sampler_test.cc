@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <functional>
 
 #include "tests/unit/agent/sensors/machine.h"
@@ -109,8 +111,48 @@ TEST_F(ProcessSamplerTest, WhatFailedAtTheEndIsTold) {
   }
   Sealed();
   sampler.End();
-  EXPECT_THAT(Sealed(), ElementsAre("cpu lost 4"));
+  // The last tick lacks it as well.
+  EXPECT_THAT(Sealed(), ElementsAre("memory_process_resident 1", "disk_process_read 1",
+                                    "disk_process_write 1", "cpu lost 6"));
   sampler.End();
+  EXPECT_THAT(Sealed(), IsEmpty());
+}
+
+TEST_F(ProcessSamplerTest, AgentRule10_TheLastTickIsTakenWhenTheRankCloses) {
+  const SensorSelection seldom = SensorSelection::Parse({.interval = "1h"}).value();
+  const auto texts = [&](const std::function<void()>& then, pid_t pid) {
+    ProcessSampler sampler(catalog_, builder_, clock_, nullptr, machine_.root());
+    machine_.Write("proc/42/stat", "42 (x) S 1 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 3 0 77 0 0\n");
+    machine_.Write("proc/42/statm", "5 1 2 1 0 8 0\n");
+    machine_.Write("proc/42/io", "read_bytes: 1\nwrite_bytes: 1\n");
+    for (const absl::Duration after : {absl::ZeroDuration(), absl::Milliseconds(100)}) {
+      clock_.Advance(after);
+      sampler.Visit({.pid = pid, .batch = 7}, seldom);
+    }
+    clock_.Advance(absl::Minutes(10));
+    Sealed();
+    then();
+    sampler.End();
+    std::vector<std::string> sealed = Sealed();
+    sampler.End();
+    EXPECT_THAT(Sealed(), IsEmpty()) << "once";
+    return sealed;
+  };
+  EXPECT_THAT(
+      texts([] {}, 42),
+      UnorderedElementsAre("cpu_process_threads 1", "memory_process_resident 1",
+                           "cpu_util_process 1", "disk_process_read 1", "disk_process_write 1"));
+  EXPECT_THAT(texts([&] { machine_.Remove("proc/42"); }, 42), IsEmpty()) << "it is gone";
+  EXPECT_THAT(texts([&] { machine_.Write("proc/42/stat", "42 (x) Z 1\n"); }, 42), IsEmpty())
+      << "it waits for its parent";
+}
+
+TEST_F(ProcessSamplerTest, OneThatRestsIsNotAskedAtItsEnd) {
+  Visit(getpid());
+  Sealed();
+  clock_.Advance(absl::Minutes(10));
+  sampler_.Rest();
+  sampler_.End();
   EXPECT_THAT(Sealed(), IsEmpty());
 }
 
@@ -182,6 +224,103 @@ TEST_F(WatchedProcessTest, OneThatHangsIsNamedHidesNoOtherAndComesBack) {
   ASSERT_GE(pipe, 0) << "nobody hangs in it";
   close(pipe);
   EXPECT_TRUE(VisitUntil([&] { return hung_count_ >= hung_before + 3; }));
+}
+
+// More hang than there may be threads.
+TEST_F(WatchedProcessTest, ThreadsThatHangAreBoundedAndWhatTheyDoNotAnswerIsCounted) {
+  struct Hung {
+    Hung(ProcessReader& reader, const std::filesystem::path& root, int number)
+        : pid(100 + number), sampler(catalog, builder, RealClock::Get(), &reader, root) {}
+    int LostCount() {
+      for (const ChunkBuilder::Body& bytes : builder.Seal()) {
+        pb::ChunkBody body;
+        EXPECT_TRUE(body.ParseFromString(bytes.bytes));
+        for (const pb::Loss& loss : body.losses()) lost += static_cast<int>(loss.sample_count());
+        ticks += body.tables_size();
+      }
+      return lost;
+    }
+    pid_t pid;
+    SeriesCatalog catalog;
+    ChunkBuilder builder{catalog};
+    ProcessSampler sampler;
+    int lost = 0;
+    int ticks = 0;
+  };
+  const auto threads = [] {
+    int count = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string name;
+      std::ifstream(task.path() / "comm") >> name;
+      count += name == "sense-process" ? 1 : 0;
+    }
+    return count;
+  };
+  constexpr int kCount = ProcessReader::kHangingMax + 9;
+  std::vector<std::unique_ptr<Hung>> all;
+  for (int i = 0; i < kCount; ++i) {
+    all.push_back(std::make_unique<Hung>(reader_, machine_.root(), i));
+    const std::string folder = "proc/" + std::to_string(all.back()->pid);
+    WriteProcess(folder);
+    machine_.Remove(folder + "/io");
+    ASSERT_EQ(mkfifo((machine_.root() / folder / "io").c_str(), 0600), 0);
+  }
+  const auto visit_until = [&](const std::function<bool(Hung&)>& holds) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!std::all_of(all.begin(), all.end(), [&](const auto& each) { return holds(*each); })) {
+      if (absl::Now() > deadline) return false;
+      for (const auto& each : all) each->sampler.Visit({.pid = each->pid}, often_);
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return true;
+  };
+  ASSERT_TRUE(visit_until([](Hung& hung) { return hung.LostCount() > 0; }));
+  const absl::Time enough = absl::Now() + kPatience * (kCount + 1);
+  ASSERT_TRUE(visit_until([&](Hung&) { return absl::Now() > enough; }));
+  EXPECT_EQ(threads(), ProcessReader::kHangingMax);
+  // They come back when the files do.
+  std::vector<int> pipes;
+  for (const auto& each : all) {
+    const std::filesystem::path io = machine_.root() / "proc" / std::to_string(each->pid) / "io";
+    const std::filesystem::path aside = io.string() + ".aside";
+    std::filesystem::rename(io, aside);
+    WriteProcess("proc/" + std::to_string(each->pid));
+    const int pipe = open(aside.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (pipe >= 0) close(pipe);
+  }
+  EXPECT_TRUE(visit_until([](Hung& hung) {
+    hung.LostCount();
+    return hung.ticks > 0;
+  }));
+  EXPECT_LE(threads(), 1);
+}
+
+TEST_F(WatchedProcessTest, AnAnswerThatDoesNotComeAtTheEndIsCountedAndAllWaitTogether) {
+  machine_.Remove("proc/42/io");
+  ASSERT_EQ(mkfifo((machine_.root() / "proc/42/io").c_str(), 0600), 0);
+  hung_.Visit({.pid = 42}, {});
+  well_.Visit({.pid = 43}, {});
+  const absl::Time began = absl::Now();
+  hung_.End();
+  well_.End();
+  EXPECT_LT(absl::Now() - began, 2 * ProcessReader::kLastWaits);
+  EXPECT_THAT(Sealed(), UnorderedElementsAre("cpu lost 2", "memory lost 1", "disk lost 2"));
+  builder_.Seal();
+  well_builder_.Seal();
+  const int pipe = open((machine_.root() / "proc/42/io").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(pipe, 0);
+  close(pipe);
+}
+
+TEST_F(WatchedProcessTest, WhatAnotherProcessInItsPlaceLeavesUnansweredIsCounted) {
+  machine_.Remove("proc/42/io");
+  ASSERT_EQ(mkfifo((machine_.root() / "proc/42/io").c_str(), 0600), 0);
+  hung_.Visit({.pid = 42}, {});
+  hung_.Visit({.pid = 43}, {});
+  EXPECT_THAT(Sealed(), ::testing::IsSupersetOf({"cpu lost 2", "memory lost 1", "disk lost 2"}));
+  const int pipe = open((machine_.root() / "proc/42/io").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(pipe, 0);
+  close(pipe);
 }
 
 TEST_F(WatchedProcessTest, WhatWasAskedOfAShortRunIsTakenAtItsEnd) {
