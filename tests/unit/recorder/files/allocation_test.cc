@@ -15,13 +15,16 @@ thread_local std::uint64_t allocation_count = 0;
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: gcc 12 takes what it sees of one of them for a mismatch with the others.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocation_count;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
 
 namespace stepwell::recorder {
 namespace {

@@ -1,0 +1,213 @@
+// What a SamplerElection tells those that it tells off: the GPUs of those before them.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/sampler_election.h"
+#include "tests/unit/server/sampler_orders.h"
+
+namespace stepwell {
+namespace {
+
+// Writers 1, 2, 3 open in that order; 1 names a and b, 2 names b and c, 3 names c.
+TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
+  using Election = SamplerElection;
+  const std::int64_t later_us = kStartUs + 2 * kSecondUs;
+  const auto name = [](Election& e, int writer_no, const std::vector<std::string>& gpus,
+                       std::int64_t now_us, std::uint64_t generation = 1) {
+    return e.Name(kA, WriterNo{writer_no}, generation, Gpus(gpus), now_us);
+  };
+  struct Row {
+    const char* name;
+    std::function<Orders(Election&)> act;
+    Orders expected;
+  };
+  const std::vector<Row> rows = {
+      {"the same again",
+       [&](Election& e) {
+         return name(e, 1, {"b", "a"}, later_us);
+       },
+       {}},
+      {"nothing more", [&](Election& e) { return name(e, 1, {}, later_us); }, {}},
+      {"the elected one sees a further one",
+       [&](Election& e) { return name(e, 1, {"d"}, later_us); },
+       {Off(kA, 2, 1, {"a", "b", "d"}), Off(kA, 3, 1, {"a", "b", "c", "d"})}},
+      {"one that is off sees a further one",
+       [&](Election& e) { return name(e, 2, {"d"}, later_us); },
+       {Off(kA, 3, 1, {"a", "b", "c", "d"})}},
+      {"the last sees a further one", [&](Election& e) { return name(e, 3, {"d"}, later_us); }, {}},
+      {"known before",
+       [&](Election& e) { return name(e, 1, {"c"}, later_us); },
+       {Off(kA, 2, 1, {"a", "b", "c"})}},
+      {"of another generation", [&](Election& e) { return name(e, 1, {"d"}, later_us, 2); }, {}},
+      {"of nobody", [&](Election& e) { return name(e, 9, {"d"}, later_us); }, {}},
+      {"the elected one closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, later_us); },
+       {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"the elected one's stream ends",
+       [&](Election& e) { return e.Lose(kA, WriterNo{1}, 1, later_us); },
+       {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"one that is off closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, later_us); },
+       {Off(kA, 3, 1, {"a", "b"})}},
+      {"one that is off falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{2} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 3, 1, {"a", "b"}), Off(kA, 2, 1, {"a", "b", "c"})}},
+      {"the elected one falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 3, 1, {"b", "c"}), Off(kA, 1, 1, {"b", "c"}), On(kA, 2, 1)}},
+      {"a fourth opens",
+       [&](Election& e) { return e.Open(Sampler(kA, 4), later_us); },
+       {Off(kA, 4, 1, {"a", "b", "c"})}},
+      {"the elected one opens on a new stream and has not named any yet",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), later_us); },
+       {On(kA, 1, 1)}},
+      {"and then names one less",
+       [&](Election& e) {
+         e.Open(Sampler(kA, 1, "m", 2), later_us);
+         return name(e, 1, {"a"}, later_us, 2);
+       },
+       {Off(kA, 2, 1, {"a"})}},
+      {"nothing changes", [&](Election& e) { return e.Look(Unheard, later_us); }, {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Election election;
+    for (int no = 1; no <= 3; ++no) election.Open(Sampler(kA, no), kStartUs);
+    name(election, 1, {"a", "b"}, kStartUs);
+    name(election, 2, {"b", "c"}, kStartUs);
+    name(election, 3, {"c"}, kStartUs);
+    election.Look(Unheard, kStartUs + kSecondUs);
+    EXPECT_EQ(row.act(election), row.expected);
+  }
+}
+
+// Writer 1 is agent 1's and names a; 2 is agent 2's and names b; 3 is agent 1's as well.
+TEST(SamplerElectionTest, SamplersOnOneStreamAreElectedTogether) {
+  using Election = SamplerElection;
+  const auto on_stream = [](int writer_no, std::uint64_t stream, std::uint64_t generation = 1) {
+    SamplerElection::Writer writer = Sampler(kA, writer_no, "m", generation);
+    writer.stream = stream;
+    return writer;
+  };
+  struct Row {
+    const char* name;
+    std::function<Orders(Election&)> act;
+    Orders expected;
+  };
+  const std::vector<Row> rows = {
+      {"another of the elected agent opens",
+       [&](Election& e) { return e.Open(on_stream(4, 1), kStartUs); },
+       {On(kA, 4, 1)}},
+      {"another of the one that is off opens",
+       [&](Election& e) { return e.Open(on_stream(4, 2), kStartUs); },
+       {Off(kA, 4, 1, {"a"})}},
+      {"the older closes",
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, kStartUs); },
+       {Off(kA, 2, 1)}},
+      {"the newer closes", [&](Election& e) { return e.Close(kA, WriterNo{3}, 1, kStartUs); }, {}},
+      {"both close",
+       [&](Election& e) {
+         e.Close(kA, WriterNo{1}, 1, kStartUs);
+         return e.Close(kA, WriterNo{3}, 1, kStartUs);
+       },
+       {On(kA, 2, 1)}},
+      {"the older alone falls silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {}},
+      {"all of the agent fall silent",
+       [&](Election& e) {
+         return e.Look(
+             [](TrialId, WriterNo no) { return no == WriterNo{2} ? kStartUs + 61 * kSecondUs : 0; },
+             kStartUs + 61 * kSecondUs);
+       },
+       {Off(kA, 1, 1, {"b"}), Off(kA, 3, 1, {"b"}), On(kA, 2, 1)}},
+      {"the agent opens on a new stream, the newer first",
+       [&](Election& e) { return e.Open(on_stream(3, 5, 2), kStartUs); },
+       {Off(kA, 1, 1), On(kA, 3, 1)}},
+      {"the agent opens on a new stream, the older first",
+       [&](Election& e) { return e.Open(on_stream(1, 5, 2), kStartUs); },
+       {Off(kA, 3, 1, {"a"}), On(kA, 1, 1)}},
+      {"and then the other",
+       [&](Election& e) {
+         e.Open(on_stream(1, 5, 2), kStartUs);
+         return e.Open(on_stream(3, 5, 2), kStartUs);
+       },
+       {On(kA, 3, 1)}},
+      {"a new agent takes up the backlog of the one whose stream still stands",
+       [&](Election& e) {
+         e.Open(on_stream(4, 5), kStartUs);
+         e.Open(on_stream(1, 5, 2), kStartUs);
+         return e.Open(on_stream(3, 5, 2), kStartUs);
+       },
+       {On(kA, 3, 1)}},
+      {"another trial shares the machine",
+       [&](Election& e) { return e.Open(Rank(kB, 1), kStartUs); },
+       {On(kA, 1, 2), On(kA, 3, 2)}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Election election;
+    election.Open(on_stream(1, 1), kStartUs);
+    election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStartUs);
+    election.Open(on_stream(2, 2), kStartUs);
+    election.Name(kA, WriterNo{2}, 1, Gpus({"b"}), kStartUs);
+    EXPECT_EQ(election.Open(on_stream(3, 1), kStartUs), Orders{On(kA, 3, 1)});
+    EXPECT_EQ(row.act(election), row.expected);
+  }
+}
+
+TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1), kStartUs);
+  election.Open(Sampler(kA, 2), kStartUs);
+  std::vector<std::string> seen;
+  int told = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::string gpu = absl::StrCat("g", 100 + i);
+    seen.push_back(gpu);
+    const Orders orders = election.Name(kA, WriterNo{1}, 1, Gpus({gpu}), kStartUs + i);
+    told += static_cast<int>(orders.size());
+    if (i == 0) {
+      EXPECT_EQ(orders, Orders{Off(kA, 2, 1, {"g100"})});
+    }
+  }
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(election.Look(Unheard, kStartUs + kSecondUs), (Orders{Off(kA, 2, 1, seen)}));
+  EXPECT_EQ(election.Look(Unheard, kStartUs + 3 * kSecondUs), Orders{}) << "told";
+  // Whether it samples, and what those before it leave when they go, is told at once.
+  election.Open(Sampler(kA, 3), kStartUs + 4 * kSecondUs);
+  election.Name(kA, WriterNo{1}, 1, Gpus({"h"}), kStartUs + 4 * kSecondUs);
+  EXPECT_EQ(election.Close(kA, WriterNo{1}, 1, kStartUs + 4 * kSecondUs),
+            (Orders{Off(kA, 3, 1), On(kA, 2, 1)}));
+}
+
+TEST(SamplerElectionTest, GpusOfOtherMachinesTrialsAndRanksAreNobodysBusiness) {
+  SamplerElection election;
+  election.Open(Sampler(kA, 1, "m"), kStartUs);
+  election.Open(Sampler(kA, 2, "n"), kStartUs);
+  election.Open(Sampler(kB, 1, "m"), kStartUs);
+  election.Open(Rank(kA, 3, "m"), kStartUs);
+  EXPECT_EQ(election.Name(kA, WriterNo{2}, 1, Gpus({"other machine"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"other trial"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Name(kA, WriterNo{3}, 1, Gpus({"a rank's"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "m"), kStartUs), Orders{Off(kA, 4, 2)});
+}
+
+}  // namespace
+}  // namespace stepwell
