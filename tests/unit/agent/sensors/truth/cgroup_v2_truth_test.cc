@@ -42,6 +42,7 @@ class GroupV2 {
     } else if (mkdir((mount_ + name_).c_str(), 0755) != 0) {
       why_not_ = "no group of cgroup v2 can be made here: " + std::string(std::strerror(errno));
     }
+    if (!why_not_.empty()) return;
     machine_.Write("proc/self/cgroup", "0::" + name_ + "\n");
     machine_.Write("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     std::filesystem::create_directories(machine_.root() / "sys/fs");
