@@ -167,7 +167,7 @@ def first_samples(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path
         own = {"STEPWELL_AGENT": str(binaries / "stepwell"), "STEPWELL_AGENT_IDLE_EXIT": "1"}
         waits.append(first_sample_ms(binaries, server, spool, f"started-{number}", own))
     print("first sample, agent to be started: " + ", ".join(f"{wait:.1f}" for wait in sorted(waits)), file=sys.stderr)
-    result("first_sample_started", waits, "ms", "the same, the agent is started by the recorder", "<= 500", max)
+    result("first_sample_started", waits, "ms", "the same, the agent is started by the recorder", "<= 100", max)
 
 
 def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
