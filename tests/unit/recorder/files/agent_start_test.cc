@@ -142,7 +142,8 @@ TEST_F(AgentStartTest, AgentRule08_ADeadAgentOfASubreaperIsReapedAndNobodyElse) 
       siginfo_t ended{};
       return waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0;
     };
-    ASSERT_TRUE(is_child(agent));
+    // As soon as the process that started it has ended.
+    ASSERT_TRUE(Eventually(milliseconds(10'000), [&] { return is_child(agent); }));
     // Seen by a look of the recorder's as what it is.
     std::this_thread::sleep_for(milliseconds(600));
     ASSERT_EQ(kill(agent, SIGKILL), 0);
