@@ -9,7 +9,7 @@
 #include "storage/encoded_rollup.h"
 #include "storage/pg_array.h"
 #include "storage/pg_reader_ticks.h"
-#include "storage/pg_rollup_copy.h"
+#include "storage/pg_rollup_columns.h"
 #include "storage/stretch.h"
 
 namespace stepwell {
@@ -30,10 +30,8 @@ constexpr int kFirstVector = 8;
 constexpr char kGridHeadColumns[] =
     "writer_no, tick_no, keep_class, received_day, bucket_count, step_seconds";
 constexpr int kGridFirstVector = 6;
-constexpr int kIntegerColumns = 8;
-constexpr int kValueColumns = 10;
 
-// In the order of RollupVectorColumns.
+// In the order of pg_rollup_columns.
 VectorColumns ColumnsFrom(int first, bool has_values) {
   return {.form = first,
           .width = first + 1,
@@ -45,25 +43,6 @@ VectorColumns ColumnsFrom(int first, bool has_values) {
           .bits2 = first + 6,
           .dictionary = first + 7,
           .raw = has_values ? first + 9 : -1};
-}
-
-std::string VectorList() {
-  std::string list;
-  for (const char* prefix : kRollupValueVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, true));
-  }
-  for (const char* prefix : kRollupCountVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
-  }
-  return list;
-}
-
-std::string GridVectorList() {
-  std::string list;
-  for (const char* prefix : kRollupTickVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
-  }
-  return list;
 }
 
 std::optional<EncodedVector> OptionalAt(const PgResult& result, int row, int first,
@@ -80,7 +59,7 @@ absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
   for (EncodedVector* vector : {&encoded.buckets, &encoded.tick_counts, &encoded.last_offsets,
                                 &encoded.first_batches, &encoded.last_batches}) {
     *vector = VectorAt(result, row, ColumnsFrom(first, false));
-    first += kIntegerColumns;
+    first += kRollupIntegerColumns;
   }
   return DecodeRollupGrid(encoded);
 }
@@ -89,7 +68,7 @@ absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
 
 absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
     PgConnection& connection, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
-  static const std::string kColumns = absl::StrCat(kHeadColumns, VectorList());
+  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupVectorList());
   const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
   std::vector<PgParam> params = {Value(filter.trial_id), PgArray(filter.series_nos),
                                  static_cast<std::int16_t>(filter.step_seconds), filter.start_us,
@@ -139,7 +118,7 @@ PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
 }
 
 absl::Status PgRollupCursor::ReadGrids() {
-  static const std::string kColumns = absl::StrCat(kGridHeadColumns, GridVectorList());
+  static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupTickVectorList());
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
   for (int row = 0; row < page_.row_count(); ++row) {
     const GridKey key = GridKeyAt(row);
@@ -188,12 +167,12 @@ absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
   int first = kFirstVector;
   encoded.mins = VectorAt(page_, row, ColumnsFrom(first, true));
   for (auto* vector : {&encoded.maxs, &encoded.sums, &encoded.lasts}) {
-    *vector = OptionalAt(page_, row, first += kValueColumns, true);
+    *vector = OptionalAt(page_, row, first += kRollupValueColumns, true);
   }
-  first += kValueColumns;
+  first += kRollupValueColumns;
   for (auto* vector : {&encoded.counts, &encoded.nan_counts, &encoded.last_lags}) {
     *vector = OptionalAt(page_, row, first, false);
-    first += kIntegerColumns;
+    first += kRollupIntegerColumns;
   }
   StoredRollup stored;
   stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};

@@ -1,53 +1,30 @@
 #include "storage/pg_rollup_copy.h"
 
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/pg_rollup_columns.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_vector_copy.h"
 
 namespace stepwell {
 namespace {
 
-constexpr int kIntegerColumns = 8;
-constexpr int kValueColumns = 10;
-constexpr int kTicksHeadColumns = 9;
-constexpr int kHeadColumns = 12;
-constexpr int kTicksColumnCount =
-    kTicksHeadColumns + kIntegerColumns * static_cast<int>(kRollupTickVectors.size());
-constexpr int kColumnCount = kHeadColumns +
-                             kValueColumns * static_cast<int>(kRollupValueVectors.size()) +
-                             kIntegerColumns * static_cast<int>(kRollupCountVectors.size());
+constexpr char kTicksHead[] =
+    "trial_id, tick_no, first_time_us, last_time_us, writer_no, bucket_count, received_day, "
+    "keep_class, step_seconds, ";
+constexpr int kTicksColumnCount = 9 + kRollupIntegerColumns * kRollupTickVectors;
+constexpr char kHead[] =
+    "trial_id, tick_no, first_time_us, last_time_us, series_no, writer_no, bucket_count, "
+    "received_day, keep_class, step_seconds, relative, presence, ";
+constexpr int kColumnCount =
+    12 + kRollupValueColumns * kRollupValueVectors + kRollupIntegerColumns * kRollupCountVectors;
 
 std::string CopySql(const char* table, std::int16_t keep_class, std::int32_t received_day,
                     const std::string& columns) {
   return absl::StrCat("copy stepwell.", LeafName(table, keep_class, received_day), " (", columns,
                       ") from stdin (format binary)");
-}
-
-std::string TicksColumnList() {
-  std::string list =
-      "trial_id, tick_no, first_time_us, last_time_us, writer_no, bucket_count, received_day, "
-      "keep_class, step_seconds";
-  for (const char* prefix : kRollupTickVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
-  }
-  return list;
-}
-
-std::string ColumnList() {
-  std::string list =
-      "trial_id, tick_no, first_time_us, last_time_us, series_no, writer_no, bucket_count, "
-      "received_day, keep_class, step_seconds, relative, presence";
-  for (const char* prefix : kRollupValueVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, true));
-  }
-  for (const char* prefix : kRollupCountVectors) {
-    absl::StrAppend(&list, ", ", RollupVectorColumns("", prefix, false));
-  }
-  return list;
 }
 
 // What most vectors have is NULL, which takes no bytes: a rollup's vectors are short, and many.
@@ -80,30 +57,16 @@ void AddOptional(const std::optional<EncodedVector>& vector, bool has_values, Pg
     AddVector(*vector, has_values, rows);
     return;
   }
-  for (int i = 0; i < (has_values ? kValueColumns : kIntegerColumns); ++i) rows.Null();
+  for (int i = 0; i < (has_values ? kRollupValueColumns : kRollupIntegerColumns); ++i) rows.Null();
 }
 
 }  // namespace
 
-std::string RollupVectorColumns(const char* table, const char* prefix, bool has_values) {
-  std::string list;
-  const auto add = [&](std::string_view column) {
-    absl::StrAppend(&list, list.empty() ? "" : ", ", table, prefix, "_", std::string(column));
-  };
-  for (const char* column :
-       {"form", "width", "width2", "base", "factor", "bits", "bits2", "dictionary"}) {
-    add(column);
-  }
-  if (has_values) {
-    add("divisor_exponent");
-    add("raw");
-  }
-  return list;
-}
-
 RollupCopy::RollupCopy(std::int16_t keep_class, std::int32_t received_day)
-    : columns_sql_(CopySql("rollups", keep_class, received_day, ColumnList())),
-      ticks_sql_(CopySql("rollup_ticks", keep_class, received_day, TicksColumnList())),
+    : columns_sql_(
+          CopySql("rollups", keep_class, received_day, absl::StrCat(kHead, RollupVectorList()))),
+      ticks_sql_(CopySql("rollup_ticks", keep_class, received_day,
+                         absl::StrCat(kTicksHead, RollupTickVectorList()))),
       columns_(kColumnCount),
       ticks_(kTicksColumnCount) {}
 
@@ -118,7 +81,7 @@ std::int64_t RollupCopy::AddTicks(const RowPlace& place, const EncodedRollup& ro
       .Date({place.received_day})
       .Int16(place.keep_class)
       .Int16(static_cast<std::int16_t>(rollup.step_seconds));
-  // In the order of kRollupTickVectors.
+  // In the order of RollupTickVectorList, as RollupVectorList below.
   for (const EncodedVector* vector : {&rollup.buckets, &rollup.tick_counts, &rollup.last_offsets,
                                       &rollup.first_batches, &rollup.last_batches}) {
     AddVector(*vector, /*has_values=*/false, ticks_);
