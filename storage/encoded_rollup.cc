@@ -69,9 +69,11 @@ EncodedRollupColumn EncodeColumn(const RollupGrid& grid, const RollupColumn& col
   return encoded;
 }
 
+using StretchGrids = std::array<RollupGrid, kRollupSteps.size()>;
+
 // `values_used` counts the values of `column` that earlier stretches took.
-void AddColumn(const RollupGrid& grid, const TickTable& table, const TickColumn& column,
-               Slice slice, std::size_t& values_used, EncodedRollup& rollup) {
+void AddColumn(const StretchGrids& grids, const TickTable& table, const TickColumn& column,
+               Slice slice, std::size_t& values_used, StretchRollups& rollups) {
   const auto times = std::span(table.times_us).subspan(slice.first_tick, slice.tick_count);
   std::span<const std::uint8_t> presence;
   std::size_t count = slice.tick_count;
@@ -86,11 +88,15 @@ void AddColumn(const RollupGrid& grid, const TickTable& table, const TickColumn&
   }
   const auto values = std::span(column.values).subspan(values_used, count);
   values_used += count;
-  EncodedRollupColumn& encoded =
-      rollup.columns.emplace_back(EncodeColumn(grid, RollUpColumn(grid, times, values, presence)));
-  encoded.series_no = column.series_no;
-  encoded.first_time_us = times[first];
-  encoded.last_time_us = times[last];
+  // Finding a divisor costs most, and is the same for each step.
+  const std::optional<ScaledValues> scaled = ScaleValues(values);
+  for (std::size_t step = 0; step < grids.size(); ++step) {
+    EncodedRollupColumn& encoded = rollups[step].columns.emplace_back(
+        EncodeColumn(grids[step], RollUpColumn(grids[step], times, values, scaled, presence)));
+    encoded.series_no = column.series_no;
+    encoded.first_time_us = times[first];
+    encoded.last_time_us = times[last];
+  }
 }
 
 absl::Status Contradiction(const char* what) {
@@ -108,23 +114,27 @@ bool IsBatch(std::int64_t batch) { return batch >= -1 && batch <= INT32_MAX; }
 
 }  // namespace
 
-std::vector<EncodedRollup> EncodeRollups(const TickTable& table, std::int32_t step_seconds) {
-  std::vector<EncodedRollup> rollups;
+std::vector<StretchRollups> EncodeRollups(const TickTable& table) {
+  std::vector<StretchRollups> stretches;
   std::vector<std::size_t> values_used(table.columns.size(), 0);
   Slice slice;
   for (const std::size_t length : CutStretches(table.times_us)) {
     slice.tick_count = length;
     const auto times = std::span(table.times_us).subspan(slice.first_tick, length);
     const auto batches = std::span(table.batches).subspan(slice.first_tick, length);
-    const RollupGrid grid = RollUpTicks(times, batches, step_seconds);
-    EncodedRollup& rollup = rollups.emplace_back(EncodeGrid(grid, times));
-    rollup.columns.reserve(table.columns.size());
+    StretchGrids grids;
+    StretchRollups& rollups = stretches.emplace_back();
+    for (std::size_t step = 0; step < grids.size(); ++step) {
+      grids[step] = RollUpTicks(times, batches, kRollupSteps[step]);
+      rollups[step] = EncodeGrid(grids[step], times);
+      rollups[step].columns.reserve(table.columns.size());
+    }
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      AddColumn(grid, table, table.columns[i], slice, values_used[i], rollup);
+      AddColumn(grids, table, table.columns[i], slice, values_used[i], rollups);
     }
     slice.first_tick += length;
   }
-  return rollups;
+  return stretches;
 }
 
 absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded) {

@@ -3,6 +3,7 @@
 // functions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -52,8 +53,10 @@ struct EncodedRollup {
   std::vector<EncodedRollupColumn> columns;
 };
 
-// One per stretch of CutStretches, in order. REQUIRES: the times of `table` ascend.
-std::vector<EncodedRollup> EncodeRollups(const TickTable& table, std::int32_t step_seconds);
+// Of each stretch of CutStretches, in order, one per step of kRollupSteps. REQUIRES: the times of
+// `table` ascend.
+using StretchRollups = std::array<EncodedRollup, kRollupSteps.size()>;
+std::vector<StretchRollups> EncodeRollups(const TickTable& table);
 
 // kDataLoss where the vectors contradict each other; nothing in them is trusted.
 [[nodiscard]] absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded);

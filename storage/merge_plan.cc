@@ -37,15 +37,11 @@ absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
 }
 
 std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
-  std::vector<MergedStretch> stretches;
-  for (EncodedTicks& ticks : EncodeTicks(table)) {
-    stretches.emplace_back().ticks = std::move(ticks);
-  }
-  for (const std::int32_t step_seconds : kRollupSteps) {
-    std::vector<EncodedRollup> rollups = EncodeRollups(table, step_seconds);
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      stretches[i].rollups.push_back(std::move(rollups[i]));
-    }
+  std::vector<EncodedTicks> ticks = EncodeTicks(table);
+  std::vector<StretchRollups> rollups = EncodeRollups(table);
+  std::vector<MergedStretch> stretches(ticks.size());
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    stretches[i] = {std::move(ticks[i]), std::move(rollups[i])};
   }
   return stretches;
 }

@@ -12,10 +12,10 @@
 
 namespace stepwell {
 
-// A stretch of joined ticks, and its rollups in the order of kRollupSteps.
+// A stretch of joined ticks, and its rollups.
 struct MergedStretch {
   EncodedTicks ticks;
-  std::vector<EncodedRollup> rollups;
+  StretchRollups rollups;
 };
 
 // `ticks` in the order of their folds; `columns` are rows on these ticks, of some of the series.

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/check.h"
-#include "storage/value_scale.h"
 
 namespace stepwell {
 namespace {
@@ -133,8 +131,8 @@ RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
 }
 
 RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
-                          std::span<const double> values, std::span<const std::uint8_t> presence) {
-  const std::optional<ScaledValues> scaled = ScaleValues(values);
+                          std::span<const double> values, const std::optional<ScaledValues>& scaled,
+                          std::span<const std::uint8_t> presence) {
   ColumnRollup column(grid);
   std::size_t next_value = 0;
   std::size_t tick = 0;

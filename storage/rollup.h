@@ -4,15 +4,17 @@
 // A core; pure functions.
 //
 //   const RollupGrid grid = RollUpTicks(times_us, batches, /*step_seconds=*/10);
-//   const RollupColumn column = RollUpColumn(grid, times_us, values, presence);
+//   const RollupColumn column = RollUpColumn(grid, times_us, values, scaled, presence);
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "storage/model.h"
+#include "storage/value_scale.h"
 
 namespace stepwell {
 
@@ -52,9 +54,11 @@ struct RollupColumn {
 // REQUIRES: times ascend; as many batches.
 RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
                        std::span<const std::int32_t> batches, std::int32_t step_seconds);
-// `presence` as in TickColumn: one per tick, or empty = all; `values` one per sample.
+// `presence` as in TickColumn: one per tick, or empty = all; `values` one per sample, `scaled` what
+// ScaleValues makes of them, which the rollups of one column share.
 // REQUIRES: `grid` is of `times_us`; at least one sample.
 RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
-                          std::span<const double> values, std::span<const std::uint8_t> presence);
+                          std::span<const double> values, const std::optional<ScaledValues>& scaled,
+                          std::span<const std::uint8_t> presence);
 
 }  // namespace stepwell

@@ -25,6 +25,19 @@ using ::testing::IsEmpty;
 constexpr std::int64_t kSecond = 1'000'000;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+RollupColumn Rolled(const RollupGrid& grid, const std::vector<std::int64_t>& times_us,
+                    const std::vector<double>& values,
+                    const std::vector<std::uint8_t>& presence = {}) {
+  return RollUpColumn(grid, times_us, values, ScaleValues(values), presence);
+}
+
+// Of one step.
+std::vector<EncodedRollup> RollupsOf(const TickTable& table, std::size_t step) {
+  std::vector<EncodedRollup> rollups;
+  for (const StretchRollups& stretch : EncodeRollups(table)) rollups.push_back(stretch[step]);
+  return rollups;
+}
+
 TEST(RollupTest, BucketsAreRoundedDown) {
   EXPECT_EQ(RollupBucketOf(0, 10), 0);
   EXPECT_EQ(RollupBucketOf(10 * kSecond - 1, 10), 0);
@@ -48,7 +61,7 @@ TEST(RollupTest, TicksShareTheirBuckets) {
 TEST(RollupTest, AColumnSaysOnlyWhatItsTicksDoNot) {
   const std::vector<std::int64_t> times = {1, 2, 3, 10 * kSecond, 11 * kSecond, 20 * kSecond};
   const RollupGrid grid = RollUpTicks(times, std::vector<std::int32_t>(6, -1), 10);
-  const RollupColumn whole = RollUpColumn(grid, times, std::vector<double>{3, 1, 2, 5, 5, 9}, {});
+  const RollupColumn whole = Rolled(grid, times, std::vector<double>{3, 1, 2, 5, 5, 9});
   EXPECT_THAT(whole.presence, IsEmpty());
   EXPECT_THAT(whole.counts, IsEmpty());
   EXPECT_THAT(whole.nan_counts, IsEmpty());
@@ -59,8 +72,8 @@ TEST(RollupTest, AColumnSaysOnlyWhatItsTicksDoNot) {
   EXPECT_THAT(whole.lasts, ElementsAre(2, 5, 9));
 
   // Of the first bucket the last sample is NaN; of the second there is none; of the third all are.
-  const RollupColumn holed = RollUpColumn(grid, times, std::vector<double>{3, kNan, kNan},
-                                          std::vector<std::uint8_t>{0, 1, 1, 0, 0, 1});
+  const RollupColumn holed = Rolled(grid, times, std::vector<double>{3, kNan, kNan},
+                                    std::vector<std::uint8_t>{0, 1, 1, 0, 0, 1});
   EXPECT_THAT(holed.presence, ElementsAre(1, 0, 1));
   EXPECT_THAT(holed.counts, ElementsAre(2, 1));
   EXPECT_THAT(holed.nan_counts, ElementsAre(1, 1));
@@ -73,15 +86,15 @@ TEST(RollupTest, SumsOfDecimalsAreExact) {
   // Added as doubles, ten tenths are less than 1.
   const std::vector<std::int64_t> times(10, 5);
   const RollupGrid grid = RollUpTicks(times, std::vector<std::int32_t>(10, -1), 60);
-  EXPECT_EQ(RollUpColumn(grid, times, std::vector<double>(10, 0.1), {}).sums[0], 1.0);
+  EXPECT_EQ(Rolled(grid, times, std::vector<double>(10, 0.1)).sums[0], 1.0);
   // Beyond 2^53 they are added as they are.
-  const RollupColumn large = RollUpColumn(grid, times, std::vector<double>(10, 9e15), {});
+  const RollupColumn large = Rolled(grid, times, std::vector<double>(10, 9e15));
   EXPECT_EQ(large.sums[0], 9e16);
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<double> both(10, 1);
   both[3] = inf;
   both[4] = -inf;
-  EXPECT_TRUE(std::isnan(RollUpColumn(grid, times, both, {}).sums[0]));
+  EXPECT_TRUE(std::isnan(Rolled(grid, times, both).sums[0]));
 }
 
 TEST(RollupTest, AConstantTakesOneVector) {
@@ -89,7 +102,7 @@ TEST(RollupTest, AConstantTakesOneVector) {
   for (int i = 0; i < 600; ++i) table.times_us.push_back(i * kSecond * 20);
   table.batches.assign(600, -1);
   table.columns.emplace_back().values.assign(600, 4.5);
-  const std::vector<EncodedRollup> rollups = EncodeRollups(table, 10);
+  const std::vector<EncodedRollup> rollups = RollupsOf(table, 0);
   const EncodedRollupColumn& column = rollups.front().columns.front();
   EXPECT_FALSE(column.counts || column.nan_counts || column.last_lags);
   EXPECT_FALSE(column.maxs || column.sums || column.lasts);
@@ -201,9 +214,10 @@ TEST(RollupTest, TellsOfRandomSamplesWhatCountingThemDoes) {
   std::mt19937_64 random(testing::TestSeed());
   for (int round = 0; round < 60; ++round) {
     const TickTable table = RandomTable(random);
-    for (const std::int32_t step : kRollupSteps) {
+    for (std::size_t at = 0; at < kRollupSteps.size(); ++at) {
+      const std::int32_t step = kRollupSteps[at];
       SCOPED_TRACE("round " + std::to_string(round) + " step " + std::to_string(step));
-      const std::vector<EncodedRollup> rollups = EncodeRollups(table, step);
+      const std::vector<EncodedRollup> rollups = RollupsOf(table, at);
       ASSERT_EQ(rollups.size(), CutStretches(table.times_us).size());
       const Tale expected = TaleOf(table, step);
       const Tale told = TaleOf(rollups);
@@ -233,7 +247,7 @@ TEST(RollupTest, VectorsThatContradictEachOtherAreRefused) {
     if (i / 10 != 4) column.values.push_back(i % 7 == 0 ? kNan : i);
   }
   table.columns = {column};
-  const EncodedRollup whole = EncodeRollups(table, 10).front();
+  const EncodedRollup whole = RollupsOf(table, 0).front();
   const EncodedRollupColumn sound = whole.columns.front();
   ASSERT_TRUE(DecodeRollupGrid(whole).ok());
   const RollupGrid grid = DecodeRollupGrid(whole).value();
