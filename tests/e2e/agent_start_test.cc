@@ -1,163 +1,16 @@
-// The agent that a trial brings with it: real trials, the real program, a real master. No trial here
-// is told of an agent; `stepwell` lies beside it.
-#include <fcntl.h>
-#include <gmock/gmock.h>
+// The agent that a trial brings with it: real trials, the real program, a real master.
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
-#include "tests/e2e/spine.h"
-#include "tests/support/child_process.h"
+#include "tests/e2e/started_agent.h"
 
 namespace stepwell::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Of a process that ends meanwhile, what there was.
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class StartedAgentTest : public SpineTest {
- protected:
-  void SetUp() override {
-    StartMaster();
-    fs::create_directory(temporary());
-    fs::permissions(temporary(), fs::perms(0777) | fs::perms::sticky_bit);
-  }
-  void TearDown() override {
-    // They end by themselves; a failed test should not leave any.
-    if (!Eventually([this] { return Agents().empty(); }, absl::Seconds(10))) {
-      for (const pid_t agent : Agents()) kill(agent, SIGKILL);
-    }
-    RemoveRings();
-  }
-
-  // Of writers that no agent comes for any more: the next one of this root would.
-  void RemoveRings() const {
-    std::error_code error;
-    for (const auto& rings :
-         fs::directory_iterator(absl::StrCat("/dev/shm/stepwell-", geteuid()), error)) {
-      const std::string writer = ReadText(rings.path() / "spool");
-      if (writer.rfind(root() + "/", 0) == 0) fs::remove_all(rings.path(), error);
-    }
-  }
-
-  std::string temporary() const { return scratch_ / "tmp"; }
-  std::string root() const { return absl::StrCat(temporary(), "/stepwell-", geteuid()); }
-
-  std::map<std::string, std::string> Environment(const std::string& trial,
-                                                 std::map<std::string, std::string> more = {}) {
-    more.insert({{"STEPWELL_AGENT", ""},  // as if it were not set
-                 {"STEPWELL_AGENT_IDLE_EXIT", "1"},
-                 {"STEPWELL_SERVER", master_->grpc_address()},
-                 {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
-                 {"STEPWELL_TRIAL", trial},
-                 {"TMPDIR", temporary()}});
-    return more;
-  }
-  std::vector<std::string> Trial(const std::string& end, int count, double seconds = 0) const {
-    return {BuiltProgram("small_trial"), end, absl::StrCat(count), absl::StrCat(seconds)};
-  }
-  // Runs it to its end: how it ended. What it said must be its own words.
-  std::string Run(const std::vector<std::string>& words,
-                  const std::map<std::string, std::string>& environment) {
-    const std::string log = scratch_ / absl::StrCat("trial-", ++run_count_);
-    ChildProcess trial;
-    trial.Start(words, environment, log);
-    const std::string ending = trial.Wait(absl::Seconds(60));
-    EXPECT_THAT(ReadText(log), ::testing::AnyOf("trained\nwarned\n", "warned\ntrained\n",
-                                                // of both lives of a trial that becomes another
-                                                "trained\nwarned\ntrained\nwarned\n",
-                                                "warned\ntrained\nwarned\ntrained\n"));
-    return ending;
-  }
-
-  // Processes that serve the root, or try to.
-  std::vector<pid_t> Agents() const {
-    std::vector<pid_t> agents;
-    for (const auto& process : fs::directory_iterator("/proc")) {
-      pid_t pid = 0;
-      if (!absl::SimpleAtoi(process.path().filename().string(), &pid)) continue;
-      const std::string words = ReadText(process.path() / "cmdline");
-      if (words.find(root() + std::string(1, '\0')) != std::string::npos &&
-          words.find("--on-demand") != std::string::npos) {
-        agents.push_back(pid);
-      }
-    }
-    return agents;
-  }
-  // The one that serves, as its lock says; 0 = none.
-  pid_t Serving() const { return HolderOf(root()); }
-  static pid_t HolderOf(const std::string& spool_root) {
-    const int fd = open((spool_root + "/f1/agent.lock").c_str(), O_RDONLY | O_CLOEXEC);
-    struct flock asked {};
-    asked.l_type = F_WRLCK;
-    asked.l_whence = SEEK_SET;
-    asked.l_len = 1;
-    const bool is_held = fcntl(fd, F_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
-    close(fd);
-    return is_held ? asked.l_pid : 0;
-  }
-  std::string AgentLog() const { return ReadText(root() + "/f1/agent.log"); }
-
-  // How often each number was stored for the trial.
-  std::map<double, int> Stored(const std::string& trial) {
-    EXPECT_TRUE(client_->Flush().ok());
-    auto connection = PgConnection::Open({.url = master_->database_url()});
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    const auto rows = (*connection)
-                          ->Exec(
-                              "select value from stepwell.samples((select trial_id from "
-                              "stepwell.trials where external_id = $1), 'start', 'numbered')",
-                              {trial});
-    EXPECT_TRUE(rows.ok()) << rows.status();
-    std::map<double, int> stored;
-    for (int row = 0; rows.ok() && row < rows->row_count(); ++row) ++stored[rows->Float64(row, 0)];
-    return stored;
-  }
-  // Of the samples of free memory that the trial has.
-  std::vector<std::int64_t> MachineTimes(const std::string& trial) {
-    EXPECT_TRUE(client_->Flush().ok());
-    auto connection = PgConnection::Open({.url = master_->database_url()});
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    const auto rows = (*connection)
-                          ->Exec(
-                              "select \"timestamp\" from stepwell.samples((select trial_id from "
-                              "stepwell.trials where external_id = $1), 'memory', 'memory_free')",
-                              {trial});
-    EXPECT_TRUE(rows.ok()) << rows.status();
-    std::vector<std::int64_t> times_us;
-    for (int row = 0; rows.ok() && row < rows->row_count(); ++row) {
-      times_us.push_back(rows->TimestampUs(row, 0));
-    }
-    return times_us;
-  }
-  // Each number below `count` so often, and nothing else.
-  bool IsStored(const std::string& trial, int count, int times = 1) {
-    const std::map<double, int> stored = Stored(trial);
-    return std::cmp_equal(stored.size(), count) &&
-           std::all_of(stored.begin(), stored.end(), [&](const auto& entry) {
-             return entry.first >= 0 && entry.first < count && entry.second == times;
-           });
-  }
-  bool BecomesStored(const std::string& trial, int count, int times = 1) {
-    return Eventually([&] { return IsStored(trial, count, times); }, absl::Seconds(30));
-  }
-
-  int run_count_ = 0;
-};
 
 TEST_F(StartedAgentTest, AgentRule10_AShortRunIsStoredWholeWhenItEnds) {
   const absl::Time begin = absl::Now();
@@ -173,26 +26,6 @@ TEST_F(StartedAgentTest, AgentRule10_AShortRunIsStoredWholeWhenItEnds) {
   // The second finds the agent there.
   EXPECT_EQ(Run(Trial("close", 10), Environment("next")), "exit 7");
   EXPECT_TRUE(IsStored("next", 10)) << AgentLog();
-}
-
-// Its agent comes when it is as good as over, and goes as it would have gone.
-TEST_F(StartedAgentTest, AgentRule10_ARunOfAMomentHasASampleOfTheMachine) {
-  const std::int64_t begin_us = absl::ToUnixMicros(absl::Now());
-  for (const std::string trial : {"with-its-agents-start", "with-an-agent-there"}) {
-    EXPECT_EQ(Run(Trial("return", 100, 0.05), Environment(trial)), "exit 7");
-    EXPECT_TRUE(Eventually([&] { return !MachineTimes(trial).empty(); }, absl::Seconds(20)))
-        << trial << AgentLog();
-    for (const std::int64_t time_us : MachineTimes(trial)) {
-      EXPECT_GE(time_us, begin_us);
-      EXPECT_LE(time_us, absl::ToUnixMicros(absl::Now()));
-    }
-    EXPECT_TRUE(IsStored(trial, 100)) << AgentLog();
-  }
-  EXPECT_TRUE(Eventually([this] { return Agents().empty(); }, absl::Seconds(20))) << AgentLog();
-  EXPECT_EQ(std::count_if(fs::directory_iterator(root() + "/f1"), {},
-                          [](const auto& entry) { return entry.is_directory(); }),
-            0)
-      << "all of it is stored and gone";
 }
 
 TEST_F(StartedAgentTest, AgentRule09_AnIdleAgentLeavesNoProcess) {

@@ -10,7 +10,9 @@
 //   memory    as return, and may record into memory only
 //   children  has children of its own all the time, and waits for whichever ends; exit code 9 if
 //             that is none of them
-// Else the exit code is 7, or 4 where it could not record.
+// Else the exit code is 7, or 4 where it could not record. With TRIAL_TIMES=FILE it writes down, in µs
+// since 1970, one after the other: before and after its Open, and before and after its Close; of the
+// last two what it lives to see.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,8 +32,21 @@ using std::chrono::steady_clock;
 
 constexpr int kExitCode = 7;
 
+void NoteTime() {
+  const char* path = std::getenv("TRIAL_TIMES");
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "a");
+  if (file == nullptr) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  std::fprintf(file, "%lld\n", static_cast<long long>(now_us));
+  std::fclose(file);
+}
+
 bool Open() {
-  if (stepwell_open(nullptr) == STEPWELL_RECORDING) return true;
+  NoteTime();
+  const bool is_recording = stepwell_open(nullptr) == STEPWELL_RECORDING;
+  NoteTime();
+  if (is_recording) return true;
   std::fprintf(stderr, "not recording: %s\n", stepwell_message());
   return false;
 }
@@ -93,7 +108,11 @@ int Main(int argc, char** argv) {
   }
   RecordNumbered(count, end == "children" ? 0 : seconds);
   if (end == "_exit") _exit(kExitCode);
-  if (end == "close" && stepwell_close(20'000) != 1) return 3;
+  NoteTime();
+  if (end == "close") {
+    if (stepwell_close(20'000) != 1) return 3;
+    NoteTime();
+  }
   if (end == "exec") execl("/proc/self/exe", argv[0], "return", argv[2], nullptr);
   if (end == "daemon") {
     Daemonise();
