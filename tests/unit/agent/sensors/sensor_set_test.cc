@@ -15,6 +15,7 @@
 namespace stepwell::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -237,6 +238,48 @@ TEST(NvmlFinderTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
   ASSERT_EQ(findings.absences.size(), 1u);
   EXPECT_EQ(findings.absences[0].kind, AbsenceKind::kUnsupported);
   EXPECT_THAT(findings.absences[0].reason, HasSubstr("/nowhere/libnvidia-ml.so.1"));
+}
+
+// At each look again: it may be replaced while the agent runs.
+TEST(NvmlFinderTest, ALibraryWithoutItsFirstCallIsToldWhereThereIsAGpuAndNeverCalled) {
+  Machine machine;
+  NvmlStub stub("gpus 1\n");
+  NvmlFinder finder(NVML_STUB_MUTE, machine.kernel());
+  const Findings silent = finder.Find();
+  EXPECT_THAT(silent.absences, IsEmpty());
+  EXPECT_THAT(silent.sensors, IsEmpty());
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+  for (int look = 0; look < 2; ++look) {
+    const Findings findings = finder.Find();
+    EXPECT_THAT(findings.sensors, IsEmpty());
+    ASSERT_EQ(findings.absences.size(), 1u);
+    EXPECT_EQ(findings.absences[0].kind, AbsenceKind::kUnsupported);
+    EXPECT_EQ(findings.absences[0].metric_group, "gpu");
+    EXPECT_THAT(findings.absences[0].reason, HasSubstr(NVML_STUB_MUTE " is no NVML"));
+  }
+}
+
+// Beside the sensors that are there.
+TEST(MachineSensorsTest, ALibraryWithoutItsFirstCallHidesNothingElse) {
+  Machine machine;
+  machine.Write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  machine.Write("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+  MachineOptions options{.root = machine.root(), .nvml_path = NVML_STUB_MUTE};
+  options.amd_paths = {"/nowhere", "/nowhere"};
+  const auto set = MakeMachineSensors(options, RealClock::Get());
+  // The first look may take longer than the first tick waits for it.
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  std::string told;
+  while (told.empty() && absl::Now() < deadline) {
+    const Reading reading = set->Read(Cadence::kFast, All());
+    EXPECT_EQ(ValuesOf(reading).at("memory_free"), 900 * 1024);
+    for (const std::string& text : AbsencesOf(reading)) {
+      if (text.find("NVIDIA") != std::string::npos) told = text;
+    }
+  }
+  EXPECT_THAT(told, AllOf(HasSubstr("gpu unsupported NVIDIA: "), HasSubstr("is no NVML")));
 }
 
 TEST(NvmlFinderTest, ADriverThatIsLoadedLaterIsFound) {
