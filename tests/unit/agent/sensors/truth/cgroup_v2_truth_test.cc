@@ -133,20 +133,11 @@ TEST(CgroupV2TruthTest, AContainersProcessorIsOfItsQuota) {
 TEST(CgroupV2TruthTest, AContainersMemoryIsWhatItTouchedAndItsLimitTheGroups) {
   const GroupV2 group("memory");
   if (!group.why_not().empty()) GTEST_SKIP() << group.why_not();
-  group.Set("memory.max", "268435456");
+  group.Set("memory.max", kContainerLimitBytes);
   const std::string outcome = InChild([&]() -> std::string {
     group.Join();
     ContainerMemorySensor sensor(group.kernel());
-    Measurement measurement(sensor);
-    const double before = OfContainer(measurement.End(), "memory_container_used");
-    constexpr std::size_t kBytes = 64 << 20;
-    const std::unique_ptr<char[]> memory(new char[kBytes]);
-    for (std::size_t at = 0; at < kBytes; at += 4096) memory[at] = 1;
-    const Values values = measurement.End();
-    const double grown = OfContainer(values, "memory_container_used") - before;
-    if (std::abs(grown - kBytes) > 4 * kMib) return "grown by " + std::to_string(grown);
-    if (OfContainer(values, "memory_container_limit") != 268435456) return "another limit";
-    return "";
+    return TouchInContainer(sensor);
   });
   EXPECT_EQ(outcome, "");
 }

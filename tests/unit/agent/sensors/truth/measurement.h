@@ -1,5 +1,5 @@
-// Measurement: two readings of this machine by one sensor, and the time between them. Beside it the
-// loads that truth tests put on the machine.
+// Measurement: two readings of this machine by one sensor, and the time between them as the sensor
+// took it. Beside it the loads that truth tests put on the machine.
 #pragma once
 
 #include <fcntl.h>
@@ -28,13 +28,24 @@ inline double OfContainer(const Values& values, const std::string& name) {
   return std::nan("");
 }
 
+// The machine's own, which remembers what it said last: what a sensor divided its counters by.
+class HeardClock final : public Clock {
+ public:
+  absl::Time Now() const override { return RealClock::Get().Now(); }
+  absl::Duration Monotonic() const override { return heard_ = RealClock::Get().Monotonic(); }
+  absl::Duration heard() const { return heard_; }
+
+ private:
+  mutable absl::Duration heard_;
+};
+
 class Measurement {
  public:
   explicit Measurement(Sensor& sensor) : sensor_(sensor) { Read(); }
   Values End() {
-    const absl::Duration began = read_at_;
+    const absl::Duration began = clock_.heard();
     const Values values = Read();
-    seconds_ = absl::ToDoubleSeconds(read_at_ - began);
+    seconds_ = absl::ToDoubleSeconds(clock_.heard() - began);
     return values;
   }
   double seconds() const { return seconds_; }
@@ -42,14 +53,14 @@ class Measurement {
  private:
   Values Read() {
     Reading reading(context_);
-    read_at_ = RealClock::Get().Monotonic();
+    clock_.Monotonic();
     sensor_.Read(reading);
     return ValuesOf(reading);
   }
   Sensor& sensor_;
+  const HeardClock clock_;
   const ReadingContext context_{std::make_shared<SeriesPool>(), std::make_shared<SensorSelection>(),
-                                &RealClock::Get()};
-  absl::Duration read_at_;
+                                &clock_};
   double seconds_ = 0;
 };
 
@@ -66,6 +77,32 @@ inline void Burn(double seconds) {
   while (ProcessorSeconds() < until) {
     for (int i = 0; i < 10000; ++i) sink = std::sqrt(sink + i);
   }
+}
+
+// New memory, more than malloc keeps.
+class TouchedMemory {
+ public:
+  explicit TouchedMemory(std::size_t bytes) : memory_(new char[bytes]) {
+    for (std::size_t at = 0; at < bytes; at += 4096) memory_[at] = 1;
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+};
+
+inline constexpr char kContainerLimitBytes[] = "268435456";
+// What is wrong with what a container's sensor says of memory that this process touches, in a group of
+// that limit; "" = nothing.
+inline std::string TouchInContainer(Sensor& sensor) {
+  constexpr std::size_t kBytes = 64 << 20;
+  Measurement measurement(sensor);
+  const double before = OfContainer(measurement.End(), "memory_container_used");
+  const TouchedMemory memory(kBytes);
+  const Values values = measurement.End();
+  const double grown = OfContainer(values, "memory_container_used") - before;
+  if (!(std::abs(grown - kBytes) <= 4 * kMib)) return "grown by " + std::to_string(grown);
+  const double limit = OfContainer(values, "memory_container_limit");
+  return limit == std::stod(kContainerLimitBytes) ? "" : "a limit of " + std::to_string(limit);
 }
 
 // Runs `body` in a child process that may change what it likes; its text is "" where all went well,
