@@ -15,9 +15,6 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
-// A writer's directory comes first, writer.json last: some milliseconds later.
-constexpr absl::Duration kHurry = absl::Milliseconds(100);
-constexpr absl::Duration kHurryInterval = absl::Milliseconds(5);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
@@ -205,28 +202,37 @@ bool Agent::WaitForVisit() {
   while (true) {
     const absl::Duration now = clock_.Monotonic();
     if (now >= visit_due_) return true;
-    const bool is_hurried = now < hurry_until_;
-    if (!Await(is_hurried ? std::min(visit_due_, now + kHurryInterval) : visit_due_)) return false;
+    absl::Duration due = visit_due_;
+    for (const auto& [name, root] : roots_) due = std::min(due, root->hurry().NextLook(now));
+    if (!Await(due)) return false;
     for (const auto& [name, root] : roots_) root->SettleClosing();
-    if (clock_.Monotonic() >= hurry_until_) continue;
     bool any_new = false;
-    for (const auto& [name, root] : roots_) any_new = root->LookForNew() || any_new;
+    for (const auto& [name, root] : roots_) any_new = root->LookInHurry() || any_new;
     if (any_new) return true;
   }
 }
 
 bool Agent::Await(absl::Duration due) {
-  absl::MutexLock lock(&mu_);
   const absl::Duration now = clock_.Monotonic();
-  // In a hurry it looks by itself: whoever makes names without end changes nothing.
-  const bool is_hurried = now < hurry_until_;
-  const auto happened = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopping_ || woken_ || (arrived_ && !is_hurried);
-  };
-  mu_.AwaitWithTimeout(absl::Condition(&happened), due - now);
-  woken_ = false;
-  if (std::exchange(arrived_, false)) hurry_until_ = clock_.Monotonic() + kHurry;
-  return !stopping_;
+  // In a hurry it looks by itself, and rests after one that was in vain: whoever makes names without
+  // end changes nothing.
+  const bool is_listening = std::any_of(roots_.begin(), roots_.end(), [now](const auto& entry) {
+    return entry.second->hurry().IsListening(now);
+  });
+  bool arrived = false;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto happened = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return stopping_ || woken_ || (arrived_ && is_listening);
+    };
+    mu_.AwaitWithTimeout(absl::Condition(&happened), due - now);
+    woken_ = false;
+    arrived = std::exchange(arrived_, false);
+    if (stopping_) return false;
+  }
+  if (!arrived) return true;
+  for (const auto& [name, root] : roots_) root->OnArrival();
+  return true;
 }
 
 void Agent::OnArrival() {

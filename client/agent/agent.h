@@ -73,8 +73,6 @@ class Agent {
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
-  // A writer is being made: it is looked for often until then.
-  absl::Duration hurry_until_ = -absl::InfiniteDuration();
   bool draining_ = false;
 
   mutable absl::Mutex mu_;

@@ -99,7 +99,8 @@ void ServedRoot::ServeNew() {
     for (const std::string& name : std::exchange(roomless_, {})) finder_.Forget(name);
   }
   MakeRoom();
-  (void)LookForNew();
+  finder_.Refill();
+  FindNew();
   for (FoundWriter& found : std::exchange(arrived_, {})) {
     if (ServedWriter::WasDone(found.directory.get())) {
       LeaveDone(found);
@@ -120,10 +121,26 @@ void ServedRoot::ServeNew() {
   }
 }
 
-bool ServedRoot::LookForNew() {
+bool ServedRoot::FindNew() {
+  std::vector<FoundWriter> all = finder_.FindNew();
+  for (FoundWriter& found : all) arrived_.push_back(std::move(found));
+  return !all.empty();
+}
+
+void ServedRoot::OnArrival() { hurry_.OnArrival(clock_.Monotonic()); }
+
+bool ServedRoot::LookInHurry() {
+  if (!hurry_.IsDue(clock_.Monotonic())) return false;
   const ActAs acting(owner_);
-  for (FoundWriter& found : finder_.FindNew()) arrived_.push_back(std::move(found));
-  return !arrived_.empty();
+  // What arrived may lie in another root.
+  const bool may_have_new = finder_.MayHaveNew();
+  const bool any_new = may_have_new && FindNew();
+  using Seen = LookHurry::Seen;
+  hurry_.Looked(any_new        ? Seen::kWriters
+                : may_have_new ? Seen::kNothing
+                               : Seen::kNoChange,
+                clock_.Monotonic());
+  return any_new;
 }
 
 // Its time runs since an earlier agent saw it done.
@@ -384,8 +401,9 @@ AgentLife::Facts ServedRoot::facts() const {
   facts.progress = found_count_;
   const WaitingWriters& waiting = finder_.waiting();
   facts.progress += waiting.acked_sum();
-  facts.all_done = roomless_.empty() && waiting.all_done();
-  facts.all_settled = roomless_.empty() && waiting.all_settled();
+  const bool are_all_known = roomless_.empty() && finder_.has_looked_through();
+  facts.all_done = are_all_known && waiting.all_done();
+  facts.all_settled = are_all_known && waiting.all_settled();
   const auto add = [&](const ServedWriter& served, bool is_done, bool is_settled) {
     facts.all_done = facts.all_done && is_done;
     facts.all_settled = facts.all_settled && (is_done || is_settled);

@@ -23,6 +23,7 @@
 #include "client/agent/ended_samplers.h"
 #include "client/agent/file_owner.h"
 #include "client/agent/live_trial.h"
+#include "client/agent/look_hurry.h"
 #include "client/agent/master_links.h"
 #include "client/agent/private_root.h"
 #include "client/agent/process_reader.h"
@@ -60,8 +61,11 @@ class ServedRoot {
   // Some recorder waits for that.
   bool has_closing() const;
 
-  // Between visits: whether writers came that the next one will serve.
-  bool LookForNew();
+  // Something new lies in this root or in another.
+  void OnArrival();
+  // Between visits, where it is due: whether writers came that the next one will serve.
+  bool LookInHurry();
+  const LookHurry& hurry() const { return hurry_; }
   // The next visit looks for writers, whatever the directory looks like.
   void LookAgain() { finder_.LookAgain(); }
   // Samplers take a last tick with the next visit; none begins after it.
@@ -97,6 +101,7 @@ class ServedRoot {
   ServeContext ContextFor(const std::string& server);
   TrialKey KeyOf(const WriterIdentity& who) const;
   void ServeNew();
+  bool FindNew();
   void ServeRank(FoundWriter found);
   void LeaveDone(const FoundWriter& found);
   // Those that cannot be delivered now leave their places to those that should not wait.
@@ -128,6 +133,7 @@ class ServedRoot {
   MasterLinks links_;
   RingBudget rings_;
   WriterFinder finder_;
+  LookHurry hurry_;
   std::vector<FoundWriter> arrived_;  // found between visits
   EndedSamplers ended_;
   std::map<std::string, Rank> ranks_;  // by directory name

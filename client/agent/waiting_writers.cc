@@ -1,7 +1,5 @@
 #include "client/agent/waiting_writers.h"
 
-#include "base/check.h"
-
 namespace stepwell::agent {
 namespace {
 
@@ -12,8 +10,7 @@ std::size_t Is(const AsideWriter& writer, AsideWriter::State state) {
 }  // namespace
 
 void WaitingWriters::Add(const std::string& name, AsideWriter writer) {
-  const bool is_new = writers_.try_emplace(name, writer).second;
-  STEPWELL_CHECK(is_new);
+  if (!writers_.try_emplace(name, writer).second) return;
   new_count_ += Is(writer, AsideWriter::State::kNew);
   unsent_count_ += Is(writer, AsideWriter::State::kUnsent);
   refused_count_ += Is(writer, AsideWriter::State::kRefused);

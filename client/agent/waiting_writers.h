@@ -33,7 +33,7 @@ struct AsideWriter {
 
 class WaitingWriters {
  public:
-  // REQUIRES: it does not wait already.
+  // One that waits already goes on as it is: a directory may list a name twice while it is renamed.
   void Add(const std::string& name, AsideWriter writer);
   struct Taken {
     std::string name;

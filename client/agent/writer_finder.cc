@@ -1,14 +1,13 @@
 #include "client/agent/writer_finder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <optional>
+#include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -20,8 +19,10 @@ namespace {
 
 // Thirty labels of a KiB fit many times.
 constexpr std::size_t kWriterJsonBytesMax = 256 << 10;
-// Some megabytes of names. Further directories are looked at when some are gone.
+// Some megabytes of names. Of those that are to wait, further ones do when some are gone.
 constexpr std::size_t kNamesMax = 65'536;
+// A second or two, once.
+constexpr std::size_t kThoroughNamesMax = 1 << 20;
 constexpr std::chrono::seconds kDearInterval{1};
 
 // Whether a process of it holds its lock. What cannot be told counts as living: it is looked at closer.
@@ -87,56 +88,90 @@ bool WriterFinder::MayHaveNew() {
 
 std::vector<FoundWriter> WriterFinder::FindNew() {
   std::vector<FoundWriter> found;
-  if (MayHaveNew()) List(found);
+  if (is_thorough_) pass_.reset();
+  if (!pass_ && (MayHaveNew() || is_thorough_)) Begin();
+  if (is_thorough_) openings_left_ = SIZE_MAX;
+  if (pass_ && GoOn(found)) End();
   GiveWaiting(found);
+  if (std::exchange(is_thorough_, false)) Refill();
   return found;
 }
 
-std::vector<std::string> WriterFinder::ListUnknown() {
-  std::vector<std::string> unknown;
-  look_again_ = true;
-  const int fd = openat(format_directory_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return unknown;
-  DIR* listing = fdopendir(fd);
-  if (listing == nullptr) {
-    close(fd);
-    return unknown;
-  }
-  look_again_ = false;
-  const absl::Cleanup closer = [listing] { closedir(listing); };
-  while (const dirent* entry = readdir(listing)) {
-    std::string name = entry->d_name;
-    if (!Uuid::FromText(name) || known_.contains(name) || waiting_.Contains(name)) continue;
-    if (unknown.size() + waiting_.name_count() >= kNamesMax) {
-      look_again_ = is_dear_ = true;
-      LogCrowded();
-      break;
-    }
-    unknown.push_back(std::move(name));
-  }
-  return unknown;
-}
-
-void WriterFinder::List(std::vector<FoundWriter>& found) {
+void WriterFinder::Begin() {
+  DirectoryListing listing(format_directory_);
+  // No descriptors now, or it was removed: nobody is to be waited for.
+  look_again_ = !listing.valid();
+  has_looked_through_ = has_looked_through_ || look_again_;
+  if (!listing.valid()) return;
+  pass_.emplace(Pass{std::move(listing)});
   listed_at_ = std::chrono::steady_clock::now();
   is_dear_ = false;
-  living_waiting_count_ = 0;
-  const std::vector<std::string> unknown = ListUnknown();
-  if (known_.size() + unknown.size() <= count_max_) {
-    for (const std::string& name : unknown) Give(name, Seen::kNever, found);
-    return;
-  }
-  std::vector<std::string> dead;
-  for (const std::string& name : unknown) {
-    if (!MayLive(format_directory_, name)) {
-      dead.push_back(name);
-    } else if (is_full()) {
-      ++living_waiting_count_;
-    } else {
-      Give(name, Seen::kNever, found);
+}
+
+bool WriterFinder::GoOn(std::vector<FoundWriter>& found) {
+  while (true) {
+    if (pass_->looked_count == pass_->unknown.size()) {
+      if (pass_->listed) return true;
+      pass_->unknown.clear();
+      pass_->looked_count = 0;
     }
+    if (pass_->looked_count == 0 && !List()) return false;
+    if (!LookThrough(found)) return false;
   }
-  for (const std::string& name : dead) waiting_.Add(name, {});
+}
+
+bool WriterFinder::List() {
+  std::size_t names_left = is_thorough_ ? kThoroughNamesMax : kNamesReadMax;
+  while (!pass_->listed && pass_->unknown.size() < kNamesMax && names_left > 0) {
+    --names_left;
+    const char* next = pass_->listing.Next();
+    pass_->listed = next == nullptr;
+    if (next == nullptr) break;
+    std::string name = next;
+    if (!Uuid::FromText(name) || known_.contains(name) || waiting_.Contains(name)) continue;
+    pass_->unknown.push_back(std::move(name));
+  }
+  // Nobody waits for names without end, however thorough.
+  if (is_thorough_ && !pass_->listed) pass_->listed = look_again_ = true;
+  if (!pass_->listed && pass_->unknown.size() < kNamesMax) return false;
+  pass_->is_crowded = !pass_->listed || known_.size() + pass_->unknown.size() > count_max_;
+  return true;
+}
+
+bool WriterFinder::LookThrough(std::vector<FoundWriter>& found) {
+  for (; pass_->looked_count < pass_->unknown.size(); ++pass_->looked_count) {
+    const std::string& name = pass_->unknown[pass_->looked_count];
+    // Listed twice, or made by this agent meanwhile.
+    if (known_.contains(name) || waiting_.Contains(name)) continue;
+    if (openings_left_ == 0) return false;
+    --openings_left_;
+    LookAt(name, found);
+  }
+  return true;
+}
+
+void WriterFinder::LookAt(const std::string& name, std::vector<FoundWriter>& found) {
+  if (!pass_->is_crowded) {
+    Give(name, Seen::kNever, found);
+  } else if (!MayLive(format_directory_, name)) {
+    Wait(name);
+  } else if (is_full()) {
+    living_waiting_count_ = std::max(living_waiting_count_, ++pass_->living_waiting_count);
+  } else {
+    Give(name, Seen::kNever, found);
+  }
+}
+
+void WriterFinder::Wait(const std::string& name) {
+  if (waiting_.name_count() < kNamesMax) return waiting_.Add(name, {});
+  look_again_ = is_dear_ = true;
+  LogCrowded();
+}
+
+void WriterFinder::End() {
+  living_waiting_count_ = pass_->living_waiting_count;
+  pass_.reset();
+  has_looked_through_ = true;
   if (living_waiting_count_ == 0) return;
   look_again_ = is_dear_ = true;
   LogCrowded();
@@ -144,10 +179,11 @@ void WriterFinder::List(std::vector<FoundWriter>& found) {
 
 void WriterFinder::GiveWaiting(std::vector<FoundWriter>& found) {
   // Places that are free belong to the living first.
-  if (living_waiting_count_ > 0) return;
-  while (!is_full()) {
+  if (living_waiting_count_ > 0 || pass_) return;
+  while (!is_full() && openings_left_ > 0) {
     const std::optional<WaitingWriters::Taken> taken = waiting_.Take();
     if (!taken) return;
+    --openings_left_;
     const bool is_new = taken->state == AsideWriter::State::kNew;
     Give(taken->name, is_new ? Seen::kNever : Seen::kBefore, found);
   }

@@ -2,6 +2,11 @@
 // Directories are opened without following links; what is no writer is told once and left alone.
 // Confined to the agent's loop.
 //
+// Whoever owns the directory may fill it with names: a look reads some thousand and opens some hundred
+// of what it does not know, and the next one goes on there. Each is come to in its turn, however many
+// are before it, and what is looked through is then looked through again.
+//
+//   finder.Refill();                                           // each visit
 //   for (FoundWriter& found : finder.FindNew()) Serve(std::move(found));
 #pragma once
 
@@ -9,11 +14,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
+#include "client/agent/directory_listing.h"
 #include "client/agent/directory_watch.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/waiting_writers.h"
@@ -39,11 +46,21 @@ class WriterFinder {
   explicit WriterFinder(int format_directory, uid_t owner = geteuid(), std::size_t count_max = 1024)
       : format_directory_(format_directory), owner_(owner), count_max_(count_max) {}
 
+  // Of names that one look reads, and of directories that all looks until the next Refill open.
+  static constexpr std::size_t kNamesReadMax = 4096;
+  static constexpr std::size_t kOpenedMax = 256;
+
   // Each writer is given once, until Forget. One without writer.json is not a writer yet. Where there
   // are more than places, the living come first and the dead wait.
   std::vector<FoundWriter> FindNew();
-  // The next FindNew lists the directory, whatever it looks like.
-  void LookAgain() { look_again_ = true; }
+  void Refill() { openings_left_ = kOpenedMax; }
+  // The next FindNew looks through the whole directory, whatever it looks like and however long that
+  // takes: an agent that is about to leave must miss nobody.
+  void LookAgain() { is_thorough_ = true; }
+  // The directory may have changed since it was listed. Costs little.
+  bool MayHaveNew();
+  // Once all that was there at the begin has been looked at.
+  bool has_looked_through() const { return has_looked_through_; }
   // The directory may be found again: it was left, or serving it failed.
   void Forget(const std::string& name) {
     known_.erase(name);
@@ -71,11 +88,28 @@ class WriterFinder {
   const WaitingWriters& waiting() const { return waiting_; }
 
  private:
-  // Listing costs more than all else of an idle visit.
-  bool MayHaveNew();
-  void List(std::vector<FoundWriter>& found);
-  // That are neither served nor wait.
-  std::vector<std::string> ListUnknown();
+  // Of one time through the directory, which may take many looks: names are listed, then looked at,
+  // and where there are too many to be held, listed on.
+  struct Pass {
+    DirectoryListing listing;
+    bool listed = false;
+    // That were neither served nor waiting as they were listed, and how many of them were looked at.
+    std::vector<std::string> unknown = {};
+    std::size_t looked_count = 0;
+    // There are more than places: the living come first.
+    bool is_crowded = false;
+    std::size_t living_waiting_count = 0;
+  };
+  void Begin();
+  // True once it is through.
+  bool GoOn(std::vector<FoundWriter>& found);
+  // True once all are listed, or as many as can be held.
+  bool List();
+  // True once all that are listed were looked at.
+  bool LookThrough(std::vector<FoundWriter>& found);
+  void LookAt(const std::string& name, std::vector<FoundWriter>& found);
+  void Wait(const std::string& name);
+  void End();
   enum class Seen { kNever, kBefore };
   void Give(const std::string& name, Seen seen, std::vector<FoundWriter>& found);
   void GiveWaiting(std::vector<FoundWriter>& found);
@@ -88,6 +122,10 @@ class WriterFinder {
   absl::flat_hash_set<std::string> known_;
   WaitingWriters waiting_;
   std::size_t living_waiting_count_ = 0;
+  std::optional<Pass> pass_;
+  bool has_looked_through_ = false;
+  bool is_thorough_ = false;
+  std::size_t openings_left_ = kOpenedMax;
   // What was listed may give more: a writer without its writer.json yet, one that found no room.
   bool look_again_ = true;
   DirectoryWatch watch_;

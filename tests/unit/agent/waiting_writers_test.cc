@@ -40,6 +40,17 @@ TEST(WaitingWritersTest, OneThatCameBackAndWentAgainIsGivenOnce) {
   EXPECT_THAT(TakeAll(waiting), ElementsAre("a"));
 }
 
+// As readdir may give a name that is renamed meanwhile.
+TEST(WaitingWritersTest, OneThatIsListedTwiceWaitsOnceAsItFirstCame) {
+  WaitingWriters waiting;
+  waiting.Add("a", {State::kUnsent, 7, 5});
+  waiting.Add("a", {});
+  EXPECT_EQ(waiting.name_count(), 1u);
+  EXPECT_EQ(waiting.new_count(), 0u);
+  EXPECT_EQ(waiting.unacked_bytes(), 7);
+  EXPECT_THAT(TakeAll(waiting), ElementsAre("a"));
+}
+
 TEST(WaitingWritersTest, TellsWhatIsLeftToDo) {
   const struct {
     State state;

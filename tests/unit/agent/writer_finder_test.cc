@@ -18,9 +18,10 @@ namespace {
 
 class WriterFinderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/stepwell-finder-test-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
+  void SetUp() override { MakeRoot("/tmp"); }
+  void MakeRoot(const std::string& where) {
+    std::string pattern = where + "/stepwell-finder-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     path_ = pattern;
     directory_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
@@ -185,6 +186,105 @@ TEST_F(WriterFinderTest, OneOnAnotherFileSystemIsLeftAlone) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mounts here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A user of a system agent fills his root; what the agent does for him at a visit has bounds.
+class CrowdedFinderTest : public WriterFinderTest {
+ protected:
+  // Thousands of directories take seconds on a disk.
+  void SetUp() override { MakeRoot(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"); }
+  // Directories that become no writers.
+  void MakeUnready(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(std::filesystem::create_directory(path_ + "/" + Uuid::Random().ToText()));
+    }
+  }
+  void MakeFiles(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string path = path_ + "/no-uuid-" + std::to_string(i);
+      close(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    }
+  }
+  // How many visits it takes until it is found; `count_max` where it is not.
+  std::size_t VisitsUntil(const std::string& name, std::size_t count_max) {
+    for (std::size_t count = 1; count <= count_max; ++count) {
+      finder_->Refill();
+      const Names found = names();
+      if (std::find(found.begin(), found.end(), name) != found.end()) return count;
+    }
+    return count_max + 1;
+  }
+};
+
+TEST_F(CrowdedFinderTest, ALookReadsSoManyNamesAndTheNextOneGoesOn) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  constexpr std::size_t kParts = 4;
+  MakeFiles(kParts * WriterFinder::kNamesReadMax);
+  const std::string name = Make();
+  for (std::size_t part = 0; part < kParts; ++part) {
+    EXPECT_EQ(names(), Names()) << "what is listed is looked at in the end";
+    EXPECT_FALSE(finder_->has_looked_through());
+  }
+  EXPECT_EQ(names(), Names({name}));
+  EXPECT_TRUE(finder_->has_looked_through());
+  // What comes later, too.
+  const std::string later = Make();
+  EXPECT_LE(VisitsUntil(later, 10), kParts + 1);
+}
+
+TEST_F(CrowdedFinderTest, AVisitOpensSoManyAndEachHasItsTurn) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  constexpr std::size_t kTurns = 4;
+  MakeUnready(kTurns * WriterFinder::kOpenedMax);
+  EXPECT_EQ(names(), Names());
+  // The looks of one visit share its bound: further ones have nothing to open.
+  const std::string name = Make();
+  EXPECT_EQ(names(), Names());
+  EXPECT_FALSE(finder_->has_looked_through());
+  // To the end of this pass, and through one more.
+  EXPECT_LE(VisitsUntil(name, 20), 2 * kTurns + 1);
+  const std::string later = Make();
+  EXPECT_LE(VisitsUntil(later, 20), 2 * kTurns + 1);
+}
+
+TEST_F(CrowdedFinderTest, MoreThanOneVisitOpensAreAllFoundOnce) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  Names all;
+  for (std::size_t i = 0; i < WriterFinder::kOpenedMax + 50; ++i) all.push_back(Make());
+  Names found = names();
+  EXPECT_EQ(found.size(), WriterFinder::kOpenedMax);
+  finder_->Refill();
+  for (const std::string& name : names()) found.push_back(name);
+  std::sort(all.begin(), all.end());
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, all);
+}
+
+// Also where the living are looked for first, over several visits.
+TEST_F(CrowdedFinderTest, TheLivingHavePlacesBeforeAllThatAreDead) {
+  for (std::size_t i = 0; i < 2 * WriterFinder::kOpenedMax; ++i) Make();
+  const std::string living = Make();
+  const int lock = Lock(living);
+  finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid(), /*count_max=*/1);
+  EXPECT_LE(VisitsUntil(living, 10), 3u);
+  for (int visit = 0; visit < 3; ++visit) {
+    finder_->Refill();
+    EXPECT_EQ(names(), Names());
+  }
+  EXPECT_EQ(finder_->waiting().new_count(), 2 * WriterFinder::kOpenedMax);
+  close(lock);
+}
+
+// An agent that leaves has one look.
+TEST_F(CrowdedFinderTest, ALastLookMissesNobody) {
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  MakeFiles(2 * WriterFinder::kNamesReadMax);
+  MakeUnready(2 * WriterFinder::kOpenedMax);
+  const std::string name = Make();
+  EXPECT_EQ(names(), Names());
+  finder_->LookAgain();
+  EXPECT_EQ(names(), Names({name}));
+  EXPECT_TRUE(finder_->has_looked_through());
 }
 
 TEST_F(WriterFinderTest, OneThatWasForgottenIsFoundAgain) {
