@@ -1,5 +1,6 @@
 #include "server/bucket_plan.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 
 namespace stepwell {
@@ -32,6 +33,19 @@ BucketPlan PlanBuckets(BucketAxis axis, std::int64_t start, std::int64_t end,
   plan.width = static_cast<std::int64_t>(width);
   plan.bucket_count = static_cast<std::int64_t>(DivideUp(span, width));
   return plan;
+}
+
+absl::Status CheckAnswerSize(std::size_t series_count, std::size_t trial_count,
+                             std::int64_t bucket_count) {
+  const auto each = static_cast<std::int64_t>(series_count * trial_count);
+  if (each == 0 || bucket_count <= kAnswerBucketsMax / each) return absl::OkStatus();
+  const std::int64_t allowed = kAnswerBucketsMax / each;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(series_count, " series times ",
+                   trial_count > 1 ? absl::StrCat(trial_count, " trials times ") : "", bucket_count,
+                   " buckets is over ", kAnswerBucketsMax, ": ",
+                   allowed > 0 ? absl::StrCat("lower max_buckets to ", allowed, " or ") : "",
+                   "choose fewer series"));
 }
 
 std::optional<BucketPlan> Aligned(const BucketPlan& plan, std::int64_t unit,

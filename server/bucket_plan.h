@@ -5,8 +5,11 @@
 //   if (plan.Holds(time_us)) ++counts[plan.IndexOf(time_us)];
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "absl/status/status.h"
 
 namespace stepwell {
 
@@ -34,6 +37,10 @@ inline constexpr std::int64_t kAnswerBucketsMax = 1'000'000;
 // the end. REQUIRES: start <= end, buckets_max >= 1.
 BucketPlan PlanBuckets(BucketAxis axis, std::int64_t start, std::int64_t end,
                        std::int32_t buckets_max);
+
+// kResourceExhausted where series times trials times buckets are over kAnswerBucketsMax.
+[[nodiscard]] absl::Status CheckAnswerSize(std::size_t series_count, std::size_t trial_count,
+                                           std::int64_t bucket_count);
 
 // `plan` with its start, end and width on whole multiples of `unit`, no more buckets than
 // `buckets_max`; nullopt where int64 cannot hold that. REQUIRES: unit >= 1, buckets_max >= 1.

@@ -1,18 +1,53 @@
 #include "server/buckets_read.h"
 
-#include <cmath>
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status_macros.h"
-#include "server/query_wire.h"
+#include "server/bucket_plan.h"
+#include "server/head_samples.h"
+#include "server/query_range.h"
+#include "server/row_sequence.h"
 #include "server/sample_stream.h"
+#include "storage/read_store.h"
 
 namespace stepwell {
+namespace {
+
+// Confined to one thread. All that it is given outlives it.
+class BucketsRead final : public RowVisitor {
+ public:
+  BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>& groups,
+              const HeadSamples& heads, const BatchAttempts* attempts, const TrialView& view,
+              const BucketsSink& sink);
+
+  // Before the OnSeriesEnd of its series. REQUIRES: the plan's buckets are of whole steps.
+  void OnRollup(const StoredRollup& rollup);
+  absl::Status OnRow(const StoredRow& row) override;
+  absl::Status OnSeriesEnd(SeriesNo series_no) override;
+
+ private:
+  BucketFold& FoldOf(SeriesNo series_no);
+  void AddRun(const SampleRun& run, BucketFold& fold) const;
+
+  const BucketPlan plan_;
+  const HeadSamples& heads_;
+  const BatchAttempts* attempts_;
+  const TrialView& view_;
+  const BucketsSink& sink_;
+  std::map<SeriesNo, std::size_t> group_of_;
+  std::vector<std::size_t> left_;  // series of each group that are still to come
+  std::map<std::size_t, BucketFold> folds_;
+};
 
 BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>& groups,
                          const HeadSamples& heads, const BatchAttempts* attempts,
-                         const TrialView& view)
-    : plan_(plan), groups_(groups), heads_(heads), attempts_(attempts), view_(view) {
+                         const TrialView& view, const BucketsSink& sink)
+    : plan_(plan), heads_(heads), attempts_(attempts), view_(view), sink_(sink) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (const SeriesNo series_no : groups[i].series_nos) group_of_[series_no] = i;
     left_.push_back(groups[i].series_nos.size());
@@ -65,14 +100,10 @@ absl::Status BucketsRead::OnSeriesEnd(SeriesNo series_no) {
   AddRun(heads_.Run(series_no), FoldOf(series_no));
   const std::size_t group = group_of_.at(series_no);
   if (--left_[group] == 0) {
-    Write(group);
+    sink_(group, folds_.at(group).buckets());
     folds_.erase(group);
   }
   return absl::OkStatus();
-}
-
-void BucketsRead::MoveTo(v1::QueryBucketsResponse& response) {
-  for (auto& [group, series] : written_) *response.add_series() = std::move(series);
 }
 
 BucketFold& BucketsRead::FoldOf(SeriesNo series_no) {
@@ -86,32 +117,76 @@ void BucketsRead::AddRun(const SampleRun& run, BucketFold& fold) const {
   }
 }
 
-void BucketsRead::Write(std::size_t group) {
-  const std::vector<Bucket>& buckets = folds_.at(group).buckets();
-  v1::QueryBucketsResponse::BucketSeries series;
-  bool any_nan = false;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const Bucket& bucket = buckets[i];
-    if (bucket.count == 0 && bucket.nan_count == 0) continue;
-    const double none = std::nan("");
-    series.add_indexes(static_cast<std::uint32_t>(i));
-    series.add_mins(bucket.count > 0 ? bucket.min : none);
-    series.add_maxs(bucket.count > 0 ? bucket.max : none);
-    series.add_means(bucket.count > 0 ? bucket.mean() : none);
-    series.add_lasts(bucket.count > 0 ? bucket.last : none);
-    series.add_counts(bucket.count);
-    series.add_nan_counts(bucket.nan_count);
-    any_nan |= bucket.nan_count > 0;
+RowFilter FilterOf(const TrialView& view, const BucketResolution& resolution,
+                   const std::vector<SeriesGroup>& groups) {
+  const BucketPlan& plan = resolution.plan;
+  RowFilter filter;
+  filter.trial_id = view.trial_id();
+  for (const SeriesGroup& group : groups) {
+    for (const SeriesNo series_no : group.series_nos) {
+      filter.series_nos.push_back(Value(series_no));
+    }
   }
-  if (series.indexes_size() == 0) return;
-  if (!any_nan) series.clear_nan_counts();
-  *series.mutable_key() = ToWire(groups_[group].key);
-  series.set_unit(groups_[group].unit);
-  series.set_kind(static_cast<v1::SeriesKind>(groups_[group].kind));
-  for (const SeriesNo series_no : groups_[group].series_nos) {
-    series.add_series_nos(Value(series_no));
+  std::sort(filter.series_nos.begin(), filter.series_nos.end());
+  filter.fold_no_max = view.pin().fold_no();
+  filter.only_recent = resolution.step_seconds > 0;
+  if (plan.axis == BucketAxis::kTime) {
+    filter.start_us = plan.start;
+    filter.end_us = plan.end;
+    filter.grid = {.start_us = plan.start, .end_us = plan.end, .width_us = plan.width};
+  } else {
+    filter.start_batch = static_cast<std::int32_t>(plan.start);
+    filter.end_batch = static_cast<std::int32_t>(std::min<std::int64_t>(plan.end, INT32_MAX));
   }
-  written_[group] = std::move(series);
+  return filter;
+}
+
+// Buckets that are folded at a time: 6 MB, apart from groups of several series.
+constexpr std::int64_t kOpenBucketsMax = 100'000;
+
+// Some series at a time: their rollups, then what is not merged yet.
+absl::Status ReadInto(TrialView& view, const RowFilter& filter, const BucketResolution& resolution,
+                      BucketsRead& read) {
+  const std::int32_t step_seconds = resolution.step_seconds;
+  const auto series_max = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(kOpenBucketsMax / resolution.plan.bucket_count, 1,
+                               std::int64_t{RowSequence::kSeriesPerRead}));
+  for (const RowFilter& slice : RowSequence::Slice(filter, series_max)) {
+    if (step_seconds > 0) {
+      STEPWELL_ASSIGN_OR_RETURN(const auto rollups,
+                                view.snapshot().ReadRollups({.trial_id = slice.trial_id,
+                                                             .series_nos = slice.series_nos,
+                                                             .step_seconds = step_seconds,
+                                                             .start_us = slice.start_us,
+                                                             .end_us = slice.end_us}));
+      for (;;) {
+        STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRollup> rollup, rollups->Next());
+        if (!rollup) break;
+        read.OnRollup(*rollup);
+      }
+    }
+    RowSequence rows(view.snapshot(), {slice});
+    STEPWELL_RETURN_IF_ERROR(VisitRows(rows, slice.series_nos, read));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadBuckets(TrialView& view, const std::vector<SeriesGroup>& groups,
+                         const BucketResolution& resolution, const BatchAttempts* attempts,
+                         const BucketsSink& sink) {
+  STEPWELL_CHECK(resolution.plan.bucket_count > 0);
+  const RowFilter filter = FilterOf(view, resolution, groups);
+  const HeadSamples heads(view.pin().chunks(), filter.series_nos);
+  BucketsRead read(resolution.plan, groups, heads, attempts, view, sink);
+  return ReadInto(view, filter, resolution, read);
+}
+
+absl::StatusOr<BatchAttempts> ReadBatchAttempts(TrialView& view) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<WriterBatches> stored,
+                            view.snapshot().ReadBatchSpans(view.trial_id(), view.pin().fold_no()));
+  return AttemptsOf(stored, view.writers(), view.pin().chunks());
 }
 
 }  // namespace stepwell

@@ -1,52 +1,35 @@
-// BucketsRead: what one QueryBuckets folds: rollups, rows and heads of its series into the buckets of
-// their groups, written as soon as a group's last series is done. Confined to one thread.
+// BucketsRead: series of one trial, folded group by group into buckets: rollups where the resolution
+// has them, rows and heads. What QueryBuckets and CompareTrials are made from. Blocks on the database.
+//
+//   STEPWELL_RETURN_IF_ERROR(ReadBuckets(view, groups, resolution, nullptr,
+//       [&](std::size_t group, const std::vector<Bucket>& buckets) { ... }));
 #pragma once
 
 #include <cstddef>
-#include <map>
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/batch_attempts.h"
 #include "server/bucket_fold.h"
-#include "server/bucket_plan.h"
-#include "server/head_samples.h"
-#include "server/row_sequence.h"
+#include "server/bucket_resolution.h"
 #include "server/series_group.h"
 #include "server/trial_view.h"
-#include "stepwell/v1/query.pb.h"
-#include "storage/read_store.h"
 
 namespace stepwell {
 
-class BucketsRead final : public RowVisitor {
- public:
-  // All outlive this. `attempts` tells which samples count on the batch axis; null on that of time.
-  BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>& groups,
-              const HeadSamples& heads, const BatchAttempts* attempts, const TrialView& view);
+// Takes the buckets of one group, by index; empty where the plan holds none of its samples.
+using BucketsSink = std::function<void(std::size_t group, const std::vector<Bucket>& buckets)>;
 
-  // Before the OnSeriesEnd of its series. REQUIRES: the plan's buckets are of whole steps.
-  void OnRollup(const StoredRollup& rollup);
-  absl::Status OnRow(const StoredRow& row) override;
-  absl::Status OnSeriesEnd(SeriesNo series_no) override;
+// Hands each group that has series to `sink`, once, as soon as its last series is read. `attempts` tells
+// which samples count on the batch axis; null on that of time. Memory: the buckets of groups that are
+// begun. REQUIRES: the plan has buckets, and each series is in one group.
+[[nodiscard]] absl::Status ReadBuckets(TrialView& view, const std::vector<SeriesGroup>& groups,
+                                       const BucketResolution& resolution,
+                                       const BatchAttempts* attempts, const BucketsSink& sink);
 
-  // In the order of groups; those without samples are left out.
-  void MoveTo(v1::QueryBucketsResponse& response);
-
- private:
-  BucketFold& FoldOf(SeriesNo series_no);
-  void AddRun(const SampleRun& run, BucketFold& fold) const;
-  void Write(std::size_t group);
-
-  const BucketPlan plan_;
-  const std::vector<SeriesGroup>& groups_;
-  const HeadSamples& heads_;
-  const BatchAttempts* attempts_;
-  const TrialView& view_;
-  std::map<SeriesNo, std::size_t> group_of_;
-  std::vector<std::size_t> left_;  // series of each group that are still to come
-  std::map<std::size_t, BucketFold> folds_;
-  std::map<std::size_t, v1::QueryBucketsResponse::BucketSeries> written_;
-};
+// Stored and in heads.
+[[nodiscard]] absl::StatusOr<BatchAttempts> ReadBatchAttempts(TrialView& view);
 
 }  // namespace stepwell

@@ -36,6 +36,9 @@ class QueryReads {
       const v1::QueryBucketsRequest& request_untrusted, const ReadCall& call) const;
   [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(
       const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const;
+  // All trials at one moment, one after the other.
+  [[nodiscard]] absl::StatusOr<v1::CompareTrialsResponse> CompareTrials(
+      const v1::CompareTrialsRequest& request_untrusted, const ReadCall& call) const;
 
  private:
   // From memory, and from rows where those were not asked yet.

@@ -1,5 +1,7 @@
 // QueryReads::QueryBuckets: samples folded into buckets of time or of batches.
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,14 +15,10 @@
 #include "server/query_range.h"
 #include "server/query_reads.h"
 #include "server/query_wire.h"
-#include "server/row_sequence.h"
 #include "server/series_group.h"
 
 namespace stepwell {
 namespace {
-
-constexpr int kSelectorsMax = 1000;
-constexpr int kGroupByMax = 32;
 
 std::vector<SeriesGroup> GroupSeries(const std::vector<Series>& series,
                                      const v1::QueryBucketsRequest& request) {
@@ -33,30 +31,13 @@ absl::Status CheckRequest(const v1::QueryBucketsRequest& request_untrusted) {
     return absl::InvalidArgumentError(absl::StrCat(
         "aggregation is ", static_cast<int>(request_untrusted.aggregation()), "; allowed: 0, 1"));
   }
-  if (request_untrusted.selectors_size() > kSelectorsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("selectors has ",
-                                                   request_untrusted.selectors_size(),
-                                                   " entries; allowed: 0 ... ", kSelectorsMax));
-  }
-  if (request_untrusted.group_by_size() > kGroupByMax) {
-    return absl::InvalidArgumentError(absl::StrCat("group_by has ",
-                                                   request_untrusted.group_by_size(),
-                                                   " entries; allowed: 0 ... ", kGroupByMax));
-  }
+  STEPWELL_RETURN_IF_ERROR(CheckGroupBy(request_untrusted.group_by()));
   if (request_untrusted.group_by_size() > 0 &&
       request_untrusted.aggregation() != v1::AGGREGATION_ACROSS) {
     return absl::InvalidArgumentError(
         "group_by is given without AGGREGATION_ACROSS; allowed: empty");
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckAnswerSize(std::size_t group_count, const BucketPlan& plan) {
-  const auto count = static_cast<std::int64_t>(group_count);
-  if (count == 0 || plan.bucket_count <= kAnswerBucketsMax / count) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      count, " series times ", plan.bucket_count, " buckets is over ", kAnswerBucketsMax,
-      ": lower max_buckets to ", kAnswerBucketsMax / count, " or choose fewer series"));
 }
 
 std::vector<std::string> MetricGroupsOf(const std::vector<Series>& series) {
@@ -80,53 +61,32 @@ BucketPlan PlanBatchAxis(const BatchAttempts& attempts, const v1::BatchRange& as
   return PlanBuckets(BucketAxis::kBatch, start, std::max(start, end), buckets_max);
 }
 
-RowFilter FilterOf(const TrialView& view, const BucketResolution& resolution,
-                   const std::vector<Series>& series) {
-  const BucketPlan& plan = resolution.plan;
-  RowFilter filter;
-  filter.trial_id = view.trial_id();
-  filter.series_nos = NumbersOf(series);
-  filter.fold_no_max = view.pin().fold_no();
-  filter.only_recent = resolution.step_seconds > 0;
-  if (plan.axis == BucketAxis::kTime) {
-    filter.start_us = plan.start;
-    filter.end_us = plan.end;
-    filter.grid = {.start_us = plan.start, .end_us = plan.end, .width_us = plan.width};
-  } else {
-    filter.start_batch = static_cast<std::int32_t>(plan.start);
-    filter.end_batch = static_cast<std::int32_t>(std::min<std::int64_t>(plan.end, INT32_MAX));
-  }
-  return filter;
-}
+using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
-// Buckets that are folded at a time: 6 MB, apart from groups of several series.
-constexpr std::int64_t kOpenBucketsMax = 100'000;
-
-// Some series at a time: their rollups, then what is not merged yet.
-absl::Status ReadInto(TrialView& view, const RowFilter& filter, const BucketResolution& resolution,
-                      BucketsRead& read) {
-  const std::int32_t step_seconds = resolution.step_seconds;
-  const auto series_max = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(kOpenBucketsMax / resolution.plan.bucket_count, 1,
-                               std::int64_t{RowSequence::kSeriesPerRead}));
-  for (const RowFilter& slice : RowSequence::Slice(filter, series_max)) {
-    if (step_seconds > 0) {
-      STEPWELL_ASSIGN_OR_RETURN(const auto rollups,
-                                view.snapshot().ReadRollups({.trial_id = slice.trial_id,
-                                                             .series_nos = slice.series_nos,
-                                                             .step_seconds = step_seconds,
-                                                             .start_us = slice.start_us,
-                                                             .end_us = slice.end_us}));
-      for (;;) {
-        STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRollup> rollup, rollups->Next());
-        if (!rollup) break;
-        read.OnRollup(*rollup);
-      }
-    }
-    RowSequence rows(view.snapshot(), {slice});
-    STEPWELL_RETURN_IF_ERROR(VisitRows(rows, slice.series_nos, read));
+// Without samples: no value.
+std::optional<BucketSeries> SeriesOf(const SeriesGroup& group, const std::vector<Bucket>& buckets) {
+  BucketSeries series;
+  bool any_nan = false;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const Bucket& bucket = buckets[i];
+    if (bucket.count == 0 && bucket.nan_count == 0) continue;
+    const double none = std::nan("");
+    series.add_indexes(static_cast<std::uint32_t>(i));
+    series.add_mins(bucket.count > 0 ? bucket.min : none);
+    series.add_maxs(bucket.count > 0 ? bucket.max : none);
+    series.add_means(bucket.count > 0 ? bucket.mean() : none);
+    series.add_lasts(bucket.count > 0 ? bucket.last : none);
+    series.add_counts(bucket.count);
+    series.add_nan_counts(bucket.nan_count);
+    any_nan |= bucket.nan_count > 0;
   }
-  return absl::OkStatus();
+  if (series.indexes_size() == 0) return std::nullopt;
+  if (!any_nan) series.clear_nan_counts();
+  *series.mutable_key() = ToWire(group.key);
+  series.set_unit(group.unit);
+  series.set_kind(static_cast<v1::SeriesKind>(group.kind));
+  for (const SeriesNo series_no : group.series_nos) series.add_series_nos(Value(series_no));
+  return series;
 }
 
 }  // namespace
@@ -144,23 +104,15 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
   STEPWELL_ASSIGN_OR_RETURN(
       const std::int32_t buckets_max,
       CheckSize("max_buckets", request_untrusted.max_buckets(), kBucketsDefault, kBucketsMax));
-  std::vector<SeriesSelection> selections;
-  for (int i = 0; i < request_untrusted.selectors_size(); ++i) {
-    STEPWELL_ASSIGN_OR_RETURN(
-        SeriesSelection selection,
-        CheckSelector(absl::StrCat("selectors[", i, "]"), request_untrusted.selectors(i)));
-    selections.push_back(std::move(selection));
-  }
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesSelection> selections,
+                            CheckSelectors(request_untrusted.selectors()));
   STEPWELL_ASSIGN_OR_RETURN(const auto view,
                             TrialView::Open(sources_, request_untrusted.trial(), call));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries(selections));
 
   BatchAttempts attempts;
   if (by_batch) {
-    STEPWELL_ASSIGN_OR_RETURN(
-        const std::vector<WriterBatches> stored,
-        view->snapshot().ReadBatchSpans(view->trial_id(), view->pin().fold_no()));
-    attempts = AttemptsOf(stored, view->writers(), view->pin().chunks());
+    STEPWELL_ASSIGN_OR_RETURN(attempts, ReadBatchAttempts(*view));
   }
   const std::vector<std::string> metric_groups = MetricGroupsOf(series);
   const BucketResolution resolution =
@@ -169,18 +121,22 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
                        buckets_max, request_untrusted.resolution(), view->usage(), metric_groups);
   const BucketPlan& plan = resolution.plan;
   const std::vector<SeriesGroup> groups = GroupSeries(series, request_untrusted);
-  STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups.size(), plan));
+  STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups.size(), 1, plan.bucket_count));
 
   v1::QueryBucketsResponse response;
   response.set_start(plan.start);
   response.set_width(plan.width);
   response.set_resolution(resolution.wire());
   if (plan.bucket_count > 0) {
-    const RowFilter filter = FilterOf(*view, resolution, series);
-    const HeadSamples heads(view->pin().chunks(), filter.series_nos);
-    BucketsRead read(plan, groups, heads, by_batch ? &attempts : nullptr, *view);
-    STEPWELL_RETURN_IF_ERROR(ReadInto(*view, filter, resolution, read));
-    read.MoveTo(response);
+    std::map<std::size_t, BucketSeries> of_group;
+    STEPWELL_RETURN_IF_ERROR(
+        ReadBuckets(*view, groups, resolution, by_batch ? &attempts : nullptr,
+                    [&](std::size_t group, const std::vector<Bucket>& buckets) {
+                      if (auto answered = SeriesOf(groups[group], buckets)) {
+                        of_group[group] = *std::move(answered);
+                      }
+                    }));
+    for (auto& [group, answered] : of_group) *response.add_series() = std::move(answered);
   }
   const bool one_group = selections.size() == 1;
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),

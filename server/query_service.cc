@@ -63,6 +63,10 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                                 v1::SummarizeTimingsResponse* response) override {
     return Answer("SummarizeTimings", context, &QueryReads::SummarizeTimings, *request, response);
   }
+  grpc::Status CompareTrials(grpc::ServerContext* context, const v1::CompareTrialsRequest* request,
+                             v1::CompareTrialsResponse* response) override {
+    return Answer("CompareTrials", context, &QueryReads::CompareTrials, *request, response);
+  }
 
   grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {

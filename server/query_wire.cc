@@ -1,8 +1,10 @@
 #include "server/query_wire.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace stepwell {
 namespace {
@@ -11,6 +13,14 @@ namespace {
 constexpr std::size_t kTextBytesMax = 1024;
 constexpr int kSelectorLabelsMax = 32;
 constexpr int kSelectorSeriesMax = 10'000;
+constexpr int kSelectorsMax = 1000;
+constexpr int kGroupByMax = 32;
+
+absl::Status CheckEntries(const std::string& field, int entry_count, int most) {
+  if (entry_count <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " has ", entry_count, " entries; allowed: 0 ... ", most));
+}
 
 absl::Status CheckText(const std::string& field, const std::string& text) {
   if (text.size() > kTextBytesMax) {
@@ -104,23 +114,24 @@ v1::Writer ToWire(const WriterRecord& writer, const WriterSeen& seen) {
   return wire;
 }
 
-absl::StatusOr<TrialSelector> CheckTrialRef(const v1::TrialRef& ref_untrusted) {
+absl::StatusOr<TrialSelector> CheckTrialRef(const v1::TrialRef& ref_untrusted,
+                                            const std::string& field) {
   TrialSelector selector;
   if (ref_untrusted.trial_id() < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("trial.trial_id is ", ref_untrusted.trial_id(), "; allowed: 1 and above"));
+        absl::StrCat(field, ".trial_id is ", ref_untrusted.trial_id(), "; allowed: 1 and above"));
   }
   if (ref_untrusted.trial_id() != 0 && !ref_untrusted.external_id().empty()) {
     return absl::InvalidArgumentError(
-        "trial has both trial_id and external_id; allowed: one of them");
+        absl::StrCat(field, " has both trial_id and external_id; allowed: one of them"));
   }
   if (ref_untrusted.trial_id() == 0 && ref_untrusted.external_id().empty()) {
     return absl::InvalidArgumentError(
-        "trial is missing; allowed: trial_id, or external_id with project");
+        absl::StrCat(field, " is missing; allowed: trial_id, or external_id with project"));
   }
-  for (const auto& [field, text] : {std::pair{"trial.project", ref_untrusted.project()},
-                                    std::pair{"trial.external_id", ref_untrusted.external_id()}}) {
-    if (absl::Status status = CheckText(field, text); !status.ok()) return status;
+  for (const auto& [part, text] : {std::pair{".project", ref_untrusted.project()},
+                                   std::pair{".external_id", ref_untrusted.external_id()}}) {
+    if (absl::Status status = CheckText(field + part, text); !status.ok()) return status;
   }
   selector.trial_id = ref_untrusted.trial_id();
   if (!ref_untrusted.project().empty()) selector.project = ref_untrusted.project();
@@ -131,16 +142,10 @@ absl::StatusOr<TrialSelector> CheckTrialRef(const v1::TrialRef& ref_untrusted) {
 absl::StatusOr<SeriesSelection> CheckSelector(const std::string& field,
                                               const v1::SeriesSelector& selector_untrusted) {
   const v1::SeriesSelector& given = selector_untrusted;
-  if (given.labels_size() > kSelectorLabelsMax) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ".labels has ", given.labels_size(),
-                                                   " entries; allowed: 0 ... ",
-                                                   kSelectorLabelsMax));
-  }
-  if (given.series_nos_size() > kSelectorSeriesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ".series_nos has ", given.series_nos_size(),
-                     " entries; allowed: 0 ... ", kSelectorSeriesMax));
-  }
+  STEPWELL_RETURN_IF_ERROR(
+      CheckEntries(field + ".labels", given.labels_size(), kSelectorLabelsMax));
+  STEPWELL_RETURN_IF_ERROR(
+      CheckEntries(field + ".series_nos", given.series_nos_size(), kSelectorSeriesMax));
   SeriesSelection selection;
   selection.metric_group = given.metric_group();
   selection.name = given.name();
@@ -156,6 +161,23 @@ absl::StatusOr<SeriesSelection> CheckSelector(const std::string& field,
     if (absl::Status status = CheckText(field + ".labels", value); !status.ok()) return status;
   }
   return selection;
+}
+
+absl::StatusOr<std::vector<SeriesSelection>> CheckSelectors(
+    const google::protobuf::RepeatedPtrField<v1::SeriesSelector>& selectors_untrusted) {
+  STEPWELL_RETURN_IF_ERROR(CheckEntries("selectors", selectors_untrusted.size(), kSelectorsMax));
+  std::vector<SeriesSelection> selections;
+  for (const v1::SeriesSelector& selector_untrusted : selectors_untrusted) {
+    const std::string field = absl::StrCat("selectors[", selections.size(), "]");
+    STEPWELL_ASSIGN_OR_RETURN(SeriesSelection selection, CheckSelector(field, selector_untrusted));
+    selections.push_back(std::move(selection));
+  }
+  return selections;
+}
+
+absl::Status CheckGroupBy(
+    const google::protobuf::RepeatedPtrField<std::string>& group_by_untrusted) {
+  return CheckEntries("group_by", group_by_untrusted.size(), kGroupByMax);
 }
 
 absl::StatusOr<std::int32_t> CheckSize(const std::string& field, std::int32_t size_untrusted,

@@ -29,6 +29,11 @@ SeriesGroup GroupOf(const Series& series, SeriesKey key) {
 
 }  // namespace
 
+SeriesKey KeyKeeping(SeriesKey key, const std::set<std::string>& kept) {
+  std::erase_if(key.labels, [&](const auto& label) { return !kept.contains(label.first); });
+  return key;
+}
+
 std::vector<SeriesGroup> EachByItself(const std::vector<Series>& series) {
   std::vector<SeriesGroup> groups;
   groups.reserve(series.size());
@@ -41,8 +46,7 @@ std::vector<SeriesGroup> GroupAcross(const std::vector<Series>& series,
   std::vector<SeriesGroup> groups;
   std::map<std::string, std::size_t> place_of;
   for (const Series& one : series) {
-    SeriesKey key = one.definition.key;
-    std::erase_if(key.labels, [&](const auto& label) { return !kept.contains(label.first); });
+    SeriesKey key = KeyKeeping(one.definition.key, kept);
     const auto [place, is_new] =
         place_of.emplace(IdentityOf(key, one.definition.unit), groups.size());
     if (is_new) {

@@ -1,4 +1,4 @@
-// SeriesGroup: series that QueryBuckets answers as one. A core; pure.
+// SeriesGroup: series that are answered as one. A core; pure.
 #pragma once
 
 #include <set>
@@ -16,6 +16,9 @@ struct SeriesGroup {
   SeriesKind kind{};  // none where its series differ
   std::vector<SeriesNo> series_nos;
 };
+
+// `key` with no other labels than `kept`.
+SeriesKey KeyKeeping(SeriesKey key, const std::set<std::string>& kept);
 
 // Each series by itself.
 std::vector<SeriesGroup> EachByItself(const std::vector<Series>& series);

@@ -17,9 +17,8 @@ constexpr absl::Duration kReplayPatience = absl::Seconds(20);
 constexpr absl::Duration kReplayPoll = absl::Milliseconds(20);
 constexpr std::int32_t kSeriesPerPage = 10'000;
 
-HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, const ReadCall& call) {
-  const absl::Time patience =
-      std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
+HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, absl::Time patience,
+                     const ReadCall& call) {
   const auto must_wait = [&](const HeadsPin& pin) {
     return pin.recovering() && absl::Now() < patience && !call.cancelled();
   };
@@ -39,10 +38,50 @@ absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& s
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector selector, CheckTrialRef(ref_untrusted));
   STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
                             sources.store.FindTrial(selector, call.deadline));
-  std::unique_ptr<TrialView> view(new TrialView(sources, PinReplayed(sources, trial_id, call)));
-  STEPWELL_ASSIGN_OR_RETURN(view->snapshot_, sources.store.OpenSnapshot(call.deadline));
-  STEPWELL_RETURN_IF_ERROR(view->ReadBookkeeping(trial_id));
-  return view;
+  STEPWELL_ASSIGN_OR_RETURN(auto views, OpenFound(sources, {trial_id}, call));
+  return std::move(views.front());
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenAll(
+    const QuerySources& sources, const google::protobuf::RepeatedPtrField<v1::TrialRef>& refs,
+    const ReadCall& call) {
+  std::vector<TrialSelector> selectors;
+  for (const v1::TrialRef& ref_untrusted : refs) {
+    const std::string field = absl::StrCat("trials[", selectors.size(), "]");
+    STEPWELL_ASSIGN_OR_RETURN(selectors.emplace_back(), CheckTrialRef(ref_untrusted, field));
+  }
+  std::vector<TrialId> trial_ids;
+  for (const TrialSelector& selector : selectors) {
+    const std::string field = absl::StrCat("trials[", trial_ids.size(), "]");
+    const absl::StatusOr<TrialId> found = sources.store.FindTrial(selector, call.deadline);
+    if (!found.ok()) return Annotate(found.status(), field);
+    const auto first = std::find(trial_ids.begin(), trial_ids.end(), *found);
+    if (first != trial_ids.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(field, " is trial ", Value(*found),
+                                                     ", as trials[", first - trial_ids.begin(),
+                                                     "] is; allowed: each trial once"));
+    }
+    trial_ids.push_back(*found);
+  }
+  return OpenFound(sources, trial_ids, call);
+}
+
+// Heads first: what a fold moves before the snapshot is then in both, and told apart by fold number.
+absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
+    const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call) {
+  const absl::Time patience =
+      std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
+  std::vector<std::unique_ptr<TrialView>> views;
+  for (const TrialId trial_id : trial_ids) {
+    views.emplace_back(new TrialView(sources, PinReplayed(sources, trial_id, patience, call)));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const std::shared_ptr<ReadSnapshot> snapshot,
+                            sources.store.OpenSnapshot(call.deadline));
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    views[i]->snapshot_ = snapshot;
+    STEPWELL_RETURN_IF_ERROR(views[i]->ReadBookkeeping(trial_ids[i]));
+  }
+  return views;
 }
 
 absl::Status TrialView::ReadBookkeeping(TrialId trial_id) {

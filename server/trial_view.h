@@ -49,6 +49,11 @@ class TrialView {
   static absl::StatusOr<std::unique_ptr<TrialView>> Open(const QuerySources& sources,
                                                          const v1::TrialRef& ref_untrusted,
                                                          const ReadCall& call);
+  // Several trials, each once, at one moment: they share a snapshot, and so one connection; one's rows
+  // are read to their end before another's. As Open otherwise; errors name trials[i].
+  static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenAll(
+      const QuerySources& sources, const google::protobuf::RepeatedPtrField<v1::TrialRef>& refs,
+      const ReadCall& call);
 
   TrialId trial_id() const { return record_.trial_id; }
   ReadSnapshot& snapshot() { return *snapshot_; }
@@ -74,13 +79,15 @@ class TrialView {
 
  private:
   TrialView(const QuerySources& sources, HeadsPin pin) : sources_(sources), pin_(std::move(pin)) {}
+  static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenFound(
+      const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call);
   absl::Status ReadBookkeeping(TrialId trial_id);
   std::int64_t HeadSampleCount() const;
   std::int64_t HeadNewestTime() const;
 
   const QuerySources sources_;
   HeadsPin pin_;
-  std::unique_ptr<ReadSnapshot> snapshot_;
+  std::shared_ptr<ReadSnapshot> snapshot_;  // that of the other views of one OpenAll
   TrialRecord record_;
   std::vector<WriterRecord> writers_;
   std::map<WriterNo, std::int32_t> attempts_;

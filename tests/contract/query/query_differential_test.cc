@@ -11,7 +11,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "tests/contract/query/query_reads_fixture.h"
+#include "tests/contract/query/random_trial.h"
 #include "tests/support/codec_vectors.h"
 
 namespace stepwell {
@@ -20,50 +20,8 @@ namespace {
 using testing::TestSeed;
 
 // Answers against the plain list, over random histories of commits, folds and merges.
-class QueryReadsDifferential : public QueryReadsTest {
+class QueryReadsDifferential : public RandomTrialTest {
  protected:
-  void Begin() {
-    writers_ = {OpenWriter("first"), OpenWriter("first", true), OpenWriter("second")};
-    step_ = AddSeries("timing", "step", SeriesKind::kDuration);
-    scope_ = AddSeries("timing", "load", SeriesKind::kDuration);
-    loss_ = AddSeries("training", "loss");
-    cpu_ = AddSeries("cpu", "util", SeriesKind::kGauge, {{"agent", "node"}});
-  }
-
-  // A chunk of one writer; attempt 2 does some batches over.
-  void CommitRandom(std::mt19937_64& random) {
-    const std::size_t which = random() % 3;
-    time_us_ += static_cast<std::int64_t>(random() % 60'000'000);
-    TickTable table;
-    table.tick_group = 1;
-    const std::size_t tick_count = 1 + random() % 40;
-    std::int32_t& batch = batch_[which == 1 ? 0 : which];
-    for (std::size_t i = 0; i < tick_count; ++i) {
-      table.times_us.push_back(time_us_ += 1 + static_cast<std::int64_t>(random() % 500'000));
-      if (which != 1) ++batch;
-      table.batches.push_back(random() % 8 == 0 ? -1 : batch);
-    }
-    const std::vector<std::int32_t> columns = which == 1
-                                                  ? std::vector<std::int32_t>{cpu_}
-                                                  : std::vector<std::int32_t>{step_, scope_, loss_};
-    for (const std::int32_t series_no : columns) {
-      TickColumn column;
-      column.series_no = SeriesNo{series_no};
-      const bool holes = random() % 3 == 0;
-      for (std::size_t i = 0; i < tick_count; ++i) {
-        const bool present = !holes || random() % 3 != 0;
-        if (holes) column.presence.push_back(present);
-        if (!present) continue;
-        column.values.push_back(random() % 25 == 0 ? std::nan("")
-                                                   : static_cast<double>(random() % 4096) / 64);
-      }
-      if (!column.values.empty()) table.columns.push_back(std::move(column));
-    }
-    if (table.columns.empty()) return;
-    // Some are received after midnight, in another leaf.
-    Commit(writers_[which], {std::move(table)}, random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
-  }
-
   void CheckSamples(std::mt19937_64& random) {
     v1::ReadSamplesRequest request;
     *request.mutable_trial() = Ref();
@@ -99,23 +57,6 @@ class QueryReadsDifferential : public QueryReadsTest {
                 std::bit_cast<std::uint64_t>(expected[i].value))
           << i;
     }
-  }
-
-  // Batch b counts for the newest attempt whose first and last batch enclose it.
-  bool Counts(const Point& point) const {
-    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> spans;
-    for (const Point& other : points_) {
-      if (other.batch < 0) continue;
-      auto [span, added] = spans.try_emplace(other.attempt, other.batch, other.batch);
-      span->second.first = std::min(span->second.first, other.batch);
-      span->second.second = std::max(span->second.second, other.batch);
-    }
-    for (const auto& [attempt, span] : spans) {
-      if (attempt > point.attempt && point.batch >= span.first && point.batch <= span.second) {
-        return false;
-      }
-    }
-    return true;
   }
 
   void CheckBuckets(std::mt19937_64& random) {
@@ -221,7 +162,7 @@ class QueryReadsDifferential : public QueryReadsTest {
       }
       double share = 0;
       for (const auto& timing : response->timings()) {
-        const std::int32_t series_no = timing.name() == "step" ? step_ : scope_;
+        const std::int32_t series_no = timing.name() == "step" ? trial_.step : trial_.scope;
         ASSERT_EQ(timing.count(), (sums[{series_no, timing.in_step()}].first));
         ASSERT_NEAR(timing.total_seconds(), (sums[{series_no, timing.in_step()}].second), 1e-6);
         share += timing.share();
@@ -231,19 +172,15 @@ class QueryReadsDifferential : public QueryReadsTest {
     }
   }
 
-  std::vector<Feed> writers_;
-  std::int32_t step_ = 0, scope_ = 0, loss_ = 0, cpu_ = 0;
-  std::int64_t time_us_ = kStartUs;
-  std::int32_t batch_[3] = {-1, -1, 30};
+  RandomTrial trial_ = BeginRandom();
   int rollup_answers_ = 0;
 };
 
 TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
   std::mt19937_64 random(TestSeed());
-  Begin();
   for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(absl::StrCat("round ", round));
-    CommitRandom(random);
+    CommitRandom(random, trial_);
     if (random() % 4 == 0) Fold();
     if (random() % 6 == 0) Merge(random() % 2 == 0 ? 1 : 100);
     if (round % 3 != 0) continue;

@@ -1,5 +1,5 @@
-// QueryReadsTest: one trial that a test feeds chunk by chunk over real commits, folds and merges,
-// with the plain list of what was committed, to hold every read against. Header only.
+// QueryReadsTest: one trial at a time that a test feeds chunk by chunk over real commits, folds and
+// merges, with the plain list of what was committed, to hold every read against. Header only.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -47,7 +47,6 @@ struct Point {
   }
 };
 
-// One trial that a test feeds chunk by chunk, and the plain list of what was committed.
 class QueryReadsTest : public ::testing::Test {
  protected:
   QueryReadsTest() {
@@ -65,10 +64,17 @@ class QueryReadsTest : public ::testing::Test {
     std::uint64_t sequence = 0;
   };
 
+  // Another trial is fed from now on, one that was fed before goes on; points_ are its.
+  void Turn(const std::string& external_id) {
+    others_[external_id_] = {trial_id_, std::move(points_)};
+    external_id_ = external_id;
+    std::tie(trial_id_, points_) = std::move(others_[external_id]);
+  }
+
   Feed OpenWriter(const std::string& attempt_key, bool is_sampler = false, std::int32_t rank = 0,
                   std::int32_t world_size = 0) {
     OpenWriterRequest request;
-    request.trial.external_id = "run";
+    request.trial.external_id = external_id_;
     request.writer = Uuid::Random();
     request.attempt_key = attempt_key;
     request.is_sampler = is_sampler;
@@ -140,9 +146,9 @@ class QueryReadsTest : public ::testing::Test {
   }
 
   ReadCall Call() const { return {.deadline = absl::Now() + absl::Seconds(30)}; }
-  static v1::TrialRef Ref() {
+  static v1::TrialRef Ref(const std::string& external_id = "run") {
     v1::TrialRef ref;
-    ref.set_external_id("run");
+    ref.set_external_id(external_id);
     return ref;
   }
 
@@ -192,8 +198,10 @@ class QueryReadsTest : public ::testing::Test {
   Heads heads_;
   NoLiveness liveness_;
   QueryReads reads_{QuerySources{reader_, heads_, RealClock::Get(), liveness_}};
+  std::string external_id_ = "run";
   TrialId trial_id_{};
   std::vector<Point> points_;
+  std::map<std::string, std::pair<TrialId, std::vector<Point>>> others_;
 };
 
 }  // namespace stepwell

@@ -1,0 +1,23 @@
+// CompareSides: what each trial has of one series, and how far it is from what the first has. A core;
+// pure.
+//
+//   SetStatistics(buckets, /*with_buckets=*/true, *series.mutable_sides(1));
+//   SetDifferences(group.units_differ, series);
+#pragma once
+
+#include <vector>
+
+#include "server/bucket_fold.h"
+#include "stepwell/v1/compare.pb.h"
+
+namespace stepwell {
+
+// Over all buckets, and each by itself where `with_buckets`.
+void SetStatistics(const std::vector<Bucket>& buckets, bool with_buckets,
+                   v1::CompareTrialsResponse::Side& side);
+
+// Of each side to the first. Where units differ no difference says anything: all but the first's ratio
+// stay 0. REQUIRES: it has sides, and their statistics are set.
+void SetDifferences(bool units_differ, v1::CompareTrialsResponse::ComparedSeries& series);
+
+}  // namespace stepwell

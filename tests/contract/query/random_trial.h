@@ -1,0 +1,87 @@
+// RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with holes, NaN
+// and samples without batch, received on two days. Header only.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "tests/contract/query/query_reads_fixture.h"
+
+namespace stepwell {
+
+class RandomTrialTest : public QueryReadsTest {
+ protected:
+  // What CommitRandom knows of the trial that is fed.
+  struct RandomTrial {
+    std::vector<Feed> writers;
+    std::int32_t step = 0, scope = 0, loss = 0, cpu = 0;
+    std::int64_t time_us = kStartUs;
+    std::int32_t batch[3] = {-1, -1, 30};
+  };
+
+  RandomTrial BeginRandom() {
+    RandomTrial trial;
+    trial.writers = {OpenWriter("first"), OpenWriter("first", true), OpenWriter("second")};
+    trial.step = AddSeries("timing", "step", SeriesKind::kDuration);
+    trial.scope = AddSeries("timing", "load", SeriesKind::kDuration);
+    trial.loss = AddSeries("training", "loss");
+    trial.cpu = AddSeries("cpu", "util", SeriesKind::kGauge, {{"agent", "node"}});
+    return trial;
+  }
+
+  // A chunk of one writer; attempt 2 does some batches over.
+  void CommitRandom(std::mt19937_64& random, RandomTrial& trial) {
+    const std::size_t which = random() % 3;
+    trial.time_us += static_cast<std::int64_t>(random() % 60'000'000);
+    TickTable table;
+    table.tick_group = 1;
+    const std::size_t tick_count = 1 + random() % 40;
+    std::int32_t& batch = trial.batch[which == 1 ? 0 : which];
+    for (std::size_t i = 0; i < tick_count; ++i) {
+      table.times_us.push_back(trial.time_us += 1 + static_cast<std::int64_t>(random() % 500'000));
+      if (which != 1) ++batch;
+      table.batches.push_back(random() % 8 == 0 ? -1 : batch);
+    }
+    const std::vector<std::int32_t> columns =
+        which == 1 ? std::vector<std::int32_t>{trial.cpu}
+                   : std::vector<std::int32_t>{trial.step, trial.scope, trial.loss};
+    for (const std::int32_t series_no : columns) {
+      TickColumn column;
+      column.series_no = SeriesNo{series_no};
+      const bool holes = random() % 3 == 0;
+      for (std::size_t i = 0; i < tick_count; ++i) {
+        const bool present = !holes || random() % 3 != 0;
+        if (holes) column.presence.push_back(present);
+        if (!present) continue;
+        column.values.push_back(random() % 25 == 0 ? std::nan("")
+                                                   : static_cast<double>(random() % 4096) / 64);
+      }
+      if (!column.values.empty()) table.columns.push_back(std::move(column));
+    }
+    if (table.columns.empty()) return;
+    // Some are received after midnight, in another leaf.
+    Commit(trial.writers[which], {std::move(table)},
+           random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
+  }
+
+  // Batch b counts for the newest attempt whose first and last batch enclose it.
+  bool Counts(const Point& point) const {
+    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> spans;
+    for (const Point& other : points_) {
+      if (other.batch < 0) continue;
+      auto [span, added] = spans.try_emplace(other.attempt, other.batch, other.batch);
+      span->second.first = std::min(span->second.first, other.batch);
+      span->second.second = std::max(span->second.second, other.batch);
+    }
+    for (const auto& [attempt, span] : spans) {
+      if (attempt > point.attempt && point.batch >= span.first && point.batch <= span.second) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+}  // namespace stepwell
