@@ -11,20 +11,15 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <random>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tests/faults/checker/checker.h"
-#include "tests/faults/master_client.h"
-#include "tests/faults/stored_samples.h"
+#include "tests/faults/worker_ledgers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/master_process.h"
 #include "tests/support/scratch_directory.h"
@@ -41,11 +36,6 @@ constexpr int kRankCount = 8;
 constexpr int kWorkerCount = 4;
 constexpr int kStepCount = 500;  // ten seconds
 constexpr int kSkipped = 77;
-
-std::string Text(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Kills the agents that run from `program`, which other tests' agents do not.
 int KillAgents(const fs::path& program) {
@@ -98,17 +88,6 @@ class HardPlaceTest : public ::testing::Test {
     return false;
   }
 
-  Ledger ReadLedgers() const {
-    Ledger ledger;
-    for (int rank = 0; rank < kRankCount; ++rank) {
-      EXPECT_EQ(ReadLedger(Out("ledger", rank), ledger), "");
-      for (int worker = 0; worker < kWorkerCount; ++worker) {
-        EXPECT_EQ(ReadLedger(absl::StrCat(Out("ledger", rank), "-w", worker), ledger), "");
-      }
-    }
-    return ledger;
-  }
-
   const testing::ScratchDirectory scratch_;
 };
 
@@ -148,16 +127,10 @@ TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
   for (int rank = 0; rank < kRankCount; ++rank) ExpectUntouched(rank);
   EXPECT_NE(Text(scratch_ / "out/agents"), "") << "an agent that held a pipe would be gone";
 
-  MasterClient client(master.grpc_address());
-  ASSERT_TRUE(Eventually([&] { return client.Flush().empty(); }, absl::Seconds(60)));
-  const Ledger ledger = ReadLedgers();
-  EXPECT_EQ(ledger.dropped_count, 0u);
-  std::set<std::string> series;
+  const Ledger ledger =
+      ReadLedgers([&](int rank) { return Out("ledger", rank); }, kRankCount, kWorkerCount);
   std::map<std::pair<int, std::string>, int> counts;
-  for (const LoggedSample& sample : ledger.samples) {
-    series.insert(sample.series);
-    ++counts[{sample.rank, sample.series}];
-  }
+  for (const LoggedSample& sample : ledger.samples) ++counts[{sample.rank, sample.series}];
   for (int rank = 0; rank < kRankCount; ++rank) {
     EXPECT_EQ((counts[{rank, "timing/step"}]), kStepCount) << "rank " << rank;
     for (int worker = 0; worker < kWorkerCount; ++worker) {
@@ -165,14 +138,7 @@ TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
           << "worker " << worker << " of rank " << rank;
     }
   }
-  StoredTrial stored;
-  ASSERT_EQ(ReadStoredTrial(master.database_url(), "hard", {series.begin(), series.end()}, stored),
-            "");
-  const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
-  std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
-  for (const std::string& gap : stored.gap_texts) std::cout << "gap: " << gap << "\n";
-  EXPECT_TRUE(verdict.ok()) << verdict.ToText();
-  EXPECT_EQ(verdict.declared_count, 0u) << "a declared gap is a lost sample all the same";
+  ExpectEachStoredOnce(master, "hard", ledger);
 }
 
 }  // namespace

@@ -5,24 +5,23 @@
 // is seen while its parent lives, and a rank's death by SIGKILL is told to the master; a trial that is
 // served starts no agent of its own, and one whose agent dies with another's container does.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tests/faults/checker/checker.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/stored_samples.h"
+#include "tests/faults/worker_ledgers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/master_process.h"
 #include "tests/support/scratch_directory.h"
@@ -33,7 +32,11 @@ namespace {
 namespace fs = std::filesystem;
 using testing::BuiltProgram;
 using testing::ChildProcess;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
 using testing::Eventually;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr int kWorkerCount = 4;
 constexpr int kWorkerSamples = 50;  // at 50 a second
@@ -48,11 +51,6 @@ struct Row {
   Place agent;
   Place trial;
 };
-
-std::string Text(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class ContainersTest : public ::testing::Test {
  protected:
@@ -88,11 +86,11 @@ class ContainersTest : public ::testing::Test {
                    {"TMPDIR", shared()}},
                   scratch_ / log);
   }
-  void StartAgent(Place place) {
-    Start(agent_, place,
-          {BuiltProgram("stepwell"), "agent", "--server", master_.grpc_address(), "--spool-dir",
-           root(), "--no-auto-sampling"},
-          "agent.log");
+  void StartAgent(Place place, const std::vector<std::string>& more = {"--no-auto-sampling"}) {
+    std::vector<std::string> words = {BuiltProgram("stepwell"), "agent",       "--server",
+                                      master_.grpc_address(),   "--spool-dir", root()};
+    words.insert(words.end(), more.begin(), more.end());
+    Start(agent_, place, words, "agent.log");
   }
   void StartRank(ChildProcess& trial, Place place, int rank, const std::vector<std::string>& more) {
     std::vector<std::string> words = {BuiltProgram("fault_trainer"),
@@ -142,26 +140,12 @@ class ContainersTest : public ::testing::Test {
   }
   // All that ranks 0 and 1 and their workers recorded is stored once.
   void ExpectExact() {
-    ASSERT_TRUE(Eventually([&] { return client_.Flush().empty(); }, absl::Seconds(60)));
-    Ledger ledger;
-    for (int rank = 0; rank < 2; ++rank) {
-      EXPECT_EQ(ReadLedger(LedgerPath(rank), ledger), "");
-      for (int worker = 0; worker < kWorkerCount; ++worker) {
-        EXPECT_EQ(ReadLedger(absl::StrCat(LedgerPath(rank), "-w", worker), ledger), "");
-      }
-    }
-    EXPECT_EQ(ledger.dropped_count, 0u);
-    std::set<std::string> series;
-    for (const LoggedSample& sample : ledger.samples) series.insert(sample.series);
-    EXPECT_TRUE(series.contains("faults/worker_3"));
-    StoredTrial stored;
-    ASSERT_EQ(
-        ReadStoredTrial(master_.database_url(), "apart", {series.begin(), series.end()}, stored),
-        "");
-    const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
-    std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
-    EXPECT_TRUE(verdict.ok()) << verdict.ToText() << Logs();
-    EXPECT_EQ(verdict.declared_count, 0u);
+    const Ledger ledger =
+        ReadLedgers([this](int rank) { return LedgerPath(rank); }, 2, kWorkerCount);
+    EXPECT_TRUE(std::any_of(ledger.samples.begin(), ledger.samples.end(),
+                            [](const auto& sample) { return sample.series == "faults/worker_3"; }));
+    ExpectEachStoredOnce(master_, "apart", ledger);
+    if (HasFailure()) std::cout << Logs();
   }
 
   std::string Logs() const {
@@ -222,6 +206,69 @@ TEST_F(ContainersTest, AgentRule08_AnAgentThatDiesWithItsContainerIsReplacedByAn
   ASSERT_TRUE(second.running()) << "it ended before its agent did";
   EXPECT_EQ(second.Wait(absl::Seconds(60)), "exit 0") << "not all is acked: " << Logs();
   ExpectExact();
+}
+
+// What the kernel says of a rank's process: of it, or of its absence.
+class ProcessMetricsTest : public ContainersTest {
+ protected:
+  static constexpr char kUnseen[] =
+      " cause 4 samples 0 .* process metrics of rank 0: not in this PID namespace";
+
+  // Samples of a rank's process, of this machine, and what is told as absent. Skips where there are no
+  // namespaces.
+  void Measure(Place agent, Place trial) {
+    StartAgent(agent, {"--interval", "100ms"});
+    const bool is_served =
+        Eventually([&] { return IsServed() || !agent_.running(); }, absl::Seconds(30));
+    if (agent_.Wait(absl::ZeroDuration()) == "exit 77") GTEST_SKIP() << "no namespaces here";
+    ASSERT_TRUE(is_served && agent_.running()) << Logs();
+    ChildProcess rank;
+    StartRank(rank, trial, 0, {"--steps", "100"});
+    EXPECT_EQ(rank.Wait(absl::Seconds(60)), "exit 0") << "not all is acked: " << Logs();
+    // The machine's sampler closes a moment after the rank.
+    EXPECT_TRUE(Eventually(
+        [&] {
+          const auto told = client_.Trial("apart");
+          return told && told->trial().state() == v1::TRIAL_STATE_COMPLETED;
+        },
+        absl::Seconds(30)))
+        << Logs();
+    ASSERT_EQ(client_.Flush(), "");
+    ASSERT_EQ(ReadStoredTrial(master_.database_url(), "apart",
+                              {"cpu/cpu_process_threads", "memory/memory_process_resident",
+                               "memory/memory_free"},
+                              stored_),
+              "");
+  }
+  std::vector<StoredSample> Of(const std::string& series) const {
+    std::vector<StoredSample> samples;
+    std::copy_if(stored_.samples.begin(), stored_.samples.end(), std::back_inserter(samples),
+                 [&](const StoredSample& sample) { return sample.series == series; });
+    return samples;
+  }
+  StoredTrial stored_;
+};
+
+TEST_F(ProcessMetricsTest,
+       AgentRule16_OfAProcessInAnotherPidNamespaceTheAbsenceIsToldAndNothingElse) {
+  Measure(Place::kPid, Place::kHere);
+  if (IsSkipped() || HasFatalFailure()) return;
+  EXPECT_THAT(Of("cpu/cpu_process_threads"), IsEmpty());
+  EXPECT_THAT(Of("memory/memory_process_resident"), IsEmpty());
+  EXPECT_FALSE(Of("memory/memory_free").empty()) << "the machine is the same";
+  EXPECT_THAT(stored_.gap_texts, Contains(ContainsRegex(std::string("rank 0 ") + ".*" + kUnseen)));
+}
+
+// Its number there is another one.
+TEST_F(ProcessMetricsTest, AgentRule16_AProcessInAPidNamespaceBelowTheAgentsIsSeen) {
+  Measure(Place::kHere, Place::kPid);
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (const char* series : {"cpu/cpu_process_threads", "memory/memory_process_resident"}) {
+    const std::vector<StoredSample> samples = Of(series);
+    ASSERT_FALSE(samples.empty()) << series << Logs();
+    for (const StoredSample& sample : samples) EXPECT_EQ(sample.rank, 0);
+  }
+  EXPECT_THAT(stored_.gap_texts, Not(Contains(ContainsRegex(kUnseen))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Containers, NamespacesTest,
