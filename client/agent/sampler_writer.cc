@@ -16,8 +16,10 @@ namespace {
 constexpr char kClosedFile[] = "sampler.closed";
 // A device that is slower than so many ticks hangs: what it answers in the end has no batch.
 constexpr std::size_t kBatchCountMax = 1024;
-// Ticks wait so long for the master's first answer, then they are told whatever it would have been.
+// Ticks wait so long for the master's first answer, then they are told whatever it would have been; and
+// so long where nobody is there to answer.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(2);
+constexpr absl::Duration kStreamPatience = absl::Milliseconds(100);
 // And so long for the agent that samples the machine to name its GPUs.
 constexpr absl::Duration kNamesPatience = absl::Seconds(1);
 
@@ -166,12 +168,27 @@ bool SamplerWriter::IsAnswered() {
   const OutboundWriter::Status status = served_->status();
   const absl::Duration now = clock_.Monotonic();
   if (!IsToldOff(status)) {
-    answered_ = status.opened || now - began_at_ >= kAnswerPatience;
+    answered_ = status.opened || now - began_at_ >= PatienceOf(status);
     return answered_;
   }
   told_off_at_ = std::min(told_off_at_, now);
   answered_ = !status.others_gpus.empty() || now - told_off_at_ >= kNamesPatience;
   return answered_;
+}
+
+absl::Duration SamplerWriter::PatienceOf(const OutboundWriter::Status& status) {
+  switch (status.state) {
+    case SendWindow::State::kDisconnected:
+    case SendWindow::State::kRefused:
+      return kStreamPatience;
+    case SendWindow::State::kMustOpen:
+    case SendWindow::State::kOpening:
+    case SendWindow::State::kOpen:
+    case SendWindow::State::kRetired:
+    case SendWindow::State::kClosed:
+      return kAnswerPatience;
+  }
+  return kAnswerPatience;
 }
 
 absl::Status SamplerWriter::Seal() {

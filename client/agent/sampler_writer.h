@@ -2,6 +2,13 @@
 // the batch that the trial was at, in a spool of their own. Where the master says that another agent
 // samples the machine, it goes on with what that one cannot see. Confined to the agent's loop.
 //
+// Whose the first ticks are to tell is the master's word. A tick waits for it in memory, where an agent
+// that is killed loses it uncounted, only while a master is being asked: 2 s while a stream stands and
+// Open is not refused, 1 s more for the names of others' GPUs, 0.1 s where there is no stream. What was
+// not answered by then is this agent's: it is in the spool with the next visit, and stays there whatever
+// the word is later. So what is kept by two agents of one machine, and counted twice, is at most what
+// both took before a master was there to elect one; what a kill loses is at most what waited for it.
+//
 //   STEPWELL_ASSIGN_OR_RETURN(auto sampler, SamplerWriter::Open(std::move(dir), who, settings, context));
 //   sampler->Visit({.batch = 12, .trial_count = 1});
 //   sampler->Close();
@@ -82,6 +89,8 @@ class SamplerWriter {
   enum class Waiting { kForAnswer, kNoMore };
   void TakeTicks(const Surroundings& surroundings, Waiting waiting = Waiting::kForAnswer);
   bool IsAnswered();
+  // How long ticks wait for the first answer, as the stream is now.
+  static absl::Duration PatienceOf(const OutboundWriter::Status& status);
   // What was around when it was taken; of a past one, then, not now.
   Surroundings AroundOf(const TimedTick& timed, const Surroundings& now);
   void AddTick(const TimedTick& timed, const Surroundings& surroundings);

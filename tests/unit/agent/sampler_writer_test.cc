@@ -61,7 +61,9 @@ class SamplerWriterTest : public ::testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(File(name), std::ios::trunc) << text;
   }
-  void Open(const Clock& clock, absl::Duration interval = kInterval) {
+  enum class Master { kConnected, kAway };
+  void Open(const Clock& clock, absl::Duration interval = kInterval,
+            Master master = Master::kConnected) {
     WriterIdentity identity;
     identity.writer = Uuid::Random();
     identity.trial = "t";
@@ -76,7 +78,20 @@ class SamplerWriterTest : public ::testing::Test {
         settings, {sender_, clock, AgentFace(), Spool::Options()});
     ASSERT_TRUE(sampler.ok()) << sampler.status();
     sampler_ = *std::move(sampler);
-    sender_.OnConnected();
+    if (master == Master::kConnected) sender_.OnConnected();
+  }
+  // Visits without a word of the master, for so many looks.
+  void VisitAlone(int count) {
+    for (int i = 0; i < count; ++i) {
+      sampler_->Visit({});
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+  bool IsSpooled() const { return sampler_->served().last_sequence() > 0; }
+  bool VisitUntilSpooled() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (!IsSpooled() && absl::Now() < deadline) VisitAlone(1);
+    return IsSpooled();
   }
   // One visit of the agent's loop; the master takes all at once.
   void Visit() {
@@ -150,6 +165,38 @@ class SamplerWriterTest : public ::testing::Test {
   std::vector<pb::Loss> losses_;
   int close_count_ = 0;
 };
+
+// An agent that is killed keeps what is in the spool, and nothing else.
+TEST_F(SamplerWriterTest, TicksWaitForTheMastersWordOnlyWhereOneIsAsked) {
+  const struct {
+    const char* name;
+    Master master;
+    absl::Duration patience;
+  } rows[] = {{"nobody is there", Master::kAway, absl::Milliseconds(100)},
+              {"one is asked", Master::kConnected, absl::Seconds(2)}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    fs::remove_all(path_ / "writer");
+    fs::create_directories(path_ / "writer");
+    const std::int64_t opened_us = absl::ToUnixMicros(clock_.Now());
+    Open(clock_, absl::Seconds(10), row.master);
+    // The first tick is taken at once, before the clock moves.
+    VisitAlone(50);
+    clock_.Advance(row.patience - absl::Milliseconds(1));
+    VisitAlone(50);
+    EXPECT_FALSE(IsSpooled());
+    clock_.Advance(absl::Milliseconds(1));
+    ASSERT_TRUE(VisitUntilSpooled());
+    // What waited is all there, from the first on.
+    ticks_.clear();
+    sender_.OnConnected();
+    ASSERT_TRUE(VisitUntil([this] { return !ticks_.empty(); }));
+    EXPECT_EQ(ticks_.front(), opened_us);
+    Close();
+    sampler_ = nullptr;
+    sender_.OnDisconnected();
+  }
+}
 
 TEST_F(SamplerWriterTest, AMachineThatHasEverythingTellsOfNothing) {
   Open(clock_);
