@@ -104,9 +104,10 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   live_ = is_own_live || status.workers_alive;
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
-  if (!is_own_live) process_.End();
-  if (is_own_live && selection != nullptr) SampleProcess(status, *selection);
-  if (is_own_live && selection == nullptr) process_.Rest();
+  const bool is_sampled = is_own_live && !sampling_ended_;
+  if (!is_sampled) process_.End();
+  if (is_sampled && selection != nullptr) SampleProcess(status, *selection);
+  if (is_sampled && selection == nullptr) process_.Rest();
   const auto ending =
       is_own_live ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {

@@ -27,6 +27,9 @@ class RankWriter {
   // Drains, seals what there is, tells the recorder how far things are. Blocks as the disk does. With
   // `selection` the process itself is sampled as well.
   void Visit(const SensorSelection* selection);
+  // The agent is about to leave: with the next visit the process is asked once more, and what is left
+  // to tell of it is told; it is sampled no more.
+  void EndSampling() { sampling_ended_ = true; }
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();
 
@@ -67,6 +70,7 @@ class RankWriter {
   bool live_ = true;
   bool visited_ = false;
   bool ended_just_now_ = false;
+  bool sampling_ended_ = false;
   std::uint64_t last_sign_ns_ = 0;
   pid_t pid_ = 0;
   // Forked children that come now open writers of their own.

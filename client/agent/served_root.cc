@@ -388,6 +388,7 @@ bool ServedRoot::has_closing() const {
 void ServedRoot::EndSampling() {
   sampling_ended_ = true;
   for (const auto& [key, sampler] : samplers_) sampler->End();
+  for (const auto& [name, rank] : ranks_) rank.writer->EndSampling();
 }
 
 void ServedRoot::TendAll() {

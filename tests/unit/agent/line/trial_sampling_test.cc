@@ -255,6 +255,33 @@ TEST_F(TrialSamplingTest, IsAsTheTrialAsked) {
   }
 }
 
+// An agent that leaves while a trial runs on tells of its process up to then, and what it owes.
+TEST_F(TrialSamplingTest, AgentRule10_AProcessHasItsLastTickWhenTheAgentLeaves) {
+  const pid_t child = RecordFirst("t");
+  const auto count_of = [](const Writers& writers, const std::string& name) {
+    std::size_t count = 0;
+    for (const auto& [id, writer] : writers) {
+      for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(writer)) {
+        count += sample.name == name ? 1 : 0;
+      }
+    }
+    return count;
+  };
+  const char kOwn[] = "cpu_process_threads";
+  StartSampling([](AgentOptions& options) { options.selection.SetInterval(absl::Hours(1)); });
+  // The first one, and the first with rates.
+  ASSERT_TRUE(
+      master_.WaitUntil([&](const Writers& writers) { return count_of(writers, kOwn) >= 2; }));
+  // Steps are 10 ms apart: long enough after those for a rate.
+  const std::size_t steps = count_of(master_.writers(), "step");
+  ASSERT_TRUE(master_.WaitUntil(
+      [&](const Writers& writers) { return count_of(writers, "step") >= steps + 20; }));
+  EXPECT_EQ(count_of(master_.writers(), kOwn), 2u);
+  StopAgent();
+  EXPECT_EQ(count_of(master_.writers(), kOwn), 3u);
+  Stop("t", child);
+}
+
 TEST_F(TrialSamplingTest, ADirectiveWithoutGroupsKeepsTheTrials) {
   const pid_t child = RecordFirst("t");
   Wish("t", {.interval_us = 20'000, .groups = {"cpu"}});
