@@ -7,8 +7,9 @@
 namespace stepwell::agent {
 
 BootClock& BootClock::Get() {
-  static BootClock clock;
-  return clock;
+  // Never destroyed: threads that outlive main() ask it until the process is gone.
+  static BootClock* const clock = new BootClock();
+  return *clock;
 }
 
 absl::Time BootClock::Now() const { return absl::Now(); }
