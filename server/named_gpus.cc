@@ -16,6 +16,12 @@ bool NamedGpus::Add(absl::string_view name) {
   return true;
 }
 
+std::size_t NamedGpus::bytes() const {
+  std::size_t bytes = 0;
+  for (const std::string& name : names_) bytes += sizeof(name) + name.size();
+  return bytes;
+}
+
 bool NamedGpus::Add(const NamedGpus& others) {
   bool changed = false;
   for (const std::string& name : others.names_) changed = Add(name) || changed;

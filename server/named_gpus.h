@@ -30,6 +30,8 @@ class NamedGpus {
   bool Add(const NamedGpus& others);
 
   const std::vector<std::string>& names() const { return names_; }
+  // Of memory, about. O(names).
+  std::size_t bytes() const;
 
   bool operator==(const NamedGpus&) const = default;
 

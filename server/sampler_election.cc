@@ -28,7 +28,7 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
     if (!moves && member.is_sampler == writer.is_sampler && member.held) {
       place = member.place;
       sits = IsSeated(machines_.at(machine).shares.at(writer.trial_id), writer.writer_no, member);
-      gpus = std::move(member.gpus);
+      gpus = member.gpus;
       gpus_generation = member.gpus_generation;
     }
     Erase(before);
@@ -42,9 +42,12 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
                    .heard_us = now_us,
                    .place = place != 0 ? place : next_place_++,
                    .stream = writer.stream,
-                   .gpus = std::move(gpus),
+                   .gpus = {},
                    .gpus_generation = gpus_generation,
                    .told = {}};
+  Member& member = members_[key];
+  if (member.is_sampler) TakeNaming(member);
+  (void)AddGpus(member, gpus);
   Share& share = machines_[writer.machine].shares[writer.trial_id];
   if (sits) {
     share.seat = writer.writer_no;
@@ -76,7 +79,7 @@ SamplerElection::Orders SamplerElection::Lose(TrialId trial_id, WriterNo writer_
   const std::string machine = member.machine;
   member.held = false;
   member.told.reset();
-  member.gpus = {};
+  LeaveNaming(member);
   ++lost_count_;
   if (lost_count_ > options_.lost_count_max) Erase(found);
   Settle(machine, trial_id, now_us, orders);
@@ -91,14 +94,13 @@ SamplerElection::Orders SamplerElection::Name(TrialId trial_id, WriterNo writer_
   if (found == members_.end() || found->second.generation != generation) return orders;
   Member& member = found->second;
   if (!member.is_sampler || !member.held) return orders;
-  bool changed = false;
-  if (member.gpus_generation == generation) {
-    changed = member.gpus.Add(gpus);
-  } else {
-    changed = member.gpus != gpus;
-    member.gpus = gpus;
+  if (member.gpus_generation != generation) {
     member.gpus_generation = generation;
+    member.fresh_gpus.reset();
+    if (!member.gpus.names().empty()) member.fresh_gpus.emplace();
   }
+  member.named_us = now_us;
+  const bool changed = AddGpus(member, gpus);
   if (!changed) return orders;
   const Machine& machine = machines_.at(member.machine);
   TellShare(machine, trial_id, machine.shares.at(trial_id), now_us, Pace::kBounded, orders);
@@ -111,6 +113,10 @@ SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, std::int6
     const auto& [trial_id, writer_no] = member->first;
     std::int64_t& heard_us = member->second.heard_us;
     heard_us = std::max(heard_us, heard_of(trial_id, writer_no));
+    const std::int64_t since_us = now_us - member->second.named_us;
+    if (since_us >= absl::ToInt64Microseconds(options_.definitions_wait)) {
+      DropOldGpus(member->second);
+    }
     if (!member->second.held && !Lives(member->second, now_us)) Erase(member);
   }
   // All are counted before any is told.
@@ -131,12 +137,47 @@ SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, std::int6
 void SamplerElection::Clear() {
   members_.clear();
   machines_.clear();
-  lost_count_ = 0;
+  lost_count_ = named_bytes_ = 0;
+}
+
+void SamplerElection::TakeNaming(Member& member) {
+  std::size_t& count = machines_[member.machine].naming_count;
+  member.names = count < options_.naming_count_max;
+  if (member.names) ++count;
+}
+
+void SamplerElection::LeaveNaming(Member& member) {
+  if (!member.names) return;
+  --machines_.at(member.machine).naming_count;
+  member.names = false;
+  named_bytes_ -= member.gpus.bytes();
+  if (member.fresh_gpus) named_bytes_ -= member.fresh_gpus->bytes();
+  member.gpus = {};
+  member.fresh_gpus.reset();
+}
+
+bool SamplerElection::AddGpus(Member& member, const NamedGpus& gpus) {
+  if (!member.names || named_bytes_ + 2 * gpus.bytes() > options_.named_bytes_max) return false;
+  const auto add = [&](NamedGpus& to) {
+    named_bytes_ -= to.bytes();
+    const bool changed = to.Add(gpus);
+    named_bytes_ += to.bytes();
+    return changed;
+  };
+  if (member.fresh_gpus) (void)add(*member.fresh_gpus);
+  return add(member.gpus);
+}
+
+void SamplerElection::DropOldGpus(Member& member) {
+  if (!member.fresh_gpus) return;
+  named_bytes_ -= member.gpus.bytes();
+  member.gpus = *std::exchange(member.fresh_gpus, std::nullopt);
 }
 
 void SamplerElection::Erase(std::map<Key, Member>::iterator member) {
   const auto [trial_id, writer_no] = member->first;
   if (!member->second.held) --lost_count_;
+  LeaveNaming(member->second);
   machines_.at(member->second.machine).shares.at(trial_id).writers.erase(writer_no);
   members_.erase(member);
 }
@@ -254,9 +295,11 @@ void SamplerElection::TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t
                               const NamedGpus& before, std::int64_t now_us, Pace pace,
                               Orders& orders) {
   Member& member = members_.at({trial_id, writer_no});
+  static const NamedGpus kNone;
+  const NamedGpus& listed = member.names ? before : kNone;
   Told now{.on = false,
            .shared_with = std::max(live_count, 1),
-           .gpus_hash = absl::HashOf(before.names())};
+           .gpus_hash = absl::HashOf(listed.names())};
   // Who does not sample the machine need not know how many share it.
   if (member.told && !member.told->on) {
     if (member.told->gpus_hash == now.gpus_hash) return;
@@ -267,7 +310,7 @@ void SamplerElection::TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t
     now.gpus_us = now_us;
   }
   member.told = now;
-  orders.push_back({trial_id, writer_no, false, now.shared_with, before.names()});
+  orders.push_back({trial_id, writer_no, false, now.shared_with, listed.names()});
 }
 
 }  // namespace stepwell

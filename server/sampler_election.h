@@ -13,7 +13,12 @@
 //
 // Who is told off is told which GPUs those before it name in their series, so that it goes on with its
 // others: before it are the one that samples and the living that opened earlier; the silent are last.
-// Further definitions are told a writer at once, then at most once a second.
+// Further definitions are told a writer at once, then at most once a second. A sampler that opens again
+// sends its definitions again, in several messages where they are many: what it named before counts
+// until no further ones came for some seconds.
+//
+// GPUs cost memory for each that names them and each that is told: the first 64 samplers of a machine
+// do so, and all together up to a bound. Others are told off without a list, and theirs are in nobody's.
 //
 // A trial is live on a machine while a writer of it there, rank or sampler, has not closed and was
 // heard of of late, whether its stream stands or not: a reconnect changes nothing.
@@ -59,6 +64,12 @@ class SamplerElection {
     std::size_t lost_count_max = 65'536;
     // Between two further definitions of which a writer is told.
     absl::Duration gpus_interval = absl::Seconds(1);
+    // After the last of its definitions, those of a generation are all there.
+    absl::Duration definitions_wait = absl::Seconds(5);
+    // Samplers of one machine that name GPUs and are told of others'.
+    std::size_t naming_count_max = 64;
+    // Of all names that are held: those of 100,000 agents with eight GPUs.
+    std::size_t named_bytes_max = std::size_t{64} << 20;
   };
   struct Writer {
     TrialId trial_id{};
@@ -93,6 +104,7 @@ class SamplerElection {
   void Clear();
 
   std::size_t writer_count() const { return members_.size(); }
+  std::size_t named_bytes() const { return named_bytes_; }
 
  private:
   using Key = std::pair<TrialId, WriterNo>;
@@ -114,9 +126,14 @@ class SamplerElection {
     // Who came first; siblings are at one place.
     std::uint64_t place = 0;
     std::uint64_t stream = 0;
+    // One of those of its machine that name GPUs and are told of them.
+    bool names = false;
     // What its definitions name, and of which generation those were.
     NamedGpus gpus;
     std::uint64_t gpus_generation = 0;
+    // Of that generation alone, while those of an earlier one count too; when the last of them came.
+    std::optional<NamedGpus> fresh_gpus = {};
+    std::int64_t named_us = 0;
     std::optional<Told> told;
   };
   // One trial on one machine.
@@ -130,9 +147,18 @@ class SamplerElection {
   struct Machine {
     std::map<TrialId, Share> shares;
     std::int32_t live_count = 0;
+    std::size_t naming_count = 0;
   };
 
   bool Lives(const Member& member, std::int64_t now_us) const;
+  // Takes one of its machine's places among those that name GPUs, if there is one.
+  void TakeNaming(Member& member);
+  // Gives it back, and forgets what it named.
+  void LeaveNaming(Member& member);
+  // False where there is no room for more.
+  bool AddGpus(Member& member, const NamedGpus& gpus);
+  // What an earlier generation named counts no more.
+  void DropOldGpus(Member& member);
   // The member is gone; its share is refreshed afterwards.
   void Erase(std::map<Key, Member>::iterator member);
   // Takes its place in a share, beside its siblings if there are any.
@@ -168,6 +194,7 @@ class SamplerElection {
   absl::flat_hash_map<std::string, Machine> machines_;
   std::uint64_t next_place_ = 1;
   std::size_t lost_count_ = 0;
+  std::size_t named_bytes_ = 0;
 };
 
 }  // namespace stepwell

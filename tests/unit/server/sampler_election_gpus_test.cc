@@ -73,12 +73,36 @@ TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
       {"the elected one opens on a new stream and has not named any yet",
        [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), later_us); },
        {On(kA, 1, 1)}},
-      {"and then names one less",
+      {"and then its first definitions name none",
        [&](Election& e) {
          e.Open(Sampler(kA, 1, "m", 2), later_us);
-         return name(e, 1, {"a"}, later_us, 2);
+         return name(e, 1, {}, later_us, 2);
+       },
+       {}},
+      {"and they name one less, but further ones may come",
+       [&](Election& e) {
+         e.Open(Sampler(kA, 1, "m", 2), later_us);
+         Orders orders = name(e, 1, {"a"}, later_us, 2);
+         for (const SamplingOrder& order : e.Look(Unheard, later_us + 4 * kSecondUs)) {
+           orders.push_back(order);
+         }
+         return orders;
+       },
+       {}},
+      {"and no further ones came",
+       [&](Election& e) {
+         e.Open(Sampler(kA, 1, "m", 2), later_us);
+         name(e, 1, {"a"}, later_us, 2);
+         return e.Look(Unheard, later_us + 5 * kSecondUs);
        },
        {Off(kA, 2, 1, {"a"})}},
+      {"and a further one came",
+       [&](Election& e) {
+         e.Open(Sampler(kA, 1, "m", 2), later_us);
+         name(e, 1, {}, later_us, 2);
+         return name(e, 1, {"d"}, later_us + kSecondUs, 2);
+       },
+       {Off(kA, 2, 1, {"a", "b", "d"}), Off(kA, 3, 1, {"a", "b", "c", "d"})}},
       {"nothing changes", [&](Election& e) { return e.Look(Unheard, later_us); }, {}},
   };
   for (const Row& row : rows) {
@@ -195,6 +219,54 @@ TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
   election.Name(kA, WriterNo{1}, 1, Gpus({"h"}), kStartUs + 4 * kSecondUs);
   EXPECT_EQ(election.Close(kA, WriterNo{1}, 1, kStartUs + 4 * kSecondUs),
             (Orders{Off(kA, 3, 1), On(kA, 2, 1)}));
+}
+
+// Whoever opens samplers without end has lists for so many of a machine, and others none of them.
+TEST(SamplerElectionTest, OfManySamplersOfAMachineTheFirstNameGpusAndAreToldOfThem) {
+  SamplerElection election({.naming_count_max = 3});
+  for (int no = 1; no <= 5; ++no) election.Open(Sampler(kA, no), kStartUs);
+  EXPECT_EQ(election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStartUs),
+            (Orders{Off(kA, 2, 1, {"a"}), Off(kA, 3, 1, {"a"})}));
+  EXPECT_EQ(election.Name(kA, WriterNo{4}, 1, Gpus({"d"}), kStartUs), Orders{});
+  const std::size_t bytes = election.named_bytes();
+  EXPECT_GT(bytes, 0u);
+  // Another machine, or one that comes when one of these has gone.
+  EXPECT_EQ(election.Open(Sampler(kB, 1, "n"), kStartUs), Orders{On(kB, 1, 1)});
+  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"n"}), kStartUs), Orders{});
+  EXPECT_GT(election.named_bytes(), bytes);
+  election.Close(kB, WriterNo{1}, 1, kStartUs);
+  EXPECT_EQ(election.named_bytes(), bytes);
+  election.Close(kA, WriterNo{3}, 1, kStartUs);
+  EXPECT_EQ(election.Open(Sampler(kA, 6), kStartUs), Orders{Off(kA, 6, 1, {"a"})});
+  EXPECT_EQ(election.Open(Sampler(kA, 7), kStartUs), Orders{Off(kA, 7, 1)});
+}
+
+TEST(SamplerElectionTest, AllNamesTogetherAreBounded) {
+  SamplerElection election({.named_bytes_max = 100'000});
+  std::vector<std::string> many;
+  for (int i = 0; i < 256; ++i) many.push_back(absl::StrCat(std::string(120, 'g'), 1000 + i));
+  for (int machine = 0; machine < 100; ++machine) {
+    const std::string name = absl::StrCat("m", machine);
+    election.Open(Sampler(kA, machine + 1, name), kStartUs);
+    election.Name(kA, WriterNo{machine + 1}, 1, Gpus(many), kStartUs);
+    EXPECT_LE(election.named_bytes(), 100'000u);
+  }
+  EXPECT_GT(election.named_bytes(), 0u);
+  // What goes gives its room back, also where it opened again.
+  for (int machine = 0; machine < 100; ++machine) {
+    const std::string name = absl::StrCat("m", machine);
+    election.Open(Sampler(kA, machine + 1, name, 2), kStartUs);
+    election.Name(kA, WriterNo{machine + 1}, 2, Gpus({"a"}), kStartUs);
+    EXPECT_LE(election.named_bytes(), 100'000u);
+  }
+  election.Look(Unheard, kStartUs + 10 * kSecondUs);
+  for (int machine = 0; machine < 50; ++machine) {
+    election.Lose(kA, WriterNo{machine + 1}, 2, kStartUs);
+  }
+  for (int machine = 50; machine < 100; ++machine) {
+    election.Close(kA, WriterNo{machine + 1}, 2, kStartUs);
+  }
+  EXPECT_EQ(election.named_bytes(), 0u);
 }
 
 TEST(SamplerElectionTest, GpusOfOtherMachinesTrialsAndRanksAreNobodysBusiness) {
