@@ -115,6 +115,10 @@ bool AckBoard::TakeDirectiveLocked(pb::StreamChunksResponse& out) {
 
 bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
   absl::MutexLock lock(&mu_);
+  return TakeMessageLocked(out);
+}
+
+bool AckBoard::TakeMessageLocked(pb::StreamChunksResponse& out) {
   if (messages_.empty()) return false;
   out = std::move(messages_.front());
   messages_.pop_front();
@@ -122,8 +126,9 @@ bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
 }
 
 bool AckBoard::TakeNext(pb::StreamChunksResponse& out) {
-  if (TakeMessage(out)) return true;
+  // In one hold: a directive that comes in between would overtake the Opened that came with it.
   absl::MutexLock lock(&mu_);
+  if (TakeMessageLocked(out)) return true;
   if (TakeDirectiveLocked(out)) return true;
   out.Clear();
   if (acks_.empty()) return false;

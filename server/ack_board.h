@@ -76,6 +76,7 @@ class AckBoard {
   };
 
   void ErasePlaceLocked(const Uuid& writer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TakeMessageLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeDirectiveLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<void()> on_post_;

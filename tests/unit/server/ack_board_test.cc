@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
+
+#include "absl/time/clock.h"
 
 namespace stepwell {
 namespace {
@@ -41,7 +45,8 @@ class AckBoardTest : public ::testing::Test {
     return taken;
   }
 
-  int post_count_ = 0;
+  std::atomic<bool> done_{false};
+  std::atomic<int> post_count_ = 0;
   std::uint64_t generation_ = 0;
   AckBoard board_{[this] { ++post_count_; }};
   const Uuid writer_ = Uuid::Random();
@@ -119,6 +124,42 @@ TEST_F(AckBoardTest, GoBeforeAcksAndAfterMessages) {
   ASSERT_EQ(taken.size(), 3U);
   EXPECT_TRUE(taken[1].has_directive());
   EXPECT_TRUE(taken[2].has_ack());
+}
+
+// However the stream's thread and those that post meet: a client that does not know the writer yet
+// would throw away what it is asked for.
+TEST_F(AckBoardTest, NothingOfAWriterIsTakenBeforeItsOpened) {
+  constexpr std::uint64_t kOpens = 50'000;
+  std::thread poster([this] {
+    for (std::uint64_t open = 1; open <= kOpens; ++open) {
+      board_.Expect(writer_, open);
+      pb::StreamChunksResponse opened = Opened(writer_);
+      opened.mutable_opened()->set_generation(open);
+      while (!board_.WaitForRoom(absl::Now() + absl::Seconds(1))) continue;
+      board_.PostOpened(writer_, std::move(opened));
+      board_.PostDirective(writer_, open, Profiling(writer_, static_cast<std::int64_t>(open)));
+      board_.PostAck(writer_, {.committed_sequence = open});
+    }
+    done_ = true;
+  });
+  std::uint64_t opened_count = 0;
+  std::uint64_t early_count = 0;
+  pb::StreamChunksResponse message;
+  // What was posted before `done` was read is taken after it.
+  for (bool done = false; !done || !board_.empty();) {
+    done = done_;
+    while (board_.TakeNext(message)) {
+      if (message.has_opened()) opened_count = message.opened().generation();
+      const std::uint64_t of_open =
+          message.has_directive()
+              ? static_cast<std::uint64_t>(message.directive().profiling().interval_us())
+              : message.ack().committed_sequence();
+      early_count += of_open > opened_count ? 1 : 0;
+    }
+  }
+  poster.join();
+  EXPECT_EQ(opened_count, kOpens);
+  EXPECT_EQ(early_count, 0u);
 }
 
 }  // namespace
