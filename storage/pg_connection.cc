@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "storage/pg_connect.h"
 #include "storage/pg_url.h"
 
 namespace stepwell {
@@ -18,7 +19,6 @@ namespace {
 
 // libpq copies what it is given into its send buffer; small pieces keep that buffer small.
 constexpr std::size_t kCopyPieceBytes = 64 * 1024;
-constexpr char kCutMessage[] = "cut: this process is stopping";
 // How long a network may swallow what we sent before the connection counts as lost.
 constexpr char kTcpUserTimeoutMs[] = "30000";
 
@@ -48,26 +48,14 @@ bool IsError(const PGresult* result) {
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options) {
   STEPWELL_CHECK(options.reply_timeout > options.statement_timeout);
-  // libpq waits by itself while it connects, and is told beforehand for how long.
-  const absl::Duration left =
-      options.cut == nullptr ? absl::InfiniteDuration() : options.cut->left();
-  if (left <= absl::ZeroDuration()) return absl::UnavailableError(kCutMessage);
-  const std::int64_t timeout_s = absl::ToInt64Seconds(std::min(options.connect_timeout, left));
   STEPWELL_ASSIGN_OR_RETURN(
-      const std::string conninfo,
-      PgConninfo(options.url,
-                 {{"application_name", options.application_name},
-                  // libpq takes 1 for 2.
-                  {"connect_timeout", absl::StrCat(std::max<std::int64_t>(2, timeout_s))},
-                  {"client_encoding", "UTF8"},
-                  {"tcp_user_timeout", kTcpUserTimeoutMs}}));
-  PGconn* connection = PQconnectdb(conninfo.c_str());
-  if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
-  if (PQstatus(connection) != CONNECTION_OK) {
-    const absl::Status status = PgError("", PQerrorMessage(connection));
-    PQfinish(connection);
-    return status;
-  }
+      const std::vector<std::string> targets,
+      PgConninfoOfEachHost(options.url, {{"application_name", options.application_name},
+                                         {"client_encoding", "UTF8"},
+                                         {"tcp_user_timeout", kTcpUserTimeoutMs}}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      PGconn* const connection,
+      PgConnect(targets, {.patience = options.connect_timeout, .cut = options.cut.get()}));
   PQsetnonblocking(connection, 1);
   // Notices are for people at a prompt; libpq would print them to stderr.
   PQsetNoticeReceiver(

@@ -40,6 +40,7 @@ class PgConnection {
     std::string url = {};
     // Shown in pg_stat_activity.
     std::string application_name = "stepwell";
+    // For each address of each host that the URL names.
     absl::Duration connect_timeout = absl::Seconds(10);
     // Server side, for each statement of a transaction.
     absl::Duration statement_timeout = absl::Seconds(30);

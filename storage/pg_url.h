@@ -14,4 +14,11 @@ namespace stepwell {
 absl::StatusOr<std::string> PgConninfo(
     const std::string& url, const std::vector<std::pair<std::string, std::string>>& settings);
 
+// What PgConninfo makes of it, once for each host that it names, in order: libpq by itself goes on to
+// the next one only where one refuses, not where it says nothing. One string where there is one host or
+// none, where the lists of host, hostaddr and port do not fit together (libpq says so), and where
+// target_session_attrs=prefer-standby looks at all of them at once.
+absl::StatusOr<std::vector<std::string>> PgConninfoOfEachHost(
+    const std::string& url, const std::vector<std::pair<std::string, std::string>>& settings);
+
 }  // namespace stepwell

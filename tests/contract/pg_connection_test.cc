@@ -2,16 +2,23 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/worker.h"
 #include "storage/pg_copy.h"
+#include "storage/pg_url.h"
 #include "tests/support/postgres.h"
+#include "tests/support/scratch_directory.h"
 
 namespace stepwell {
 namespace {
@@ -233,6 +240,29 @@ TEST_F(PgConnectionTest, ACutEndsWhatAnotherThreadWaitsForAndLetsNobodyIn) {
   EXPECT_FALSE(cut.is_cut());
   cut.CutAfter(-absl::Seconds(1));
   EXPECT_TRUE(cut.is_cut());
+}
+
+// Of two hosts the first is there and says nothing, as where its disk hangs.
+TEST_F(PgConnectionTest, AHostThatSaysNothingIsFollowedByTheNext) {
+  const int silent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const testing::ScratchDirectory scratch;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.5432",
+                scratch.path().c_str());
+  ASSERT_EQ(bind(silent, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(silent, 4), 0);
+  const auto real = connection_->Exec(
+      "select split_part(current_setting('unix_socket_directories'), ',', 1),"
+      " current_setting('port')");
+  ASSERT_TRUE(real.ok()) << real.status();
+  const auto url =
+      PgConninfo(url_, {{"host", absl::StrCat(scratch.path(), ",", std::string(real->Text(0, 0)))},
+                        {"port", absl::StrCat("5432,", std::string(real->Text(0, 1)))}});
+  ASSERT_TRUE(url.ok()) << url.status();
+  const auto connection = Open({.url = *url, .connect_timeout = absl::Milliseconds(200)});
+  EXPECT_TRUE(connection->Exec("select 1").ok());
+  close(silent);
 }
 
 TEST_F(PgConnectionTest, AnIdleTransactionLetsItsLocksGo) {

@@ -28,6 +28,37 @@ TEST(PgUrlTest, KeyValueFormAndDefaults) {
   EXPECT_EQ(*PgConninfo("", {}), "");
 }
 
+TEST(PgUrlTest, EachHostHasItsOwn) {
+  const struct {
+    const char* name;
+    const char* url;
+    std::vector<std::string> expected;
+  } rows[] = {
+      {"none", "dbname=x", {"dbname='x'"}},
+      {"one", "host=a port=1", {"host='a' port='1'"}},
+      {"two, each with a port",
+       "postgresql://a:1,b:2/x",
+       {"dbname='x' host='a' port='1'", "dbname='x' host='b' port='2'"}},
+      {"two with one port", "host=a,b port=1", {"host='a' port='1'", "host='b' port='1'"}},
+      {"two addresses of one name each",
+       "host=a,b hostaddr=::1,::2",
+       {"host='a' hostaddr='::1'", "host='b' hostaddr='::2'"}},
+      {"addresses alone", "hostaddr=::1,::2", {"hostaddr='::1'", "hostaddr='::2'"}},
+      {"one of them the default", "host=,b", {"host=''", "host='b'"}},
+      {"lists that do not fit", "host=a,b,c port=1,2", {"host='a,b,c' port='1,2'"}},
+      {"all at once",
+       "host=a,b target_session_attrs=prefer-standby",
+       {"host='a,b' target_session_attrs='prefer-standby'"}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto each = PgConninfoOfEachHost(row.url, {});
+    ASSERT_TRUE(each.ok()) << each.status();
+    EXPECT_EQ(*each, row.expected);
+  }
+  EXPECT_THAT(PgConninfoOfEachHost("host=a,b", {{"user", "u"}})->back(), HasSubstr("user='u'"));
+}
+
 TEST(PgUrlTest, ABadUrlIsRefusedWithoutRepeatingIt) {
   for (const char* url : {"postgresql://u:ge%zzheim@db/x", "postgresql://u:geheim@db/x?geheim",
                           "geheim", "host=db geheim", "postgresql://u@[geheim/x"}) {
