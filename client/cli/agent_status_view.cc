@@ -20,11 +20,6 @@ constexpr std::int64_t kLateUs = 30'000'000;
 // Writers may be refused each for a reason of its own.
 constexpr std::size_t kAdviceMax = 10;
 
-std::string Plural(std::uint64_t count, const char* noun) {
-  return absl::StrCat(CountText(static_cast<std::int64_t>(count)), " ", noun,
-                      count == 1 ? "" : "s");
-}
-
 std::string BytesText(std::int64_t bytes) { return ValueText(static_cast<double>(bytes), "bytes"); }
 
 std::string AgeText(std::int64_t since_us, std::int64_t now_us) {

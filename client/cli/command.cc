@@ -73,6 +73,8 @@ const std::vector<Command>& Commands() {
       {"series", "list the series of a trial", RunSeries},
       {"read", "print raw samples of a trial", RunRead},
       {"report", "where a trial's time went, and what its machine did", RunReport},
+      {"compare", "trials side by side: their scopes, then their metrics", RunCompare},
+      {"export", "all raw samples of a trial, as CSV or JSON lines", RunExport},
       {"top", "the same of now, live: steps, machines, GPUs", RunTop},
       {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
       {"admin profiling", "switch a trial's recording on or off, or thin it out",
@@ -97,6 +99,7 @@ std::string OverviewText() {
       "\nExamples:\n"
       "  stepwell serve                     start a master on this machine\n"
       "  stepwell report my-run             where the time of my-run's steps went\n"
+      "  stepwell compare old-run my-run    what changed between two runs\n"
       "  stepwell top                       the same of the newest running trial, live\n"
       "  stepwell read my-run --name loss   samples of one series\n"
       "\n`stepwell COMMAND --help` tells a command's options.\n"

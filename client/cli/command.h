@@ -38,6 +38,8 @@ int RunTrials(const std::vector<std::string>& args, Streams streams);
 int RunSeries(const std::vector<std::string>& args, Streams streams);
 int RunRead(const std::vector<std::string>& args, Streams streams);
 int RunReport(const std::vector<std::string>& args, Streams streams);
+int RunCompare(const std::vector<std::string>& args, Streams streams);
+int RunExport(const std::vector<std::string>& args, Streams streams);
 int RunTop(const std::vector<std::string>& args, Streams streams);
 int RunAdminFlush(const std::vector<std::string>& args, Streams streams);
 int RunAdminProfiling(const std::vector<std::string>& args, Streams streams);

@@ -148,6 +148,11 @@ absl::StatusOr<v1::SummarizeTimingsResponse> MasterClient::SummarizeTimings(
   return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::SummarizeTimings, request);
 }
 
+absl::StatusOr<v1::CompareTrialsResponse> MasterClient::CompareTrials(
+    const v1::CompareTrialsRequest& request) {
+  return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::CompareTrials, request);
+}
+
 absl::Status MasterClient::ReadSamples(
     const v1::ReadSamplesRequest& request,
     const std::function<bool(const v1::ReadSamplesResponse&)>& take) {

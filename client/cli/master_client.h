@@ -33,6 +33,8 @@ class MasterClient {
       const v1::QueryBucketsRequest&);
   [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(
       const v1::SummarizeTimingsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::CompareTrialsResponse> CompareTrials(
+      const v1::CompareTrialsRequest&);
   // Calls `take` for each message; stops early when it returns false.
   [[nodiscard]] absl::Status ReadSamples(
       const v1::ReadSamplesRequest&,

@@ -6,6 +6,7 @@
 #include <map>
 #include <ostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -74,13 +75,14 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
     return UsageError(absl::InvalidArgumentError(absl::StrCat(names[left.size()], " is missing")),
                       streams);
   }
-  if (left.size() > names.size()) {
+  const bool takes_more = !names.empty() && absl::EndsWith(names.back(), "...]");
+  if (left.size() > names.size() && !takes_more) {
     return UsageError(
         absl::InvalidArgumentError(absl::StrCat("unexpected argument '", left[names.size()], "'")),
         streams);
   }
   arguments_ = left;
-  arguments_.resize(names.size());
+  if (!takes_more) arguments_.resize(names.size());
   return std::nullopt;
 }
 
@@ -100,7 +102,9 @@ std::string CommandOptions::Text(const std::string& name) const {
 }
 
 const std::vector<std::string>& CommandOptions::Texts(const std::string& name) const {
-  return parser_->lists[name];
+  static const std::vector<std::string> none;
+  const auto given = parser_->lists.find(name);
+  return given == parser_->lists.end() ? none : given->second;
 }
 
 absl::StatusOr<std::int64_t> CommandOptions::Integer(const std::string& name, std::int64_t fallback,

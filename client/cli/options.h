@@ -24,7 +24,7 @@ namespace stepwell::cli {
 class CommandOptions {
  public:
   // `positional` names the arguments ("TRIAL", "TRIAL on|off"; a last one as "[TRIAL]" may be left out),
-  // or is empty. `examples` ends the help.
+  // or is empty. A last one as "[TRIAL...]" takes any number. `examples` ends the help.
   enum class Asks { kMaster, kNobody };
   CommandOptions(std::string command, std::string positional, std::string examples,
                  Asks asks = Asks::kMaster);
@@ -52,6 +52,8 @@ class CommandOptions {
 
   // REQUIRES: Parse went well, and `index` is that of a positional. Empty where one was left out.
   const std::string& argument(std::size_t index = 0) const { return arguments_[index]; }
+  // All that were given, where the last positional takes any number.
+  const std::vector<std::string>& arguments() const { return arguments_; }
   // --server, else STEPWELL_SERVER, else the loopback default.
   std::string server() const;
   bool json() const { return Has("json"); }

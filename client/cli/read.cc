@@ -1,16 +1,11 @@
 // stepwell read: raw samples of a trial, as lines of text or of JSON.
-#include <cmath>
 #include <ostream>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
-#include "client/cli/progress.h"
+#include "client/cli/sample_options.h"
 #include "client/cli/samples_view.h"
-#include "client/cli/selector_options.h"
-#include "client/cli/words.h"
 
 namespace stepwell::cli {
 namespace {
@@ -24,33 +19,14 @@ constexpr char kExamples[] =
     "  stepwell read my-run --name cpu_util_simple --from 10m --limit 0\n"
     "  stepwell read id:7 --from 2026-11-20T10:00:00Z --to 2026-11-20T10:05:00Z --json\n";
 
-absl::StatusOr<v1::ReadSamplesRequest> RequestOf(const CommandOptions& options) {
-  v1::ReadSamplesRequest request;
-  STEPWELL_RETURN_IF_ERROR(FillSelection(options, request));
-  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
-  if (options.Has("from")) {
-    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t from,
-                              ParseTime("from", options.Text("from"), now_us));
-    request.mutable_time_range()->set_start_time_us(from);
-  }
-  if (options.Has("to")) {
-    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t to, ParseTime("to", options.Text("to"), now_us));
-    request.mutable_time_range()->set_end_time_us(to);
-  }
-  return request;
-}
-
 }  // namespace
 
 int RunRead(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("read", "TRIAL", kExamples);
-  options.Value("project", "P", "the project of TRIAL (default)");
-  AddSelectorOptions(options);
-  options.Value("from", "TIME", "samples at or after this time");
-  options.Value("to", "TIME", "samples before this time");
+  AddSampleOptions(options);
   options.Value("limit", "N", "at most so many samples, 0 = all (1000)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
-  absl::StatusOr<v1::ReadSamplesRequest> request = RequestOf(options);
+  absl::StatusOr<v1::ReadSamplesRequest> request = SamplesRequestOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 1000, 0, 1'000'000'000'000);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);

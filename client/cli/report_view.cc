@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,10 +24,6 @@ using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
 constexpr int kBarColumns = 20;
 constexpr char kIndent[] = "  ";
-
-std::string Plural(std::int64_t count, const char* noun) {
-  return absl::StrCat(CountText(count), " ", noun, count == 1 ? "" : "s");
-}
 
 std::string HeadText(const ReportData& data, const Paint& paint) {
   const v1::Trial& trial = data.trial;
@@ -278,11 +273,6 @@ std::string MetricsText(const std::string& title, const std::vector<const Bucket
   return absl::StrCat("\n", paint.Bold(title),
                       shared.empty() ? "" : "  " + paint.Dim(absl::StrJoin(shared, " ")), "\n",
                       table.Text(paint, kIndent));
-}
-
-bool IsSystemGroup(const std::string& group) {
-  static const std::set<std::string> groups = {"gpu", "cpu", "memory", "disk", "network", "agent"};
-  return groups.contains(group);
 }
 
 std::vector<const BucketSeries*> MetricsIn(const ReportData& data, bool system) {

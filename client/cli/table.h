@@ -25,6 +25,8 @@ class Table {
 
   // REQUIRES: as many cells as columns. Cells hold no colour codes.
   void Add(std::vector<std::string> cells);
+  // Of a cell of the row added last. REQUIRES: there are such a row and column.
+  void Tint(std::size_t column, Tone tone);
   bool empty() const { return rows_.empty(); }
 
   // Titles (dimmed), then rows, each behind `indent`. No blanks at the end of a line. Columns
@@ -33,11 +35,13 @@ class Table {
 
  private:
   std::vector<std::size_t> Widths() const;
-  std::string Line(const std::vector<std::string>& cells,
-                   const std::vector<std::size_t>& widths) const;
+  // `tones` may be empty: all plain.
+  std::string Line(const std::vector<std::string>& cells, const std::vector<Tone>& tones,
+                   const std::vector<std::size_t>& widths, const Paint& paint) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<Tone>> tones_;  // of each row; empty = all plain
 };
 
 }  // namespace stepwell::cli

@@ -15,6 +15,26 @@ std::string Paint::Wrap(const char* code, std::string_view text) const {
   return fmt::format("\033[{}m{}\033[0m", code, text);
 }
 
+std::string Paint::In(Tone tone, std::string_view text) const {
+  switch (tone) {
+    case Tone::kPlain:
+      return std::string(text);
+    case Tone::kBold:
+      return Bold(text);
+    case Tone::kDim:
+      return Dim(text);
+    case Tone::kGood:
+      return Green(text);
+    case Tone::kWarn:
+      return Yellow(text);
+    case Tone::kBad:
+      return Red(text);
+    case Tone::kAccent:
+      return Cyan(text);
+  }
+  return {};
+}
+
 Paint PaintFor(const std::ostream& out) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");

@@ -12,6 +12,8 @@
 namespace stepwell::cli {
 
 enum class Colours { kOff, kOn };
+// What a text says, and so how it is coloured.
+enum class Tone { kPlain, kBold, kDim, kGood, kWarn, kBad, kAccent };
 
 class Paint {
  public:
@@ -23,6 +25,7 @@ class Paint {
   std::string Yellow(std::string_view text) const { return Wrap("33", text); }
   std::string Red(std::string_view text) const { return Wrap("31", text); }
   std::string Cyan(std::string_view text) const { return Wrap("36", text); }
+  std::string In(Tone tone, std::string_view text) const;
 
  private:
   std::string Wrap(const char* code, std::string_view text) const;

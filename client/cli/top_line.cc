@@ -93,26 +93,6 @@ Glyph NextGlyph(std::string_view& text, Charset charset) {
   return {std::string(before.substr(0, before.size() - text.size())), WidthOf(point)};
 }
 
-std::string Painted(const Paint& paint, Tone tone, std::string_view text) {
-  switch (tone) {
-    case Tone::kPlain:
-      return std::string(text);
-    case Tone::kBold:
-      return paint.Bold(text);
-    case Tone::kDim:
-      return paint.Dim(text);
-    case Tone::kGood:
-      return paint.Green(text);
-    case Tone::kWarn:
-      return paint.Yellow(text);
-    case Tone::kBad:
-      return paint.Red(text);
-    case Tone::kAccent:
-      return paint.Cyan(text);
-  }
-  return {};
-}
-
 // Mean of values [from, to) that are numbers.
 double MeanOf(const std::vector<double>& values, std::size_t from, std::size_t to) {
   double sum = 0;
@@ -200,7 +180,7 @@ TopLine& TopLine::Add(std::string_view text, Tone tone, int columns_max) {
   const std::string fitted = FitText(text, std::min(left(), columns_max), look_.charset);
   if (fitted.empty()) return *this;
   text_.append(static_cast<std::size_t>(std::exchange(blanks_, 0)), ' ');
-  text_ += Painted(look_.paint, tone, fitted);
+  text_ += look_.paint.In(tone, fitted);
   column_ += ColumnsOf(fitted);
   return *this;
 }

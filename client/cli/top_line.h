@@ -31,8 +31,6 @@ struct TopLook {
   bool all_metrics = false;
 };
 
-enum class Tone { kPlain, kBold, kDim, kGood, kWarn, kBad, kAccent };
-
 // Columns that a terminal gives to `text`.
 int ColumnsOf(std::string_view text);
 // `text` in at most `columns` columns, its end cut off with an ellipsis where it is longer.

@@ -51,6 +51,10 @@ std::string CountText(std::int64_t count) {
   return digits;
 }
 
+std::string Plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", CountText(count), noun, count == 1 ? "" : "s");
+}
+
 std::string SecondsText(double seconds) {
   if (seconds == 0) return "0 s";
   // Below 100 of a unit, the smaller unit reads better: 91.3 s rather than 1.52 min.

@@ -10,6 +10,8 @@ namespace stepwell::cli {
 
 // 1234567 -> "1,234,567".
 std::string CountText(std::int64_t count);
+// "1 step", "1,200 steps".
+std::string Plural(std::int64_t count, std::string_view noun);
 // 0.0344 -> "34.4 ms"; three significant digits, "ns" ... "d".
 std::string SecondsText(double seconds);
 // A value with its unit: bytes and bytes/s by 1024, seconds as above, percent as "42.0 %", others

@@ -1,5 +1,7 @@
 #include "client/cli/words.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -21,20 +23,23 @@ const char* StateWord(v1::TrialState state) {
   }
 }
 
-std::string StateText(v1::TrialState state, const Paint& paint) {
-  const std::string word = StateWord(state);
+Tone StateTone(v1::TrialState state) {
   switch (state) {
     case v1::TRIAL_STATE_RUNNING:
-      return paint.Cyan(word);
+      return Tone::kAccent;
     case v1::TRIAL_STATE_COMPLETED:
-      return paint.Green(word);
+      return Tone::kGood;
     case v1::TRIAL_STATE_FAILED:
-      return paint.Red(word);
+      return Tone::kBad;
     case v1::TRIAL_STATE_LOST:
-      return paint.Yellow(word);
+      return Tone::kWarn;
     default:
-      return word;
+      return Tone::kPlain;
   }
+}
+
+std::string StateText(v1::TrialState state, const Paint& paint) {
+  return paint.In(StateTone(state), StateWord(state));
 }
 
 const char* KindWord(v1::SeriesKind kind) {
@@ -81,6 +86,11 @@ const char* CauseWords(v1::GapCause cause) {
     default:
       return "unknown cause";
   }
+}
+
+bool IsSystemGroup(const std::string& metric_group) {
+  static const std::set<std::string> groups = {"gpu", "cpu", "memory", "disk", "network", "agent"};
+  return groups.contains(metric_group);
 }
 
 std::string TrialName(const v1::Trial& trial) {

@@ -15,10 +15,13 @@ namespace stepwell::cli {
 
 // "running", coloured by how well it is.
 std::string StateText(v1::TrialState state, const Paint& paint);
+Tone StateTone(v1::TrialState state);
 const char* StateWord(v1::TrialState state);
 const char* KindWord(v1::SeriesKind kind);
 // "ring full", "spool lost", ...
 const char* CauseWords(v1::GapCause cause);
+// What a machine does, rather than what a training run says of itself.
+bool IsSystemGroup(const std::string& metric_group);
 // "default/my-run", "my-run", or "trial 7" where it has no name.
 std::string TrialName(const v1::Trial& trial);
 // "device=GPU-1 worker=2", sorted; `hide` names labels that are shown elsewhere.

@@ -51,6 +51,17 @@ TEST(CommandTest, WrongUseSaysWhatIsAllowed) {
       {{"trials", "--nonsense"}, "nonsense"},
       {{"series", "a", "--label", "x"}, "--label is 'x'; allowed: NAME=VALUE"},
       {{"read", "a", "--from", "soon"}, "--from is 'soon'; allowed: a time such as"},
+      {{"compare", "a"}, "stepwell compare: TRIAL is missing"},
+      {{"compare", "a", "b", "id:x"}, "TRIAL is 'id:x'; allowed: NAME, or id: and a number"},
+      {{"compare", "a", "b", "--by", "step"}, "--by is 'step'; allowed: batch (the default), time"},
+      {{"compare", "a", "b", "--from", "1m"}, "--from is '1m'; allowed: 0 ... 2147483647"},
+      {{"compare", "a", "b", "--by", "time", "--to", "9"}, "--to is '9'; allowed: a duration"},
+      {{"compare", "a", "b", "--from", "9", "--to", "8"}, "--to is '8'; allowed: --from ('9')"},
+      {{"compare", "a", "b", "--limit", "-1"}, "--limit is '-1'; allowed: 0 ... 2147483647"},
+      {{"export", "a", "--format", "xml"}, "--format is 'xml'; allowed: csv, jsonl"},
+      {{"export", "a", "--format", "csv", "--json"}, "--json is --format jsonl"},
+      {{"export", "a", "--output", ""}, "--output is ''; allowed: the name of a file"},
+      {{"export", "a", "--to", "soon"}, "--to is 'soon'; allowed: a time such as"},
   };
   for (const Row& row : rows) {
     const Outcome outcome = RunWords(row.args);

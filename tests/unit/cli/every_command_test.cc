@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +21,13 @@ namespace {
 using Words = std::vector<std::string>;
 
 bool TakesTrial(const std::string& name) {
-  return name == "series" || name == "read" || name == "report" || name == "admin profiling";
+  return name == "series" || name == "read" || name == "report" || name == "admin profiling" ||
+         name == "compare" || name == "export";
 }
+// One after the other.
+bool TakesMore(const std::string& name) { return name == "compare"; }
+// Samples are printed an object per line, so that they can be read while they come.
+bool IsByLine(const std::string& name) { return name == "read" || name == "export"; }
 // Given or not.
 bool MayTakeTrial(const std::string& name) { return TakesTrial(name) || name == "top"; }
 bool AsksMaster(const std::string& name) { return name != "version"; }
@@ -32,6 +39,7 @@ Words GoodUse(const Command& command) {
   Words words = WordsOf(command);
   if (MayTakeTrial(command.name)) words.emplace_back("my-run");
   if (std::string(command.name) == "admin profiling") words.emplace_back("off");
+  if (TakesMore(command.name)) words.emplace_back("next-run");
   return words;
 }
 
@@ -69,6 +77,7 @@ TEST_F(EveryCommandTest, RefusesWhatItDoesNotKnow) {
           {{"--nonsense=1"}, "Option ‘nonsense’ does not exist"},
           {{"--server"}, "Option ‘server’ is missing an argument"},
           {{"extra"}, "unexpected argument 'extra'"}}) {
+      if (more[0] == "extra" && TakesMore(command.name)) continue;
       const Outcome outcome = RunWords(With(GoodUse(command), more));
       SCOPED_TRACE(absl::StrCat(command.name, " ", absl::StrJoin(more, " ")));
       EXPECT_EQ(outcome.exit, kExitUsage);
@@ -104,8 +113,7 @@ TEST_F(EveryCommandTest, AnswersInTextAndInJson) {
     EXPECT_EQ(text.out.back(), '\n');
     const Outcome json = Ask(With(GoodUse(command), {"--json"}));
     EXPECT_EQ(json.exit, kExitOk) << json.err;
-    // `read` prints an object per line, so that it can be read while it comes.
-    const bool is_by_line = std::string(command.name) == "read";
+    const bool is_by_line = IsByLine(command.name);
     std::istringstream lines(json.out);
     for (std::string line; is_by_line && std::getline(lines, line);) {
       EXPECT_TRUE(nlohmann::json::accept(line)) << line;
@@ -121,6 +129,9 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
                              {"read", "your-run"},
                              {"report", "your-run"},
                              {"report", "your-run", "--json"},
+                             {"export", "your-run"},
+                             {"compare", "your-run", "my-run"},
+                             {"compare", "my-run", "your-run", "next-run"},
                              {"top", "your-run", "--once"},
                              {"admin", "profiling", "your-run", "off"},
                              {"admin", "flush", "--trial", "your-run"}}) {
@@ -216,6 +227,31 @@ TEST_F(EveryCommandTest, ProfilingSaysWhatHoldsNowAndRefusesWrongWords) {
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_EQ(answer["writers_told"], 2);
   EXPECT_EQ(answer["profiling"]["interval_us"], 1'000'000);
+}
+
+TEST_F(EveryCommandTest, ExportSaysWhatThereIsWhereNothingMatchesAndLeavesNoFile) {
+  const std::string file = ::testing::TempDir() + "nothing.csv";
+  const Outcome outcome = Ask({"export", "my-run", "--group", "gpu", "--output", file});
+  EXPECT_EQ(outcome.exit, kExitFailed);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("no series match --group gpu."), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(file));
+
+  const Outcome all = Ask({"export", "my-run", "--output", file});
+  EXPECT_EQ(all.exit, kExitOk) << all.err;
+  EXPECT_EQ(all.out, "");
+  EXPECT_EQ(all.err, "2 samples are in " + file + "\n");
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(text.str(), Ask({"export", "my-run"}).out);
+  std::filesystem::remove(file);
+}
+
+TEST_F(EveryCommandTest, CompareSaysWhereNothingMatches) {
+  const Outcome outcome = Ask({"compare", "my-run", "next-run", "--name", "los"});
+  EXPECT_EQ(outcome.exit, kExitFailed);
+  EXPECT_NE(outcome.out.find("A  my-run"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("no samples with a batch match; --by time"), std::string::npos);
 }
 
 TEST_F(EveryCommandTest, AFamilyAloneShowsItsCommands) {

@@ -52,7 +52,9 @@ bool Selects(const v1::SeriesSelector& selector, const v1::SeriesKey& key) {
 }
 
 grpc::Status Find(const v1::TrialRef& ref) {
-  if (ref.trial_id() == kTrialId || ref.external_id() == "my-run") return grpc::Status::OK;
+  for (const char* name : {"my-run", "next-run"}) {
+    if (ref.trial_id() == kTrialId || ref.external_id() == name) return grpc::Status::OK;
+  }
   return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no trial '", ref.external_id(), "'")};
 }
 
@@ -117,6 +119,31 @@ class Query : public v1::QueryService::Service {
                             const v1::QueryBucketsRequest* request,
                             v1::QueryBucketsResponse* /*response*/) override {
     return Find(request->trial());
+  }
+  grpc::Status CompareTrials(grpc::ServerContext* /*context*/,
+                             const v1::CompareTrialsRequest* request,
+                             v1::CompareTrialsResponse* response) override {
+    for (const v1::TrialRef& ref : request->trials()) {
+      if (grpc::Status found = Find(ref); !found.ok()) return found;
+      v1::Trial& trial = *response->add_trials()->mutable_trial();
+      trial = TheTrial();
+      trial.set_external_id(ref.external_id());
+    }
+    response->set_width(2);
+    const v1::Series of_both = TheSeries(1);
+    if (!request->selectors().empty() && !Selects(request->selectors(0), of_both.key())) {
+      return grpc::Status::OK;
+    }
+    auto& series = *response->add_series();
+    *series.mutable_key() = of_both.key();
+    for (int i = 0; i < request->trials_size(); ++i) {
+      auto& side = *series.add_sides();
+      side.set_count(2);
+      side.set_mean(2 + i);
+      side.set_mean_difference(i);
+      side.set_mean_ratio(1 + i / 2.0);
+    }
+    return grpc::Status::OK;
   }
   grpc::Status SummarizeTimings(grpc::ServerContext* /*context*/,
                                 const v1::SummarizeTimingsRequest* request,

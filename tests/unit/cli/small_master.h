@@ -1,4 +1,4 @@
-// SmallMaster: a master of one trial with three series, on a port of its own, that answers the RPCs
+// SmallMaster: a master of two trials, my-run and next-run, with three series each, on a port of its own, that answers the RPCs
 // of the subcommands from memory. What a command makes of a real master's answers is tested in
 // tests/e2e; here each command meets each kind of answer.
 //
