@@ -15,6 +15,8 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
+// A directive for a sampler waits so long at most.
+constexpr absl::Duration kRestInterval = absl::Milliseconds(500);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
@@ -69,7 +71,7 @@ void Agent::Serve(const std::string& name, ServedRoot::Place place) {
   roots_[name] = std::make_unique<ServedRoot>(
       options_, std::move(place),
       AgentFace{CleanText(MachineName(), kNameBytesMax), BootId(), kAgentVersion}, clock_,
-      [this] { Wake(); });
+      ServedRoot::Callbacks{[this] { Wake(); }, [this] { OnTicks(); }});
 }
 
 Agent::Agent(AgentOptions options, AgentLock lock, const Clock& clock)
@@ -86,8 +88,10 @@ void Agent::Run() {
   AgentLife life(LifeOf(options_), clock_.Monotonic());
   AgentLife::Verdict verdict;
   do {
-    visit_due_ = clock_.Monotonic() + options_.frame_interval;
+    const absl::Duration now = clock_.Monotonic();
     VisitAll();
+    resting_ = MayRest();
+    visit_due_ = now + (resting_ ? kRestInterval : options_.frame_interval);
     verdict = Judge(life);
   } while (verdict == AgentLife::Verdict::kStay && WaitForVisit());
   // An agent that is started now waits for the lock.
@@ -205,6 +209,7 @@ bool Agent::WaitForVisit() {
     absl::Duration due = visit_due_;
     for (const auto& [name, root] : roots_) due = std::min(due, root->hurry().NextLook(now));
     if (!Await(due)) return false;
+    if (TakeTicked() && resting_) return true;
     for (const auto& [name, root] : roots_) root->SettleClosing();
     bool any_new = false;
     for (const auto& [name, root] : roots_) any_new = root->LookInHurry() || any_new;
@@ -223,7 +228,7 @@ bool Agent::Await(absl::Duration due) {
   {
     absl::MutexLock lock(&mu_);
     const auto happened = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return stopping_ || woken_ || (arrived_ && is_listening);
+      return stopping_ || woken_ || (arrived_ && is_listening) || (ticked_ && resting_);
     };
     mu_.AwaitWithTimeout(absl::Condition(&happened), due - now);
     woken_ = false;
@@ -233,6 +238,23 @@ bool Agent::Await(absl::Duration due) {
   if (!arrived) return true;
   for (const auto& [name, root] : roots_) root->OnArrival();
   return true;
+}
+
+bool Agent::MayRest() const {
+  // New users' roots are not watched.
+  return users_ == nullptr && !options_.upload && arrivals_.watches_all() &&
+         std::all_of(roots_.begin(), roots_.end(),
+                     [](const auto& root) { return root.second->may_rest(); });
+}
+
+bool Agent::TakeTicked() {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(ticked_, false);
+}
+
+void Agent::OnTicks() {
+  absl::MutexLock lock(&mu_);
+  ticked_ = true;
 }
 
 void Agent::OnArrival() {

@@ -67,12 +67,18 @@ class Agent {
   void SetAwaiting(bool awaiting) ABSL_LOCKS_EXCLUDED(mu_);
   // Something new lies in a root.
   void OnArrival() ABSL_LOCKS_EXCLUDED(mu_);
+  // A sampler took ticks.
+  void OnTicks() ABSL_LOCKS_EXCLUDED(mu_);
+  bool TakeTicked() ABSL_LOCKS_EXCLUDED(mu_);
+  // Visits may be far apart: what happens meanwhile says so itself.
+  bool MayRest() const;
 
   const AgentOptions options_;
   const Clock& clock_;
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
+  bool resting_ = false;
   bool draining_ = false;
 
   mutable absl::Mutex mu_;
@@ -82,6 +88,8 @@ class Agent {
   // A recorder waits in close(): answers are looked at when they come, not at the next visit.
   bool awaiting_ ABSL_GUARDED_BY(mu_) = false;
   bool arrived_ ABSL_GUARDED_BY(mu_) = false;
+  // Of interest while resting alone.
+  bool ticked_ ABSL_GUARDED_BY(mu_) = false;
   // Of a system agent.
   std::unique_ptr<SystemRoots> users_;
   // By user, or the one. After what is above: their streams' threads call into what is above.

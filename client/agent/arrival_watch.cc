@@ -23,7 +23,8 @@ ArrivalWatch::ArrivalWatch(std::function<void()> on_arrival)
     : on_arrival_(std::move(on_arrival)),
       events_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       stop_(eventfd(0, EFD_CLOEXEC)) {
-  if (!events_.valid() || !stop_.valid()) return;
+  watches_all_ = events_.valid() && stop_.valid();
+  if (!watches_all_) return;
   worker_ = Worker("agent-arrivals", [this] { Run(); });
 }
 
@@ -36,7 +37,9 @@ void ArrivalWatch::Add(int directory) {
   if (!events_.valid()) return;
   // The directory that is open, whatever its name leads to by now.
   const std::string path = absl::StrCat("/proc/self/fd/", directory);
-  (void)inotify_add_watch(events_.get(), path.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  const int watch =
+      inotify_add_watch(events_.get(), path.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  watches_all_ = watches_all_ && watch >= 0;
 }
 
 void ArrivalWatch::Run() {

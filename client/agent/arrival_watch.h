@@ -23,11 +23,14 @@ class ArrivalWatch {
 
   // Names that are made in it or moved into it; not what happens below those. Until it is removed.
   void Add(int directory);
+  // The kernel watches all that was added.
+  bool watches_all() const { return watches_all_; }
 
  private:
   void Run();
 
   const std::function<void()> on_arrival_;
+  bool watches_all_ = false;
   FileDescriptor events_;
   FileDescriptor stop_;
   Worker worker_;

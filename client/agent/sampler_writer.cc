@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
   auto loop = std::make_unique<SamplingLoop>(MakeMachineSensors(settings.machine, context.clock),
-                                             settings.selection, context.clock);
+                                             settings.selection, context.clock, context.on_ticks);
   return std::unique_ptr<SamplerWriter>(
       new SamplerWriter(std::move(served), std::move(settings), context, std::move(loop)));
 }

@@ -12,8 +12,8 @@ constexpr std::size_t kTickCountMax = 1024;
 }  // namespace
 
 SamplingLoop::SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection,
-                           const Clock& clock)
-    : sensors_(std::move(sensors)), clock_(clock) {
+                           const Clock& clock, std::function<void()> on_ticks)
+    : sensors_(std::move(sensors)), clock_(clock), on_ticks_(std::move(on_ticks)) {
   AddSchedules(selection, clock.Monotonic());
   state_.selection = std::make_shared<SensorSelection>(std::move(selection));
   worker_ = Worker("agent-sampler", [this] { Run(); });
@@ -45,6 +45,7 @@ void SamplingLoop::Run() {
       schedule.SetInterval(IntervalOf(cadence, state.selection->interval()), now);
     }
     TakeDue(now, state);
+    on_ticks_();
     AddSchedules(*state.selection, now);
   }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -31,8 +32,10 @@ struct TimedTick {
 
 class SamplingLoop {
  public:
-  // Takes the first ticks at once, the first rates 100 ms later. `clock` outlives the loop.
-  SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection, const Clock& clock);
+  // Takes the first ticks at once, the first rates 100 ms later. `clock` outlives the loop. `on_ticks`
+  // is called on the loop's thread when there are some to take, and must not block.
+  SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection, const Clock& clock,
+               std::function<void()> on_ticks = [] {});
   // Takes a last tick.
   ~SamplingLoop() { Stop(); }
 
@@ -65,6 +68,7 @@ class SamplingLoop {
 
   const std::unique_ptr<SensorSet> sensors_;  // confined to the thread
   const Clock& clock_;
+  const std::function<void()> on_ticks_;
   // Confined to the thread.
   std::map<Cadence, TickSchedule> schedules_;
 

@@ -39,18 +39,19 @@ std::int64_t FreeShare(int directory) {
 }  // namespace
 
 ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face, const Clock& clock,
-                       std::function<void()> on_answer)
+                       Callbacks callbacks)
     : options_(options),
       format_directory_(std::move(place.format_directory)),
       owner_(place.owner),
       lock_(std::move(place.lock)),
       face_(std::move(face)),
       clock_(clock),
+      on_ticks_(std::move(callbacks.on_ticks)),
       processes_(clock),
       links_({.server = options.server,
               .server_for_all = options.upload,
               .stream_count_max = place.stream_count_max},
-             clock, std::move(on_answer)),
+             clock, std::move(callbacks.on_answer)),
       rings_(place.ring_count_max),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
@@ -75,7 +76,8 @@ ServedRoot::~ServedRoot() {
 }
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {links_.SenderTo(server), clock_, face_, spool_, server == kOffline, &processes_, rings_};
+  return {links_.SenderTo(server), clock_,      face_,  spool_,
+          server == kOffline,      &processes_, rings_, on_ticks_};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
@@ -383,6 +385,20 @@ void ServedRoot::SettleClosing() {
 bool ServedRoot::has_closing() const {
   return std::any_of(ranks_.begin(), ranks_.end(),
                      [](const auto& entry) { return entry.second.writer->closing(); });
+}
+
+bool ServedRoot::may_rest() const {
+  const bool is_settled = finder_.has_looked_through() && arrived_.empty() &&
+                          samplers_found_.empty() && roomless_.empty() &&
+                          finder_.waiting().count() == 0 && hurry_.IsListening(clock_.Monotonic());
+  const auto is_done = [](const ServedWriter& served) { return served.done() || served.spooled(); };
+  return is_settled &&
+         std::all_of(ranks_.begin(), ranks_.end(),
+                     [&](const auto& rank) { return is_done(rank.second.writer->served()); }) &&
+         std::all_of(ended_.all().begin(), ended_.all().end(),
+                     [&](const ServedWriter* served) { return is_done(*served); }) &&
+         std::all_of(samplers_.begin(), samplers_.end(),
+                     [](const auto& sampler) { return sampler.second->may_rest(); });
 }
 
 void ServedRoot::EndSampling() {

@@ -2,7 +2,7 @@
 // removed when their time is over; and the machine's sampling for their trials. It stands between
 // the agent's loop and the writers. Confined to that loop.
 //
-//   ServedRoot root(options, std::move(format_directory), clock, [&] { loop.Wake(); });
+//   ServedRoot root(options, std::move(place), face, clock, {.on_answer = [&] { loop.Wake(); }});
 //   root.VisitWriters();                      // each frame interval
 //   root.CollectTrials(trials);
 //   root.VisitSamplers(trials);
@@ -47,9 +47,15 @@ class ServedRoot {
     std::size_t ring_count_max = SIZE_MAX;
   };
 
-  // `clock` outlives the root; `on_answer` is called on a stream's thread and must not block.
+  // Called on a stream's or a sampler's thread; must not block.
+  struct Callbacks {
+    std::function<void()> on_answer = [] {};
+    std::function<void()> on_ticks = [] {};
+  };
+
+  // `clock` outlives the root.
   ServedRoot(const AgentOptions& options, Place place, AgentFace face, const Clock& clock,
-             std::function<void()> on_answer);
+             Callbacks callbacks);
   ~ServedRoot();
 
   // In this order, at each visit. Blocks as the disk does.
@@ -60,6 +66,8 @@ class ServedRoot {
   void SettleClosing();
   // Some recorder waits for that.
   bool has_closing() const;
+  // Nobody records, all is delivered and no tick is due within a second: what is new says so itself.
+  bool may_rest() const;
 
   // Something new lies in this root or in another.
   void OnArrival();
@@ -127,6 +135,7 @@ class ServedRoot {
   const std::optional<AgentLock> lock_;
   const AgentFace face_;
   const Clock& clock_;
+  const std::function<void()> on_ticks_;
   Spool::Options spool_;
   ProcessReader processes_;
   // Before all that is on them.

@@ -9,6 +9,7 @@
 //   served->Tend();
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ struct ServeContext {
   // Outlives every writer. Null: processes are read by whoever visits them.
   ProcessReader* processes = nullptr;
   RingBudget& rings = RingBudget::Unlimited();
+  // A sampler has ticks to take: called on its thread, must not block.
+  std::function<void()> on_ticks = [] {};
 };
 
 class ServedWriter {

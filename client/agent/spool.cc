@@ -174,13 +174,18 @@ absl::Status Spool::Sync() {
   const AckedMark mark = acked();
   if (current_ == nullptr) return absl::OkStatus();
   if (mark.sequence != acked_written_.sequence || mark.generation != acked_written_.generation) {
+    const bool was_unsynced = unsynced_;
     STEPWELL_RETURN_IF_ERROR(Append(RecordType::kAcked, mark.Encode()));
     acked_written_ = mark;
+    unsynced_ = was_unsynced;
+    mark_unsynced_ = true;
   }
-  if (unsynced_ && fdatasync(current_->file.get()) != 0) {
-    return absl::ErrnoToStatus(errno, "spool: fdatasync");
-  }
-  unsynced_ = false;
+  return unsynced_ ? SyncFile() : absl::OkStatus();
+}
+
+absl::Status Spool::SyncFile() {
+  if (fdatasync(current_->file.get()) != 0) return absl::ErrnoToStatus(errno, "spool: fdatasync");
+  unsynced_ = mark_unsynced_ = false;
   absl::MutexLock lock(&mu_);
   synced_sequence_ = last_sequence_;
   return absl::OkStatus();
@@ -257,6 +262,9 @@ void Spool::LogDropped(const GapSpan& gap) {
 }
 
 absl::Status Spool::Free(const SegmentPtr& segment) {
+  // What says that its frames are acked, or given up, is on the disk before they go. A disk that
+  // cannot even sync keeps no segment for it.
+  if (unsynced_ || mark_unsynced_) SyncFile().IgnoreError();
   const std::string name = SegmentName(segment->number);
   {
     absl::MutexLock lock(&mu_);

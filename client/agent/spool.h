@@ -67,7 +67,9 @@ class Spool {
   absl::Status AppendCheckpoint(const Checkpoint& checkpoint);
   // `definition` is repeated at the start of each later segment, in this order.
   absl::Status AppendDefinition(const std::string& definition);
-  // fdatasync of what was written, the acked mark included. Blocks as the disk does.
+  // fdatasync of what was written. The acked mark is written too, and waits for the next frame's
+  // sync, or for the first segment that goes because of it: where a power loss takes it, frames are
+  // told twice, no more. Blocks as the disk does.
   absl::Status Sync();
   // Frees acked segments that are old enough; past the bounds also young and unacked ones.
   absl::Status Trim();
@@ -142,6 +144,8 @@ class Spool {
   absl::Status AppendBytes(const std::string& records, WhenFull when_full);
   absl::Status EnsureSegment(std::size_t record_bytes);
   absl::Status StartSegment();
+  // REQUIRES: current_ is there.
+  absl::Status SyncFile();
   std::uint64_t NextSequence() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Of the oldest segment. `is_needed`: it holds what is not acked.
@@ -167,6 +171,7 @@ class Spool {
   SegmentPtr current_;
   bool current_failed_ = false;
   bool unsynced_ = false;
+  bool mark_unsynced_ = false;
   AckedMark acked_written_;
   absl::Duration dropped_logged_ = -absl::InfiniteDuration();
   std::uint64_t dropped_sample_count_ = 0;  // since then

@@ -12,6 +12,8 @@ namespace {
 
 // Each try makes a directory: not one each visit while the disk is full.
 constexpr absl::Duration kTryAgainInterval = absl::Seconds(10);
+// Between ticks: a visit for each of these is no more than others.
+constexpr absl::Duration kRestingInterval = absl::Seconds(1);
 
 }  // namespace
 
@@ -92,6 +94,11 @@ void TrialSampler::Visit(const LiveTrial& live, int trial_count) {
   const std::string name = sampler_->identity().writer.ToText();
   home_.ended.Add(name, sampler_->TakeServed());
   sampler_ = nullptr;
+}
+
+bool TrialSampler::may_rest() const {
+  if (sampler_ == nullptr) return ended();
+  return stays() && !sampler_->closing() && selection_.interval() >= kRestingInterval;
 }
 
 void TrialSampler::Start(const LiveTrial& live) {

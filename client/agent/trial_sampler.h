@@ -60,6 +60,8 @@ class TrialSampler {
   // Nothing is held and nothing will come.
   bool ended() const { return sampler_ == nullptr && !stays(); }
   bool stays() const { return options_.stays && !ending_; }
+  // Nothing is due before its next tick, and that is far off.
+  bool may_rest() const;
 
   // What is sampled now, directives included; null = nothing.
   const SensorSelection* selection() const { return sampler_ == nullptr ? nullptr : &selection_; }

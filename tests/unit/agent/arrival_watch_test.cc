@@ -66,7 +66,9 @@ TEST_F(ArrivalWatchTest, TellsAtMostEach10Ms) {
 TEST_F(ArrivalWatchTest, ADirectoryThatIsGoneIsNoTrouble) {
   ArrivalWatch watch([this] { ++told_; });
   watch.Add(directory_.get());
+  EXPECT_TRUE(watch.watches_all());
   watch.Add(-1);
+  EXPECT_FALSE(watch.watches_all());
   fs::remove_all(path_);
   fs::create_directory(path_);
   const FileDescriptor again(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -16,36 +16,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-
-namespace {
-
-// Told of each fsync of this process; what it returns is returned, -1 with errno.
-std::function<int(const std::string& path)> fsync_hook;
-// Calls of fdatasync, and whether they fail.
-int fdatasync_count = 0;
-bool fdatasync_fails = false;
-
-}  // namespace
-
-// In place of the C library's.
-extern "C" int fsync(int fd) {
-  if (fsync_hook) {
-    std::error_code none;
-    const std::string path =
-        std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd), none).string();
-    if (fsync_hook(path) != 0) return -1;
-  }
-  return static_cast<int>(syscall(SYS_fsync, fd));
-}
-
-extern "C" int fdatasync(int fd) {
-  ++fdatasync_count;
-  if (fdatasync_fails) {
-    errno = EIO;
-    return -1;
-  }
-  return static_cast<int>(syscall(SYS_fdatasync, fd));
-}
+#include "tests/unit/agent/sync_hooks.h"
 
 namespace stepwell::agent {
 namespace {

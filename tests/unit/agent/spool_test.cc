@@ -13,6 +13,7 @@
 #include <random>
 
 #include "base/crc32c.h"
+#include "tests/unit/agent/sync_hooks.h"
 #include "tests/unit/agent/test_seed.h"
 
 namespace stepwell::agent {
@@ -345,6 +346,39 @@ TEST_F(SpoolTest, AgentRule02_WithSyncBeforeSendOnlyWhatIsOnTheDiskMayBeSent) {
   spool = Open();
   Fill(*spool, 62, 62);
   EXPECT_EQ(spool->sendable_sequence(), 62u);
+}
+
+TEST_F(SpoolTest, AgentRule02_AnAckedMarkWaitsForTheNextFramesSync) {
+  auto spool = Open();
+  Fill(*spool, 1, 3);
+  ASSERT_TRUE(spool->Sync().ok());
+  const int before = fdatasync_count;
+  spool->SetAcked({2, 1});
+  ASSERT_TRUE(spool->Sync().ok());
+  EXPECT_EQ(fdatasync_count, before)
+      << "frames told twice are stored once: a mark alone is worth no sync";
+  Fill(*spool, 4, 4);
+  ASSERT_TRUE(spool->Sync().ok());
+  EXPECT_EQ(fdatasync_count, before + 1);
+  // It is written all the same: a crash of the process loses nothing.
+  spool->SetAcked({3, 1});
+  ASSERT_TRUE(spool->Sync().ok());
+  EXPECT_EQ(fdatasync_count, before + 1);
+  spool = Open();
+  EXPECT_EQ(spool->acked().sequence, 3u);
+}
+
+TEST_F(SpoolTest, AgentRule02_AMarkIsOnTheDiskBeforeTheSegmentThatGoesForIt) {
+  auto spool = Open();
+  Fill(*spool, 1, 100);
+  ASSERT_TRUE(spool->Sync().ok());
+  spool->SetAcked({95, 1});
+  clock_.Advance(absl::Minutes(6));
+  ASSERT_TRUE(spool->Sync().ok());
+  const int before = fdatasync_count;
+  ASSERT_TRUE(spool->Trim().ok());
+  EXPECT_EQ(Text(*spool, 1).substr(0, 8), "RESTORED");
+  EXPECT_EQ(fdatasync_count, before + 1);
 }
 
 TEST_F(SpoolTest, AgentRule02_AFullDiskGivesNoSequenceAndLosesNothing) {

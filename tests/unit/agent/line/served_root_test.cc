@@ -32,7 +32,7 @@ class ServedRootTest : public ::testing::Test {
     ServedRoot::Place place = {FileDescriptor(open(pattern, O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
     place.writer_count_max = 2;
     root_ = std::make_unique<ServedRoot>(options_, std::move(place), AgentFace{"host", "boot", "1"},
-                                         clock_, [] {});
+                                         clock_, ServedRoot::Callbacks());
   }
   void TearDown() override {
     root_.reset();
@@ -115,6 +115,21 @@ TEST_F(ServedRootTest, ChangingPlacesIsNoProgress) {
   const std::uint64_t progress = root_->facts().progress;
   Visit(2000);
   EXPECT_EQ(root_->facts().progress, progress);
+}
+
+// Who rests looks after a writer twice a second, not ten times.
+TEST_F(ServedRootTest, RestsOnlyWhileNobodyRecordsAndNothingWaitsForAMaster) {
+  Visit(1);
+  EXPECT_TRUE(root_->may_rest());
+  Writer& writer = Make(Life::kLiving);
+  root_->OnArrival();
+  EXPECT_TRUE(root_->LookInHurry());
+  EXPECT_FALSE(root_->may_rest()) << "it came and is not served yet";
+  Visit(2);
+  EXPECT_FALSE(root_->may_rest()) << "it records";
+  close(std::exchange(writer.lock, -1));
+  Visit(3);
+  EXPECT_FALSE(root_->may_rest()) << "it is gone, and no master has what it recorded";
 }
 
 }  // namespace
