@@ -8,12 +8,16 @@
 namespace stepwell::agent {
 namespace {
 
-constexpr absl::Duration kAnchorInterval = absl::Seconds(10);
 // Frames sealed in one visit: a writer that was left alone for long must not keep others waiting.
 constexpr int kSealsPerVisit = 16;
 // How long ago a trial may have ended for which the machine is sampled once more: an agent that was
 // started for it is there by then.
 constexpr std::uint64_t kJustNowNs = 5'000'000'000;
+
+// The monotonic clock of an earlier boot is known by the recorder's own pair alone.
+ClockAnchor AnchorOf(const WriterIdentity& who) {
+  return {who.opened_time_us, who.opened_monotonic_ns};
+}
 
 }  // namespace
 
@@ -40,21 +44,13 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       samples_(served_->catalog(), served_->builder()),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes),
       same_boot_(served_->identity().boot_id.empty() ||
-                 served_->identity().boot_id == context.face.machine) {}
-
-// The monotonic clock of an earlier boot is known by the recorder's own pair alone.
-void RankWriter::RefreshAnchor() {
-  const absl::Duration now = clock_.Monotonic();
-  if (now - anchored_at_ < kAnchorInterval) return;
-  anchored_at_ = now;
-  const WriterIdentity& who = served_->identity();
-  samples_.SetAnchor(same_boot_ ? ClockAnchor::Take()
-                                : ClockAnchor{who.opened_time_us, who.opened_monotonic_ns});
-}
+                 served_->identity().boot_id == context.face.machine),
+      anchors_(context.clock,
+               same_boot_ ? std::nullopt : std::optional(AnchorOf(served_->identity()))) {}
 
 void RankWriter::Visit(const SensorSelection* selection) {
   if (!served_->close_requested()) {
-    RefreshAnchor();
+    if (const auto anchor = anchors_.TakeDue()) samples_.SetAnchor(*anchor);
     const absl::Status drained = DrainAndSeal(selection);
     if (!drained.ok() && clock_.Now() - trouble_logged_ > absl::Minutes(1)) {
       trouble_logged_ = clock_.Now();

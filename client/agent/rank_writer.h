@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/agent/anchor_keeper.h"
 #include "client/agent/process_sampler.h"
 #include "client/agent/recorded_samples.h"
 #include "client/agent/recorded_writer.h"
@@ -57,7 +58,6 @@ class RankWriter {
   bool HasEndedJustNow() const;
   absl::Status TellEnd(bool ended);
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
-  void RefreshAnchor();
   void FollowDirectives();
   void TellRecorder();
 
@@ -66,7 +66,8 @@ class RankWriter {
   const Clock& clock_;
   RecordedSamples samples_;
   ProcessSampler process_;
-  bool same_boot_ = true;
+  const bool same_boot_;
+  AnchorKeeper anchors_;
   bool live_ = true;
   bool visited_ = false;
   bool ended_just_now_ = false;
@@ -80,7 +81,6 @@ class RankWriter {
   std::optional<std::uint64_t> own_sequence_;
   bool own_told_ = false;                 // that it is stored, though workers live on
   std::optional<std::uint32_t> control_;  // as this agent stored it
-  absl::Duration anchored_at_ = -absl::InfiniteDuration();
   absl::Duration done_at_ = absl::InfiniteDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();
 };
