@@ -28,6 +28,22 @@ absl::Status CheckOpen(const OpenWriterRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialShelf shelf) {
+  if (!shelf.archived && !shelf.deleted) return absl::OkStatus();
+  const std::string name = asked.trial_id != 0
+                               ? absl::StrCat("trial ", asked.trial_id)
+                               : absl::StrCat("trial ", Value(trial_id), " ('", asked.external_id,
+                                              "' of project '", asked.project, "')");
+  if (shelf.deleted) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " was deleted, and neither its number nor its name is used again; ",
+                     "record under another one"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      name, " is archived, so that nothing is added to it; record under another name, ",
+      "or take it out of the archive first"));
+}
+
 bool JoinsNewestAttempt(const OpenWriterRequest& request) {
   return request.attempt_key.empty() && request.is_sampler;
 }

@@ -16,6 +16,14 @@ inline constexpr std::int64_t kMasterTrialIdMin = 1'000'000'000;
 // kInvalidArgument: neither id nor name, both, an id below 1, an impossible generation.
 absl::Status CheckOpen(const OpenWriterRequest& request);
 
+// What an operator made of the trial.
+struct TrialShelf {
+  bool archived = false;
+  bool deleted = false;
+};
+// kFailedPrecondition for an archived or deleted trial: what it is, and what can be done.
+absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialShelf shelf);
+
 // The key under which the attempt is looked up; empty = the sampler's way, see JoinsNewestAttempt.
 std::string AttemptKeyOf(const OpenWriterRequest& request);
 // A sampler without a key joins the newest attempt, or makes attempt 1 with the key "".

@@ -35,24 +35,23 @@ where w.trial_id = t.trial_id and w.writer_no = t.writer_no
 inline constexpr char kMoveUsage[] = R"(
 insert into stepwell.usage as u
   (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-   rollup_byte_count, first_time_us, last_time_us, has_rollups)
+   rollup_byte_count, first_time_us, last_time_us, removed_sample_count, has_rollups)
 select t.trial_id, date '1970-01-01' + t.day, t.keep_class, t.metric_group, t.row_count,
-       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us, true
+       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us, t.removed_sample_count, true
 from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
-            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
   as t (trial_id, day, keep_class, metric_group, row_count, sample_count, byte_count,
-        rollup_byte_count, first_time_us, last_time_us)
+        rollup_byte_count, first_time_us, last_time_us, removed_sample_count)
 order by 1, 2, 3, 4
 on conflict (trial_id, received_day, keep_class, metric_group) do update
 set row_count = u.row_count + excluded.row_count,
     sample_count = u.sample_count + excluded.sample_count,
     byte_count = u.byte_count + excluded.byte_count,
     rollup_byte_count = u.rollup_byte_count + excluded.rollup_byte_count,
+    removed_sample_count = u.removed_sample_count + excluded.removed_sample_count,
     first_time_us = least(u.first_time_us, excluded.first_time_us),
     last_time_us = greatest(u.last_time_us, excluded.last_time_us))";
 
-inline constexpr char kReadKeepClasses[] =
-    "select keep_class from stepwell.keep_classes order by keep_class";
 // $1: the name of a leaf.
 inline constexpr char kIsAttached[] = R"(
 select exists (select from pg_catalog.pg_class c
@@ -68,7 +67,7 @@ from (select trial_id, writer_no, tick_group, received_day, sum(tick_count) as t
              min(received_time_us) as received_time_us
       from stepwell.recent_ticks where fold_no <= $1
       group by 1, 2, 3, 4) r
-join stepwell.trials t on t.trial_id = r.trial_id
+join stepwell.trials t on t.trial_id = r.trial_id and t.deleted_time is null
 left join stepwell.writers w on w.trial_id = r.trial_id and w.writer_no = r.writer_no
 where r.tick_count >= $2
    or (r.received_time_us <= $3 and r.tick_count >= $4)

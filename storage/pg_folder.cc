@@ -63,6 +63,31 @@ std::vector<TrialGap> GapsOf(const std::vector<WriterFold>& folds) {
   return gaps;
 }
 
+bool HoldsNothing(const WriterFold& fold) { return fold.parts.empty() && fold.gaps.empty(); }
+
+// Deleted trials among those that something is to be kept of.
+std::vector<std::int64_t> ToEmpty(const std::vector<WriterFold>& folds,
+                                  const std::vector<std::int64_t>& deleted) {
+  std::set<std::int64_t> to_empty;
+  for (const WriterFold& fold : folds) {
+    const bool is_deleted =
+        std::binary_search(deleted.begin(), deleted.end(), Value(fold.trial_id));
+    if (is_deleted && !HoldsNothing(fold)) to_empty.insert(Value(fold.trial_id));
+  }
+  return {to_empty.begin(), to_empty.end()};
+}
+
+// Of deleted trials the mark moves, and nothing is kept.
+std::vector<WriterFold> Emptied(std::vector<WriterFold> folds,
+                                const std::vector<std::int64_t>& deleted) {
+  for (WriterFold& fold : folds) {
+    if (!std::binary_search(deleted.begin(), deleted.end(), Value(fold.trial_id))) continue;
+    fold.parts.clear();
+    fold.gaps.clear();
+  }
+  return folds;
+}
+
 absl::Status MoveFolded(PgConnection& connection, const std::vector<WriterFold>& folds) {
   std::vector<std::int64_t> trials, froms, tos;
   std::vector<std::int32_t> writers;
@@ -189,8 +214,12 @@ absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   auto draft = Lay(*connection, folds);
   if (!draft.ok()) return Annotate(draft.status(), "fold");
-  const absl::Status written =
-      connection->InTransaction([&] { return Write(*connection, owner_epoch, folds, *draft); });
+  std::vector<std::int64_t> deleted;
+  const absl::Status written = connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_ASSIGN_OR_RETURN(deleted, Write(*connection, owner_epoch, folds, *draft));
+    return absl::OkStatus();
+  });
+  if (written.ok() && !deleted.empty()) return FoldOnce(owner_epoch, Emptied(folds, deleted));
   if (IsCommitUnknown(written)) return ReadBack(folds, *draft);
   if (!written.ok()) {
     groups_.Clear();
@@ -234,14 +263,20 @@ absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
   return draft;
 }
 
-absl::Status PgFolder::Write(PgConnection& connection, std::int64_t owner_epoch,
-                             const std::vector<WriterFold>& folds, Draft& draft) {
-  STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, TrialsOf(folds), owner_epoch));
+absl::StatusOr<std::vector<std::int64_t>> PgFolder::Write(PgConnection& connection,
+                                                          std::int64_t owner_epoch,
+                                                          const std::vector<WriterFold>& folds,
+                                                          Draft& draft) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> deleted,
+                            CheckOwnerOfLiving(connection, TrialsOf(folds), owner_epoch));
+  const std::vector<std::int64_t> to_empty = ToEmpty(folds, deleted);
+  if (!to_empty.empty()) return to_empty;
   for (RowCopy& copy : draft.copies) STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
   STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, draft.usage));
   STEPWELL_RETURN_IF_ERROR(MoveFolded(connection, folds));
   STEPWELL_RETURN_IF_ERROR(WriteGaps(connection, GapsOf(folds)));
-  return failpoint::Check("fold_before_commit");
+  STEPWELL_RETURN_IF_ERROR(failpoint::Check("fold_before_commit"));
+  return to_empty;
 }
 
 absl::StatusOr<FoldResult> PgFolder::ReadBack(const std::vector<WriterFold>& folds,

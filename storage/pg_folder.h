@@ -45,8 +45,11 @@ class PgFolder {
   absl::StatusOr<FoldResult> FoldOnce(std::int64_t owner_epoch,
                                       const std::vector<WriterFold>& folds);
   absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds);
-  absl::Status Write(PgConnection& connection, std::int64_t owner_epoch,
-                     const std::vector<WriterFold>& folds, Draft& draft);
+  // Writes nothing where it finds trials that were deleted, and answers them.
+  absl::StatusOr<std::vector<std::int64_t>> Write(PgConnection& connection,
+                                                  std::int64_t owner_epoch,
+                                                  const std::vector<WriterFold>& folds,
+                                                  Draft& draft);
   absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft);
 
   PgLink& link_;

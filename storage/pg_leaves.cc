@@ -9,6 +9,7 @@
 #include "base/backoff.h"
 #include "base/status_macros.h"
 #include "storage/fold_plan.h"
+#include "storage/pg_caps_read.h"
 #include "storage/pg_ddl.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_row_copy.h"
@@ -38,11 +39,10 @@ std::string AttachSql(const char* table, std::int16_t keep_class, std::int32_t d
 }  // namespace
 
 absl::Status PgLeaves::AttachAround(PgConnection& connection, std::int64_t now_us) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult classes, connection.Exec(sql::kReadKeepClasses));
-  for (int row = 0; row < classes.row_count(); ++row) {
-    const auto keep_class = static_cast<std::int16_t>(classes.Int32(row, 0));
+  STEPWELL_ASSIGN_OR_RETURN(const KeepClasses classes, ReadKeepClasses(connection));
+  for (const KeepClass& each : classes.all()) {
     for (std::int32_t day = -kDaysBack; day <= kDaysAhead; ++day) {
-      STEPWELL_RETURN_IF_ERROR(Ensure(connection, keep_class, DayOf(now_us) + day));
+      STEPWELL_RETURN_IF_ERROR(Ensure(connection, each.keep_class, DayOf(now_us) + day));
     }
   }
   return absl::OkStatus();

@@ -13,9 +13,12 @@
 #include "storage/fold_plan.h"
 #include "storage/merge_plan.h"
 #include "storage/pg_array.h"
+#include "storage/pg_caps_read.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_folder.h"
+#include "storage/pg_merge_copy.h"
 #include "storage/pg_owner.h"
+#include "storage/pg_row_copy.h"
 #include "storage/pg_row_read.h"
 #include "storage/stretch.h"
 
@@ -108,29 +111,26 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
   // One trial per transaction: its owner is checked once, and on a sharded database it stays local.
   const StretchKey& next = work_.has_value() ? work_->key : picked_.front();
   const TrialId trial_id = std::get<TrialId>(next);
-  const std::int32_t received_day = std::get<3>(next);
-  STEPWELL_RETURN_IF_ERROR(leaves_.Ensure(connection, /*keep_class=*/0, received_day));
+  // Before the transaction: leaves are attached in transactions of their own.
+  STEPWELL_ASSIGN_OR_RETURN(const KeepPlan plan, ReadKeepPlan(connection, trial_id));
+  STEPWELL_RETURN_IF_ERROR(EnsureLeaves(connection, plan, std::get<3>(next)));
   std::int64_t merge_xid = 0;
+  bool is_deleted = false;
   const absl::Status merged = connection.InTransaction([&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, {Value(trial_id)}, owner_epoch));
-    while (result.recent_rows_taken < limits.rows_max) {
-      if (!work_.has_value()) {
-        if (picked_.empty() || std::get<TrialId>(picked_.front()) != trial_id ||
-            std::get<3>(picked_.front()) != received_day) {
-          break;
-        }
-        STEPWELL_ASSIGN_OR_RETURN(work_, Begin(connection, picked_.front(), limits.fold_no_max));
-        picked_.pop_front();
-      }
-      const auto rows_left = static_cast<std::size_t>(limits.rows_max - result.recent_rows_taken);
-      STEPWELL_RETURN_IF_ERROR(MergeSlice(connection, rows_left, result));
-      if (work_->series_done == work_->series.size()) work_.reset();
-    }
+    STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> deleted,
+                              CheckOwnerOfLiving(connection, {Value(trial_id)}, owner_epoch));
+    is_deleted = !deleted.empty();
+    if (is_deleted) return absl::OkStatus();
+    STEPWELL_RETURN_IF_ERROR(MergeTrial(connection, limits, plan, result));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.Exec(sql::kReadCurrentXid));
     merge_xid = xid.Int64(0, 0);
     return failpoint::Check("merge_before_commit");
   });
   STEPWELL_RETURN_IF_ERROR(merged);
+  if (is_deleted) {
+    DropTrial(trial_id);
+    return absl::OkStatus();
+  }
   STEPWELL_FAILPOINT("merge_after_commit");
   for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
     ring_.segment(i).last_merge_xid = static_cast<std::uint64_t>(merge_xid);
@@ -138,8 +138,52 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
   return absl::OkStatus();
 }
 
+absl::Status PgMerger::EnsureLeaves(PgConnection& connection, const KeepPlan& plan,
+                                    std::int32_t received_day) {
+  for (const KeepClass& each : plan.used()) {
+    STEPWELL_RETURN_IF_ERROR(leaves_.Ensure(connection, each.keep_class, received_day));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgMerger::MergeTrial(PgConnection& connection, const MergeLimits& limits,
+                                  const KeepPlan& plan, MergeResult& result) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool holds, HoldKeepPlan(connection, plan));
+  if (!holds) return absl::UnavailableError("caps changed meanwhile");
+  if (work_.has_value()) {
+    // Begun under caps of before; what is written of it stays with them, and so does the rest, as
+    // long as there are such classes.
+    STEPWELL_ASSIGN_OR_RETURN(const bool holds_still,
+                              HoldKeepPlan(connection, work_->classes.plan()));
+    if (!holds_still) return absl::UnavailableError("the classes of a merge under way changed");
+  }
+  const StretchKey& next = work_.has_value() ? work_->key : picked_.front();
+  const TrialId trial_id = std::get<TrialId>(next);
+  const std::int32_t received_day = std::get<3>(next);
+  while (result.recent_rows_taken < limits.rows_max) {
+    if (!work_.has_value()) {
+      if (picked_.empty() || std::get<TrialId>(picked_.front()) != trial_id ||
+          std::get<3>(picked_.front()) != received_day) {
+        break;
+      }
+      STEPWELL_ASSIGN_OR_RETURN(work_,
+                                Begin(connection, picked_.front(), limits.fold_no_max, plan));
+      picked_.pop_front();
+    }
+    const auto rows_left = static_cast<std::size_t>(limits.rows_max - result.recent_rows_taken);
+    STEPWELL_RETURN_IF_ERROR(MergeSlice(connection, rows_left, result));
+    if (work_->series_done == work_->series.size()) work_.reset();
+  }
+  return absl::OkStatus();
+}
+
+void PgMerger::DropTrial(TrialId trial_id) {
+  if (work_.has_value() && std::get<TrialId>(work_->key) == trial_id) work_.reset();
+  std::erase_if(picked_, [&](const StretchKey& key) { return std::get<TrialId>(key) == trial_id; });
+}
+
 absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const StretchKey& key,
-                                               FoldNo fold_no_max) {
+                                               FoldNo fold_no_max, const KeepPlan& plan) {
   static const std::string statement =
       absl::StrCat("select segment, fold_no, received_time_us, series_nos, ", kTicksColumnList,
                    sql::kFromRecentTicks);
@@ -157,6 +201,11 @@ absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const S
   if (!work.series.empty()) {
     STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, {{trial_id, work.series.back()}}));
   }
+  std::vector<const std::string*> groups;
+  for (const SeriesNo series_no : work.series) {
+    groups.push_back(&groups_.GroupOf(trial_id, series_no));
+  }
+  work.classes = MergeClasses(plan, work.series, groups);
   return work;
 }
 
@@ -212,49 +261,14 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
                                 i % kTicksPerFoldNo);
     }
   }
+  MergeCopy copy(groups_, work_->classes, usage);
   RowPlace place{.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day};
-  RowCopy rows = RowCopy::ForLeaf(place.keep_class, received_day);
-  RollupCopy rollups(place.keep_class, received_day);
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {
     place.tick_no = work_->tick_nos[i];
-    AddRows(place, slice.merged[i].ticks, slice.is_first, rows, usage);
-    for (const EncodedRollup& rollup : slice.merged[i].rollups) {
-      AddRollup(place, rollup, slice.is_first, rollups, usage);
-    }
+    copy.Add(place, i, slice.merged[i]);
     result.metrics_rows_made += static_cast<std::int64_t>(slice.merged[i].ticks.columns.size());
   }
-  STEPWELL_RETURN_IF_ERROR(rows.Send(connection));
-  return rollups.Send(connection);
-}
-
-void PgMerger::AddRows(const RowPlace& place, const EncodedTicks& ticks, bool with_ticks,
-                       RowCopy& copy, UsageLedger& usage) {
-  UsageKey key = {place.trial_id, place.received_day, place.keep_class, {}};
-  if (with_ticks) {
-    key.metric_group = groups_.GroupOf(place.trial_id, work_->series.front());
-    usage.Add(key, {.byte_count = copy.AddTicks(place, nullptr, ticks)});
-  }
-  for (const EncodedColumn& column : ticks.columns) {
-    key.metric_group = groups_.GroupOf(place.trial_id, column.series_no);
-    usage.Add(key, {.row_count = 1,
-                    .sample_count = column.sample_count,
-                    .byte_count = copy.AddColumn(place, nullptr, column),
-                    .first_time_us = column.first_time_us,
-                    .last_time_us = column.last_time_us});
-  }
-}
-
-void PgMerger::AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_ticks,
-                         RollupCopy& copy, UsageLedger& usage) {
-  UsageKey key = {place.trial_id, place.received_day, place.keep_class, {}};
-  if (with_ticks) {
-    key.metric_group = groups_.GroupOf(place.trial_id, work_->series.front());
-    usage.Add(key, {.rollup_byte_count = copy.AddTicks(place, rollup)});
-  }
-  for (const EncodedRollupColumn& column : rollup.columns) {
-    key.metric_group = groups_.GroupOf(place.trial_id, column.series_no);
-    usage.Add(key, {.rollup_byte_count = copy.AddColumn(place, rollup.step_seconds, column)});
-  }
+  return copy.Send(connection);
 }
 
 absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,

@@ -14,10 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "storage/fold_store.h"
+#include "storage/merge_classes.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
-#include "storage/pg_rollup_copy.h"
-#include "storage/pg_row_copy.h"
 #include "storage/recent_ring.h"
 #include "storage/row_place.h"
 #include "storage/series_groups.h"
@@ -45,6 +44,8 @@ class PgMerger {
     std::vector<RecentTicksRow> ticks;
     std::vector<SeriesNo> series;
     std::size_t series_done = 0;
+    // As caps were when the work began.
+    MergeClasses classes;
     // Of the merged rows of ticks; empty before the first slice.
     std::vector<std::int64_t> tick_nos;
   };
@@ -53,17 +54,19 @@ class PgMerger {
   absl::Status Pick(PgConnection& connection, const MergeLimits& limits);
   absl::Status Run(PgConnection& connection, std::int64_t owner_epoch, const MergeLimits& limits,
                    MergeResult& result);
-  absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key, FoldNo fold_no_max);
+  absl::Status MergeTrial(PgConnection& connection, const MergeLimits& limits, const KeepPlan& plan,
+                          MergeResult& result);
+  absl::Status EnsureLeaves(PgConnection& connection, const KeepPlan& plan,
+                            std::int32_t received_day);
+  absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key, FoldNo fold_no_max,
+                             const KeepPlan& plan);
   absl::Status MergeSlice(PgConnection& connection, std::size_t rows_max, MergeResult& result);
   absl::StatusOr<Slice> ReadSlice(PgConnection& connection, std::size_t rows_max);
   absl::Status CopySlice(PgConnection& connection, const Slice& slice, UsageLedger& usage,
                          MergeResult& result);
-  // `with_ticks`: the rows that the series share have not been written yet.
-  void AddRows(const RowPlace& place, const EncodedTicks& ticks, bool with_ticks, RowCopy& copy,
-               UsageLedger& usage);
-  void AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_ticks,
-                 RollupCopy& copy, UsageLedger& usage);
   absl::Status DeleteSlice(PgConnection& connection, const Slice& slice, UsageLedger& usage);
+  // The trial was deleted: what is picked of it is nobody's any more.
+  void DropTrial(TrialId trial_id);
 
   PgLink& link_;
   RecentRing& ring_;

@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "storage/pg_connection.h"
 
 namespace stepwell {
 
 // Holds the trials' rows FOR KEY SHARE until the transaction ends. kAborted when another master
-// owns one, kFailedPrecondition when one is gone. `trials` ascends.
+// owns one, kFailedPrecondition when one is gone or deleted. `trials` ascends.
 absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t>& trials,
                         std::int64_t owner_epoch);
+
+// As CheckOwner, but trials that were deleted are answered, ascending, instead of refused: what a
+// deleted trial still had under way is kept nowhere, and holds up nobody.
+absl::StatusOr<std::vector<std::int64_t>> CheckOwnerOfLiving(
+    PgConnection& connection, const std::vector<std::int64_t>& trials, std::int64_t owner_epoch);
 
 // For what belongs to no trial: holds the masters row FOR SHARE until the transaction ends. kAborted
 // when it is another master's; without a row nobody has ever owned the database.

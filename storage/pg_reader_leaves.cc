@@ -28,10 +28,12 @@ std::vector<LeafRange> Join(const std::set<std::pair<std::int16_t, std::int32_t>
 }  // namespace
 
 std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::int64_t start_us,
-                                  std::int64_t end_us) {
+                                  std::int64_t end_us, LeafRows rows) {
   std::set<std::pair<std::int16_t, std::int32_t>> days;
   for (const UsageRecord& line : usage) {
-    if (line.row_count > 0 && line.last_time_us >= start_us && line.first_time_us < end_us) {
+    const bool holds_rows =
+        rows == LeafRows::kSamples ? line.row_count > 0 : line.rollup_byte_count > 0;
+    if (holds_rows && line.last_time_us >= start_us && line.first_time_us < end_us) {
       days.insert({line.keep_class, line.received_day});
     }
   }

@@ -26,9 +26,11 @@ struct LeafRange {
 // More ranges would make long plans; beyond this many, those of a class become one.
 inline constexpr std::size_t kLeafRangesMax = 32;
 
-// Days of the ledger that hold samples of [start_us, end_us), sorted, neighbours joined.
+enum class LeafRows { kSamples, kRollups };
+
+// Days of the ledger that hold samples, or rollups, of [start_us, end_us), sorted, neighbours joined.
 std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::int64_t start_us,
-                                  std::int64_t end_us);
+                                  std::int64_t end_us, LeafRows rows = LeafRows::kSamples);
 
 struct LeafCondition {
   std::string sql;  // "false" where there are no leaves

@@ -69,7 +69,8 @@ absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
 absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
     PgConnection& connection, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
   static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupVectorList());
-  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  const std::vector<LeafRange> leaves =
+      PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
   std::vector<PgParam> params = {Value(filter.trial_id), PgArray(filter.series_nos),
                                  static_cast<std::int16_t>(filter.step_seconds), filter.start_us,
                                  filter.end_us};

@@ -15,10 +15,10 @@ select set_config('statement_timeout', $1, true),
        set_config('jit', 'off', true))";
 
 inline constexpr char kReadTrialIdById[] =
-    "select trial_id from stepwell.trials where trial_id = $1";
+    "select trial_id from stepwell.trials where trial_id = $1 and deleted_time is null";
 inline constexpr char kReadTrialIdByName[] = R"(
 select t.trial_id from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
-where p.name = $1 and t.external_id = $2)";
+where p.name = $1 and t.external_id = $2 and t.deleted_time is null)";
 
 // Cause 10 (clock) misses nothing; 4 (unsupported) and 5 (no permission) say that nothing was ever
 // measured, so nothing of what was sent is missing.
@@ -38,18 +38,18 @@ where p.name = $1 and t.external_id = $2)";
   "stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "               \
   "left join lateral (select sum(sample_count) as samples, min(first_time_us) as first_us, " \
   "  max(last_time_us) as last_us from stepwell.usage where trial_id = t.trial_id "          \
-  "  and sample_count > 0) u on true "                                                       \
+  "  and (sample_count > 0 or rollup_byte_count > 0)) u on true "                            \
   "cross join lateral (" STEPWELL_GAP_SUMS "where trial_id = t.trial_id) g "
 
-inline constexpr char kReadTrial[] =
-    "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES "where t.trial_id = $1";
+inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES
+                                     "where t.trial_id = $1 and t.deleted_time is null";
 
 // $1 project, $2 part of the name, $3 state or 0, $4 created before (or at it with an id below $5),
 // $6 limit.
 inline constexpr char kListTrials[] =
     "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES R"(
 where ($1 = '' or p.name = $1) and ($2 = '' or strpos(t.external_id, $2) > 0)
-  and ($3::smallint = 0 or t.state = $3) and (t.created_time, t.trial_id) < ($4, $5)
+  and ($3::smallint = 0 or t.state = $3) and t.deleted_time is null and (t.created_time, t.trial_id) < ($4, $5)
 order by t.created_time desc, t.trial_id desc limit $6)";
 
 inline constexpr char kListWriters[] = R"(
@@ -87,7 +87,7 @@ inline constexpr char kSumGaps[] = STEPWELL_GAP_SUMS "where trial_id = $1";
 
 inline constexpr char kReadUsage[] = R"(
 select received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-       first_time_us, last_time_us, has_rollups
+       first_time_us, last_time_us, has_rollups, rollup_byte_count
 from stepwell.usage where trial_id = $1
 order by keep_class, received_day, metric_group)";
 

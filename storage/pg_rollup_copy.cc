@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kTicksHead[] =
     "trial_id, tick_no, first_time_us, last_time_us, writer_no, bucket_count, received_day, "
-    "keep_class, step_seconds, ";
-constexpr int kTicksColumnCount = 9 + kRollupIntegerColumns * kRollupTickVectors;
+    "keep_class, step_seconds, first_series_no, ";
+constexpr int kTicksColumnCount = 10 + kRollupIntegerColumns * kRollupTickVectors;
 constexpr char kHead[] =
     "trial_id, tick_no, first_time_us, last_time_us, series_no, writer_no, bucket_count, "
     "received_day, keep_class, step_seconds, relative, presence, ";
@@ -70,7 +70,8 @@ RollupCopy::RollupCopy(std::int16_t keep_class, std::int32_t received_day)
       columns_(kColumnCount),
       ticks_(kTicksColumnCount) {}
 
-std::int64_t RollupCopy::AddTicks(const RowPlace& place, const EncodedRollup& rollup) {
+std::int64_t RollupCopy::AddTicks(const RowPlace& place, const EncodedRollup& rollup,
+                                  SeriesNo first_series_no) {
   const std::size_t bytes_before = ticks_.bytes();
   ticks_.Int64(Value(place.trial_id))
       .Int64(place.tick_no)
@@ -80,7 +81,8 @@ std::int64_t RollupCopy::AddTicks(const RowPlace& place, const EncodedRollup& ro
       .Int32(rollup.bucket_count)
       .Date({place.received_day})
       .Int16(place.keep_class)
-      .Int16(static_cast<std::int16_t>(rollup.step_seconds));
+      .Int16(static_cast<std::int16_t>(rollup.step_seconds))
+      .Int32(Value(first_series_no));
   // In the order of RollupTickVectorList, as RollupVectorList below.
   for (const EncodedVector* vector : {&rollup.buckets, &rollup.tick_counts, &rollup.last_offsets,
                                       &rollup.first_batches, &rollup.last_batches}) {

@@ -18,8 +18,9 @@ class RollupCopy {
  public:
   RollupCopy(std::int16_t keep_class, std::int32_t received_day);
 
-  // Bytes of the row are returned.
-  std::int64_t AddTicks(const RowPlace& place, const EncodedRollup& rollup);
+  // Bytes of the row are returned. `first_series_no`: whose metric group counts them.
+  std::int64_t AddTicks(const RowPlace& place, const EncodedRollup& rollup,
+                        SeriesNo first_series_no);
   std::int64_t AddColumn(const RowPlace& place, std::int32_t step_seconds,
                          const EncodedRollupColumn& column);
 

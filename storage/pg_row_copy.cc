@@ -48,8 +48,9 @@ RowCopy::RowCopy(std::string metrics_sql, std::string ticks_sql, int extra_metri
       ticks_(kTicksColumnCount + extra_ticks) {}
 
 RowCopy RowCopy::ForLeaf(std::int16_t keep_class, std::int32_t received_day) {
-  return RowCopy(CopySql(LeafName("metrics", keep_class, received_day), "", kMetricsColumnList),
-                 CopySql(LeafName("ticks", keep_class, received_day), "", kTicksColumnList), 0, 0);
+  return RowCopy(
+      CopySql(LeafName("metrics", keep_class, received_day), "", kMetricsColumnList),
+      CopySql(LeafName("ticks", keep_class, received_day), "series_nos, ", kTicksColumnList), 0, 1);
 }
 
 RowCopy RowCopy::ForRecent(std::int16_t segment) {
@@ -61,15 +62,18 @@ RowCopy RowCopy::ForRecent(std::int16_t segment) {
 }
 
 std::int64_t RowCopy::AddTicks(const RowPlace& place, const RecentPlace* recent,
-                               const EncodedTicks& ticks) {
+                               const EncodedTicks& ticks,
+                               const std::vector<std::int32_t>& series_nos) {
   const std::size_t bytes_before = ticks_.bytes();
   if (recent != nullptr) {
-    std::vector<std::int32_t> series_nos;
-    for (const EncodedColumn& column : ticks.columns) series_nos.push_back(Value(column.series_no));
+    std::vector<std::int32_t> folded;
+    for (const EncodedColumn& column : ticks.columns) folded.push_back(Value(column.series_no));
     ticks_.Int16(recent->segment)
         .Int64(Value(recent->fold_no))
         .Int64(recent->received_time_us)
-        .Int32Array(series_nos);
+        .Int32Array(folded);
+  } else {
+    ticks_.Int32Array(series_nos);
   }
   ticks_.Int64(Value(place.trial_id))
       .Int64(place.tick_no)

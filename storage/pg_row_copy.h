@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "storage/encoded_ticks.h"
@@ -31,9 +32,10 @@ class RowCopy {
   static RowCopy ForLeaf(std::int16_t keep_class, std::int32_t received_day);
   static RowCopy ForRecent(std::int16_t segment);
 
-  // Bytes of the row are returned. `recent` is null for a leaf of metrics.
-  std::int64_t AddTicks(const RowPlace& place, const RecentPlace* recent,
-                        const EncodedTicks& ticks);
+  // Bytes of the row are returned. `recent` is null for a leaf of metrics, and then `series_nos` are
+  // those that may have a row on these ticks.
+  std::int64_t AddTicks(const RowPlace& place, const RecentPlace* recent, const EncodedTicks& ticks,
+                        const std::vector<std::int32_t>& series_nos = {});
   std::int64_t AddColumn(const RowPlace& place, const RecentPlace* recent,
                          const EncodedColumn& column);
 

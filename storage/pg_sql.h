@@ -55,11 +55,21 @@ inline constexpr char kRaiseOwnerEpoch[] =
 
 // Rows missing from the answer belong to another master, or are gone.
 inline constexpr char kCheckOwner[] = R"(
-select trial_id from stepwell.trials where trial_id = any($1) and owner_epoch = $2
-order by trial_id for key share)";
+select trial_id, deleted_time is not null from stepwell.trials
+where trial_id = any($1) and owner_epoch = $2 order by trial_id for key share)";
 
 inline constexpr char kReadTrialsOf[] =
     "select trial_id from stepwell.trials where trial_id = any($1)";
+
+// The same two for commits: writers of a trial that is archived or deleted are refused as if it were
+// gone.
+inline constexpr char kCheckOwnerToCommit[] = R"(
+select trial_id from stepwell.trials
+where trial_id = any($1) and owner_epoch = $2 and not archived and deleted_time is null
+order by trial_id for key share)";
+inline constexpr char kReadTrialsToCommit[] = R"(
+select trial_id from stepwell.trials
+where trial_id = any($1) and not archived and deleted_time is null)";
 
 // The guard. The rows are locked in order first: an UPDATE alone locks them in the order of its
 // plan, and two transactions could then wait for each other. A sequence that only closes keeps the
@@ -118,10 +128,12 @@ inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.dat
 // --- trials, attempts, writers ---
 
 inline constexpr char kFindTrialById[] =
-    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, " STEPWELL_TRIAL_PROFILING
+    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, t.archived, "
+    "t.deleted_time is not null, " STEPWELL_TRIAL_PROFILING
     " from stepwell.trials t where t.trial_id = $1 for no key update";
 inline constexpr char kFindTrialByName[] =
-    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, " STEPWELL_TRIAL_PROFILING
+    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, t.archived, "
+    "t.deleted_time is not null, " STEPWELL_TRIAL_PROFILING
     R"( from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
 where p.name = $1 and t.external_id = $2 for no key update of t)";
 inline constexpr char kCreateProject[] =
@@ -154,7 +166,7 @@ with owner as materialized (select epoch from stepwell.masters where slot = 0 fo
 update stepwell.trials t
 set profiling_revision = t.profiling_revision + 1, profiling_on = $2, profiling_interval_us = $3,
     profiling_groups = $4
-where t.trial_id = $1 and t.owner_epoch <= $5
+where t.trial_id = $1 and t.deleted_time is null and t.owner_epoch <= $5
   and not exists (select from owner where epoch <> $5)
 returning )" STEPWELL_TRIAL_PROFILING;
 
@@ -199,7 +211,8 @@ from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality
 join stepwell.series s on s.trial_id = $1 and s.metric_group = k.metric_group
   and s.name = k.name and s.labels_hash = k.labels_hash)";
 inline constexpr char kLockSeriesCount[] =
-    "select series_count from stepwell.trials where trial_id = $1 for no key update";
+    "select series_count from stepwell.trials where trial_id = $1 and deleted_time is null "
+    "for no key update";
 inline constexpr char kCreateSeries[] = R"(
 insert into stepwell.series
   (trial_id, series_no, kind, metric_group, name, unit, labels, labels_hash)

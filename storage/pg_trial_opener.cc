@@ -92,8 +92,9 @@ class Opening {
               .attempt_count = found.Int32(0, 2),
               .writer_count = found.Int32(0, 3)};
     opened_.trial_id = trial_.trial_id;
-    opened_.profiling = ProfilingAt(found, 0, 4);
-    return absl::OkStatus();
+    opened_.profiling = ProfilingAt(found, 0, 6);
+    return CheckOpenTrial(request_.trial, trial_.trial_id,
+                          {.archived = found.Bool(0, 4), .deleted = found.Bool(0, 5)});
   }
 
   // A trial that was at rest during a take-over still has the former owner's epoch.

@@ -112,7 +112,7 @@ absl::Status PgWriter::Write(PgConnection& connection, Group& group) {
   return absl::OkStatus();
 }
 
-// A trial that is gone fences its writers; one of another owner stops us.
+// A trial that is gone, archived or deleted fences its writers; one of another owner stops us.
 absl::Status PgWriter::CheckOwner(PgConnection& connection, Group& group) {
   std::vector<std::int64_t> trials;
   for (const WriterAdvance* advance : group.sorted) {
@@ -122,10 +122,10 @@ absl::Status PgWriter::CheckOwner(PgConnection& connection, Group& group) {
   }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult owned,
-      connection.Exec(sql::kCheckOwner, {PgArray(trials), group.request.owner_epoch}));
+      connection.Exec(sql::kCheckOwnerToCommit, {PgArray(trials), group.request.owner_epoch}));
   if (owned.row_count() == static_cast<int>(trials.size())) return absl::OkStatus();
   STEPWELL_ASSIGN_OR_RETURN(const PgResult existing,
-                            connection.Exec(sql::kReadTrialsOf, {PgArray(trials)}));
+                            connection.Exec(sql::kReadTrialsToCommit, {PgArray(trials)}));
   if (existing.row_count() > owned.row_count()) {
     return absl::AbortedError(
         absl::StrCat("owner epoch ", group.request.owner_epoch, " is over: another master owns ",

@@ -112,6 +112,8 @@ struct UsageRecord {
   std::int64_t last_time_us = 0;
   // False: some of its merged rows are older than rollups are.
   bool has_rollups = true;
+  // Of rollups and their ticks. Above 0 where row_count is 0: a cap removed the samples.
+  std::int64_t rollup_byte_count = 0;
 };
 
 // The decoded ticks that the rows of one stretch share.
@@ -232,7 +234,8 @@ class ReadSnapshot {
   // One cursor at a time per snapshot.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowCursor>> ReadRows(
       const RowFilter& filter) = 0;
-  // Of merged rows; they say the same as the rows. One cursor of either kind at a time.
+  // Of merged rows; they say the same as the rows, and go on saying it where a cap has removed those.
+  // One cursor of either kind at a time.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RollupCursor>> ReadRollups(
       const RollupFilter& filter) = 0;
   // Writers whose ticks have batches, of folds up to `fold_no_max`.

@@ -14,6 +14,7 @@ void UsageLedger::Add(const UsageKey& key, const UsageChange& change) {
   held.sample_count += change.sample_count;
   held.byte_count += change.byte_count;
   held.rollup_byte_count += change.rollup_byte_count;
+  held.removed_sample_count += change.removed_sample_count;
   held.first_time_us = std::min(held.first_time_us, change.first_time_us);
   held.last_time_us = std::max(held.last_time_us, change.last_time_us);
 }
@@ -22,12 +23,13 @@ void UsageLedger::Subtract(const UsageKey& key, const UsageChange& change) {
   Add(key, {.row_count = -change.row_count,
             .sample_count = -change.sample_count,
             .byte_count = -change.byte_count,
-            .rollup_byte_count = -change.rollup_byte_count});
+            .rollup_byte_count = -change.rollup_byte_count,
+            .removed_sample_count = -change.removed_sample_count});
 }
 
 absl::Status WriteUsage(PgConnection& connection, const UsageLedger& ledger) {
   if (ledger.changes().empty()) return absl::OkStatus();
-  std::vector<std::int64_t> trials, rows, samples, bytes, rollup_bytes, firsts, lasts;
+  std::vector<std::int64_t> trials, rows, samples, bytes, rollup_bytes, removed, firsts, lasts;
   std::vector<std::int32_t> days;
   std::vector<std::int16_t> classes;
   std::vector<std::string> groups;
@@ -40,13 +42,15 @@ absl::Status WriteUsage(PgConnection& connection, const UsageLedger& ledger) {
     samples.push_back(change.sample_count);
     bytes.push_back(change.byte_count);
     rollup_bytes.push_back(change.rollup_byte_count);
+    removed.push_back(change.removed_sample_count);
     firsts.push_back(change.first_time_us);
     lasts.push_back(change.last_time_us);
   }
   return connection
       .Exec(sql::kMoveUsage, {PgArray(trials), PgArray(days), PgArray(classes), PgArray(groups),
                               PgArray(rows), PgArray(samples), PgArray(bytes),
-                              PgArray(rollup_bytes), PgArray(firsts), PgArray(lasts)})
+                              PgArray(rollup_bytes), PgArray(firsts), PgArray(lasts),
+                              PgArray(removed)})
       .status();
 }
 

@@ -34,6 +34,8 @@ struct UsageChange {
   std::int64_t sample_count = 0;
   std::int64_t byte_count = 0;
   std::int64_t rollup_byte_count = 0;
+  // Of samples that a cap took away.
+  std::int64_t removed_sample_count = 0;
   std::int64_t first_time_us = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_time_us = std::numeric_limits<std::int64_t>::min();
 };

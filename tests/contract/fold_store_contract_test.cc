@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "storage/rollup.h"
 #include "tests/contract/fold_store_test.h"
 #include "tests/support/codec_vectors.h"
 

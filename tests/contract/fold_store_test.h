@@ -57,7 +57,7 @@ class FoldStoreTest : public StoreTest {
     struct Ticks {
       std::vector<std::int64_t> times, batches;
     };
-    std::map<std::tuple<std::int64_t, std::int32_t, std::int64_t>, Ticks> all_ticks;
+    std::map<std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int16_t>, Ticks> all_ticks;
     const bool recent = rows_table == "recent";
     const auto ticks_rows =
         sql_->Exec(absl::StrCat("select ",
@@ -76,11 +76,12 @@ class FoldStoreTest : public StoreTest {
       EXPECT_EQ(ticks.times.back(), row.ticks.last_time_us);
       EXPECT_LE(count, kStretchTicksMax);
       EXPECT_LE(ticks.times.back() - ticks.times.front(), kSlowStretchSpanUs);
-      const bool is_new = all_ticks
-                              .emplace(std::tuple(Value(row.place.trial_id),
-                                                  Value(row.place.writer_no), row.place.tick_no),
-                                       std::move(ticks))
-                              .second;
+      const bool is_new =
+          all_ticks
+              .emplace(std::tuple(Value(row.place.trial_id), Value(row.place.writer_no),
+                                  row.place.tick_no, row.place.keep_class),
+                       std::move(ticks))
+              .second;
       EXPECT_TRUE(is_new) << "tick_no " << row.place.tick_no << " twice";
     }
     const auto rows = sql_->Exec(
@@ -88,8 +89,8 @@ class FoldStoreTest : public StoreTest {
     ASSERT_TRUE(rows.ok()) << rows.status();
     for (int i = 0; i < rows->row_count(); ++i) {
       const RecentColumnRow row = ReadRecentColumn(*rows, i);
-      const auto found = all_ticks.find(
-          {Value(row.place.trial_id), Value(row.place.writer_no), row.place.tick_no});
+      const auto found = all_ticks.find({Value(row.place.trial_id), Value(row.place.writer_no),
+                                         row.place.tick_no, row.place.keep_class});
       ASSERT_TRUE(found != all_ticks.end()) << "no ticks for a row of " << rows_table;
       AddRow(row, found->second.times, found->second.batches, samples);
     }

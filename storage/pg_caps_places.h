@@ -1,0 +1,42 @@
+// Where caps are set: names to places, what holds there, and the change of one place with the classes of
+// ages that it needs. Functions for PgCapsStore, on the caller's connection.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/caps_store.h"
+#include "storage/pg_caps_read.h"
+#include "storage/pg_connection.h"
+
+namespace stepwell {
+
+struct FoundTrial {
+  TrialId trial_id{};
+  std::int64_t project_id = 0;
+  std::string project = {};
+  std::string external_id = {};
+  bool archived = false;
+  bool deleted = false;
+};
+// kNotFound for an unknown one; a deleted one is found.
+absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector);
+
+// A place, and over which project and trial it decides.
+struct FoundPlace {
+  CapsPlace place = {};
+  std::int64_t project_id = 0;
+  std::int64_t trial_id = 0;
+};
+// kNotFound for a trial that is unknown or deleted. A project that does not exist has the number 0.
+absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target);
+
+CapsReport ReportOf(const Places& places, const FoundPlace& found);
+
+// Inside a transaction that nobody else changes caps in. Creates the project where there is none.
+absl::Status SetPlace(PgConnection& connection, const CapsTarget& target, const Caps& caps,
+                      const std::vector<std::string>& clear);
+
+}  // namespace stepwell

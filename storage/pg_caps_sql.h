@@ -1,0 +1,94 @@
+// The SQL of caps, by name. Locks are taken in the order that pg_sql.h tells; caps and keep_classes come
+// after masters and trials.
+#pragma once
+
+namespace stepwell::sql {
+
+// Columns of caps as CapsAt reads them, after place and place_id.
+#define STEPWELL_CAPS_COLUMNS                                                      \
+  "c.place, c.place_id, c.metric_group, c.raw_age_seconds, c.rollup_age_seconds, " \
+  "c.trial_bytes, c.series_samples, c.profiling_window_seconds"
+
+// Those that decide over trial $1; a row without a place where none does. No row: there is no trial.
+inline constexpr char kReadCapsOfTrial[] = "select " STEPWELL_CAPS_COLUMNS R"(, t.project_id,
+  t.created_time
+from stepwell.trials t
+left join stepwell.caps c
+  on c.place = 0 or (c.place = 1 and c.place_id = t.project_id)
+  or (c.place = 2 and c.place_id = t.trial_id)
+where t.trial_id = $1 and t.deleted_time is null)";
+
+#define STEPWELL_KEEP_CLASSES                                             \
+  "select keep_class, coalesce(extract(epoch from raw_age), 0)::bigint, " \
+  "  coalesce(extract(epoch from rollup_age), 0)::bigint from stepwell.keep_classes "
+inline constexpr char kReadKeepClasses[] = STEPWELL_KEEP_CLASSES "order by keep_class";
+// $1 classes. They keep their ages until the transaction ends.
+inline constexpr char kHoldKeepClasses[] =
+    STEPWELL_KEEP_CLASSES "where keep_class = any($1) order by keep_class for key share";
+
+// All of them, with the names of their owners; widest first.
+inline constexpr char kReadPlaces[] = "select " STEPWELL_CAPS_COLUMNS R"(,
+  coalesce(p.name, ''), coalesce(t.external_id, ''), coalesce(t.project_id, 0)
+from stepwell.caps c
+left join stepwell.trials t on c.place = 2 and t.trial_id = c.place_id
+left join stepwell.projects p
+  on p.project_id = coalesce(t.project_id, case when c.place = 1 then c.place_id end)
+order by c.place + case when c.metric_group = '' then 0 else 3 end, c.place_id, c.metric_group)";
+
+// Writers of caps take turns; readers go on.
+inline constexpr char kLockCaps[] = "lock table stepwell.caps in share row exclusive mode";
+inline constexpr char kFindProject[] = "select project_id from stepwell.projects where name = $1";
+// $1 place, $2 id, $3 group, then the five.
+inline constexpr char kWriteCaps[] = R"(
+insert into stepwell.caps
+  (place, place_id, metric_group, raw_age_seconds, rollup_age_seconds, trial_bytes, series_samples,
+   profiling_window_seconds)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (place, place_id, metric_group) do update
+set raw_age_seconds = excluded.raw_age_seconds, rollup_age_seconds = excluded.rollup_age_seconds,
+    trial_bytes = excluded.trial_bytes, series_samples = excluded.series_samples,
+    profiling_window_seconds = excluded.profiling_window_seconds, set_time = now())";
+inline constexpr char kDeleteCaps[] =
+    "delete from stepwell.caps where place = $1 and place_id = $2 and metric_group = $3";
+
+// Merges that hold a class end first; those that come later see what is written here.
+inline constexpr char kLockKeepClasses[] = STEPWELL_KEEP_CLASSES "order by keep_class for update";
+// Classes without a row: $1 are those looked at.
+inline constexpr char kFindEmptyClasses[] = R"(
+select k.keep_class from unnest($1::smallint[]) as k (keep_class)
+where not exists (select from stepwell.usage u where u.keep_class = k.keep_class
+                  and (u.row_count > 0 or u.byte_count > 0 or u.rollup_byte_count > 0))
+  and not exists (select from stepwell.swept_leaves s
+                  where s.keep_class = k.keep_class and not s.emptied))";
+// $1 class, $2 and $3 ages in seconds, 0 = for ever.
+inline constexpr char kWriteKeepClass[] = R"(
+insert into stepwell.keep_classes (keep_class, raw_age, rollup_age)
+values ($1, case when $2 > 0 then make_interval(secs => $2) end,
+        case when $3 > 0 then make_interval(secs => $3) end)
+on conflict (keep_class) do update
+set raw_age = excluded.raw_age, rollup_age = excluded.rollup_age)";
+
+// --- trials that are archived or deleted ---
+
+#define STEPWELL_TRIAL_TO_CHANGE                                                      \
+  "select t.trial_id, t.archived, t.deleted_time is not null, t.project_id, p.name, " \
+  "  coalesce(t.external_id, '') "                                                    \
+  "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id where "
+inline constexpr char kFindTrialToCapById[] = STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $1";
+inline constexpr char kFindTrialToCapByName[] =
+    STEPWELL_TRIAL_TO_CHANGE "p.name = $1 and t.external_id = $2";
+// Ends the transactions that write the trial's data first.
+inline constexpr char kLockTrialToChange[] =
+    "select archived, deleted_time is not null from stepwell.trials where trial_id = $1 for update";
+inline constexpr char kArchiveTrial[] =
+    "update stepwell.trials set archived = $2 where trial_id = $1";
+inline constexpr char kBuryTrial[] =
+    "update stepwell.trials set deleted_time = now() where trial_id = $1";
+inline constexpr char kDeleteCapsOfTrial[] =
+    "delete from stepwell.caps where place = 2 and place_id = $1";
+inline constexpr char kSumUsageOfTrial[] = R"(
+select coalesce(sum(sample_count), 0)::bigint,
+       coalesce(sum(byte_count + rollup_byte_count), 0)::bigint
+from stepwell.usage where trial_id = $1)";
+
+}  // namespace stepwell::sql

@@ -1,0 +1,137 @@
+#include "storage/pg_caps_store.h"
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "storage/pg_caps_places.h"
+#include "storage/pg_caps_preview.h"
+#include "storage/pg_caps_sql.h"
+#include "storage/pg_owner.h"
+#include "storage/pg_sweeper_trials.h"
+
+namespace stepwell {
+namespace {
+
+constexpr absl::Duration kTurnPatience = absl::Seconds(10);
+// What Delete removes itself.
+constexpr absl::Duration kDeleteDuration = absl::Seconds(1);
+
+PgConnection::Options ConnectionOptions(const PgCapsStore::Options& options) {
+  PgConnection::Options connection;
+  connection.url = options.url;
+  connection.application_name = "stepwell-caps";
+  connection.idle_in_transaction_timeout = options.idle_in_transaction_timeout;
+  connection.cut = options.cut;
+  return connection;
+}
+
+absl::Status Gone(const FoundTrial& trial) {
+  return absl::NotFoundError(absl::StrCat("trial ", Value(trial.trial_id), " was deleted"));
+}
+
+}  // namespace
+
+PgCapsStore::PgCapsStore(const Options& options)
+    : shelf_(ConnectionOptions(options), options.connections_max) {}
+
+absl::StatusOr<CapsReport> PgCapsStore::Get(const CapsTarget& target) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(*connection, target));
+  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(*connection));
+  return ReportOf(places, found);
+}
+
+absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const CapsTarget& target,
+                                            const Caps& caps,
+                                            const std::vector<std::string>& clear) {
+  {
+    STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+    const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
+      STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
+      return SetPlace(*connection, target, caps, clear);
+    });
+    STEPWELL_RETURN_IF_ERROR(changed);
+  }
+  return Get(target);
+}
+
+absl::StatusOr<CapRemovals> PgCapsStore::Preview(const PreviewRequest& request) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  return PreviewCaps(*connection, request);
+}
+
+absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
+                                               const SweepRequest& request) {
+  {
+    absl::MutexLock lock(&mu_);
+    const auto is_free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !is_sweeping_; };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&is_free), kTurnPatience)) {
+      return absl::UnavailableError("another sweep is under way");
+    }
+    is_sweeping_ = true;
+  }
+  const absl::Cleanup release = [this] {
+    absl::MutexLock lock(&mu_);
+    is_sweeping_ = false;
+  };
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  auto swept = sweeper_.Sweep(*connection, owner_epoch, request);
+  if (!swept.ok()) return Annotate(swept.status(), "sweep");
+  return swept;
+}
+
+absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
+                                                   const TrialSelector& selector, bool archived) {
+  STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
+  const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
+                              connection->Exec(sql::kLockTrialToChange, {Value(trial.trial_id)}));
+    if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone(trial);
+    return connection->Exec(sql::kArchiveTrial, {Value(trial.trial_id), archived}).status();
+  });
+  STEPWELL_RETURN_IF_ERROR(changed);
+  return ArchivedTrial{trial.trial_id, archived};
+}
+
+absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
+                                                 const TrialSelector& selector) {
+  STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
+  DeletedTrial deleted{.trial_id = trial.trial_id};
+  const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
+                              connection->Exec(sql::kLockTrialToChange, {Value(trial.trial_id)}));
+    if (locked.row_count() == 0) return Gone(trial);
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult held,
+                              connection->Exec(sql::kSumUsageOfTrial, {Value(trial.trial_id)}));
+    deleted.sample_count = held.Int64(0, 0);
+    deleted.byte_count = held.Int64(0, 1);
+    if (locked.Bool(0, 1)) return absl::OkStatus();
+    STEPWELL_RETURN_IF_ERROR(
+        connection->Exec(sql::kDeleteCapsOfTrial, {Value(trial.trial_id)}).status());
+    return connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status();
+  });
+  STEPWELL_RETURN_IF_ERROR(changed);
+  SweepPace pace(absl::Now() + kDeleteDuration);
+  PgTrialSweeper sweeper(*connection, owner_epoch, pace);
+  STEPWELL_ASSIGN_OR_RETURN(deleted.done, sweeper.Clear(trial.trial_id));
+  return deleted;
+}
+
+absl::StatusOr<TrialCaps> PgCapsStore::ReadTrialCaps(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(const auto caps, ReadCapsOfTrial(*connection, trial_id));
+  if (!caps) {
+    return absl::NotFoundError(absl::StrCat("there is no trial with the id ", Value(trial_id)));
+  }
+  return TrialCaps{.caps = ResolveCaps(caps->placed, caps->project_id, Value(trial_id), ""),
+                   .created_time_us = caps->created_time_us};
+}
+
+}  // namespace stepwell

@@ -1,0 +1,62 @@
+#include "storage/pg_merge_copy.h"
+
+#include "base/status_macros.h"
+
+namespace stepwell {
+
+MergeCopy::Copies& MergeCopy::CopiesOf(const RowPlace& place) {
+  const auto found = copies_.find(place.keep_class);
+  if (found != copies_.end()) return found->second;
+  return copies_
+      .emplace(place.keep_class, Copies{RowCopy::ForLeaf(place.keep_class, place.received_day),
+                                        RollupCopy(place.keep_class, place.received_day)})
+      .first->second;
+}
+
+UsageKey MergeCopy::KeyOf(const RowPlace& place, SeriesNo series_no) const {
+  return {place.trial_id, place.received_day, place.keep_class,
+          groups_.GroupOf(place.trial_id, series_no)};
+}
+
+void MergeCopy::Add(RowPlace place, std::size_t index, const MergedStretch& stretch) {
+  for (const EncodedColumn& column : stretch.ticks.columns) {
+    place.keep_class = classes_.ClassOf(column.series_no);
+    if (classes_.NoteTicks(place.keep_class, index)) AddTicks(place, stretch);
+    usage_.Add(KeyOf(place, column.series_no),
+               {.row_count = 1,
+                .sample_count = column.sample_count,
+                .byte_count = CopiesOf(place).rows.AddColumn(place, nullptr, column),
+                .first_time_us = column.first_time_us,
+                .last_time_us = column.last_time_us});
+  }
+  for (const EncodedRollup& rollup : stretch.rollups) {
+    for (const EncodedRollupColumn& column : rollup.columns) {
+      place.keep_class = classes_.ClassOf(column.series_no);
+      usage_.Add(KeyOf(place, column.series_no),
+                 {.rollup_byte_count =
+                      CopiesOf(place).rollups.AddColumn(place, rollup.step_seconds, column)});
+    }
+  }
+}
+
+void MergeCopy::AddTicks(const RowPlace& place, const MergedStretch& stretch) {
+  const std::vector<std::int32_t>& series_nos = classes_.SeriesOf(place.keep_class);
+  const SeriesNo first{series_nos.front()};
+  Copies& copies = CopiesOf(place);
+  UsageChange change = {.byte_count =
+                            copies.rows.AddTicks(place, nullptr, stretch.ticks, series_nos)};
+  for (const EncodedRollup& rollup : stretch.rollups) {
+    change.rollup_byte_count += copies.rollups.AddTicks(place, rollup, first);
+  }
+  usage_.Add(KeyOf(place, first), change);
+}
+
+absl::Status MergeCopy::Send(PgConnection& connection) {
+  for (auto& [keep_class, copies] : copies_) {
+    STEPWELL_RETURN_IF_ERROR(copies.rows.Send(connection));
+    STEPWELL_RETURN_IF_ERROR(copies.rollups.Send(connection));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell

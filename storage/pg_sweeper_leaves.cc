@@ -1,0 +1,233 @@
+#include "storage/pg_sweeper_leaves.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "storage/pg_caps_read.h"
+#include "storage/pg_ddl.h"
+#include "storage/pg_fold_sql.h"
+#include "storage/pg_owner.h"
+#include "storage/pg_row_copy.h"
+#include "storage/pg_sweeper_sql.h"
+
+namespace stepwell {
+namespace {
+
+// Lines of the ledger in one transaction: some milliseconds, and some 100 kB of WAL with their gaps.
+constexpr std::int64_t kLinesMax = 500;
+// A day makes up to 32 leaves; this many go in one call.
+constexpr std::size_t kDropsMax = 64;
+
+std::vector<const char*> TablesOf(LeafPair pair) {
+  switch (pair) {
+    case LeafPair::kSamples:
+      return {"metrics", "ticks"};
+    case LeafPair::kRollups:
+      return {"rollups", "rollup_ticks"};
+  }
+  return {};
+}
+
+std::string LeafList(LeafPair pair, const LeafKey& key) {
+  return absl::StrJoin(TablesOf(pair), ", ", [&](std::string* out, const char* table) {
+    absl::StrAppend(out, "stepwell.", LeafName(table, key.keep_class, key.received_day));
+  });
+}
+
+std::string ParentList(LeafPair pair) {
+  return absl::StrJoin(TablesOf(pair), ", ", [](std::string* out, const char* table) {
+    absl::StrAppend(out, "only stepwell.", table);
+  });
+}
+
+// Nothing is there that any snapshot could see.
+std::string IsBareSql(LeafPair pair, const LeafKey& key) {
+  return absl::StrCat(
+      "select ", absl::StrJoin(TablesOf(pair), " + ", [&](std::string* out, const char* table) {
+        absl::StrAppend(out, "pg_relation_size('stepwell.",
+                        LeafName(table, key.keep_class, key.received_day), "')");
+      }));
+}
+
+PgDate DayOf(const LeafKey& key) { return PgDate{key.received_day}; }
+
+CapRemoval RemovalAt(const PgResult& result, int row, LeafPair pair) {
+  return {.trial_id = TrialId{result.Int64(row, 0)},
+          .metric_group = std::string(result.Text(row, 1)),
+          .field = pair == LeafPair::kSamples ? "raw_age_seconds" : "rollup_age_seconds",
+          .sample_count = result.Int64(row, 2),
+          .raw_bytes = result.Int64(row, 3),
+          .rollup_bytes = result.Int64(row, 4),
+          .first_time_us = result.Int64(row, 2) > 0 ? result.Int64(row, 5) : 0,
+          .last_time_us = result.Int64(row, 2) > 0 ? result.Int64(row, 6) : 0};
+}
+
+// The leaf is not there any more.
+bool IsGone(const absl::Status& status) { return SqlState(status) == "42P01"; }
+
+}  // namespace
+
+absl::Status PgLeafSweeper::Run(std::int64_t now_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const LeafSweep sweep, Plan(now_us));
+  for (const LeafKey& key : sweep.give_up_samples) {
+    STEPWELL_RETURN_IF_ERROR(Annotate(GiveUp(key, LeafPair::kSamples), "give up samples"));
+  }
+  for (const LeafKey& key : sweep.give_up_rollups) {
+    STEPWELL_RETURN_IF_ERROR(Annotate(GiveUp(key, LeafPair::kRollups), "give up rollups"));
+  }
+  STEPWELL_RETURN_IF_ERROR(Annotate(EmptyAll(), "empty leaves"));
+  return Annotate(DropAll(sweep.drop), "drop leaves");
+}
+
+absl::StatusOr<LeafSweep> PgLeafSweeper::Plan(std::int64_t now_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection_.Exec(sql::kListLeaves));
+  std::vector<StoredLeaf> leaves;
+  for (int row = 0; row < rows.row_count(); ++row) {
+    const auto leaf = ParseLeafName(rows.Text(row, 0));
+    if (leaf) leaves.push_back({.leaf = *leaf, .bytes = rows.Int64(row, 1)});
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<SweptLeaf> swept, ReadSwept());
+  STEPWELL_ASSIGN_OR_RETURN(const KeepClasses classes, ReadKeepClasses(connection_));
+  return PlanLeafSweep(leaves, swept, classes.all(), now_us);
+}
+
+absl::StatusOr<std::vector<SweptLeaf>> PgLeafSweeper::ReadSwept() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection_.Exec(sql::kReadSweptLeaves));
+  std::vector<SweptLeaf> swept;
+  for (int row = 0; row < rows.row_count(); ++row) {
+    swept.push_back({.key = {static_cast<std::int16_t>(rows.Int32(row, 0)), rows.DateDays(row, 1)},
+                     .rollups_too = rows.Bool(row, 2),
+                     .emptied = rows.Bool(row, 3),
+                     .ledger_xid = rows.Int64(row, 4)});
+  }
+  return swept;
+}
+
+absl::Status PgLeafSweeper::GiveUp(const LeafKey& key, LeafPair pair) {
+  const bool of_rollups = pair == LeafPair::kRollups;
+  const char* give_up = of_rollups ? sql::kGiveUpRollups : sql::kGiveUpSamples;
+  for (bool more = true; more && !pace_.IsOver();) {
+    const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult lines,
+                                connection_.Exec(give_up, {key.keep_class, DayOf(key), kLinesMax}));
+      for (int row = 0; row < lines.row_count(); ++row) {
+        removed.push_back(RemovalAt(lines, row, pair));
+      }
+      more = lines.row_count() == kLinesMax;
+      STEPWELL_RETURN_IF_ERROR(NoteGaps(connection_, removed));
+      return connection_.Exec(sql::kNoteGivenUp, {key.keep_class, DayOf(key), of_rollups}).status();
+    };
+    const absl::Status swept = InSweepTransaction(connection_, owner_epoch_, result_.removed, body);
+    STEPWELL_RETURN_IF_ERROR(swept);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgLeafSweeper::EmptyAll() {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<SweptLeaf> swept, ReadSwept());
+  for (const SweptLeaf& leaf : swept) {
+    if (leaf.emptied) continue;
+    if (pace_.IsOver()) break;
+    STEPWELL_RETURN_IF_ERROR(Empty(leaf));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgLeafSweeper::Empty(const SweptLeaf& leaf) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult older,
+      connection_.Exec(sql::kCountOlderSnapshots, {absl::StrCat(leaf.ledger_xid)}));
+  if (older.Int64(0, 0) > 0) {
+    ++result_.leaves_left;
+    return absl::OkStatus();
+  }
+  const auto truncated = Truncate(leaf);
+  if (IsLockTimeout(truncated.status())) {
+    ++result_.leaves_left;
+    return absl::OkStatus();
+  }
+  STEPWELL_RETURN_IF_ERROR(truncated.status());
+  if (*truncated) {
+    ++result_.leaves_emptied;
+    return absl::OkStatus();
+  }
+  // Given up once more, and emptied by the next sweep.
+  ++result_.leaves_left;
+  STEPWELL_RETURN_IF_ERROR(GiveUp(leaf.key, LeafPair::kSamples));
+  return leaf.rollups_too ? GiveUp(leaf.key, LeafPair::kRollups) : absl::OkStatus();
+}
+
+absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
+  std::vector<std::string> lists = {LeafList(LeafPair::kSamples, leaf.key)};
+  if (leaf.rollups_too) lists.push_back(LeafList(LeafPair::kRollups, leaf.key));
+  bool is_clear = false;
+  const auto body = [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
+    for (const std::string& list : lists) {
+      STEPWELL_RETURN_IF_ERROR(
+          connection_.ExecScript(absl::StrCat("lock table ", list, " in access exclusive mode")));
+    }
+    // Whoever merged into the leaf has committed its lines by now.
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult lines,
+        connection_.Exec(sql::kLeafHasLines, {leaf.key.keep_class, DayOf(leaf.key)}));
+    is_clear = !lines.Bool(0, 0) && !(leaf.rollups_too && lines.Bool(0, 1));
+    if (!is_clear) return absl::OkStatus();
+    STEPWELL_RETURN_IF_ERROR(
+        connection_.ExecScript(absl::StrCat("truncate ", absl::StrJoin(lists, ", "))));
+    STEPWELL_RETURN_IF_ERROR(
+        connection_.Exec(sql::kNoteEmptied, {leaf.key.keep_class, DayOf(leaf.key)}).status());
+    return failpoint::Check("sweep_before_truncate");
+  };
+  absl::Status status = InDdlTransaction(connection_, body);
+  if (IsGone(status)) {
+    // Somebody dropped it by hand: there is nothing to be emptied.
+    status = connection_.Exec(sql::kNoteEmptied, {leaf.key.keep_class, DayOf(leaf.key)}).status();
+    is_clear = true;
+  }
+  STEPWELL_RETURN_IF_ERROR(status);
+  return is_clear;
+}
+
+absl::Status PgLeafSweeper::DropAll(const std::vector<NamedLeaf>& leaves) {
+  // Both leaves of a pair are in the plan at most once each.
+  std::map<std::pair<LeafKey, LeafPair>, NamedLeaf> pairs;
+  for (const NamedLeaf& leaf : leaves) pairs.emplace(std::pair(leaf.key, leaf.pair), leaf);
+  std::size_t count = 0;
+  for (const auto& [key, leaf] : pairs) {
+    if (count++ >= kDropsMax || pace_.IsOver()) break;
+    const absl::Status dropped = Drop(leaf);
+    // A lock of a parent makes readers wait behind it: one failure is enough for one sweep.
+    if (IsLockTimeout(dropped)) break;
+    STEPWELL_RETURN_IF_ERROR(dropped);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PgLeafSweeper::Drop(const NamedLeaf& leaf) {
+  const std::string list = LeafList(leaf.pair, leaf.key);
+  const absl::Status status = InDdlTransaction(connection_, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
+    // In the order of a reader's locks.
+    STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(
+        absl::StrCat("lock table ", ParentList(leaf.pair), " in access exclusive mode; lock table ",
+                     list, " in access exclusive mode")));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult size,
+                              connection_.Exec(IsBareSql(leaf.pair, leaf.key).c_str()));
+    if (size.Int64(0, 0) > 0) return absl::OkStatus();
+    STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("drop table ", list)));
+    STEPWELL_RETURN_IF_ERROR(
+        connection_.Exec(sql::kDropLines, {leaf.key.keep_class, DayOf(leaf.key)}).status());
+    if (leaf.pair == LeafPair::kSamples) return absl::OkStatus();
+    return connection_.Exec(sql::kForgetSwept, {leaf.key.keep_class, DayOf(leaf.key)}).status();
+  });
+  return IsGone(status) ? absl::OkStatus() : status;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,55 @@
+// PgLeafSweeper: keeps ages. Leaves whose age has passed are given up in the ledger first, and emptied by
+// TRUNCATE afterwards; old empty ones are dropped, so that the catalogue does not grow for ever.
+//
+// The invariant: whoever's snapshot has a line of the ledger that says that rows are in a leaf, finds them
+// there. TRUNCATE heeds no snapshot, so
+//   1. transactions move the leaf's lines (row_count to 0, sample_count to removed_sample_count), note the
+//      gaps, and remember the leaf and their own number in swept_leaves;
+//   2. once no snapshot is left that is older than that number, and under the leaf's lock the ledger still
+//      says that nothing is there, a transaction of its own truncates it.
+// A snapshot of before 1 has both, lines and rows, until it ends; one of after 1 never looks into the
+// leaf. Rows that are merged into it between the two bring lines of their own, and 1 begins again.
+// Killed anywhere, the next sweep goes on: 1 with the lines that are left, 2 with swept_leaves.
+//
+// Locks: 1 takes row locks of the ledger only. 2 and the drops wait 20 ms at most and hold a leaf (a drop:
+// its parent, too) for some milliseconds; what cannot be had is left for a later sweep.
+// Confined to one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "storage/caps_store.h"
+#include "storage/leaf_sweep.h"
+#include "storage/pg_connection.h"
+#include "storage/pg_sweeper_ledger.h"
+
+namespace stepwell {
+
+class PgLeafSweeper {
+ public:
+  // All outlive this.
+  PgLeafSweeper(PgConnection& connection, std::int64_t owner_epoch, SweepPace& pace,
+                SweepResult& result)
+      : connection_(connection), owner_epoch_(owner_epoch), pace_(pace), result_(result) {}
+
+  absl::Status Run(std::int64_t now_us);
+
+ private:
+  absl::StatusOr<LeafSweep> Plan(std::int64_t now_us);
+  absl::StatusOr<std::vector<SweptLeaf>> ReadSwept();
+  absl::Status GiveUp(const LeafKey& key, LeafPair pair);
+  absl::Status EmptyAll();
+  absl::Status Empty(const SweptLeaf& leaf);
+  // False: rows came meanwhile.
+  absl::StatusOr<bool> Truncate(const SweptLeaf& leaf);
+  absl::Status DropAll(const std::vector<NamedLeaf>& leaves);
+  absl::Status Drop(const NamedLeaf& leaf);
+
+  PgConnection& connection_;
+  const std::int64_t owner_epoch_;
+  SweepPace& pace_;
+  SweepResult& result_;
+};
+
+}  // namespace stepwell

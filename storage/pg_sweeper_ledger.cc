@@ -1,0 +1,61 @@
+#include "storage/pg_sweeper_ledger.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/check.h"
+#include "base/failpoint.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_owner.h"
+#include "storage/pg_sweeper_sql.h"
+
+namespace stepwell {
+
+absl::Status InSweepTransaction(
+    PgConnection& connection, std::int64_t owner_epoch, CapRemovals& total,
+    const std::function<absl::Status(std::vector<CapRemoval>& removed)>& body) {
+  std::vector<CapRemoval> removed;
+  const absl::Status ended = connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_RETURN_IF_ERROR(body(removed));
+    return failpoint::Check("sweep_before_commit");
+  });
+  STEPWELL_RETURN_IF_ERROR(ended);
+  STEPWELL_FAILPOINT("sweep_after_commit");
+  for (const CapRemoval& each : removed) total.Add(each);
+  return absl::OkStatus();
+}
+
+absl::Status NoteGaps(PgConnection& connection, const std::vector<CapRemoval>& removed) {
+  CapRemovals joined;
+  for (const CapRemoval& each : removed) {
+    if (each.sample_count > 0) joined.Add(each);
+  }
+  joined.Sort();
+  STEPWELL_CHECK(!joined.truncated);
+  if (joined.removals.empty()) return absl::OkStatus();
+  std::vector<std::int64_t> trials, sample_counts, firsts, lasts;
+  std::vector<std::string> groups;
+  for (const CapRemoval& each : joined.removals) {
+    trials.push_back(Value(each.trial_id));
+    groups.push_back(each.metric_group);
+    sample_counts.push_back(each.sample_count);
+    firsts.push_back(each.first_time_us);
+    lasts.push_back(each.last_time_us);
+  }
+  return connection
+      .Exec(sql::kNoteCapGaps, {PgArray(trials), PgArray(groups), PgArray(sample_counts),
+                                PgArray(firsts), PgArray(lasts), joined.removals.front().field})
+      .status();
+}
+
+bool SweepPace::IsOver() {
+  stopped_ = stopped_ || absl::Now() >= deadline_;
+  return stopped_;
+}
+
+}  // namespace stepwell

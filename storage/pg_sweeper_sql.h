@@ -1,0 +1,190 @@
+// The SQL of sweeps, by name. Where a statement names leaves, they are pasted in: names of ours, made by
+// LeafName.
+#pragma once
+
+namespace stepwell::sql {
+
+// --- leaves ---
+
+inline constexpr char kListLeaves[] = R"(
+select c.relname::text, coalesce(pg_relation_size(c.oid), 0)
+from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+where i.inhparent in ('stepwell.metrics'::regclass, 'stepwell.ticks'::regclass,
+                      'stepwell.rollups'::regclass, 'stepwell.rollup_ticks'::regclass))";
+inline constexpr char kReadSweptLeaves[] = R"(
+select keep_class, received_day, rollups_too, emptied, ledger_xid from stepwell.swept_leaves
+order by keep_class, received_day)";
+
+// The next lines of one leaf that still say that samples are there. $1 class, $2 day, $3 limit.
+inline constexpr char kGiveUpSamples[] = R"(
+with line as (
+  select trial_id, metric_group, sample_count, byte_count, first_time_us, last_time_us
+  from stepwell.usage
+  where keep_class = $1 and received_day = $2
+    and (row_count <> 0 or sample_count <> 0 or byte_count <> 0)
+  order by trial_id, metric_group limit $3 for no key update
+)
+update stepwell.usage u
+set row_count = 0, sample_count = 0, byte_count = 0,
+    removed_sample_count = u.removed_sample_count + line.sample_count
+from line
+where u.trial_id = line.trial_id and u.received_day = $2 and u.keep_class = $1
+  and u.metric_group = line.metric_group
+returning u.trial_id, u.metric_group, line.sample_count, line.byte_count, 0::bigint,
+          line.first_time_us, line.last_time_us)";
+// Likewise for rollups; in the same form.
+inline constexpr char kGiveUpRollups[] = R"(
+with line as (
+  select trial_id, metric_group, rollup_byte_count from stepwell.usage
+  where keep_class = $1 and received_day = $2 and rollup_byte_count <> 0
+  order by trial_id, metric_group limit $3 for no key update
+)
+update stepwell.usage u set rollup_byte_count = 0
+from line
+where u.trial_id = line.trial_id and u.received_day = $2 and u.keep_class = $1
+  and u.metric_group = line.metric_group
+returning u.trial_id, u.metric_group, 0::bigint, 0::bigint, line.rollup_byte_count, 0::bigint,
+          0::bigint)";
+// $1 class, $2 day, $3 whether rollups are given up, too.
+inline constexpr char kNoteGivenUp[] = R"(
+insert into stepwell.swept_leaves as s (keep_class, received_day, rollups_too, ledger_xid)
+values ($1, $2, $3, pg_current_xact_id()::text::bigint)
+on conflict (keep_class, received_day) do update
+set rollups_too = s.rollups_too or excluded.rollups_too, ledger_xid = excluded.ledger_xid,
+    emptied = false, swept_time = now())";
+// Whether the ledger says that rows are in the leaf: of samples, of rollups.
+inline constexpr char kLeafHasLines[] = R"(
+select coalesce(bool_or(row_count <> 0 or sample_count <> 0 or byte_count <> 0), false),
+       coalesce(bool_or(rollup_byte_count <> 0), false)
+from stepwell.usage where keep_class = $1 and received_day = $2)";
+inline constexpr char kNoteEmptied[] = R"(
+update stepwell.swept_leaves set emptied = true where keep_class = $1 and received_day = $2)";
+// When a leaf is dropped: lines that say nothing any more.
+inline constexpr char kDropLines[] = R"(
+delete from stepwell.usage
+where keep_class = $1 and received_day = $2 and row_count = 0 and sample_count = 0
+  and byte_count = 0 and rollup_byte_count = 0)";
+inline constexpr char kForgetSwept[] = R"(
+delete from stepwell.swept_leaves
+where keep_class = $1 and received_day = $2 and emptied)";
+
+// --- what went ---
+
+// One row of gaps per trial, group and cap, which grows. $1 trials, $2 groups, $3 sample counts, $4 and
+// $5 first and last times, $6 the cap's name. Nothing is noted of a deleted trial. 11: GapCause CAP.
+inline constexpr char kNoteCapGaps[] = R"(
+with gone as (
+  select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+    as t (trial_id, metric_group, sample_count, first_time_us, last_time_us)
+), extended as (
+  update stepwell.gaps g
+  set sample_count = g.sample_count + t.sample_count,
+      first_time_us = least(g.first_time_us, t.first_time_us),
+      last_time_us = greatest(g.last_time_us, t.last_time_us)
+  from gone t
+  where g.trial_id = t.trial_id and g.writer_no = 0 and g.cause = 11
+    and g.gap_no = (select min(k.gap_no) from stepwell.gaps k
+                    where k.trial_id = t.trial_id and k.writer_no = 0 and k.cause = 11
+                      and k.metric_group = t.metric_group and k.reason = $6)
+  returning g.trial_id, g.metric_group
+)
+insert into stepwell.gaps
+  (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
+   first_sequence, last_sequence, reason)
+select t.trial_id, 0, 11, t.metric_group, t.sample_count, t.first_time_us, t.last_time_us, 0, 0, $6
+from gone t join stepwell.trials o on o.trial_id = t.trial_id and o.deleted_time is null
+where not exists (select from extended e
+                  where e.trial_id = t.trial_id and e.metric_group = t.metric_group))";
+
+// --- bounds of bytes and samples ---
+
+// Sums of the ledger by trial and group. $1 trial or 0, $2 project or 0, $3 all trials, or only those
+// that may have grown: $4 trials that were looked at last time, and those under way now.
+inline constexpr char kSumLedger[] = R"(
+select u.trial_id, t.project_id, u.metric_group, sum(u.sample_count)::bigint,
+       sum(u.byte_count + u.rollup_byte_count)::bigint
+from stepwell.usage u join stepwell.trials t on t.trial_id = u.trial_id
+where t.deleted_time is null and ($1 = 0 or t.trial_id = $1) and ($2 = 0 or t.project_id = $2)
+  and ($3 or t.state in (1, 4) or t.trial_id = any($4)
+       or t.trial_id in (select r.trial_id from stepwell.recent_ticks r))
+group by 1, 2, 3 order by 1, 3)";
+// Trials that may grow.
+inline constexpr char kListGrowing[] = R"(
+select t.trial_id from stepwell.trials t
+where t.deleted_time is null
+  and (t.state in (1, 4) or t.trial_id in (select r.trial_id from stepwell.recent_ticks r)))";
+// Changes with every change of caps, but for a place that was cleared as another was set.
+inline constexpr char kReadCapsVersion[] =
+    "select count(*) || ' ' || coalesce(max(set_time)::text, '') from stepwell.caps";
+
+// $1 trial, $2 group or ''.
+inline constexpr char kListSeriesOf[] = R"(
+select series_no from stepwell.series
+where trial_id = $1 and ($2 = '' or metric_group = $2) order by series_no)";
+// Leaves that hold merged rows or rollups, oldest first. $1 trial, $2 group or ''.
+inline constexpr char kListLeavesOf[] = R"(
+select received_day, keep_class, sum(row_count)::bigint, sum(byte_count)::bigint,
+       sum(rollup_byte_count)::bigint
+from stepwell.usage
+where trial_id = $1 and ($2 = '' or metric_group = $2)
+  and (row_count > 0 or byte_count > 0 or rollup_byte_count > 0)
+group by 1, 2 order by received_day, min(first_time_us))";
+// $1 trial, $2 group or ''.
+inline constexpr char kCountRecent[] = R"(
+select (select coalesce(sum(row_count), 0)::bigint from stepwell.usage
+        where trial_id = $1 and ($2 = '' or metric_group = $2)),
+       (select count(*) from stepwell.recent r
+        where r.trial_id = $1
+          and ($2 = '' or r.series_no in (select s.series_no from stepwell.series s
+                                          where s.trial_id = $1 and s.metric_group = $2))))";
+
+// A merge works on a stretch in slices, and its recent rows go with the last of them: until then more
+// rows may come to the ticks that it has written. `t` is a row of ticks.
+#define STEPWELL_MERGE_IS_OVER                                                     \
+  "not exists (select from stepwell.recent_ticks r where r.trial_id = t.trial_id " \
+  "and r.writer_no = t.writer_no and r.tick_group = t.tick_group "                 \
+  "and r.received_day = t.received_day and r.tick_no < t.tick_no)"
+
+// Bytes of a row as it was copied: what record_send gives, without the types of its columns. Columns of
+// before their migration were not copied.
+#define STEPWELL_METRICS_BYTES "(octet_length(record_send(m)) - 2 - 4 * 27)"
+#define STEPWELL_TICKS_BYTES \
+  "(octet_length(record_send(t)) - 2 - 4 * 28 - case when t.series_nos is null then 4 else 0 end)"
+#define STEPWELL_ROLLUPS_BYTES "(octet_length(record_send(m)) - 2 - 4 * 76)"
+#define STEPWELL_ROLLUP_TICKS_BYTES               \
+  "(octet_length(record_send(t)) - 2 - 4 * 50 - " \
+  "case when t.first_series_no is null then 4 else 0 end)"
+
+// --- deleted trials ---
+
+// Tombstones whose rows are not all gone: attempts go last.
+inline constexpr char kListBuried[] = R"(
+select trial_id from stepwell.trials
+where deleted_time is not null and attempt_count > 0 order by deleted_time, trial_id limit 100)";
+// Leaves that may hold rows of trial $1.
+inline constexpr char kListLeavesOfBuried[] = R"(
+select distinct received_day, keep_class from stepwell.usage where trial_id = $1 order by 1, 2)";
+inline constexpr char kDropLinesOfBuried[] = R"(
+delete from stepwell.usage where trial_id = $1 and received_day = $2 and keep_class = $3)";
+// Everything else that is small. Caps may have been set while it was deleted.
+inline constexpr char kDropCapsOfBuried[] =
+    "delete from stepwell.caps where place = 2 and place_id = $1";
+inline constexpr char kEndBurial[] =
+    "update stepwell.trials set attempt_count = 0, series_count = 0 where trial_id = $1";
+
+// --- previews ---
+
+// The next trials. $1 after, $2 trial or 0, $3 project or 0.
+inline constexpr char kListTrialsToPreview[] = R"(
+select trial_id, project_id from stepwell.trials
+where trial_id > $1 and deleted_time is null and ($2 = 0 or trial_id = $2)
+  and ($3 = 0 or project_id = $3)
+order by trial_id limit 200)";
+inline constexpr char kReadLinesToPreview[] = R"(
+select trial_id, received_day, keep_class, metric_group, sample_count, byte_count,
+       rollup_byte_count, first_time_us, last_time_us
+from stepwell.usage
+where trial_id = any($1) and (sample_count > 0 or byte_count > 0 or rollup_byte_count > 0)
+order by trial_id, received_day, first_time_us)";
+
+}  // namespace stepwell::sql

@@ -1,0 +1,116 @@
+#include "storage/pg_sweeper_trials.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/pg_row_copy.h"
+#include "storage/pg_sweeper_sql.h"
+
+namespace stepwell {
+namespace {
+
+// Some 10 ms, with what TOAST holds of them.
+constexpr std::int64_t kRowsMax = 1000;
+
+struct Table {
+  const char* name;
+  const char* order;  // the first column after trial_id of its index
+};
+constexpr Table kLeafTables[] = {{"metrics", "series_no"},
+                                 {"ticks", "writer_no"},
+                                 {"rollups", "series_no"},
+                                 {"rollup_ticks", "writer_no"}};
+// After the leaves; attempts last.
+constexpr Table kSmallTables[] = {{"series", "series_no"},
+                                  {"gaps", "writer_no"},
+                                  {"writer_origins", "writer_no"},
+                                  {"attempts", "attempt"}};
+
+}  // namespace
+
+absl::Status PgTrialSweeper::Run() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection_.Exec(sql::kListBuried));
+  for (int row = 0; row < rows.row_count() && !pace_.IsOver(); ++row) {
+    const TrialId trial_id{rows.Int64(row, 0)};
+    STEPWELL_RETURN_IF_ERROR(
+        Annotate(Clear(trial_id).status(), absl::StrCat("deleted trial ", Value(trial_id))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
+  // Recent first: lines of the ledger lead to the leaves, and go with them.
+  for (const Table& table : {Table{"recent", "series_no"}, Table{"recent_ticks", "writer_no"}}) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool done,
+                              Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));
+    if (!done) return false;
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const bool leaves_done, DrainLeaves(trial_id));
+  if (!leaves_done) return false;
+  for (const Table& table : kSmallTables) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool done,
+                              Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));
+    if (!done) return false;
+  }
+  CapRemovals nothing;
+  const absl::Status swept = InSweepTransaction(
+      connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
+        STEPWELL_RETURN_IF_ERROR(
+            connection_.Exec(sql::kDropCapsOfBuried, {Value(trial_id)}).status());
+        return connection_.Exec(sql::kEndBurial, {Value(trial_id)}).status();
+      });
+  STEPWELL_RETURN_IF_ERROR(swept);
+  return true;
+}
+
+absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult leaves,
+                            connection_.Exec(sql::kListLeavesOfBuried, {Value(trial_id)}));
+  for (int row = 0; row < leaves.row_count(); ++row) {
+    const std::int32_t day = leaves.DateDays(row, 0);
+    const auto keep_class = static_cast<std::int16_t>(leaves.Int32(row, 1));
+    for (const Table& table : kLeafTables) {
+      const std::string leaf = absl::StrCat("stepwell.", LeafName(table.name, keep_class, day));
+      STEPWELL_ASSIGN_OR_RETURN(const bool done, Drain(trial_id, leaf, table.order));
+      if (!done) return false;
+    }
+    STEPWELL_RETURN_IF_ERROR(
+        connection_.Exec(sql::kDropLinesOfBuried, {Value(trial_id), PgDate{day}, keep_class})
+            .status());
+  }
+  return true;
+}
+
+absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const std::string& table,
+                                           const char* order) {
+  // From where the last slice ended: what it deleted stays in the index for a while. What ties with the
+  // last one goes with it.
+  const std::string statement = absl::StrCat(
+      "with top as (select max(o) as o, count(*) as n from (select ", order, " as o from ", table,
+      " where trial_id = $1 and ", order, " >= $2 order by ", order,
+      " limit $3) x), gone as (delete from ", table, " t using top where t.trial_id = $1 and t.",
+      order, " between $2 and top.o returning 1) ",
+      "select (select n from top), coalesce((select o from top), 0), count(*) from gone");
+  std::int32_t from = 0;
+  for (bool more = true; more;) {
+    if (pace_.IsOver()) return false;
+    CapRemovals nothing;
+    const absl::Status status = InSweepTransaction(
+        connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
+          STEPWELL_ASSIGN_OR_RETURN(
+              const PgResult gone,
+              connection_.Exec(statement.c_str(), {Value(trial_id), from, kRowsMax}));
+          row_count_ += gone.Int64(0, 2);
+          more = gone.Int64(0, 0) == kRowsMax;
+          from = gone.Int32(0, 1);
+          return absl::OkStatus();
+        });
+    if (SqlState(status) == "42P01") return true;
+    STEPWELL_RETURN_IF_ERROR(status);
+  }
+  return true;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,163 @@
+// CapsStoreTest: FoldStoreTest with a caps store beside it, trials that are filled in one go, and an
+// independent checker: rows, ledger, gaps and ticks, by SQL of its own. For the tests of caps.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "storage/pg_caps_store.h"
+#include "tests/contract/fold_store_test.h"
+
+namespace stepwell::testing {
+
+class CapsStoreTest : public FoldStoreTest {
+ protected:
+  // Trial and metric group.
+  using Groups = std::map<std::pair<std::int64_t, std::string>, std::int64_t>;
+
+  // Takes `tables` in as one chunk each, received at `received_us`, and folds them.
+  void Fill(const OpenedWriter& writer, const std::vector<TickTable>& tables,
+            std::int64_t received_us = kNowUs) {
+    const WriterProgress at = Progress(writer);
+    const std::uint64_t next = at.committed_sequence + 1;
+    CommitTo(writer, next, next);
+    const auto folded =
+        folds_->Fold(kEpoch, {FoldOf(writer, at.folded_sequence, next, tables, received_us)});
+    ASSERT_TRUE(folded.ok()) << folded.status();
+    for (const TickTable& table : tables) {
+      for (const TickColumn& column : table.columns) {
+        const std::string group = Value(column.series_no) % 2 == 1 ? "gpu" : "timing";
+        sent_[{Value(writer.trial_id), group}] += static_cast<std::int64_t>(column.values.size());
+      }
+    }
+  }
+  // Everything that is folded becomes rows of metrics.
+  void MergeNow(std::int64_t now_us = kNowUs) {
+    MergeAll({.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = now_us});
+  }
+  // As AddSeries names them: series 1, 3, ... are of "gpu", 2, 4, ... of "timing".
+  void FillAndMerge(const OpenedWriter& writer, int series_count, int tick_count,
+                    std::int64_t received_us = kNowUs) {
+    const std::vector<TickTable> tables = {Table(series_count, tick_count, received_us)};
+    Fill(writer, tables, received_us);
+    MergeNow(received_us);
+  }
+  void SetCaps(const CapsTarget& target, const Caps& caps) {
+    const auto report = caps_.Set(kEpoch, target, caps, {});
+    ASSERT_TRUE(report.ok()) << report.status();
+  }
+  static CapsTarget Of(const OpenedWriter& writer, const std::string& group = "") {
+    return {.trial = TrialSelector{.trial_id = Value(writer.trial_id)}, .metric_group = group};
+  }
+  // Until nothing more is to be done now; the sums of all calls.
+  SweepResult SweepAll(std::int64_t now_us = kNowUs) {
+    SweepResult total;
+    for (int calls = 0; calls < 10'000; ++calls) {
+      const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us});
+      EXPECT_TRUE(swept.ok()) << swept.status();
+      if (!swept.ok()) return total;
+      for (const CapRemoval& each : swept->removed.removals) total.removed.Add(each);
+      total.leaves_left = swept->leaves_left;
+      total.leaves_emptied += swept->leaves_emptied;
+      total.deleted_row_count += swept->deleted_row_count;
+      if (!swept->more) break;
+    }
+    total.removed.Sort();
+    return total;
+  }
+
+  // The ledger says what the tables hold, in rows, samples and bytes: those of leaves that were given up
+  // and not emptied yet are not held any more.
+  void ExpectLedgerAddsUp() {
+    EXPECT_EQ(Text(R"(
+with rows as (
+  select m.trial_id, m.received_day, m.keep_class, m.series_no, 1 as row_count, m.sample_count,
+         octet_length(record_send(m)) - 2 - 4 * 27 as bytes, 0 as rollup_bytes
+  from stepwell.metrics m
+  where not exists (select from stepwell.swept_leaves s where not s.emptied
+                    and (s.keep_class, s.received_day) = (m.keep_class, m.received_day))
+  union all
+  select r.trial_id, r.received_day, r.keep_class, r.series_no, 1, r.sample_count,
+         octet_length(record_send(r)) - 2 - 4 * 29, 0 from stepwell.recent r
+  union all
+  select t.trial_id, t.received_day, t.keep_class, t.series_nos[1], 0, 0,
+         octet_length(record_send(t)) - 2 - 4 * 28, 0 from stepwell.ticks t
+  where not exists (select from stepwell.swept_leaves s where not s.emptied
+                    and (s.keep_class, s.received_day) = (t.keep_class, t.received_day))
+  union all
+  select t.trial_id, t.received_day, t.keep_class, t.series_nos[1], 0, 0,
+         octet_length(record_send(t)) - 2 - 4 * 31, 0 from stepwell.recent_ticks t
+  union all
+  select r.trial_id, r.received_day, r.keep_class, r.series_no, 0, 0, 0,
+         octet_length(record_send(r)) - 2 - 4 * 76 from stepwell.rollups r
+  where not exists (select from stepwell.swept_leaves s where not s.emptied and s.rollups_too
+                    and (s.keep_class, s.received_day) = (r.keep_class, r.received_day))
+  union all
+  select t.trial_id, t.received_day, t.keep_class, t.first_series_no, 0, 0, 0,
+         octet_length(record_send(t)) - 2 - 4 * 50 from stepwell.rollup_ticks t
+  where not exists (select from stepwell.swept_leaves s where not s.emptied and s.rollups_too
+                    and (s.keep_class, s.received_day) = (t.keep_class, t.received_day))
+), held as (
+  select r.trial_id, r.received_day, r.keep_class, s.metric_group, sum(row_count) as row_count,
+         sum(sample_count) as sample_count, sum(bytes) as byte_count,
+         sum(rollup_bytes) as rollup_byte_count
+  from rows r join stepwell.series s on s.trial_id = r.trial_id and s.series_no = r.series_no
+  group by 1, 2, 3, 4
+)
+select coalesce(string_agg(format('%s %s k%s %s: rows %s/%s samples %s/%s bytes %s/%s rollups %s/%s',
+    trial_id, received_day, keep_class, metric_group, h.row_count, u.row_count, h.sample_count,
+    u.sample_count, h.byte_count, u.byte_count, h.rollup_byte_count, u.rollup_byte_count), E'\n'), '')
+from held h full join stepwell.usage u using (trial_id, received_day, keep_class, metric_group)
+where (coalesce(h.row_count, 0), coalesce(h.sample_count, 0), coalesce(h.byte_count, 0),
+       coalesce(h.rollup_byte_count, 0))
+   is distinct from (coalesce(u.row_count, 0), coalesce(u.sample_count, 0),
+                     coalesce(u.byte_count, 0), coalesce(u.rollup_byte_count, 0)))"),
+              "")
+        << "held/ledger";
+  }
+  // What was sent is held, or a gap of cause CAP says so; rows and ticks refer to each other.
+  void ExpectNothingVanished() {
+    ExpectLedgerAddsUp();
+    for (const auto& [key, sent] : sent_) {
+      const auto& [trial_id, group] = key;
+      const std::string of =
+          absl::StrCat("trial_id = ", trial_id, " and metric_group = '", group, "'");
+      const std::int64_t held =
+          Number("select coalesce(sum(sample_count), 0)::bigint from stepwell.usage where " + of);
+      const std::int64_t removed = Number(
+          "select coalesce(sum(sample_count), 0)::bigint from stepwell.gaps where cause = 11 and " +
+          of);
+      EXPECT_EQ(held + removed, sent) << "trial " << trial_id << " " << group << ": held " << held;
+    }
+    EXPECT_EQ(Number("select count(*) from (select from stepwell.gaps where cause = 11 "
+                     "group by trial_id, metric_group, reason having count(*) > 1) g"),
+              0)
+        << "gaps of one cap in several rows";
+    ExpectTicksFit("metrics", "ticks", "");
+    ExpectTicksFit("rollups", "rollup_ticks", ", step_seconds");
+  }
+  // No row without its ticks, no ticks without a row, no ticks twice.
+  void ExpectTicksFit(const std::string& rows, const std::string& ticks, const std::string& more) {
+    const std::string key =
+        absl::StrCat("keep_class, received_day, trial_id, writer_no, tick_no", more);
+    EXPECT_EQ(
+        Number(absl::StrCat(
+            "select count(*) from (select distinct ", key, ", 1 as has_rows from stepwell.", rows,
+            ") r full join (select ", key, ", count(*) as n from stepwell.", ticks, " group by ",
+            key, ") t using (", key, ") where r.has_rows is null or t.n is distinct from 1")),
+        0)
+        << rows;
+  }
+
+  PgCapsStore caps_{{.url = url_}};
+  // Samples that went in.
+  Groups sent_;
+};
+
+}  // namespace stepwell::testing
