@@ -17,6 +17,8 @@ constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 // A directive for a sampler waits so long at most.
 constexpr absl::Duration kRestInterval = absl::Milliseconds(500);
+// `stepwell upload` waits a little longer.
+constexpr absl::Duration kOfflineExit = absl::Seconds(1);
 // Of one user of a system agent, so that others have theirs.
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
@@ -31,6 +33,7 @@ AgentLife::Options LifeOf(const AgentOptions& options) {
   life.first_writer_wait = options.on_demand ? absl::ZeroDuration() : kFirstWriterWait;
   life.leave_after = options.leave_after;
   life.ends_when_settled = options.upload;
+  if (options.on_demand) life.offline_exit = kOfflineExit;
   return life;
 }
 
@@ -107,7 +110,11 @@ void Agent::Run() {
       IsPrivateRoot(options_.spool_dir)) {
     roots_.at(options_.spool_dir)->RemovePlace(options_.spool_dir);
   }
-  log::Info("agent_stopped", {{"all_acked", facts().all_settled}});
+  const std::int64_t unacked_bytes = summary().unacked_bytes;
+  const AgentLife::Facts end = facts();
+  log::Info("agent_stopped", {{"all_acked", end.all_settled && unacked_bytes == 0},
+                              {"unacked_bytes", unacked_bytes},
+                              {"recorded_offline", end.any_spooled}});
 }
 
 void Agent::VisitAll() {

@@ -9,6 +9,7 @@ void AgentLife::Add(const Facts& more, Facts& facts) {
   facts.any_live = facts.any_live || more.any_live;
   facts.all_done = facts.all_done && more.all_done;
   facts.all_settled = facts.all_settled && more.all_settled;
+  facts.any_spooled = facts.any_spooled || more.any_spooled;
   facts.progress += more.progress;
 }
 
@@ -17,9 +18,10 @@ AgentLife::Verdict AgentLife::Judge(const Facts& facts, absl::Duration now) {
   if (facts.any_live || facts.all_done || facts.progress != progress_) moved_at_ = now;
   progress_ = facts.progress;
   if (options_.ends_when_settled && facts.all_settled) return Verdict::kIdle;
-  const absl::Duration idle_exit = facts.any_seen
-                                       ? options_.idle_exit
-                                       : std::max(options_.idle_exit, options_.first_writer_wait);
+  absl::Duration idle_exit = facts.any_seen
+                                 ? options_.idle_exit
+                                 : std::max(options_.idle_exit, options_.first_writer_wait);
+  if (facts.any_spooled) idle_exit = std::min(idle_exit, options_.offline_exit);
   if (now - busy_at_ >= idle_exit) return Verdict::kIdle;
   return now - moved_at_ >= options_.leave_after ? Verdict::kLeave : Verdict::kStay;
 }

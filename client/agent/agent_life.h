@@ -21,6 +21,8 @@ class AgentLife {
     absl::Duration leave_after = absl::InfiniteDuration();
     // It ends as soon as all that can be sent is acked or refused.
     bool ends_when_settled = false;
+    // Instead of idle_exit where something waits for an upload, which needs the spool for itself.
+    absl::Duration offline_exit = absl::InfiniteDuration();
   };
   struct Facts {
     bool any_seen = false;
@@ -30,6 +32,8 @@ class AgentLife {
     bool all_done = false;
     // Nothing is left to send now: acked, refused, or offline.
     bool all_settled = false;
+    // Something that ended was recorded offline and waits in the spool.
+    bool any_spooled = false;
     // Grows with each ack and each writer found.
     std::uint64_t progress = 0;
   };

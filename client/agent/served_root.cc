@@ -431,9 +431,11 @@ AgentLife::Facts ServedRoot::facts() const {
     const bool is_done = writer.done() || writer.served().spooled();
     facts.any_live = facts.any_live || writer.live();
     add(writer.served(), is_done, is_done || writer.settled());
+    facts.any_spooled = facts.any_spooled || writer.served().spooled();
   }
   for (const ServedWriter* served : ended_.all()) {
     add(*served, served->done() || served->spooled(), served->refused());
+    facts.any_spooled = facts.any_spooled || served->spooled();
   }
   for (const auto& [key, sampler] : samplers_) {
     if (sampler->served() == nullptr) continue;

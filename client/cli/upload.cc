@@ -21,6 +21,7 @@
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
 #include "client/cli/spool_commands.h"
+#include "client/cli/spool_in_use.h"
 #include "client/cli/stoppable.h"
 #include "client/cli/units.h"
 #include "client/cli/upload_view.h"
@@ -37,6 +38,9 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell upload /tmp/stepwell-1000\n"
     "  stepwell upload ./copied --server master:7817 --timeout 5m\n";
+
+// An agent that leaves does so within a second or two.
+constexpr absl::Duration kLeavingPatience = absl::Seconds(5);
 
 // A descriptor per ring and per segment of the spool.
 void RaiseDescriptorLimit() {
@@ -59,24 +63,6 @@ absl::StatusOr<std::string> BecomeOwnerOf(const std::string& directory) {
     return absl::ErrnoToStatus(errno, absl::StrCat("become uid ", found.st_uid));
   }
   return ".";
-}
-
-// Why nothing is begun; empty = it may.
-std::string ReasonToRefuse(const agent::SpoolSurvey& survey) {
-  if (survey.is_served) {
-    const std::string who = survey.agent_pid == 0 ? "an agent of another container"
-                                                  : absl::StrCat("process ", survey.agent_pid);
-    return absl::StrCat(
-        "an agent (", who, ") serves ", survey.root,
-        " and sends what it holds; stop it first where another master is to have it");
-  }
-  for (const agent::SurveyedWriter& writer : survey.writers) {
-    if (!writer.is_live) continue;
-    return absl::StrCat("a process that records into ", survey.root, " lives",
-                        writer.pid == 0 ? "" : absl::StrCat(" (", writer.pid, ")"),
-                        "; 'stepwell agent --spool-dir ", survey.root, "' ships it");
-  }
-  return {};
 }
 
 bool AnythingToSend(const agent::SpoolSurvey& survey) {
@@ -245,6 +231,7 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<std::string> place = BecomeOwnerOf(upload.directory);
   if (!place.ok()) return Complain(std::string(place.status().message()), kExitFailed, streams);
   absl::StatusOr<agent::SpoolSurvey> before = agent::SurveySpool(*place);
+  if (before.ok()) before = AwaitLeavingAgent(*std::move(before), *place, kLeavingPatience);
   if (!before.ok()) {
     const int exit = absl::IsNotFound(before.status()) ? kExitNoInput : kExitFailed;
     const std::string where = *place == upload.directory ? "" : upload.directory + ": ";

@@ -186,7 +186,11 @@ TEST_F(UploadTest, SendsWhatATrialRecordedOffline) {
                 "--spool-dir", spool_},
                {}, scratch_ / "agent.log");
   Record(0, 300, {{"STEPWELL_OFFLINE", "1"}});
+  EXPECT_EQ(Upload(spool_), "exit 75") << "this agent goes on: a person started it";
+  EXPECT_THAT(said_, HasSubstr(absl::StrCat("an agent (process ", agent_.pid(), ") serves ", spool_,
+                                            " and sends none of it: it was recorded offline")));
   StopAgent();
+  EXPECT_THAT(Log("agent.log"), HasSubstr("all_acked=false"));
   EXPECT_EQ(QueryNumber("select count(*) from trials where $1 = 1", 1), 0) << "nothing was sent";
   EXPECT_EQ(Status()["writers"][0]["server"], "offline");
   EXPECT_EQ(Upload(spool_), "exit 0") << said_;

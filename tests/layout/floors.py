@@ -22,7 +22,8 @@ _LEANS_ON = {
 }
 # What joins server, agent and subcommands into one executable, and the subcommands that look into
 # spool directories with the agent's eyes. They are sources of the executable, not of the library.
-_LINKERS = ("client/cli/main.cc", "client/cli/agent_status.cc", "client/cli/upload.cc")
+_LINKERS = ("client/cli/main.cc", "client/cli/agent_status.cc", "client/cli/spool_in_use.cc",
+            "client/cli/spool_in_use.h", "client/cli/upload.cc")
 
 # Foreign library -> the files that may include it. A folder not named may not include it at all.
 _FOREIGN = {

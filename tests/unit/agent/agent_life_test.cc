@@ -33,7 +33,19 @@ TEST(AgentLifeTest, AgentRule09_EndsWhenThereIsNothingToDoForLongEnough) {
                                         .leave_after = absl::Seconds(600)};
   const AgentLife::Options by_hand = {.idle_exit = absl::Seconds(10),
                                       .first_writer_wait = absl::Seconds(60)};
+  const AgentLife::Options offline = {.idle_exit = absl::Seconds(60),
+                                      .offline_exit = absl::Seconds(1)};
+  Facts records_beside = kRecords;
+  records_beside.any_spooled = true;
+  Facts spooled = kDone;
+  spooled.any_spooled = true;
   const Row rows[] = {
+      {"gives up at once a spool that waits for an upload",
+       offline,
+       {{1, kRecords, Verdict::kStay}, {2, spooled, Verdict::kIdle}}},
+      {"but not while another records there",
+       offline,
+       {{90, records_beside, Verdict::kStay}, {91, spooled, Verdict::kIdle}}},
       {"stays by default", {}, {{0, kNothingYet, Verdict::kStay}, {90000, kDone, Verdict::kStay}}},
       {"idle from its start",
        on_demand,
