@@ -32,8 +32,11 @@ std::string Quoted(const std::string& text) {
 
 std::string Recording(const Result& result) {
   if (!result.is_recorded) return "no: " + result.recording_message;
-  std::string stored = result.is_stored ? "yes, and all of it is stored by the master"
-                                        : "yes, but the master has not confirmed all of it";
+  // Nobody was to confirm anything: the message tells how it is sent.
+  const bool is_offline = result.recording_message.find("offline: ") != std::string::npos;
+  std::string stored = is_offline         ? "yes"
+                       : result.is_stored ? "yes, and all of it is stored by the master"
+                                          : "yes, but the master has not confirmed all of it";
   if (!result.recording_message.empty()) stored += "; " + result.recording_message;
   return stored +
          Format(" (%llu events dropped)", static_cast<unsigned long long>(result.dropped_count));

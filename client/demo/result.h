@@ -18,7 +18,7 @@ struct Result {
   double training_loss = 0, held_out_loss = 0, bigram_loss = 0;  // nats per byte
   bool is_recorded = false;
   bool is_stored = false;         // the master holds everything
-  std::string recording_message;  // why it is not recorded
+  std::string recording_message;  // why it is not recorded, or not as asked
   std::uint64_t dropped_count = 0;
 
   bool IsBelowBaseline() const { return held_out_loss < bigram_loss; }

@@ -19,6 +19,7 @@ done
 # The prefix is moved afterwards: packages are built in one place and used in another.
 cmake --install "$build_dir" --component recorder --prefix "$scratch/built"
 mv "$scratch/built" "$scratch/prefix"
+[[ -x $scratch/prefix/bin/stepwell ]] || fail "the component left no program that could be its agent"
 cp "$source_dir"/{CMakeLists.txt,in_c.c,in_cpp.cc} "$(mkdir "$scratch/theirs" && echo "$scratch/theirs")"
 cmake -S "$scratch/theirs" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
 cmake --build "$scratch/build"
@@ -41,12 +42,27 @@ for program in in_c in_cpp in_cpp_static; do
 done
 
 # The agent lies in ../bin beside the library: nobody names it, it is found and serves.
-spool=$scratch/spool-agent
-mkdir -m 0700 "$spool"
-library=$(find "$scratch/whole" -name libstepwell_recorder.so)
-env -u STEPWELL_AGENT PATH=/usr/bin:/bin LD_LIBRARY_PATH="$(dirname "$library")" STEPWELL_SPOOL_DIR="$spool" \
-  STEPWELL_OFFLINE=1 STEPWELL_AGENT_IDLE_EXIT=0 "$scratch/build/in_c" || fail "in_c ended with exit $?"
-deadline=$((SECONDS + 20))  # it closes without waiting
-until grep -qs writer_found "$spool/f1/agent.log" || ((SECONDS >= deadline)); do sleep 0.1; done
-grep -qs writer_found "$spool/f1/agent.log" || fail "the installed library did not start the installed agent"
-echo "the installed library started the installed agent"
+library=$(find "$scratch/prefix" -name libstepwell_recorder.so)
+recorded_with_its_agent() {  # PROGRAM
+  spool=$scratch/spool-agent-$(basename "$1")
+  mkdir -m 0700 "$spool"
+  env -u STEPWELL_AGENT PATH=/usr/bin:/bin LD_LIBRARY_PATH="$(dirname "$library")" STEPWELL_SPOOL_DIR="$spool" \
+    STEPWELL_OFFLINE=1 STEPWELL_AGENT_IDLE_EXIT=0 "$1" >"$scratch/said" 2>&1 || fail "$1 ended with exit $?"
+  local deadline=$((SECONDS + 20))  # it closes without waiting
+  until grep -qs writer_found "$spool/f1/agent.log" || ((SECONDS >= deadline)); do sleep 0.1; done
+  grep -qs writer_found "$spool/f1/agent.log" || fail "the installed library did not start the installed agent"
+  echo "the installed library started the installed agent ($(basename "$1"))"
+}
+recorded_with_its_agent "$scratch/build/in_c"
+
+# What README tells a newcomer to write builds and records as it stands there.
+readme=$scratch/readme
+mkdir "$readme"
+block() { awk -v from="\`\`\`$1" '$0 == "```" { inside = 0 } inside { print } $0 == from { inside = 1 }' "$source_dir/../../README.md"; }
+block cpp >"$readme/train.cc"
+block cmake >"$readme/CMakeLists.txt"
+cmake -S "$readme" -B "$readme/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
+cmake --build "$readme/build"
+recorded_with_its_agent "$readme/build/train"
+grep -qF "stepwell: offline: 'stepwell upload $spool' sends it" "$scratch/said" ||
+  fail "README's program said: $(cat "$scratch/said")"

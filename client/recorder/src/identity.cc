@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/json_text.h"
 #include "client/recorder/src/spool_format.h"
 
@@ -93,6 +94,9 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   if (!job.empty()) TakeIfEmpty(wishes.attempt_key, AttemptOf(job, environment));
   TakeIfEmpty(wishes.attempt_key, wishes.writer);
   wishes.sampling = ResolveSampling(std::move(wishes.sampling), environment, remarks);
+  if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
+    remarks.push_back(std::move(remark));
+  }
   return wishes;
 }
 

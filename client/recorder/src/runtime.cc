@@ -13,6 +13,7 @@
 #include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/file_room.h"
 #include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/spool_format.h"
 #include "client/recorder/src/spool_place.h"
 #include "client/recorder/src/thread_barrier.h"
 #include "client/recorder/src/thread_slot.h"
@@ -202,6 +203,9 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   SpoolPlace place = SpoolPlace::Find(identity, wishes.spool_dir);
   if (place.writer == nullptr) return STEPWELL_CLOSED;
   remarks.insert(remarks.begin(), place.remarks.begin(), place.remarks.end());
+  if (identity.server == spool::kServerOffline && !place.writer->is_memory_only()) {
+    remarks.push_back("offline: 'stepwell upload " + place.root.path + "' sends it");
+  }
 
   const bool is_memory_only = place.writer->is_memory_only();
   const stepwell_state state = is_memory_only ? STEPWELL_MEMORY_ONLY : STEPWELL_RECORDING;

@@ -1,9 +1,11 @@
 #include "client/recorder/src/sampling_wish.h"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "client/recorder/src/json_text.h"
+#include "client/recorder/src/sampled_names.h"
 
 namespace stepwell::recorder {
 namespace {
@@ -33,6 +35,29 @@ std::string Listed(const std::vector<std::string>& words) {
     json += Quoted(word);
   }
   return json + "]";
+}
+
+// Tells which of `words` nobody samples; they are passed on, since the agent may know more.
+template <typename Known>
+void CheckWords(const char* what, const std::vector<std::string>& words, const Known& known,
+                const char* allowed, std::vector<std::string>& remarks) {
+  for (const std::string& word : words) {
+    if (std::find(std::begin(known), std::end(known), word) != std::end(known)) continue;
+    remarks.push_back(std::string(what) + " names '" + word + "': it must be " + allowed);
+  }
+}
+
+void CheckNames(const SamplingWish& wish, std::vector<std::string>& remarks) {
+  std::string groups;
+  for (const std::string_view group : kSampledGroups) {
+    groups += (groups.empty() ? "of " : ", ") + std::string(group);
+  }
+  constexpr char kMetrics[] = "a system metric (docs/metrics.md lists them)";
+  CheckWords("STEPWELL_GROUPS (or options.groups)", wish.groups, kSampledGroups, groups.c_str(),
+             remarks);
+  CheckWords("STEPWELL_WITHOUT (or options.without)", wish.without, kSampledMetrics, kMetrics,
+             remarks);
+  CheckWords("STEPWELL_WITH (or options.with)", wish.with, kSampledMetrics, kMetrics, remarks);
 }
 
 }  // namespace
@@ -82,6 +107,7 @@ SamplingWish ResolveSampling(SamplingWish wish, const Environment& environment,
   take(wish.groups, "STEPWELL_GROUPS");
   take(wish.without, "STEPWELL_WITHOUT");
   take(wish.with, "STEPWELL_WITH");
+  CheckNames(wish, remarks);
   if (ReadVariable(environment, "STEPWELL_SYSTEM_METRICS") == "0") wish.is_on = false;
   return wish;
 }

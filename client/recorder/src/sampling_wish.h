@@ -33,7 +33,7 @@ std::int64_t ParseIntervalUs(std::string_view text);
 
 // Fills what `wish` leaves open from STEPWELL_INTERVAL, STEPWELL_GROUPS, STEPWELL_WITHOUT,
 // STEPWELL_WITH and STEPWELL_SYSTEM_METRICS. An interval that cannot be is told in `remarks`, and
-// the agent's default is taken. Pure.
+// the agent's default is taken; a name that no sensor has is told, too, and kept. Pure.
 SamplingWish ResolveSampling(SamplingWish wish, const Environment& environment,
                              std::vector<std::string>& remarks);
 

@@ -65,7 +65,7 @@ class Trainer {
         numbered_("faults", "numbered") {}
 
   bool records() const { return recorder_.state() == STEPWELL_RECORDING; }
-  const std::string& message() const { return recorder_.message(); }
+  std::string message() const { return recorder_.message(); }
   bool is_plain() const { return own_exit_ >= 0; }
   int own_exit() const { return own_exit_; }
 

@@ -46,6 +46,16 @@ TEST(DemoResultTest, SaysWhyItIsNotRecorded) {
   EXPECT_NE(text.find("the model is NOT below it"), std::string::npos) << text;
 }
 
+TEST(DemoResultTest, SaysHowWhatWasRecordedOfflineIsSent) {
+  Result result = Trained();
+  result.is_stored = false;
+  result.recording_message = "offline: 'stepwell upload /tmp/spool' sends it";
+  const std::string text = AsText(result);
+  EXPECT_NE(text.find("recorded          yes; offline: 'stepwell upload /tmp/spool' sends it (3 "),
+            std::string::npos)
+      << text;
+}
+
 TEST(DemoResultTest, IsShownAsJson) {
   EXPECT_EQ(AsJson(Trained()),
             "{\"trial\": \"a \\\"b\\\"\", \"ranks\": 2, \"steps\": 100, \"seconds\": 2.500, "

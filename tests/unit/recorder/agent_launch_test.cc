@@ -80,14 +80,24 @@ TEST(AgentLaunchTest, OfflineIsTheTrialsAlone) {
 }
 
 TEST(ExitWaitTest, IsReadInSeconds) {
+  // `taken`: it is told that this is; empty = nothing is wrong.
   const struct {
     const char* text;
     std::int64_t ms;
-  } rows[] = {{nullptr, 5000}, {"", 5000},   {"0", 0},      {"0.25", 250},      {"60", 60'000},
-              {"-1", 0},       {"5s", 5000}, {"nan", 5000}, {"1e9", 3'600'000}, {"soon", 5000}};
+    std::string taken;
+  } rows[] = {{nullptr, 5000, ""}, {"", 5000, ""},         {"0", 0, ""},
+              {"0.25", 250, ""},   {"60", 60'000, ""},     {"-1", 0, "0"},
+              {"5s", 5000, "5"},   {"nan", 5000, "5"},     {"1e9", 3'600'000, "3600"},
+              {"soon", 5000, "5"}, {"3600", 3'600'000, ""}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.text == nullptr ? "not set" : row.text);
-    EXPECT_EQ(ReadExitWaitMs([&row](const char*) { return row.text; }), row.ms);
+    const Environment environment = [&row](const char*) { return row.text; };
+    EXPECT_EQ(ReadExitWaitMs(environment), row.ms);
+    EXPECT_EQ(ExitWaitRemark(environment),
+              row.taken.empty() ? ""
+                                : std::string("STEPWELL_EXIT_WAIT is '") + row.text +
+                                      "': it must be a number of seconds, 0 ... 3600; " +
+                                      row.taken + " is taken");
   }
 }
 

@@ -73,6 +73,21 @@ TEST(SamplingWishTest, WhatIsLeftOpenComesFromTheEnvironment) {
   EXPECT_EQ(Resolve({}, {}).wish, SamplingWish());
 }
 
+TEST(SamplingWishTest, NamesThatNoSensorHasAreToldAndKept) {
+  const Resolved resolved = Resolve({.without = {"gpu_powr"}},
+                                    {{"STEPWELL_GROUPS", "cpu,gpux"}, {"STEPWELL_WITH", "cores"}});
+  EXPECT_THAT(resolved.wish.groups, ElementsAre("cpu", "gpux"));
+  EXPECT_THAT(
+      resolved.remarks,
+      ElementsAre(
+          "STEPWELL_GROUPS (or options.groups) names 'gpux': it must be of cpu, disk, gpu, "
+          "memory, network",
+          "STEPWELL_WITHOUT (or options.without) names 'gpu_powr': it must be a system metric "
+          "(docs/metrics.md lists them)",
+          "STEPWELL_WITH (or options.with) names 'cores': it must be a system metric "
+          "(docs/metrics.md lists them)"));
+}
+
 TEST(SamplingWishTest, SystemMetricsAreSwitchedOffByEither) {
   EXPECT_TRUE(Resolve({}, {}).wish.is_on);
   EXPECT_TRUE(Resolve({}, {{"STEPWELL_SYSTEM_METRICS", "1"}}).wish.is_on);

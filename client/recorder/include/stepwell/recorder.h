@@ -126,9 +126,10 @@ static inline void stepwell_options_init(stepwell_options* options) {
  * a forked child that has recorded: changes nothing. */
 STEPWELL_API stepwell_state stepwell_open(const stepwell_options* options);
 STEPWELL_API stepwell_state stepwell_current_state(void);
-/* Why the state is what it is, in words; "" when recording as asked. While recording it tells, too,
- * which spool directories were refused and what was taken instead, options that cannot be, and why no
- * agent can be started. Valid until the next stepwell_open. */
+/* Why the state is what it is, in words; "" when recording as asked for a master. While recording it
+ * tells, too, which spool directories were refused and what was taken instead, options and variables
+ * that cannot be, why no agent can be started, and offline the command that sends what is recorded.
+ * Valid until the next stepwell_open. */
 STEPWELL_API const char* stepwell_message(void);
 
 /* Ends the writer (a worker its part of it) and waits until all of it is stored for good by the

@@ -159,14 +159,14 @@ class Recorder {
     plain.without = text(options.without);
     plain.with = text(options.with);
     state_ = stepwell_open(&plain);
-    message_ = stepwell_message();
   }
   ~Recorder() { (void)Close(exit_wait_); }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   stepwell_state state() const { return state_; }          // as it was at open
-  const std::string& message() const { return message_; }  // as it was at open, too
+  // Why it is so, and what came since: see stepwell_message. Of a closed one: "closed".
+  std::string message() const { return stepwell_message(); }
 
   void StepBegin() { stepwell_step_begin(); }
   void StepEnd(std::int32_t batch = STEPWELL_NEXT_BATCH) { stepwell_step_end(batch); }
@@ -179,7 +179,6 @@ class Recorder {
  private:
   std::chrono::milliseconds exit_wait_;
   stepwell_state state_ = STEPWELL_CLOSED;
-  std::string message_;
 };
 
 }  // namespace stepwell

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/agent/sensors/system_metrics.h"
+#include "client/recorder/src/sampled_names.h"
 
 namespace stepwell::agent {
 namespace {
@@ -20,6 +21,17 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Key;
+
+TEST(SampledNamesTest, TheRecorderKnowsTheNamesOfTheSensors) {
+  std::set<std::string> groups;
+  std::vector<std::string> names;
+  for (const SystemMetric* metric : AllSystemMetrics()) {
+    groups.insert(metric->metric_group);
+    names.emplace_back(metric->name);
+  }
+  EXPECT_THAT(recorder::kSampledGroups, ::testing::ElementsAreArray(groups));
+  EXPECT_THAT(recorder::kSampledMetrics, ::testing::UnorderedElementsAreArray(names));
+}
 
 // Cells of a line by the heading of their column.
 using Row = std::map<std::string, std::string>;

@@ -150,7 +150,7 @@ TEST_F(OpenTest, AgentRule14_WhatTheTrialWantsSampledIsInItsWriterFile) {
                              .interval = milliseconds(20),
                              .groups = "cpu, gpu",
                              .without = "gpu_power"});
-    EXPECT_EQ(recorder.message(), "");
+    EXPECT_EQ(recorder.message(), "offline: 'stepwell upload " + temporary() + "' sends it");
   });
   const std::string json = ReadText(WriterPath() / "writer.json");
   EXPECT_THAT(json, HasSubstr("\"server\": \"offline\""));
