@@ -9,22 +9,24 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/deploy/progress.sh"
 bin=$root/build/release/bin
 once=no
+any_port=no
 data_dir=
 trial=quickstart-$(date -u +%Y%m%dT%H%M%SZ)
 ranks=2
 ready_wait=60  # seconds; an empty data directory takes about 3
 train_seconds=15
-master_pid= train_pid= keep_master=no
+master_pid= train_pid= keep_master=no log_lines=0
 
 usage() {
   cat <<'USAGE'
 Usage: deploy/quickstart.sh [--once] [--data-dir DIR] [--seconds S]
 Installs what is missing, builds Stepwell, starts the master, trains a small model that records
 itself, and prints where its time went. The training starts the agent that ships what it records;
-that one ends by itself a minute after the last training.
+this script stops it at its end; that of a training of your own ends by itself a minute after the last.
   --once           stop everything afterwards; without it the master keeps running
   --data-dir DIR   where the master keeps its data (root: /var/lib/stepwell, else under
                    XDG_DATA_HOME or ~/.local/share)
+  --any-port       where other programs have the usual ports, 7817 and 7818: the master takes free ones
   --seconds S      how long to train (15)
 Exit: 0 the report was printed, 1 something failed (the message says what to do), 64 wrong use,
 69 packages are missing and cannot be installed here.
@@ -34,6 +36,7 @@ USAGE
 while (($# > 0)); do
   case $1 in
     --once) once=yes ;;
+    --any-port) any_port=yes ;;
     --data-dir)
       [[ -n ${2:-} ]] || { echo "--data-dir needs a folder" >&2; exit 64; }
       data_dir=$2; shift ;;
@@ -128,12 +131,17 @@ build() {
 
 ready_field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$ready_file" "$1" 2>/dev/null; }
 
-# A master that an earlier run left running in this data directory is used, not started again.
+# A master that runs on this data directory, left by an earlier run or started by hand, is used, not started
+# again: it keeps ready.json there, and answers.
 master_runs_already() {
   [[ -s $ready_file ]] || return 1
   local pid
-  pid=$(ready_field pid) && alive "$pid" && [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *"serve"*"$data_dir"* ]]
+  pid=$(ready_field pid) && alive "$pid" && [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *" serve"* ]] &&
+    "$bin/stepwell" admin status --server "$(ready_field grpc)" >/dev/null 2>&1
 }
+
+# The last words of the master that we started, of all that its log may hold.
+master_words() { tail -n +"$((log_lines + 1))" "$log_dir/master.log" | tail -n 3; }
 
 start_master() {
   if master_runs_already; then
@@ -143,15 +151,15 @@ start_master() {
   fi
   local listen=()
   # A run that ends by itself needs no fixed port and so disturbs nobody.
-  [[ $once == yes ]] && listen=(--grpc-listen 127.0.0.1:0 --http-listen 127.0.0.1:0)
-  rm -f "$ready_file"
-  setsid "$bin/stepwell" serve --data-dir "$data_dir" --ready-file "$ready_file" "${listen[@]}" \
-    >"$log_dir/master.log" 2>&1 </dev/null &
+  [[ $once == yes || $any_port == yes ]] && listen=(--grpc-listen 127.0.0.1:0 --http-listen 127.0.0.1:0)
+  log_lines=$(wc -l <"$log_dir/master.log" 2>/dev/null) || log_lines=0
+  setsid "$bin/stepwell" serve --data-dir "$data_dir" "${listen[@]}" >>"$log_dir/master.log" 2>&1 </dev/null &
   master_pid=$!
   local deadline=$((SECONDS + ready_wait))
   start_dots
-  until [[ -s $ready_file ]]; do
-    alive "$master_pid" || die "the master did not start: $(tail -n 3 "$log_dir/master.log")" "its log is $log_dir/master.log"
+  # What an earlier one left there names another process.
+  until grep -qs "\"pid\":$master_pid[,}]" "$ready_file"; do
+    alive "$master_pid" || die "the master did not start: $(master_words)" "--any-port takes other ports, --data-dir DIR another directory; its log is $log_dir/master.log"
     ((SECONDS < deadline)) || die "the master was not ready within $ready_wait s" "its log is $log_dir/master.log"
     sleep 0.05
   done
@@ -206,7 +214,7 @@ group by 1, 2 order by 1, 2"
 step "packages"
 "$root/deploy/install_packages.sh" build run || exit $?
 choose_data_dir
-step "build (the first time takes minutes)"
+if [[ -x $bin/stepwell && -x $bin/stepwell-demo ]]; then step "build"; else step "build (the first time about 20 min on 2 cores)"; fi
 build
 step "master"
 start_master
@@ -232,7 +240,8 @@ else
 
 The master keeps running (pid $(ready_field pid), log $log_dir/master.log).
   again:       deploy/quickstart.sh
-  your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, as this one did)
+  your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, which ends by itself)
+  waiting:     $bin/stepwell agent status --spool-dir $spool_dir      (the quickstart's own spool)
   look:        $bin/stepwell trials --server $server
   stop it:     kill $(ready_field pid)      (its PostgreSQL stops with it; the data stays)
 DONE

@@ -96,8 +96,10 @@ void PrintFirstScreen(const ServerAddresses& at) {
       "      where the time of its steps went, what the machine did meanwhile\n"
       "  stepwell trials --server %s\n"
       "      what is stored\n"
-      "  psql '%s' -c 'select * from stepwell.generic_metrics limit 5'\n"
-      "      the same in SQL, as arrays; what is new is there within some ten seconds\n"
+      "  psql '%s' -c \"select s.* from stepwell.trials t,\n"
+      "      stepwell.samples(t.trial_id, 'timing', 'step') s where t.external_id = 'NAME' limit "
+      "5\"\n"
+      "      the same in SQL (docs/schema.md); what is new is there within some ten seconds\n"
       "\n"
       "Stop with Ctrl-C.\n",
       STEPWELL_VERSION, at.grpc.c_str(), at.http.c_str(), ShownUrl(at.database_url).c_str(),
@@ -105,22 +107,48 @@ void PrintFirstScreen(const ServerAddresses& at) {
   std::fflush(stdout);
 }
 
-absl::Status WriteReadyFile(const std::string& path, const ServerAddresses& at) {
-  if (path.empty()) return absl::OkStatus();
-  const nlohmann::json ready{
-      {"grpc", at.grpc}, {"http", at.http}, {"database_url", at.database_url}, {"pid", getpid()}};
-  return WriteFileAtomically(path, ready.dump() + "\n");
-}
+// The one that was asked for, and one in the data directory of a private PostgreSQL, so that who starts
+// a second master there is told of the first.
+class ReadyFiles {
+ public:
+  // REQUIRES: nobody else serves the data directory.
+  ReadyFiles(const ServeOptions& options, const ServerAddresses& at)
+      : asked_for_(options.ready_file) {
+    if (!at.data_directory.empty()) in_data_ = at.data_directory + "/ready.json";
+    Remove();  // that in the data directory may be of one that was killed
+  }
+  ~ReadyFiles() { Remove(); }
+  ReadyFiles(const ReadyFiles&) = delete;
+  ReadyFiles& operator=(const ReadyFiles&) = delete;
+
+  absl::Status Write(const ServerAddresses& at) const {
+    const nlohmann::json ready{
+        {"grpc", at.grpc}, {"http", at.http}, {"database_url", at.database_url}, {"pid", getpid()}};
+    const std::string text = ready.dump() + "\n";
+    if (!in_data_.empty()) STEPWELL_RETURN_IF_ERROR(WriteFileAtomically(in_data_, text));
+    if (asked_for_.empty()) return absl::OkStatus();
+    return Annotate(WriteFileAtomically(asked_for_, text), "--ready-file");
+  }
+
+ private:
+  void Remove() const {
+    for (const std::string& path : {asked_for_, in_data_}) {
+      if (!path.empty()) unlink(path.c_str());
+    }
+  }
+
+  const std::string asked_for_;
+  std::string in_data_;
+};
 
 // Waits for a signal; tells once when ready, and when standing by.
-absl::Status ServeUntilStopped(Server& server, const ServeOptions& options) {
+absl::Status ServeUntilStopped(Server& server, const ReadyFiles& ready_files) {
   bool told_ready = false;
   std::string told_reason;
   while (!StopAsked(told_ready ? absl::Seconds(1) : absl::Milliseconds(10))) {
     const MasterState::Snapshot now = server.state();
     if (!told_ready && now.ready()) {
-      STEPWELL_RETURN_IF_ERROR(
-          Annotate(WriteReadyFile(options.ready_file, server.addresses()), "--ready-file"));
+      STEPWELL_RETURN_IF_ERROR(ready_files.Write(server.addresses()));
       PrintFirstScreen(server.addresses());
       told_ready = true;
     }
@@ -149,14 +177,14 @@ int Serve(const ServeOptions& options) {
     return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
                 status.message());
   }
-  // Of an earlier start, perhaps killed: nobody may take it for ours.
+  // Of an earlier start, perhaps killed: who waits for it may not take it for ours.
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   auto server = Server::Start(options, [] { return StopAsked(absl::ZeroDuration()); });
   if (server.status().code() == absl::StatusCode::kCancelled) return 0;
   if (!server.ok()) return Fail(ExitCodeOf(server.status()), server.status().message());
-  const absl::Status served = ServeUntilStopped(**server, options);
+  const ReadyFiles ready_files(options, (*server)->addresses());
+  const absl::Status served = ServeUntilStopped(**server, ready_files);
   (*server)->Stop();
-  if (!options.ready_file.empty()) unlink(options.ready_file.c_str());
   if (!served.ok()) return Fail(kExitConfig, served.message());
   return 0;
 }

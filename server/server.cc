@@ -221,7 +221,8 @@ Server::~Server() { Stop(); }
 
 ServerAddresses Server::addresses() const {
   return {HostPortText(parts_->grpc_listen.host, parts_->grpc->port()),
-          HostPortText(parts_->http_listen.host, parts_->http->port()), parts_->database.url};
+          HostPortText(parts_->http_listen.host, parts_->http->port()), parts_->database.url,
+          parts_->database.data_directory};
 }
 
 MasterState::Snapshot Server::state() const { return parts_->state.Get(); }

@@ -20,6 +20,8 @@ struct ServerAddresses {
   std::string grpc;
   std::string http;
   std::string database_url;
+  // Of a private PostgreSQL; else empty.
+  std::string data_directory = {};
 };
 
 class Server {

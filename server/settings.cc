@@ -95,7 +95,9 @@ const std::vector<Setting>& Settings() {
       Text("http-listen", &O::http_listen, "127.0.0.1:7818",
            "HOST:PORT for HTTP, port 0 = any free one"),
       Text("ready-file", &O::ready_file, "",
-           "JSON with grpc, http, database_url and pid, written once ready"),
+           "JSON with grpc, http, database_url and pid, written once ready; one in the data "
+           "directory"
+           " is written anyway"),
       Text("master-id", &O::master_id, "",
            "who this master is; the same id takes its database over at once; empty = kept in the "
            "data"

@@ -54,6 +54,9 @@ grep -q "a master already runs here (pid $master)" "$scratch/2" || give_up "the 
 # 3 s of training; all else is there already.
 ((SECONDS - began < 40)) || give_up "the second run took $((SECONDS - began)) s"
 
+# One that a person starts is told by what it keeps in its data directory.
+[[ -s $data/ready.json ]] || give_up "the master keeps no ready.json in its data directory"
+
 kill "$master"
 for ((tenths = 0; tenths < 400; ++tenths)); do
   kill -0 "$master" 2>/dev/null || break

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -42,15 +43,23 @@ class FirstScreenTest : public SpineTest {
     return lines;
   }
 
-  // The one command that begins so, as a person would complete it.
+  // The one command that begins so, as a person would complete it. One that opens a quote goes on until
+  // it is closed.
   std::string Command(const std::string& begin) const {
     std::string found;
+    bool goes_on = false;
     for (const std::string& line : Screen()) {
       const auto text = std::string(absl::StripLeadingAsciiWhitespace(line));
-      if (!absl::StartsWith(text, begin)) continue;
-      EXPECT_EQ(found, "") << "two lines begin with " << begin;
-      // Two spaces begin its explanation.
-      found = text.substr(0, text.find("  "));
+      if (goes_on) {
+        absl::StrAppend(&found, " ", text);
+      } else if (absl::StartsWith(text, begin)) {
+        EXPECT_EQ(found, "") << "two lines begin with " << begin;
+        // Two spaces begin its explanation.
+        found = text.substr(0, text.find("  "));
+      } else {
+        continue;
+      }
+      goes_on = std::count(found.begin(), found.end(), '"') % 2 == 1;
     }
     EXPECT_NE(found, "") << "no line begins with " << begin;
     found = absl::StrReplaceAll(

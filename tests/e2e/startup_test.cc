@@ -77,7 +77,7 @@ TEST_F(StartupTest, ValuesThatAreNotAllowed) {
                {},
                64,
                "--ready-file needs a value: JSON with grpc, http, database_url and pid, written"
-               " once ready"},
+               " once ready; one in the data directory is written anyway"},
            Row{{"extra"},
                {},
                64,
