@@ -164,7 +164,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  stepwell_state state() const { return state_; }          // as it was at open
+  stepwell_state state() const { return state_; }  // as it was at open
   // Why it is so, and what came since: see stepwell_message. Of a closed one: "closed".
   std::string message() const { return stepwell_message(); }
 
