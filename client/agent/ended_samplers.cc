@@ -4,8 +4,8 @@
 
 namespace stepwell::agent {
 
-void EndedSamplers::Add(std::string name, std::unique_ptr<ServedWriter> served) {
-  by_name_[std::move(name)] = {std::move(served)};
+void EndedSamplers::Add(std::string name, std::unique_ptr<ServedWriter> served, Keep keep) {
+  by_name_[std::move(name)] = {std::move(served), keep};
   List();
 }
 
@@ -20,6 +20,7 @@ std::vector<std::string> EndedSamplers::TakeOld(absl::Duration now, absl::Durati
   std::vector<std::string> taken;
   std::erase_if(by_name_, [&](const auto& entry) {
     const Ended& ended = entry.second;
+    if (ended.keep == Keep::kForNextAgent) return false;
     if (ended.done_at == absl::InfiniteDuration() || now - ended.done_at < age) return false;
     taken.push_back(entry.first);
     return true;

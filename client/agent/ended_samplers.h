@@ -20,8 +20,10 @@ namespace stepwell::agent {
 
 class EndedSamplers {
  public:
+  // One whose trial goes on is left to the next agent, which reads in it where the ticks ended.
+  enum class Keep { kNo, kForNextAgent };
   // `name` is that of its directory. It is closed already.
-  void Add(std::string name, std::unique_ptr<ServedWriter> served);
+  void Add(std::string name, std::unique_ptr<ServedWriter> served, Keep keep = Keep::kNo);
   void Tend(absl::Duration now);
   // Those that are done for at least `age`: let go, and named.
   std::vector<std::string> TakeOld(absl::Duration now, absl::Duration age);
@@ -35,6 +37,7 @@ class EndedSamplers {
  private:
   struct Ended {
     std::unique_ptr<ServedWriter> served;
+    Keep keep = Keep::kNo;
     absl::Duration done_at = absl::InfiniteDuration();
   };
   void List();

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/process_sampler.h"
@@ -65,6 +68,7 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Succeed(
     FileDescriptor directory, WriterIdentity identity, const Surroundings& surroundings,
     const ServeContext& context) {
   TakeTicks(surroundings, Waiting::kNoMore);
+  settings_.after.reset();  // of this attempt
   STEPWELL_RETURN_IF_ERROR(SealLast());
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<ServedWriter> served,
                             ServedWriter::Open(std::move(directory), std::move(identity), context));
@@ -116,8 +120,48 @@ absl::Status SamplerWriter::SealLast() {
 }
 
 void SamplerWriter::CloseServed() {
-  OpenAt(served_->directory(), kClosedFile, O_WRONLY | O_CREAT).IgnoreError();
+  const absl::StatusOr<FileDescriptor> file =
+      OpenAt(served_->directory(), kClosedFile, O_WRONLY | O_CREAT);
+  if (file.ok() && is_left_) {
+    const EndedTicks ended = Ended();
+    WriteAt(file->get(), 0,
+            absl::StrCat(ended.last_time_us, " ", ended.interval_us, " ", ended.sample_count))
+        .IgnoreError();
+  }
   served_->Close(/*died=*/false);
+}
+
+EndedTicks SamplerWriter::Ended() const {
+  const OutboundWriter::Status status = served_->status();
+  const bool is_paused = status.profiling && !status.profiling->on();
+  const auto count = sample_counts_.find(Cadence::kFast);
+  const bool is_wanted = !is_paused && !IsToldOff(status) && count != sample_counts_.end();
+  return {last_tick_us_ != 0 ? last_tick_us_ : absl::ToUnixMicros(clock_.Now()),
+          absl::ToInt64Microseconds(selection().interval()), is_wanted ? count->second : 0};
+}
+
+std::optional<EndedTicks> SamplerWriter::ReadEnded(int directory) {
+  const absl::StatusOr<std::string> text = ReadSmallFileAt(directory, kClosedFile, 128);
+  if (!text.ok()) return std::nullopt;
+  const std::vector<std::string> words = absl::StrSplit(*text, ' ');
+  EndedTicks ended;
+  const bool is_whole = words.size() == 3 && absl::SimpleAtoi(words[0], &ended.last_time_us) &&
+                        absl::SimpleAtoi(words[1], &ended.interval_us) &&
+                        absl::SimpleAtoi(words[2], &ended.sample_count);
+  const bool is_right = is_whole && ended.last_time_us > 0 && ended.interval_us > 0 &&
+                        ended.sample_count <= kBodySamplesMax;
+  return is_right ? std::optional(ended) : std::nullopt;
+}
+
+void SamplerWriter::TellBetweenAgents(const TimedTick& first) {
+  const std::optional<EndedTicks> after = std::exchange(settings_.after, std::nullopt);
+  if (!after || first.time_us <= after->last_time_us || IsToldOff(served_->status())) return;
+  // The first tick is taken at once, wherever the grid before was.
+  const std::int64_t missed = (first.time_us - after->last_time_us) / after->interval_us - 1;
+  if (missed <= 0 || after->sample_count == 0) return;
+  TellAbsences({{"", AbsenceKind::kLate, static_cast<std::uint64_t>(missed) * after->sample_count,
+                 after->last_time_us, first.time_us, "ticks while no agent ran"}},
+               served_->builder());
 }
 
 void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting) {
@@ -132,6 +176,10 @@ void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting)
     if (timed.is_past) {
       AddTick(timed, tick.surroundings);
       continue;
+    }
+    if (timed.cadence == Cadence::kFast) {
+      TellBetweenAgents(timed);
+      last_tick_us_ = timed.time_us;
     }
     std::vector<Absence> absences = timed.reading.absences();
     if (is_told_off)

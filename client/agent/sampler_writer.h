@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,22 @@
 
 namespace stepwell::agent {
 
+// Where the ticks of an earlier agent ended, whose trial went on without an agent.
+struct EndedTicks {
+  std::int64_t last_time_us = 0;
+  std::int64_t interval_us = 0;
+  // Of a tick; 0 = none was wanted then.
+  std::uint64_t sample_count = 0;
+};
+
 class SamplerWriter {
  public:
   struct Settings {
     // What the trial wants; directives change it.
     SensorSelection selection = {};
     MachineOptions machine = {};
+    // What lies between those and the first tick here is counted as late.
+    std::optional<EndedTicks> after = {};
   };
   // What the agent knows at a tick beside the sensors.
   struct Surroundings {
@@ -72,6 +83,10 @@ class SamplerWriter {
 
   // A directory made by an agent whose sampler ended in order. Such a one is never taken up again.
   static bool IsClosed(int directory);
+  // Before Close: the trial goes on, and another agent will find where this one's ticks ended.
+  void LeaveToNext() { is_left_ = true; }
+  // As such a one left it; none where the trial ended with it.
+  static std::optional<EndedTicks> ReadEnded(int directory);
 
  private:
   SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
@@ -80,6 +95,9 @@ class SamplerWriter {
   absl::Status SealLast();
   // REQUIRES: SealLast succeeded.
   void CloseServed();
+  EndedTicks Ended() const;
+  // Once, at the first tick.
+  void TellBetweenAgents(const TimedTick& first);
   void TryClose();
   // Taken, not yet written: whose they are to tell is known with the master's answer.
   struct WaitingTick {
@@ -104,6 +122,9 @@ class SamplerWriter {
 
   std::unique_ptr<ServedWriter> served_;
   bool closing_ = false;
+  bool is_left_ = false;
+  // Of the cadence that the trial chose; 0 = none yet.
+  std::int64_t last_tick_us_ = 0;
   absl::Time trouble_logged_ = absl::InfinitePast();
   Settings settings_;
   const Clock& clock_;

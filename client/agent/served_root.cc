@@ -104,6 +104,7 @@ void ServedRoot::ServeNew() {
   finder_.Refill();
   FindNew();
   for (FoundWriter& found : std::exchange(arrived_, {})) {
+    if (found.identity.is_sampler) NoteEnded(found);
     if (ServedWriter::WasDone(found.directory.get())) {
       LeaveDone(found);
       continue;
@@ -250,6 +251,7 @@ void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
       }
     }
   }
+  TellEnded();
   ServeFoundSamplers();
   for (const auto& [key, sampler] : samplers_) {
     // What an earlier agent left and found no room comes first.
@@ -290,6 +292,19 @@ void ServedRoot::AddSampler(TrialSampler::Options sampler) {
                       [this](const std::string& server) { return ContextFor(server); }};
   const TrialKey key = sampler.key;
   samplers_[key] = std::make_unique<TrialSampler>(std::move(sampler), std::move(home));
+}
+
+void ServedRoot::NoteEnded(const FoundWriter& found) {
+  const std::optional<EndedTicks> ticks = SamplerWriter::ReadEnded(found.directory.get());
+  if (!ticks) return;
+  samplers_ended_.push_back({KeyOf(found.identity), found.identity.attempt_key, *ticks});
+}
+
+void ServedRoot::TellEnded() {
+  for (const EndedSampler& ended : std::exchange(samplers_ended_, {})) {
+    const auto sampler = samplers_.find(ended.key);
+    if (sampler != samplers_.end()) sampler->second->NoteEnded(ended.attempt_key, ended.ticks);
+  }
 }
 
 void ServedRoot::ServeFoundSamplers() {

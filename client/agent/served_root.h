@@ -121,6 +121,9 @@ class ServedRoot {
   void CollectLive();
   void MakeSampler(const TrialKey& key, const LiveTrial& live);
   void AddSampler(TrialSampler::Options sampler);
+  // Where the ticks of earlier agents ended, for the samplers that go on.
+  void NoteEnded(const FoundWriter& found);
+  void TellEnded();
   void ServeFoundSamplers();
   absl::Status ServeSampler(FoundWriter found);
   // The bound is of all spools of the root together.
@@ -150,6 +153,12 @@ class ServedRoot {
   std::map<TrialKey, std::unique_ptr<TrialSampler>> samplers_;
   // Of earlier agents; wait for the first visit of the ranks that were found with them.
   std::vector<FoundWriter> samplers_found_;
+  struct EndedSampler {
+    TrialKey key;
+    std::string attempt_key;
+    EndedTicks ticks;
+  };
+  std::vector<EndedSampler> samplers_ended_;  // as found since the last visit
   bool sampling_ended_ = false;
   // Directories that only wait for their time to go.
   std::map<std::string, absl::Duration> left_since_;

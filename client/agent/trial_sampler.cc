@@ -58,9 +58,22 @@ bool TrialSampler::TakesUp(const FoundWriter& found, const LiveTrial& live) cons
          !SamplerWriter::IsClosed(found.directory.get());
 }
 
+void TrialSampler::NoteEnded(const std::string& attempt_key, const EndedTicks& ended) {
+  if (ended_ticks_ && ended_ticks_->last_time_us >= ended.last_time_us) return;
+  ended_attempt_key_ = attempt_key;
+  ended_ticks_ = ended;
+}
+
 absl::Status TrialSampler::TakeUp(FoundWriter found, const LiveTrial& live) {
+  ended_ticks_.reset();  // what it holds is newer
+  return Open(std::move(found), live, std::nullopt);
+}
+
+absl::Status TrialSampler::Open(FoundWriter found, const LiveTrial& live,
+                                std::optional<EndedTicks> after) {
   SamplerWriter::Settings settings;
   settings.selection = WantedSelection(live);
+  settings.after = after;
   const TrialKey& key = options_.key;
   settings.machine.container.claims = std::make_shared<ContainerClaims>(
       absl::StrCat(key.server, "\n", key.project, "\n", key.trial));
@@ -78,6 +91,7 @@ absl::Status TrialSampler::TakeUp(FoundWriter found, const LiveTrial& live) {
 void TrialSampler::Visit(const LiveTrial& live, int trial_count) {
   trial_count_ = trial_count;
   processes_->Set(live.pids());
+  const bool goes_on = ending_ && live.NewestThatSamples() != nullptr;
   if (sampler_ == nullptr) {
     if (!IsWanted(live)) return;
     Start(live);
@@ -86,13 +100,15 @@ void TrialSampler::Visit(const LiveTrial& live, int trial_count) {
     FollowAttempt(live);
     sampler_->SetSelection(WantedSelection(live));
   } else {
+    if (goes_on) sampler_->LeaveToNext();
     sampler_->Close(SurroundingsOf(live));
   }
   sampler_->Visit(SurroundingsOf(live));
   selection_ = sampler_->selection();
   if (!sampler_->served().close_requested()) return;
   const std::string name = sampler_->identity().writer.ToText();
-  home_.ended.Add(name, sampler_->TakeServed());
+  home_.ended.Add(name, sampler_->TakeServed(),
+                  goes_on ? EndedSamplers::Keep::kForNextAgent : EndedSamplers::Keep::kNo);
   sampler_ = nullptr;
 }
 
@@ -106,7 +122,9 @@ void TrialSampler::Start(const LiveTrial& live) {
   absl::StatusOr<FoundWriter> made = MakeDirectory(live, context);
   if (!made.ok()) return;
   const std::string name = made->name;
-  const absl::Status started = TakeUp(*std::move(made), live);
+  std::optional<EndedTicks> after = std::exchange(ended_ticks_, std::nullopt);
+  if (made->identity.attempt_key != ended_attempt_key_) after.reset();
+  const absl::Status started = Open(*std::move(made), live, after);
   if (started.ok()) return;
   RemoveTree(home_.format_directory, name, 4);
   LogUnservable(started, context.clock);

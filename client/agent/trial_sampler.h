@@ -53,6 +53,9 @@ class TrialSampler {
   bool TakesUp(const FoundWriter& found, const LiveTrial& live) const;
   absl::Status TakeUp(FoundWriter found, const LiveTrial& live);
 
+  // An earlier agent's sampler of this attempt ended so: the newest counts.
+  void NoteEnded(const std::string& attempt_key, const EndedTicks& ended);
+
   // `trial_count`: live trials here, this one included.
   void Visit(const LiveTrial& live, int trial_count);
   // Takes a last tick with the next visit; none follows.
@@ -74,6 +77,7 @@ class TrialSampler {
   SensorSelection WantedSelection(const LiveTrial& live);
   SamplerWriter::Surroundings SurroundingsOf(const LiveTrial& live) const;
   void Start(const LiveTrial& live);
+  absl::Status Open(FoundWriter found, const LiveTrial& live, std::optional<EndedTicks> after);
   void FollowAttempt(const LiveTrial& live);
   // kResourceExhausted and the like, told in the log; kUnavailable: it failed just before.
   absl::StatusOr<FoundWriter> MakeDirectory(const LiveTrial& live, const ServeContext& context);
@@ -84,6 +88,9 @@ class TrialSampler {
   const SamplerHome home_;
   std::unique_ptr<SamplerWriter> sampler_;
   bool ending_ = false;
+  // Of the attempt that is sampled first here.
+  std::string ended_attempt_key_;
+  std::optional<EndedTicks> ended_ticks_;
   // When the rank opened whose attempt is sampled: an older attempt that outlives a newer one does
   // not take the sampler back.
   std::int64_t attempt_opened_us_ = INT64_MIN;

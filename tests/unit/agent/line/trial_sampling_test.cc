@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "absl/time/clock.h"
 #include "client/agent/writer_identity.h"
@@ -253,6 +254,54 @@ TEST_F(TrialSamplingTest, IsAsTheTrialAsked) {
     }
     EXPECT_EQ(own > 0, writer.open.external_id() == "dense" && !writer.open.is_sampler());
   }
+}
+
+// What no agent sampled is no hole that nobody counts: the next one finds where the last tick was.
+TEST_F(TrialSamplingTest, WhatLiesBetweenTwoAgentsIsCountedAsLate) {
+  const pid_t child = RecordFirst("t");
+  const auto on_demand = [](AgentOptions& options) { options.on_demand = true; };
+  StartSampling(on_demand);
+  ASSERT_TRUE(WaitForTicks("t", 5));
+  StopAgent();
+  ASSERT_EQ(SamplersOf(master_.writers(), "t").size(), 1u);
+  const auto times_of = [](const FakeMaster::Writer& sampler) {
+    std::set<std::int64_t> times;
+    for (const FakeMaster::Sample& sample : FakeMaster::SamplesOf(sampler)) {
+      if (sample.name == "shared_with") times.insert(sample.time_us);
+    }
+    return times;
+  };
+  const std::int64_t last_us = *times_of(SamplersOf(master_.writers(), "t").front()).rbegin();
+  // Five intervals, of which four ticks are missing at least.
+  const absl::Time until = absl::FromUnixMicros(last_us) + absl::Milliseconds(520);
+  while (absl::Now() < until) usleep(10000);
+  StartSampling(on_demand);
+  ASSERT_TRUE(master_.WaitUntil([&](const Writers& writers) {
+    const auto samplers = SamplersOf(writers, "t");
+    return samplers.size() == 2 && times_of(samplers[0]).size() + times_of(samplers[1]).size() > 8;
+  }));
+  Stop("t", child);
+  ASSERT_TRUE(WaitForClosed());
+  std::vector<pb::Loss> late;
+  std::int64_t first_us = 0;
+  for (const FakeMaster::Writer& sampler : SamplersOf(master_.writers(), "t")) {
+    if (*times_of(sampler).begin() > last_us) first_us = *times_of(sampler).begin();
+    for (const auto& [sequence, chunk] : sampler.chunks) {
+      pb::ChunkBody body;
+      ASSERT_TRUE(body.ParseFromString(chunk.body()));
+      for (const pb::Loss& loss : body.losses()) {
+        if (loss.reason() == "ticks while no agent ran") late.push_back(loss);
+      }
+    }
+  }
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].cause(), pb::GAP_CAUSE_LATE);
+  EXPECT_EQ(late[0].first_time_us(), last_us);
+  EXPECT_EQ(late[0].last_time_us(), first_us);
+  // Of so many ticks, each of what a tick of this machine holds: memory alone has five.
+  EXPECT_GE(late[0].sample_count(), 4 * 5u);
+  EXPECT_LE(late[0].sample_count(),
+            static_cast<std::uint64_t>(first_us - last_us) / 100'000 * 1000);
 }
 
 // An agent that leaves while a trial runs on tells of its process up to then, and what it owes.
