@@ -90,6 +90,11 @@ BucketPlan PlanOfTrial(const BucketPlan& plan, const TrialReach& trial) {
   return of_trial;
 }
 
+bool IsWhole(const BucketPlan& of_trial, const TrialReach& trial) {
+  return of_trial.axis == BucketAxis::kTime && of_trial.bucket_count == 1 &&
+         of_trial.Holds(trial.first_time_us) && of_trial.Holds(trial.last_time_us);
+}
+
 TimeBounds TimesOfTrial(const v1::CompareTrialsRequest& request, const TrialReach& trial) {
   TimeBounds bounds;
   if (AxisOf(request) == BucketAxis::kBatch) return bounds;

@@ -31,6 +31,9 @@ BucketPlan PlanComparison(const v1::CompareTrialsRequest& request,
 // The same buckets where one trial's samples lie: by microseconds since 1970, or by batch.
 BucketPlan PlanOfTrial(const BucketPlan& plan, const TrialReach& trial);
 
+// One bucket of time that holds all samples of the trial: wider, it holds no others.
+bool IsWhole(const BucketPlan& of_trial, const TrialReach& trial);
+
 // The times that the request covers of one trial, for its gaps; both ends open where it covers all.
 TimeBounds TimesOfTrial(const v1::CompareTrialsRequest& request, const TrialReach& trial);
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -38,12 +37,6 @@ absl::Status CheckRequest(const v1::QueryBucketsRequest& request_untrusted) {
         "group_by is given without AGGREGATION_ACROSS; allowed: empty");
   }
   return absl::OkStatus();
-}
-
-std::vector<std::string> MetricGroupsOf(const std::vector<Series>& series) {
-  std::set<std::string> groups;
-  for (const Series& one : series) groups.insert(one.definition.key.metric_group);
-  return {groups.begin(), groups.end()};
 }
 
 BucketPlan PlanTimeAxis(const TrialView& view, const std::vector<std::string>& metric_groups,
@@ -114,13 +107,13 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
   if (by_batch) {
     STEPWELL_ASSIGN_OR_RETURN(attempts, ReadBatchAttempts(*view));
   }
-  const std::vector<std::string> metric_groups = MetricGroupsOf(series);
+  const std::vector<SeriesGroup> groups = GroupSeries(series, request_untrusted);
+  const std::vector<std::string> metric_groups = MetricGroupsOf(groups);
   const BucketResolution resolution =
       ChooseResolution(by_batch ? PlanBatchAxis(attempts, batch_range, buckets_max)
                                 : PlanTimeAxis(*view, metric_groups, time_bounds, buckets_max),
                        buckets_max, request_untrusted.resolution(), view->usage(), metric_groups);
   const BucketPlan& plan = resolution.plan;
-  const std::vector<SeriesGroup> groups = GroupSeries(series, request_untrusted);
   STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups.size(), 1, plan.bucket_count));
 
   v1::QueryBucketsResponse response;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/bucket_resolution.h"
 #include "server/buckets_read.h"
 #include "server/compare_groups.h"
 #include "server/compare_plan.h"
@@ -69,13 +70,20 @@ bool HasSamples(const v1::CompareTrialsResponse::ComparedSeries& series) {
                      [](const auto& side) { return side.count() > 0 || side.nan_count() > 0; });
 }
 
-// Time since start is not on the whole steps of rollups: samples, and the statistics of rows that lie in
-// one bucket.
+// Buckets of time since start do not begin on the whole steps of rollups: they are of samples, and of the
+// statistics of rows that lie in one. Only a bucket of the whole trial may be widened to whole steps.
+BucketResolution ResolutionOf(const ComparedSide& side, const BucketPlan& plan,
+                              const std::vector<SeriesGroup>& groups) {
+  const BucketPlan of_trial = PlanOfTrial(plan, side.reach);
+  if (!IsWhole(of_trial, side.reach)) return {.step_seconds = 0, .plan = of_trial};
+  return ChooseResolution(of_trial, /*buckets_max=*/1, v1::RESOLUTION_UNSPECIFIED,
+                          side.view.usage(), MetricGroupsOf(groups));
+}
+
 absl::Status ReadSide(const ComparedSide& side, const BucketPlan& plan,
                       const std::vector<SeriesGroup>& groups, const BucketsSink& sink) {
   const BatchAttempts* attempts = plan.axis == BucketAxis::kBatch ? &side.attempts : nullptr;
-  return ReadBuckets(side.view, groups, {.step_seconds = 0, .plan = PlanOfTrial(plan, side.reach)},
-                     attempts, sink);
+  return ReadBuckets(side.view, groups, ResolutionOf(side, plan, groups), attempts, sink);
 }
 
 absl::Status ReadSides(const std::vector<ComparedSide>& sides, const BucketPlan& plan,

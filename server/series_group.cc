@@ -60,4 +60,10 @@ std::vector<SeriesGroup> GroupAcross(const std::vector<Series>& series,
   return groups;
 }
 
+std::vector<std::string> MetricGroupsOf(const std::vector<SeriesGroup>& groups) {
+  std::set<std::string> names;
+  for (const SeriesGroup& group : groups) names.insert(group.key.metric_group);
+  return {names.begin(), names.end()};
+}
+
 }  // namespace stepwell

@@ -26,4 +26,7 @@ std::vector<SeriesGroup> EachByItself(const std::vector<Series>& series);
 std::vector<SeriesGroup> GroupAcross(const std::vector<Series>& series,
                                      const std::set<std::string>& kept);
 
+// Of their keys, each once.
+std::vector<std::string> MetricGroupsOf(const std::vector<SeriesGroup>& groups);
+
 }  // namespace stepwell

@@ -40,8 +40,10 @@ std::string RatioText(double ratio) {
 
 std::string DifferenceText(double difference, const std::string& unit) {
   // Of percents it is no percentage.
+  const bool points = unit == "percent";
+  if (points && std::abs(difference) < 0.05) return "0.0 pp";
   const std::string text =
-      unit == "percent" ? fmt::format("{:.1f} pp", difference) : ValueText(difference, unit);
+      points ? fmt::format("{:.1f} pp", difference) : ValueText(difference, unit);
   return difference > 0 ? "+" + text : text;
 }
 

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <iostream>
+#include <cstdio>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -138,20 +138,22 @@ class ExportProgress {
   explicit ExportProgress(bool to_file)
       : is_shown_(isatty(STDERR_FILENO) != 0 && (to_file || isatty(STDOUT_FILENO) == 0)) {}
   ~ExportProgress() {
-    if (any_) std::cerr << "\r\033[K" << std::flush;
+    if (any_) Print("\r\033[K");
   }
 
   void Show(std::int64_t sample_count) {
     const absl::Time now = absl::Now();
     if (!is_shown_ || now < next_) return;
-    std::cerr << fmt::format("\r{} samples ... {} s\033[K", CountText(sample_count),
-                             absl::ToInt64Seconds(now - start_))
-              << std::flush;
+    Print(fmt::format("\r{} samples ... {} s\033[K", CountText(sample_count),
+                      absl::ToInt64Seconds(now - start_)));
     any_ = true;
     next_ = now + absl::Seconds(1);
   }
 
  private:
+  // Not by std::cerr: that flushes std::cout first, which the other thread may hold for long.
+  static void Print(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
   const bool is_shown_;
   const absl::Time start_ = absl::Now();
   absl::Time next_ = start_ + absl::Seconds(2);
@@ -204,8 +206,13 @@ int RunExportTo(ExportOutput& output, const Export& wanted, const CommandOptions
   absl::Status read;
   {
     ExportProgress progress(!wanted.file.empty());
+    const auto stop = [&, stop_count = 0]() mutable {
+      // A pipe that nobody empties holds the other thread; no file is left behind then.
+      if (++stop_count > 1 && wanted.file.empty()) _exit(kExitAgain);
+      exporter.Stop();
+    };
     RunStoppable(
-        signals, "stepwell-export", [&] { read = exporter.Run(); }, [&] { exporter.Stop(); },
+        signals, "stepwell-export", [&] { read = exporter.Run(); }, stop,
         [&] { progress.Show(exporter.sample_count()); });
   }
   if (!exporter.written().ok()) return WriteFailed(exporter.written(), streams);

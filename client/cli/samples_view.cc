@@ -1,7 +1,5 @@
 #include "client/cli/samples_view.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "client/cli/completeness_text.h"
 #include "client/cli/proto_json.h"
@@ -11,12 +9,6 @@
 
 namespace stepwell::cli {
 namespace {
-
-nlohmann::ordered_json JsonValue(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
-}
 
 std::string SeriesName(const v1::Series& series) {
   const std::string labels = LabelsText(series.key().labels());
@@ -37,7 +29,7 @@ std::string SamplesView::Line(const v1::ReadSamplesResponse& response, int i,
   nlohmann::ordered_json line = {
       {"series_no", response.series().series_no()}, {"series", series},
       {"time_us", response.timestamps_us(i)},       {"batch", response.batches(i)},
-      {"value", JsonValue(response.values(i))},     {"attempt", attempt}};
+      {"value", NumberJson(response.values(i))},    {"attempt", attempt}};
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/commands.h"
+#include "tests/support/pty_child.h"
 
 namespace stepwell::testing {
 namespace {
@@ -135,6 +136,24 @@ TEST_F(ExportTest, AClosedPipeAndAStopAreQuiet) {
   EXPECT_THAT(TextOf(stop_log), HasSubstr("stepwell: stopped after "));
 }
 
+TEST_F(ExportTest, OnATerminalItSaysHowFarItIsAndEndsAtTheSecondSignal) {
+  StartMaster();
+  RecordMany("run", 100'000);
+  const std::string fifo = scratch_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  PtyChild child({"/bin/sh", "-c", absl::StrCat("exec ", Exporting("run"), " > ", fifo)}, {}, 80,
+                 24);
+  std::ifstream reader(fifo);
+  std::string line;
+  ASSERT_TRUE(std::getline(reader, line));
+  // Nobody reads on, for as long as it takes.
+  EXPECT_TRUE(child.WaitFor(" samples ... ", absl::Seconds(20))) << child.shown();
+  child.Signal(SIGINT);
+  EXPECT_EQ(child.Wait(absl::Milliseconds(200)), "still running");
+  child.Signal(SIGINT);
+  EXPECT_EQ(child.Wait(absl::Seconds(20)), "exit 75");
+}
+
 TEST_F(ExportTest, ALargeOneIsBoundedAndGoesOnWhereTheMasterComesBack) {
   constexpr int kCount = 1'000'000;
   StartMaster();
@@ -147,7 +166,6 @@ TEST_F(ExportTest, ALargeOneIsBoundedAndGoesOnWhereTheMasterComesBack) {
   std::ifstream reader(fifo);
   std::string line;
   ASSERT_TRUE(std::getline(reader, line)) << TextOf(log);
-  // It stands still while nobody reads: what it holds then is all that it ever holds of the answer.
   master_->Kill();
   ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
   int value = 0;
@@ -163,6 +181,7 @@ TEST_F(ExportTest, ALargeOneIsBoundedAndGoesOnWhereTheMasterComesBack) {
   // The program alone has 30 MB; all samples as text are 90 MB, on the wire 20.
   EXPECT_GT(peak_bytes, 0);
   EXPECT_LT(peak_bytes, 64 << 20);
+  RecordProperty("peak_bytes", static_cast<int>(peak_bytes));
 }
 
 TEST_F(ExportTest, WithoutItsMasterThereIsNoHalfFile) {

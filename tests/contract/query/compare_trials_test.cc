@@ -131,13 +131,16 @@ class CompareTrialsTest : public RandomTrialTest {
   void CheckComparison(std::mt19937_64& random) {
     v1::CompareTrialsRequest request = All();
     request.set_axis(static_cast<v1::CompareAxis>(random() % 3));
-    const bool by_time = request.axis() == v1::COMPARE_AXIS_TIME_SINCE_START;
-    const std::int64_t unit = by_time ? 1'000'000 : 1;
+    const std::int64_t unit = request.axis() == v1::COMPARE_AXIS_TIME_SINCE_START ? 1'000'000 : 1;
     if (random() % 2 == 0) request.set_start(static_cast<std::int64_t>(random() % 50) * unit);
     if (random() % 2 == 0) {
       request.set_end(request.start() + static_cast<std::int64_t>(1 + random() % 200) * unit);
     }
     if (random() % 3 != 0) request.set_max_buckets(static_cast<std::int32_t>(random() % 40));
+    if (random() % 4 == 0) {  // whole trials, of which rollups tell
+      request = All();
+      request.set_axis(v1::COMPARE_AXIS_TIME_SINCE_START);
+    }
     if (random() % 3 == 0) request.add_selectors()->set_metric_group("timing");
     const bool by_rank = random() % 2 == 0;
     if (by_rank) request.add_group_by("rank");

@@ -118,6 +118,25 @@ TEST(ComparePlanTest, EachTrialsTimeBeginsAtItsFirstSample) {
   EXPECT_EQ(TimesOfTrial(Two(), late).GapLast(), 0);
 }
 
+TEST(ComparePlanTest, AWholeTrialIsOneBucketThatHoldsIt) {
+  const TrialReach trial = {.first_time_us = 5'000, .last_time_us = 5'999, .end_batch = 30};
+  v1::CompareTrialsRequest request = Two(v1::COMPARE_AXIS_TIME_SINCE_START);
+  const auto is_whole = [&](std::int32_t buckets_max) {
+    return IsWhole(PlanOfTrial(PlanComparison(request, {trial}, buckets_max), trial), trial);
+  };
+  EXPECT_TRUE(is_whole(1));
+  EXPECT_FALSE(is_whole(2));
+  request.set_end(1000);
+  EXPECT_TRUE(is_whole(1));
+  request.set_end(999);
+  EXPECT_FALSE(is_whole(1)) << "its last sample is not in it";
+  request.set_end(0);
+  request.set_start(1);
+  EXPECT_FALSE(is_whole(1));
+  request = Two();
+  EXPECT_FALSE(is_whole(1)) << "by batch";
+}
+
 TEST(ComparePlanTest, NoTimeIsTooFar) {
   const TrialReach whole = {.first_time_us = INT64_MIN + 1, .last_time_us = INT64_MAX - 1};
   v1::CompareTrialsRequest request = Two(v1::COMPARE_AXIS_TIME_SINCE_START);
