@@ -19,6 +19,7 @@ namespace stepwell::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
@@ -91,6 +92,34 @@ class FirstScreenTest : public SpineTest {
     return ReadText(absl::StrCat(scratch_ / "tmp/stepwell-", geteuid(), "/f1/agent.log"));
   }
 
+  // Each example of docs/schema.md, as one who may only read, of the trial that was recorded.
+  void RunSchemaPage() {
+    const std::string command = Command("psql ");
+    const std::string psql = command.substr(0, command.find(" -c "));
+    const std::vector<std::string> parts = absl::StrSplit(ReadText(SCHEMA_PAGE), "```sql\n");
+    ASSERT_GT(parts.size(), 5U) << SCHEMA_PAGE;
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const std::string sql = absl::StrReplaceAll(parts[i].substr(0, parts[i].find("```")),
+                                                  {{"NAME", "screened"},
+                                                   {"$trial", "screened"},
+                                                   {"$__timeFrom()", "now() - interval '1 hour'"},
+                                                   {"$__timeTo()", "now()"},
+                                                   {"$__interval_ms", "1000"}});
+      SCOPED_TRACE(sql);
+      std::ofstream(scratch_ / "example.sql") << "set role stepwell_read;\n" << sql;
+      EXPECT_EQ(Run(absl::StrCat(psql, " -X -q -v ON_ERROR_STOP=1 -f ", scratch_ / "example.sql")),
+                "exit 0")
+          << said_;
+      // What is merged or missing is not there in every trial.
+      const bool may_be_empty = absl::StrContains(sql, "decoded_rollups") ||
+                                absl::StrContains(sql, "stepwell.gaps") ||
+                                absl::StrContains(sql, "stepwell.usage");
+      if (!may_be_empty) {
+        EXPECT_THAT(said_, Not(HasSubstr("(0 rows)")));
+      }
+    }
+  }
+
   int count_ = 0;
   std::string said_;
 };
@@ -130,6 +159,7 @@ TEST_F(FirstScreenTest, ItsCommandsWork) {
   if (Run("command -v psql") != "exit 0") GTEST_SKIP() << "there is no psql on this machine";
   EXPECT_EQ(Run(Command("psql ")), "exit 0") << said_;
   EXPECT_THAT(said_, HasSubstr("(5 rows)"));
+  RunSchemaPage();
 }
 
 }  // namespace
