@@ -60,11 +60,11 @@ absl::StatusOr<std::int16_t> KeepClasses::FindOrCreate(KeepAges ages,
     each.ages = ages;
     return each.keep_class;
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "raw_age_seconds, rollup_age_seconds: samples for ", AgeText(ages.raw_age_seconds),
-      " and rollups for ", AgeText(ages.rollup_age_seconds), " would be pair number ",
-      kKeepClassesMax + 1, " of ages; allowed are those that there are (", ListText(classes_),
-      "), until rows and caps have given one up"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("raw_age_seconds, rollup_age_seconds: samples ", AgeText(ages.raw_age_seconds),
+                   ", rollups ", AgeText(ages.rollup_age_seconds), " would be pair number ",
+                   kKeepClassesMax + 1, " of ages; allowed are those that there are (",
+                   ListText(classes_), "), until rows and caps have given one up"));
 }
 
 std::vector<KeepAges> AgesThatMayHold(

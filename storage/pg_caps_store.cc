@@ -3,6 +3,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_caps_places.h"
 #include "storage/pg_caps_preview.h"
@@ -24,6 +25,11 @@ PgConnection::Options ConnectionOptions(const PgCapsStore::Options& options) {
   connection.idle_in_transaction_timeout = options.idle_in_transaction_timeout;
   connection.cut = options.cut;
   return connection;
+}
+
+// What a transaction of ours does is the same once or twice: the caller comes again.
+absl::Status ComeAgain(const absl::Status& status) {
+  return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 absl::Status Gone(const FoundTrial& trial) {
@@ -51,7 +57,7 @@ absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const Caps
       STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
       return SetPlace(*connection, target, caps, clear);
     });
-    STEPWELL_RETURN_IF_ERROR(changed);
+    STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   }
   return Get(target);
 }
@@ -77,7 +83,7 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
   };
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   auto swept = sweeper_.Sweep(*connection, owner_epoch, request);
-  if (!swept.ok()) return Annotate(swept.status(), "sweep");
+  if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
   return swept;
 }
 
@@ -93,7 +99,7 @@ absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone(trial);
     return connection->Exec(sql::kArchiveTrial, {Value(trial.trial_id), archived}).status();
   });
-  STEPWELL_RETURN_IF_ERROR(changed);
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   return ArchivedTrial{trial.trial_id, archived};
 }
 
@@ -117,10 +123,13 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
         connection->Exec(sql::kDeleteCapsOfTrial, {Value(trial.trial_id)}).status());
     return connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status();
   });
-  STEPWELL_RETURN_IF_ERROR(changed);
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   SweepPace pace(absl::Now() + kDeleteDuration);
   PgTrialSweeper sweeper(*connection, owner_epoch, pace);
-  STEPWELL_ASSIGN_OR_RETURN(deleted.done, sweeper.Clear(trial.trial_id));
+  // It is deleted; what is left goes with sweeps.
+  const auto done = sweeper.Clear(trial.trial_id);
+  if (!done.ok()) log::Warning("deleted_trial_rows_left", {{"status", done.status().ToString()}});
+  deleted.done = done.ok() && *done;
   return deleted;
 }
 

@@ -28,6 +28,7 @@ namespace {
 constexpr std::int32_t kPickedMax = 1000;
 constexpr std::int64_t kSlowAgeFactor = 24;
 constexpr std::size_t kDamagedMax = 10'000;
+constexpr char kUndefinedTable[] = "42P01";
 
 std::vector<std::int64_t> TickNosOf(const std::vector<RecentTicksRow>& ticks) {
   std::vector<std::int64_t> numbers;
@@ -76,6 +77,8 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
     const StretchKey at = work_.has_value() ? work_->key : first;
     Forget();
     link_.Drop();
+    // A sweep dropped the leaf, which had been empty for days: it is attached again.
+    if (SqlState(merged) == kUndefinedTable) return MergeResult{.more = true};
     if (!absl::IsDataLoss(merged)) return Annotate(merged, "merge");
     if (damaged_.size() < kDamagedMax) damaged_.insert(at);
     log::Error("recent_rows_damaged", {{"trial", Value(std::get<TrialId>(at))},

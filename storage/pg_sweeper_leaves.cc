@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/pg_array.h"
 #include "storage/pg_caps_read.h"
 #include "storage/pg_ddl.h"
 #include "storage/pg_fold_sql.h"
@@ -163,13 +164,30 @@ absl::Status PgLeafSweeper::Empty(const SweptLeaf& leaf) {
   return leaf.rollups_too ? GiveUp(leaf.key, LeafPair::kRollups) : absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> PgLeafSweeper::Existing(const SweptLeaf& leaf) {
+  std::vector<std::string> names;
+  for (const LeafPair pair : {LeafPair::kSamples, LeafPair::kRollups}) {
+    if (pair == LeafPair::kRollups && !leaf.rollups_too) continue;
+    for (const char* table : TablesOf(pair)) {
+      names.push_back(
+          absl::StrCat("stepwell.", LeafName(table, leaf.key.keep_class, leaf.key.received_day)));
+    }
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            connection_.Exec(sql::kFindTables, {PgArray(names)}));
+  names.clear();
+  for (int row = 0; row < rows.row_count(); ++row) names.emplace_back(rows.Text(row, 0));
+  return names;
+}
+
 absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
-  std::vector<std::string> lists = {LeafList(LeafPair::kSamples, leaf.key)};
-  if (leaf.rollups_too) lists.push_back(LeafList(LeafPair::kRollups, leaf.key));
   bool is_clear = false;
-  const auto body = [&]() -> absl::Status {
+  const absl::Status emptied = InDdlTransaction(connection_, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
-    for (const std::string& list : lists) {
+    // Those of samples may have been dropped long before their rollups go.
+    STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> leaves, Existing(leaf));
+    const std::string list = absl::StrJoin(leaves, ", ");
+    if (!leaves.empty()) {
       STEPWELL_RETURN_IF_ERROR(
           connection_.ExecScript(absl::StrCat("lock table ", list, " in access exclusive mode")));
     }
@@ -179,19 +197,14 @@ absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
         connection_.Exec(sql::kLeafHasLines, {leaf.key.keep_class, DayOf(leaf.key)}));
     is_clear = !lines.Bool(0, 0) && !(leaf.rollups_too && lines.Bool(0, 1));
     if (!is_clear) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(
-        connection_.ExecScript(absl::StrCat("truncate ", absl::StrJoin(lists, ", "))));
+    if (!leaves.empty()) {
+      STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("truncate ", list)));
+    }
     STEPWELL_RETURN_IF_ERROR(
         connection_.Exec(sql::kNoteEmptied, {leaf.key.keep_class, DayOf(leaf.key)}).status());
     return failpoint::Check("sweep_before_truncate");
-  };
-  absl::Status status = InDdlTransaction(connection_, body);
-  if (IsGone(status)) {
-    // Somebody dropped it by hand: there is nothing to be emptied.
-    status = connection_.Exec(sql::kNoteEmptied, {leaf.key.keep_class, DayOf(leaf.key)}).status();
-    is_clear = true;
-  }
-  STEPWELL_RETURN_IF_ERROR(status);
+  });
+  STEPWELL_RETURN_IF_ERROR(emptied);
   return is_clear;
 }
 

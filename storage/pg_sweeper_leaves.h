@@ -17,6 +17,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "storage/caps_store.h"
@@ -41,6 +43,8 @@ class PgLeafSweeper {
   absl::Status GiveUp(const LeafKey& key, LeafPair pair);
   absl::Status EmptyAll();
   absl::Status Empty(const SweptLeaf& leaf);
+  // Names of the tables to be emptied.
+  absl::StatusOr<std::vector<std::string>> Existing(const SweptLeaf& leaf);
   // False: rows came meanwhile.
   absl::StatusOr<bool> Truncate(const SweptLeaf& leaf);
   absl::Status DropAll(const std::vector<NamedLeaf>& leaves);

@@ -31,14 +31,14 @@ std::string TicksLeaf(const NamedLeaf& leaf) {
 std::string StretchesSql(const NamedLeaf& leaf, bool of_group) {
   const bool of_samples = leaf.pair == LeafPair::kSamples;
   const char* step = of_samples ? "0::smallint" : "t.step_seconds";
-  return absl::StrCat("select t.writer_no, t.tick_no, ", step,
-                      ", t.first_time_us, t.last_time_us, ",
-                      of_samples ? "t.series_nos" : "null::integer[]", " from ", TicksLeaf(leaf),
-                      " t where t.trial_id = $1 and (t.first_time_us, t.tick_no, ", step,
-                      ") > ($2, $3, $4)", of_samples ? " and " STEPWELL_MERGE_IS_OVER : "",
-                      of_samples && of_group ? " and (t.series_nos is null or t.series_nos && $6)"
-                                             : " and $6::integer[] is not null",
-                      " order by t.first_time_us, t.tick_no, ", step, " limit $5");
+  return absl::StrCat(
+      "select t.writer_no, t.tick_no, ", step, ", t.first_time_us, t.last_time_us, ",
+      of_samples ? "t.series_nos" : "null::integer[]", " from ", TicksLeaf(leaf),
+      " t where t.trial_id = $1 and (t.first_time_us, t.tick_no, ", step, ") > ($2, $3, $4)",
+      of_samples ? " and " STEPWELL_MERGE_IS_OVER : " and " STEPWELL_ROLLUPS_ARE_MADE,
+      of_samples && of_group ? " and (t.series_nos is null or t.series_nos && $6)"
+                             : " and $6::integer[] is not null",
+      " order by t.first_time_us, t.tick_no, ", step, " limit $5");
 }
 
 // What went, by group: rows, samples, bytes, first and last time.
@@ -67,12 +67,17 @@ std::string DeleteRowsSql(const NamedLeaf& leaf) {
                       Returning(leaf), SumGone("g.series_no"));
 }
 
-// $1 trial, $2 series, $3 first times, $4 numbers of ticks.
+// $1 trial, $2 series, $3 first times, $4 numbers of ticks. Rows on ticks of a merge under way stay:
+// whoever takes the last row takes the ticks, too.
 std::string DeleteKeysSql(const NamedLeaf& leaf) {
   return absl::StrCat("with gone as (delete from ", RowsLeaf(leaf),
                       " m using unnest($2::integer[], $3::bigint[], $4::bigint[]) as k (series_no, "
                       "first_time_us, tick_no) where m.trial_id = $1 and m.series_no = k.series_no "
-                      "and m.first_time_us = k.first_time_us and m.tick_no = k.tick_no",
+                      "and m.first_time_us = k.first_time_us and m.tick_no = k.tick_no and exists "
+                      "(select from ",
+                      TicksLeaf(leaf),
+                      " t where t.trial_id = m.trial_id and t.writer_no = m.writer_no and "
+                      "t.tick_no = m.tick_no and " STEPWELL_MERGE_IS_OVER ")",
                       Returning(leaf), SumGone("g.series_no"));
 }
 
@@ -88,7 +93,8 @@ std::string DeleteTicksSql(const NamedLeaf& leaf) {
       RowsLeaf(leaf), " m where m.trial_id = t.trial_id and m.series_no = any(",
       of_samples ? "coalesce(t.series_nos, $5)" : "$5",
       ") and m.first_time_us between t.first_time_us and t.last_time_us and m.tick_no = t.tick_no",
-      of_samples ? ") and " STEPWELL_MERGE_IS_OVER : " and m.step_seconds = t.step_seconds)",
+      of_samples ? ") and " STEPWELL_MERGE_IS_OVER
+                 : " and m.step_seconds = t.step_seconds) and " STEPWELL_ROLLUPS_ARE_MADE,
       " returning ", of_samples ? "t.series_nos[1]" : "t.first_series_no",
       " as first_series_no, 0 as sample_count, 0::bigint as first_time_us, "
       "0::bigint as last_time_us, ",
@@ -216,6 +222,8 @@ absl::Status PgSliceSweeper::TakeSlice(const SliceTarget& target, const NamedLea
     touched.push_back(std::move(stretch));
     stretches.pop_front();
   }
+  // Of the one that is left in part none of the series that are left may have a row.
+  if (!stretches.empty() && stretches.front().done > 0) touched.push_back(stretches.front());
   return DeleteTicks(target, leaf, touched, slice);
 }
 

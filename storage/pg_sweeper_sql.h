@@ -57,6 +57,9 @@ inline constexpr char kLeafHasLines[] = R"(
 select coalesce(bool_or(row_count <> 0 or sample_count <> 0 or byte_count <> 0), false),
        coalesce(bool_or(rollup_byte_count <> 0), false)
 from stepwell.usage where keep_class = $1 and received_day = $2)";
+inline constexpr char kFindTables[] = R"(
+select name from unnest($1::text[]) with ordinality as t (name, i)
+where to_regclass(name) is not null order by i)";
 inline constexpr char kNoteEmptied[] = R"(
 update stepwell.swept_leaves set emptied = true where keep_class = $1 and received_day = $2)";
 // When a leaf is dropped: lines that say nothing any more.
@@ -144,6 +147,11 @@ select (select coalesce(sum(row_count), 0)::bigint from stepwell.usage
   "not exists (select from stepwell.recent_ticks r where r.trial_id = t.trial_id " \
   "and r.writer_no = t.writer_no and r.tick_group = t.tick_group "                 \
   "and r.received_day = t.received_day and r.tick_no < t.tick_no)"
+// Rollups have no tick group: there all of the writer's must be merged.
+#define STEPWELL_ROLLUPS_ARE_MADE                                                  \
+  "not exists (select from stepwell.recent_ticks r where r.trial_id = t.trial_id " \
+  "and r.writer_no = t.writer_no and r.received_day = t.received_day "             \
+  "and r.tick_no < t.tick_no)"
 
 // Bytes of a row as it was copied: what record_send gives, without the types of its columns. Columns of
 // before their migration were not copied.

@@ -108,6 +108,20 @@ TEST_F(CapsSweep, SamplesGoAfterTheirDayAndRollupsLater) {
   ExpectNothingVanished();
 }
 
+TEST_F(CapsSweep, RollupsGoLongAfterTheLeavesOfTheirSamplesWereDropped) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  SetCaps({}, {.raw_age_seconds = kDay, .rollup_age_seconds = 30 * kDay});
+  FillAndMerge(writer, 2, 600);
+  SweepAll(kADayOldUs);
+  SweepAll(kADayOldUs + 5 * kDayUs);
+  EXPECT_EQ(Number("select count(*) from pg_class where relname = 'metrics_k1_20241004'"), 0);
+  EXPECT_GT(Number("select count(*) from stepwell.rollups"), 0);
+  EXPECT_GT(SweepAll(kADayOldUs + 30 * kDayUs).removed.rollup_bytes, 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.rollups"), 0);
+  ExpectNothingVanished();
+}
+
 TEST_F(CapsSweep, ASnapshotOfBeforeStaysExactAndTheLeafWaitsForIt) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
@@ -182,7 +196,6 @@ TEST_F(CapsSweep, RowsThatAreMergedLateIntoALeafAreGivenUpOnceMore) {
   const std::vector<TickTable> tables = {Table(2, 5)};
   Fill(writer, tables);
   const MergeLimits limits{.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs};
-  (void)folds_->Merge(kEpoch, limits);  // may find that its leaf is gone
   MergeAll(limits);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
   EXPECT_EQ(SweepAll(kADayOldUs).removed.sample_count, 10);

@@ -40,7 +40,7 @@ TEST(KeepClassesTest, RefusesANinthWithTheListOfThoseThatThereAre) {
   const auto ninth = classes.FindOrCreate({5, 10});
   ASSERT_EQ(ninth.status().code(), absl::StatusCode::kFailedPrecondition);
   for (const std::string part :
-       {"samples for 5 s", "rollups for 10 s", "number 9", "0: samples for ever, rollups for ever",
+       {"samples 5 s, rollups 10 s", "number 9", "0: samples for ever, rollups for ever",
         "7: samples 7 days, rollups for ever"}) {
     EXPECT_NE(std::string(ninth.status().message()).find(part), std::string::npos)
         << part << " is not in: " << ninth.status();

@@ -1,0 +1,210 @@
+// Bounds of bytes and samples: what goes, what stays, and that previews say so before.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/contract/caps_store_test.h"
+
+namespace stepwell {
+namespace {
+
+using testing::CapsStoreTest;
+using testing::Connect;
+using testing::kDayUs;
+using testing::kEpoch;
+using testing::kNowUs;
+using testing::Samples;
+
+constexpr std::int64_t kDay = 86'400;
+constexpr std::int64_t kAnHourUs = 3'600'000'000;
+
+class CapsBounds : public CapsStoreTest {
+ protected:
+  // `hours` stretches of 600 ticks, an hour apart.
+  OpenedWriter FillHours(const std::string& name, int series_count, int hours) {
+    const OpenedWriter writer = OpenWriter(name);
+    AddSeries(writer.trial_id, series_count);
+    for (int hour = 0; hour < hours; ++hour) {
+      FillAndMerge(writer, series_count, 600, kNowUs + hour * kAnHourUs);
+    }
+    return writer;
+  }
+  std::int64_t Bytes(const OpenedWriter& writer, const std::string& group = "") {
+    return Number(absl::StrCat(
+        "select coalesce(sum(byte_count + rollup_byte_count), 0)::bigint from stepwell.usage "
+        "where trial_id = ",
+        Value(writer.trial_id), " and metric_group like '", group.empty() ? "%" : group, "'"));
+  }
+  // Of one row of metrics with its share of everything.
+  std::int64_t RowBytes() {
+    return Number("select max(octet_length(record_send(m))) from stepwell.metrics m");
+  }
+};
+
+TEST_F(CapsBounds, TheOldestBytesOfATrialGo) {
+  const OpenedWriter writer = FillHours("t", 8, 6);
+  const OpenedWriter other = FillHours("other", 8, 2);
+  const std::int64_t other_bytes = Bytes(other);
+  const std::int64_t cap = Bytes(writer) * 7 / 10;
+  SetCaps(Of(writer), {.trial_bytes = cap});
+  const std::int64_t row_bytes = RowBytes();
+  const auto preview = caps_.Preview({.target = Of(writer), .now_us = kNowUs});
+  ASSERT_TRUE(preview.ok()) << preview.status();
+  const SweepResult swept = SweepAll();
+  EXPECT_LE(Bytes(writer), cap);
+  EXPECT_GT(Bytes(writer), cap - std::max<std::int64_t>(cap / 100, 8 * row_bytes));
+  EXPECT_EQ(Bytes(other), other_bytes);
+  EXPECT_EQ(swept.removed.rollup_bytes, 0) << "samples first";
+  for (const CapRemoval& each : swept.removed.removals) EXPECT_EQ(each.field, "trial_bytes");
+  EXPECT_NEAR(static_cast<double>(preview->sample_count),
+              static_cast<double>(swept.removed.sample_count), 8 * 600);
+  EXPECT_NEAR(static_cast<double>(preview->raw_bytes), static_cast<double>(swept.removed.raw_bytes),
+              static_cast<double>(8 * row_bytes));
+  // What stays is newer than what went, but for the stretch between.
+  EXPECT_GE(Number(absl::StrCat("select min(first_time_us) from stepwell.metrics where trial_id = ",
+                                Value(writer.trial_id))),
+            Number("select max(last_time_us) from stepwell.gaps where cause = 11") - kAnHourUs);
+  ExpectNothingVanished();
+  EXPECT_EQ(SweepAll().removed.raw_bytes, 0) << "it is held now";
+}
+
+TEST_F(CapsBounds, RollupsGoWhenNoSampleIsLeft) {
+  const OpenedWriter writer = FillHours("t", 4, 3);
+  const std::int64_t rollups = Number("select sum(rollup_byte_count)::bigint from stepwell.usage");
+  SetCaps(Of(writer), {.trial_bytes = rollups / 2});
+  const SweepResult swept = SweepAll();
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 0);
+  EXPECT_LE(Bytes(writer), rollups / 2);
+  EXPECT_GT(Bytes(writer), 0);
+  EXPECT_EQ(swept.removed.sample_count, 4 * 3 * 600);
+  EXPECT_GT(swept.removed.rollup_bytes, 0);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, RowsThatAreNotMergedCountAndGoLater) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 4);
+  SetCaps(Of(writer), {.trial_bytes = 1});
+  const std::vector<TickTable> tables = {Table(4, 100)};
+  Fill(writer, tables);
+  EXPECT_EQ(SweepAll().removed.sample_count, 0);
+  MergeNow();
+  EXPECT_EQ(SweepAll().removed.sample_count, 400);
+  EXPECT_EQ(Bytes(writer), 0);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, ABoundOfAGroupLeavesTheOthersAlone) {
+  const OpenedWriter writer = FillHours("t", 8, 6);
+  const std::int64_t timing = Bytes(writer, "timing"), gpu = Bytes(writer, "gpu");
+  SetCaps({.metric_group = "gpu"}, {.trial_bytes = gpu / 2});
+  SweepAll();
+  EXPECT_LE(Bytes(writer, "gpu"), gpu / 2);
+  EXPECT_GT(Bytes(writer, "gpu"), gpu / 2 - std::max(gpu / 200, 4 * RowBytes()) - 4000);
+  EXPECT_EQ(Bytes(writer, "timing"), timing);
+  EXPECT_EQ(Number("select count(*) from stepwell.gaps where metric_group = 'timing'"), 0);
+  ExpectNothingVanished();
+  // Once the other group goes too, so do the ticks that both shared.
+  SetCaps({.metric_group = "gpu"}, {.trial_bytes = 1});
+  SetCaps({.metric_group = "timing"}, {.trial_bytes = 1});
+  SweepAll();
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
+  SweepAll();
+  EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 0);
+  EXPECT_EQ(Bytes(writer), 0);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, EachSeriesKeepsItsNewestSamples) {
+  const OpenedWriter writer = FillHours("t", 4, 6);
+  // Two series go on, two do not.
+  for (int hour = 6; hour < 8; ++hour) {
+    FillAndMerge(writer, 2, 600, kNowUs + hour * kAnHourUs);
+  }
+  const std::int64_t rollups = Number("select sum(rollup_byte_count)::bigint from stepwell.usage");
+  SetCaps({.project = "default"}, {.series_samples = 1500});
+  SetCaps({.project = "default", .metric_group = "timing"}, {.series_samples = 0});
+  const auto preview = caps_.Preview({.now_us = kNowUs});
+  ASSERT_TRUE(preview.ok()) << preview.status();
+  const SweepResult swept = SweepAll();
+  EXPECT_EQ(Text("select string_agg(n::text, ' ' order by series_no) from (select series_no, "
+                 "sum(sample_count) as n from stepwell.metrics group by 1) s"),
+            "1800 4800 1800 3600")
+      << "whole rows, and none for ever";
+  EXPECT_EQ(Number("select min(first_time_us) from stepwell.metrics where series_no = 1"),
+            kNowUs + 5 * kAnHourUs);
+  EXPECT_EQ(swept.removed.sample_count, 5 * 600 + 3 * 600);
+  EXPECT_EQ(preview->sample_count, swept.removed.sample_count);
+  EXPECT_EQ(Number("select sum(rollup_byte_count)::bigint from stepwell.usage"), rollups);
+  ExpectNothingVanished();
+  EXPECT_EQ(SweepAll().removed.sample_count, 0);
+}
+
+TEST_F(CapsBounds, TicksOfAMergeUnderWayStay) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 8);
+  const std::vector<TickTable> tables = {Table(8, 600)};
+  Fill(writer, tables);
+  SetCaps(Of(writer), {.trial_bytes = 1, .series_samples = 1});
+  const MergeLimits limits{
+      .fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs, .rows_max = 3};
+  // Two of four slices, and a sweep after each.
+  for (int slice = 0; slice < 2; ++slice) {
+    ASSERT_TRUE(folds_->Merge(kEpoch, limits).ok());
+    SweepAll();
+    EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 1);
+  }
+  MergeAll(limits);
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
+  ExpectNothingVanished();
+  SweepAll();
+  EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 0);
+  EXPECT_EQ(Bytes(writer), 0);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, ASweepOfOnePlaceLeavesTheOthersAlone) {
+  const OpenedWriter a = FillHours("a", 2, 2), b = FillHours("b", 2, 2);
+  SetCaps({}, {.raw_age_seconds = kDay, .trial_bytes = 1});
+  const std::int64_t bytes = Bytes(b);
+  const auto swept = caps_.Sweep(kEpoch, {.target = Of(a), .now_us = kNowUs});
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  EXPECT_EQ(Bytes(a), 0);
+  EXPECT_EQ(Bytes(b), bytes);
+  EXPECT_EQ(caps_.Sweep(kEpoch, {.target = CapsTarget{.trial = TrialSelector{.trial_id = 5}}})
+                .status()
+                .code(),
+            absl::StatusCode::kNotFound);
+  const auto nobody = caps_.Sweep(kEpoch, {.target = CapsTarget{.project = "nobody's"}});
+  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  EXPECT_EQ(Bytes(b), bytes);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, APreviewTellsWhatOthersCapsWouldDo) {
+  const OpenedWriter writer = FillHours("t", 4, 3);
+  const std::int64_t a_week_later = kNowUs + 7 * kDayUs;
+  const PreviewRequest later{
+      .target = Of(writer), .caps = Caps{.raw_age_seconds = kDay}, .now_us = a_week_later};
+  EXPECT_EQ(caps_.Preview(later)->sample_count, 0) << "a changed age counts for later rows";
+  PreviewRequest as_if = later;
+  as_if.for_merged_rows = true;
+  const auto preview = caps_.Preview(as_if);
+  ASSERT_TRUE(preview.ok()) << preview.status();
+  EXPECT_EQ(preview->sample_count, 4 * 3 * 600);
+  EXPECT_EQ(preview->raw_bytes, Number("select sum(byte_count)::bigint from stepwell.usage"));
+  EXPECT_EQ(preview->rollup_bytes, 0);
+  EXPECT_EQ(preview->removals.size(), 2u);
+  as_if.target->metric_group = "gpu";
+  EXPECT_EQ(caps_.Preview(as_if)->sample_count, 2 * 3 * 600);
+  EXPECT_EQ(caps_.Preview({.caps = Caps{}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(caps_.Preview({.target = Of(writer), .caps = Caps{.trial_bytes = -1}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(caps_.Preview({})->removals.size(), 0u);
+  EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0) << "nothing was set";
+}
+
+}  // namespace
+}  // namespace stepwell

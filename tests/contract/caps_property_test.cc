@@ -1,0 +1,173 @@
+// Random caps, random ingest, random sweeps, with backends killed in the middle: whatever happens, the
+// samples that were sent are held or a gap says so.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/contract/caps_store_test.h"
+#include "tests/support/codec_vectors.h"
+
+namespace stepwell {
+namespace {
+
+using testing::CapsStoreTest;
+using testing::Connect;
+using testing::kDayUs;
+using testing::kEpoch;
+using testing::kNowUs;
+using testing::TestSeed;
+
+constexpr std::int64_t kDay = 86'400;
+
+class CapsProperty : public CapsStoreTest {
+ protected:
+  std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
+
+  CapsTarget AnyTarget() {
+    CapsTarget target;
+    switch (Below(3)) {
+      case 0:
+        break;
+      case 1:
+        target.project = "default";
+        break;
+      default:
+        target = Of(writers_[Below(writers_.size())]);
+    }
+    if (Below(2) == 0) target.metric_group = Below(2) == 0 ? "gpu" : "timing";
+    return target;
+  }
+  void ChangeSomeCap() {
+    Caps caps;
+    std::vector<std::string> clear;
+    switch (Below(5)) {
+      case 0:
+        caps.raw_age_seconds = static_cast<std::int64_t>(Below(3)) * kDay;
+        break;
+      case 1:
+        caps.rollup_age_seconds = static_cast<std::int64_t>(Below(3)) * 2 * kDay;
+        break;
+      case 2:
+        caps.trial_bytes = static_cast<std::int64_t>(Below(60'000));
+        break;
+      case 3:
+        caps.series_samples = static_cast<std::int64_t>(Below(200));
+        break;
+      default:
+        clear = {std::string(kCapFields[Below(4)].name)};
+    }
+    const auto set = caps_.Set(kEpoch, AnyTarget(), caps, clear);
+    // Rollups shorter than samples, a ninth pair, or a backend that was killed.
+    if (!set.ok()) {
+      EXPECT_TRUE(set.status().code() == absl::StatusCode::kInvalidArgument ||
+                  set.status().code() == absl::StatusCode::kFailedPrecondition ||
+                  set.status().code() == absl::StatusCode::kUnavailable)
+          << set.status();
+    }
+  }
+  void FillSome() {
+    const OpenedWriter& writer = writers_[Below(writers_.size())];
+    std::vector<TickTable> tables;
+    for (std::uint64_t i = 0; i <= Below(3); ++i) {
+      const int ticks = 1 + static_cast<int>(Below(100));
+      TickTable table =
+          Table(kSeriesCount, ticks, now_us_ - static_cast<std::int64_t>(Below(1000)));
+      table.tick_group = 1 + static_cast<std::uint32_t>(Below(2));
+      // Some series have no sample on this table.
+      std::erase_if(table.columns, [&](const TickColumn&) { return Below(4) == 0; });
+      if (!table.columns.empty()) tables.push_back(std::move(table));
+    }
+    Fill(writer, tables, now_us_);
+  }
+  void MergeSome() {
+    const auto merged =
+        folds_->Merge(kEpoch, {.fold_no_max = Newest(),
+                               .ripe_tick_count = 1 + static_cast<std::int32_t>(Below(100)),
+                               .now_us = now_us_,
+                               .rows_max = 1 + static_cast<std::int32_t>(Below(20))});
+    EXPECT_TRUE(merged.ok()) << merged.status();
+  }
+  void SweepSome() {
+    const auto swept =
+        caps_.Sweep(kEpoch, {.now_us = now_us_, .duration_max = absl::Milliseconds(Below(300))});
+    if (swept.ok()) return;
+    EXPECT_TRUE(kills_ && swept.status().code() == absl::StatusCode::kUnavailable)
+        << swept.status();
+  }
+  void RunRounds(int rounds) {
+    SCOPED_TRACE(absl::StrCat("STEPWELL_TEST_SEED=", seed_));
+    for (const std::string name : {"a", "a", "b"}) {
+      writers_.push_back(OpenWriter(name));
+      AddSeries(writers_.back().trial_id, kSeriesCount);
+    }
+    for (int round = 0; round < rounds && !HasFailure(); ++round) {
+      switch (Below(8)) {
+        case 0:
+          ChangeSomeCap();
+          break;
+        case 1:
+          now_us_ += static_cast<std::int64_t>(Below(3)) * kDayUs / 2;
+          break;
+        case 2:
+        case 3:
+          SweepSome();
+          break;
+        case 4:
+          MergeSome();
+          break;
+        default:
+          FillSome();
+      }
+      if (round % 10 == 9 && !kills_) ExpectNothingVanishedBetweenMerges();
+    }
+  }
+  // A merge under way has ticks of which some rows are still to come, so rows and ticks are compared
+  // at the end only.
+  void ExpectNothingVanishedBetweenMerges() {
+    ExpectLedgerAddsUp();
+    ExpectSentIsHeldOrGap();
+  }
+  void Finish() {
+    kills_ = false;
+    MergeNow(now_us_);
+    MergeNow(now_us_);
+    SweepAll(now_us_);
+    ExpectNothingVanished();
+  }
+
+  static constexpr int kSeriesCount = 9;
+  const std::uint64_t seed_ = TestSeed();
+  std::mt19937_64 random_{seed_};
+  std::vector<OpenedWriter> writers_;
+  std::int64_t now_us_ = kNowUs;
+  std::atomic<bool> kills_ = false;
+};
+
+TEST_F(CapsProperty, WhatWasSentIsHeldOrAGapSaysSo) {
+  RunRounds(300);
+  Finish();
+}
+
+TEST_F(CapsProperty, AKilledSweepTakesNothingWithoutAGap) {
+  kills_ = true;
+  std::thread killer([&] {
+    const auto sql = Connect(url_);
+    while (kills_) {
+      const auto killed = sql->Exec(
+          "select pg_terminate_backend(pid) from pg_stat_activity "
+          "where datname = current_database() and application_name = 'stepwell-caps' "
+          "and state <> 'idle' and random() < 0.2");
+      EXPECT_TRUE(killed.ok()) << killed.status();
+    }
+  });
+  RunRounds(300);
+  kills_ = false;
+  killer.join();
+  Finish();
+}
+
+}  // namespace
+}  // namespace stepwell
