@@ -28,6 +28,15 @@ absl::StatusOr<std::shared_ptr<const AmdLibrary>> AmdLibrary::Load(const Paths& 
 
 void* SymbolOf(void* library, const char* name) { return dlsym(library, name); }
 
+// The two cannot be mistaken: no GPU takes 100 kW, and none is kept below 1 W.
+absl::StatusOr<double> AmdWatts(std::uint64_t limit) {
+  constexpr std::uint64_t kWattsMax = 100'000;
+  constexpr std::uint64_t kMicro = 1'000'000;
+  if (limit > 0 && limit < kWattsMax) return static_cast<double>(limit);
+  if (limit >= kMicro && limit < kWattsMax * kMicro) return static_cast<double>(limit) / kMicro;
+  return absl::UnimplementedError(absl::StrCat("a power limit of ", limit, " in no known unit"));
+}
+
 absl::Status AmdStatus(const char* name, int result, const AmdResults& results) {
   if (result == 0) return absl::OkStatus();
   const std::string text = absl::StrCat(name, ": error ", result);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/agent/sensors/amd_table.h"
 
 namespace stepwell::agent {
 
@@ -51,6 +52,9 @@ class AmdLibrary {
   virtual absl::StatusOr<double> Joules(const Device& device) const = 0;
   virtual absl::StatusOr<double> Celsius(const Device& device, Sensor sensor) const = 0;
   virtual absl::StatusOr<double> Hertz(const Device& device, Clock clock) const = 0;
+  // The limit in force.
+  virtual absl::StatusOr<double> PowerLimitWatts(const Device& device) const = 0;
+  virtual absl::StatusOr<AmdTable> Table(const Device& device) const = 0;
 };
 
 // By each library's own file.
@@ -68,6 +72,9 @@ struct AmdResults {
   int not_yet_implemented;
   int no_permission;
 };
+// Of a limit of power, whose unit differs between releases: watts in some, millionths in others. What
+// no GPU can have in either is kUnimplemented, as is 0, which is no limit.
+absl::StatusOr<double> AmdWatts(std::uint64_t limit);
 absl::Status AmdStatus(const char* name, int result, const AmdResults& results);
 template <typename Function, typename... Arguments>
 absl::Status CallAmd(const AmdResults& results, const char* name, Function function,

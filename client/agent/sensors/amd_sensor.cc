@@ -1,9 +1,36 @@
 #include "client/agent/sensors/amd_sensor.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace stepwell::agent {
+namespace {
+
+constexpr double kKib = 1024;
+
+// Of all links together, per second; none before each has been read twice. kUnimplemented: no link.
+absl::StatusOr<std::optional<double>> KibPerSecond(const AmdTable::LinkKib& totals,
+                                                   std::array<Rate, kXgmiLinkCount>& rates,
+                                                   absl::Duration now) {
+  bool has_link = false;
+  std::optional<double> sum = 0.0;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    if (!totals[i]) {
+      rates[i].Forget();
+      continue;
+    }
+    has_link = true;
+    const std::optional<double> rate = rates[i].Next(*totals[i], now);
+    if (!rate) sum = std::nullopt;
+    if (sum) *sum += *rate;
+  }
+  if (!has_link) return absl::UnimplementedError("the driver's table counts no XGMI link");
+  return sum;
+}
+
+}  // namespace
 
 AmdSensor::AmdSensor(std::shared_ptr<const AmdLibrary> library, AmdLibrary::Device device)
     : Sensor({device.name, "gpu", Cadence::kFast, SeenBy::kDevice}),
@@ -11,6 +38,13 @@ AmdSensor::AmdSensor(std::shared_ptr<const AmdLibrary> library, AmdLibrary::Devi
       device_(device),
       labels_({{"device", device.name}}),
       answers_(device.name) {}
+
+void AmdSensor::Forget() {
+  millijoules_.Forget();
+  throttle_.Forget();
+  for (Rate& rate : received_) rate.Forget();
+  for (Rate& rate : sent_) rate.Forget();
+}
 
 template <typename Ask>
 void AmdSensor::ReadOne(GpuQuestion question, const SystemMetric& metric, Reading& reading,
@@ -35,8 +69,11 @@ void AmdSensor::Read(Reading& reading) {
           [&] { return library.Hertz(device_, AmdLibrary::Clock::kShader); });
   ReadOne(GpuQuestion::kMemoryClock, metrics::kGpuMemoryClock, reading,
           [&] { return library.Hertz(device_, AmdLibrary::Clock::kMemory); });
+  ReadOne(GpuQuestion::kPowerLimit, metrics::kGpuPowerLimit, reading,
+          [&] { return library.PowerLimitWatts(device_); });
   ReadMemory(reading);
   ReadEnergy(reading);
+  ReadTable(reading);
   MissOthers(reading);
 }
 
@@ -71,17 +108,67 @@ void AmdSensor::ReadEnergy(Reading& reading) {
   }
 }
 
-void AmdSensor::MissOthers(Reading& reading) {
-  for (const GpuQuestion question :
-       {GpuQuestion::kPowerLimit, GpuQuestion::kThrottle, GpuQuestion::kNvlinkSent,
-        GpuQuestion::kNvlinkReceived, GpuQuestion::kPcieSent, GpuQuestion::kPcieReceived,
-        GpuQuestion::kGpm}) {
-    if (answers_.MayAsk(question, reading)) {
-      answers_.Settle(question, absl::UnimplementedError("not read from AMD's libraries"), reading);
-    } else {
-      answers_.Miss(question, reading);
-    }
+void AmdSensor::ReadTable(Reading& reading) {
+  const auto asks = [&](GpuQuestion question) {
+    const bool may = answers_.MayAsk(question, reading);
+    if (!may) answers_.Miss(question, reading);
+    return may;
+  };
+  const bool throttle = asks(GpuQuestion::kThrottle);
+  const bool sent = asks(GpuQuestion::kNvlinkSent);
+  const bool received = asks(GpuQuestion::kNvlinkReceived);
+  if (!throttle && !sent && !received) return;
+  const absl::StatusOr<AmdTable> table = library_->Table(device_);
+  if (throttle) TakeThrottle(table, reading);
+  if (sent) {
+    TakeLinks(GpuQuestion::kNvlinkSent, metrics::kGpuNvlinkSent, table, &AmdTable::sent_kib, sent_,
+              reading);
   }
+  if (received) {
+    TakeLinks(GpuQuestion::kNvlinkReceived, metrics::kGpuNvlinkRecv, table, &AmdTable::received_kib,
+              received_, reading);
+  }
+}
+
+void AmdSensor::TakeThrottle(const absl::StatusOr<AmdTable>& table, Reading& reading) {
+  using Reasons = std::vector<AmdThrottle::Reason>;
+  const absl::StatusOr<Reasons> reasons =
+      table.ok() ? throttle_.Next(*table) : absl::StatusOr<Reasons>(table.status());
+  if (!answers_.Settle(GpuQuestion::kThrottle, reasons.status(), reading)) {
+    return throttle_.Forget();
+  }
+  for (const AmdThrottle::Reason& reason : *reasons) {
+    std::map<std::string, std::string> labels = labels_;
+    labels["reason"] = reason.label;
+    reading.Add(metrics::kGpuThrottle, labels, reason.active ? 1 : 0);
+  }
+}
+
+void AmdSensor::TakeLinks(GpuQuestion question, const SystemMetric& metric,
+                          const absl::StatusOr<AmdTable>& table,
+                          AmdTable::LinkKib AmdTable::*totals,
+                          std::array<Rate, kXgmiLinkCount>& rates, Reading& reading) {
+  using PerSecond = std::optional<double>;
+  const absl::StatusOr<PerSecond> rate = table.ok()
+                                             ? KibPerSecond((*table).*totals, rates, reading.Now())
+                                             : absl::StatusOr<PerSecond>(table.status());
+  if (!answers_.Settle(question, rate.status(), reading)) {
+    for (Rate& one : rates) one.Forget();
+    return;
+  }
+  if (*rate) reading.Add(metric, labels_, **rate * kKib);
+}
+
+void AmdSensor::MissOthers(Reading& reading) {
+  const auto miss = [&](GpuQuestion question, const char* why) {
+    if (!answers_.MayAsk(question, reading)) return answers_.Miss(question, reading);
+    answers_.Settle(question, absl::UnimplementedError(why), reading);
+  };
+  constexpr char kNoDirection[] =
+      "not read from AMD's libraries: bytes of both directions together, or packets";
+  miss(GpuQuestion::kPcieSent, kNoDirection);
+  miss(GpuQuestion::kPcieReceived, kNoDirection);
+  miss(GpuQuestion::kGpm, "not read from AMD's libraries");
 }
 
 // What AMD's driver serves is listed by its place on the bus, "0000:c1:00.0".

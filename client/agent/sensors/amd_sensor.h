@@ -3,12 +3,15 @@
 // watched. Each is confined to one thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "client/agent/sensors/amd_library.h"
+#include "client/agent/sensors/amd_throttle.h"
 #include "client/agent/sensors/gpu_answers.h"
 #include "client/agent/sensors/kernel_text.h"
 #include "client/agent/sensors/rate.h"
@@ -20,7 +23,7 @@ class AmdSensor final : public Sensor {
  public:
   AmdSensor(std::shared_ptr<const AmdLibrary> library, AmdLibrary::Device device);
   void Read(Reading& reading) override;
-  void Forget() override { millijoules_.Forget(); }
+  void Forget() override;
 
  private:
   // Asks where it may be asked, and adds what comes as `metric`.
@@ -28,7 +31,13 @@ class AmdSensor final : public Sensor {
   void ReadOne(GpuQuestion question, const SystemMetric& metric, Reading& reading, Ask ask);
   void ReadMemory(Reading& reading);
   void ReadEnergy(Reading& reading);
-  // What other GPUs have and this one's library is not asked for.
+  // Throttling and links, of one call.
+  void ReadTable(Reading& reading);
+  void TakeThrottle(const absl::StatusOr<AmdTable>& table, Reading& reading);
+  void TakeLinks(GpuQuestion question, const SystemMetric& metric,
+                 const absl::StatusOr<AmdTable>& table, AmdTable::LinkKib AmdTable::*totals,
+                 std::array<Rate, kXgmiLinkCount>& rates, Reading& reading);
+  // What other GPUs have and this one's library does not say.
   void MissOthers(Reading& reading);
 
   const std::shared_ptr<const AmdLibrary> library_;
@@ -36,6 +45,9 @@ class AmdSensor final : public Sensor {
   const std::map<std::string, std::string> labels_;
   GpuAnswers answers_;
   Rate millijoules_;
+  AmdThrottle throttle_;
+  std::array<Rate, kXgmiLinkCount> received_;
+  std::array<Rate, kXgmiLinkCount> sent_;
 };
 
 class AmdFinder final : public SensorFinder {

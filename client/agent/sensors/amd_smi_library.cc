@@ -15,6 +15,7 @@ constexpr std::uint64_t kInitGpus = 2;
 constexpr AmdResults kResults = {.not_supported = 2, .not_yet_implemented = 3, .no_permission = 10};
 constexpr unsigned kHandleCountMax = 64;
 constexpr int kVram = 0;
+constexpr std::uint32_t kSocketPower = 0;
 constexpr int kCurrent = 0;
 constexpr int kClockShader = 0;
 constexpr int kClockMemory = 4;
@@ -34,6 +35,10 @@ struct ClockInfo {
   std::uint32_t megahertz;
   std::uint32_t room[63];
 };
+struct PowerCap {
+  std::uint64_t cap;
+  std::uint64_t room[63];
+};
 
 class AmdSmi final : public AmdLibrary {
  public:
@@ -48,6 +53,8 @@ class AmdSmi final : public AmdLibrary {
     BindSymbol(library, energy_, "amdsmi_get_energy_count");
     BindSymbol(library, temperature_, "amdsmi_get_temp_metric");
     BindSymbol(library, clock_, "amdsmi_get_clock_info");
+    BindSymbol(library, power_cap_, "amdsmi_get_power_cap_info");
+    BindSymbol(library, table_, "amdsmi_get_gpu_metrics_info");
   }
   bool usable() const {
     return init_ != nullptr && sockets_ != nullptr && processors_ != nullptr && uuid_ != nullptr;
@@ -110,6 +117,16 @@ class AmdSmi final : public AmdLibrary {
     STEPWELL_ASSIGN_OR_RETURN(const double megahertz, Known(info.megahertz));
     return megahertz * 1e6;
   }
+  absl::StatusOr<double> PowerLimitWatts(const Device& device) const override {
+    PowerCap found{};
+    STEPWELL_RETURN_IF_ERROR(
+        Call("amdsmi_get_power_cap_info", power_cap_, Of(device), kSocketPower, &found));
+    return AmdWatts(found.cap);
+  }
+  absl::StatusOr<AmdTable> Table(const Device& device) const override {
+    return ReadAmdTable(
+        [&](void* room) { return Call("amdsmi_get_gpu_metrics_info", table_, Of(device), room); });
+  }
 
  private:
   static Handle Of(const Device& device) {
@@ -141,6 +158,8 @@ class AmdSmi final : public AmdLibrary {
   int (*energy_)(Handle, std::uint64_t*, float*, std::uint64_t*) = nullptr;
   int (*temperature_)(Handle, int, int, std::int64_t*) = nullptr;
   int (*clock_)(Handle, int, ClockInfo*) = nullptr;
+  int (*power_cap_)(Handle, std::uint32_t, PowerCap*) = nullptr;
+  int (*table_)(Handle, void*) = nullptr;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 constexpr AmdResults kResults = {.not_supported = 2, .not_yet_implemented = 9, .no_permission = 4};
 constexpr std::uint32_t kDeviceCountMax = 64;
 constexpr int kVram = 0;
+constexpr std::uint32_t kSocketPower = 0;
 constexpr int kCurrent = 0;
 constexpr int kClockSystem = 0;
 constexpr int kClockMemory = 4;
@@ -54,6 +55,8 @@ class RocmSmi final : public AmdLibrary {
     BindSymbol(library, energy_, "rsmi_dev_energy_count_get");
     BindSymbol(library, temperature_, "rsmi_dev_temp_metric_get");
     BindSymbol(library, frequencies_, "rsmi_dev_gpu_clk_freq_get");
+    BindSymbol(library, power_cap_, "rsmi_dev_power_cap_get");
+    BindSymbol(library, table_, "rsmi_dev_gpu_metrics_info_get");
   }
   bool usable() const { return init_ != nullptr && device_count_ != nullptr; }
 
@@ -109,6 +112,17 @@ class RocmSmi final : public AmdLibrary {
     if (!hertz) return absl::UnimplementedError("rsmi_dev_gpu_clk_freq_get: of another release");
     return static_cast<double>(*hertz);
   }
+  absl::StatusOr<double> PowerLimitWatts(const Device& device) const override {
+    std::uint64_t limit = 0;
+    STEPWELL_RETURN_IF_ERROR(
+        Call("rsmi_dev_power_cap_get", power_cap_, Of(device), kSocketPower, &limit));
+    return AmdWatts(limit);
+  }
+  absl::StatusOr<AmdTable> Table(const Device& device) const override {
+    return ReadAmdTable([&](void* room) {
+      return Call("rsmi_dev_gpu_metrics_info_get", table_, Of(device), room);
+    });
+  }
 
  private:
   static std::uint32_t Of(const Device& device) {
@@ -141,6 +155,8 @@ class RocmSmi final : public AmdLibrary {
   int (*energy_)(std::uint32_t, std::uint64_t*, float*, std::uint64_t*) = nullptr;
   int (*temperature_)(std::uint32_t, std::uint32_t, int, std::int64_t*) = nullptr;
   int (*frequencies_)(std::uint32_t, int, Frequencies*) = nullptr;
+  int (*power_cap_)(std::uint32_t, std::uint32_t, std::uint64_t*) = nullptr;
+  int (*table_)(std::uint32_t, void*) = nullptr;
 };
 
 }  // namespace

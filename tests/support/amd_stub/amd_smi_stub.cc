@@ -1,8 +1,13 @@
 // A stand-in for AMD's amd_smi with two GPUs on two sockets, of fixed values; written from its
-// documented interface. The second has neither a memory temperature nor an energy counter.
+// documented interface. The second has neither a memory temperature nor an energy counter nor a power
+// limit, and an older driver's table. Built four times: STEPWELL_AMD_STUB_EARLY is of ROCm 6.0, where
+// limits are in watts and the table is short, STEPWELL_AMD_STUB_BARE lacks limit and table,
+// STEPWELL_AMD_STUB_FAILING fails to tell them.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#include "tests/support/amd_stub/metrics_table.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -98,3 +103,65 @@ EXPORTED int amdsmi_get_clock_info(void*, int type, ClockInfo* info) {
   info->max = 9999;
   return type == 0 || type == 4 ? 0 : 1;
 }
+
+#ifndef STEPWELL_AMD_STUB_BARE
+struct PowerCap {
+  std::uint64_t cap;
+  std::uint64_t standard;
+  std::uint64_t megahertz;
+  std::uint64_t min;
+  std::uint64_t max;
+  std::uint64_t reserved[3];
+};
+EXPORTED int amdsmi_get_power_cap_info(void* processor, std::uint32_t sensor, PowerCap* info) {
+  if (sensor != 0) return 1;
+#ifdef STEPWELL_AMD_STUB_FAILING
+  return IndexOf(processor) == 1 ? 10 : 7;
+#endif
+  if (IndexOf(processor) == 1) return 2;
+  *info = {550000000, 750000000, 0, 0, 750000000, {}};
+#ifdef STEPWELL_AMD_STUB_EARLY
+  *info = {550, 750, 0, 0, 750, {}};
+#endif
+  return 0;
+}
+
+#ifdef STEPWELL_AMD_STUB_EARLY
+EXPORTED int amdsmi_get_gpu_metrics_info(void* processor, EarlyTable* table) {
+  Begin(table, IndexOf(processor) == 1 ? 3 : 6);
+  table->throttle_of_this_chip = 1;
+  return 0;
+}
+#else
+// 100 cycles more at each call, 40 of them throttled by power; 3 MiB received and 1.5 MiB sent more,
+// over two links.
+EXPORTED int amdsmi_get_gpu_metrics_info(void* processor, Table* table) {
+  static std::uint64_t calls = 0;
+#ifdef STEPWELL_AMD_STUB_FAILING
+  if (IndexOf(processor) == 0) return 7;
+  Begin(table, 3);
+  table->early.format = 2;
+  return 0;
+#endif
+  if (IndexOf(processor) == 1) {
+    Begin(table, 3);
+    // A limit of current, the hot spot's temperature, and something of neither kind.
+    table->throttlers = std::uint64_t{1} << 16 | std::uint64_t{1} << 36 | std::uint64_t{1} << 56;
+    return 0;
+  }
+  ++calls;
+  Begin(table, 6);
+  table->cycles = 1000000 + calls * 100;
+  table->hot_signal = 11;
+  table->power = 500 + calls * 40;
+  table->socket_hot = 12;
+  table->regulator_hot = 13;
+  table->memory_hot = 14;
+  table->xgmi_read_kib[0] = 7000000 + calls * 2048;
+  table->xgmi_write_kib[0] = 5000000 + calls * 1024;
+  table->xgmi_read_kib[1] = calls * 1024;
+  table->xgmi_write_kib[1] = calls * 512;
+  return 0;
+}
+#endif
+#endif

@@ -1,6 +1,8 @@
 // A stand-in for AMD's rocm_smi with one GPU of fixed values; written from its documented interface.
-// Built twice: STEPWELL_ROCM_STUB_LATE has the later layout of frequencies.
+// Built twice: STEPWELL_ROCM_STUB_LATE has the later layout of frequencies, and a table of metrics.
 #include <cstdint>
+
+#include "tests/support/amd_stub/metrics_table.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -69,3 +71,25 @@ EXPORTED int rsmi_dev_gpu_clk_freq_get(std::uint32_t, int type, Frequencies* fre
   frequencies->hertz[2] = 1700000000;
   return 0;
 }
+
+EXPORTED int rsmi_dev_power_cap_get(std::uint32_t, std::uint32_t sensor,
+                                    std::uint64_t* microwatts) {
+  *microwatts = 300000000;
+  return sensor == 0 ? 0 : 1;
+}
+
+#ifdef STEPWELL_ROCM_STUB_LATE
+// 50 cycles more at each call, in half of which the memory was too hot.
+EXPORTED int rsmi_dev_gpu_metrics_info_get(std::uint32_t, Table* table) {
+  static std::uint64_t calls = 0;
+  ++calls;
+  Begin(table, 7);
+  table->cycles = calls * 50;
+  table->hot_signal = 0;
+  table->power = 0;
+  table->socket_hot = 0;
+  table->regulator_hot = 0;
+  table->memory_hot = calls * 25;
+  return 0;
+}
+#endif
