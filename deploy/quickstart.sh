@@ -152,7 +152,7 @@ start_master() {
   local listen=()
   # A run that ends by itself needs no fixed port and so disturbs nobody.
   [[ $once == yes || $any_port == yes ]] && listen=(--grpc-listen 127.0.0.1:0 --http-listen 127.0.0.1:0)
-  log_lines=$(wc -l <"$log_dir/master.log" 2>/dev/null) || log_lines=0
+  [[ ! -f $log_dir/master.log ]] || log_lines=$(wc -l <"$log_dir/master.log")
   setsid "$bin/stepwell" serve --data-dir "$data_dir" "${listen[@]}" >>"$log_dir/master.log" 2>&1 </dev/null &
   master_pid=$!
   local deadline=$((SECONDS + ready_wait))
@@ -238,7 +238,7 @@ else
   keep_master=yes
   cat <<DONE
 
-The master keeps running (pid $(ready_field pid), log $log_dir/master.log).
+The master keeps running (pid $(ready_field pid)${master_pid:+, log $log_dir/master.log}).
   again:       deploy/quickstart.sh
   your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, which ends by itself)
   waiting:     $bin/stepwell agent status --spool-dir $spool_dir      (the quickstart's own spool)
