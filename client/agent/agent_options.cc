@@ -1,5 +1,7 @@
 #include "client/agent/agent_options.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cxxopts.hpp>
 
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/agent/server_address.h"
+#include "client/recorder/src/spool_roots.h"
 
 namespace stepwell::agent {
 namespace {
@@ -52,7 +55,9 @@ cxxopts::Options Flags() {
        "HOST:PORT of the master for recorders that name none, or offline: keep what they record in "
        "the spool (or STEPWELL_SERVER; default 127.0.0.1:7817)",
        cxxopts::value<std::string>())  //
-      ("spool-dir", "where recorders write (or STEPWELL_SPOOL_DIR)",
+      ("spool-dir",
+       "where recorders write (or STEPWELL_SPOOL_DIR; default: where those of this user do by "
+       "themselves, stepwell-UID in TMPDIR or /tmp)",
        cxxopts::value<std::string>())  //
       ("trial", "sample this machine for a trial, also while it does not record: NAME, or id:N",
        cxxopts::value<std::string>())                                                       //
@@ -60,7 +65,7 @@ cxxopts::Options Flags() {
       ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
-      ("token", "ingest token of the sampler (or STEPWELL_TOKEN)",
+      ("token", "ingest token of the sampler (or STEPWELL_TOKEN); no master checks it yet",
        cxxopts::value<std::string>())  //
       ("interval", "between two samples of the machine, 10ms-1h",
        cxxopts::value<std::string>()->default_value("1s"))  //
@@ -148,6 +153,19 @@ absl::Status ReadOnDemand(const cxxopts::ParseResult& parsed, AgentOptions& opti
   return ReadSeconds("STEPWELL_AGENT_LEAVE", options.leave_after);
 }
 
+// Where recorders of this user write that are told nothing.
+std::string DefaultSpoolDir() {
+  recorder::RootSurroundings around;
+  around.environment = [](const char* name) { return std::getenv(name); };
+  around.working_directory = "/";
+  around.user = geteuid();
+  around.is_served = [](const std::string& /*root*/, bool /*may_be_own*/) { return false; };
+  for (const recorder::SpoolRoot& root : recorder::ListRoots("", around)) {
+    if (root.kind == recorder::RootKind::kDefault) return root.path;
+  }
+  return "";
+}
+
 // Where recorders look for a system agent.
 constexpr char kSystemRoot[] = "/run/stepwell";
 
@@ -220,9 +238,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.auto_sampling = parsed.count("no-auto-sampling") == 0;
   if (options.server.empty()) options.server = kServerDefault;
   if (parsed.count("system") > 0) STEPWELL_RETURN_IF_ERROR(ReadSystem(parsed, options));
-  if (options.spool_dir.empty()) {
-    return absl::InvalidArgumentError("--spool-dir DIR is missing: where do recorders write?");
-  }
+  if (options.spool_dir.empty()) options.spool_dir = DefaultSpoolDir();
   STEPWELL_RETURN_IF_ERROR(CheckServer(options.server));
   STEPWELL_RETURN_IF_ERROR(CheckTrial(options.trial));
   STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));

@@ -62,6 +62,18 @@ RootPlaces RootPlaces::OfThisProcess() {
   return places;
 }
 
+std::vector<std::string> DescribePlaces(const RootPlaces& places) {
+  if (!places.given.empty()) return {absl::StrCat(places.given, " (STEPWELL_SPOOL_DIR)")};
+  std::vector<std::string> texts;
+  texts.push_back(places.user == 0 ? absl::StrCat(places.system, "/u*")
+                                   : absl::StrCat(places.system, "/u", places.user));
+  for (const std::string& folder : places.temporary) {
+    std::string text = absl::StrCat(folder, "/stepwell-", places.user);
+    if (texts.back() != text) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 std::vector<FoundRoot> FindSpoolRoots(const RootPlaces& places) {
   std::vector<FoundRoot> roots;
   if (!places.given.empty()) {

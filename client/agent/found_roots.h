@@ -25,6 +25,9 @@ struct RootPlaces {
   static RootPlaces OfThisProcess();
 };
 
+// The same in words for people: "/tmp/stepwell-1000", ...
+std::vector<std::string> DescribePlaces(const RootPlaces& places);
+
 // Those that exist, in the order in which recorders try them. Root sees the system root's users all.
 std::vector<FoundRoot> FindSpoolRoots(const RootPlaces& places);
 

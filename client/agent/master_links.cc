@@ -61,6 +61,17 @@ void MasterLinks::Stop() {
   }
 }
 
+std::map<std::string, std::string> MasterLinks::troubles() const {
+  std::map<std::string, std::string> troubles;
+  for (const auto& [server, link] : links_) {
+    if (link->stream == nullptr) continue;
+    if (std::string trouble = link->stream->trouble(); !trouble.empty()) {
+      troubles[server] = std::move(trouble);
+    }
+  }
+  return troubles;
+}
+
 int MasterLinks::stream_count() const {
   return static_cast<int>(std::count_if(links_.begin(), links_.end(), [](const auto& entry) {
     return entry.second->stream != nullptr;

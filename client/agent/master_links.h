@@ -44,6 +44,8 @@ class MasterLinks {
   // Cuts all connections. Nothing is started after it.
   void Stop();
   int stream_count() const;
+  // By address: why it cannot be reached now.
+  std::map<std::string, std::string> troubles() const;
 
  private:
   struct Link {

@@ -52,6 +52,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
               .server_for_all = options.upload,
               .stream_count_max = place.stream_count_max},
              clock, std::move(callbacks.on_answer)),
+      link_note_(format_directory_.get(), options.server),
       rings_(place.ring_count_max),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
@@ -265,6 +266,7 @@ void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
   ended_.Tend(clock_.Monotonic());
   RemoveOlder(spool_.acked_age_max);
   links_.Tend();
+  link_note_.Follow(links_.troubles());
 }
 
 void ServedRoot::MakeSampler(const TrialKey& key, const LiveTrial& live) {

@@ -24,6 +24,7 @@
 #include "client/agent/file_owner.h"
 #include "client/agent/live_trial.h"
 #include "client/agent/look_hurry.h"
+#include "client/agent/link_note.h"
 #include "client/agent/master_links.h"
 #include "client/agent/private_root.h"
 #include "client/agent/process_reader.h"
@@ -143,6 +144,7 @@ class ServedRoot {
   ProcessReader processes_;
   // Before all that is on them.
   MasterLinks links_;
+  LinkNote link_note_;
   RingBudget rings_;
   WriterFinder finder_;
   LookHurry hurry_;

@@ -251,6 +251,7 @@ absl::StatusOr<SpoolSurvey> SurveySpool(const std::string& root, const std::stri
   if (!agent.is_held && !served_by.empty()) agent = AskAgent(served_by);
   survey.is_served = agent.is_held;
   survey.agent_pid = agent.holder;
+  if (survey.is_served) survey.links = ReadLinkNote(format->get());
   absl::StatusOr<std::vector<std::string>> names = ListNames(format->get());
   if (!names.ok()) return Annotate(names.status(), root);
   std::sort(names->begin(), names->end());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/agent/link_note.h"
 #include "client/agent/writer_identity.h"
 
 namespace stepwell::agent {
@@ -77,6 +78,8 @@ struct SpoolSurvey {
   // An agent serves it; its process, 0 where that is not seen from here.
   bool is_served = false;
   pid_t agent_pid = 0;
+  // What it says of its masters; nothing where it does not serve.
+  LinkFacts links;
   // By name.
   std::vector<SurveyedWriter> writers;
 };

@@ -43,6 +43,13 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
                                    arguments);
 }
 
+// What a person needs of gRPC's words, which tell each address first: the last cause.
+std::string CauseOf(const std::string& message) {
+  constexpr std::size_t kCauseBytesMax = 200;
+  const std::size_t colon = message.rfind(": ");
+  return message.substr(colon == std::string::npos ? 0 : colon + 2, kCauseBytesMax);
+}
+
 }  // namespace
 
 Stream::Stream(Options options, Sender& sender, const Clock& clock, std::function<void()> on_answer)
@@ -123,6 +130,8 @@ bool Stream::RunCall() {
     if (stopping_) return call.answered;
   }
   sender_.OnDisconnected();
+  SetTrouble(status.error_message().empty() ? "the connection ended"
+                                            : CauseOf(status.error_message()));
   // One line a minute: a master that is down for the night would fill the log.
   const absl::Time now = clock_.Now();
   if (now - failure_logged_ >= absl::Seconds(60)) {
@@ -132,6 +141,16 @@ bool Stream::RunCall() {
                                    {"message", status.error_message()}});
   }
   return call.answered;
+}
+
+void Stream::SetTrouble(std::string trouble) {
+  absl::MutexLock lock(&mu_);
+  trouble_ = std::move(trouble);
+}
+
+std::string Stream::trouble() const {
+  absl::MutexLock lock(&mu_);
+  return trouble_;
 }
 
 void Stream::SendUntilBroken(Call& call) {
@@ -184,6 +203,7 @@ void Stream::ReceiveIncarnation(Call& call) {
   const auto& metadata = call.context.GetServerInitialMetadata();
   const auto found = metadata.find(kIncarnationMetadata);
   if (found == metadata.end()) return;  // an older master, or none
+  SetTrouble("");
   sender_.OnMasterSeen({{found->second.data(), found->second.size()}, /*behind=*/false});
   Wake();
 }
@@ -193,7 +213,7 @@ void Stream::Receive(Call& call) {
   pb::StreamChunksResponse message;
   while (call.stream->Read(&message)) {
     call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
-    call.answered = true;
+    if (!call.answered.exchange(true)) SetTrouble("");
     if (message.has_opened()) {
       sender_.clock_offset().OnAnswered(message.opened().writer(),
                                         message.opened().server_time_us(), clock_.Monotonic());

@@ -46,6 +46,8 @@ class Stream {
   void Tend() ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts the connection and joins. Stopping twice is fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+  // Why the master cannot be reached, as of the last try; empty = it answered, or there was none yet.
+  std::string trouble() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Call;  // stream.cc: one connection's context and stream
@@ -60,6 +62,7 @@ class Stream {
   void Receive(Call& call);
   // Waits for the master's first word, which comes before any message.
   void ReceiveIncarnation(Call& call);
+  void SetTrouble(std::string trouble) ABSL_LOCKS_EXCLUDED(mu_);
   // Until something may be to send, at most for a heartbeat's fraction.
   void WaitForWork();
 
@@ -70,7 +73,8 @@ class Stream {
   ReconnectDelay reconnect_;
   absl::Time failure_logged_ = absl::InfinitePast();  // confined to the send thread
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  std::string trouble_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool work_ ABSL_GUARDED_BY(mu_) = false;
   Call* call_ ABSL_GUARDED_BY(mu_) = nullptr;

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "client/agent/found_roots.h"
+#include "client/agent/server_address.h"
 #include "client/agent/spool_survey.h"
 #include "client/cli/agent_status_view.h"
 #include "client/cli/options.h"
@@ -29,7 +30,7 @@ std::string StateOf(const agent::SurveyedWriter& writer, bool is_served) {
   return writer.is_live ? "live" : "died";
 }
 
-SpooledWriter Shown(const agent::SurveyedWriter& found, bool is_served) {
+SpooledWriter Shown(const agent::SurveyedWriter& found, const agent::SpoolSurvey& spool) {
   SpooledWriter writer;
   writer.writer = found.name;
   writer.trouble = found.trouble;
@@ -38,10 +39,14 @@ SpooledWriter Shown(const agent::SurveyedWriter& found, bool is_served) {
   writer.trial = found.identity.trial;
   writer.is_sampler = found.identity.is_sampler;
   writer.rank = found.identity.rank;
-  writer.state = StateOf(found, is_served);
+  writer.state = StateOf(found, spool.is_served);
   writer.pid = found.pid;
   writer.worker_count = found.worker_count;
-  writer.server = found.identity.server;
+  writer.server = found.identity.server.empty() ? spool.links.server : found.identity.server;
+  writer.is_server_unusable = !writer.server.empty() && writer.server != agent::kOffline &&
+                              !agent::IsServerAddress(writer.server);
+  const auto trouble = spool.links.troubles.find(writer.server);
+  if (trouble != spool.links.troubles.end()) writer.unreachable = trouble->second;
   writer.refusal = found.refusal;
   writer.spool_bytes = found.spool_bytes;
   writer.unacked_frames = found.unacked_frames;
@@ -62,7 +67,7 @@ SpoolStatus Shown(const agent::SpoolSurvey& survey) {
   status.is_served = survey.is_served;
   status.agent_pid = survey.agent_pid;
   for (const agent::SurveyedWriter& writer : survey.writers) {
-    status.writers.push_back(Shown(writer, survey.is_served));
+    status.writers.push_back(Shown(writer, survey));
   }
   return status;
 }
@@ -74,11 +79,12 @@ int RunAgentStatus(const std::vector<std::string>& args, Streams streams) {
   options.Value("spool-dir", "DIR", "look here only");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const bool is_given = options.Has("spool-dir");
+  const agent::RootPlaces places = agent::RootPlaces::OfThisProcess();
   std::vector<agent::FoundRoot> roots;
   if (is_given) {
     roots.push_back({options.Text("spool-dir"), ""});
   } else {
-    roots = agent::FindSpoolRoots(agent::RootPlaces::OfThisProcess());
+    roots = agent::FindSpoolRoots(places);
   }
   std::vector<SpoolStatus> spools;
   for (const agent::FoundRoot& root : roots) {
@@ -93,7 +99,8 @@ int RunAgentStatus(const std::vector<std::string>& args, Streams streams) {
   }
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
   streams.out << (options.json() ? AgentStatusJson(spools, now_us)
-                                 : AgentStatusText(spools, now_us, PaintFor(streams.out)));
+                                 : AgentStatusText(spools, agent::DescribePlaces(places), now_us,
+                                                    PaintFor(streams.out)));
   return kExitOk;
 }
 

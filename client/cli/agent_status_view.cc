@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,7 +56,21 @@ std::string RingsText(const SpooledWriter& writer) {
   return fmt::format("{:.0f} %", share * 100);
 }
 
-Table WritersTable(const SpoolStatus& spool, std::int64_t now_us) {
+// By trial and rank, a trial's machine last; without those of which nothing waits any more.
+std::vector<const SpooledWriter*> ShownWriters(const SpoolStatus& spool) {
+  std::vector<const SpooledWriter*> writers;
+  for (const SpooledWriter& writer : spool.writers) {
+    if (writer.state != "stored") writers.push_back(&writer);
+  }
+  std::stable_sort(writers.begin(), writers.end(),
+                   [](const SpooledWriter* a, const SpooledWriter* b) {
+                     return std::tie(a->project, a->trial, a->is_sampler, a->rank) <
+                            std::tie(b->project, b->trial, b->is_sampler, b->rank);
+                   });
+  return writers;
+}
+
+Table WritersTable(const std::vector<const SpooledWriter*>& writers, std::int64_t now_us) {
   Table table({{"trial"},
                {"rank", Align::kRight},
                {"state"},
@@ -66,7 +81,8 @@ Table WritersTable(const SpoolStatus& spool, std::int64_t now_us) {
                {"rings", Align::kRight},
                {"dropped", Align::kRight},
                {"writer"}});
-  for (const SpooledWriter& writer : spool.writers) {
+  for (const SpooledWriter* shown : writers) {
+    const SpooledWriter& writer = *shown;
     const std::string server = writer.server.empty() ? "the agent's" : Printable(writer.server);
     table.Add({TrialOf(writer), writer.is_sampler ? "machine" : absl::StrCat(writer.rank),
                StateOf(writer), writer.trouble.empty() ? server : "",
@@ -91,17 +107,29 @@ struct Sums {
       dropped += writer.dropped_events;
       rings_missing += writer.rings_missing ? 1 : 0;
       // Its agent keeps it for the upload.
-      const bool is_offline = writer.server == "offline";
-      offline += is_offline && writer.waits() ? 1 : 0;
+      const bool is_offline = writer.is_kept();
+      offline += is_offline && writer.waits() && !writer.is_server_unusable ? 1 : 0;
       waiting += writer.waits() ? 1 : 0;
       const bool is_over = writer.state == "ended" || writer.state == "died";
       untold += is_over && !writer.waits() ? 1 : 0;
       refused += writer.refusal.empty() ? 0 : 1;
-      refused_waiting += !writer.refusal.empty() && writer.waits() && !is_offline ? 1 : 0;
-      if (writer.unacked_since_us == 0 || is_offline || !writer.refusal.empty()) continue;
-      if (since_us == 0 || writer.unacked_since_us < since_us) since_us = writer.unacked_since_us;
+      if (writer.waits() && writer.is_server_unusable) ++unusable[writer.server];
+      if (!writer.waits() || is_offline || !writer.refusal.empty()) continue;
+      OfMaster& of_master = masters[writer.server];
+      ++of_master.waiting;
+      if (of_master.unreachable.empty()) of_master.unreachable = writer.unreachable;
+      const std::int64_t since_us = writer.unacked_since_us;
+      if (since_us == 0) continue;
+      if (of_master.since_us == 0 || since_us < of_master.since_us) of_master.since_us = since_us;
     }
   }
+
+  // What waits for one master.
+  struct OfMaster {
+    std::uint64_t waiting = 0;
+    std::int64_t since_us = 0;
+    std::string unreachable;
+  };
 
   std::uint64_t live = 0;
   std::uint64_t troubled = 0;
@@ -109,35 +137,58 @@ struct Sums {
   std::uint64_t untold = 0;  // all of it is stored, but not that it ended
   std::uint64_t offline = 0;
   std::uint64_t refused = 0;
-  std::uint64_t refused_waiting = 0;
   std::uint64_t rings_missing = 0;
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
   std::uint64_t events = 0;
   std::uint64_t events_in_memory = 0;
   std::uint64_t dropped = 0;
-  std::int64_t since_us = 0;
+  std::map<std::string, OfMaster> masters;
+  // What is no address, with how many named it.
+  std::map<std::string, std::uint64_t> unusable;
 };
 
 std::string UploadText(const SpoolStatus& spool) {
   return absl::StrCat("'stepwell upload ", Printable(spool.root), "'");
 }
 
+// Empty = it is being sent to that one.
+std::string TroubleText(const std::string& server, const Sums::OfMaster& of_master,
+                        std::int64_t now_us) {
+  const std::string master = server.empty() ? "The agent's master" : Printable(server);
+  constexpr char kStays[] = " What waits stays on the disk until it is.";
+  if (!of_master.unreachable.empty()) {
+    return absl::StrCat(master, " is not reached (", Printable(of_master.unreachable), "): ",
+                        Plural(of_master.waiting, "writer"),
+                        of_master.waiting == 1 ? " waits" : " wait", " for it.", kStays);
+  }
+  if (of_master.since_us == 0 || now_us - of_master.since_us <= kLateUs) return {};
+  return absl::StrCat(master, " acked nothing for ", AgeText(of_master.since_us, now_us),
+                      ": is the master up, and reached from here?", kStays);
+}
+
 void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_us,
                   std::vector<std::string>& advice) {
   if (sums.offline > 0) {
-    advice.push_back(
-        absl::StrCat(Plural(sums.offline, "writer"),
-                     " of a trial that records offline: once it has ended and its agent "
-                     "has gone, ",
-                     UploadText(spool), " sends it."));
+    advice.push_back(absl::StrCat(Plural(sums.offline, "writer"),
+                                  " of a trial that records offline: once it has ended, ",
+                                  UploadText(spool), " sends it."));
   }
-  if (sums.since_us != 0 && now_us - sums.since_us > kLateUs) {
-    advice.push_back(absl::StrCat(
-        "Nothing was acked for ", AgeText(sums.since_us, now_us),
-        ": is the master up, and reached from here? What waits stays on the disk until it is."));
-  } else if (sums.waiting > sums.offline + sums.refused_waiting) {
-    advice.emplace_back("It is being sent.");
+  for (const auto& [server, count] : sums.unusable) {
+    if (advice.size() >= kAdviceMax) return;
+    advice.push_back(absl::StrCat(Plural(count, "writer"), count == 1 ? " names" : " name",
+                                  " the master '", Printable(server),
+                                  "', which is no HOST:PORT: once the trial has ended, ",
+                                  UploadText(spool), " sends it to another."));
+  }
+  bool is_any_sent = false;
+  for (const auto& [server, of_master] : sums.masters) {
+    const std::string trouble = TroubleText(server, of_master, now_us);
+    is_any_sent = is_any_sent || trouble.empty();
+    if (!trouble.empty() && advice.size() < kAdviceMax) advice.push_back(trouble);
+  }
+  if (is_any_sent) {
+    advice.emplace_back(sums.masters.size() == 1 ? "It is being sent." : "The rest is being sent.");
   }
 }
 
@@ -214,9 +265,13 @@ std::vector<std::string> AdviceFor(const SpoolStatus& spool, std::int64_t now_us
   return advice;
 }
 
-std::string AgentStatusText(const std::vector<SpoolStatus>& spools, std::int64_t now_us,
+std::string AgentStatusText(const std::vector<SpoolStatus>& spools,
+                            const std::vector<std::string>& places, std::int64_t now_us,
                             const Paint& paint) {
-  if (spools.empty()) return "Nothing waits here: there is no spool of yours on this machine.\n";
+  if (spools.empty()) {
+    return absl::StrCat("Nothing waits here: there is no spool directory of yours at ",
+                        absl::StrJoin(places, ", "), ". --spool-dir DIR looks elsewhere.\n");
+  }
   std::string text;
   for (const SpoolStatus& spool : spools) {
     std::int64_t spool_bytes = 0;
@@ -230,8 +285,11 @@ std::string AgentStatusText(const std::vector<SpoolStatus>& spools, std::int64_t
                     paint.Dim(absl::StrCat(Plural(spool.writers.size(), "writer"), ", ",
                                            BytesText(spool_bytes), " of spool")),
                     "\n");
-    if (!spool.writers.empty()) {
-      absl::StrAppend(&text, WritersTable(spool, now_us).Text(paint, kIndent));
+    const std::vector<const SpooledWriter*> shown = ShownWriters(spool);
+    if (!shown.empty()) absl::StrAppend(&text, WritersTable(shown, now_us).Text(paint, kIndent));
+    if (const std::size_t stored = spool.writers.size() - shown.size(); stored > 0) {
+      absl::StrAppend(&text, kIndent, Plural(stored, "writer"), shown.empty() ? "" : " more",
+                      stored == 1 ? " is" : " are", " stored; the agent removes them by and by.\n");
     }
     for (const std::string& sentence : AdviceFor(spool, now_us)) {
       absl::StrAppend(&text, kIndent, sentence, "\n");
@@ -257,6 +315,7 @@ std::string AgentStatusJson(const std::vector<SpoolStatus>& spools, std::int64_t
                          {"workers", writer.worker_count},
                          {"server", writer.server},
                          {"refusal", writer.refusal},
+                         {"unreachable", writer.unreachable},
                          {"unacked_frames", writer.unacked_frames},
                          {"unacked_samples", writer.unacked_samples},
                          {"unacked_bytes", writer.unacked_bytes},

@@ -27,6 +27,10 @@ struct SpooledWriter {
   std::string server;
   // "REASON: message" of a master that would not have it; empty = none did.
   std::string refusal;
+  // Why its master cannot be reached now; empty = nothing is known.
+  std::string unreachable;
+  // `server` is no address: as offline.
+  bool is_server_unusable = false;
   std::uint64_t unacked_frames = 0;
   std::uint64_t unacked_samples = 0;
   std::int64_t unacked_bytes = 0;
@@ -39,6 +43,8 @@ struct SpooledWriter {
   bool rings_missing = false;
 
   bool is_live() const { return state == "live"; }
+  // No agent sends it: it stays for an upload.
+  bool is_kept() const { return server == "offline" || is_server_unusable; }
   // Something of it is not known to be stored.
   bool waits() const {
     return trouble.empty() && state != "stored" && (unacked_frames > 0 || ring_events > 0);
@@ -55,7 +61,9 @@ struct SpoolStatus {
 // What a person should know or do about `spool`, in sentences; never empty.
 std::vector<std::string> AdviceFor(const SpoolStatus& spool, std::int64_t now_us);
 
-std::string AgentStatusText(const std::vector<SpoolStatus>& spools, std::int64_t now_us,
+// `places`: where was looked, for who has no spool.
+std::string AgentStatusText(const std::vector<SpoolStatus>& spools,
+                            const std::vector<std::string>& places, std::int64_t now_us,
                             const Paint& paint);
 // {"spools": [{"root": ..., "agent": {...}, "writers": [...], "advice": [...]}]}
 std::string AgentStatusJson(const std::vector<SpoolStatus>& spools, std::int64_t now_us);

@@ -274,7 +274,9 @@ TEST_F(UploadTest, StatusIsOneLineWhereThereIsNothing) {
   // Where recorders of this user write may be anything; here nothing is.
   const std::map<std::string, std::string> elsewhere = {{"STEPWELL_SPOOL_DIR", scratch_ / "none"}};
   EXPECT_EQ(Run({"agent", "status"}, elsewhere), "exit 0");
-  EXPECT_EQ(said_, "Nothing waits here: there is no spool of yours on this machine.\n");
+  EXPECT_EQ(said_, absl::StrCat("Nothing waits here: there is no spool directory of yours at ",
+                                scratch_ / "none", " (STEPWELL_SPOOL_DIR). --spool-dir DIR looks "
+                                "elsewhere.\n"));
   EXPECT_EQ(Run({"agent", "status", "--help"}), "exit 0");
   EXPECT_THAT(said_, HasSubstr("Examples:"));
   EXPECT_EQ(Run({"agent", "status", "extra"}), "exit 64");

@@ -219,8 +219,6 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   constexpr auto kUsage = absl::StatusCode::kInvalidArgument;
   constexpr auto kConfig = absl::StatusCode::kFailedPrecondition;
   const OptionsRow rows[] = {
-      {{}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
-      {{"--server", "h:1"}, kUsage, "--spool-dir DIR is missing: where do recorders write?"},
       {with({"--nonsense"}), kUsage, "Option ‘nonsense’ does not exist"},
       {with({"stray"}), kUsage, "unexpected argument 'stray'"},
       {{"--server", "h", "--spool-dir", "d"}, kConfig, "--server h: must be HOST:PORT, or offline"},
@@ -254,6 +252,12 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
   EXPECT_EQ(good->options.idle_exit, absl::Milliseconds(2500));
   EXPECT_EQ(good->options.frame_interval, absl::Milliseconds(100));
   EXPECT_TRUE(good->options.auto_sampling);
+  // As recorders of this user choose theirs.
+  setenv("TMPDIR", "/scratch/", 1);
+  const auto untold = ParseAgentOptions({"--trial", "t"});
+  unsetenv("TMPDIR");
+  ASSERT_TRUE(untold.ok()) << untold.status();
+  EXPECT_EQ(untold->options.spool_dir, absl::StrCat("/scratch/stepwell-", geteuid()));
   const auto system = ParseAgentOptions({"--system"});
   ASSERT_TRUE(system.ok()) << system.status();
   EXPECT_TRUE(system->options.system);

@@ -58,7 +58,7 @@ TEST(AgentStatusViewTest, ShowsSpoolsWithTheirWriters) {
   SpoolStatus other = Spool(false, {offline, broken});
   other.root = "/data/copied\033[2J";
   const std::vector<SpoolStatus> spools = {Spool(true, {live, sampler, Writer("stored")}), other};
-  const std::string text = AgentStatusText(spools, kNowUs, Paint(Colours::kOff));
+  const std::string text = AgentStatusText(spools, {}, kNowUs, Paint(Colours::kOff));
   ExpectGolden("agent_status.txt", text);
   const auto json = nlohmann::json::parse(AgentStatusJson(spools, kNowUs));
   EXPECT_EQ(json["spools"][0]["agent_pid"], 4711);
@@ -68,8 +68,9 @@ TEST(AgentStatusViewTest, ShowsSpoolsWithTheirWriters) {
 }
 
 TEST(AgentStatusViewTest, IsOneLineWhereThereIsNothing) {
-  EXPECT_EQ(AgentStatusText({}, kNowUs, Paint(Colours::kOff)),
-            "Nothing waits here: there is no spool of yours on this machine.\n");
+  EXPECT_EQ(AgentStatusText({}, {"/run/stepwell/u7", "/tmp/stepwell-7"}, kNowUs, Paint(Colours::kOff)),
+            "Nothing waits here: there is no spool directory of yours at /run/stepwell/u7, "
+            "/tmp/stepwell-7. --spool-dir DIR looks elsewhere.\n");
   EXPECT_EQ(nlohmann::json::parse(AgentStatusJson({}, kNowUs))["spools"].size(), 0U);
 }
 
@@ -81,6 +82,14 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
   SpooledWriter acked = Writer("died");
   SpooledWriter refused = Waiting("live", 95'000'000);
   refused.refusal = "CLIENT_TOO_OLD: install\nstepwell 0.2.0";
+  SpooledWriter unreached = Waiting("live", 7'000'000);
+  unreached.server = "10.0.0.7:7817";
+  unreached.unreachable = "Connection refused";
+  SpooledWriter reached = Waiting("live", 400'000);
+  reached.server = "127.0.0.1:7817";
+  SpooledWriter nowhere = Waiting("ended", 7'000'000);
+  nowhere.server = "my master";
+  nowhere.is_server_unusable = true;
   struct Row {
     const char* name;
     SpoolStatus spool;
@@ -91,15 +100,20 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
       {"all stored", Spool(false, {Writer("stored")}), "All of it is stored."},
       {"being sent", Spool(true, {Waiting("live", 400'000)}), "It is being sent."},
       {"no master", Spool(true, {Waiting("live", 95'000'000)}),
-       "Nothing was acked for 95.0 s: is the master up, and reached from here? What waits stays on "
-       "the disk until it is."},
+       "The agent's master acked nothing for 95.0 s: is the master up, and reached from here? What "
+       "waits stays on the disk until it is."},
+      {"not reached", Spool(true, {unreached}),
+       "10.0.0.7:7817 is not reached (Connection refused): 1 writer waits for it. What waits stays "
+       "on the disk until it is."},
+      {"no address", Spool(true, {nowhere}),
+       "1 writer names the master 'my master', which is no HOST:PORT: once the trial has ended, "
+       "'stepwell upload /tmp/stepwell-1000' sends it to another."},
       {"refused", Spool(true, {refused, refused}),
        "The master refused 2 writers: CLIENT_TOO_OLD: install\\x0astepwell 0.2.0. What waits stays "
        "on "
        "the disk."},
       {"offline", Spool(true, {offline}),
-       "1 writer of a trial that records offline: once it has ended and its agent has gone, "
-       "'stepwell upload /tmp/stepwell-1000' sends it."},
+       "1 writer of a trial that records offline: once it has ended, 'stepwell upload /tmp/stepwell-1000' sends it."},
       {"no agent, live", Spool(false, {Waiting("live", 1)}),
        "1 process records and no agent ships it: 'stepwell agent --spool-dir /tmp/stepwell-1000' "
        "does; full rings drop."},
@@ -113,6 +127,10 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
     SCOPED_TRACE(row.name);
     EXPECT_THAT(AdviceFor(row.spool, kNowUs), ElementsAre(row.says));
   }
+  EXPECT_THAT(AdviceFor(Spool(true, {unreached, reached, unreached}), kNowUs),
+              ElementsAre("10.0.0.7:7817 is not reached (Connection refused): 2 writers wait for it. "
+                          "What waits stays on the disk until it is.",
+                          "The rest is being sent."));
   EXPECT_THAT(AdviceFor(Spool(false, {gone}), kNowUs),
               ElementsAre(HasSubstr("tells the master that 1 writer ended"),
                           "The rings of 1 writer are not here (they were in shared memory): what "
