@@ -1,15 +1,22 @@
 // stepwell admin flush | profiling | status: what operators ask of a master.
+#include <algorithm>
+#include <iterator>
 #include <ostream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "client/cli/master_client.h"
+#include "client/cli/nearest.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
+#include "client/cli/pages.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/trials_view.h"
+#include "client/recorder/src/sampled_names.h"
 
 namespace stepwell::cli {
 namespace {
@@ -29,6 +36,8 @@ constexpr char kProfilingExamples[] =
     "  stepwell admin profiling my-run off\n"
     "  stepwell admin profiling my-run on\n"
     "  stepwell admin profiling id:7 on --interval 100ms --groups gpu,cpu --json\n";
+// Advice is worth ten pages of the master's time.
+constexpr std::int64_t kSeriesMax = 100'000;
 constexpr char kStatusExamples[] = "\nExample:\n  stepwell admin status --json\n";
 
 // The number of the trial that --trial names; 0 = all.
@@ -65,6 +74,32 @@ absl::StatusOr<v1::SetProfilingRequest> ProfilingOf(const CommandOptions& option
     return absl::InvalidArgumentError("--groups is empty; allowed: names with commas between");
   }
   return request;
+}
+
+// Groups that no sensor has and that the trial itself has not recorded: a slip, most likely, though they
+// may come.
+std::string UnknownGroupsText(MasterClient& master, const v1::SetProfilingRequest& request) {
+  std::set<std::string> known(std::begin(recorder::kSampledGroups),
+                              std::end(recorder::kSampledGroups));
+  const auto is_known = [&](const std::string& group) { return known.contains(group); };
+  const auto& groups = request.metric_groups();
+  if (std::all_of(groups.begin(), groups.end(), is_known)) return {};
+  v1::ListSeriesRequest list;
+  *list.mutable_trial() = request.trial();
+  const auto series = ReadSeries(master, std::move(list), kSeriesMax);
+  if (series.ok()) {
+    for (const v1::Series& one : *series) known.insert(one.key().metric_group());
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    if (is_known(group)) continue;
+    const std::vector<std::string> near = NearestNames(group, known);
+    absl::StrAppend(&text, "stepwell: no sensor has the group '", Printable(group),
+                    "', and the trial has recorded none of that name",
+                    near.empty() ? "" : "; near it: ", Printable(absl::StrJoin(near, ", ")),
+                    ". Sensors' groups: ", absl::StrJoin(recorder::kSampledGroups, ", "), ".\n");
+  }
+  return text;
 }
 
 absl::StatusOr<v1::FlushResponse> Flush(MasterClient& master,
@@ -123,6 +158,7 @@ int RunAdminProfiling(const std::vector<std::string>& args, Streams streams) {
   }
   streams.out << (options.json() ? ToJson(*response).dump(2) + "\n"
                                  : ProfilingText(options.argument(), *response));
+  streams.err << UnknownGroupsText(master, *request);
   return kExitOk;
 }
 

@@ -100,7 +100,7 @@ int RunAgentStatus(const std::vector<std::string>& args, Streams streams) {
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
   streams.out << (options.json() ? AgentStatusJson(spools, now_us)
                                  : AgentStatusText(spools, agent::DescribePlaces(places), now_us,
-                                                    PaintFor(streams.out)));
+                                                   PaintFor(streams.out)));
   return kExitOk;
 }
 

@@ -158,8 +158,8 @@ std::string TroubleText(const std::string& server, const Sums::OfMaster& of_mast
   const std::string master = server.empty() ? "The agent's master" : Printable(server);
   constexpr char kStays[] = " What waits stays on the disk until it is.";
   if (!of_master.unreachable.empty()) {
-    return absl::StrCat(master, " is not reached (", Printable(of_master.unreachable), "): ",
-                        Plural(of_master.waiting, "writer"),
+    return absl::StrCat(master, " is not reached (", Printable(of_master.unreachable),
+                        "): ", Plural(of_master.waiting, "writer"),
                         of_master.waiting == 1 ? " waits" : " wait", " for it.", kStays);
   }
   if (of_master.since_us == 0 || now_us - of_master.since_us <= kLateUs) return {};

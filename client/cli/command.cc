@@ -57,7 +57,7 @@ std::string FamilyText(const std::string& family) {
   for (const Command& command : Commands()) {
     if (!IsOfFamily(command, family)) continue;
     text += fmt::format("  {:<17}{}\n", command.name, command.summary);
-    absl::StrAppend(&examples, "  stepwell ", command.name, "\n");
+    absl::StrAppend(&examples, "  stepwell ", command.name, command.arguments, "\n");
   }
   return absl::StrCat(text, "\nExamples:\n", examples, "\n`stepwell ", family,
                       " COMMAND --help` tells a command's options.\n");
@@ -77,8 +77,8 @@ const std::vector<Command>& Commands() {
       {"export", "all raw samples of a trial, as CSV or JSON lines", RunExport},
       {"top", "the same of now, live: steps, machines, GPUs", RunTop},
       {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
-      {"admin profiling", "switch a trial's recording on or off, or thin it out",
-       RunAdminProfiling},
+      {"admin profiling", "switch a trial's recording on or off, or thin it out", RunAdminProfiling,
+       " my-run off"},
       {"admin status", "what the master is and how it does", RunAdminStatus},
       {"version", "print the version", RunVersion},
   };

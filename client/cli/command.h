@@ -32,6 +32,7 @@ struct Command {
   const char* name;     // "report", "admin flush"
   const char* summary;  // one line for the list
   RunCommand run;
+  const char* arguments = "";  // of an example: " TRIAL off"
 };
 
 int RunTrials(const std::vector<std::string>& args, Streams streams);

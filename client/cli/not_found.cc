@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/nearest.h"
 #include "client/cli/pages.h"
 #include "client/cli/terminal.h"
 #include "client/cli/units.h"
@@ -74,11 +75,19 @@ std::string ClosestText(const std::vector<v1::Series>& series, v1::SeriesSelecto
     return std::vector<std::string>(names.begin(), names.end());
   };
   selector.clear_labels();
+  const std::string wanted = selector.name();
   const std::vector<std::string> labels = names_of(selector, [](const v1::Series& one) {
     return one.key().labels().empty() ? "(none)" : LabelsText(one.key().labels());
   });
   if (!labels.empty()) return absl::StrCat("Labels there are: ", NamesText(labels));
   selector.clear_name();
+  const std::vector<std::string> all =
+      names_of(v1::SeriesSelector(), [](const v1::Series& one) { return one.key().name(); });
+  std::vector<std::string> near = NearestNames(wanted, {all.begin(), all.end()});
+  if (!near.empty()) {
+    for (std::string& name : near) name = Printable(name);
+    return absl::StrCat("Near it: ", NamesText(near));
+  }
   if (!selector.metric_group().empty()) {
     const std::vector<std::string> names =
         names_of(selector, [](const v1::Series& one) { return Printable(one.key().name()); });

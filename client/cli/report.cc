@@ -7,6 +7,8 @@
 #include "client/cli/progress.h"
 #include "client/cli/report_data.h"
 #include "client/cli/report_view.h"
+#include "client/cli/top_line.h"
+#include "client/cli/words.h"
 
 namespace stepwell::cli {
 namespace {
@@ -45,8 +47,14 @@ int RunReport(const std::vector<std::string>& args, Streams streams) {
   if (!data.ok()) {
     return ReportTrialFailure(data.status(), *trial, master, options.server(), streams);
   }
+  if (!HasRank(*data, view)) {
+    streams.err << "stepwell: " << TrialName(data->trial) << " has no timings of rank " << *rank
+                << " in attempt " << data->timings.attempt() << "\n";
+    return kExitFailed;
+  }
   streams.out << (options.json() ? ReportJson(*data, view)
-                                 : ReportText(*data, view, PaintFor(streams.out)));
+                                 : InCharset(ReportText(*data, view, PaintFor(streams.out)),
+                                             CharsetOfLocale()));
   return kExitOk;
 }
 

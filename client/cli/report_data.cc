@@ -62,6 +62,7 @@ absl::StatusOr<ReportData> ReadReport(MasterClient& master, const v1::TrialRef& 
   data.trial = std::move(*trial.mutable_trial());
   data.writers.assign(trial.writers().begin(), trial.writers().end());
   data.completeness = std::move(*trial.mutable_completeness());
+  if (trial.has_profiling()) data.profiling = std::move(*trial.mutable_profiling());
   v1::SummarizeTimingsRequest summarize;
   *summarize.mutable_trial() = ref;
   summarize.set_attempt(attempt);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/master_client.h"
+#include "client/cli/words.h"
 #include "stepwell/v1/query.pb.h"
 
 namespace stepwell::cli {
@@ -14,6 +15,8 @@ struct ReportData {
   v1::Trial trial;
   std::vector<v1::Writer> writers;
   v1::Completeness completeness;
+  // What its writers were asked to record.
+  v1::TrialProfiling profiling = Unrestrained();
   v1::SummarizeTimingsResponse timings;
   // One bucket over the whole trial for each series that is no timing; by group, name, labels.
   std::vector<v1::QueryBucketsResponse::BucketSeries> metrics;

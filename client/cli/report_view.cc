@@ -39,8 +39,15 @@ std::string HeadText(const ReportData& data, const Paint& paint) {
   facts.push_back(Plural(trial.writer_count(), "writer"));
   facts.push_back(absl::StrCat(CountText(trial.series_count()), " series"));
   facts.push_back(Plural(trial.sample_count(), "sample"));
-  return absl::StrCat(paint.Bold(TrialName(trial)), "  ", StateText(trial.state(), paint), "\n",
-                      paint.Dim(absl::StrJoin(facts, " · ")), "\n");
+  std::string text =
+      absl::StrCat(paint.Bold(TrialName(trial)), "  ", StateText(trial.state(), paint), "\n",
+                   paint.Dim(absl::StrJoin(facts, " · ")), "\n");
+  if (IsRestrained(data.profiling)) {
+    absl::StrAppend(&text,
+                    paint.Yellow(absl::StrCat("By request, ", ProfilingWords(data.profiling))),
+                    "; 'stepwell admin profiling TRIAL on' takes it back.\n");
+  }
+  return text;
 }
 
 bool OnDeviceClock(const Timing& timing) {
@@ -170,13 +177,18 @@ std::string RankTitle(std::int32_t rank) {
   return rank < 0 ? std::string("without rank") : absl::StrCat("rank ", rank);
 }
 
-std::string RankText(std::int32_t rank, const RankSummary* summary,
+// Timings are of one attempt, other metrics of all; a trial of one needs no word for it.
+std::string AttemptTitle(const ReportData& data) {
+  return data.trial.attempt_count() > 1 ? absl::StrCat(", attempt ", data.timings.attempt()) : "";
+}
+
+std::string RankText(const std::string& title, const RankSummary* summary,
                      const std::vector<const Timing*>& timings, const Paint& paint) {
   std::string text;
   if (summary != nullptr) {
     const double mean = summary->step_seconds() / static_cast<double>(summary->steps());
     absl::StrAppend(
-        &text, "\n", paint.Bold(absl::StrCat("Where a step's time goes, ", RankTitle(rank))), "  ",
+        &text, "\n", paint.Bold(absl::StrCat("Where a step's time goes, ", title)), "  ",
         paint.Dim(absl::StrCat(Plural(summary->steps(), "step"), " of ", SecondsText(mean), ", ",
                                SecondsText(summary->step_seconds()), " in all")),
         "\n");
@@ -186,7 +198,7 @@ std::string RankText(std::int32_t rank, const RankSummary* summary,
     }
     absl::StrAppend(&text, StepTable(SharesOf(timings, *summary), step).Text(paint, kIndent));
   } else {
-    absl::StrAppend(&text, "\n", paint.Bold(absl::StrCat("Timings, ", RankTitle(rank))), "\n");
+    absl::StrAppend(&text, "\n", paint.Bold(absl::StrCat("Timings, ", title)), "\n");
   }
   return absl::StrCat(text, PlainTimings(timings, true, paint),
                       PlainTimings(timings, false, paint));
@@ -215,7 +227,7 @@ std::string TimingsText(const ReportData& data, const ReportOptions& options, co
     for (const RankSummary& one : data.timings.ranks()) {
       if (one.rank() == rank) summary = &one;
     }
-    absl::StrAppend(&text, RankText(rank, summary, timings, paint));
+    absl::StrAppend(&text, RankText(RankTitle(rank) + AttemptTitle(data), summary, timings, paint));
   }
   if (static_cast<int>(ranks.size()) > options.ranks_max) {
     absl::StrAppend(&text, "\n",
@@ -238,6 +250,20 @@ std::map<std::string, std::string> CommonLabels(const std::vector<const BucketSe
   return common;
 }
 
+// The series that bounds the error of `series`: of clock_offset, clock_offset_error of the same machine.
+const BucketSeries* ErrorOf(const BucketSeries& series,
+                            const std::vector<const BucketSeries*>& metrics) {
+  const std::string name = series.key().name() + "_error";
+  for (const BucketSeries* other : metrics) {
+    if (other->key().name() == name && other->key().metric_group() == series.key().metric_group() &&
+        LabelsText(other->key().labels()) == LabelsText(series.key().labels()) &&
+        other->counts(0) > 0) {
+      return other;
+    }
+  }
+  return nullptr;
+}
+
 std::string MetricsText(const std::string& title, const std::vector<const BucketSeries*>& metrics,
                         const Paint& paint) {
   if (metrics.empty()) return {};
@@ -255,12 +281,20 @@ std::string MetricsText(const std::string& title, const std::vector<const Bucket
   for (const BucketSeries* series : metrics) {
     const std::string group = Printable(series->key().metric_group());
     const std::uint64_t nan_count = series->nan_counts_size() > 0 ? series->nan_counts(0) : 0;
-    const auto value = [&](double number) {
-      return series->counts(0) == 0 ? std::string("-") : ValueText(number, series->unit());
+    const BucketSeries* error = ErrorOf(*series, metrics);
+    const auto value = [&](const google::protobuf::RepeatedField<double>& numbers,
+                           const google::protobuf::RepeatedField<double>& errors) {
+      if (series->counts(0) == 0) return std::string("-");
+      // Below what it is known to, a number says nothing but that.
+      const bool is_below = error != nullptr && std::abs(numbers.Get(0)) < errors.Get(0);
+      return is_below ? "<" + ValueText(errors.Get(0), series->unit())
+                      : ValueText(numbers.Get(0), series->unit());
     };
+    const BucketSeries& bound = error == nullptr ? *series : *error;
     table.Add({group == group_before ? "" : group, Printable(series->key().name()),
-               LabelsText(series->key().labels(), common), value(series->mins(0)),
-               value(series->means(0)), value(series->maxs(0)), value(series->lasts(0)),
+               LabelsText(series->key().labels(), common), value(series->mins(), bound.mins()),
+               value(series->means(), bound.means()), value(series->maxs(), bound.maxs()),
+               value(series->lasts(), bound.lasts()),
                CountText(static_cast<std::int64_t>(series->counts(0))),
                nan_count == 0 ? "" : CountText(static_cast<std::int64_t>(nan_count))});
     group_before = group;
@@ -293,16 +327,22 @@ std::string CompletenessLine(const v1::Completeness& completeness, const Paint& 
 
 }  // namespace
 
+bool HasRank(const ReportData& data, const ReportOptions& options) {
+  return !options.rank || !ByRank(data, options).empty();
+}
+
 std::string ReportText(const ReportData& data, const ReportOptions& options, const Paint& paint) {
+  const std::string all = data.trial.attempt_count() > 1 ? ", all attempts" : "";
   return absl::StrCat(HeadText(data, paint), TimingsText(data, options, paint),
-                      MetricsText("Training", MetricsIn(data, false), paint),
-                      MetricsText("Machine", MetricsIn(data, true), paint),
+                      MetricsText("Training" + all, MetricsIn(data, false), paint),
+                      MetricsText("Machine" + all, MetricsIn(data, true), paint),
                       CompletenessLine(data.completeness, paint));
 }
 
 std::string ReportJson(const ReportData& data, const ReportOptions& options) {
   nlohmann::ordered_json report = nlohmann::ordered_json::object();
   report["trial"] = ToJson(data.trial);
+  report["profiling"] = ToJson(data.profiling);
   report["attempt"] = data.timings.attempt();
   report["ranks"] = nlohmann::ordered_json::array();
   for (const RankSummary& rank : data.timings.ranks()) {

@@ -17,6 +17,9 @@ struct ReportOptions {
   int ranks_max = 8;
 };
 
+// Whether the attempt has timings of options.rank; true where none is asked for.
+bool HasRank(const ReportData& data, const ReportOptions& options);
+
 std::string ReportText(const ReportData& data, const ReportOptions& options, const Paint& paint);
 std::string ReportJson(const ReportData& data, const ReportOptions& options);
 

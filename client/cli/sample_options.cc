@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/selector_options.h"
 #include "client/cli/words.h"
@@ -27,6 +28,12 @@ absl::StatusOr<v1::ReadSamplesRequest> SamplesRequestOf(const CommandOptions& op
   if (options.Has("to")) {
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t to, ParseTime("to", options.Text("to"), now_us));
     request.mutable_time_range()->set_end_time_us(to);
+  }
+  const v1::TimeRange& range = request.time_range();
+  if (options.Has("from") && options.Has("to") && range.start_time_us() >= range.end_time_us()) {
+    return absl::InvalidArgumentError(absl::StrCat("--from is '", options.Text("from"),
+                                                   "', --to is '", options.Text("to"),
+                                                   "'; allowed: --from before --to"));
   }
   return request;
 }

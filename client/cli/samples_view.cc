@@ -44,13 +44,19 @@ std::string SamplesView::Lines(const v1::ReadSamplesResponse& response) {
     }
     lines += Line(response, i, series);
     ++count_;
+    if (series != last_series_) {
+      last_series_ = series;
+      ++series_count_;
+    }
   }
   return lines;
 }
 
 std::string SamplesView::Ending() const {
   if (full_) {
-    return absl::StrCat("stopped after ", CountText(limit_), " samples; --limit 0 prints all\n");
+    return absl::StrCat("stopped after ", Plural(limit_, "sample"),
+                        series_count_ == 1 ? ", all of the first series that matches" : "",
+                        "; --group, --name and --label choose, --limit 0 prints all\n");
   }
   if (completeness_.contiguous()) return {};
   return CompletenessText(completeness_) + "\n";

@@ -32,6 +32,8 @@ class SamplesView {
   const std::int64_t limit_;
   std::int64_t count_ = 0;
   bool full_ = false;
+  std::string last_series_;
+  int series_count_ = 0;
   v1::Completeness completeness_;
 };
 

@@ -118,6 +118,7 @@ absl::StatusOr<TopData> TopReader::Read() {
   STEPWELL_ASSIGN_OR_RETURN(const v1::GetTrialResponse found, master_.GetTrial(get));
   TopData data;
   data.trials.emplace_back().trial = found.trial();
+  if (found.has_profiling()) data.trials.front().profiling = found.profiling();
   // A young trial's minute is more than a corner of five.
   const std::int64_t age_us =
       found.trial().last_sample_time_us() - found.trial().first_sample_time_us();
@@ -242,6 +243,7 @@ nlohmann::ordered_json ToJson(const TopData& data) {
   for (const TopTrial& top : data.trials) {
     ordered_json one = ordered_json::object();
     one["trial"] = ToJson(top.trial);
+    one["profiling"] = ToJson(top.profiling);
     one["batch"] = top.batch;
     one["steps_are_recent"] = top.is_recent;
     const ordered_json timings = ToJson(top.timings);

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/master_client.h"
+#include "client/cli/words.h"
 #include "nlohmann/json.hpp"
 #include "stepwell/v1/query.pb.h"
 
@@ -43,6 +44,8 @@ struct TopMetric {
 // Where the steps of a trial's lowest rank are, and what they did lately.
 struct TopTrial {
   v1::Trial trial;
+  // What its writers were asked to record; on, and nothing else, where nobody asked, and on a machine.
+  v1::TrialProfiling profiling = Unrestrained();
   v1::SummarizeTimingsResponse timings;
   // Of the last kTopStepSeconds; false: no step ended in it, so it is of the whole attempt.
   bool is_recent = false;

@@ -118,6 +118,25 @@ Charset CharsetOfLocale() {
   return Charset::kAscii;
 }
 
+std::string InCharset(std::string_view text, Charset charset) {
+  if (charset == Charset::kUtf8) return std::string(text);
+  std::string shown;
+  while (!text.empty()) {
+    const std::uint32_t point = NextPoint(text);
+    constexpr std::uint32_t kFullBlock = 0x2588;
+    constexpr std::uint32_t kHalfBlock = 0x258c;
+    constexpr std::uint32_t kThinBlock = 0x258f;
+    if (point < 0x80) {
+      shown += static_cast<char>(point);
+    } else if (point >= kFullBlock && point <= kThinBlock) {
+      shown += point <= kHalfBlock ? '#' : ' ';
+    } else {
+      shown += AsciiOf(point);
+    }
+  }
+  return shown;
+}
+
 int ColumnsOf(std::string_view text) {
   int columns = 0;
   while (!text.empty()) columns += NextGlyph(text, Charset::kUtf8).columns;

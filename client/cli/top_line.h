@@ -20,6 +20,10 @@ enum class Charset { kAscii, kUtf8 };
 // Of LC_ALL, LC_CTYPE and LANG the first that is set.
 Charset CharsetOfLocale();
 
+// `text`, whole lines with colour codes, as a terminal of that charset shows it: blocks of bars become
+// '#', µ 'u', what has no like '?'. Columns stay where they are.
+std::string InCharset(std::string_view text, Charset charset);
+
 // How a frame is to be drawn.
 struct TopLook {
   // At least 40; what is narrower is drawn for 40 and cut by the terminal. More than 132 are not

@@ -80,8 +80,23 @@ std::string RanksText(const TopTrial& top) {
                       SecondsText(mean(*longest)), " (", longest->rank(), ")");
 }
 
+std::int64_t NewestUs(const TopData& data) {
+  std::int64_t newest_us = 0;
+  for (const TopTrial& top : data.trials) {
+    newest_us = std::max(newest_us, top.trial.last_sample_time_us());
+  }
+  for (const TopMetric& metric : data.metrics) newest_us = std::max(newest_us, metric.time_us);
+  return newest_us;
+}
+
+bool HasEnded(const TopData& data) {
+  return data.machine.empty() && data.trials.front().trial.state() != v1::TRIAL_STATE_RUNNING &&
+         NewestUs(data) != 0;
+}
+
 std::string HeadLine(const TopData& data, const TopLook& look) {
-  const std::string clock = ClockText(data.answered_time_us);
+  const std::string clock =
+      HasEnded(data) ? "ended " + ClockText(NewestUs(data)) : ClockText(data.answered_time_us);
   TopLine line(look);
   const int room = look.columns - ColumnsOf(clock) - 1;
   if (!data.machine.empty()) {
@@ -98,15 +113,6 @@ std::string HeadLine(const TopData& data, const TopLook& look) {
   return line.Take();
 }
 
-std::int64_t NewestUs(const TopData& data) {
-  std::int64_t newest_us = 0;
-  for (const TopTrial& top : data.trials) {
-    newest_us = std::max(newest_us, top.trial.last_sample_time_us());
-  }
-  for (const TopMetric& metric : data.metrics) newest_us = std::max(newest_us, metric.time_us);
-  return newest_us;
-}
-
 // What a reader must know before believing the rest; empty = nothing.
 std::string Warning(const TopData& data, const TopOutage& outage) {
   if (outage.since_us != 0) {
@@ -117,8 +123,15 @@ std::string Warning(const TopData& data, const TopOutage& outage) {
                   [](const TopTrial& top) { return top.trial.state() == v1::TRIAL_STATE_RUNNING; });
   const std::int64_t newest_us = NewestUs(data);
   const std::int64_t quiet_us = data.answered_time_us - newest_us;
-  if (!is_running || newest_us == 0 || quiet_us < kQuietUs) return {};
-  return absl::StrCat("no sample for ", SecondsText(static_cast<double>(quiet_us) * 1e-6));
+  std::vector<std::string> words;
+  if (data.machine.empty() && IsRestrained(data.trials.front().profiling)) {
+    words.push_back("by request, " + ProfilingWords(data.trials.front().profiling));
+  }
+  if (is_running && newest_us != 0 && quiet_us >= kQuietUs) {
+    words.push_back(
+        absl::StrCat("no sample for ", SecondsText(static_cast<double>(quiet_us) * 1e-6)));
+  }
+  return absl::StrJoin(words, " · ");
 }
 
 bool OnDeviceClock(const Timing& timing) {
@@ -226,8 +239,10 @@ void AddTrial(const TopTrial& top, const TopLook& look, std::vector<std::string>
   }
   const RankSummary* rank = LowestRank(top);
   if (rank == nullptr) return;
-  const std::string span =
-      top.is_recent ? absl::StrCat("last ", kTopStepSeconds, " s") : "all steps";
+  const std::string span = !top.is_recent ? "all steps"
+                           : top.trial.state() == v1::TRIAL_STATE_RUNNING
+                               ? absl::StrCat("last ", kTopStepSeconds, " s")
+                               : absl::StrCat("last ", kTopStepSeconds, " s before its end");
   StepTable(SharesOf(top, *rank), look).AddLines(span, lines);
 }
 

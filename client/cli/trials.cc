@@ -1,6 +1,8 @@
 // stepwell trials: the trials of a master, newest first.
 #include <ostream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
 #include "client/cli/pages.h"
@@ -31,6 +33,28 @@ absl::StatusOr<v1::ListTrialsRequest> RequestOf(const CommandOptions& options) {
   return request;
 }
 
+// What was asked for, where there is none of it.
+std::string NoneText(const CommandOptions& options) {
+  std::vector<std::string> words;
+  for (const char* name : {"project", "state", "contains"}) {
+    if (options.Has(name))
+      words.push_back(absl::StrCat("--", name, " ", Printable(options.Text(name))));
+  }
+  return words.empty() ? "No trials.\n"
+                       : absl::StrCat("No trials match ", absl::StrJoin(words, " "), ".\n");
+}
+
+// Of one trial there is room to say that somebody restrains its recording.
+std::string RestraintText(MasterClient& master, const std::vector<v1::Trial>& trials) {
+  if (trials.size() != 1) return {};
+  v1::GetTrialRequest request;
+  request.mutable_trial()->set_trial_id(trials.front().trial_id());
+  const auto found = master.GetTrial(request);
+  if (!found.ok() || !found->has_profiling() || !IsRestrained(found->profiling())) return {};
+  return absl::StrCat("By request, ", ProfilingWords(found->profiling()),
+                      "; 'stepwell admin profiling TRIAL on' takes it back.\n");
+}
+
 }  // namespace
 
 int RunTrials(const std::vector<std::string>& args, Streams streams) {
@@ -52,8 +76,13 @@ int RunTrials(const std::vector<std::string>& args, Streams streams) {
     trials = ReadTrials(master, *request, *limit);
   }
   if (!trials.ok()) return ReportFailure(trials.status(), options.server(), streams);
-  streams.out << (options.json() ? TrialsJson(*trials)
-                                 : TrialsText(*trials, PaintFor(streams.out)));
+  if (options.json()) {
+    streams.out << TrialsJson(*trials);
+  } else if (trials->empty()) {
+    streams.out << NoneText(options);
+  } else {
+    streams.out << TrialsText(*trials, PaintFor(streams.out)) << RestraintText(master, *trials);
+  }
   return kExitOk;
 }
 

@@ -68,15 +68,8 @@ std::string FlushText(const v1::FlushResponse& flush) {
 }
 
 std::string ProfilingText(const std::string& trial, const v1::SetProfilingResponse& response) {
-  const v1::TrialProfiling& now = response.profiling();
-  std::string what = now.on() ? "recording is on" : "recording is off";
-  if (now.interval_us() > 0) {
-    absl::StrAppend(&what, ", every ", SecondsText(static_cast<double>(now.interval_us()) / 1e6));
-  }
-  std::vector<std::string> groups;
-  for (const std::string& group : now.metric_groups()) groups.push_back(Printable(group));
-  if (!groups.empty()) absl::StrAppend(&what, ", groups ", absl::StrJoin(groups, ", "));
-  if (now.on() && now.interval_us() == 0 && groups.empty()) what += " as it chose itself";
+  std::string what = ProfilingWords(response.profiling());
+  if (!IsRestrained(response.profiling())) what += " as it chose itself";
   const std::int64_t told = response.writers_told();
   return absl::StrCat(Printable(trial), ": ", what, ". ",
                       told == 0   ? "No writer of it is open; those that open later will be told."

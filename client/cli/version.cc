@@ -7,7 +7,8 @@
 namespace stepwell::cli {
 
 int RunVersion(const std::vector<std::string>& args, Streams streams) {
-  CommandOptions options("version", "", "\nExample:\n  stepwell version --json\n");
+  CommandOptions options("version", "", "\nExample:\n  stepwell version --json\n",
+                         CommandOptions::Asks::kNobody);
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   if (options.json()) {
     streams.out << nlohmann::ordered_json{{"version", STEPWELL_VERSION}}.dump() << "\n";

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "client/cli/units.h"
 
 namespace stepwell::cli {
 
@@ -110,6 +111,28 @@ std::string LabelsText(const google::protobuf::Map<std::string, std::string>& la
   return absl::StrJoin(texts, " ");
 }
 
+std::string ProfilingWords(const v1::TrialProfiling& profiling) {
+  std::string words = profiling.on() ? "recording is on" : "recording is off";
+  if (profiling.interval_us() > 0) {
+    absl::StrAppend(&words, ", every ",
+                    SecondsText(static_cast<double>(profiling.interval_us()) / 1e6));
+  }
+  std::vector<std::string> groups;
+  for (const std::string& group : profiling.metric_groups()) groups.push_back(Printable(group));
+  if (!groups.empty()) absl::StrAppend(&words, ", groups ", absl::StrJoin(groups, ", "));
+  return words;
+}
+
+v1::TrialProfiling Unrestrained() {
+  v1::TrialProfiling profiling;
+  profiling.set_on(true);
+  return profiling;
+}
+
+bool IsRestrained(const v1::TrialProfiling& profiling) {
+  return !profiling.on() || profiling.interval_us() > 0 || profiling.metric_groups_size() > 0;
+}
+
 absl::StatusOr<v1::TrialState> ParseState(const std::string& text) {
   for (const v1::TrialState state : {v1::TRIAL_STATE_RUNNING, v1::TRIAL_STATE_COMPLETED,
                                      v1::TRIAL_STATE_FAILED, v1::TRIAL_STATE_LOST}) {
@@ -128,12 +151,16 @@ absl::StatusOr<std::int64_t> ParseTime(const std::string& option, const std::str
   }
   absl::Time time;
   std::string error;
-  if (absl::ParseTime(absl::RFC3339_full, text, absl::UTCTimeZone(), &time, &error)) {
-    return absl::ToUnixMicros(time);
+  for (const char* format : {absl::RFC3339_full, "%Y-%m-%d", "%Y-%m-%dT%H:%M",
+                             "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%E*S"}) {
+    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) {
+      return absl::ToUnixMicros(time);
+    }
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--", option, " is '", text,
-      "'; allowed: a time such as 2026-11-20T10:00:00Z, or how long ago, such as 10m"));
+      "'; allowed: a time such as 2026-11-20T10:00:00Z, a day such as 2026-11-20, or how long ago, "
+      "such as 10m"));
 }
 
 absl::Status ParseLabel(const std::string& text, v1::SeriesSelector& selector) {

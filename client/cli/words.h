@@ -28,9 +28,17 @@ std::string TrialName(const v1::Trial& trial);
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels,
                        const std::map<std::string, std::string>& hide = {});
 
+// "recording is off", "recording is on, every 100 ms, groups gpu, cpu".
+std::string ProfilingWords(const v1::TrialProfiling& profiling);
+// Of a trial of which nobody asked anything.
+v1::TrialProfiling Unrestrained();
+// False: the trial records what it chose itself.
+bool IsRestrained(const v1::TrialProfiling& profiling);
+
 // running, completed, failed or lost; kInvalidArgument names them.
 [[nodiscard]] absl::StatusOr<v1::TrialState> ParseState(const std::string& text);
-// RFC 3339, or a duration such as 10m: that long before `now_us`. Microseconds since 1970.
+// RFC 3339, a day or a time of a day (UTC), or a duration such as 10m: that long before `now_us`.
+// Microseconds since 1970.
 [[nodiscard]] absl::StatusOr<std::int64_t> ParseTime(const std::string& option,
                                                      const std::string& text, std::int64_t now_us);
 // name=value.

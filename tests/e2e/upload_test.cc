@@ -137,6 +137,19 @@ TEST_F(UploadTest, SendsOnceWhatWasRecordedWithoutAMaster) {
   ExpectAllOnce();
 }
 
+TEST_F(UploadTest, StatusSaysWhichMasterIsNotReachedAndWhy) {
+  StartAgent();
+  Record(0, 10);
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return absl::StrContains(Status()["advice"].dump(),
+                                 "127.0.0.1:1 is not reached (Connection refused)");
+      },
+      absl::Seconds(20)))
+      << Status().dump(2);
+  StopAgent();
+}
+
 TEST_F(UploadTest, GoesOnWhereAMasterDiedInBetween) {
   StartAgent();
   Record(0, 4000);
@@ -275,7 +288,8 @@ TEST_F(UploadTest, StatusIsOneLineWhereThereIsNothing) {
   const std::map<std::string, std::string> elsewhere = {{"STEPWELL_SPOOL_DIR", scratch_ / "none"}};
   EXPECT_EQ(Run({"agent", "status"}, elsewhere), "exit 0");
   EXPECT_EQ(said_, absl::StrCat("Nothing waits here: there is no spool directory of yours at ",
-                                scratch_ / "none", " (STEPWELL_SPOOL_DIR). --spool-dir DIR looks "
+                                scratch_ / "none",
+                                " (STEPWELL_SPOOL_DIR). --spool-dir DIR looks "
                                 "elsewhere.\n"));
   EXPECT_EQ(Run({"agent", "status", "--help"}), "exit 0");
   EXPECT_THAT(said_, HasSubstr("Examples:"));

@@ -43,7 +43,8 @@ TEST_F(LinkNoteTest, TellsWhatIsNotReachedUntilItIs) {
 }
 
 TEST_F(LinkNoteTest, WhatIsNoNoteSaysNothing) {
-  for (const char* text : {"", "[]", "{\"server\": 7, \"troubles\": []}", "{\"troubles\": {\"a\": 1}}"}) {
+  for (const char* text :
+       {"", "[]", "{\"server\": 7, \"troubles\": []}", "{\"troubles\": {\"a\": 1}}"}) {
     std::ofstream(path_ + "/" + kLinkNoteFile) << text;
     EXPECT_EQ(ReadLinkNote(directory_.get()), LinkFacts()) << text;
   }

@@ -68,9 +68,10 @@ TEST(AgentStatusViewTest, ShowsSpoolsWithTheirWriters) {
 }
 
 TEST(AgentStatusViewTest, IsOneLineWhereThereIsNothing) {
-  EXPECT_EQ(AgentStatusText({}, {"/run/stepwell/u7", "/tmp/stepwell-7"}, kNowUs, Paint(Colours::kOff)),
-            "Nothing waits here: there is no spool directory of yours at /run/stepwell/u7, "
-            "/tmp/stepwell-7. --spool-dir DIR looks elsewhere.\n");
+  EXPECT_EQ(
+      AgentStatusText({}, {"/run/stepwell/u7", "/tmp/stepwell-7"}, kNowUs, Paint(Colours::kOff)),
+      "Nothing waits here: there is no spool directory of yours at /run/stepwell/u7, "
+      "/tmp/stepwell-7. --spool-dir DIR looks elsewhere.\n");
   EXPECT_EQ(nlohmann::json::parse(AgentStatusJson({}, kNowUs))["spools"].size(), 0U);
 }
 
@@ -113,7 +114,8 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
        "on "
        "the disk."},
       {"offline", Spool(true, {offline}),
-       "1 writer of a trial that records offline: once it has ended, 'stepwell upload /tmp/stepwell-1000' sends it."},
+       "1 writer of a trial that records offline: once it has ended, 'stepwell upload "
+       "/tmp/stepwell-1000' sends it."},
       {"no agent, live", Spool(false, {Waiting("live", 1)}),
        "1 process records and no agent ships it: 'stepwell agent --spool-dir /tmp/stepwell-1000' "
        "does; full rings drop."},
@@ -127,10 +129,11 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
     SCOPED_TRACE(row.name);
     EXPECT_THAT(AdviceFor(row.spool, kNowUs), ElementsAre(row.says));
   }
-  EXPECT_THAT(AdviceFor(Spool(true, {unreached, reached, unreached}), kNowUs),
-              ElementsAre("10.0.0.7:7817 is not reached (Connection refused): 2 writers wait for it. "
-                          "What waits stays on the disk until it is.",
-                          "The rest is being sent."));
+  EXPECT_THAT(
+      AdviceFor(Spool(true, {unreached, reached, unreached}), kNowUs),
+      ElementsAre("10.0.0.7:7817 is not reached (Connection refused): 2 writers wait for it. "
+                  "What waits stays on the disk until it is.",
+                  "The rest is being sent."));
   EXPECT_THAT(AdviceFor(Spool(false, {gone}), kNowUs),
               ElementsAre(HasSubstr("tells the master that 1 writer ended"),
                           "The rings of 1 writer are not here (they were in shared memory): what "

@@ -2,6 +2,7 @@
 // codes. Rows are made from the list of commands, so that a new one is held to them too.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +79,7 @@ TEST_F(EveryCommandTest, RefusesWhatItDoesNotKnow) {
           {{"--server"}, "Option ‘server’ is missing an argument"},
           {{"extra"}, "unexpected argument 'extra'"}}) {
       if (more[0] == "extra" && TakesMore(command.name)) continue;
+      if (more[0] == "--server" && !AsksMaster(command.name)) continue;
       const Outcome outcome = RunWords(With(GoodUse(command), more));
       SCOPED_TRACE(absl::StrCat(command.name, " ", absl::StrJoin(more, " ")));
       EXPECT_EQ(outcome.exit, kExitUsage);
@@ -227,6 +229,62 @@ TEST_F(EveryCommandTest, ProfilingSaysWhatHoldsNowAndRefusesWrongWords) {
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_EQ(answer["writers_told"], 2);
   EXPECT_EQ(answer["profiling"]["interval_us"], 1'000'000);
+}
+
+TEST_F(EveryCommandTest, ProfilingTellsGroupsThatNobodySamples) {
+  const Outcome known = Ask({"admin", "profiling", "my-run", "on", "--groups", "gpu,training"});
+  EXPECT_EQ(known.exit, kExitOk);
+  EXPECT_EQ(known.err, "") << "the trial records that group itself";
+  const Outcome slip = Ask({"admin", "profiling", "my-run", "on", "--groups", "cpu,gpux"});
+  EXPECT_EQ(slip.exit, kExitOk) << "it may come";
+  EXPECT_EQ(
+      slip.err,
+      "stepwell: no sensor has the group 'gpux', and the trial has recorded none of that name; "
+      "near it: gpu. Sensors' groups: cpu, disk, gpu, memory, network.\n");
+}
+
+TEST_F(EveryCommandTest, SaysWhatIsNearAndWhatIsAskedForInVain) {
+  const struct {
+    Words words;
+    int exit;
+    const char* says;
+  } rows[] = {
+      {{"read", "my-run", "--name", "lss"},
+       kExitFailed,
+       "no series match --name lss. Near it: loss."},
+      {{"read", "my-run", "--from", "10m", "--to", "20m"},
+       kExitUsage,
+       "--from is '10m', --to is '20m'; allowed: --from before --to"},
+      {{"read", "my-run", "--limit", "1"},
+       kExitOk,
+       "stopped after 1 sample, all of the first series that matches; --group, --name and --label "
+       "choose, --limit 0 prints all\n"},
+      {{"report", "my-run", "--rank", "9"},
+       kExitFailed,
+       "my-run has no timings of rank 9 in attempt"},
+      {{"report", "my-run", "--rank", "9", "--json"}, kExitFailed, "has no timings of rank 9"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(absl::StrJoin(row.words, " "));
+    const Outcome outcome = Ask(row.words);
+    EXPECT_EQ(outcome.exit, row.exit);
+    EXPECT_NE(outcome.err.find(row.says), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(Ask({"trials", "--contains", "nope"}).out, "No trials match --contains nope.\n");
+}
+
+TEST_F(EveryCommandTest, ReportIsAsciiWhereTheLocaleIs) {
+  setenv("LC_ALL", "C", 1);
+  const std::string plain = Ask({"report", "my-run"}).out;
+  setenv("LC_ALL", "C.UTF-8", 1);
+  const std::string wide = Ask({"report", "my-run"}).out;
+  unsetenv("LC_ALL");
+  const auto is_ascii = [](const std::string& text) {
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  };
+  EXPECT_TRUE(is_ascii(plain)) << plain;
+  EXPECT_FALSE(is_ascii(wide)) << wide;
 }
 
 TEST_F(EveryCommandTest, ExportSaysWhatThereIsWhereNothingMatchesAndLeavesNoFile) {

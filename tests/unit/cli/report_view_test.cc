@@ -156,6 +156,43 @@ TEST(ReportViewTest, SaysWhatIsMissing) {
   ExpectGolden("report_incomplete.txt", ReportText(data, {}, kPlain));
 }
 
+TEST(ReportViewTest, SaysThatRecordingIsRestrainedAndOfWhichAttempts) {
+  ReportData data = SomeTrial();
+  data.profiling.set_on(false);
+  data.trial.set_attempt_count(3);
+  data.timings.set_attempt(3);
+  const std::string text = ReportText(data, {}, kPlain);
+  for (const char* says : {"\nBy request, recording is off; 'stepwell admin profiling TRIAL on'",
+                           "\nWhere a step's time goes, rank 0, attempt 3  ",
+                           "\nMachine, all attempts", "\nTraining, all attempts"}) {
+    EXPECT_NE(text.find(says), std::string::npos) << says << "\n" << text;
+  }
+  EXPECT_EQ(nlohmann::json::parse(ReportJson(data, {}))["profiling"]["on"], false);
+}
+
+TEST(ReportViewTest, AClockOffsetBelowItsErrorIsNoNumber) {
+  ReportData data = SomeTrial();
+  data.metrics.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto& series = data.metrics[i];
+    series.mutable_key()->set_metric_group("agent");
+    series.mutable_key()->set_name(i == 0 ? "clock_offset" : "clock_offset_error");
+    series.mutable_key()->clear_labels();
+    series.set_unit("seconds");
+    series.set_mins(0, i == 0 ? -0.02 : 0.005);
+    series.set_means(0, i == 0 ? 0.004 : 0.006);
+    series.set_maxs(0, i == 0 ? 0.004 : 0.007);
+    series.set_lasts(0, i == 0 ? 0.009 : 0.007);
+  }
+  const std::string text = ReportText(data, {}, kPlain);
+  const std::size_t at = text.find("clock_offset ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string line = text.substr(at, text.find('\n', at) - at);
+  for (const char* cell : {" -20.0 ms", " <6.00 ms", " <7.00 ms", " 9.00 ms"}) {
+    EXPECT_NE(line.find(cell), std::string::npos) << cell << " in " << line;
+  }
+}
+
 TEST(ReportViewTest, HostileNamesMoveNoCursor) {
   ReportData data = SomeTrial();
   data.trial.set_external_id("a\033[2Jb\n");

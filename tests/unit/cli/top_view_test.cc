@@ -105,6 +105,18 @@ TEST(TopViewTest, ShowsATrialAtEachWidth) {
   }
 }
 
+TEST(TopViewTest, SaysThatATrialEndedAndThatItsRecordingIsOff) {
+  TopData data = Data();
+  data.trials.front().trial.set_state(v1::TRIAL_STATE_COMPLETED);
+  data.trials.front().profiling.set_on(false);
+  data.answered_time_us = kNowUs + 3'600'000'000;
+  const std::string frame = Frame(data, TopLook());
+  for (const char* says : {"completed", "ended 10:01:21 UTC\n", "\nby request, recording is off\n",
+                           "Share of the step  last 60 s before its end"}) {
+    EXPECT_NE(frame.find(says), std::string::npos) << says << "\n" << frame;
+  }
+}
+
 TEST(TopViewTest, ShowsAllMetricsInColourAndInAscii) {
   TopLook look;
   look.all_metrics = true;
