@@ -266,7 +266,8 @@ void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
   ended_.Tend(clock_.Monotonic());
   RemoveOlder(spool_.acked_age_max);
   links_.Tend();
-  link_note_.Follow(links_.troubles());
+  // An upload tells by itself.
+  if (!options_.upload) link_note_.Follow(links_.troubles());
 }
 
 void ServedRoot::MakeSampler(const TrialKey& key, const LiveTrial& live) {

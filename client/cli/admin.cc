@@ -79,8 +79,9 @@ absl::StatusOr<v1::SetProfilingRequest> ProfilingOf(const CommandOptions& option
 // Groups that no sensor has and that the trial itself has not recorded: a slip, most likely, though they
 // may come.
 std::string UnknownGroupsText(MasterClient& master, const v1::SetProfilingRequest& request) {
-  std::set<std::string> known(std::begin(recorder::kSampledGroups),
-                              std::end(recorder::kSampledGroups));
+  const std::vector<std::string> sampled(std::begin(recorder::kSampledGroups),
+                                         std::end(recorder::kSampledGroups));
+  std::set<std::string> known(sampled.begin(), sampled.end());
   const auto is_known = [&](const std::string& group) { return known.contains(group); };
   const auto& groups = request.metric_groups();
   if (std::all_of(groups.begin(), groups.end(), is_known)) return {};
@@ -97,7 +98,7 @@ std::string UnknownGroupsText(MasterClient& master, const v1::SetProfilingReques
     absl::StrAppend(&text, "stepwell: no sensor has the group '", Printable(group),
                     "', and the trial has recorded none of that name",
                     near.empty() ? "" : "; near it: ", Printable(absl::StrJoin(near, ", ")),
-                    ". Sensors' groups: ", absl::StrJoin(recorder::kSampledGroups, ", "), ".\n");
+                    ". Sensors' groups: ", absl::StrJoin(sampled, ", "), ".\n");
   }
   return text;
 }

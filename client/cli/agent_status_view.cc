@@ -182,13 +182,15 @@ void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_u
                                   UploadText(spool), " sends it to another."));
   }
   bool is_any_sent = false;
+  bool is_any_stuck = false;
   for (const auto& [server, of_master] : sums.masters) {
     const std::string trouble = TroubleText(server, of_master, now_us);
     is_any_sent = is_any_sent || trouble.empty();
+    is_any_stuck = is_any_stuck || !trouble.empty();
     if (!trouble.empty() && advice.size() < kAdviceMax) advice.push_back(trouble);
   }
   if (is_any_sent) {
-    advice.emplace_back(sums.masters.size() == 1 ? "It is being sent." : "The rest is being sent.");
+    advice.emplace_back(is_any_stuck ? "The rest is being sent." : "It is being sent.");
   }
 }
 
@@ -287,9 +289,10 @@ std::string AgentStatusText(const std::vector<SpoolStatus>& spools,
                     "\n");
     const std::vector<const SpooledWriter*> shown = ShownWriters(spool);
     if (!shown.empty()) absl::StrAppend(&text, WritersTable(shown, now_us).Text(paint, kIndent));
-    if (const std::size_t stored = spool.writers.size() - shown.size(); stored > 0) {
-      absl::StrAppend(&text, kIndent, Plural(stored, "writer"), shown.empty() ? "" : " more",
-                      stored == 1 ? " is" : " are", " stored; the agent removes them by and by.\n");
+    const std::size_t stored = spool.writers.size() - shown.size();
+    if (!shown.empty() && stored > 0) {
+      absl::StrAppend(&text, kIndent, CountText(static_cast<std::int64_t>(stored)),
+                      stored == 1 ? " more writer is stored.\n" : " more writers are stored.\n");
     }
     for (const std::string& sentence : AdviceFor(spool, now_us)) {
       absl::StrAppend(&text, kIndent, sentence, "\n");

@@ -253,6 +253,8 @@ std::map<std::string, std::string> CommonLabels(const std::vector<const BucketSe
 // The series that bounds the error of `series`: of clock_offset, clock_offset_error of the same machine.
 const BucketSeries* ErrorOf(const BucketSeries& series,
                             const std::vector<const BucketSeries*>& metrics) {
+  if (series.key().metric_group() != "agent")
+    return nullptr;  // a trial's own may be named as it likes
   const std::string name = series.key().name() + "_error";
   for (const BucketSeries* other : metrics) {
     if (other->key().name() == name && other->key().metric_group() == series.key().metric_group() &&

@@ -142,6 +142,16 @@ double WholeOf(const TopMetric& metric, const std::vector<TopMetric>& all) {
   return found == all.end() ? 0 : found->value;
 }
 
+// Of clock_offset its machine's clock_offset_error; null = it has none.
+const TopMetric* ErrorOf(const TopMetric& metric, const std::vector<TopMetric>& all) {
+  if (metric.group != "agent") return nullptr;  // a trial's own may be named as it likes
+  const auto found = std::find_if(all.begin(), all.end(), [&](const TopMetric& other) {
+    return other.group == metric.group && other.labels == metric.labels &&
+           other.name == absl::StrCat(metric.name, "_error");
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
 using Newest = std::map<std::string, std::int64_t>;  // of all metrics, by agent
 
 Newest NewestOf(const std::vector<TopMetric>& metrics) {
@@ -201,7 +211,12 @@ std::string LineOf(const TopMetric& metric, const std::set<std::string>& hidden,
     AddAge(age_us, widths, line);
     return line.Take();
   }
-  line.AddRight(ValueOf(metric, kValueColumns), kValueColumns);
+  // Below what it is known to, a number says nothing but that.
+  const TopMetric* error = ErrorOf(metric, all);
+  const bool is_below = error != nullptr && std::abs(metric.value) < error->value;
+  line.AddRight(
+      is_below ? "<" + ValueOf(*error, kValueColumns - 1) : ValueOf(metric, kValueColumns),
+      kValueColumns);
   const double whole = WholeOf(metric, all);
   if (widths.bar > 0 && whole > 0) {
     const double share = metric.value / whole;
