@@ -56,7 +56,7 @@ std::string RingsText(const SpooledWriter& writer) {
   return fmt::format("{:.0f} %", share * 100);
 }
 
-// By trial and rank, a trial's machine last; without those of which nothing waits any more.
+// By trial and rank, a trial's machine last, then what cannot be read; without those of which nothing waits any more.
 std::vector<const SpooledWriter*> ShownWriters(const SpoolStatus& spool) {
   std::vector<const SpooledWriter*> writers;
   for (const SpooledWriter& writer : spool.writers) {
@@ -64,8 +64,11 @@ std::vector<const SpooledWriter*> ShownWriters(const SpoolStatus& spool) {
   }
   std::stable_sort(writers.begin(), writers.end(),
                    [](const SpooledWriter* a, const SpooledWriter* b) {
-                     return std::tie(a->project, a->trial, a->is_sampler, a->rank) <
-                            std::tie(b->project, b->trial, b->is_sampler, b->rank);
+                     const auto key = [](const SpooledWriter& writer) {
+                       return std::make_tuple(!writer.trouble.empty(), writer.project, writer.trial,
+                                              writer.is_sampler, writer.rank);
+                     };
+                     return key(*a) < key(*b);
                    });
   return writers;
 }

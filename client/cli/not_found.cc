@@ -82,7 +82,7 @@ std::string ClosestText(const std::vector<v1::Series>& series, v1::SeriesSelecto
   if (!labels.empty()) return absl::StrCat("Labels there are: ", NamesText(labels));
   selector.clear_name();
   const std::vector<std::string> all =
-      names_of(v1::SeriesSelector(), [](const v1::Series& one) { return one.key().name(); });
+      names_of(selector, [](const v1::Series& one) { return one.key().name(); });
   std::vector<std::string> near = NearestNames(wanted, {all.begin(), all.end()});
   if (!near.empty()) {
     for (std::string& name : near) name = Printable(name);

@@ -109,11 +109,14 @@ TEST_F(EveryCommandTest, SaysWhenNoMasterAnswers) {
 TEST_F(EveryCommandTest, AnswersInTextAndInJson) {
   for (const Command& command : Commands()) {
     SCOPED_TRACE(command.name);
-    const Outcome text = Ask(GoodUse(command));
+    const auto ask = [&](const Words& words) {
+      return AsksMaster(command.name) ? Ask(words) : RunWords(words);
+    };
+    const Outcome text = ask(GoodUse(command));
     EXPECT_EQ(text.exit, kExitOk) << text.err;
     EXPECT_FALSE(text.out.empty());
     EXPECT_EQ(text.out.back(), '\n');
-    const Outcome json = Ask(With(GoodUse(command), {"--json"}));
+    const Outcome json = ask(With(GoodUse(command), {"--json"}));
     EXPECT_EQ(json.exit, kExitOk) << json.err;
     const bool is_by_line = IsByLine(command.name);
     std::istringstream lines(json.out);
@@ -159,10 +162,12 @@ TEST_F(EveryCommandTest, ReadSaysWhatThereIsWhereNothingMatches) {
        "no series match --group gpu. Metric groups of the trial: cpu (1 series), training (2 "
        "series).\n'stepwell series my-run' lists all.\n"},
       {{"--name", "los"},
-       "no series match --name los. Metric groups of the trial: cpu (1 series), training (2 "
+       "no series match --name los. Near it: loss.\n'stepwell series my-run' lists all.\n"},
+      {{"--name", "accuracy"},
+       "no series match --name accuracy. Metric groups of the trial: cpu (1 series), training (2 "
        "series).\n'stepwell series my-run' lists all.\n"},
-      {{"--group", "training", "--name", "los"},
-       "no series match --group training --name los. Names in group training: loss, "
+      {{"--group", "training", "--name", "accuracy"},
+       "no series match --group training --name accuracy. Names in group training: loss, "
        "samples_per_second.\n'stepwell series my-run' lists all.\n"},
       {{"--name", "loss", "--label", "rank=3"},
        "no series match --name loss --label rank=3. Labels there are: rank=0.\n"

@@ -89,11 +89,14 @@ TEST(UnitsTest, Times) {
 
 TEST(WordsTest, TimesAreRfc3339OrHowLongAgo) {
   EXPECT_EQ(*ParseTime("from", "2025-11-20T10:01:22.5Z", 0), 1'763'632'882'500'000);
+  for (const char* same : {"2025-11-20", "2025-11-20T00:00", "2025-11-20 00:00:00"}) {
+    EXPECT_EQ(*ParseTime("from", same, 0), 1'763'596'800'000'000) << same;
+  }
   EXPECT_EQ(*ParseTime("from", "10m", 1'000'000'000), 400'000'000);
   const auto wrong = ParseTime("from", "yesterday", 0);
   EXPECT_EQ(wrong.status().message(),
-            "--from is 'yesterday'; allowed: a time such as 2026-11-20T10:00:00Z, or how long ago, "
-            "such as 10m");
+            "--from is 'yesterday'; allowed: a time such as 2026-11-20T10:00:00Z, a day such as "
+            "2026-11-20, or how long ago, such as 10m");
 }
 
 }  // namespace

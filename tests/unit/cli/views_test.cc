@@ -87,7 +87,10 @@ TEST(SamplesViewTest, StopsAtItsLimitAndSaysSo) {
   EXPECT_FALSE(view.full());
   view.Lines(SomeSamples());
   EXPECT_TRUE(view.full());
-  EXPECT_EQ(view.Ending(), "stopped after 7 samples; --limit 0 prints all\n");
+  EXPECT_EQ(
+      view.Ending(),
+      "stopped after 7 samples, all of the first series that matches; --group, --name and --label "
+      "choose, --limit 0 prints all\n");
 }
 
 TEST(AdminViewTest, Texts) {
