@@ -9,6 +9,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "storage/pg_connection.h"
 #include "tests/contract/query/random_trial.h"
 #include "tests/support/codec_vectors.h"
 
@@ -234,6 +235,41 @@ TEST_F(CompareTrialsTest, ATrialWithoutSamplesHasEmptySides) {
   Merge(1);
   CheckComparison(random);
   CheckTrials();
+}
+
+// As a cap that takes samples and leaves rollups.
+TEST_F(CompareTrialsTest, WholeTrialsAreComparedWhereSamplesAreGoneAndRollupsLeft) {
+  std::mt19937_64 random(TestSeed());
+  BeginTrials({"a", "b"});
+  for (Fed& fed : fed_) {
+    Turn(fed.name);
+    for (int i = 0; i < 9; ++i) CommitRandom(random, fed.state);
+  }
+  Fold();
+  // A writer and a day of a trial each.
+  for (int i = 0; i < 2 * 3 * 2; ++i) Merge(1);
+  v1::CompareTrialsRequest request = All();
+  request.set_axis(v1::COMPARE_AXIS_TIME_SINCE_START);
+  const auto before = reads_.CompareTrials(request, Call());
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_EQ(before->series_size(), 4);
+  const auto connection = PgConnection::Open({.url = url_});
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  for (const char* sql : {"truncate stepwell.metrics, stepwell.ticks",
+                          "update stepwell.usage set row_count = 0, sample_count = 0"}) {
+    const auto done = (*connection)->Exec(sql, {});
+    ASSERT_TRUE(done.ok()) << done.status();
+  }
+  const auto after = reads_.CompareTrials(request, Call());
+  ASSERT_TRUE(after.ok()) << after.status();
+  ASSERT_EQ(after->series_size(), before->series_size());
+  for (int i = 0; i < after->series_size(); ++i) {
+    EXPECT_EQ(after->series(i).ShortDebugString(), before->series(i).ShortDebugString());
+  }
+  request.set_axis(v1::COMPARE_AXIS_BATCH);
+  const auto by_batch = reads_.CompareTrials(request, Call());
+  ASSERT_TRUE(by_batch.ok()) << by_batch.status();
+  EXPECT_EQ(by_batch->series_size(), 0);
 }
 
 TEST_F(CompareTrialsTest, RefusesWithTheFieldsName) {
