@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/missing_ranks.h"
+#include "server/query_range.h"
 #include "server/query_wire.h"
 
 namespace stepwell {
@@ -26,14 +27,14 @@ v1::Trial LiveTrial(const TrialRecord& record, const std::vector<HeadChunkPtr>& 
   trial.set_sample_count(record.sample_count + SamplesUnfolded(chunks, writers));
   for (const HeadChunkPtr& chunk : chunks) {
     for (const TickTable& table : chunk->tables) {
-      for (const std::int64_t time_us : table.times_us) {
-        const bool first = trial.first_sample_time_us() == 0;
-        if (first || time_us < trial.first_sample_time_us()) {
-          trial.set_first_sample_time_us(time_us);
-        }
-        if (first || time_us > trial.last_sample_time_us()) {
-          trial.set_last_sample_time_us(time_us);
-        }
+      const std::optional<SampleTimes> times = SampleTimesOf(table);
+      if (!times) continue;
+      const bool first = trial.first_sample_time_us() == 0;
+      if (first || times->first_us < trial.first_sample_time_us()) {
+        trial.set_first_sample_time_us(times->first_us);
+      }
+      if (first || times->last_us > trial.last_sample_time_us()) {
+        trial.set_last_sample_time_us(times->last_us);
       }
     }
   }

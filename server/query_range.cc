@@ -40,6 +40,21 @@ absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untru
   return range_untrusted;
 }
 
+std::optional<SampleTimes> SampleTimesOf(const TickTable& table) {
+  const auto has_all = [](const TickColumn& column) { return column.presence.empty(); };
+  const bool all = std::any_of(table.columns.begin(), table.columns.end(), has_all);
+  std::optional<SampleTimes> times;
+  for (std::size_t tick = 0; tick < table.times_us.size(); ++tick) {
+    const auto has_sample = [&](const TickColumn& column) { return column.presence[tick] != 0; };
+    if (!all && std::none_of(table.columns.begin(), table.columns.end(), has_sample)) continue;
+    const std::int64_t time_us = table.times_us[tick];
+    if (!times) times = {.first_us = time_us, .last_us = time_us};
+    times->first_us = std::min(times->first_us, time_us);
+    times->last_us = std::max(times->last_us, time_us);
+  }
+  return times;
+}
+
 TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,
                   const std::vector<std::string>& groups) {
   std::int64_t first_us = INT64_MAX;
@@ -52,10 +67,10 @@ TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadC
   }
   for (const HeadChunkPtr& chunk : chunks) {
     for (const TickTable& table : chunk->tables) {
-      for (const std::int64_t time_us : table.times_us) {
-        first_us = std::min(first_us, time_us);
-        last_us = std::max(last_us, time_us);
-      }
+      const std::optional<SampleTimes> times = SampleTimesOf(table);
+      if (!times) continue;
+      first_us = std::min(first_us, times->first_us);
+      last_us = std::max(last_us, times->last_us);
     }
   }
   if (first_us > last_us) return {.start_us = 0, .end_us = 0};

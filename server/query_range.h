@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,14 @@ struct TimeBounds {
 [[nodiscard]] absl::StatusOr<TimeBounds> CheckTimeRange(const v1::TimeRange& range_untrusted);
 // An open end stays 0.
 [[nodiscard]] absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untrusted);
+
+// Times of the first and the last sample of a table, both inclusive; nothing where it has none. A tick
+// that no column has a sample of does not count.
+struct SampleTimes {
+  std::int64_t first_us = 0;
+  std::int64_t last_us = 0;
+};
+std::optional<SampleTimes> SampleTimesOf(const TickTable& table);
 
 // First and last time of what is stored of `groups` and in heads; empty (start == end) if nothing.
 TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,

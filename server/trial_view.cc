@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/completeness.h"
+#include "server/query_range.h"
 #include "server/query_wire.h"
 
 namespace stepwell {
@@ -99,7 +100,8 @@ std::int64_t TrialView::HeadNewestTime() const {
   std::int64_t newest_us = 0;
   for (const HeadChunkPtr& chunk : pin_.chunks()) {
     for (const TickTable& table : chunk->tables) {
-      for (const std::int64_t time_us : table.times_us) newest_us = std::max(newest_us, time_us);
+      const std::optional<SampleTimes> times = SampleTimesOf(table);
+      if (times) newest_us = std::max(newest_us, times->last_us);
     }
   }
   return newest_us;

@@ -1,0 +1,40 @@
+#include "server/query_range.h"
+
+#include <gtest/gtest.h>
+
+namespace stepwell {
+namespace {
+
+using Presence = std::vector<std::uint8_t>;
+
+TEST(QueryRangeTest, TicksWithoutASampleDoNotCount) {
+  struct Row {
+    const char* name;
+    std::vector<Presence> columns;  // empty presence = all
+    std::optional<std::pair<std::int64_t, std::int64_t>> times;
+  };
+  const Row rows[] = {
+      {"all", {{}}, {{10, 40}}},
+      {"no columns", {}, std::nullopt},
+      {"none of a column", {{0, 0, 0, 0}}, std::nullopt},
+      {"the first and the last are empty", {{0, 1, 1, 0}}, {{10, 30}}},
+      {"one column fills another's holes", {{0, 0, 1, 0}, {1, 0, 0, 0}}, {{20, 30}}},
+      {"a full one beside a sparse one", {{0, 1, 0, 0}, {}}, {{10, 40}}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    TickTable table;
+    table.times_us = {20, 10, 30, 40};  // in the order in which they came
+    for (const Presence& presence : row.columns) {
+      table.columns.push_back({.series_no = SeriesNo{1}, .values = {}, .presence = presence});
+    }
+    const std::optional<SampleTimes> times = SampleTimesOf(table);
+    ASSERT_EQ(times.has_value(), row.times.has_value());
+    if (!times) continue;
+    EXPECT_EQ(times->first_us, row.times->first);
+    EXPECT_EQ(times->last_us, row.times->second);
+  }
+}
+
+}  // namespace
+}  // namespace stepwell
