@@ -82,8 +82,11 @@ inline constexpr char kLockTrialToChange[] =
     "select archived, deleted_time is not null from stepwell.trials where trial_id = $1 for update";
 inline constexpr char kArchiveTrial[] =
     "update stepwell.trials set archived = $2 where trial_id = $1";
+// It has ended, and nobody writes it: no master looks after it any more. 2: completed, closed.
 inline constexpr char kBuryTrial[] =
-    "update stepwell.trials set deleted_time = now() where trial_id = $1";
+    "update stepwell.trials set deleted_time = now(), state = 2 where trial_id = $1";
+inline constexpr char kCloseWritersOf[] =
+    "update stepwell.writers set state = 2 where trial_id = $1 and state = 1";
 inline constexpr char kDeleteCapsOfTrial[] =
     "delete from stepwell.caps where place = 2 and place_id = $1";
 inline constexpr char kSumUsageOfTrial[] = R"(

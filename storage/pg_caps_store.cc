@@ -121,7 +121,8 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
     if (locked.Bool(0, 1)) return absl::OkStatus();
     STEPWELL_RETURN_IF_ERROR(
         connection->Exec(sql::kDeleteCapsOfTrial, {Value(trial.trial_id)}).status());
-    return connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status();
+    STEPWELL_RETURN_IF_ERROR(connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status());
+    return connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status();
   });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   SweepPace pace(absl::Now() + kDeleteDuration);

@@ -165,6 +165,7 @@ absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId tri
     line.last_time_us = result.Int64(row, 7);
     line.has_rollups = result.Bool(row, 8);
     line.rollup_byte_count = result.Int64(row, 9);
+    line.removed_sample_count = result.Int64(row, 10);
     usage.push_back(std::move(line));
   }
   return usage;

@@ -87,7 +87,7 @@ inline constexpr char kSumGaps[] = STEPWELL_GAP_SUMS "where trial_id = $1";
 
 inline constexpr char kReadUsage[] = R"(
 select received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-       first_time_us, last_time_us, has_rollups, rollup_byte_count
+       first_time_us, last_time_us, has_rollups, rollup_byte_count, removed_sample_count
 from stepwell.usage where trial_id = $1
 order by keep_class, received_day, metric_group)";
 

@@ -158,7 +158,7 @@ where trial_id = $1)";
 inline constexpr char kSetTrialState[] = R"(
 with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
 update stepwell.trials set state = $2
-where trial_id = $1 and owner_epoch <= $3 and not exists (select from owner where epoch <> $3))";
+where trial_id = $1 and deleted_time is null and owner_epoch <= $3 and not exists (select from owner where epoch <> $3))";
 
 // As kSetTrialState. $2 on, $3 interval, $4 groups, $5 epoch.
 inline constexpr char kSetProfiling[] = R"(

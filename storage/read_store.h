@@ -114,6 +114,8 @@ struct UsageRecord {
   bool has_rollups = true;
   // Of rollups and their ticks. Above 0 where row_count is 0: a cap removed the samples.
   std::int64_t rollup_byte_count = 0;
+  // Of samples that a cap removed and that rollups may still tell of.
+  std::int64_t removed_sample_count = 0;
 };
 
 // The decoded ticks that the rows of one stretch share.

@@ -147,7 +147,7 @@ class CapsProperty : public CapsStoreTest {
 };
 
 TEST_F(CapsProperty, WhatWasSentIsHeldOrAGapSaysSo) {
-  RunRounds(300);
+  RunRounds(200);
   Finish();
 }
 
@@ -163,7 +163,7 @@ TEST_F(CapsProperty, AKilledSweepTakesNothingWithoutAGap) {
       EXPECT_TRUE(killed.ok()) << killed.status();
     }
   });
-  RunRounds(300);
+  RunRounds(200);
   kills_ = false;
   killer.join();
   Finish();

@@ -154,6 +154,11 @@ TEST_F(CapsTrials, WhatADeletedTrialHadUnderWayHoldsUpNobody) {
   ASSERT_TRUE(folded.ok()) << folded.status();
   EXPECT_EQ(folded->sample_count, 40) << "of the other";
   EXPECT_EQ(Progress(writer).folded_sequence, 5u) << "so that its journal can go";
+  const auto unfinished = ingest_->ReadWriters();
+  ASSERT_TRUE(unfinished.ok()) << unfinished.status();
+  for (const WriterProgress& each : *unfinished) {
+    EXPECT_EQ(each.trial_id, other.trial_id) << "nobody looks after it any more";
+  }
   EXPECT_EQ(Left(writer), 0);
   EXPECT_GT(Left(other), 0);
 }
