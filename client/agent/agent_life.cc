@@ -22,7 +22,8 @@ AgentLife::Verdict AgentLife::Judge(const Facts& facts, absl::Duration now) {
                                  ? options_.idle_exit
                                  : std::max(options_.idle_exit, options_.first_writer_wait);
   if (facts.any_spooled) idle_exit = std::min(idle_exit, options_.offline_exit);
-  if (now - busy_at_ >= idle_exit) return Verdict::kIdle;
+  // Asked, since an idle time of 0 would have passed while there is something to do.
+  if (facts.all_done && now - busy_at_ >= idle_exit) return Verdict::kIdle;
   return now - moved_at_ >= options_.leave_after ? Verdict::kLeave : Verdict::kStay;
 }
 
