@@ -43,8 +43,8 @@ SpooledWriter Shown(const agent::SurveyedWriter& found, const agent::SpoolSurvey
   writer.pid = found.pid;
   writer.worker_count = found.worker_count;
   writer.server = found.identity.server.empty() ? spool.links.server : found.identity.server;
-  writer.is_server_unusable = !writer.server.empty() && writer.server != agent::kOffline &&
-                              !agent::IsServerAddress(writer.server);
+  writer.is_server_unusable =
+      !writer.server.empty() && writer.server != agent::kOffline && !IsServerAddress(writer.server);
   const auto trouble = spool.links.troubles.find(writer.server);
   if (trouble != spool.links.troubles.end()) writer.unreachable = trouble->second;
   writer.refusal = found.refusal;

@@ -8,13 +8,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/run.h"
 #include "fmt/format.h"
 
 namespace stepwell::cli {
 namespace {
 
-// What main.cc hands to the server and the agent; listed here, run there.
+// What asks no master: listed here; main.cc hands all but `run` to the server or the agent.
 constexpr Command kElsewhere[] = {
+    {"run", "start a program, with options for what it records", nullptr},
     {"serve", "run the master (starts a private PostgreSQL if none is named)", nullptr},
     {"agent", "ship what this machine records to a master", nullptr},
     {"agent status", "what waits on this machine, and whether it is being shipped", nullptr},
@@ -98,6 +100,7 @@ std::string OverviewText() {
   text +=
       "\nExamples:\n"
       "  stepwell serve                     start a master on this machine\n"
+      "  stepwell run --trial my-run ./train    record a run under that name\n"
       "  stepwell report my-run             where the time of my-run's steps went\n"
       "  stepwell compare old-run my-run    what changed between two runs\n"
       "  stepwell top                       the same of the newest running trial, live\n"
@@ -119,6 +122,7 @@ int RunCommandLine(const std::vector<std::string>& args, Streams streams) {
     return kExitOk;
   }
   if (args[0] == "--version") return RunVersion({}, streams);
+  if (args[0] == "run") return RunProgram({args.begin() + 1, args.end()}, streams);
   for (const Command& command : Commands()) {
     const std::vector<std::string> words = Words(command.name);
     if (args.size() < words.size() || !std::equal(words.begin(), words.end(), args.begin())) {

@@ -27,8 +27,11 @@ CommandOptions::CommandOptions(std::string command, std::string positional, std:
       examples_(std::move(examples)),
       parser_(std::make_unique<Parser>(absl::StrCat("stepwell ", command_))) {
   parser_->options.set_width(100);
-  const std::string place = positional_.empty() ? "" : absl::StrCat(positional_, " ");
-  parser_->options.custom_help(absl::StrCat(place, "[OPTION...]"));
+  // Another program's arguments end the options.
+  const bool is_last = absl::EndsWith(positional_, "[ARGS...]");
+  const std::string place = positional_.empty() || is_last ? "" : absl::StrCat(positional_, " ");
+  parser_->options.custom_help(
+      absl::StrCat(place, "[OPTION...]", is_last ? absl::StrCat(" [--] ", positional_) : ""));
   parser_->options.positional_help("");
   Flag("json", "print JSON with stable keys instead of text");
   if (asks == Asks::kMaster) {

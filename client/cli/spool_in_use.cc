@@ -13,7 +13,7 @@ namespace {
 // Its agent sends none of it: it names no master, or none that can be.
 bool IsKept(const agent::SurveyedWriter& writer) {
   const std::string& server = writer.identity.server;
-  return !server.empty() && !agent::IsServerAddress(server);
+  return !server.empty() && !IsServerAddress(server);
 }
 
 bool Waits(const agent::SurveyedWriter& writer) {

@@ -25,6 +25,7 @@ TEST(CommandTest, HelpOfEveryCommand) {
     EXPECT_NE(outcome.out.find("Example"), std::string::npos) << command.name;
     text += "---- " + std::string(command.name) + "\n" + outcome.out;
   }
+  text += "---- run\n" + RunWords({"run", "--help"}).out;
   text += "---- admin\n" + RunWords({"admin", "--help"}).out;
   ExpectGolden("help.txt", text);
 }
@@ -37,7 +38,7 @@ TEST(CommandTest, WrongUseSaysWhatIsAllowed) {
   const Row rows[] = {
       {{}, "Usage: stepwell COMMAND"},
       {{"frobnicate"},
-       "no command 'frobnicate'; there are: serve, agent, agent status, upload, trials"},
+       "no command 'frobnicate'; there are: run, serve, agent, agent status, upload, trials"},
       {{"admin"}, "Usage: stepwell admin COMMAND"},
       {{"admin", "explode"}, "no command 'admin explode'; there are"},
       {{"report"}, "stepwell report: TRIAL is missing\nTry 'stepwell report --help'."},

@@ -1,4 +1,4 @@
-#include "client/agent/server_address.h"
+#include "base/server_address.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace stepwell::agent {
+namespace stepwell {
 namespace {
 
 // A name of the DNS has 253 characters at most.
@@ -34,4 +34,4 @@ bool IsServerAddress(std::string_view text) {
          port <= 65535 && absl::StrCat(port) == std::string(digits);
 }
 
-}  // namespace stepwell::agent
+}  // namespace stepwell

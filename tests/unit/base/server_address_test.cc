@@ -1,8 +1,8 @@
-#include "client/agent/server_address.h"
+#include "base/server_address.h"
 
 #include <gtest/gtest.h>
 
-namespace stepwell::agent {
+namespace stepwell {
 namespace {
 
 TEST(ServerAddressTest, IsAHostAndAPort) {
@@ -30,10 +30,10 @@ TEST(ServerAddressTest, IsAHostAndAPort) {
       {"dns://8.8.8.8/host:1", false},
       {"a b:1", false},
       {std::string(256, 'a') + ":1", false},
-      {kOffline, false},
+      {"offline", false},
   };
   for (const auto& row : rows) EXPECT_EQ(IsServerAddress(row.text), row.is_address) << row.text;
 }
 
 }  // namespace
-}  // namespace stepwell::agent
+}  // namespace stepwell
