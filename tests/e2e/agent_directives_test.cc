@@ -29,17 +29,18 @@ class AgentDirectivesTest : public SpineTest {
                 {{"STEPWELL_AGENT_ID", name}}, scratch_ / absl::StrCat(name, ".log"));
     return agent;
   }
-  ChildProcess StartTraining(const std::string& spool) {
+  ChildProcess StartTraining(const std::string& spool, const std::string& interval = "") {
     std::filesystem::create_directory(scratch_ / "text");
     std::ofstream text(scratch_ / "text/corpus.txt");
     for (int i = 0; i < 2000; ++i) text << "the " << i << "th line of a text to learn\n";
     text.close();
     ChildProcess training;
-    training.Start(
-        {BuiltProgram("stepwell-demo"), "--seconds", "120", "--trial", kTrial, "--data",
-         scratch_ / "text", "--quiet"},
-        {{"STEPWELL_SERVER", master_->grpc_address()}, {"STEPWELL_SPOOL_DIR", scratch_ / spool}},
-        scratch_ / "training.log");
+    training.Start({BuiltProgram("stepwell-demo"), "--seconds", "120", "--trial", kTrial, "--data",
+                    scratch_ / "text", "--quiet"},
+                   {{"STEPWELL_SERVER", master_->grpc_address()},
+                    {"STEPWELL_SPOOL_DIR", scratch_ / spool},
+                    {"STEPWELL_INTERVAL", interval}},
+                   scratch_ / "training.log");
     return training;
   }
   // `stepwell admin profiling` with these words: how it ended.
@@ -94,6 +95,47 @@ class AgentDirectivesTest : public SpineTest {
     EXPECT_TRUE(ended) << name << " goes on";
     return newest_us;
   }
+  // When the machine was sampled in the second before its newest sample, in order.
+  std::vector<std::int64_t> TicksOfASecond() {
+    EXPECT_TRUE(client_->Flush().ok());
+    auto connection = PgConnection::Open({.url = master_->database_url()});
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    const auto rows = (*connection)
+                          ->Exec(
+                              "select \"timestamp\" from stepwell.samples((select trial_id from "
+                              "stepwell.trials where external_id = $1), 'memory', 'memory_free') "
+                              "order by 1 desc limit 200",
+                              {kTrial});
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    std::vector<std::int64_t> ticks_us;
+    for (int row = 0; rows.ok() && row < rows->row_count(); ++row) {
+      const std::int64_t time_us = rows->TimestampUs(row, 0);
+      if (!ticks_us.empty() && ticks_us.front() - time_us >= kSecondUs) break;
+      ticks_us.push_back(time_us);
+    }
+    std::reverse(ticks_us.begin(), ticks_us.end());
+    return ticks_us;
+  }
+  // Until a second had ticks that are `interval` apart, but for those that an occupied machine missed.
+  bool BecomesSampledEach(absl::Duration interval) {
+    const std::int64_t interval_us = absl::ToInt64Microseconds(interval);
+    std::vector<std::int64_t> gaps_us;
+    const bool is_so = Eventually(
+        [&] {
+          const std::vector<std::int64_t> ticks_us = TicksOfASecond();
+          gaps_us.clear();
+          for (std::size_t i = 1; i < ticks_us.size(); ++i) {
+            gaps_us.push_back(ticks_us[i] - ticks_us[i - 1]);
+          }
+          std::sort(gaps_us.begin(), gaps_us.end());
+          if (std::ssize(gaps_us) < kSecondUs / interval_us / 2) return false;
+          const std::int64_t median_us = gaps_us[gaps_us.size() / 2];
+          return median_us > interval_us * 4 / 5 && median_us < interval_us * 5 / 4;
+        },
+        absl::Seconds(30));
+    std::cout << gaps_us.size() + 1 << " ticks in a second, wanted each " << interval << "\n";
+    return is_so;
+  }
   std::int64_t StoredOf(const std::string& agent) {
     EXPECT_TRUE(client_->Flush().ok());
     auto connection = PgConnection::Open({.url = master_->database_url()});
@@ -133,6 +175,17 @@ TEST_F(AgentDirectivesTest, AgentRule12_ProfilingOffStopsAllSamplesOfATrialAndOn
   const std::int64_t again_us = NowUs();
   ASSERT_EQ(AdminProfiling({"on"}), "exit 0");
   EXPECT_TRUE(SampledAfter("memory_free", again_us)) << "what the trial chose itself";
+}
+
+TEST_F(AgentDirectivesTest, AgentRule12_AnIntervalThatIsAskedForReachesTheSampler) {
+  StartMaster();
+  ChildProcess agent = StartAgent("one");
+  ChildProcess training = StartTraining("one", "100ms");
+  ASSERT_TRUE(BecomesSampledEach(absl::Milliseconds(100))) << "as the trial chose, not its agent";
+  ASSERT_EQ(AdminProfiling({"on", "--interval", "20ms"}), "exit 0");
+  EXPECT_TRUE(BecomesSampledEach(absl::Milliseconds(20)));
+  ASSERT_EQ(AdminProfiling({"on"}), "exit 0");
+  EXPECT_TRUE(BecomesSampledEach(absl::Milliseconds(100))) << "what the trial chose itself";
 }
 
 TEST_F(AgentDirectivesTest, AgentRule07_TwoAgentsOfOneMachineStoreItsSeriesOnce) {
