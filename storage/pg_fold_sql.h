@@ -97,8 +97,8 @@ delete from stepwell.recent_ticks
 where trial_id = $1 and writer_no = $2 and tick_no = any($3))";
 
 inline constexpr char kReadCurrentXid[] = "select pg_current_xact_id()::text::bigint";
-// Snapshots that may still see what transaction $1 took away, and others' sessions that we may not
-// look into.
+// Snapshots that may still see what transaction $1 took away, and transactions of others that we may not
+// look into: their locks are shown to everybody, and who has no transaction has no snapshot.
 inline constexpr char kCountOlderSnapshots[] = R"(
 select (select count(*) from pg_catalog.pg_stat_activity a
         where a.pid <> pg_backend_pid()
@@ -108,6 +108,8 @@ select (select count(*) from pg_catalog.pg_stat_activity a
                     else a.usesysid <> (select oid from pg_catalog.pg_roles
                                         where rolname = current_user)
                          and not pg_has_role(current_user, 'pg_read_all_stats', 'usage')
+                         and a.pid in (select l.pid from pg_catalog.pg_locks l
+                                       where l.locktype = 'virtualxid' and l.granted)
                end))
      + (select count(*) from pg_catalog.pg_replication_slots s
         where s.xmin is not null and age(s.xmin) >= age($1::text::xid8::xid)))";

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "storage/pg_fold_sql.h"
 #include "tests/contract/caps_store_test.h"
 
 namespace stepwell {
@@ -149,6 +150,26 @@ TEST_F(CapsSweep, ASnapshotOfBeforeStaysExactAndTheLeafWaitsForIt) {
   EXPECT_EQ(SweepAll(kADayOldUs).leaves_emptied, 1);
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
   ExpectNothingVanished();
+}
+
+// As where a database is shared: the master may not look into the sessions of others.
+TEST_F(CapsSweep, IdleSessionsOfOthersKeepNoLeaf) {
+  Run("drop role if exists caps_sweep_master");
+  Run("create role caps_sweep_master");
+  const auto master = Connect(url_), other = Connect(url_);
+  ASSERT_TRUE(master->ExecScript("set role caps_sweep_master").ok());
+  const std::string xid = Text("select pg_current_xact_id()::text");
+  const auto older = [&] {
+    const auto count = master->Exec(sql::kCountOlderSnapshots, {xid});
+    EXPECT_TRUE(count.ok()) << count.status();
+    return count.ok() ? count->Int64(0, 0) : -1;
+  };
+  ASSERT_TRUE(other->ExecScript("select 1").ok());
+  EXPECT_EQ(older(), 0) << "all are idle";
+  ASSERT_TRUE(other->ExecScript("begin; select 1").ok());
+  EXPECT_EQ(older(), 1) << "nobody says what it has seen";
+  ASSERT_TRUE(other->ExecScript("commit").ok());
+  EXPECT_EQ(older(), 0);
 }
 
 TEST_F(CapsSweep, ALeafThatSomebodyHoldsIsLeftAndHoldsUpNobody) {
