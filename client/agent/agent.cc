@@ -125,14 +125,30 @@ void Agent::VisitAll() {
     root->VisitWriters();
     root->CollectTrials(trials);
   }
+  const bool are_samplers_due = AreSamplersDue(trials);
   bool is_awaiting = draining_;
   for (const auto& [name, root] : roots_) {
-    root->VisitSamplers(trials);
+    if (are_samplers_due) root->VisitSamplers(trials);
+    root->TendLinks();
     is_awaiting = is_awaiting || root->has_closing();
   }
   SetAwaiting(is_awaiting);
   if (log_) log_->Tend();
   if (options_.upload) Summarize();  // its caller watches
+}
+
+// Rings are looked into ten times a second; samplers that tick once a second have nothing new most of
+// these times.
+bool Agent::AreSamplersDue(const std::set<TrialKey>& trials) {
+  const absl::Duration now = clock_.Monotonic();
+  const bool is_news = TakeTicked() || trials != sampled_trials_ || draining_ || options_.upload;
+  const bool are_calm = std::all_of(roots_.begin(), roots_.end(), [](const auto& root) {
+    return root.second->are_samplers_calm();
+  });
+  if (!is_news && are_calm && now - samplers_visited_at_ < kRestInterval) return false;
+  samplers_visited_at_ = now;
+  sampled_trials_ = trials;
+  return true;
 }
 
 void Agent::Summarize() {
@@ -216,7 +232,7 @@ bool Agent::WaitForVisit() {
     absl::Duration due = visit_due_;
     for (const auto& [name, root] : roots_) due = std::min(due, root->hurry().NextLook(now));
     if (!Await(due)) return false;
-    if (TakeTicked() && resting_) return true;
+    if (resting_ && HasTicked()) return true;
     for (const auto& [name, root] : roots_) root->SettleClosing();
     bool any_new = false;
     for (const auto& [name, root] : roots_) any_new = root->LookInHurry() || any_new;
@@ -257,6 +273,11 @@ bool Agent::MayRest() const {
 bool Agent::TakeTicked() {
   absl::MutexLock lock(&mu_);
   return std::exchange(ticked_, false);
+}
+
+bool Agent::HasTicked() const {
+  absl::MutexLock lock(&mu_);
+  return ticked_;
 }
 
 void Agent::OnTicks() {

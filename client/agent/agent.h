@@ -70,6 +70,8 @@ class Agent {
   // A sampler took ticks.
   void OnTicks() ABSL_LOCKS_EXCLUDED(mu_);
   bool TakeTicked() ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasTicked() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool AreSamplersDue(const std::set<TrialKey>& trials) ABSL_LOCKS_EXCLUDED(mu_);
   // Visits may be far apart: what happens meanwhile says so itself.
   bool MayRest() const;
 
@@ -79,6 +81,8 @@ class Agent {
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
   bool resting_ = false;
+  absl::Duration samplers_visited_at_ = -absl::InfiniteDuration();
+  std::set<TrialKey> sampled_trials_;  // as they were then
   bool draining_ = false;
 
   mutable absl::Mutex mu_;

@@ -263,6 +263,10 @@ void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
   std::erase_if(samplers_, [&](const auto& entry) {
     return entry.second->ended() && LiveOf(entry.first).NewestThatSamples() == nullptr;
   });
+}
+
+void ServedRoot::TendLinks() {
+  const ActAs acting(owner_);
   ended_.Tend(clock_.Monotonic());
   RemoveOlder(spool_.acked_age_max);
   links_.Tend();
@@ -417,6 +421,12 @@ bool ServedRoot::may_rest() const {
                      [&](const ServedWriter* served) { return is_done(*served); }) &&
          std::all_of(samplers_.begin(), samplers_.end(),
                      [](const auto& sampler) { return sampler.second->may_rest(); });
+}
+
+bool ServedRoot::are_samplers_calm() const {
+  return samplers_found_.empty() && roomless_.empty() &&
+         std::all_of(samplers_.begin(), samplers_.end(),
+                     [](const auto& sampler) { return sampler.second->is_calm(); });
 }
 
 void ServedRoot::EndSampling() {

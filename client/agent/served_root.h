@@ -6,6 +6,7 @@
 //   root.VisitWriters();                      // each frame interval
 //   root.CollectTrials(trials);
 //   root.VisitSamplers(trials);
+//   root.TendLinks();
 #pragma once
 
 #include <functional>
@@ -62,13 +63,17 @@ class ServedRoot {
   // In this order, at each visit. Blocks as the disk does.
   void VisitWriters();
   void CollectTrials(std::set<TrialKey>& live) const;
+  // Those that tick seldom may be left out for a while.
   void VisitSamplers(const std::set<TrialKey>& live);
+  void TendLinks();
   // The part of a visit that recorders wait for in close().
   void SettleClosing();
   // Some recorder waits for that.
   bool has_closing() const;
   // Nobody records, all is delivered and no tick is due within a second: what is new says so itself.
   bool may_rest() const;
+  // Its samplers go on as they are, and none ticks more than once a second.
+  bool are_samplers_calm() const;
 
   // Something new lies in this root or in another.
   void OnArrival();

@@ -114,7 +114,12 @@ void TrialSampler::Visit(const LiveTrial& live, int trial_count) {
 
 bool TrialSampler::may_rest() const {
   if (sampler_ == nullptr) return ended();
-  return stays() && !sampler_->closing() && selection_.interval() >= kRestingInterval;
+  return stays() && is_calm();
+}
+
+bool TrialSampler::is_calm() const {
+  return sampler_ != nullptr && !ending_ && !sampler_->closing() &&
+         selection_.interval() >= kRestingInterval;
 }
 
 void TrialSampler::Start(const LiveTrial& live) {

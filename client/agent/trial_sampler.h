@@ -65,6 +65,8 @@ class TrialSampler {
   bool stays() const { return options_.stays && !ending_; }
   // Nothing is due before its next tick, and that is far off.
   bool may_rest() const;
+  // It goes on as it is, and its next tick is far off.
+  bool is_calm() const;
 
   // What is sampled now, directives included; null = nothing.
   const SensorSelection* selection() const { return sampler_ == nullptr ? nullptr : &selection_; }
