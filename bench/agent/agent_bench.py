@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What does sampling a machine of 8 GPUs cost, what serving 64 ranks, and how soon is a trial's first sample?
 
-An agent samples 8 GPUs of a stand-in for NVIDIA's library and all of this machine, for a real master
-on a real PostgreSQL, at 1 Hz and at 10 Hz in turns. Its processor time comes from the kernel's own
+An agent samples 8 GPUs of a stand-in for NVIDIA's library, all of this machine and a process that
+records, for a real master on a real PostgreSQL, at 1 Hz and at 10 Hz in turns. Its processor time comes from the kernel's own
 account of it, its memory from its resident size. What the stand-in costs is in it; a real driver's
 share is not. Then an agent drains the rings of 64 processes that record 100,000 events a second
 together; nothing may be dropped. Last, processes open their recorders one after the other: how long
@@ -11,6 +11,7 @@ has to start?
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _GPU_COUNT = 8
 _RATES = {"1": "1s", "10": "100ms"}
@@ -126,6 +127,24 @@ def drain(room: pathlib.Path, binaries: pathlib.Path, stub: pathlib.Path, server
         agent.stop()
 
 
+@contextlib.contextmanager
+def live_rank(binaries: pathlib.Path, server: str, spool: pathlib.Path, trial: str, interval: str) -> Iterator[None]:
+    """A process whose recorder is open: for it the agent samples the machine, and it itself."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
+    environment |= {"STEPWELL_SERVER": server, "STEPWELL_SPOOL_DIR": str(spool), "STEPWELL_AGENT": "off",
+                    "STEPWELL_INTERVAL": interval}  # fmt: skip
+    with subprocess.Popen([binaries / "opening_rank", trial], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=environment, text=True) as rank:  # fmt: skip
+        assert rank.stdin and rank.stdout
+        if not rank.stdout.readline():
+            raise RuntimeError(f"{trial} could not record")
+        try:
+            yield
+        finally:
+            rank.stdin.close()
+            rank.wait(30)
+
+
 def first_sample_ms(binaries: pathlib.Path, server: str, spool: pathlib.Path, trial: str,
                     more: dict[str, str]) -> float:  # fmt: skip
     """From the call of stepwell_open to the time of the trial's first sample of free memory."""
@@ -185,17 +204,19 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
         shares: dict[str, list[float]] = {rate: [] for rate in _RATES}
         resident: list[float] = []
         for _ in range(3):
-            for rate in _RATES:
-                flags = ["--trial", f"bench-{rate}", "--interval", _RATES[rate]]
-                agent = Agent(room, stepwell, grpc, room / f"spool-{rate}", flags, stub)
+            for rate, interval in _RATES.items():
+                spool = room / f"spool-{rate}"
+                spool.mkdir(0o700, exist_ok=True)
+                agent = Agent(room, stepwell, grpc, spool, [], stub)
                 try:
-                    # The start is no part of what lasts: connecting, finding devices, defining series.
-                    time.sleep(2)
-                    shares[rate].append(agent.share(5 if quick else 20))
-                    resident.append(status_kib(agent.pid, "VmHWM") * 1024 / 1e6)
+                    with live_rank(binaries, grpc, spool, f"bench-{rate}", interval):
+                        # The start is no part of what lasts: connecting, finding devices, defining series.
+                        time.sleep(3)
+                        shares[rate].append(agent.share(5 if quick else 20))
+                        resident.append(status_kib(agent.pid, "VmHWM") * 1024 / 1e6)
                 finally:
                     agent.stop()
-        what = f"one core, {_GPU_COUNT} stub GPUs and the host at {{}} Hz"
+        what = f"one core, {_GPU_COUNT} stub GPUs, the host and a rank that lives at {{}} Hz"
         for rate in _RATES:
             result(f"sample_{rate}hz", shares[rate], "percent", what.format(rate), _BARS[rate])
         result("resident", resident, "MB", "the agent's largest resident size", "<= 25")
