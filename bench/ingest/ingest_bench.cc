@@ -24,8 +24,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "bench/ingest/load_stream.h"
-#include "bench/ingest/master_child.h"
+#include "bench/ingest/made_up_chunks.h"
+#include "bench/load/load_stream.h"
+#include "bench/load/master_child.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
 namespace stepwell::bench {
@@ -97,34 +98,41 @@ struct Throughput {
   double cpu_ns_per_sample = 0;
 };
 
+// A writer that makes up what it sends.
+struct MadeUpStream {
+  MadeUpStream(const std::string& address, const std::string& trial, int rank, ChunkShape shape)
+      : chunks(shape, rank), stream(address, trial, rank, chunks.definitions()) {}
+  absl::Status Send() { return stream.Send(chunks.Next()); }
+
+  MadeUpChunks chunks;
+  LoadStream stream;
+};
+
 Throughput RunThroughput(const MasterChild& master, const std::string& trial, double seconds) {
   constexpr int kStreams = 2;
-  const ChunkShape shape;
-  const double samples_per_chunk = shape.series_count * shape.tick_count;
-  std::vector<std::unique_ptr<LoadStream>> streams;
+  std::vector<std::unique_ptr<MadeUpStream>> streams;
   for (int i = 0; i < kStreams; ++i) {
-    streams.push_back(std::make_unique<LoadStream>(master.grpc_address(), trial, i, shape));
-    DieUnless(streams.back()->Open());
+    streams.push_back(
+        std::make_unique<MadeUpStream>(master.grpc_address(), trial, i, ChunkShape()));
+    DieUnless(streams.back()->stream.Open());
   }
   const double cpu_before = master.CpuSeconds();
   const absl::Time begin = absl::Now();
   const absl::Time end = begin + absl::Seconds(seconds);
-  std::vector<std::int64_t> chunks(kStreams);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < streams.size(); ++i) {
     threads.emplace_back([&, i] {
       while (absl::Now() < end) {
         DieUnless(streams[i]->Send());
-        ++chunks[i];
       }
       // Counted when durable: the clock runs until the last ack.
-      DieUnless(streams[i]->Finish(LoadStream::Ending::kClose));
+      DieUnless(streams[i]->stream.Finish(LoadStream::Ending::kClose));
     });
   }
   for (auto& thread : threads) thread.join();
   const double took = absl::ToDoubleSeconds(absl::Now() - begin);
   double samples = 0;
-  for (const auto count : chunks) samples += static_cast<double>(count) * samples_per_chunk;
+  for (const auto& each : streams) samples += static_cast<double>(each->chunks.sample_count());
   CheckHeld(master, trial, static_cast<std::int64_t>(samples));
   return {samples / took, (master.CpuSeconds() - cpu_before) / samples * 1e9};
 }
@@ -140,10 +148,10 @@ Paced RunPaced(const MasterChild& master, const std::string& trial, double secon
   // 500 samples/s per writer, ten chunks a second of 50 samples each.
   const ChunkShape shape{.series_count = 10, .tick_count = 5, .tick_interval_us = 20'000};
   constexpr auto kPeriod = absl::Milliseconds(100);
-  std::vector<std::unique_ptr<LoadStream>> streams;
+  std::vector<std::unique_ptr<MadeUpStream>> streams;
   for (int i = 0; i < kWriters; ++i) {
-    streams.push_back(std::make_unique<LoadStream>(master.grpc_address(), trial, i, shape));
-    DieUnless(streams.back()->Open());
+    streams.push_back(std::make_unique<MadeUpStream>(master.grpc_address(), trial, i, shape));
+    DieUnless(streams.back()->stream.Open());
   }
   // The pace is kept by one thread: writer i sends at phase i/64 of each period.
   const absl::Time begin = absl::Now() + absl::Milliseconds(50);
@@ -156,10 +164,10 @@ Paced RunPaced(const MasterChild& master, const std::string& trial, double secon
   }
   std::vector<double> latencies;
   std::int64_t sample_count = 0;
-  for (auto& stream : streams) {
-    DieUnless(stream->Finish(ending));
-    sample_count += stream->sample_count();
-    const auto some = stream->TakeLatencies();
+  for (auto& each : streams) {
+    DieUnless(each->stream.Finish(ending));
+    sample_count += each->chunks.sample_count();
+    const auto some = each->stream.TakeLatencies();
     latencies.insert(latencies.end(), some.begin(), some.end());
   }
   std::sort(latencies.begin(), latencies.end());

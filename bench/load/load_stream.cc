@@ -1,11 +1,12 @@
-#include "bench/ingest/load_stream.h"
+#include "bench/load/load_stream.h"
 
-#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/status_macros.h"
 #include "base/uuid.h"
 
 namespace stepwell::bench {
@@ -13,28 +14,16 @@ namespace {
 
 double MonotonicSeconds() { return absl::ToDoubleSeconds(RealClock::Get().Monotonic()); }
 
-// xorshift64*: cheap enough to vanish beside the work that is measured.
-std::uint64_t NextRandom(std::uint64_t& state) {
-  state ^= state >> 12;
-  state ^= state << 25;
-  state ^= state >> 27;
-  return state * 0x2545F4914F6CDD1DULL;
-}
-
 }  // namespace
 
 LoadStream::LoadStream(const std::string& address, const std::string& trial, int rank,
-                       ChunkShape shape)
-    : shape_(shape),
-      trial_(trial),
+                       std::vector<v1::Definition> definitions)
+    : trial_(trial),
       rank_(rank),
-      writer_(Uuid::Random().ToBytes()),
-      next_time_us_(absl::ToUnixMicros(absl::Now())),
-      random_(0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(rank)),
-      last_(static_cast<std::size_t>(shape.series_count), 50.0) {
+      definitions_(std::move(definitions)),
+      writer_(Uuid::Random().ToBytes()) {
   grpc::ChannelArguments arguments;
   // A connection of its own, as every agent has.
-  arguments.SetInt("stepwell.bench.stream", rank);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   stub_ = v1::IngestService::NewStub(channel_);
@@ -67,53 +56,21 @@ absl::Status LoadStream::Open() {
   request.Clear();
   auto* definitions = request.mutable_definitions();
   definitions->set_writer(writer_);
-  for (int i = 0; i < shape_.series_count; ++i) {
-    auto* definition = definitions->add_definitions();
-    definition->set_ref(static_cast<std::uint32_t>(i + 1));
-    definition->set_tick_group(1);
-    definition->set_metric_group("gpu");
-    definition->set_name(absl::StrCat("gpu_util_", i));
-    definition->set_unit("percent");
-    definition->set_kind(v1::SERIES_KIND_GAUGE);
-  }
+  for (const v1::Definition& definition : definitions_)
+    *definitions->add_definitions() = definition;
   stream_->Write(request);
   reader_ = std::thread([this] { ReadAcks(); });
   return absl::OkStatus();
 }
 
-std::string LoadStream::MakeBody() {
-  v1::ChunkBody body;
-  auto* table = body.add_tables();
-  table->set_tick_group(1);
-  table->set_first_time_us(next_time_us_);
-  table->set_first_batch(static_cast<std::int32_t>(next_sequence_));
-  for (int i = 1; i < shape_.tick_count; ++i) table->add_time_deltas_us(shape_.tick_interval_us);
-  next_time_us_ += shape_.tick_interval_us * shape_.tick_count;
-  for (int i = 0; i < shape_.series_count; ++i) {
-    auto* column = table->add_columns();
-    column->set_ref(static_cast<std::uint32_t>(i + 1));
-    auto* doubles = column->mutable_doubles();
-    doubles->Resize(shape_.tick_count, 0.0);
-    // A bounded random walk in tenths of a percent.
-    double value = last_[static_cast<std::size_t>(i)];
-    for (int tick = 0; tick < shape_.tick_count; ++tick) {
-      const auto step = static_cast<double>(NextRandom(random_) % 21) - 10.0;
-      value = std::fmin(1000.0, std::fmax(0.0, value + step));
-      doubles->Set(tick, value / 10.0);
-    }
-    last_[static_cast<std::size_t>(i)] = value;
-  }
-  return body.SerializeAsString();
-}
-
-absl::Status LoadStream::Send() {
+absl::Status LoadStream::Send(const SealedBody& body) {
   v1::StreamChunksRequest request;
   auto* chunk = request.mutable_chunk();
   chunk->set_writer(writer_);
-  chunk->set_body(MakeBody());
+  chunk->set_body(body.bytes);
   chunk->set_sequence(next_sequence_);
-  chunk->set_sealed_time_us(next_time_us_);
-  chunk->set_crc32c(ChunkCrc32c(next_sequence_, next_time_us_, chunk->body()));
+  chunk->set_sealed_time_us(body.sealed_time_us);
+  chunk->set_crc32c(ChunkCrc32c(next_sequence_, body.sealed_time_us, chunk->body()));
   ++next_sequence_;
   const auto bytes = static_cast<std::int64_t>(chunk->body().size());
   {
@@ -154,18 +111,21 @@ void LoadStream::ReadAcks() {
   ended_ = true;
 }
 
-absl::Status LoadStream::Finish(Ending ending) {
-  {
-    absl::MutexLock lock(&mu_);
-    const auto all_acked = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return ended_ || acked_ == sent_.size();
-    };
-    if (!mu_.AwaitWithTimeout(absl::Condition(&all_acked), absl::Seconds(60)) ||
-        acked_ != sent_.size()) {
-      return absl::DataLossError(
-          absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks; ", refusal_));
-    }
+absl::Status LoadStream::AwaitAcks() {
+  absl::MutexLock lock(&mu_);
+  const auto all_acked = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return ended_ || acked_ == sent_.size();
+  };
+  if (mu_.AwaitWithTimeout(absl::Condition(&all_acked), absl::Seconds(60)) &&
+      acked_ == sent_.size()) {
+    return absl::OkStatus();
   }
+  return absl::DataLossError(
+      absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks; ", refusal_));
+}
+
+absl::Status LoadStream::Finish(Ending ending) {
+  STEPWELL_RETURN_IF_ERROR(AwaitAcks());
   if (ending == Ending::kLeaveOpen) return absl::OkStatus();
   v1::StreamChunksRequest request;
   request.mutable_close()->set_writer(writer_);

@@ -1,5 +1,10 @@
-// LoadStream: one gRPC stream with one writer that sends made-up chunks and times their acks.
-// Send is called from one thread; acks are read on a thread of its own.
+// LoadStream: one gRPC stream with one writer that sends chunks as fast as it is allowed to and times
+// their acks. Send is called from one thread; acks are read on a thread of its own.
+//
+//   LoadStream stream(address, trial, /*rank=*/0, definitions);
+//   STEPWELL_RETURN_IF_ERROR(stream.Open());
+//   STEPWELL_RETURN_IF_ERROR(stream.Send({body, sealed_time_us}));
+//   STEPWELL_RETURN_IF_ERROR(stream.Finish(LoadStream::Ending::kClose));
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,39 +21,36 @@
 
 namespace stepwell::bench {
 
-// What a writer sends: one tick group with `series_count` columns of `tick_count` ticks per chunk.
-struct ChunkShape {
-  int series_count = 25;
-  int tick_count = 40;
-  std::int64_t tick_interval_us = 1'000'000;
+// A serialised ChunkBody.
+struct SealedBody {
+  std::string bytes;
+  std::int64_t sealed_time_us = 0;
 };
 
 class LoadStream {
  public:
-  LoadStream(const std::string& address, const std::string& trial, int rank, ChunkShape shape);
+  LoadStream(const std::string& address, const std::string& trial, int rank,
+             std::vector<v1::Definition> definitions);
   ~LoadStream();
 
   // Opens the writer and defines its series.
   absl::Status Open();
   // Writes the next chunk; blocks while the credit is used up.
-  absl::Status Send();
+  absl::Status Send(const SealedBody& body);
   enum class Ending { kClose, kLeaveOpen };
+  // All is acked.
+  absl::Status AwaitAcks();
   // Waits until all is acked and, for kClose, until the Close is too.
   absl::Status Finish(Ending ending);
   // From the Write of a chunk to the arrival of its ack, in seconds.
   std::vector<double> TakeLatencies();
-  // Samples of all chunks that were sent.
-  std::int64_t sample_count() const {
-    return static_cast<std::int64_t>(next_sequence_ - 1) * shape_.series_count * shape_.tick_count;
-  }
 
  private:
   void ReadAcks();
-  std::string MakeBody();
 
-  const ChunkShape shape_;
   const std::string trial_;
   const int rank_;
+  const std::vector<v1::Definition> definitions_;
   const std::string writer_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::IngestService::Stub> stub_;
@@ -57,9 +59,6 @@ class LoadStream {
       stream_;
   std::thread reader_;
   std::uint64_t next_sequence_ = 1;
-  std::int64_t next_time_us_;
-  std::uint64_t random_;
-  std::vector<double> last_;
 
   absl::Mutex mu_;
   std::uint64_t acked_ ABSL_GUARDED_BY(mu_) = 0;

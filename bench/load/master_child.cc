@@ -1,4 +1,4 @@
-#include "bench/ingest/master_child.h"
+#include "bench/load/master_child.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,47 +11,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/load/process_cpu.h"
 
 extern char** environ;
 
 namespace stepwell::bench {
-namespace {
-
-struct ProcessTimes {
-  pid_t parent = 0;
-  double cpu_seconds = 0;
-};
-
-// Fields of /proc/PID/stat behind the command's closing bracket: state, ppid, ..., utime, stime.
-bool ReadTimes(const std::string& pid, ProcessTimes& times) {
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto bracket = text.rfind(')');
-  if (bracket == std::string::npos) return false;
-  std::istringstream rest(text.substr(bracket + 1));
-  std::string field;
-  std::vector<std::string> fields;
-  while (rest >> field) fields.push_back(field);
-  if (fields.size() < 15) return false;
-  times.parent = std::stoi(fields[1]);
-  // utime, stime and those of reaped children.
-  double ticks = 0;
-  for (int i = 11; i <= 14; ++i) ticks += std::stod(fields[static_cast<std::size_t>(i)]);
-  times.cpu_seconds = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-  return true;
-}
-
-}  // namespace
-
 absl::StatusOr<MasterChild> MasterChild::Start(const std::string& binary,
                                                std::vector<std::string> flags) {
   MasterChild child;
@@ -124,25 +94,6 @@ MasterChild::~MasterChild() {
   if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
 }
 
-double MasterChild::CpuSeconds() const {
-  std::map<pid_t, ProcessTimes> all;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    ProcessTimes times;
-    if (name.find_first_not_of("0123456789") == std::string::npos && ReadTimes(name, times)) {
-      all[std::stoi(name)] = times;
-    }
-  }
-  std::set<pid_t> ours = {pid_};
-  for (bool grew = true; grew;) {
-    grew = false;
-    for (const auto& [pid, times] : all) {
-      if (ours.contains(times.parent) && ours.insert(pid).second) grew = true;
-    }
-  }
-  double seconds = 0;
-  for (const pid_t pid : ours) seconds += all[pid].cpu_seconds;
-  return seconds;
-}
+double MasterChild::CpuSeconds() const { return TreeCpuSeconds(pid_); }
 
 }  // namespace stepwell::bench

@@ -24,6 +24,7 @@ class MasterChild {
   ~MasterChild();
 
   const std::string& grpc_address() const { return grpc_address_; }
+  std::string data_dir() const { return dir_ + "/data"; }
   // Seconds from start to ready.
   double ready_seconds() const { return ready_seconds_; }
   // SIGKILL, then a new master on the same directory.

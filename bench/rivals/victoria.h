@@ -1,0 +1,52 @@
+// Victoria: a VictoriaMetrics of Debian's on loopback, in a fresh directory, and requests to it. Stopped
+// and removed on destruction. Post and Get are thread-safe, one connection for each Connection.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace stepwell::bench {
+
+class Victoria {
+ public:
+  static absl::StatusOr<Victoria> Start(const std::string& binary);
+  Victoria(Victoria&& other) noexcept;
+  Victoria& operator=(Victoria&&) = delete;
+  ~Victoria();
+
+  // Keeps its connection open. Confined to one thread.
+  class Connection {
+   public:
+    explicit Connection(int port);
+    ~Connection();
+    // The body of the answer; an error unless it is of the class 2xx.
+    absl::StatusOr<std::string> Get(const std::string& target);
+    absl::Status PostRemoteWrite(const std::string& packed);
+
+   private:
+    struct Socket;
+    const std::unique_ptr<Socket> socket_;
+  };
+
+  int port() const { return port_; }
+  double CpuSeconds() const;
+  // What lies in its data directory once all is on disk and merged.
+  absl::StatusOr<std::int64_t> StoredBytes();
+
+ private:
+  Victoria() = default;
+  pid_t pid_ = 0;
+  int port_ = 0;
+  std::string dir_;
+};
+
+// Of all files below it.
+std::int64_t BytesBelow(const std::string& directory);
+
+}  // namespace stepwell::bench
