@@ -34,8 +34,9 @@ class SamplingLoop {
  public:
   // Takes the first ticks at once, the first rates 100 ms later. `clock` outlives the loop. `on_ticks`
   // is called on the loop's thread when there are some to take, and must not block.
-  SamplingLoop(std::unique_ptr<SensorSet> sensors, SensorSelection selection, const Clock& clock,
-               std::function<void()> on_ticks = [] {});
+  SamplingLoop(
+      std::unique_ptr<SensorSet> sensors, SensorSelection selection, const Clock& clock,
+      std::function<void()> on_ticks = [] {});
   // Takes a last tick.
   ~SamplingLoop() { Stop(); }
 
