@@ -98,6 +98,7 @@ void FoldLoop::Run() {
     if (!all) continue;
     const absl::Time begin = parts_.clock.Now();
     const auto folded = Fold(std::nullopt);
+    parts_.heads.DropOldFollowed();
     next_fold_time_ =
         begin + NextFoldInterval(options_.interval, folded.ok() ? folded->row_count : 0);
     if (!folded.ok() && parts_.state.epoch() != 0) {

@@ -1,5 +1,6 @@
 #include "server/grpc_error.h"
 
+#include "absl/strings/strip.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/text_check.h"
@@ -27,6 +28,7 @@ grpc::Status GrpcError(const absl::Status& status, const ErrorDetails& details) 
   info.set_reason(details.reason.empty() ? absl::StatusCodeToString(status.code())
                                          : details.reason);
   info.set_domain("stepwell");
+  for (const auto& [name, value] : details.metadata) (*info.mutable_metadata())[name] = value;
   Pack(info, wire);
   if (details.retry_delay) {
     google::rpc::RetryInfo retry;
@@ -53,6 +55,11 @@ grpc::Status GrpcError(const absl::Status& status) {
   if (const auto reason = status.GetPayload("stepwell/reason")) {
     details.reason = std::string(*reason);
   }
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    if (absl::ConsumePrefix(&url, "stepwell/metadata/")) {
+      details.metadata[std::string(url)] = std::string(payload);
+    }
+  });
   if (status.code() == absl::StatusCode::kUnavailable) details.retry_delay = absl::Seconds(1);
   return GrpcError(status, details);
 }

@@ -4,6 +4,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,11 +25,13 @@ struct ErrorDetails {
   std::string reason;
   std::optional<absl::Duration> retry_delay;
   std::vector<FieldViolation> violations;
+  // What else a program should know, by name.
+  std::map<std::string, std::string> metadata = {};
 };
 
 grpc::Status GrpcError(const absl::Status& status, const ErrorDetails& details);
-// Reason from the payload "stepwell/reason" where there is one; kUnavailable comes with a RetryInfo
-// of one second. OK stays OK.
+// Reason from the payload "stepwell/reason" where there is one, metadata from "stepwell/metadata/NAME";
+// kUnavailable comes with a RetryInfo of one second. OK stays OK.
 grpc::Status GrpcError(const absl::Status& status);
 grpc::Status GrpcError(const Complaint& complaint);
 

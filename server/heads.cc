@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/random/random.h"
 #include "base/check.h"
 
 namespace stepwell {
@@ -11,9 +13,28 @@ namespace {
 
 // With the table's slot or the map's node.
 constexpr std::int64_t kTrialBytes = 192;
-constexpr std::int64_t kWriterBytes = 96;
+constexpr std::int64_t kWriterBytes = 104;
+
+// What Add looks up of a chunk before it takes the lock.
+struct Looked {
+  NewestValues newest;
+  std::int64_t oldest_time_us;
+};
+
+std::vector<Looked> LookAt(const std::vector<HeadChunkPtr>& chunks) {
+  std::vector<Looked> looked;
+  looked.reserve(chunks.size());
+  for (const HeadChunkPtr& chunk : chunks) {
+    looked.push_back({FindNewest(chunk->tables, chunk->sequence), OldestTime(*chunk)});
+  }
+  return looked;
+}
 
 }  // namespace
+
+// Ids of logs are in cursors, which outlive this process.
+Heads::Heads(Options options)
+    : options_(options), next_log_id_(absl::Uniform<std::uint64_t>(absl::BitGen())) {}
 
 HeadsPin::HeadsPin(HeadsPin&& other) noexcept
     : heads_(std::exchange(other.heads_, nullptr)),
@@ -26,7 +47,8 @@ HeadsPin::~HeadsPin() {
 }
 
 std::int64_t Heads::KeptBytesOf(const TrialHead& trial) {
-  return kTrialBytes + static_cast<std::int64_t>(trial.writers.size()) * kWriterBytes +
+  return kTrialBytes + (trial.log == nullptr ? 0 : kFollowLogBytes) +
+         static_cast<std::int64_t>(trial.writers.size()) * kWriterBytes +
          static_cast<std::int64_t>(trial.latest.size()) * kLatestValueBytes;
 }
 
@@ -43,6 +65,8 @@ Heads::WriterHead& Heads::WriterOfLocked(TrialHead& trial, const HeadChunk& chun
     // Its trial had left, which it does wholly folded: all before this chunk is.
     place->second.folded_sequence =
         (chunk.first_sequence == 0 ? chunk.sequence : chunk.first_sequence) - 1;
+    place->second.gone_sequence = place->second.folded_sequence;
+    trial.has_older = trial.has_older || place->second.folded_sequence > 0;
     kept_bytes_ += kWriterBytes;
   }
   return place->second;
@@ -59,39 +83,50 @@ void Heads::KeepNewerLocked(TrialHead& trial, SeriesNo series_no, const LatestVa
 
 void Heads::NoteWriter(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence) {
   absl::MutexLock lock(&mu_);
-  const auto [place, is_new] = UseLocked(trial_id).writers.try_emplace(writer_no);
+  TrialHead& trial = UseLocked(trial_id);
+  const auto [place, is_new] = trial.writers.try_emplace(writer_no);
   if (!is_new) return;
   place->second.folded_sequence = folded_sequence;
+  place->second.gone_sequence = folded_sequence;
+  trial.has_older = trial.has_older || folded_sequence > 0;
   kept_bytes_ += kWriterBytes;
 }
 
 void Heads::Add(const std::vector<HeadChunkPtr>& chunks) {
-  std::vector<NewestValues> newest;
-  newest.reserve(chunks.size());
-  for (const HeadChunkPtr& chunk : chunks) {
-    newest.push_back(FindNewest(chunk->tables, chunk->sequence));
-  }
-  absl::MutexLock lock(&mu_);
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const HeadChunkPtr& chunk = chunks[i];
-    TrialHead& trial = UseLocked(chunk->trial_id);
-    WriterHead& writer = WriterOfLocked(trial, *chunk);
-    if (chunk->sequence <= writer.folded_sequence) continue;
-    auto place = writer.chunks.end();
-    while (place != writer.chunks.begin() && (*std::prev(place))->sequence >= chunk->sequence) {
-      --place;
+  const std::vector<Looked> looked = LookAt(chunks);
+  // Nobody follows most trials: nothing is allocated for them.
+  absl::InlinedVector<std::shared_ptr<FollowSignal>, 8> signals;
+  {
+    absl::MutexLock lock(&mu_);
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const HeadChunkPtr& chunk = chunks[i];
+      TrialHead& trial = UseLocked(chunk->trial_id);
+      WriterHead& writer = WriterOfLocked(trial, *chunk);
+      if (chunk->sequence <= writer.folded_sequence) continue;
+      auto place = writer.chunks.end();
+      while (place != writer.chunks.begin() && (*std::prev(place))->sequence >= chunk->sequence) {
+        --place;
+      }
+      if (place != writer.chunks.end() && (*place)->sequence == chunk->sequence) continue;
+      writer.chunks.insert(place, chunk);
+      unfolded_bytes_ += chunk->bytes;
+      for (const auto& [series_no, value] : looked[i].newest) {
+        KeepNewerLocked(trial, series_no, value);
+      }
+      FollowLog& log = LogOfLocked(trial);
+      if (log.empty()) logged_.insert(chunk->trial_id);
+      log.Push(chunk, looked[i].oldest_time_us);
+      if (trial.signal == nullptr) continue;
+      if (std::find(signals.begin(), signals.end(), trial.signal) == signals.end()) {
+        signals.push_back(trial.signal);
+      }
     }
-    if (place != writer.chunks.end() && (*place)->sequence == chunk->sequence) continue;
-    writer.chunks.insert(place, chunk);
-    unfolded_bytes_ += chunk->bytes;
-    for (const auto& [series_no, value] : newest[i]) {
-      KeepNewerLocked(trial, series_no, value);
-    }
   }
+  for (const auto& signal : signals) signal->Notify();
 }
 
 bool Heads::MayLeaveLocked(const TrialHead& trial) const {
-  if (trial.recovering) return false;
+  if (trial.recovering || trial.follower_count > 0) return false;
   for (const auto& [writer_no, writer] : trial.writers) {
     if (!writer.chunks.empty()) return false;
   }
@@ -109,6 +144,7 @@ void Heads::EvictLocked() {
     if (kept_bytes_ <= options_.kept_bytes_max / 4 * 3) return;
     const auto trial = trials_.find(trial_id);
     kept_bytes_ -= KeptBytesOf(trial->second);
+    LeaveLogLocked(trial_id, trial->second);
     trials_.erase(trial);
   }
 }
@@ -235,6 +271,7 @@ Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t by
 
 void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
   std::vector<HeadChunkPtr> dropped;  // freed outside of the lock
+  const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   for (const WriterFold& fold : folds) {
     const auto trial = trials_.find(fold.trial_id);
@@ -244,6 +281,8 @@ void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
     auto end = writer.chunks.begin();
     while (end != writer.chunks.end() && (*end)->sequence <= fold.to_sequence) {
       unfolded_bytes_ -= (*end)->bytes;
+      if ((*end)->sequence > writer.gone_sequence)
+        followed_bytes_ += (*end)->bytes + kFollowEntryBytes;
       dropped.push_back(std::move(*end));
       ++end;
     }
@@ -251,6 +290,7 @@ void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
     writer.folded_sequence = std::max(writer.folded_sequence, fold.to_sequence);
   }
   fold_no_ = std::max(fold_no_, fold_no);
+  DropFollowedLocked(absl::ToUnixMicros(now), dropped);
   EvictLocked();
 }
 
@@ -287,22 +327,35 @@ std::int64_t Heads::UnfoldedSampleCount(TrialId trial_id) const {
 }
 
 void Heads::RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no) {
+  const absl::Time now = options_.clock->Now();
   absl::MutexLock lock(&mu_);
   for (const TrialId trial_id : trials) UseLocked(trial_id).recovering = true;
   fold_no_ = std::max(fold_no_, fold_no);
+  whole_ = true;
+  whole_since_us_ = absl::ToUnixMicros(now);
 }
 
 void Heads::RecoveryDone(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
-  UseLocked(trial_id).recovering = false;
+  TrialHead& trial = UseLocked(trial_id);
+  trial.recovering = false;
+  if (trial.log != nullptr) trial.log->Settle();
 }
 
 void Heads::Clear() {
   absl::flat_hash_map<TrialId, TrialHead> dropped;
-  absl::MutexLock lock(&mu_);
-  dropped.swap(trials_);
-  unfolded_bytes_ = 0;
-  kept_bytes_ = 0;
+  Signals signals;
+  {
+    absl::MutexLock lock(&mu_);
+    signals = SignalsLocked();
+    dropped.swap(trials_);
+    logged_.clear();
+    unfolded_bytes_ = 0;
+    kept_bytes_ = 0;
+    followed_bytes_ = 0;
+    whole_ = false;
+  }
+  for (const auto& signal : signals) signal->Notify();
 }
 
 }  // namespace stepwell

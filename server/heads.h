@@ -1,5 +1,6 @@
-// Heads: what is acked and not yet folded, in memory, and the newest value of each series. What a
-// wholly folded trial leaves behind is bounded: the trials longest out of use go, rows have it all.
+// Heads: what is acked and not yet folded, in memory, the newest value of each series, and for a while
+// what was folded, for followers. What a wholly folded trial leaves behind is bounded: the trials longest
+// out of use go, rows have it all.
 // It stands after the commit (GroupCommitter adds, only after a known COMMIT) and before folds and
 // readers. Chunks are immutable once added, so a reader's pin is a copied list of pointers.
 // Thread-safe.
@@ -16,29 +17,18 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "server/follow_log.h"
+#include "server/follow_signal.h"
+#include "server/head_chunk.h"
 #include "server/latest_value.h"
 #include "storage/fold_store.h"
 #include "storage/model.h"
 
 namespace stepwell {
-
-// One committed chunk, decoded. Never changes after Heads::Add.
-struct HeadChunk {
-  TrialId trial_id{};
-  WriterNo writer_no{};
-  std::int32_t attempt = 0;
-  std::uint64_t sequence = 0;
-  // Of a range of sequences without data; 0 = the same.
-  std::uint64_t first_sequence = 0;
-  std::int64_t received_time_us = 0;
-  std::vector<TickTable> tables;
-  std::int64_t sample_count = 0;
-  std::int64_t bytes = 0;  // memory it stands for
-  // Holes that the fold of this chunk declares.
-  std::vector<Gap> gaps = {};
-};
-using HeadChunkPtr = std::shared_ptr<const HeadChunk>;
 
 class Heads;
 
@@ -72,10 +62,15 @@ class Heads {
     // For what folded trials leave behind: their newest values, where their writers stand. With the
     // unfolded bytes that start a fold by themselves, half of 64 MiB each.
     std::int64_t kept_bytes_max = 32 << 20;
+    // How long chunks stay for followers after they were received, folded or not; folded ones take at
+    // most so many bytes, of all trials together, the oldest go first.
+    absl::Duration followed_age_max = absl::Seconds(60);
+    std::int64_t followed_bytes_max = 64 << 20;
+    const Clock* clock = &RealClock::Get();  // outlives this
   };
 
-  Heads() = default;
-  explicit Heads(Options options) : options_(options) {}
+  Heads() : Heads(Options()) {}
+  explicit Heads(Options options);
 
   // The writer stands at `folded_sequence` in the database. Known ones keep what is known. Before
   // the first Add of a writer.
@@ -113,30 +108,39 @@ class Heads {
                     const FoldTarget* target = nullptr) const;
   // After the fold's COMMIT is known: drops what it wrote and publishes its number, at once.
   void Folded(const std::vector<WriterFold>& folds, FoldNo fold_no);
+  // Lets go of what followers had long enough; Folded does so, too.
+  void DropOldFollowed();
 
   // Folds up to this one may be merged: the smallest pin, or the newest fold.
   FoldNo MergeableFoldNo() const;
   std::int64_t unfolded_bytes() const;
   // About what trials and newest values take beside the chunks. O(1).
   std::int64_t kept_bytes() const;
+  // Folded chunks that are kept for followers. O(1).
+  std::int64_t followed_bytes() const;
   // Samples of the trial in unfolded chunks.
   std::int64_t UnfoldedSampleCount(TrialId trial_id) const;
   // Whether the trial's journal is still being replayed.
   bool Recovering(TrialId trial_id) const;
 
   // Recovery: from Start until Done answers say `recovering`. A fresh master starts with the
-  // number that Folded would publish.
+  // number that Folded would publish. All writers were noted before: from Start on the others are whole.
   void RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no);
   void RecoveryDone(TrialId trial_id);
-  // Ownership was lost or a COMMIT's outcome cannot be known: forget everything.
+  // Ownership was lost or a COMMIT's outcome cannot be known: forget everything. Ends all followers.
   void Clear();
+  // Nothing more is acked: followers end when they have taken all that there is.
+  void EndFollows();
 
  private:
   friend class HeadsPin;
+  friend class HeadFollower;
   void Unpin(FoldNo fold_no);
 
   struct WriterHead {
     std::uint64_t folded_sequence = 0;
+    // Newest that is not in the trial's log any more, or never was.
+    std::uint64_t gone_sequence = 0;
     std::vector<HeadChunkPtr> chunks;
   };
   struct TrialHead {
@@ -145,7 +149,14 @@ class Heads {
     bool recovering = false;
     FoldNo folded_no{};          // of its last fold
     std::uint64_t last_use = 0;  // by use_count_
+    // For followers, see follow_log.h. Both may be null.
+    std::unique_ptr<FollowLog> log = nullptr;
+    std::shared_ptr<FollowSignal> signal = nullptr;
+    int follower_count = 0;
+    // Some of its samples were folded before the log began.
+    bool has_older = false;
   };
+  using Signals = std::vector<std::shared_ptr<FollowSignal>>;
 
   static std::int64_t KeptBytesOf(const TrialHead& trial);
   TrialHead& UseLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -153,12 +164,25 @@ class Heads {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KeepNewerLocked(TrialHead& trial, SeriesNo series_no, const LatestValue& value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  FollowLog& LogOfLocked(TrialHead& trial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes the oldest entry of the trial's log to `dropped`, which is freed outside of the lock.
+  void PopFollowedLocked(TrialHead& trial, std::vector<HeadChunkPtr>& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropFollowedLocked(std::int64_t now_us, std::vector<HeadChunkPtr>& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropFollowedOverLocked(std::vector<HeadChunkPtr>& dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The trial leaves heads, its log with it.
+  void LeaveLogLocked(TrialId trial_id, const TrialHead& trial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Its oldest followed chunk is folded.
+  bool FrontFoldedLocked(const TrialHead& trial) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  Signals SignalsLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Rows alone answer for the trial, also to every pin that is held.
   bool MayLeaveLocked(const TrialHead& trial) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Down to three quarters of the bound, so that it is not done for each trial. O(trials) then.
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const Options options_ = Options();
+  const Options options_;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<TrialId, TrialHead> trials_ ABSL_GUARDED_BY(mu_);
   std::map<FoldNo, int> pins_ ABSL_GUARDED_BY(mu_);
@@ -166,6 +190,14 @@ class Heads {
   std::int64_t unfolded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t use_count_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of followers: trials whose log is not empty; the sum over folded chunks in logs; the next log's id.
+  absl::flat_hash_set<TrialId> logged_ ABSL_GUARDED_BY(mu_);
+  std::int64_t followed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::uint64_t next_log_id_ ABSL_GUARDED_BY(mu_);
+  // All that is acked is here (or will be, when its trial is recovered); since then all that left is noted.
+  bool whole_ ABSL_GUARDED_BY(mu_) = false;
+  std::int64_t whole_since_us_ ABSL_GUARDED_BY(mu_) = 0;
+  bool follows_ending_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace stepwell

@@ -19,6 +19,8 @@ class QueryReads {
   // Takes one message of a stream; false = nobody takes more. May block.
   using SampleSink = std::function<bool(const v1::ReadSamplesResponse&)>;
 
+  using FollowSink = std::function<bool(const v1::FollowSamplesResponse&)>;
+
   explicit QueryReads(QuerySources sources) : sources_(sources) {}
 
   [[nodiscard]] absl::StatusOr<v1::ListTrialsResponse> ListTrials(
@@ -32,6 +34,9 @@ class QueryReads {
   // Messages of at most page_samples samples, as fast as `sink` takes them.
   [[nodiscard]] absl::Status ReadSamples(const v1::ReadSamplesRequest& request_untrusted,
                                          const ReadCall& call, const SampleSink& sink) const;
+  // Until the trial ends, `call` is cancelled or `sink` takes no more: may last for days.
+  [[nodiscard]] absl::Status FollowSamples(const v1::FollowSamplesRequest& request_untrusted,
+                                           const ReadCall& call, const FollowSink& sink) const;
   [[nodiscard]] absl::StatusOr<v1::QueryBucketsResponse> QueryBuckets(
       const v1::QueryBucketsRequest& request_untrusted, const ReadCall& call) const;
   [[nodiscard]] absl::StatusOr<v1::SummarizeTimingsResponse> SummarizeTimings(

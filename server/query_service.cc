@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "server/deadline_watch.h"
@@ -23,6 +24,13 @@ grpc::Status NoTurn(const absl::Status& status) {
       status, {.reason = "READS_UNDER_WAY", .retry_delay = absl::Seconds(1), .violations = {}});
 }
 
+grpc::Status NoPlaceToFollow(int follows_max) {
+  return GrpcError(
+      absl::ResourceExhaustedError(
+          absl::StrCat(follows_max, " calls of FollowSamples are under way, limit ", follows_max)),
+      {.reason = "FOLLOWS_UNDER_WAY", .retry_delay = absl::Seconds(10), .violations = {}});
+}
+
 // Ours to look into; everything else is the caller's or passes by itself.
 void LogFailure(const char* method, const absl::Status& status) {
   if (status.code() == absl::StatusCode::kInternal ||
@@ -36,7 +44,10 @@ void LogFailure(const char* method, const absl::Status& status) {
 class QueryGrpcService::Impl final : public v1::QueryService::Service {
  public:
   Impl(QuerySources sources, Options options)
-      : reads_(sources), options_(options), admission_(options.reads_max) {}
+      : reads_(sources),
+        options_(options),
+        admission_(options.reads_max),
+        follows_(options.follows_max) {}
 
   grpc::Status ListTrials(grpc::ServerContext* context, const v1::ListTrialsRequest* request,
                           v1::ListTrialsResponse* response) override {
@@ -89,6 +100,20 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     return GrpcError(status);
   }
 
+  grpc::Status FollowSamples(grpc::ServerContext* context, const v1::FollowSamplesRequest* request,
+                             grpc::ServerWriter<v1::FollowSamplesResponse>* writer) override {
+    auto ticket = follows_.Enter(absl::ZeroDuration());
+    if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max);
+    const ReadCall call{.deadline = absl::FromChrono(context->deadline()),
+                        .cancelled = [context] { return context->IsCancelled(); }};
+    // Write blocks while the client is slow, and nothing is taken from heads meanwhile.
+    const absl::Status status = reads_.FollowSamples(
+        *request, call,
+        [&](const v1::FollowSamplesResponse& response) { return writer->Write(response); });
+    LogFailure("FollowSamples", status);
+    return GrpcError(status);
+  }
+
  private:
   template <typename Request, typename Response>
   grpc::Status Answer(const char* method, grpc::ServerContext* context,
@@ -117,6 +142,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   const QueryReads reads_;
   const Options options_;
   ReadAdmission admission_;
+  ReadAdmission follows_;
 };
 
 QueryGrpcService::QueryGrpcService(QuerySources sources, Options options)

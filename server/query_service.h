@@ -1,6 +1,7 @@
 // QueryGrpcService: QueryReads over gRPC. Each call has a thread of its own while it runs; a stream
 // is written as fast as the client takes it. At most so many reads run at once: more are refused
-// rather than queued without end. Thread-safe.
+// rather than queued without end. Those that follow, which may last for days, are counted apart.
+// Thread-safe.
 //
 //   QueryGrpcService queries({.store = reader, .heads = heads, .clock = clock, .liveness = registry});
 //   builder.RegisterService(queries.service());
@@ -23,6 +24,8 @@ class QueryGrpcService {
     int reads_max = 16;
     // No read runs longer, whatever the client's deadline.
     absl::Duration read_time_max = absl::Seconds(60);
+    // Calls that follow at once, beside the reads; a further one gets RESOURCE_EXHAUSTED.
+    int follows_max = 64;
   };
 
   QueryGrpcService(QuerySources sources, Options options);

@@ -139,10 +139,12 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   STEPWELL_ASSIGN_OR_RETURN(ingest_store,
                             PgIngestStore::Open({.url = database.url, .cut = cut}, ring));
   STEPWELL_ASSIGN_OR_RETURN(fold_store, PgFoldStore::Open({.url = database.url, .cut = cut}, ring));
-  // One for each read that may run: nobody waits behind a client that does not take its answer.
-  reader.emplace(PgReader::Options{.url = database.url,
-                                   .connection_count_max = QueryGrpcService::Options().reads_max,
-                                   .cut = cut});
+  // One for each read that may run: nobody waits behind a client that does not take its answer. Those
+  // who follow share two for the little that they ask.
+  reader.emplace(
+      PgReader::Options{.url = database.url,
+                        .connection_count_max = QueryGrpcService::Options().reads_max + 2,
+                        .cut = cut});
   return absl::OkStatus();
 }
 
@@ -185,7 +187,7 @@ absl::Status Server::Parts::Serve() {
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
                                             *heads, *registry, *ingest_store, *reader, *director});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
-  query_service.emplace(QuerySources{*reader, *heads, clock, *registry});
+  query_service.emplace(QuerySources{*reader, *heads, clock, *registry, context->incarnation});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
@@ -244,6 +246,7 @@ void Server::Parts::Drain() {
   grpc->SetServing(false);
   grpc->StopAccepting();
   committer->Stop(absl::Now() + kCommitWait);
+  heads->EndFollows();
   WaitAcksWritten(absl::Now() + kAckWait);
   registry->ForEachStream(
       [](IngestStream& stream) { stream.End(absl::UnavailableError("this master is stopping")); });

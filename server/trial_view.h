@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/uuid.h"
 #include "server/heads.h"
 #include "server/writer_liveness.h"
 #include "stepwell/v1/query.pb.h"
@@ -28,6 +29,7 @@ struct QuerySources {
   Heads& heads;
   const Clock& clock;
   const WriterLiveness& liveness;
+  Uuid database = {};  // its incarnation
 };
 
 // One call of a client.
