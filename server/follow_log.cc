@@ -23,25 +23,15 @@ std::uint64_t FollowLog::IndexOf(std::int64_t received_time_us) const {
 }
 
 void FollowLog::Push(HeadChunkPtr chunk, std::int64_t oldest_time_us) {
-  // What left is dropped when that costs less than it saves.
-  if (front_ > 64 && front_ > entries_.size() / 2) {
-    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(front_));
-    front_ = 0;
-  }
   entries_.push_back({std::move(chunk), oldest_time_us});
 }
 
 HeadChunkPtr FollowLog::PopFront() {
   STEPWELL_CHECK(!empty());
-  Entry& entry = entries_[front_];
-  ++front_;
   ++begin_index_;
-  NoteGone(entry);
-  HeadChunkPtr chunk = std::move(entry.chunk);
-  if (empty()) {
-    entries_ = {};
-    front_ = 0;
-  }
+  NoteGone(entries_.front());
+  HeadChunkPtr chunk = std::move(entries_.front().chunk);
+  entries_.pop_front();
   return chunk;
 }
 
@@ -69,10 +59,9 @@ void FollowLog::NoteGone(const Entry& entry) {
 }
 
 void FollowLog::Settle() {
-  std::stable_sort(entries_.begin() + static_cast<std::ptrdiff_t>(front_), entries_.end(),
-                   [](const Entry& a, const Entry& b) {
-                     return a.chunk->received_time_us < b.chunk->received_time_us;
-                   });
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.chunk->received_time_us < b.chunk->received_time_us;
+  });
   SettleWriters();
 }
 
@@ -80,7 +69,7 @@ void FollowLog::Settle() {
 // themselves.
 void FollowLog::SettleWriters() {
   std::map<WriterNo, std::vector<std::size_t>> places;
-  for (std::size_t i = front_; i < entries_.size(); ++i) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
     places[entries_[i].chunk->writer_no].push_back(i);
   }
   for (const auto& [writer_no, at] : places) {
@@ -113,7 +102,7 @@ std::int64_t FollowLog::OldestGoneSince(std::int64_t received_time_us) const {
 std::int64_t FollowLog::OldestFrom(std::uint64_t index) const {
   std::int64_t oldest_us = OldestGone(index);
   for (std::uint64_t i = std::max(index, begin_index_); i < end_index(); ++i) {
-    oldest_us = std::min(oldest_us, entries_[front_ + (i - begin_index_)].oldest_time_us);
+    oldest_us = std::min(oldest_us, entries_[i - begin_index_].oldest_time_us);
   }
   return oldest_us;
 }

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "server/head_chunk.h"
@@ -31,12 +32,10 @@ class FollowLog {
   std::uint64_t id() const { return id_; }
   // Indexes of the first entry and of the one after the last; they only grow.
   std::uint64_t begin_index() const { return begin_index_; }
-  std::uint64_t end_index() const { return begin_index_ + (entries_.size() - front_); }
-  bool empty() const { return front_ == entries_.size(); }
+  std::uint64_t end_index() const { return begin_index_ + entries_.size(); }
+  bool empty() const { return entries_.empty(); }
   // REQUIRES: begin_index() <= index < end_index().
-  const HeadChunkPtr& At(std::uint64_t index) const {
-    return entries_[front_ + (index - begin_index_)].chunk;
-  }
+  const HeadChunkPtr& At(std::uint64_t index) const { return entries_[index - begin_index_].chunk; }
   // Where what was received at or after that time begins.
   std::uint64_t IndexOf(std::int64_t received_time_us) const;
 
@@ -71,13 +70,12 @@ class FollowLog {
 
   const std::uint64_t id_;
   std::uint64_t begin_index_ = 0;
-  std::vector<Entry> entries_;  // those before front_ are empty
-  std::size_t front_ = 0;
+  std::deque<Entry> entries_;  // grows without moving what is there: acks wait meanwhile
   std::vector<Gone> gone_;
 };
 
 // What a log costs beside its entries.
-inline constexpr std::int64_t kFollowLogBytes = 768;
+inline constexpr std::int64_t kFollowLogBytes = 1344;
 inline constexpr std::int64_t kFollowEntryBytes = 32;
 
 }  // namespace stepwell

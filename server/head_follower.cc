@@ -1,8 +1,9 @@
 #include "server/head_follower.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace stepwell {
 namespace {
@@ -62,20 +63,22 @@ HeadFollower::Stands HeadFollower::StandsAt(std::uint64_t index) const {
   stands.begin_index = log.begin_index();
   stands.has_older = trial->has_older;
   stands.whole_since_us = heads_.whole_since_us_;
-  std::map<WriterNo, std::uint64_t> before;
-  for (std::uint64_t i = log.begin_index(); i < std::min(index, log.end_index()); ++i) {
-    std::uint64_t& sequence = before[log.At(i)->writer_no];
-    sequence = std::max(sequence, log.At(i)->sequence);
+  // Nothing to look at where it is the end, as for most.
+  absl::flat_hash_map<WriterNo, std::uint64_t> beyond;
+  for (std::uint64_t i = std::max(index, log.begin_index()); i < log.end_index(); ++i) {
+    const HeadChunkPtr& chunk = log.At(i);
+    beyond.emplace(chunk->writer_no,
+                   (chunk->first_sequence == 0 ? chunk->sequence : chunk->first_sequence) - 1);
   }
   stands.writers.reserve(trial->writers.size());
   for (const auto& [writer_no, writer] : trial->writers) {
-    const auto held = before.find(writer_no);
-    stands.writers.push_back(
-        {.writer_no = writer_no,
-         .gone_sequence = writer.gone_sequence,
-         .index_sequence = held == before.end() ? writer.gone_sequence : held->second,
-         .newest_sequence =
-             writer.chunks.empty() ? writer.folded_sequence : writer.chunks.back()->sequence});
+    const std::uint64_t newest =
+        writer.chunks.empty() ? writer.folded_sequence : writer.chunks.back()->sequence;
+    const auto first = beyond.find(writer_no);
+    stands.writers.push_back({.writer_no = writer_no,
+                              .gone_sequence = writer.gone_sequence,
+                              .index_sequence = first == beyond.end() ? newest : first->second,
+                              .newest_sequence = newest});
   }
   return stands;
 }

@@ -11,6 +11,7 @@
 #include "server/grpc_error.h"
 #include "server/query_reads.h"
 #include "server/read_admission.h"
+#include "server/stall_watch.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
 namespace stepwell {
@@ -18,6 +19,8 @@ namespace {
 
 // How long a read waits for its turn before it is refused.
 constexpr absl::Duration kTurnPatience = absl::Seconds(2);
+// Heads hold a minute for who follows.
+constexpr absl::Duration kStallMax = absl::Minutes(2);
 
 grpc::Status NoTurn(const absl::Status& status) {
   return GrpcError(
@@ -106,10 +109,14 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max);
     const ReadCall call{.deadline = absl::FromChrono(context->deadline()),
                         .cancelled = [context] { return context->IsCancelled(); }};
-    // Write blocks while the client is slow, and nothing is taken from heads meanwhile.
-    const absl::Status status = reads_.FollowSamples(
-        *request, call,
-        [&](const v1::FollowSamplesResponse& response) { return writer->Write(response); });
+    // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
+    // nothing at all gives its place to others: what it would go on with is long gone.
+    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    const absl::Status status =
+        reads_.FollowSamples(*request, call, [&](const v1::FollowSamplesResponse& response) {
+          const StallWatch::Write write(watched);
+          return writer->Write(response);
+        });
     LogFailure("FollowSamples", status);
     return GrpcError(status);
   }
@@ -143,6 +150,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   const Options options_;
   ReadAdmission admission_;
   ReadAdmission follows_;
+  StallWatch stalls_{kStallMax};
 };
 
 QueryGrpcService::QueryGrpcService(QuerySources sources, Options options)

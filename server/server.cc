@@ -151,7 +151,8 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
 void Server::Parts::MakeRooms(const Uuid& incarnation) {
   registry.emplace(clock);
   director.emplace(clock);
-  heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes});
+  heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes,
+                               .followed_bytes_max = options.follow_bytes});
   queue.emplace(
       CommitQueue::Options{.queue_bytes_max = options.queue_bytes, .linger = options.group_linger});
   committer.emplace(GroupCommitter::Options{},
@@ -187,7 +188,9 @@ absl::Status Server::Parts::Serve() {
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
                                             *heads, *registry, *ingest_store, *reader, *director});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
-  query_service.emplace(QuerySources{*reader, *heads, clock, *registry, context->incarnation});
+  query_service.emplace(
+      QuerySources{*reader, *heads, clock, *registry, context->incarnation},
+      QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());

@@ -119,10 +119,13 @@ const std::vector<Setting>& Settings() {
              "unfolded memory that makes a fold start before its time"),
       Number("latest-bytes", &O::latest_bytes, "33554432", 1 << 16, 4096 * kMiB,
              "memory for newest values of trials whose samples are all folded"),
+      Number("follow-bytes", &O::follow_bytes, "67108864", 1 << 16, 4096 * kMiB,
+             "memory for folded samples of the last minute, for those who follow"),
       Number(
           "disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
           "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "
           "disk, from 512 MiB to 16 GiB, at most a quarter of it"),
+      Number("follows-max", &O::follows_max, "64", 1, 256, "calls of FollowSamples at one time"),
       Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
       Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
              "gRPC connections from one address at one time"),

@@ -32,7 +32,9 @@ struct ServeOptions {
   std::int64_t queue_bytes = 0;
   std::int64_t fold_bytes = 0;
   std::int64_t latest_bytes = 0;
+  std::int64_t follow_bytes = 0;
   std::int64_t disk_low_bytes = 0;
+  std::int64_t follows_max = 0;
   std::int64_t streams_max = 0;
   std::int64_t connections_per_address_max = 0;
   std::string minimum_agent_version;

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
@@ -27,7 +29,18 @@ constexpr std::int64_t kTrialIdMax = 9'223'372'036'854'775'807;
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status wire;
+  google::rpc::ErrorInfo info;
+  if (!wire.ParseFromString(status.error_details())) return told;
+  for (const auto& detail : wire.details()) {
+    if (!detail.UnpackTo(&info)) continue;
+    const auto from = info.metadata().find("read_from_time_us");
+    if (from != info.metadata().end()) {
+      told.SetPayload("stepwell/read_from_time_us", absl::Cord(from->second));
+    }
+  }
+  return told;
 }
 
 }  // namespace
@@ -38,6 +51,11 @@ struct MasterClient::Stubs {
     // A whole answer of one million buckets is about 60 MB.
     arguments.SetMaxReceiveMessageSize(256 << 20);
     arguments.SetInt("grpc.enable_http_proxy", 0);
+    // Who follows waits for a master that comes again, and notices one that is gone without a word.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
     channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
     query = v1::QueryService::NewStub(channel);
     admin = v1::AdminService::NewStub(channel);
@@ -153,6 +171,26 @@ absl::StatusOr<v1::CompareTrialsResponse> MasterClient::CompareTrials(
   return stubs_->Call(*stubs_->query, &v1::QueryService::Stub::CompareTrials, request);
 }
 
+namespace {
+
+// All messages to `take`; ends the call in order when it takes no more.
+template <typename Response>
+absl::Status ReadStream(grpc::ClientContext& context, grpc::ClientReader<Response>& reader,
+                        const std::function<bool(const Response&)>& take) {
+  Response response;
+  while (reader.Read(&response)) {
+    if (take(response)) continue;
+    context.TryCancel();
+    while (reader.Read(&response)) {
+    }
+    reader.Finish();
+    return absl::OkStatus();
+  }
+  return FromGrpc(reader.Finish());
+}
+
+}  // namespace
+
 absl::Status MasterClient::ReadSamples(
     const v1::ReadSamplesRequest& request,
     const std::function<bool(const v1::ReadSamplesResponse&)>& take) {
@@ -160,17 +198,16 @@ absl::Status MasterClient::ReadSamples(
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallTime);
   const Stubs::Cancellable cancellable(*stubs_, context);
-  auto reader = stubs_->query->ReadSamples(&context, request);
-  v1::ReadSamplesResponse response;
-  while (reader->Read(&response)) {
-    if (take(response)) continue;
-    context.TryCancel();
-    while (reader->Read(&response)) {
-    }
-    reader->Finish();
-    return absl::OkStatus();
-  }
-  return FromGrpc(reader->Finish());
+  return ReadStream(context, *stubs_->query->ReadSamples(&context, request), take);
+}
+
+absl::Status MasterClient::FollowSamples(
+    const v1::FollowSamplesRequest& request,
+    const std::function<bool(const v1::FollowSamplesResponse&)>& take) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  const Stubs::Cancellable cancellable(*stubs_, context);
+  return ReadStream(context, *stubs_->query->FollowSamples(&context, request), take);
 }
 
 absl::StatusOr<v1::FlushResponse> MasterClient::Flush(const v1::FlushRequest& request) {

@@ -39,6 +39,11 @@ class MasterClient {
   [[nodiscard]] absl::Status ReadSamples(
       const v1::ReadSamplesRequest&,
       const std::function<bool(const v1::ReadSamplesResponse&)>& take);
+  // As ReadSamples, until the trial ends: without a deadline. Where a place is not held any more the
+  // status has the payload "stepwell/read_from_time_us".
+  [[nodiscard]] absl::Status FollowSamples(
+      const v1::FollowSamplesRequest&,
+      const std::function<bool(const v1::FollowSamplesResponse&)>& take);
   [[nodiscard]] absl::StatusOr<v1::FlushResponse> Flush(const v1::FlushRequest&);
   [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(const v1::GetStatusRequest&);
   [[nodiscard]] absl::StatusOr<v1::SetProfilingResponse> SetProfiling(

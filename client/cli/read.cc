@@ -1,6 +1,8 @@
-// stepwell read: raw samples of a trial, as lines of text or of JSON.
+// stepwell read: raw samples of a trial, as lines of text or of JSON; those that are stored, or those that
+// come from now on.
 #include <ostream>
 
+#include "client/cli/follow.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
@@ -14,9 +16,12 @@ constexpr char kExamples[] =
     "\nTRIAL is a name, or id:7 for a number. Times are UTC; a duration means that long ago.\n"
     "Text: time, batch, value, series. JSON: one object per line; NaN and infinities are strings.\n"
     "Exits with 1 where no sample matches; stderr then says what there is.\n"
+    "With --follow samples are printed as the master acks them, until the trial ends, Ctrl-C, or\n"
+    "nobody reads the output; a master that is gone is waited for, and nothing is left out.\n"
     "\nExamples:\n"
     "  stepwell read my-run --group training --name loss\n"
     "  stepwell read my-run --name cpu_util_simple --from 10m --limit 0\n"
+    "  stepwell read my-run --group training --follow --lookback 30s\n"
     "  stepwell read id:7 --from 2026-11-20T10:00:00Z --to 2026-11-20T10:05:00Z --json\n";
 
 }  // namespace
@@ -24,8 +29,14 @@ constexpr char kExamples[] =
 int RunRead(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("read", "TRIAL", kExamples);
   AddSampleOptions(options);
-  options.Value("limit", "N", "at most so many samples, 0 = all (1000)");
+  options.Value("limit", "N", "at most so many samples, 0 = all (1000; with --follow 0)");
+  options.Flag("follow", "samples from now on, as they come");
+  options.Value("lookback", "TIME", "with --follow: and those of so long before, up to 1m (0s)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  if (options.Has("follow")) return Follow(options, streams);
+  if (options.Has("lookback")) {
+    return options.UsageError(absl::InvalidArgumentError("--lookback goes with --follow"), streams);
+  }
   absl::StatusOr<v1::ReadSamplesRequest> request = SamplesRequestOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 1000, 0, 1'000'000'000'000);

@@ -8,7 +8,6 @@
 #include "fmt/format.h"
 
 namespace stepwell::cli {
-namespace {
 
 std::string SeriesName(const v1::Series& series) {
   const std::string labels = LabelsText(series.key().labels());
@@ -16,20 +15,16 @@ std::string SeriesName(const v1::Series& series) {
                       labels.empty() ? "" : absl::StrCat("{", labels, "}"));
 }
 
-}  // namespace
-
-std::string SamplesView::Line(const v1::ReadSamplesResponse& response, int i,
-                              const std::string& series) const {
-  const int attempt = response.attempts(response.attempts_size() == 1 ? 0 : i);
-  if (form_ == Form::kText) {
-    const std::string batch = response.batches(i) < 0 ? "-" : absl::StrCat(response.batches(i));
-    return fmt::format("{}  {:>8}  {:>24}  {}\n", IsoTimeText(response.timestamps_us(i)), batch,
-                       response.values(i), series);
+std::string SampleLine(SamplesView::Form form, const std::string& series,
+                       const SampleFields& fields) {
+  if (form == SamplesView::Form::kText) {
+    const std::string batch = fields.batch < 0 ? "-" : absl::StrCat(fields.batch);
+    return fmt::format("{}  {:>8}  {:>24}  {}\n", IsoTimeText(fields.time_us), batch, fields.value,
+                       series);
   }
-  nlohmann::ordered_json line = {
-      {"series_no", response.series().series_no()}, {"series", series},
-      {"time_us", response.timestamps_us(i)},       {"batch", response.batches(i)},
-      {"value", NumberJson(response.values(i))},    {"attempt", attempt}};
+  nlohmann::ordered_json line = {{"series_no", fields.series_no},     {"series", series},
+                                 {"time_us", fields.time_us},         {"batch", fields.batch},
+                                 {"value", NumberJson(fields.value)}, {"attempt", fields.attempt}};
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -42,7 +37,12 @@ std::string SamplesView::Lines(const v1::ReadSamplesResponse& response) {
       full_ = true;
       break;
     }
-    lines += Line(response, i, series);
+    lines += SampleLine(form_, series,
+                        {.series_no = response.series().series_no(),
+                         .time_us = response.timestamps_us(i),
+                         .batch = response.batches(i),
+                         .value = response.values(i),
+                         .attempt = response.attempts(response.attempts_size() == 1 ? 0 : i)});
     ++count_;
     if (series != last_series_) {
       last_series_ = series;

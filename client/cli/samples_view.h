@@ -26,8 +26,6 @@ class SamplesView {
   std::string Ending() const;
 
  private:
-  std::string Line(const v1::ReadSamplesResponse& response, int i, const std::string& series) const;
-
   const Form form_;
   const std::int64_t limit_;
   std::int64_t count_ = 0;
@@ -36,5 +34,18 @@ class SamplesView {
   int series_count_ = 0;
   v1::Completeness completeness_;
 };
+
+struct SampleFields {
+  std::int32_t series_no = 0;
+  std::int64_t time_us = 0;
+  std::int32_t batch = -1;
+  double value = 0;
+  std::int32_t attempt = 0;
+};
+// One sample of the series of that name, with its end of line.
+std::string SampleLine(SamplesView::Form form, const std::string& series,
+                       const SampleFields& fields);
+// "training/loss{rank=0}"
+std::string SeriesName(const v1::Series& series);
 
 }  // namespace stepwell::cli

@@ -50,6 +50,7 @@ class MasterProcess {
   void Pause() { child_.Signal(SIGSTOP); }
   void Continue() { child_.Signal(SIGCONT); }
   bool running() { return child_.running(); }
+  pid_t pid() const { return child_.pid(); }
   // What Wait of the child says once it does not run.
   std::string Ending() { return child_.Wait(absl::ZeroDuration()); }
 

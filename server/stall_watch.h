@@ -1,0 +1,64 @@
+// StallWatch: ends calls whose client has taken nothing for too long, so that it does not keep its place
+// and its thread for ever. One thread, "stall-watch", for all calls of a service. Thread-safe.
+//
+//   StallWatch::Call call(watch, [context] { context->TryCancel(); });
+//   { const StallWatch::Write write(call); writer->Write(message); }   // may block
+#pragma once
+
+#include <functional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/worker.h"
+
+namespace stepwell {
+
+class StallWatch {
+ public:
+  // A write that takes longer ends its call, within a quarter more. REQUIRES: above 0.
+  explicit StallWatch(absl::Duration stall_max);
+  // All calls are gone before.
+  ~StallWatch();
+
+  class Call {
+   public:
+    // `cancel` is called under the watch's lock, so that what it cancels is still there: it must not
+    // block, nor come back here.
+    Call(StallWatch& watch, std::function<void()> cancel);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    friend class StallWatch;
+    void Since(absl::Time since);
+
+    StallWatch& watch_;
+    const std::function<void()> cancel_;
+    absl::Time since_ = absl::InfiniteFuture();  // guarded by watch_.mu_
+  };
+  // While it lives, its call is being written to.
+  class Write {
+   public:
+    explicit Write(Call& call);
+    ~Write() { call_.Since(absl::InfiniteFuture()); }
+    Write(const Write&) = delete;
+    Write& operator=(const Write&) = delete;
+
+   private:
+    Call& call_;
+  };
+
+ private:
+  void Run();
+
+  const absl::Duration stall_max_;
+  absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::flat_hash_set<Call*> calls_ ABSL_GUARDED_BY(mu_);
+  Worker worker_;
+};
+
+}  // namespace stepwell
