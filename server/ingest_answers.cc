@@ -30,6 +30,12 @@ Complaint Plain(const absl::Status& status, const char* reason) {
   return {status.code(), reason, Shortened(status.message(), 1024)};
 }
 
+// What a store says why, where it does.
+std::string ReasonOf(const absl::Status& status, const char* fallback) {
+  const auto reason = status.GetPayload("stepwell/reason");
+  return reason ? std::string(*reason) : fallback;
+}
+
 }  // namespace
 
 pb::StreamChunksResponse MakeOpened(const pb::Open& open, const OpenedWriter& opened,
@@ -99,7 +105,7 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
     case absl::StatusCode::kResourceExhausted:
       return Plain(status, "WRITER_LIMIT");
     case absl::StatusCode::kFailedPrecondition:
-      return Plain(status, "OPEN_REFUSED");
+      return Plain(status, ReasonOf(status, "OPEN_REFUSED").c_str());
     case absl::StatusCode::kAborted:
       return {absl::StatusCode::kUnavailable, "NOT_OWNER", "another master owns the database now"};
     default:

@@ -32,6 +32,8 @@ struct IngestContext {
   std::function<void(TrialId)> on_close = [](TrialId) {};
   // Older agents of ours are refused.
   AgentVersion minimum_agent_version = kAgentVersionMin;
+  // Whether the trial's profiling window has passed; may ask the database.
+  std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
 
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;

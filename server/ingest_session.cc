@@ -1,6 +1,7 @@
 #include "server/ingest_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -45,6 +46,11 @@ void IngestSession::Committed(std::uint64_t committed_sequence, std::int64_t byt
   next_sequence_ = std::max(next_sequence_, committed_sequence_ + 1);
   inflight_bytes_ -= bytes;
   STEPWELL_CHECK(inflight_bytes_ >= 0);
+}
+
+void IngestSession::Refuse(Complaint why) {
+  state_ = State::kFenced;
+  refused_ = std::move(why);
 }
 
 MaybeComplaint IngestSession::OfferClose(std::uint64_t final_sequence) {

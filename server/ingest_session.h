@@ -46,6 +46,9 @@ class IngestSession {
   MaybeComplaint OfferClose(std::uint64_t final_sequence);
   void CloseCommitted() { state_ = State::kClosed; }
   void Fenced() { state_ = State::kFenced; }
+  // Its trial takes nothing any more; `why` is what its client is told from now on.
+  void Refuse(Complaint why);
+  const MaybeComplaint& refused() const { return refused_; }
 
   State state() const { return state_; }
   TrialId trial_id() const { return opened_.trial_id; }
@@ -67,6 +70,7 @@ class IngestSession {
   std::uint64_t next_sequence_;
   std::uint64_t committed_sequence_;
   std::int64_t inflight_bytes_ = 0;
+  MaybeComplaint refused_;
   RefTable refs_;
 };
 

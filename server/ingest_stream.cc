@@ -142,6 +142,31 @@ void IngestStream::Fence(const Uuid& writer, std::uint64_t generation) {
               true);
 }
 
+void IngestStream::RefuseTrial(TrialId trial_id, const Complaint& why) {
+  struct Refusal {
+    Uuid writer;
+    WriterNo writer_no{};
+    std::uint64_t generation = 0;
+  };
+  std::vector<Refusal> refusals;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [writer, session] : sessions_) {
+      if (session->trial_id() != trial_id || session->refused()) continue;
+      if (session->state() == IngestSession::State::kClosed) continue;
+      session->Refuse(why);
+      refusals.push_back({writer, session->writer_no(), session->generation()});
+    }
+  }
+  for (const Refusal& each : refusals) {
+    board_.DropDirectives(each.writer, each.generation);
+    context_.registry.Release(trial_id, each.writer_no, each.generation);
+    context_.director.Lost(trial_id, each.writer_no, each.generation);
+    // One for each writer of the stream, of which there are not many.
+    board_.Post(MakeRefused(each.writer.ToBytes(), why, true, 0));
+  }
+}
+
 void IngestStream::RefreshCredit() {
   std::vector<std::pair<Uuid, AckBoard::Ack>> acks;
   {

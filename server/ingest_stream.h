@@ -56,6 +56,9 @@ class IngestStream final : public CommitListener,
 
   // Another stream holds the writer now.
   void Fence(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
+  // The trial takes nothing any more: its writers here are told, terminally, and let go of. Does not
+  // wait for the client.
+  void RefuseTrial(TrialId trial_id, const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
   // DirectiveSink.
   bool Direct(const Uuid& writer, std::uint64_t version, const pb::Directive& directive) override;
   // Tells all writers their credit again.

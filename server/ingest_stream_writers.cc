@@ -83,7 +83,8 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                             .uuid = request.writer,
                             .machine = request.machine,
                             .is_sampler = request.is_sampler,
-                            .profiling = opened->profiling},
+                            .profiling = opened->profiling,
+                            .window_over = context_.window_over(opened->trial_id)},
                            weak_from_this());
   board_.PostOpened(request.writer,
                     MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
@@ -106,8 +107,11 @@ IngestSession* IngestStream::FindSession(const std::string& writer) {
     const auto place = uuid ? sessions_.find(*uuid) : sessions_.end();
     if (place != sessions_.end()) {
       if (place->second->state() != IngestSession::State::kFenced) return place->second.get();
-      complaint = Complaint{absl::StatusCode::kAborted, "FENCED",
-                            "another stream has opened this writer since"};
+      complaint = place->second->refused();
+      if (!complaint) {
+        complaint = Complaint{absl::StatusCode::kAborted, "FENCED",
+                              "another stream has opened this writer since"};
+      }
     }
   }
   if (!complaint) {

@@ -98,8 +98,10 @@ absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
         ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);
   }
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(), view->Completeness(""));
-  const TrialProfiling& profiling = view->record().profiling;
-  if (profiling.revision > 0) *response.mutable_profiling() = ToWire(profiling);
+  TrialProfiling profiling = view->record().profiling;
+  const bool window_over = sources_.window_over(view->trial_id());
+  profiling.on = profiling.on && !window_over;
+  if (profiling.revision > 0 || window_over) *response.mutable_profiling() = ToWire(profiling);
   return response;
 }
 

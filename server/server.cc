@@ -21,10 +21,13 @@
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
 #include "server/ownership_loop.h"
+#include "server/profiling_windows.h"
 #include "server/query_service.h"
+#include "server/sweep_loop.h"
 #include "server/trial_keeper.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "storage/journal_ring.h"
+#include "storage/pg_caps_store.h"
 #include "storage/pg_cut.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
@@ -90,11 +93,14 @@ struct Server::Parts {
   std::unique_ptr<PgIngestStore> ingest_store;
   std::unique_ptr<PgFoldStore> fold_store;
   std::optional<PgReader> reader;
+  std::optional<PgCapsStore> caps_store;
   std::optional<WriterRegistry> registry;
   std::optional<WriterDirector> director;
   std::optional<CommitQueue> queue;
   std::optional<GroupCommitter> committer;
   std::optional<FoldLoop> fold_loop;
+  std::optional<SweepLoop> sweep_loop;
+  std::optional<ProfilingWindows> windows;
   std::optional<TrialKeeper> trial_keeper;
   std::optional<DiskWatch> disk_watch;
   std::optional<OwnershipLoop> ownership;
@@ -145,6 +151,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
       PgReader::Options{.url = database.url,
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,
                         .cut = cut});
+  caps_store.emplace(PgCapsStore::Options{.url = database.url, .cut = cut});
   return absl::OkStatus();
 }
 
@@ -163,11 +170,15 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
   fold_loop.emplace(fold_options, FoldLoop::Parts{*fold_store, *heads, state, clock, [this] {
                                                     return committer->settled_before_us();
                                                   }});
+  sweep_loop.emplace(SweepLoop::Options{.interval = options.sweep_interval},
+                     SweepLoop::Parts{*caps_store, state, clock});
+  windows.emplace(ProfilingWindows::Parts{*caps_store, state, *director, clock});
   trial_keeper.emplace(*ingest_store, *registry, clock);
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
                     incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
-                    ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin)});
+                    ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin),
+                    [this](TrialId trial_id) { return windows->IsOver(trial_id); }});
 }
 
 void Server::Parts::MakeLoops() {
@@ -186,16 +197,20 @@ absl::Status Server::Parts::Serve() {
   ingest_service.emplace(
       IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
-                                            *heads, *registry, *ingest_store, *reader, *director});
+                                            *heads, *registry, *ingest_store, *reader, *director,
+                                            *caps_store, *sweep_loop, *windows, clock});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
   query_service.emplace(
-      QuerySources{*reader, *heads, clock, *registry, context->incarnation},
+      QuerySources{*reader, *heads, clock, *registry, context->incarnation,
+                   [this](TrialId trial_id) { return windows->IsOver(trial_id); }},
       QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   committer->Start();
   fold_loop->Start();
+  sweep_loop->Start();
+  windows->Start();
   ownership->Start();
   return absl::OkStatus();
 }
@@ -245,6 +260,7 @@ void Server::Parts::WaitAcksWritten(absl::Time deadline) {
 void Server::Parts::Drain() {
   const bool owner = state.Get().ready();
   state.StartDraining();
+  sweep_loop->AskStop();
   cut->CutAfter(kDatabaseWait);
   grpc->SetServing(false);
   grpc->StopAccepting();
@@ -261,6 +277,8 @@ void Server::Parts::Drain() {
     }
   }
   grpc->Stop(absl::Now() + kCallWait);
+  windows->Stop();
+  sweep_loop->Stop();
   fold_loop->Stop();
   ownership->Stop();
 }

@@ -113,6 +113,8 @@ const std::vector<Setting>& Settings() {
       Time("fold-interval", &O::fold_interval, "10s", 10, 600'000,
            "how often committed samples become rows that SQL sees; up to 6 times as long beyond "
            "1000 series"),
+      Time("sweep-interval", &O::sweep_interval, "1m", 100, 3'600'000,
+           "how often what the caps say is removed"),
       Number("queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB,
              "memory for chunks that wait for their commit"),
       Number("fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB,

@@ -29,6 +29,7 @@ struct ServeOptions {
   bool insecure_allow_remote = false;
   absl::Duration group_linger;
   absl::Duration fold_interval;
+  absl::Duration sweep_interval;
   std::int64_t queue_bytes = 0;
   std::int64_t fold_bytes = 0;
   std::int64_t latest_bytes = 0;

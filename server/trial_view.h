@@ -30,6 +30,8 @@ struct QuerySources {
   const Clock& clock;
   const WriterLiveness& liveness;
   Uuid database = {};  // its incarnation
+  // Whether the trial's profiling window has passed; may ask the database.
+  std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
 };
 
 // One call of a client.

@@ -34,16 +34,21 @@ void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> s
   Deliveries due;
   {
     absl::MutexLock lock(&mu_);
-    Held& held = trials_[writer.trial_id][writer.writer_no];
+    OpenTrial& trial = trials_[writer.trial_id];
+    Held& held = trial.writers[writer.writer_no];
     if (held.generation > writer.generation) return;
     // While a stream stands nothing else is where it is, and it is lost here before it ends.
     const auto stream = reinterpret_cast<std::uintptr_t>(sink.lock().get());
-    held = {writer.generation, writer.uuid, std::move(sink)};
     const auto set = set_.find(writer.trial_id);
     const bool newer = set != set_.end() && set->second.revision > writer.profiling.revision;
-    // Also back to what it chose itself: it may have missed that.
-    const TrialProfiling& profiling = newer ? set->second : writer.profiling;
-    if (profiling.revision > 0) AddProfilingLocked(held, profiling, due);
+    held = {writer.generation, writer.uuid, std::move(sink),
+            newer ? set->second : writer.profiling};
+    trial.window_over = trial.window_over || writer.window_over;
+    // Also back to what it chose itself: it may have missed that. One that was open before may have
+    // been told of a window that is lifted since.
+    if (held.profiling.revision > 0 || trial.window_over || writer.generation > 1) {
+      AddProfilingLocked(trial, held, due);
+    }
     AddSamplingLocked(election_.Open({.trial_id = writer.trial_id,
                                       .writer_no = writer.writer_no,
                                       .generation = writer.generation,
@@ -93,11 +98,34 @@ int WriterDirector::SetProfiling(TrialId trial_id, const TrialProfiling& stored)
     RememberLocked(trial_id, stored);
     const auto trial = trials_.find(trial_id);
     if (trial == trials_.end()) return 0;
-    for (const auto& [writer_no, held] : trial->second) {
-      AddProfilingLocked(held, set_.at(trial_id), due);
+    for (auto& [writer_no, held] : trial->second.writers) {
+      held.profiling = set_.at(trial_id);
+      AddProfilingLocked(trial->second, held, due);
     }
   }
   return Deliver(due);
+}
+
+int WriterDirector::SetWindowOver(TrialId trial_id, bool over) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto trial = trials_.find(trial_id);
+    if (trial == trials_.end() || trial->second.window_over == over) return 0;
+    trial->second.window_over = over;
+    for (const auto& [writer_no, held] : trial->second.writers) {
+      AddProfilingLocked(trial->second, held, due);
+    }
+  }
+  return Deliver(due);
+}
+
+std::vector<TrialId> WriterDirector::OpenTrials() const {
+  std::vector<TrialId> trials;
+  absl::MutexLock lock(&mu_);
+  trials.reserve(trials_.size());
+  for (const auto& [trial_id, trial] : trials_) trials.push_back(trial_id);
+  return trials;
 }
 
 void WriterDirector::Look(const SamplerElection::HeardOf& heard_of) {
@@ -120,11 +148,12 @@ void WriterDirector::Clear() {
   set_order_.clear();
 }
 
-void WriterDirector::AddProfilingLocked(const Held& held, const TrialProfiling& profiling,
-                                        Deliveries& due) {
-  if (Delivery* delivery = AddLocked(held, due)) {
-    delivery->directive = ProfilingDirective(held.uuid, profiling);
-  }
+void WriterDirector::AddProfilingLocked(const OpenTrial& trial, const Held& held, Deliveries& due) {
+  Delivery* delivery = AddLocked(held, due);
+  if (delivery == nullptr) return;
+  TrialProfiling holds = held.profiling;
+  holds.on = holds.on && !trial.window_over;
+  delivery->directive = ProfilingDirective(held.uuid, holds);
 }
 
 void WriterDirector::AddSamplingLocked(const SamplerElection::Orders& orders, Deliveries& due) {
@@ -147,17 +176,18 @@ WriterDirector::Delivery* WriterDirector::AddLocked(const Held& held, Deliveries
 const WriterDirector::Held* WriterDirector::FindLocked(TrialId trial_id, WriterNo writer_no) const {
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return nullptr;
-  const auto held = trial->second.find(writer_no);
-  return held == trial->second.end() ? nullptr : &held->second;
+  const auto held = trial->second.writers.find(writer_no);
+  return held == trial->second.writers.end() ? nullptr : &held->second;
 }
 
 void WriterDirector::EraseLocked(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) {
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return;
-  const auto held = trial->second.find(writer_no);
-  if (held == trial->second.end() || held->second.generation != generation) return;
-  trial->second.erase(held);
-  if (trial->second.empty()) trials_.erase(trial);
+  auto& writers = trial->second.writers;
+  const auto held = writers.find(writer_no);
+  if (held == writers.end() || held->second.generation != generation) return;
+  writers.erase(held);
+  if (writers.empty()) trials_.erase(trial);
 }
 
 void WriterDirector::RememberLocked(TrialId trial_id, const TrialProfiling& stored) {

@@ -48,6 +48,8 @@ class WriterDirector {
     bool is_sampler = false;
     // As the database had it when the writer was opened.
     TrialProfiling profiling = {};
+    // The trial's profiling window has passed: nothing is recorded, whatever is stored.
+    bool window_over = false;
   };
 
   // `clock` outlives this.
@@ -66,6 +68,11 @@ class WriterDirector {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Tells all open writers of the trial what is stored now; how many those are.
   int SetProfiling(TrialId trial_id, const TrialProfiling& stored) ABSL_LOCKS_EXCLUDED(mu_);
+  // Tells all open writers of the trial to record nothing, whatever is stored, or what is stored again;
+  // how many those are. The same again changes nothing.
+  int SetWindowOver(TrialId trial_id, bool over) ABSL_LOCKS_EXCLUDED(mu_);
+  // Trials of which a writer is open.
+  std::vector<TrialId> OpenTrials() const ABSL_LOCKS_EXCLUDED(mu_);
   // Who fell silent, and which GPUs have another sampler, at most once a second.
   void Look(const SamplerElection::HeardOf& heard_of) ABSL_LOCKS_EXCLUDED(mu_);
   // The ownership ended: all streams do.
@@ -76,6 +83,12 @@ class WriterDirector {
     std::uint64_t generation = 0;
     Uuid uuid;
     std::weak_ptr<DirectiveSink> sink;
+    // As it is stored.
+    TrialProfiling profiling = {};
+  };
+  struct OpenTrial {
+    std::map<WriterNo, Held> writers;
+    bool window_over = false;
   };
   struct Delivery {
     std::shared_ptr<DirectiveSink> sink;
@@ -85,7 +98,7 @@ class WriterDirector {
   };
   using Deliveries = std::vector<Delivery>;
 
-  void AddProfilingLocked(const Held& held, const TrialProfiling& profiling, Deliveries& due)
+  void AddProfilingLocked(const OpenTrial& trial, const Held& held, Deliveries& due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddSamplingLocked(const SamplerElection::Orders& orders, Deliveries& due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -102,7 +115,7 @@ class WriterDirector {
 
   const Clock& clock_;
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<TrialId, std::map<WriterNo, Held>> trials_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<TrialId, OpenTrial> trials_ ABSL_GUARDED_BY(mu_);
   SamplerElection election_ ABSL_GUARDED_BY(mu_);
   std::uint64_t last_version_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t looked_us_ ABSL_GUARDED_BY(mu_) = 0;

@@ -142,6 +142,9 @@ class CapsStore {
                                                             const TrialSelector& trial) = 0;
   // kNotFound for an unknown or deleted trial.
   [[nodiscard]] virtual absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId trial_id) = 0;
+  // A gap of the trial, cause kCap, from `end_us` on; how much is missing is not known. Idempotent.
+  [[nodiscard]] virtual absl::Status NoteWindowOver(std::int64_t owner_epoch, TrialId trial_id,
+                                                    std::int64_t end_us) = 0;
 };
 
 }  // namespace stepwell

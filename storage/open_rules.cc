@@ -2,9 +2,19 @@
 
 #include <limits>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 namespace stepwell {
+namespace {
+
+absl::Status Refusal(const char* reason, const std::string& text) {
+  absl::Status status = absl::FailedPreconditionError(text);
+  status.SetPayload("stepwell/reason", absl::Cord(reason));
+  return status;
+}
+
+}  // namespace
 
 absl::Status CheckOpen(const OpenWriterRequest& request) {
   const TrialSelector& trial = request.trial;
@@ -35,13 +45,15 @@ absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialS
                                : absl::StrCat("trial ", Value(trial_id), " ('", asked.external_id,
                                               "' of project '", asked.project, "')");
   if (shelf.deleted) {
-    return absl::FailedPreconditionError(
+    return Refusal(
+        "TRIAL_DELETED",
         absl::StrCat(name, " was deleted, and neither its number nor its name is used again; ",
                      "record under another one"));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      name, " is archived, so that nothing is added to it; record under another name, ",
-      "or take it out of the archive first"));
+  return Refusal(
+      "TRIAL_ARCHIVED",
+      absl::StrCat(name, " is archived, so that nothing is added to it; record under another ",
+                   "name, or take it out of the archive first"));
 }
 
 bool JoinsNewestAttempt(const OpenWriterRequest& request) {

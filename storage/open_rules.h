@@ -21,7 +21,8 @@ struct TrialShelf {
   bool archived = false;
   bool deleted = false;
 };
-// kFailedPrecondition for an archived or deleted trial: what it is, and what can be done.
+// kFailedPrecondition for an archived or deleted trial: what it is, and what can be done; with the reason
+// TRIAL_ARCHIVED or TRIAL_DELETED.
 absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialShelf shelf);
 
 // The key under which the attempt is looked up; empty = the sampler's way, see JoinsNewestAttempt.

@@ -144,4 +144,16 @@ absl::StatusOr<TrialCaps> PgCapsStore::ReadTrialCaps(TrialId trial_id) {
                    .created_time_us = caps->created_time_us};
 }
 
+absl::Status PgCapsStore::NoteWindowOver(std::int64_t owner_epoch, TrialId trial_id,
+                                         std::int64_t end_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  return connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
+                              connection->Exec(sql::kLockTrialToChange, {Value(trial_id)}));
+    if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone({.trial_id = trial_id});
+    return connection->Exec(sql::kNoteWindowOver, {Value(trial_id), end_us}).status();
+  });
+}
+
 }  // namespace stepwell

@@ -39,6 +39,8 @@ class PgCapsStore final : public CapsStore {
   absl::StatusOr<DeletedTrial> Delete(std::int64_t owner_epoch,
                                       const TrialSelector& trial) override;
   absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId trial_id) override;
+  absl::Status NoteWindowOver(std::int64_t owner_epoch, TrialId trial_id,
+                              std::int64_t end_us) override;
 
  private:
   PgShelf shelf_;

@@ -78,10 +78,17 @@ const std::vector<Command>& Commands() {
       {"compare", "trials side by side: their scopes, then their metrics", RunCompare},
       {"export", "all raw samples of a trial, as CSV or JSON lines", RunExport},
       {"top", "the same of now, live: steps, machines, GPUs", RunTop},
+      {"caps get", "how long and how much is kept, and who says so", RunCapsGet},
+      {"caps set", "set how long and how much is kept", RunCapsSet},
+      {"caps preview", "what a sweep would remove", RunCapsPreview},
+      {"caps sweep", "remove now what the caps say", RunCapsSweep},
       {"admin flush", "make all acked samples visible in SQL", RunAdminFlush},
       {"admin profiling", "switch a trial's recording on or off, or thin it out", RunAdminProfiling,
        " my-run off"},
       {"admin status", "what the master is and how it does", RunAdminStatus},
+      {"admin archive", "keep a trial from being written", RunAdminArchive},
+      {"admin unarchive", "let it be written again", RunAdminUnarchive},
+      {"admin delete", "delete a trial for good", RunAdminDelete},
       {"version", "print the version", RunVersion},
   };
   return commands;

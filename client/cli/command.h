@@ -42,9 +42,16 @@ int RunReport(const std::vector<std::string>& args, Streams streams);
 int RunCompare(const std::vector<std::string>& args, Streams streams);
 int RunExport(const std::vector<std::string>& args, Streams streams);
 int RunTop(const std::vector<std::string>& args, Streams streams);
+int RunCapsGet(const std::vector<std::string>& args, Streams streams);
+int RunCapsSet(const std::vector<std::string>& args, Streams streams);
+int RunCapsPreview(const std::vector<std::string>& args, Streams streams);
+int RunCapsSweep(const std::vector<std::string>& args, Streams streams);
 int RunAdminFlush(const std::vector<std::string>& args, Streams streams);
 int RunAdminProfiling(const std::vector<std::string>& args, Streams streams);
 int RunAdminStatus(const std::vector<std::string>& args, Streams streams);
+int RunAdminArchive(const std::vector<std::string>& args, Streams streams);
+int RunAdminUnarchive(const std::vector<std::string>& args, Streams streams);
+int RunAdminDelete(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 
 // Every subcommand that talks to a master, in the order of the list.

@@ -225,6 +225,33 @@ absl::StatusOr<v1::SetProfilingResponse> MasterClient::SetProfiling(
   return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::SetProfiling, request);
 }
 
+absl::StatusOr<v1::GetCapsResponse> MasterClient::GetCaps(const v1::GetCapsRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::GetCaps, request);
+}
+
+absl::StatusOr<v1::SetCapsResponse> MasterClient::SetCaps(const v1::SetCapsRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::SetCaps, request);
+}
+
+absl::StatusOr<v1::PreviewCapsResponse> MasterClient::PreviewCaps(
+    const v1::PreviewCapsRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::PreviewCaps, request);
+}
+
+absl::StatusOr<v1::SweepCapsResponse> MasterClient::SweepCaps(const v1::SweepCapsRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::SweepCaps, request);
+}
+
+absl::StatusOr<v1::ArchiveTrialResponse> MasterClient::ArchiveTrial(
+    const v1::ArchiveTrialRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::ArchiveTrial, request);
+}
+
+absl::StatusOr<v1::DeleteTrialResponse> MasterClient::DeleteTrial(
+    const v1::DeleteTrialRequest& request) {
+  return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::DeleteTrial, request);
+}
+
 int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {
   if (status.code() != absl::StatusCode::kUnavailable) {
     streams.err << "stepwell: " << status.message() << "\n";

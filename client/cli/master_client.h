@@ -48,6 +48,13 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::GetStatusResponse> GetStatus(const v1::GetStatusRequest&);
   [[nodiscard]] absl::StatusOr<v1::SetProfilingResponse> SetProfiling(
       const v1::SetProfilingRequest&);
+  [[nodiscard]] absl::StatusOr<v1::GetCapsResponse> GetCaps(const v1::GetCapsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::SetCapsResponse> SetCaps(const v1::SetCapsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::PreviewCapsResponse> PreviewCaps(const v1::PreviewCapsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::SweepCapsResponse> SweepCaps(const v1::SweepCapsRequest&);
+  [[nodiscard]] absl::StatusOr<v1::ArchiveTrialResponse> ArchiveTrial(
+      const v1::ArchiveTrialRequest&);
+  [[nodiscard]] absl::StatusOr<v1::DeleteTrialResponse> DeleteTrial(const v1::DeleteTrialRequest&);
 
   // From any thread: the call under way and all later ones end at once with kCancelled.
   void Cancel();

@@ -97,6 +97,11 @@ ordered_json StringMap(const Message& message, const Reflection& reflection,
   return object;
 }
 
+// Where nothing given differs from its zero.
+bool MayBeMissing(const FieldDescriptor& field) {
+  return field.has_optional_keyword() || field.real_containing_oneof() != nullptr;
+}
+
 }  // namespace
 
 ordered_json NumberJson(double value) {
@@ -118,6 +123,8 @@ ordered_json ToJson(const Message& message) {
         array.push_back(Element(message, reflection, field, i));
       }
       object[field.name()] = std::move(array);
+    } else if (MayBeMissing(field) && !reflection.HasField(message, &field)) {
+      object[field.name()] = nullptr;
     } else {
       object[field.name()] = Single(message, reflection, field);
     }

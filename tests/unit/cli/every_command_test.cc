@@ -23,7 +23,8 @@ using Words = std::vector<std::string>;
 
 bool TakesTrial(const std::string& name) {
   return name == "series" || name == "read" || name == "report" || name == "admin profiling" ||
-         name == "compare" || name == "export";
+         name == "compare" || name == "export" || name == "admin archive" ||
+         name == "admin unarchive" || name == "admin delete";
 }
 // One after the other.
 bool TakesMore(const std::string& name) { return name == "compare"; }
@@ -40,6 +41,8 @@ Words GoodUse(const Command& command) {
   Words words = WordsOf(command);
   if (MayTakeTrial(command.name)) words.emplace_back("my-run");
   if (std::string(command.name) == "admin profiling") words.emplace_back("off");
+  if (std::string(command.name) == "admin delete") words.emplace_back("--yes");
+  if (std::string(command.name) == "caps set") words.insert(words.end(), {"--raw-age", "30d"});
   if (TakesMore(command.name)) words.emplace_back("next-run");
   return words;
 }
@@ -139,6 +142,10 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
                              {"compare", "my-run", "your-run", "next-run"},
                              {"top", "your-run", "--once"},
                              {"admin", "profiling", "your-run", "off"},
+                             {"admin", "archive", "your-run"},
+                             {"admin", "delete", "your-run", "--yes"},
+                             {"caps", "get", "--trial", "your-run"},
+                             {"caps", "set", "--trial", "your-run", "--bytes", "1GiB"},
                              {"admin", "flush", "--trial", "your-run"}}) {
     const Outcome outcome = Ask(words);
     EXPECT_EQ(outcome.exit, kExitFailed);

@@ -176,6 +176,66 @@ class Admin : public v1::AdminService::Service {
     response->set_writers_told(2);
     return Find(request->trial());
   }
+  static grpc::Status FindPlace(const v1::CapsPlace& place) {
+    return place.has_trial() ? Find(place.trial()) : grpc::Status::OK;
+  }
+  static v1::EffectiveCap RawAge(const v1::CapsPlace& place, std::int64_t value) {
+    v1::EffectiveCap cap;
+    cap.set_field("raw_age_seconds");
+    cap.set_value(value);
+    *cap.mutable_place() = place;
+    return cap;
+  }
+  static v1::CapRemoval Removal() {
+    v1::CapRemoval removal;
+    removal.set_trial_id(kTrialId);
+    removal.set_field("series_samples");
+    removal.set_sample_count(1200);
+    removal.set_first_time_us(kFirstUs);
+    removal.set_last_time_us(kFirstUs + kSecondUs);
+    return removal;
+  }
+  grpc::Status GetCaps(grpc::ServerContext* /*context*/, const v1::GetCapsRequest* request,
+                       v1::GetCapsResponse* response) override {
+    *response->add_effective() = RawAge(request->place(), 86'400);
+    return FindPlace(request->place());
+  }
+  grpc::Status SetCaps(grpc::ServerContext* /*context*/, const v1::SetCapsRequest* request,
+                       v1::SetCapsResponse* response) override {
+    *response->mutable_set() = request->caps();
+    *response->add_effective() = RawAge(request->place(), request->caps().raw_age_seconds());
+    return FindPlace(request->place());
+  }
+  grpc::Status PreviewCaps(grpc::ServerContext* /*context*/, const v1::PreviewCapsRequest* request,
+                           v1::PreviewCapsResponse* response) override {
+    *response->add_removals() = Removal();
+    response->set_sample_count(1200);
+    return FindPlace(request->place());
+  }
+  grpc::Status SweepCaps(grpc::ServerContext* /*context*/, const v1::SweepCapsRequest* request,
+                         v1::SweepCapsResponse* response) override {
+    if (request->place().metric_group() == "slow") {
+      return {grpc::StatusCode::DEADLINE_EXCEEDED, "the time is over and something is left"};
+    }
+    *response->add_removals() = Removal();
+    response->set_sample_count(1200);
+    return FindPlace(request->place());
+  }
+  grpc::Status ArchiveTrial(grpc::ServerContext* /*context*/,
+                            const v1::ArchiveTrialRequest* request,
+                            v1::ArchiveTrialResponse* response) override {
+    response->set_trial_id(kTrialId);
+    response->set_archived(request->archived());
+    return Find(request->trial());
+  }
+  grpc::Status DeleteTrial(grpc::ServerContext* /*context*/, const v1::DeleteTrialRequest* request,
+                           v1::DeleteTrialResponse* response) override {
+    response->set_trial_id(kTrialId);
+    response->set_sample_count(1200);
+    response->set_byte_count(4096);
+    response->set_done(true);
+    return Find(request->trial());
+  }
 };
 
 }  // namespace

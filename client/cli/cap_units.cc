@@ -1,0 +1,175 @@
+#include "client/cli/cap_units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::cli {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+
+constexpr Unit kAges[] = {{"y", 365 * 86'400}, {"w", 7 * 86'400}, {"d", 86'400},
+                          {"h", 3600},         {"m", 60},         {"s", 1}};
+constexpr Unit kBytes[] = {{"PiB", INT64_C(1) << 50},
+                           {"TiB", INT64_C(1) << 40},
+                           {"GiB", INT64_C(1) << 30},
+                           {"MiB", INT64_C(1) << 20},
+                           {"KiB", INT64_C(1) << 10},
+                           {"B", 1},
+                           {"PB", INT64_C(1'000'000'000'000'000)},
+                           {"TB", INT64_C(1'000'000'000'000)},
+                           {"GB", 1'000'000'000},
+                           {"MB", 1'000'000},
+                           {"kB", 1000},
+                           {"", 1}};
+constexpr Unit kCounts[] = {{"", 1}, {"k", 1000}, {"M", 1'000'000}, {"G", 1'000'000'000}};
+
+constexpr char kAgeAllowed[] = "an age such as 30d, 2y or 1h30m (y, w, d, h, m, s), or none";
+constexpr char kBytesAllowed[] = "bytes such as 50GiB, 1.5TB or 4096, or none";
+constexpr char kSamplesAllowed[] = "a number of samples such as 1000000 or 1M, or none";
+// What the master takes at most is less.
+constexpr double kValueMax = 0x1p62;
+
+absl::Status Refused(std::string_view option, std::string_view text, const char* allowed) {
+  const std::string name(option);
+  const std::string given(text);
+  return absl::InvalidArgumentError(absl::StrCat(name, " is '", given, "'; allowed: ", allowed));
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes "30d" off the front: digits with at most one point, then letters. False where there is none.
+bool TakePart(std::string_view& text, double& number, std::string_view& unit) {
+  const auto digits = static_cast<std::size_t>(
+      std::find_if(text.begin(), text.end(), [](char c) { return !IsDigit(c) && c != '.'; }) -
+      text.begin());
+  const std::string digit_text(text.substr(0, digits));
+  if (digits == 0 || !IsDigit(text[0]) || !absl::SimpleAtod(digit_text, &number)) return false;
+  text.remove_prefix(digits);
+  const auto letters = static_cast<std::size_t>(
+      std::find_if(text.begin(), text.end(), [](char c) { return IsDigit(c) || c == '.'; }) -
+      text.begin());
+  unit = text.substr(0, letters);
+  text.remove_prefix(letters);
+  return true;
+}
+
+template <std::size_t kCount>
+const Unit* Find(const Unit (&units)[kCount], std::string_view name) {
+  const Unit* found = std::find_if(std::begin(units), std::end(units),
+                                   [&](const Unit& unit) { return unit.name == name; });
+  return found == std::end(units) ? nullptr : found;
+}
+
+// One number with one unit. What comes out is whole, and above 0.
+template <std::size_t kCount>
+absl::StatusOr<std::int64_t> ParseOne(std::string_view option, std::string_view text,
+                                      const Unit (&units)[kCount], const char* allowed) {
+  if (text == "none") return 0;
+  std::string_view rest = text;
+  double number = 0;
+  std::string_view name;
+  if (!TakePart(rest, number, name) || !rest.empty()) return Refused(option, text, allowed);
+  const Unit* unit = Find(units, name);
+  if (unit == nullptr) return Refused(option, text, allowed);
+  const double value = number * static_cast<double>(unit->factor);
+  if (value < 1 || value > kValueMax || value != std::floor(value)) {
+    return Refused(option, text, allowed);
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> ParseAge(std::string_view option, std::string_view text) {
+  if (text == "none") return 0;
+  std::string_view rest = text;
+  double seconds = 0;
+  // From years down, each unit once.
+  const Unit* last = nullptr;
+  while (!rest.empty()) {
+    double number = 0;
+    std::string_view name;
+    if (!TakePart(rest, number, name)) return Refused(option, text, kAgeAllowed);
+    const Unit* unit = Find(kAges, name);
+    if (unit == nullptr || (last != nullptr && unit <= last)) {
+      return Refused(option, text, kAgeAllowed);
+    }
+    seconds += number * static_cast<double>(unit->factor);
+    last = unit;
+  }
+  if (seconds < 1 || seconds > kValueMax || seconds != std::floor(seconds)) {
+    return Refused(option, text, kAgeAllowed);
+  }
+  return static_cast<std::int64_t>(seconds);
+}
+
+absl::StatusOr<std::int64_t> ParseBytes(std::string_view option, std::string_view text) {
+  return ParseOne(option, text, kBytes, kBytesAllowed);
+}
+
+absl::StatusOr<std::int64_t> ParseSamples(std::string_view option, std::string_view text) {
+  return ParseOne(option, text, kCounts, kSamplesAllowed);
+}
+
+std::string AgeText(std::int64_t seconds) {
+  if (seconds == 0) return "none";
+  std::string text;
+  for (const Unit& unit : kAges) {
+    // Weeks are understood, days are said.
+    if (unit.name == "w" || seconds < unit.factor) continue;
+    absl::StrAppend(&text, seconds / unit.factor, std::string(unit.name));
+    seconds %= unit.factor;
+  }
+  return text;
+}
+
+std::string BytesText(std::int64_t bytes) {
+  if (bytes == 0) return "none";
+  // The unit of which it is the fewest whole ones.
+  const Unit* best = Find(kBytes, "B");
+  for (const Unit& unit : kBytes) {
+    if (bytes % unit.factor == 0 && unit.factor > best->factor) best = &unit;
+  }
+  return absl::StrCat(bytes / best->factor, std::string(best->name));
+}
+
+std::string SamplesText(std::int64_t samples) {
+  return samples == 0 ? "none" : absl::StrCat(samples);
+}
+
+const std::vector<CapOption>& CapOptions() {
+  static const std::vector<CapOption> options = {
+      {"raw-age", "AGE", "samples live so long after the day on which they came: 30d, 2y",
+       "raw_age_seconds", ParseAge, AgeText, &v1::Caps::has_raw_age_seconds,
+       &v1::Caps::raw_age_seconds, &v1::Caps::set_raw_age_seconds},
+      {"rollup-age", "AGE", "rollups likewise; never less than --raw-age", "rollup_age_seconds",
+       ParseAge, AgeText, &v1::Caps::has_rollup_age_seconds, &v1::Caps::rollup_age_seconds,
+       &v1::Caps::set_rollup_age_seconds},
+      {"bytes", "BYTES", "of a trial's samples and rollups, or of a group of it: 50GiB",
+       "trial_bytes", ParseBytes, BytesText, &v1::Caps::has_trial_bytes, &v1::Caps::trial_bytes,
+       &v1::Caps::set_trial_bytes},
+      {"samples", "N", "of one series: 1000000, 1M", "series_samples", ParseSamples, SamplesText,
+       &v1::Caps::has_series_samples, &v1::Caps::series_samples, &v1::Caps::set_series_samples},
+      {"window", "AGE", "a trial records so long from its first start on: 5m",
+       "profiling_window_seconds", ParseAge, AgeText, &v1::Caps::has_profiling_window_seconds,
+       &v1::Caps::profiling_window_seconds, &v1::Caps::set_profiling_window_seconds},
+  };
+  return options;
+}
+
+const CapOption* FindCap(const std::string& field) {
+  const auto& options = CapOptions();
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const CapOption& option) { return field == option.field; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,72 @@
+// SweepLoop: removes what the caps say, once an interval by itself and when asked. Step 11 of a sample's
+// line. One sweep at a time, in calls of at most about a second that are small transactions in
+// themselves, so that no commit waits for it. One thread, "sweep".
+//
+//   SweepLoop sweeps({}, {store, state, clock});
+//   sweeps.Start();
+//   auto swept = sweeps.SweepNow(std::nullopt, deadline, [] { return false; });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/worker.h"
+#include "server/master_state.h"
+#include "storage/caps_store.h"
+
+namespace stepwell {
+
+// What one sweep, from its beginning to its end, has done.
+struct Swept {
+  CapRemovals removed = {};
+  std::int32_t leaves_left = 0;
+  std::int64_t deleted_row_count = 0;
+};
+
+class SweepLoop {
+ public:
+  struct Options {
+    absl::Duration interval = absl::Minutes(1);
+  };
+  // All outlive this.
+  struct Parts {
+    CapsStore& store;
+    MasterState& state;
+    const Clock& clock;
+  };
+
+  SweepLoop(Options options, Parts parts) : options_(options), parts_(parts) {}
+  ~SweepLoop() { Stop(); }
+
+  void Start();
+  // Sweeps end after the call under way, and none begins. Does not block.
+  void AskStop() ABSL_LOCKS_EXCLUDED(mu_);
+  // Blocks until the thread has ended. Twice is fine.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Sweeps the trials of `target`, or all. Waits for a sweep that is under way. kUnavailable: not
+  // owner, stopping; kDeadlineExceeded: at `deadline` something was left, what went is in its text;
+  // kCancelled; otherwise as CapsStore::Sweep.
+  absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, absl::Time deadline,
+                                 const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Run();
+  // False when it is time to stop.
+  bool WaitForTime() ABSL_LOCKS_EXCLUDED(mu_);
+  bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  const Parts parts_;
+  mutable absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_sweeping_ ABSL_GUARDED_BY(mu_) = false;
+  Worker worker_;
+};
+
+}  // namespace stepwell
