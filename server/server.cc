@@ -94,6 +94,7 @@ struct Server::Parts {
   std::unique_ptr<PgFoldStore> fold_store;
   std::optional<PgReader> reader;
   std::optional<PgCapsStore> caps_store;
+  std::optional<PgCapsStore> window_store;
   std::optional<WriterRegistry> registry;
   std::optional<WriterDirector> director;
   std::optional<CommitQueue> queue;
@@ -152,6 +153,8 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,
                         .cut = cut});
   caps_store.emplace(PgCapsStore::Options{.url = database.url, .cut = cut});
+  // On connections of its own: an Open waits for no sweep and no preview.
+  window_store.emplace(PgCapsStore::Options{.url = database.url, .connections_max = 2, .cut = cut});
   return absl::OkStatus();
 }
 
@@ -172,7 +175,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                                                   }});
   sweep_loop.emplace(SweepLoop::Options{.interval = options.sweep_interval},
                      SweepLoop::Parts{*caps_store, state, clock});
-  windows.emplace(ProfilingWindows::Parts{*caps_store, state, *director, clock});
+  windows.emplace(ProfilingWindows::Parts{*window_store, state, *director, clock});
   trial_keeper.emplace(*ingest_store, *registry, clock);
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,

@@ -322,5 +322,35 @@ TEST_F(CapsTest, AProfilingWindowEndsRecordingWhateverAnOperatorAsks) {
   EXPECT_TRUE(trial.profiling().on());
 }
 
+TEST_F(CapsTest, AStandbyTellsCapsAndChangesNothing) {
+  StartMaster();
+  RawStream stream(*client_);
+  Open(stream, Uuid::Random(), "kept");
+  MasterProcess::Options options;
+  options.scratch = scratch_.path();
+  options.name = "second";
+  options.database_url = master_->database_url();
+  options.flags = {"--master-id=second"};
+  MasterProcess second(options);
+  second.Start({});
+  ASSERT_TRUE(
+      Eventually([&] { return second.Get("/readyz").find("standby: ") != std::string::npos; },
+                 absl::Seconds(60)))
+      << second.LogTail();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"caps", "set", "--bytes", "1GiB"},
+        {"caps", "sweep"},
+        {"admin", "archive", "kept"},
+        {"admin", "delete", "kept", "--yes"}}) {
+    const Ran refused = Command(words, second.grpc_address());
+    EXPECT_EQ(refused.ending, "exit 69") << refused.output;
+    EXPECT_NE(refused.output.find("standby: "), std::string::npos) << refused.output;
+  }
+  const Ran got = Command({"caps", "get"}, second.grpc_address());
+  EXPECT_EQ(got.ending, "exit 0") << got.output;
+  EXPECT_EQ(got.output.find("1GiB"), std::string::npos) << got.output;
+  EXPECT_EQ(second.Stop(), "exit 0") << second.LogTail();
+}
+
 }  // namespace
 }  // namespace stepwell::testing

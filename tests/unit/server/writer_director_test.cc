@@ -147,6 +147,44 @@ TEST_F(WriterDirectorTest, TheNextSamplesWhenTheFirstLeavesOrFallsSilent) {
   EXPECT_TRUE(!on(second) && on(third));
 }
 
+TEST_F(WriterDirectorTest, AWindowThatIsOverHoldsWhateverIsStoredUntilItIsLifted) {
+  const auto writer = Writer(1, false);
+  director_.Opened(writer, client_);
+  EXPECT_EQ(director_.OpenTrials(), std::vector<TrialId>{kTrial});
+  EXPECT_EQ(director_.SetWindowOver(kTrial, false), 0) << "nothing changed";
+  EXPECT_FALSE(client_->profiling(writer.uuid).has_value());
+  EXPECT_EQ(director_.SetWindowOver(kTrial, true), 1);
+  EXPECT_FALSE(client_->profiling(writer.uuid)->on());
+  EXPECT_EQ(director_.SetWindowOver(kTrial, true), 0) << "the same again";
+
+  EXPECT_EQ(director_.SetProfiling(kTrial, {.revision = 1, .on = true, .interval_us = 20'000}), 1);
+  EXPECT_FALSE(client_->profiling(writer.uuid)->on());
+  const auto later = Writer(2, false);
+  director_.Opened(later, client_);
+  EXPECT_FALSE(client_->profiling(later.uuid)->on());
+
+  EXPECT_EQ(director_.SetWindowOver(kTrial, false), 2);
+  for (const Uuid& uuid : {writer.uuid, later.uuid}) {
+    EXPECT_TRUE(client_->profiling(uuid)->on());
+    EXPECT_EQ(client_->profiling(uuid)->interval_us(), 20'000);
+  }
+  EXPECT_EQ(director_.SetWindowOver(TrialId{9}, true), 0) << "nobody of it is open";
+}
+
+TEST_F(WriterDirectorTest, WhoOpensAfterTheWindowIsToldAndWhoComesBackAfterItWasLiftedToo) {
+  auto writer = Writer(1, false);
+  writer.window_over = true;
+  director_.Opened(writer, client_);
+  EXPECT_FALSE(client_->profiling(writer.uuid)->on());
+  director_.Lost(kTrial, WriterNo{1}, 1);
+  EXPECT_TRUE(director_.OpenTrials().empty());
+  // Lifted meanwhile, and nobody ever asked for anything else.
+  writer.window_over = false;
+  writer.generation = 2;
+  director_.Opened(writer, client_);
+  EXPECT_TRUE(client_->profiling(writer.uuid)->on());
+}
+
 TEST_F(WriterDirectorTest, SamplersOfOneClientAreElectedTogether) {
   const auto first = Writer(1, true);
   const auto next = Writer(2, true);

@@ -1,0 +1,65 @@
+// Writers of a trial that takes nothing any more, through streams of one master.
+#include <gtest/gtest.h>
+
+#include "tests/unit/server/ingest_stream_fixture.h"
+
+namespace stepwell {
+namespace {
+
+const Complaint kArchived{absl::StatusCode::kFailedPrecondition, "TRIAL_ARCHIVED", "on the shelf"};
+
+class IngestStreamRefusedTest : public IngestStreamTest {
+ protected:
+  // The one answer that waits.
+  pb::Refused OneRefused(IngestStream& stream) {
+    const auto answers = Answers(stream);
+    EXPECT_EQ(answers.size(), 1U);
+    return answers.size() == 1 ? answers[0].refused() : pb::Refused();
+  }
+};
+
+TEST_F(IngestStreamRefusedTest, ItsWritersAreToldOnceAndLetGoOfAndOthersGoOn) {
+  const auto stream = NewStream();
+  const Uuid other = Uuid::Random();
+  const TrialId trial_id{Begin(*stream, writer_).trial_id()};
+  stream->Handle(Open(other, "another"));
+  stream->Handle(Define(other));
+  Answers(*stream);
+  EXPECT_EQ(registry_.open_count(), 2U);
+
+  stream->RefuseTrial(trial_id, kArchived);
+  const pb::Refused told = OneRefused(*stream);
+  EXPECT_EQ(told.writer(), writer_.ToBytes());
+  EXPECT_EQ(told.reason(), "TRIAL_ARCHIVED");
+  EXPECT_EQ(told.message(), "on the shelf");
+  EXPECT_TRUE(told.terminal());
+  EXPECT_EQ(registry_.open_count(), 1U);
+  stream->RefuseTrial(trial_id, kArchived);
+  EXPECT_TRUE(Answers(*stream).empty()) << "it was told";
+
+  stream->Handle(Send(writer_, 1));
+  EXPECT_EQ(OneRefused(*stream).reason(), "TRIAL_ARCHIVED") << "and not NOT_OPEN or FENCED";
+  stream->Handle(Send(other, 1));
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].ack().committed_sequence(), 1U);
+
+  // Taken back: the same stream may open it again.
+  EXPECT_EQ(Begin(*stream, writer_).committed_sequence(), 0U);
+  stream->Handle(Send(writer_, 1));
+  EXPECT_EQ(Answers(*stream).size(), 1U);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamRefusedTest, OneThatACommitFoundFencedIsToldWhy) {
+  const auto stream = NewStream();
+  const pb::Opened opened = Begin(*stream, writer_);
+  stream->Fence(writer_, opened.generation());
+  EXPECT_EQ(OneRefused(*stream).reason(), "FENCED");
+  stream->RefuseTrial(TrialId{opened.trial_id()}, kArchived);
+  EXPECT_EQ(OneRefused(*stream).reason(), "TRIAL_ARCHIVED");
+  stream->Finish();
+}
+
+}  // namespace
+}  // namespace stepwell

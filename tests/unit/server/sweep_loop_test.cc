@@ -1,0 +1,113 @@
+// Sweeps: never two at once, added up over calls, and stopped soon.
+#include "server/sweep_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace stepwell {
+namespace {
+
+// Removes a sample a call, for so many calls.
+class CountedCaps final : public CapsStore {
+ public:
+  absl::StatusOr<CapsReport> Get(const CapsTarget&) override { return Unused(); }
+  absl::StatusOr<CapsReport> Set(std::int64_t, const CapsTarget&, const Caps&,
+                                 const std::vector<std::string>&) override {
+    return Unused();
+  }
+  absl::StatusOr<CapRemovals> Preview(const PreviewRequest&) override { return Unused(); }
+  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest&) override {
+    EXPECT_EQ(inside_.exchange(true), false) << "two at once";
+    SweepResult result;
+    if (owner_epoch != epoch) {
+      inside_ = false;
+      return absl::AbortedError("another owner");
+    }
+    result.removed.Add({.trial_id = TrialId{7}, .field = "trial_bytes", .sample_count = 1});
+    result.leaves_left = 3;
+    result.more = --calls_left > 0;
+    inside_ = false;
+    return result;
+  }
+  absl::StatusOr<ArchivedTrial> Archive(std::int64_t, const TrialSelector&, bool) override {
+    return Unused();
+  }
+  absl::StatusOr<DeletedTrial> Delete(std::int64_t, const TrialSelector&) override {
+    return Unused();
+  }
+  absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId) override { return Unused(); }
+  absl::Status NoteWindowOver(std::int64_t, TrialId, std::int64_t) override { return Unused(); }
+
+  std::atomic<int> calls_left = 3;
+  std::int64_t epoch = 5;
+
+ private:
+  static absl::Status Unused() { return absl::UnimplementedError("not asked by a sweep loop"); }
+  std::atomic<bool> inside_ = false;
+};
+
+class SweepLoopTest : public ::testing::Test {
+ protected:
+  SweepLoopTest() {
+    state_.SetDatabase(absl::OkStatus());
+    state_.BecomeOwner(5, false);
+  }
+  absl::StatusOr<Swept> SweepNow(absl::Time deadline = absl::InfiniteFuture()) {
+    return loop_.SweepNow(std::nullopt, deadline, [] { return false; });
+  }
+
+  CountedCaps store_;
+  MasterState state_;
+  SweepLoop loop_{{.interval = absl::Milliseconds(1)}, {store_, state_, RealClock::Get()}};
+};
+
+TEST_F(SweepLoopTest, AddsUpTheCallsOfASweep) {
+  const auto swept = SweepNow();
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  ASSERT_EQ(swept->removed.removals.size(), 1U);
+  EXPECT_EQ(swept->removed.removals[0].sample_count, 3);
+  EXPECT_EQ(swept->removed.sample_count, 3);
+  EXPECT_EQ(swept->leaves_left, 3);
+}
+
+TEST_F(SweepLoopTest, SweepsByItselfAndNeverTwiceAtOnce) {
+  store_.calls_left = 200;
+  loop_.Start();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] { EXPECT_TRUE(SweepNow().ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const absl::Time patience = absl::Now() + absl::Seconds(20);
+  while (store_.calls_left > -100 && absl::Now() < patience) std::this_thread::yield();
+  EXPECT_LE(store_.calls_left, -100);
+  loop_.Stop();
+  EXPECT_TRUE(absl::IsUnavailable(SweepNow().status())) << "it has stopped";
+}
+
+TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
+  store_.calls_left = 1'000'000'000;
+  const auto swept = SweepNow(absl::InfinitePast());
+  ASSERT_TRUE(absl::IsDeadlineExceeded(swept.status())) << swept.status();
+  EXPECT_NE(swept.status().message().find("so far 1 samples went"), std::string::npos)
+      << swept.status();
+  EXPECT_EQ(
+      loop_.SweepNow(std::nullopt, absl::InfiniteFuture(), [] { return true; }).status().code(),
+      absl::StatusCode::kCancelled);
+}
+
+TEST_F(SweepLoopTest, ReportsAnotherOwnerAndRefusesOnAStandby) {
+  store_.epoch = 6;
+  EXPECT_TRUE(absl::IsAborted(SweepNow().status()));
+  EXPECT_TRUE(state_.lost_reported());
+  state_.BecomeStandby("another", 1);
+  EXPECT_TRUE(absl::IsUnavailable(SweepNow().status()));
+}
+
+}  // namespace
+}  // namespace stepwell
