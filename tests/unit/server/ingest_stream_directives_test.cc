@@ -121,8 +121,9 @@ TEST_F(IngestStreamDirectivesTest, ASamplerThatOpensOnANewStreamGoesOn) {
   Answers(*third);
   second->Handle(OpenSampler(writer_));
   const auto directives = DirectivesOfOpened(*second);
-  ASSERT_EQ(directives.size(), 1U);
-  EXPECT_TRUE(directives[0].sampling().on()) << "it is the same one";
+  ASSERT_EQ(directives.size(), 2U);
+  EXPECT_TRUE(directives[0].profiling().on()) << "it may have been told otherwise before";
+  EXPECT_TRUE(directives[1].sampling().on()) << "it is the same one";
   const auto answers = Answers(*first);
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].refused().reason(), "FENCED");
