@@ -11,12 +11,25 @@ namespace {
 
 constexpr std::int64_t kSecondUs = 1'000'000;
 
+// What of the ledger the answer may hold.
+bool Concerns(const UsageRecord& line, const BucketPlan& plan,
+              const std::vector<std::string>& metric_groups) {
+  return line.last_time_us >= plan.start && line.first_time_us < plan.end &&
+         std::find(metric_groups.begin(), metric_groups.end(), line.metric_group) !=
+             metric_groups.end();
+}
+
 bool HasRollups(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
                 const std::vector<std::string>& metric_groups) {
   return std::all_of(usage.begin(), usage.end(), [&](const UsageRecord& line) {
-    return line.has_rollups || line.last_time_us < plan.start || line.first_time_us >= plan.end ||
-           std::find(metric_groups.begin(), metric_groups.end(), line.metric_group) ==
-               metric_groups.end();
+    return line.has_rollups || !Concerns(line, plan, metric_groups);
+  });
+}
+
+bool AreSamplesRemoved(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
+                       const std::vector<std::string>& metric_groups) {
+  return std::any_of(usage.begin(), usage.end(), [&](const UsageRecord& line) {
+    return line.removed_sample_count > 0 && Concerns(line, plan, metric_groups);
   });
 }
 
@@ -49,7 +62,12 @@ BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_m
                                   const std::vector<std::string>& metric_groups) {
   const BucketResolution samples = {.step_seconds = 0, .plan = plan};
   if (plan.axis != BucketAxis::kTime || plan.bucket_count == 0) return samples;
-  const std::int32_t step_seconds = StepOf(plan, wanted);
+  std::int32_t step_seconds = StepOf(plan, wanted);
+  // Narrow buckets that samples no longer fill: wider ones are better than none.
+  if (step_seconds == 0 && wanted == v1::RESOLUTION_UNSPECIFIED &&
+      AreSamplesRemoved(plan, usage, metric_groups)) {
+    step_seconds = kRollupSteps[0];
+  }
   if (step_seconds == 0) return samples;
   const std::optional<BucketPlan> aligned = Aligned(plan, step_seconds * kSecondUs, buckets_max);
   if (!aligned.has_value() || !HasRollups(*aligned, usage, metric_groups)) return samples;

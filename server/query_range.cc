@@ -60,7 +60,7 @@ TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadC
   std::int64_t first_us = INT64_MAX;
   std::int64_t last_us = INT64_MIN;
   for (const UsageRecord& line : usage) {
-    if (line.sample_count == 0) continue;
+    if (line.sample_count == 0 && line.rollup_byte_count == 0) continue;
     if (std::find(groups.begin(), groups.end(), line.metric_group) == groups.end()) continue;
     first_us = std::min(first_us, line.first_time_us);
     last_us = std::max(last_us, line.last_time_us);

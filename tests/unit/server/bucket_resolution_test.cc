@@ -70,6 +70,19 @@ TEST(BucketResolutionTest, SamplesServeWhereSomeRowHasNoRollup) {
   EXPECT_EQ(chosen({Line("gpu", 90000, 90001, false)}), v1::RESOLUTION_60_SECONDS);
 }
 
+TEST(BucketResolutionTest, RollupsServeNarrowBucketsWhoseSamplesACapRemoved) {
+  const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 3600 * kSecondUs, 500);
+  UsageRecord removed = Line("gpu", 0, 10, true);
+  removed.removed_sample_count = 5;
+  const auto chosen = [&](v1::Resolution wanted, const UsageRecord& line) {
+    return ChooseResolution(plan, 500, wanted, {Line("gpu", 20, 30, true), line}, {"gpu"}).wire();
+  };
+  EXPECT_EQ(chosen(v1::RESOLUTION_UNSPECIFIED, removed), v1::RESOLUTION_10_SECONDS);
+  EXPECT_EQ(chosen(v1::RESOLUTION_RAW, removed), v1::RESOLUTION_RAW) << "as it was asked";
+  removed.metric_group = "cpu";
+  EXPECT_EQ(chosen(v1::RESOLUTION_UNSPECIFIED, removed), v1::RESOLUTION_RAW);
+}
+
 TEST(BucketResolutionTest, TheEndsOfTimeAreLeftToSamples) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, INT64_MIN, INT64_MAX, 1000);
   EXPECT_EQ(ChooseResolution(plan, 1000, v1::RESOLUTION_UNSPECIFIED, {}, {}).wire(),

@@ -36,5 +36,20 @@ TEST(QueryRangeTest, TicksWithoutASampleDoNotCount) {
   }
 }
 
+TEST(QueryRangeTest, DaysThatOnlyRollupsTellOfAreInTheSpan) {
+  const auto line = [](std::int64_t first_us, std::int64_t samples, std::int64_t rollup_bytes) {
+    UsageRecord record;
+    record.metric_group = "gpu";
+    record.first_time_us = first_us;
+    record.last_time_us = first_us + 9;
+    record.sample_count = samples;
+    record.rollup_byte_count = rollup_bytes;
+    return record;
+  };
+  const TimeBounds span = SpanOf({line(10, 0, 0), line(100, 0, 7), line(200, 5, 7)}, {}, {"gpu"});
+  EXPECT_EQ(span.start_us, 100) << "where nothing is left is nothing to show";
+  EXPECT_EQ(span.end_us, 210);
+}
+
 }  // namespace
 }  // namespace stepwell
