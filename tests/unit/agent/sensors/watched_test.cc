@@ -32,10 +32,14 @@ TEST(WatchedTest, OneHangingCallIsAllThereIsAndItsLateAnswerIsThereForWhoTakesIt
   const auto gate = std::make_shared<Gate>();
   Watched<int, int> slow("slow", [gate](const int& question) {
     ++gate->calls;
-    if (question == 1) gate->open.WaitForNotification();
+    if (question == 1) {
+      gate->entered.Notify();
+      gate->open.WaitForNotification();
+    }
     return question;
   });
   ASSERT_TRUE(slow.Ask(1));
+  ASSERT_TRUE(gate->entered.WaitForNotificationWithTimeout(kLong));
   EXPECT_EQ(slow.Await(absl::Milliseconds(5)), std::nullopt);
   EXPECT_FALSE(slow.Ask(2));
   EXPECT_FALSE(slow.Ask(3));
