@@ -230,7 +230,13 @@ bool Agent::WaitForVisit() {
     const absl::Duration now = clock_.Monotonic();
     if (now >= visit_due_) return true;
     absl::Duration due = visit_due_;
-    for (const auto& [name, root] : roots_) due = std::min(due, root->hurry().NextLook(now));
+    for (const auto& [name, root] : roots_) {
+      due = std::min(due, root->hurry().NextLook(now));
+      // What comes in its pause waits for the end of that, not of a rest.
+      if (resting_ && !root->hurry().IsListening(now)) {
+        due = std::min(due, root->hurry().listens_from());
+      }
+    }
     if (!Await(due)) return false;
     if (resting_ && HasTicked()) return true;
     for (const auto& [name, root] : roots_) root->SettleClosing();

@@ -33,13 +33,12 @@ LinkFacts ReadLinkNote(int format_directory) {
 void LinkNote::Follow(std::map<std::string, std::string> troubles) {
   LinkFacts wanted = {server_, std::move(troubles)};
   if (noted_ == wanted) return;
-  noted_ = std::move(wanted);
-  const nlohmann::json note = {{"server", noted_->server}, {"troubles", noted_->troubles}};
+  const nlohmann::json note = {{"server", wanted.server}, {"troubles", wanted.troubles}};
   const std::string text =
       note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   // Not atomically: who finds half of it has no advice this time.
   const auto file = OpenAt(format_directory_, kLinkNoteFile, O_WRONLY | O_CREAT | O_TRUNC);
-  if (file.ok()) WriteAt(file->get(), 0, text).IgnoreError();
+  if (file.ok() && WriteAt(file->get(), 0, text).ok()) noted_ = std::move(wanted);
 }
 
 }  // namespace stepwell::agent

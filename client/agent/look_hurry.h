@@ -33,6 +33,9 @@ class LookHurry {
   // An arrival now would be looked at now: others are known of, or wait for the end of the pause.
   bool IsListening(absl::Duration now) const { return now >= rest_until_; }
 
+  // From then on.
+  absl::Duration listens_from() const { return rest_until_; }
+
   bool IsDue(absl::Duration now) {
     if (came_again_ && IsListening(now)) Begin(now);
     return now < until_ && now >= next_;

@@ -73,6 +73,8 @@ class SamplerWriter {
   // What is left to send of one that closed or was succeeded. Nothing may be called after it.
   std::unique_ptr<ServedWriter> TakeServed() { return std::move(served_); }
   bool closing() const { return closing_; }
+  // Ticks wait for the master's word.
+  bool has_waiting() const { return !waiting_.empty(); }
   bool done() const { return served_->done(); }
   const WriterIdentity& identity() const { return served_->identity(); }
   // What the trial wants now, directives included.

@@ -226,11 +226,15 @@ void ServedRoot::NoteUnserved(const std::string& name, const absl::Status& why) 
 
 void ServedRoot::CollectLive() {
   live_.clear();
+  LiveMark mark;
   for (const auto& [name, rank] : ranks_) {
     if (!rank.writer->live() && !rank.writer->ended_just_now()) continue;
     const RankWriter& writer = *rank.writer;
     live_[rank.key].Add({&writer.identity(), writer.last_batch(), writer.pid()});
+    ++mark.rank_count;
+    mark.newest_opened_us = std::max(mark.newest_opened_us, writer.identity().opened_time_us);
   }
+  if (mark != std::exchange(live_mark_, mark)) has_live_changed_ = true;
 }
 
 void ServedRoot::CollectTrials(std::set<TrialKey>& live) const {
@@ -244,6 +248,7 @@ const LiveTrial& ServedRoot::LiveOf(const TrialKey& key) const {
 }
 
 void ServedRoot::VisitSamplers(const std::set<TrialKey>& live) {
+  has_live_changed_ = false;
   const ActAs acting(owner_);
   if (options_.auto_sampling && !options_.upload && !sampling_ended_) {
     for (const auto& [key, ranks] : live_) {
@@ -424,7 +429,7 @@ bool ServedRoot::may_rest() const {
 }
 
 bool ServedRoot::are_samplers_calm() const {
-  return samplers_found_.empty() && roomless_.empty() &&
+  return !has_live_changed_ && samplers_found_.empty() && roomless_.empty() &&
          std::all_of(samplers_.begin(), samplers_.end(),
                      [](const auto& sampler) { return sampler.second->is_calm(); });
 }

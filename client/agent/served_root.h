@@ -157,6 +157,14 @@ class ServedRoot {
   EndedSamplers ended_;
   std::map<std::string, Rank> ranks_;  // by directory name
   std::map<TrialKey, LiveTrial> live_;
+  // What of it samplers must see at once, and whether they have not.
+  struct LiveMark {
+    std::size_t rank_count = 0;
+    std::int64_t newest_opened_us = 0;
+    bool operator==(const LiveMark&) const = default;
+  };
+  LiveMark live_mark_;
+  bool has_live_changed_ = false;
   std::map<TrialKey, std::unique_ptr<TrialSampler>> samplers_;
   // Of earlier agents; wait for the first visit of the ranks that were found with them.
   std::vector<FoundWriter> samplers_found_;

@@ -264,7 +264,7 @@ void Spool::LogDropped(const GapSpan& gap) {
 absl::Status Spool::Free(const SegmentPtr& segment) {
   // What says that its frames are acked, or given up, is on the disk before they go. A disk that
   // cannot even sync keeps no segment for it.
-  if (unsynced_ || mark_unsynced_) SyncFile().IgnoreError();
+  if (current_ != nullptr && (unsynced_ || mark_unsynced_)) SyncFile().IgnoreError();
   const std::string name = SegmentName(segment->number);
   {
     absl::MutexLock lock(&mu_);

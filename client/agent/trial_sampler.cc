@@ -118,7 +118,7 @@ bool TrialSampler::may_rest() const {
 }
 
 bool TrialSampler::is_calm() const {
-  return sampler_ != nullptr && !ending_ && !sampler_->closing() &&
+  return sampler_ != nullptr && !ending_ && !sampler_->closing() && !sampler_->has_waiting() &&
          selection_.interval() >= kRestingInterval;
 }
 

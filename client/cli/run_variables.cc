@@ -197,6 +197,24 @@ absl::Status CheckTogether(const CommandOptions& options) {
   return absl::OkStatus();
 }
 
+// Variables that would make an option of no use.
+void WinOver(const CommandOptions& options, const ProgramSurroundings& around,
+             RunVariables& variables) {
+  const struct {
+    const char* option;
+    const char* variable;
+    const char* value;
+  } rows[] = {{"server", "STEPWELL_OFFLINE", "0"},
+              {"interval", "STEPWELL_SYSTEM_METRICS", "1"},
+              {"groups", "STEPWELL_SYSTEM_METRICS", "1"},
+              {"without", "STEPWELL_SYSTEM_METRICS", "1"},
+              {"with", "STEPWELL_SYSTEM_METRICS", "1"}};
+  for (const auto& row : rows) {
+    const bool is_set = !recorder::ReadVariable(around.environment, row.variable).empty();
+    if (options.Has(row.option) && is_set) variables.try_emplace(row.variable, row.value);
+  }
+}
+
 // Where nobody names an agent, and a recorder would find none on PATH: this very program.
 std::string OwnAgent(const ProgramSurroundings& around) {
   if (!recorder::ReadVariable(around.environment, kAgentVariable).empty()) return "";
@@ -247,6 +265,7 @@ absl::StatusOr<RunVariables> ReadRunVariables(const CommandOptions& options,
     if (!options.Has(setting.option)) continue;
     STEPWELL_ASSIGN_OR_RETURN(variables[setting.variable], ReadValue(options, setting, around));
   }
+  WinOver(options, around, variables);
   if (std::string own = OwnAgent(around); !own.empty()) {
     variables.try_emplace(kAgentVariable, std::move(own));
   }

@@ -55,6 +55,7 @@ TEST(LookHurryTest, WhatArrivesInThePauseIsLookedForAfterIt) {
   EXPECT_FALSE(hurry.IsListening(in_pause));
   hurry.OnArrival(in_pause);
   EXPECT_FALSE(hurry.IsDue(in_pause));
+  EXPECT_EQ(hurry.listens_from(), kStart + LookHurry::kLength + LookHurry::kPauseMin);
   const absl::Duration after = kStart + LookHurry::kLength + LookHurry::kPauseMin;
   EXPECT_EQ(hurry.NextLook(in_pause), after);
   EXPECT_TRUE(hurry.IsDue(after));

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "nlohmann/json.hpp"
 #include "tests/unit/cli/outcome.h"
@@ -61,6 +62,8 @@ class RunVariablesTest : public ::testing::Test {
     const std::string path = folder_ + "/bin";
     recorder::ProgramSurroundings around;
     around.environment = [&](const char* name) -> const char* {
+      const auto set = set_.find(name);
+      if (set != set_.end()) return set->second.c_str();
       return name == std::string("PATH")             ? path.c_str()
              : name == std::string("STEPWELL_AGENT") ? agent
                                                      : nullptr;
@@ -70,7 +73,17 @@ class RunVariablesTest : public ::testing::Test {
     return ReadRunVariables(options, around);
   }
   std::string folder_;
+  std::map<std::string, std::string> set_;  // variables beside PATH and STEPWELL_AGENT
 };
+
+TEST_F(RunVariablesTest, OptionsWinOverVariablesThatWouldMakeThemOfNoUse) {
+  set_ = {{"STEPWELL_OFFLINE", "1"}, {"STEPWELL_SYSTEM_METRICS", "0"}};
+  EXPECT_EQ(*Read({"--server", "a:1"}),
+            (RunVariables{{"STEPWELL_SERVER", "a:1"}, {"STEPWELL_OFFLINE", "0"}}));
+  EXPECT_EQ(*Read({"--groups", "cpu"}),
+            (RunVariables{{"STEPWELL_GROUPS", "cpu"}, {"STEPWELL_SYSTEM_METRICS", "1"}}));
+  EXPECT_EQ(*Read({"--trial", "a"}), (RunVariables{{"STEPWELL_TRIAL", "a"}}));
+}
 
 TEST_F(RunVariablesTest, EachOptionSetsItsVariableAndNothingElse) {
   const std::string here = folder_ + "/here";
