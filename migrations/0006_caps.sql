@@ -28,6 +28,9 @@ ALTER TABLE stepwell.trials
   -- Set = a tombstone: nobody reads or writes it, its rows go in slices.
   ADD COLUMN deleted_time timestamptz;
 
+-- A sweep looks for tombstones each minute.
+CREATE INDEX trials_deleted ON stepwell.trials (deleted_time) WHERE deleted_time IS NOT NULL;
+
 ALTER TABLE stepwell.usage
   -- Of samples that a cap removed: no row of metrics holds them any more, their rollups may.
   ADD COLUMN removed_sample_count bigint NOT NULL DEFAULT 0;

@@ -4,12 +4,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 
 namespace stepwell {
 namespace {
 
 // How soon a stop or a cancelled call is seen while the store works.
-constexpr absl::Duration kCallDuration = absl::Milliseconds(500);
+constexpr absl::Duration kCallDuration = absl::Milliseconds(300);
 
 // The sums are over lines that a call did not list, too.
 void Append(const CapRemovals& more, CapRemovals& into) {
@@ -28,6 +29,11 @@ absl::Status TimeIsOver(const Swept& swept) {
       absl::StrCat("the time is over and something is left: so far ", swept.removed.sample_count,
                    " samples went, with ", swept.removed.raw_bytes, " bytes, and ",
                    swept.removed.rollup_bytes, " bytes of rollups; later sweeps go on"));
+}
+
+absl::Status PlaceFailed(const absl::Status& failed, const Swept& swept) {
+  return Annotate(failed, absl::StrCat("all else was swept (", swept.removed.sample_count,
+                                       " samples went), but not this"));
 }
 
 }  // namespace
@@ -96,6 +102,7 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return absl::UnavailableError(now.reason());
   Swept total;
+  absl::Status failed = absl::OkStatus();
   while (true) {
     const auto swept =
         parts_.store.Sweep(now.epoch, {.target = target,
@@ -108,11 +115,14 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
     Append(swept->removed, total.removed);
     total.leaves_left = swept->leaves_left;
     total.deleted_row_count += swept->deleted_row_count;
-    if (!swept->more) break;
+    if (failed.ok()) failed = swept->failed;
+    // Called again at once it would find the same and come no further: the next sweep tries.
+    if (!swept->more || !swept->came_further()) break;
     if (stopping()) return absl::UnavailableError("this master is stopping");
     if (cancelled()) return absl::CancelledError("nobody waits for the sweep any more");
     if (absl::Now() >= deadline) return TimeIsOver(total);
   }
+  if (!failed.ok()) return PlaceFailed(failed, total);
   total.removed.Sort();
   return total;
 }

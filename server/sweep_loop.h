@@ -51,7 +51,7 @@ class SweepLoop {
 
   // Sweeps the trials of `target`, or all. Waits for a sweep that is under way. kUnavailable: not
   // owner, stopping; kDeadlineExceeded: at `deadline` something was left, what went is in its text;
-  // kCancelled; otherwise as CapsStore::Sweep.
+  // kCancelled; otherwise as CapsStore::Sweep, or the first error of a place, once all others are swept.
   absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, absl::Time deadline,
                                  const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -74,8 +74,9 @@ struct SweepRequest {
   std::optional<CapsTarget> target = {};
   // 0 = this machine's clock.
   std::int64_t now_us = 0;
-  // A call returns soon after this much work, with `more` set.
-  absl::Duration duration_max = absl::Seconds(1);
+  // Each of the three parts of a call (leaves, deleted trials, bounds) stops soon after this much work,
+  // with `more` set: none starves the others.
+  absl::Duration duration_max = absl::Milliseconds(500);
 };
 
 struct SweepResult {
@@ -88,8 +89,17 @@ struct SweepResult {
   std::int32_t leaves_emptied = 0;
   // Rows of deleted trials that went.
   std::int64_t deleted_row_count = 0;
-  // duration_max stopped it.
+  // duration_max stopped it. The next call goes on behind.
   bool more = false;
+  // It came further, though it may have removed nothing. Neither that nor a removal: to call again at
+  // once is in vain.
+  bool advanced = false;
+  // A leaf or a trial could not be swept, the others were: the first error.
+  absl::Status failed = absl::OkStatus();
+
+  bool came_further() const {
+    return advanced || leaves_emptied > 0 || deleted_row_count > 0 || !removed.removals.empty();
+  }
 };
 
 struct ArchivedTrial {
@@ -127,7 +137,8 @@ class CapsStore {
   // some series may be over.
   [[nodiscard]] virtual absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) = 0;
   // Removes what caps ask for, empties leaves, drops old empty ones, and takes away slices of deleted
-  // trials. One sweep at a time; another waits for it, up to 10 s, then kUnavailable.
+  // trials. What fails in one place is in `failed`; the loss of the database or of its ownership is the
+  // call's. One sweep at a time; another waits for it, up to 10 s, then kUnavailable.
   [[nodiscard]] virtual absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch,
                                                           const SweepRequest& request) = 0;
   // From its COMMIT on writers of an archived trial are refused: OpenWriter with kFailedPrecondition,

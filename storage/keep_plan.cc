@@ -16,8 +16,10 @@ KeepPlan::KeepPlan(absl::Span<const PlacedCaps> placed, std::int64_t project_id,
     if (group.empty() || of_group_.contains(group)) continue;
     used.insert(of_group_[group] = class_of(group));
   }
+  // Class 0 is there, even where somebody took it out of the table.
+  if (used.contains(0)) used_.push_back(KeepClass{});
   for (const KeepClass& each : classes.all()) {
-    if (used.contains(each.keep_class)) used_.push_back(each);
+    if (each.keep_class != 0 && used.contains(each.keep_class)) used_.push_back(each);
   }
 }
 

@@ -61,7 +61,7 @@ absl::StatusOr<SampleExcess> CountExcess(PgConnection& connection, TrialId trial
   std::vector<std::int32_t> series_nos;
   for (int row = 0; row < rows.row_count(); ++row) series_nos.push_back(rows.Int32(row, 0));
   SampleExcess excess;
-  const auto count = [&](const std::map<LeafKey, std::vector<ExcessRow>>& leaves) {
+  const auto count = [&](const ExcessRows& leaves, std::int32_t) {
     for (const auto& [leaf, excess_rows] : leaves) {
       for (const ExcessRow& row : excess_rows) {
         const bool is_first = excess.sample_count == 0;

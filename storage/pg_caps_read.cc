@@ -64,13 +64,17 @@ absl::StatusOr<KeepPlan> ReadKeepPlan(PgConnection& connection, TrialId trial_id
 }
 
 absl::StatusOr<bool> HoldKeepPlan(PgConnection& connection, const KeepPlan& plan) {
+  std::vector<KeepClass> held;
   std::vector<std::int16_t> numbers;
-  for (const KeepClass& each : plan.used()) numbers.push_back(each.keep_class);
-  // Class 0 never changes.
-  if (numbers.empty() || numbers == std::vector<std::int16_t>{0}) return true;
+  for (const KeepClass& each : plan.used()) {
+    if (each.keep_class == 0) continue;  // never changes
+    held.push_back(each);
+    numbers.push_back(each.keep_class);
+  }
+  if (numbers.empty()) return true;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
                             connection.Exec(sql::kHoldKeepClasses, {PgArray(numbers)}));
-  return ClassesIn(rows) == plan.used();
+  return ClassesIn(rows) == held;
 }
 
 absl::StatusOr<Places> ReadPlaces(PgConnection& connection) {

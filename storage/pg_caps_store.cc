@@ -77,14 +77,23 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
     }
     is_sweeping_ = true;
   }
-  const absl::Cleanup release = [this] {
-    absl::MutexLock lock(&mu_);
-    is_sweeping_ = false;
-  };
+  const absl::Cleanup release = [this] { EndSweeping(); };
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   auto swept = sweeper_.Sweep(*connection, owner_epoch, request);
   if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
   return swept;
+}
+
+bool PgCapsStore::TryBeginSweeping() {
+  absl::MutexLock lock(&mu_);
+  if (is_sweeping_) return false;
+  is_sweeping_ = true;
+  return true;
+}
+
+void PgCapsStore::EndSweeping() {
+  absl::MutexLock lock(&mu_);
+  is_sweeping_ = false;
 }
 
 absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
@@ -125,7 +134,10 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
     return connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status();
   });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
-  SweepPace pace(absl::Now() + kDeleteDuration);
+  // A sweep under way may be at this very trial; it takes the rest, too.
+  if (!TryBeginSweeping()) return deleted;
+  const absl::Cleanup release = [this] { EndSweeping(); };
+  SweepPace pace(kDeleteDuration);
   PgTrialSweeper sweeper(*connection, owner_epoch, pace);
   // It is deleted; what is left goes with sweeps.
   const auto done = sweeper.Clear(trial.trial_id);

@@ -43,6 +43,10 @@ class PgCapsStore final : public CapsStore {
                               std::int64_t end_us) override;
 
  private:
+  // False: somebody sweeps.
+  bool TryBeginSweeping() ABSL_LOCKS_EXCLUDED(mu_);
+  void EndSweeping() ABSL_LOCKS_EXCLUDED(mu_);
+
   PgShelf shelf_;
   absl::Mutex mu_;
   bool is_sweeping_ ABSL_GUARDED_BY(mu_) = false;

@@ -77,8 +77,14 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
     const StretchKey at = work_.has_value() ? work_->key : first;
     Forget();
     link_.Drop();
-    // A sweep dropped the leaf, which had been empty for days: it is attached again.
-    if (SqlState(merged) == kUndefinedTable) return MergeResult{.more = true};
+    // A sweep dropped the leaf, which had been empty for days: it is attached again. Twice in a row it is
+    // something else.
+    const bool comes_again = SqlState(merged) == kUndefinedTable && !leaf_was_gone_;
+    leaf_was_gone_ = comes_again;
+    if (comes_again) {
+      log::Warning("merge_leaf_gone", {{"status", merged.ToString()}});
+      return MergeResult{.more = true};
+    }
     if (!absl::IsDataLoss(merged)) return Annotate(merged, "merge");
     if (damaged_.size() < kDamagedMax) damaged_.insert(at);
     log::Error("recent_rows_damaged", {{"trial", Value(std::get<TrialId>(at))},
@@ -86,6 +92,7 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
                                        {"reason", merged.message()}});
     return MergeResult{.more = true};
   }
+  leaf_was_gone_ = false;
   // What an earlier call had picked may not be all that is ripe now.
   result.more = work_.has_value() || !picked_.empty() || !picks_now;
   return result;

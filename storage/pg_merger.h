@@ -76,6 +76,8 @@ class PgMerger {
   std::optional<Work> work_;
   // Rows that cannot be decoded stay where they are; logged once.
   std::set<StretchKey> damaged_;
+  // A leaf was not there in the last call.
+  bool leaf_was_gone_ = false;
 };
 
 }  // namespace stepwell

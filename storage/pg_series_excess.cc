@@ -56,8 +56,8 @@ absl::StatusOr<std::vector<LeafRange>> ReadLeaves(PgConnection& connection, Tria
   return PickLeaves(lines, INT64_MIN, INT64_MAX);
 }
 
-std::map<LeafKey, std::vector<ExcessRow>> RowsIn(const PgResult& result) {
-  std::map<LeafKey, std::vector<ExcessRow>> rows;
+ExcessRows RowsIn(const PgResult& result) {
+  ExcessRows rows;
   for (int row = 0; row < result.row_count(); ++row) {
     const LeafKey leaf{static_cast<std::int16_t>(result.Int32(row, 7)), result.DateDays(row, 6)};
     rows[leaf].push_back({.key = {.series_no = result.Int32(row, 0),
@@ -75,8 +75,7 @@ std::map<LeafKey, std::vector<ExcessRow>> RowsIn(const PgResult& result) {
 absl::Status ForEachExcess(
     PgConnection& connection, TrialId trial_id, const std::vector<std::int32_t>& series_nos,
     std::int64_t samples_max,
-    const std::function<absl::StatusOr<bool>(const std::map<LeafKey, std::vector<ExcessRow>>&)>&
-        each) {
+    const std::function<absl::StatusOr<bool>(const ExcessRows& rows, std::int32_t last)>& each) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<LeafRange> ranges, ReadLeaves(connection, trial_id));
   const LeafCondition leaves = ConditionOf(ranges, 4);
   const std::string statement = absl::StrCat(kRankedHead, leaves.sql, kRankedTail);
@@ -87,9 +86,7 @@ absl::Status ForEachExcess(
     std::vector<PgParam> params = {Value(trial_id), PgArray(some), samples_max};
     params.insert(params.end(), leaves.params.begin(), leaves.params.end());
     STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(statement.c_str(), params));
-    const std::map<LeafKey, std::vector<ExcessRow>> rows = RowsIn(result);
-    if (rows.empty()) continue;
-    STEPWELL_ASSIGN_OR_RETURN(const bool goes_on, each(rows));
+    STEPWELL_ASSIGN_OR_RETURN(const bool goes_on, each(RowsIn(result), some.back()));
     if (!goes_on) break;
   }
   return absl::OkStatus();

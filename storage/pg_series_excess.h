@@ -20,12 +20,14 @@ struct ExcessRow {
   std::int64_t last_time_us = 0;
 };
 
-// Calls `each` with such rows of metrics, some series at a time, until it answers false. Samples in recent
+using ExcessRows = std::map<LeafKey, std::vector<ExcessRow>>;
+
+// Calls `each` with such rows of metrics, some series at a time, the last of them being `last`, until it
+// answers false; where they have none, too. Samples in recent
 // count as newest. Reads the heads of all rows of these series; O(rows), without decoding.
 absl::Status ForEachExcess(
     PgConnection& connection, TrialId trial_id, const std::vector<std::int32_t>& series_nos,
     std::int64_t samples_max,
-    const std::function<absl::StatusOr<bool>(const std::map<LeafKey, std::vector<ExcessRow>>&)>&
-        each);
+    const std::function<absl::StatusOr<bool>(const ExcessRows& rows, std::int32_t last)>& each);
 
 }  // namespace stepwell

@@ -14,25 +14,36 @@ absl::StatusOr<SweepResult> PgSweeper::Sweep(PgConnection& connection, std::int6
                                              const SweepRequest& request) {
   const std::int64_t now_us =
       request.now_us != 0 ? request.now_us : absl::ToUnixMicros(absl::Now());
-  SweepPace pace(absl::Now() + request.duration_max);
   SweepResult result;
+  SweepErrors errors(connection, result);
   std::optional<FoundPlace> place;
   if (request.target) {
     STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target));
   } else {
+    SweepPace pace(request.duration_max);
     PgLeafSweeper leaves(connection, owner_epoch, pace, result);
-    STEPWELL_RETURN_IF_ERROR(leaves.Run(now_us));
+    STEPWELL_RETURN_IF_ERROR(errors.Take(leaves.Run(now_us), "leaves"));
+    result.more = pace.stopped();
+    STEPWELL_RETURN_IF_ERROR(
+        errors.Take(Bury(connection, owner_epoch, request.duration_max, result), "deleted trials"));
   }
+  SweepPace pace(request.duration_max);
   PgBoundSweeper bounds(connection, owner_epoch, pace, result, bounds_);
-  STEPWELL_RETURN_IF_ERROR(bounds.Run(place ? &*place : nullptr));
-  if (!request.target) {
-    PgTrialSweeper trials(connection, owner_epoch, pace);
-    STEPWELL_RETURN_IF_ERROR(trials.Run());
-    result.deleted_row_count = trials.row_count();
-  }
+  STEPWELL_RETURN_IF_ERROR(errors.Take(bounds.Run(place ? &*place : nullptr), "bounds"));
   result.removed.Sort();
-  result.more = pace.stopped();
   return result;
+}
+
+absl::Status PgSweeper::Bury(PgConnection& connection, std::int64_t owner_epoch,
+                             absl::Duration duration_max, SweepResult& result) {
+  SweepPace pace(duration_max);
+  PgTrialSweeper trials(connection, owner_epoch, pace);
+  SweepErrors errors(connection, result);
+  const absl::Status buried = trials.Run(errors);
+  result.deleted_row_count = trials.row_count();
+  result.advanced = result.advanced || trials.advanced();
+  result.more = result.more || pace.stopped();
+  return buried;
 }
 
 }  // namespace stepwell

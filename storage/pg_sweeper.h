@@ -1,6 +1,6 @@
-// PgSweeper: one sweep after the other. It goes over leaves whose age has passed, then over trials with
-// bounds of bytes or samples, then over deleted trials, in small transactions, and stops soon when its
-// time is over; the next one goes on. What it remembers between calls only saves work. Stands between
+// PgSweeper: one sweep after the other. It goes over leaves whose age has passed, then over deleted
+// trials, then over trials with bounds of bytes or samples, in small transactions, and each stops soon
+// when its time is over; the next call goes on. What fails in one place holds up no other. What it remembers between calls only saves work. Stands between
 // PgCapsStore and the parts that do the work. Confined to one thread at a time.
 #pragma once
 
@@ -21,6 +21,9 @@ class PgSweeper {
                                     const SweepRequest& request);
 
  private:
+  static absl::Status Bury(PgConnection& connection, std::int64_t owner_epoch,
+                           absl::Duration duration_max, SweepResult& result);
+
   BoundMemory bounds_;
 };
 

@@ -15,6 +15,14 @@ namespace stepwell {
 namespace {
 
 constexpr absl::Duration kLookAtAllInterval = absl::Hours(1);
+// Of further turns of trials that are over their bounds by much, before all others have one again.
+constexpr absl::Duration kRoundMax = absl::Minutes(2);
+
+std::string KeyOf(const std::string& caps_version, const FoundPlace* place) {
+  if (place == nullptr) return absl::StrCat("all ", caps_version);
+  return absl::StrCat("trial ", place->trial_id, " project ", place->project_id, " group ",
+                      place->place.metric_group, " ", caps_version);
+}
 
 std::vector<std::int64_t> Column(const PgResult& rows) {
   std::vector<std::int64_t> values;
@@ -32,41 +40,60 @@ bool BoundsRows(const CapsIndex& index) {
 absl::Status PgBoundSweeper::Run(const FoundPlace* place) {
   STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_));
   const CapsIndex index(places.placed);
-  if (!BoundsRows(index) || pace_.IsOver()) return absl::OkStatus();
+  if (!BoundsRows(index)) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(BoundRound * round, RoundOf(place));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Trial> trials, ReadTrials(place, *round));
+  pace_.Start();
+  STEPWELL_ASSIGN_OR_RETURN(const bool all_had_turns, SweepTrials(trials, index, place, *round));
+  if (all_had_turns) {
+    EndTurns(trials, place, *round);
+  } else {
+    result_.more = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BoundRound*> PgBoundSweeper::RoundOf(const FoundPlace* place) {
   // Before the sums: what grows meanwhile is looked at next time.
   STEPWELL_ASSIGN_OR_RETURN(const PgResult growing, connection_.Exec(sql::kListGrowing));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult version, connection_.Exec(sql::kReadCapsVersion));
   const std::string caps_version(version.Text(0, 0));
-  if (caps_version != memory_.caps_version) memory_.all_seen = absl::InfinitePast();
-  const absl::Time begin = absl::Now();
-  const bool sees_all = place != nullptr || begin - memory_.all_seen > kLookAtAllInterval;
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Trial> trials, ReadTrials(place));
-  for (const Trial& trial : trials) {
-    if (pace_.IsOver()) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(
-        Annotate(SweepTrial(trial, index.Of(trial.project_id, Value(trial.trial_id)),
-                            place == nullptr ? "" : place->place.metric_group),
-                 absl::StrCat("trial ", Value(trial.trial_id))));
+  if (caps_version != memory_.caps_version) {
+    memory_.all_seen = absl::InfinitePast();
+    memory_.ranks.clear();
+    memory_.caps_version = caps_version;
   }
-  if (place != nullptr || pace_.stopped()) return absl::OkStatus();
-  memory_.growing = Column(growing);
-  memory_.caps_version = caps_version;
-  if (sees_all) memory_.all_seen = begin;
-  return absl::OkStatus();
+  BoundRound& round = place == nullptr ? memory_.round : memory_.place_round;
+  const std::string key = KeyOf(caps_version, place);
+  if (round.key != key) {
+    const absl::Time now = absl::Now();
+    round = {.key = key,
+             .begin = now,
+             .sees_all = place != nullptr || now - memory_.all_seen > kLookAtAllInterval};
+  }
+  const std::vector<std::int64_t> ids = Column(growing);
+  round.growing.insert(ids.begin(), ids.end());
+  return &round;
 }
 
 absl::StatusOr<std::vector<PgBoundSweeper::Trial>> PgBoundSweeper::ReadTrials(
-    const FoundPlace* place) {
+    const FoundPlace* place, const BoundRound& round) {
   const std::int64_t trial_id = place == nullptr ? 0 : place->trial_id;
   std::int64_t project_id = place == nullptr ? 0 : place->project_id;
   // A project without a number has no trials.
   if (place != nullptr && place->place.owner == CapsOwner::kProject && project_id == 0) {
     project_id = -1;
   }
-  const bool all = place != nullptr || absl::Now() - memory_.all_seen > kLookAtAllInterval;
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult rows,
-      connection_.Exec(sql::kSumLedger, {trial_id, project_id, all, PgArray(memory_.growing)}));
+  std::set<std::int64_t> some = round.again;
+  if (some.empty()) {
+    some = memory_.growing;
+    some.insert(round.growing.begin(), round.growing.end());
+  }
+  const bool sums_all = round.again.empty() && round.sees_all;
+  const std::vector<std::int64_t> ids(some.begin(), some.end());
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            sums_all ? connection_.Exec(sql::kSumLedger, {trial_id, project_id})
+                                     : connection_.Exec(sql::kSumLedgerOf, {PgArray(ids)}));
   std::vector<Trial> trials;
   for (int row = 0; row < rows.row_count(); ++row) {
     const TrialId id{rows.Int64(row, 0)};
@@ -80,8 +107,62 @@ absl::StatusOr<std::vector<PgBoundSweeper::Trial>> PgBoundSweeper::ReadTrials(
   return trials;
 }
 
+absl::StatusOr<bool> PgBoundSweeper::SweepTrials(const std::vector<Trial>& trials,
+                                                 const CapsIndex& index, const FoundPlace* place,
+                                                 BoundRound& round) {
+  // What went and what was ranked, so far.
+  const auto done = [this] {
+    const CapRemovals& removed = result_.removed;
+    return removed.sample_count + removed.raw_bytes + removed.rollup_bytes + ranked_count_;
+  };
+  bool is_first = true;
+  for (const Trial& trial : trials) {
+    const std::int64_t id = Value(trial.trial_id);
+    if (id <= round.after) continue;
+    // One at least: to sum up may have taken all the time.
+    if (!is_first && pace_.IsOver()) return false;
+    const std::int64_t before = done();
+    const absl::Status swept =
+        SweepTrial(trial, index.Of(trial.project_id, id),
+                   place == nullptr ? "" : place->place.metric_group, round.begin);
+    STEPWELL_RETURN_IF_ERROR(errors_.Take(swept, absl::StrCat("trial ", id)));
+    round.after = id;
+    const bool is_cut = swept.ok() && pace_.stopped();
+    const bool came_further = done() > before;
+    // With all the time of a call and to no avail: it is looked at in the next round.
+    const bool is_in_vain = !round.again.empty() && is_first && !came_further;
+    if (is_cut) (is_in_vain ? round.growing : round.cut).insert(id);
+    if (round.again.empty() || came_further || !is_cut) result_.advanced = true;
+    is_first = false;
+  }
+  return true;
+}
+
+void PgBoundSweeper::EndTurns(const std::vector<Trial>& trials, const FoundPlace* place,
+                              BoundRound& round) {
+  const bool is_last = round.cut.empty() || absl::Now() - round.begin > kRoundMax;
+  result_.more = result_.more || !round.cut.empty();
+  if (!is_last) {
+    round.again = std::exchange(round.cut, {});
+    round.after = 0;
+    return;
+  }
+  if (place == nullptr) {
+    round.growing.insert(round.cut.begin(), round.cut.end());
+    memory_.growing = std::move(round.growing);
+    if (round.sees_all) memory_.all_seen = round.begin;
+    if (round.sees_all && round.again.empty()) {
+      std::set<std::int64_t> there;
+      for (const Trial& trial : trials) there.insert(Value(trial.trial_id));
+      std::erase_if(memory_.ranks,
+                    [&](const auto& rank) { return !there.contains(rank.first.first); });
+    }
+  }
+  round = {};
+}
+
 absl::Status PgBoundSweeper::SweepTrial(const Trial& trial, const std::vector<PlacedCaps>& deciding,
-                                        const std::string& only_group) {
+                                        const std::string& only_group, absl::Time round_begin) {
   const auto caps_of = [&](const std::string& group) {
     return ResolveCaps(deciding, trial.project_id, Value(trial.trial_id), group);
   };
@@ -91,12 +172,15 @@ absl::Status PgBoundSweeper::SweepTrial(const Trial& trial, const std::vector<Pl
     const std::int64_t samples_max = caps.series_samples.value;
     // No series can have more than its group.
     if (samples_max > 0 && group.sample_count > samples_max) {
-      STEPWELL_RETURN_IF_ERROR(SweepSamples(trial.trial_id, group.metric_group, samples_max));
+      STEPWELL_RETURN_IF_ERROR(SweepSamples(trial.trial_id, group, samples_max, round_begin));
     }
+    // Bytes come when it is known which samples go anyway.
+    if (pace_.stopped()) return absl::OkStatus();
     const std::int64_t bytes_max = GroupBytesCap(caps);
     if (bytes_max > 0 && group.byte_count > bytes_max) {
       STEPWELL_RETURN_IF_ERROR(SweepBytes(trial.trial_id, group.metric_group, bytes_max));
     }
+    if (pace_.stopped()) return absl::OkStatus();
   }
   const std::int64_t bytes_max = caps_of("").trial_bytes.value;
   if (!only_group.empty() || bytes_max == 0) return absl::OkStatus();
@@ -144,13 +228,14 @@ absl::Status PgBoundSweeper::SweepBytes(TrialId trial_id, const std::string& gro
   STEPWELL_ASSIGN_OR_RETURN(const std::int64_t bytes, ReadBytes(trial_id, group));
   std::int64_t over = bytes - bytes_max;
   if (over <= 0) return absl::OkStatus();
+  const std::int64_t over_before = over;
   STEPWELL_ASSIGN_OR_RETURN(const SliceTarget target, TargetOf(trial_id, group, "trial_bytes"));
   for (const LeafPair pair : {LeafPair::kSamples, LeafPair::kRollups}) {
     STEPWELL_ASSIGN_OR_RETURN(const bool has_samples, HasMergedRows(trial_id, group));
     if (pair == LeafPair::kRollups && has_samples) return absl::OkStatus();
     STEPWELL_ASSIGN_OR_RETURN(const std::vector<Leaf> leaves, ReadLeaves(trial_id, group));
     for (const Leaf& leaf : leaves) {
-      if (over <= 0 || pace_.IsOver()) return absl::OkStatus();
+      if (over <= 0 || (over < over_before && pace_.IsOver())) return absl::OkStatus();
       const bool of_samples = pair == LeafPair::kSamples;
       if (of_samples ? leaf.row_count <= 0 : leaf.rollup_byte_count <= 0) continue;
       // A row of rollups takes some 300 bytes.
@@ -164,24 +249,48 @@ absl::Status PgBoundSweeper::SweepBytes(TrialId trial_id, const std::string& gro
   return absl::OkStatus();
 }
 
-absl::Status PgBoundSweeper::SweepSamples(TrialId trial_id, const std::string& group,
-                                          std::int64_t samples_max) {
-  STEPWELL_ASSIGN_OR_RETURN(const SliceTarget target, TargetOf(trial_id, group, "series_samples"));
-  const auto remove = [&](const std::map<LeafKey, std::vector<ExcessRow>>& rows) -> absl::Status {
-    for (const auto& [leaf, excess] : rows) {
-      std::vector<RowKey> keys;
-      for (const ExcessRow& row : excess) keys.push_back(row.key);
-      const auto freed = slices_.RemoveRows(target, leaf, keys);
-      if (SqlState(freed.status()) == "42P01") continue;
-      STEPWELL_RETURN_IF_ERROR(freed.status());
-    }
-    return absl::OkStatus();
+absl::Status PgBoundSweeper::SweepSamples(TrialId trial_id, const Group& group,
+                                          std::int64_t samples_max, absl::Time round_begin) {
+  GroupRank& rank = memory_.ranks[{Value(trial_id), group.metric_group}];
+  if (rank.is_done) {
+    const bool is_same =
+        rank.sample_count == group.sample_count && rank.byte_count == group.byte_count;
+    if (is_same || rank.done_time >= round_begin) return absl::OkStatus();
+    rank = {.sample_count = group.sample_count, .byte_count = group.byte_count, .is_done = false};
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const SliceTarget target,
+                            TargetOf(trial_id, group.metric_group, "series_samples"));
+  std::vector<std::int32_t> series_nos = target.series_nos;
+  std::erase_if(series_nos, [&](std::int32_t number) { return number <= rank.after_series; });
+  const auto remove = [&](const ExcessRows& rows, std::int32_t last) -> absl::StatusOr<bool> {
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t freed, RemoveExcess(target, rows));
+    // What could not go now, of a merge under way, may go later without a change of the sums.
+    if (!rows.empty()) rank.sample_count = -1;
+    const bool is_over = pace_.IsOver();
+    if (freed > 0 && is_over) return false;
+    rank.after_series = last;
+    ++ranked_count_;
+    return !is_over;
   };
-  return ForEachExcess(connection_, trial_id, target.series_nos, samples_max,
-                       [&](const auto& rows) -> absl::StatusOr<bool> {
-                         STEPWELL_RETURN_IF_ERROR(remove(rows));
-                         return !pace_.IsOver();
-                       });
+  STEPWELL_RETURN_IF_ERROR(ForEachExcess(connection_, trial_id, series_nos, samples_max, remove));
+  rank.is_done = series_nos.empty() || rank.after_series == series_nos.back();
+  if (rank.is_done) rank.done_time = absl::Now();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::int64_t> PgBoundSweeper::RemoveExcess(const SliceTarget& target,
+                                                          const ExcessRows& rows) {
+  std::int64_t bytes = 0;
+  for (const auto& [leaf, excess] : rows) {
+    if (bytes > 0 && pace_.IsOver()) break;
+    std::vector<RowKey> keys;
+    for (const ExcessRow& row : excess) keys.push_back(row.key);
+    const auto freed = slices_.RemoveRows(target, leaf, keys);
+    if (SqlState(freed.status()) == "42P01") continue;
+    STEPWELL_RETURN_IF_ERROR(freed.status());
+    bytes += *freed;
+  }
+  return bytes;
 }
 
 }  // namespace stepwell

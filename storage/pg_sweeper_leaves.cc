@@ -69,6 +69,10 @@ CapRemoval RemovalAt(const PgResult& result, int row, LeafPair pair) {
           .last_time_us = result.Int64(row, 2) > 0 ? result.Int64(row, 6) : 0};
 }
 
+std::string PlaceOf(absl::string_view doing, const LeafKey& key) {
+  return absl::StrCat(doing, " of class ", key.keep_class, ", day ", key.received_day);
+}
+
 // The leaf is not there any more.
 bool IsGone(const absl::Status& status) { return SqlState(status) == "42P01"; }
 
@@ -77,13 +81,15 @@ bool IsGone(const absl::Status& status) { return SqlState(status) == "42P01"; }
 absl::Status PgLeafSweeper::Run(std::int64_t now_us) {
   STEPWELL_ASSIGN_OR_RETURN(const LeafSweep sweep, Plan(now_us));
   for (const LeafKey& key : sweep.give_up_samples) {
-    STEPWELL_RETURN_IF_ERROR(Annotate(GiveUp(key, LeafPair::kSamples), "give up samples"));
+    STEPWELL_RETURN_IF_ERROR(
+        errors_.Take(GiveUp(key, LeafPair::kSamples), PlaceOf("give up samples", key)));
   }
   for (const LeafKey& key : sweep.give_up_rollups) {
-    STEPWELL_RETURN_IF_ERROR(Annotate(GiveUp(key, LeafPair::kRollups), "give up rollups"));
+    STEPWELL_RETURN_IF_ERROR(
+        errors_.Take(GiveUp(key, LeafPair::kRollups), PlaceOf("give up rollups", key)));
   }
-  STEPWELL_RETURN_IF_ERROR(Annotate(EmptyAll(), "empty leaves"));
-  return Annotate(DropAll(sweep.drop), "drop leaves");
+  STEPWELL_RETURN_IF_ERROR(EmptyAll());
+  return DropAll(sweep.drop);
 }
 
 absl::StatusOr<LeafSweep> PgLeafSweeper::Plan(std::int64_t now_us) {
@@ -135,7 +141,7 @@ absl::Status PgLeafSweeper::EmptyAll() {
   for (const SweptLeaf& leaf : swept) {
     if (leaf.emptied) continue;
     if (pace_.IsOver()) break;
-    STEPWELL_RETURN_IF_ERROR(Empty(leaf));
+    STEPWELL_RETURN_IF_ERROR(errors_.Take(Empty(leaf), PlaceOf("empty", leaf.key)));
   }
   return absl::OkStatus();
 }
@@ -154,12 +160,12 @@ absl::Status PgLeafSweeper::Empty(const SweptLeaf& leaf) {
     return absl::OkStatus();
   }
   STEPWELL_RETURN_IF_ERROR(truncated.status());
-  if (*truncated) {
+  if (*truncated == Truncation::kDone) {
     ++result_.leaves_emptied;
     return absl::OkStatus();
   }
-  // Given up once more, and emptied by the next sweep.
   ++result_.leaves_left;
+  // What came into it is given up once more; a next sweep empties it.
   STEPWELL_RETURN_IF_ERROR(GiveUp(leaf.key, LeafPair::kSamples));
   return leaf.rollups_too ? GiveUp(leaf.key, LeafPair::kRollups) : absl::OkStatus();
 }
@@ -180,8 +186,17 @@ absl::StatusOr<std::vector<std::string>> PgLeafSweeper::Existing(const SweptLeaf
   return names;
 }
 
-absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
-  bool is_clear = false;
+absl::StatusOr<bool> PgLeafSweeper::MayGetRows(const LeafKey& key) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            connection_.Exec(sql::kDayHasRecentTicks, {DayOf(key)}));
+  return rows.Bool(0, 0);
+}
+
+absl::StatusOr<PgLeafSweeper::Truncation> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
+  // Without a lock that holds up others first.
+  STEPWELL_ASSIGN_OR_RETURN(const bool may_get_rows, MayGetRows(leaf.key));
+  if (may_get_rows) return Truncation::kMergeUnderWay;
+  Truncation done = Truncation::kHasLines;
   const absl::Status emptied = InDdlTransaction(connection_, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
     // Those of samples may have been dropped long before their rollups go.
@@ -195,8 +210,10 @@ absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult lines,
         connection_.Exec(sql::kLeafHasLines, {leaf.key.keep_class, DayOf(leaf.key)}));
-    is_clear = !lines.Bool(0, 0) && !(leaf.rollups_too && lines.Bool(0, 1));
-    if (!is_clear) return absl::OkStatus();
+    if (lines.Bool(0, 0) || (leaf.rollups_too && lines.Bool(0, 1))) return absl::OkStatus();
+    STEPWELL_ASSIGN_OR_RETURN(const bool merges_go_on, MayGetRows(leaf.key));
+    done = merges_go_on ? Truncation::kMergeUnderWay : Truncation::kDone;
+    if (merges_go_on) return absl::OkStatus();
     if (!leaves.empty()) {
       STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("truncate ", list)));
     }
@@ -205,7 +222,7 @@ absl::StatusOr<bool> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {
     return failpoint::Check("sweep_before_truncate");
   });
   STEPWELL_RETURN_IF_ERROR(emptied);
-  return is_clear;
+  return done;
 }
 
 absl::Status PgLeafSweeper::DropAll(const std::vector<NamedLeaf>& leaves) {
@@ -218,7 +235,7 @@ absl::Status PgLeafSweeper::DropAll(const std::vector<NamedLeaf>& leaves) {
     const absl::Status dropped = Drop(leaf);
     // A lock of a parent makes readers wait behind it: one failure is enough for one sweep.
     if (IsLockTimeout(dropped)) break;
-    STEPWELL_RETURN_IF_ERROR(dropped);
+    STEPWELL_RETURN_IF_ERROR(errors_.Take(dropped, PlaceOf("drop", leaf.key)));
   }
   return absl::OkStatus();
 }

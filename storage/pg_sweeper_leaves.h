@@ -6,7 +6,8 @@
 //   1. transactions move the leaf's lines (row_count to 0, sample_count to removed_sample_count), note the
 //      gaps, and remember the leaf and their own number in swept_leaves;
 //   2. once no snapshot is left that is older than that number, and under the leaf's lock the ledger still
-//      says that nothing is there, a transaction of its own truncates it.
+//      says that nothing is there and no row of recent is of its day, a transaction of its own truncates
+//      it. A merge goes in slices: rows of a later one need the ticks that the first has written.
 // A snapshot of before 1 has both, lines and rows, until it ends; one of after 1 never looks into the
 // leaf. Rows that are merged into it between the two bring lines of their own, and 1 begins again.
 // Killed anywhere, the next sweep goes on: 1 with the lines that are left, 2 with swept_leaves.
@@ -33,7 +34,11 @@ class PgLeafSweeper {
   // All outlive this.
   PgLeafSweeper(PgConnection& connection, std::int64_t owner_epoch, SweepPace& pace,
                 SweepResult& result)
-      : connection_(connection), owner_epoch_(owner_epoch), pace_(pace), result_(result) {}
+      : connection_(connection),
+        owner_epoch_(owner_epoch),
+        pace_(pace),
+        result_(result),
+        errors_(connection, result) {}
 
   absl::Status Run(std::int64_t now_us);
 
@@ -45,8 +50,10 @@ class PgLeafSweeper {
   absl::Status Empty(const SweptLeaf& leaf);
   // Names of the tables to be emptied.
   absl::StatusOr<std::vector<std::string>> Existing(const SweptLeaf& leaf);
-  // False: rows came meanwhile.
-  absl::StatusOr<bool> Truncate(const SweptLeaf& leaf);
+  enum class Truncation { kDone, kHasLines, kMergeUnderWay };
+  absl::StatusOr<Truncation> Truncate(const SweptLeaf& leaf);
+  // Rows that were received on its day are not merged yet: a merge may have written some of them.
+  absl::StatusOr<bool> MayGetRows(const LeafKey& key);
   absl::Status DropAll(const std::vector<NamedLeaf>& leaves);
   absl::Status Drop(const NamedLeaf& leaf);
 
@@ -54,6 +61,7 @@ class PgLeafSweeper {
   const std::int64_t owner_epoch_;
   SweepPace& pace_;
   SweepResult& result_;
+  SweepErrors errors_;
 };
 
 }  // namespace stepwell

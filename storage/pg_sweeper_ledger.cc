@@ -8,8 +8,10 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_error.h"
 #include "storage/pg_owner.h"
 #include "storage/pg_sweeper_sql.h"
 
@@ -51,6 +53,15 @@ absl::Status NoteGaps(PgConnection& connection, const std::vector<CapRemoval>& r
       .Exec(sql::kNoteCapGaps, {PgArray(trials), PgArray(groups), PgArray(sample_counts),
                                 PgArray(firsts), PgArray(lasts), joined.removals.front().field})
       .status();
+}
+
+absl::Status SweepErrors::Take(const absl::Status& status, absl::string_view place) {
+  if (status.ok()) return absl::OkStatus();
+  const absl::Status told = Annotate(status, place);
+  if (absl::IsAborted(status) || IsCommitUnknown(status) || !connection_.usable()) return told;
+  log::Warning("sweep_place_failed", {{"place", place}, {"status", status.ToString()}});
+  if (result_.failed.ok()) result_.failed = told;
+  return absl::OkStatus();
 }
 
 bool SweepPace::IsOver() {

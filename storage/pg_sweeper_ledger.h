@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "storage/cap_removals.h"
+#include "storage/caps_store.h"
 #include "storage/pg_connection.h"
 
 namespace stepwell {
@@ -25,14 +28,32 @@ absl::Status NoteGaps(PgConnection& connection, const std::vector<CapRemoval>& r
 // When to stop for now.
 class SweepPace {
  public:
-  explicit SweepPace(absl::Time deadline) : deadline_(deadline) {}
+  explicit SweepPace(absl::Duration duration) : duration_(duration) { Start(); }
+  // The time counts from here on: what has to be read before anything can be removed is no work yet.
+  void Start() { deadline_ = absl::Now() + duration_; }
   // Also remembers that it stopped somebody.
   bool IsOver();
   bool stopped() const { return stopped_; }
 
  private:
-  const absl::Time deadline_;
+  const absl::Duration duration_;
+  absl::Time deadline_;
   bool stopped_ = false;
+};
+
+// Errors of single places: a leaf or a trial that cannot be swept holds up no other.
+class SweepErrors {
+ public:
+  // Both outlive this.
+  SweepErrors(const PgConnection& connection, SweepResult& result)
+      : connection_(connection), result_(result) {}
+  // Logs an error and keeps the first. OK: the next place may be swept. Otherwise nothing can be: the
+  // connection is lost, or another master owns the database.
+  absl::Status Take(const absl::Status& status, absl::string_view place);
+
+ private:
+  const PgConnection& connection_;
+  SweepResult& result_;
 };
 
 }  // namespace stepwell

@@ -154,7 +154,9 @@ absl::StatusOr<std::int64_t> PgSliceSweeper::FreeBytes(const SliceTarget& target
   std::int64_t freed = 0;
   Stretch after{.tick_no = INT64_MIN, .first_time_us = INT64_MIN};
   std::deque<Stretch> stretches;
-  while (freed < bytes_wanted && !pace_.IsOver()) {
+  // One slice at least: to find out how much must go may have taken all the time.
+  for (bool is_first = true; freed < bytes_wanted && (is_first || !pace_.IsOver());
+       is_first = false) {
     if (stretches.empty()) {
       STEPWELL_ASSIGN_OR_RETURN(stretches, ReadStretches(target, leaf, after));
       if (stretches.empty()) break;
@@ -285,7 +287,9 @@ absl::StatusOr<std::int64_t> PgSliceSweeper::RemoveRows(const SliceTarget& targe
                                                         const std::vector<RowKey>& rows) {
   const NamedLeaf leaf{LeafPair::kSamples, key};
   std::int64_t freed = 0;
-  for (std::size_t begin = 0; begin < rows.size() && !pace_.IsOver(); begin += kSliceRowsMax) {
+  // One slice at least: to find the rows may have taken all the time.
+  for (std::size_t begin = 0; begin < rows.size(); begin += kSliceRowsMax) {
+    if (begin > 0 && pace_.IsOver()) break;
     const std::size_t end = std::min(rows.size(), begin + kSliceRowsMax);
     std::vector<std::int32_t> series;
     std::vector<std::int64_t> firsts, numbers;

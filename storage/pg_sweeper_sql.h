@@ -57,6 +57,9 @@ inline constexpr char kLeafHasLines[] = R"(
 select coalesce(bool_or(row_count <> 0 or sample_count <> 0 or byte_count <> 0), false),
        coalesce(bool_or(rollup_byte_count <> 0), false)
 from stepwell.usage where keep_class = $1 and received_day = $2)";
+// $1 day.
+inline constexpr char kDayHasRecentTicks[] =
+    "select exists (select from stepwell.recent_ticks where received_day = $1)";
 inline constexpr char kFindTables[] = R"(
 select name from unnest($1::text[]) with ordinality as t (name, i)
 where to_regclass(name) is not null order by i)";
@@ -101,21 +104,21 @@ where not exists (select from extended e
 
 // --- bounds of bytes and samples ---
 
-// Sums of the ledger by trial and group. $1 trial or 0, $2 project or 0, $3 all trials, or only those
-// that may have grown: $4 trials that were looked at last time, and those under way now.
-inline constexpr char kSumLedger[] = R"(
-select u.trial_id, t.project_id, u.metric_group, sum(u.sample_count)::bigint,
-       sum(u.byte_count + u.rollup_byte_count)::bigint
-from stepwell.usage u join stepwell.trials t on t.trial_id = u.trial_id
-where t.deleted_time is null and ($1 = 0 or t.trial_id = $1) and ($2 = 0 or t.project_id = $2)
-  and ($3 or t.state in (1, 4) or t.trial_id = any($4)
-       or t.trial_id in (select r.trial_id from stepwell.recent_ticks r))
-group by 1, 2, 3 order by 1, 3)";
+// Sums of the ledger by trial and group.
+#define STEPWELL_SUM_LEDGER(condition)                                             \
+  "select u.trial_id, t.project_id, u.metric_group, sum(u.sample_count)::bigint, " \
+  "sum(u.byte_count + u.rollup_byte_count)::bigint "                               \
+  "from stepwell.usage u join stepwell.trials t on t.trial_id = u.trial_id "       \
+  "where t.deleted_time is null and " condition " group by 1, 2, 3 order by 1, 3"
+// $1 trial or 0, $2 project or 0.
+inline constexpr char kSumLedger[] =
+    STEPWELL_SUM_LEDGER("($1 = 0 or t.trial_id = $1) and ($2 = 0 or t.project_id = $2)");
+// $1 trials: those that may have grown. It reads no more of the ledger than theirs.
+inline constexpr char kSumLedgerOf[] = STEPWELL_SUM_LEDGER("u.trial_id = any($1)");
 // Trials that may grow.
 inline constexpr char kListGrowing[] = R"(
-select t.trial_id from stepwell.trials t
-where t.deleted_time is null
-  and (t.state in (1, 4) or t.trial_id in (select r.trial_id from stepwell.recent_ticks r)))";
+select trial_id from stepwell.trials where deleted_time is null and state in (1, 4)
+union select trial_id from stepwell.recent_ticks)";
 // Changes with every change of caps, but for a place that was cleared as another was set.
 inline constexpr char kReadCapsVersion[] =
     "select count(*) || ' ' || coalesce(max(set_time)::text, '') from stepwell.caps";

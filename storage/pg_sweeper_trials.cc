@@ -30,12 +30,12 @@ constexpr Table kSmallTables[] = {{"series", "series_no"},
 
 }  // namespace
 
-absl::Status PgTrialSweeper::Run() {
+absl::Status PgTrialSweeper::Run(SweepErrors& errors) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection_.Exec(sql::kListBuried));
   for (int row = 0; row < rows.row_count() && !pace_.IsOver(); ++row) {
     const TrialId trial_id{rows.Int64(row, 0)};
     STEPWELL_RETURN_IF_ERROR(
-        Annotate(Clear(trial_id).status(), absl::StrCat("deleted trial ", Value(trial_id))));
+        errors.Take(Clear(trial_id).status(), absl::StrCat("deleted trial ", Value(trial_id))));
   }
   return absl::OkStatus();
 }
@@ -62,6 +62,7 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
         return connection_.Exec(sql::kEndBurial, {Value(trial_id)}).status();
       });
   STEPWELL_RETURN_IF_ERROR(swept);
+  advanced_ = true;
   return true;
 }
 
@@ -79,6 +80,7 @@ absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
     STEPWELL_RETURN_IF_ERROR(
         connection_.Exec(sql::kDropLinesOfBuried, {Value(trial_id), PgDate{day}, keep_class})
             .status());
+    advanced_ = true;
   }
   return true;
 }
@@ -103,6 +105,7 @@ absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const std::string& 
               const PgResult gone,
               connection_.Exec(statement.c_str(), {Value(trial_id), from, kRowsMax}));
           row_count_ += gone.Int64(0, 2);
+          advanced_ = advanced_ || gone.Int64(0, 2) > 0;
           more = gone.Int64(0, 0) == kRowsMax;
           from = gone.Int32(0, 1);
           return absl::OkStatus();

@@ -19,11 +19,13 @@ class PgTrialSweeper {
   PgTrialSweeper(PgConnection& connection, std::int64_t owner_epoch, SweepPace& pace)
       : connection_(connection), owner_epoch_(owner_epoch), pace_(pace) {}
 
-  // All deleted trials.
-  absl::Status Run();
+  // All deleted trials; one that fails is told to `errors`.
+  absl::Status Run(SweepErrors& errors);
   // One. True: nothing is left.
   absl::StatusOr<bool> Clear(TrialId trial_id);
   std::int64_t row_count() const { return row_count_; }
+  // Came further: rows, or lines of the ledger, or a burial ended.
+  bool advanced() const { return advanced_; }
 
  private:
   // Deletes all of the trial's rows of `table`, along its index; false when the time is over. A table
@@ -35,6 +37,7 @@ class PgTrialSweeper {
   const std::int64_t owner_epoch_;
   SweepPace& pace_;
   std::int64_t row_count_ = 0;
+  bool advanced_ = false;
 };
 
 }  // namespace stepwell

@@ -142,6 +142,64 @@ TEST_F(CapsBounds, EachSeriesKeepsItsNewestSamples) {
   EXPECT_EQ(SweepAll().removed.sample_count, 0);
 }
 
+// No time but for one step a call: each call comes further, and they end.
+TEST_F(CapsBounds, NoTrialWaitsForeverForOneThatTakesAllTheTime) {
+  // Groups whose sums are over the bound and no series is: they are ranked in pieces, and nothing goes.
+  const OpenedWriter ranked = OpenWriter("ranked");
+  AddSeries(ranked.trial_id, 120);
+  FillAndMerge(ranked, 120, 10);
+  const OpenedWriter over = FillHours("over", 4, 2);
+  SetCaps(Of(ranked), {.series_samples = 10});
+  SetCaps(Of(over), {.trial_bytes = 1});
+  const SweepRequest no_time{.now_us = kNowUs, .duration_max = absl::ZeroDuration()};
+  bool more = true;
+  int calls = 0;
+  for (; more && calls < 200; ++calls) {
+    const auto swept = caps_.Sweep(kEpoch, no_time);
+    ASSERT_TRUE(swept.ok()) << swept.status();
+    EXPECT_TRUE(swept->came_further()) << "call " << calls;
+    more = swept->more;
+  }
+  EXPECT_FALSE(more) << "after " << calls << " calls";
+  EXPECT_EQ(Bytes(over), 0);
+  EXPECT_EQ(Number(absl::StrCat("select sum(sample_count)::bigint from stepwell.usage "
+                                "where trial_id = ",
+                                Value(ranked.trial_id))),
+            1200);
+  // What has not changed is not ranked again.
+  SweepRequest of_ranked = no_time;
+  of_ranked.target = Of(ranked);
+  const auto again = caps_.Sweep(kEpoch, of_ranked);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->more);
+  FillAndMerge(ranked, 120, 10, kNowUs + kAnHourUs);
+  EXPECT_EQ(SweepAll().removed.sample_count, 1200) << "it has changed";
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsBounds, ATrialThatCannotBeSweptHoldsUpNoOther) {
+  const OpenedWriter bad = FillHours("bad", 2, 2), good = FillHours("good", 2, 2);
+  const OpenedWriter deleted = FillHours("deleted", 2, 1);
+  SetCaps({}, {.trial_bytes = 1});
+  Run(absl::StrCat("update stepwell.trials set deleted_time = now() where trial_id = ",
+                   Value(deleted.trial_id)));
+  RefuseGapsOf(bad.trial_id);
+  const auto swept = caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = absl::Seconds(20)});
+  AllowGaps();
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  EXPECT_NE(swept->failed.message().find(absl::StrCat("trial ", Value(bad.trial_id), ": ")),
+            absl::string_view::npos)
+      << swept->failed;
+  EXPECT_GT(Bytes(bad), 0);
+  EXPECT_EQ(Bytes(good), 0);
+  EXPECT_EQ(Bytes(deleted), 0);
+  SweepAll();
+  EXPECT_EQ(Bytes(bad), 0);
+  sent_.erase({Value(deleted.trial_id), "gpu"});
+  sent_.erase({Value(deleted.trial_id), "timing"});
+  ExpectNothingVanished();
+}
+
 TEST_F(CapsBounds, TicksOfAMergeUnderWayStay) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 8);

@@ -223,6 +223,49 @@ TEST_F(CapsSweep, RowsThatAreMergedLateIntoALeafAreGivenUpOnceMore) {
   ExpectNothingVanished();
 }
 
+TEST_F(CapsSweep, ALeafWaitsForAMergeThatIsHalfWay) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 8);
+  SetCaps({}, {.raw_age_seconds = kDay});
+  const std::vector<TickTable> tables = {Table(8, 600)};
+  Fill(writer, tables);
+  const MergeLimits limits{
+      .fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs, .rows_max = 3};
+  // Two of four slices; the others need the ticks that the first has written.
+  for (int slice = 0; slice < 2; ++slice) {
+    ASSERT_TRUE(folds_->Merge(kEpoch, limits).ok());
+    const SweepResult swept = SweepAll(kADayOldUs);
+    EXPECT_EQ(swept.leaves_left, 1);
+    EXPECT_EQ(swept.leaves_emptied, 0);
+    EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 1);
+  }
+  MergeAll(limits);
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_left, 1) << "its ledger says again that rows are there";
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_emptied, 1);
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
+  ExpectNothingVanished();
+}
+
+TEST_F(CapsSweep, ALeafThatCannotBeSweptHoldsUpNoOther) {
+  const OpenedWriter bad = OpenWriter("bad"), good = OpenWriter("good");
+  for (const OpenedWriter& each : {bad, good}) AddSeries(each.trial_id, 2);
+  SetCaps({}, {.raw_age_seconds = kDay});
+  FillAndMerge(bad, 2, 100);
+  FillAndMerge(good, 2, 100, kNowUs + kDayUs);
+  RefuseGapsOf(bad.trial_id);
+  const auto swept =
+      caps_.Sweep(kEpoch, {.now_us = kADayOldUs + 2 * kDayUs, .duration_max = absl::Seconds(20)});
+  AllowGaps();
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  EXPECT_NE(swept->failed.message().find("give up samples"), absl::string_view::npos)
+      << swept->failed;
+  EXPECT_EQ(swept->leaves_emptied, 1) << "that of the later day";
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2);
+  EXPECT_EQ(SweepAll(kADayOldUs + 2 * kDayUs).leaves_emptied, 1);
+  ExpectNothingVanished();
+}
+
 TEST_F(CapsSweep, EmptyLeavesOfDaysGoneByAreDropped) {
   ASSERT_TRUE(folds_->AttachLeaves(kNowUs).ok());
   const OpenedWriter writer = OpenWriter("t");

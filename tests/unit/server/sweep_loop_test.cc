@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <climits>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,11 @@ class CountedCaps final : public CapsStore {
       inside_ = false;
       return absl::AbortedError("another owner");
     }
-    result.removed.Add({.trial_id = TrialId{7}, .field = "trial_bytes", .sample_count = 1});
+    if (removes) {
+      result.removed.Add({.trial_id = TrialId{7}, .field = "trial_bytes", .sample_count = 1});
+    }
+    result.advanced = advances;
+    if (calls_left == fails_at) result.failed = absl::InternalError("trial 8: no");
     result.leaves_left = 3;
     result.more = --calls_left > 0;
     inside_ = false;
@@ -45,6 +50,9 @@ class CountedCaps final : public CapsStore {
 
   std::atomic<int> calls_left = 3;
   std::int64_t epoch = 5;
+  bool removes = true;
+  bool advances = false;
+  int fails_at = INT_MIN;
 
  private:
   static absl::Status Unused() { return absl::UnimplementedError("not asked by a sweep loop"); }
@@ -99,6 +107,27 @@ TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
   EXPECT_EQ(
       loop_.SweepNow(std::nullopt, absl::InfiniteFuture(), [] { return true; }).status().code(),
       absl::StatusCode::kCancelled);
+}
+
+TEST_F(SweepLoopTest, StopsWhereACallComesNoFurther) {
+  store_.calls_left = 100;
+  store_.removes = false;
+  store_.advances = true;
+  ASSERT_TRUE(SweepNow().ok());
+  EXPECT_EQ(store_.calls_left, 0) << "it came further each time";
+  store_.calls_left = 100;
+  store_.advances = false;
+  ASSERT_TRUE(SweepNow().ok());
+  EXPECT_EQ(store_.calls_left, 99);
+}
+
+TEST_F(SweepLoopTest, TellsWhatFailedWhenAllElseIsSwept) {
+  store_.fails_at = 2;
+  const auto swept = SweepNow();
+  EXPECT_EQ(store_.calls_left, 0);
+  ASSERT_EQ(swept.status().code(), absl::StatusCode::kInternal) << swept.status();
+  EXPECT_NE(swept.status().message().find("3 samples went"), std::string::npos) << swept.status();
+  EXPECT_NE(swept.status().message().find("trial 8: no"), std::string::npos) << swept.status();
 }
 
 TEST_F(SweepLoopTest, ReportsAnotherOwnerAndRefusesOnAStandby) {

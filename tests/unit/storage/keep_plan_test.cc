@@ -41,6 +41,14 @@ TEST(KeepPlanTest, TicksOfAClassAndStretchAreWrittenOnce) {
   EXPECT_FALSE(work.NoteTicks(1, 0));
 }
 
+TEST(KeepPlanTest, ClassZeroIsUsedEvenWhereTheTableLacksIt) {
+  const std::vector<PlacedCaps> placed = {OfTrial(7, "", 3)};
+  const KeepPlan plan(placed, 5, 7, KeepClasses({}));
+  EXPECT_EQ(plan.ClassOf("gpu"), 0);
+  ASSERT_EQ(plan.used().size(), 1u);
+  EXPECT_EQ(plan.used()[0].keep_class, 0);
+}
+
 TEST(KeepPlanTest, AnIndexOfPlacesFindsThoseThatDecide) {
   PlacedCaps samples = OfTrial(8, "", std::nullopt);
   samples.caps.series_samples = 5;
