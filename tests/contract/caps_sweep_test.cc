@@ -247,6 +247,23 @@ TEST_F(CapsSweep, ALeafWaitsForAMergeThatIsHalfWay) {
   ExpectNothingVanished();
 }
 
+TEST_F(CapsSweep, AMergeComesAgainAtOnceOnlyOnceWhereATableIsGone) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  const std::vector<TickTable> tables = {Table(2, 100)};
+  Fill(writer, tables);
+  const MergeLimits limits{.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs};
+  Run("alter table stepwell.usage rename to usage_away");
+  const auto first = folds_->Merge(kEpoch, limits), second = folds_->Merge(kEpoch, limits);
+  Run("alter table stepwell.usage_away rename to usage");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(first->more);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();
+  MergeAll(limits);
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2);
+  ExpectNothingVanished();
+}
+
 TEST_F(CapsSweep, ALeafThatCannotBeSweptHoldsUpNoOther) {
   const OpenedWriter bad = OpenWriter("bad"), good = OpenWriter("good");
   for (const OpenedWriter& each : {bad, good}) AddSeries(each.trial_id, 2);
