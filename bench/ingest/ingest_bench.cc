@@ -9,8 +9,6 @@
 //   ingest.read_journal seconds from the same start to the first complete answer about that trial
 // Everything runs on the first two cores that it may use. The master's own count of what it holds
 // must be what was sent: a load that it turned away is a failure, not a figure.
-#include <sched.h>
-
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -25,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/ingest/made_up_chunks.h"
+#include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
 #include "bench/load/master_child.h"
 #include "stepwell/v1/query.grpc.pb.h"
@@ -36,11 +35,6 @@ struct Plan {
   int runs = 3;
   double seconds = 10;
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 void Print(const std::string& name, const std::string& unit, const std::string& against,
            const std::string& bar, const std::vector<double>& runs) {
@@ -55,24 +49,6 @@ void Print(const std::string& name, const std::string& unit, const std::string& 
        {*std::min_element(runs.begin(), runs.end()), *std::max_element(runs.begin(), runs.end())}}};
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
-}
-
-void DieUnless(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "ingest_bench: %s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-// Two cores for client, master and PostgreSQL together: children inherit it.
-void StayOnTwoCores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&chosen) < 2; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen);
-  }
-  sched_setaffinity(0, sizeof(chosen), &chosen);
 }
 
 // What the master holds of a trial, once it says that the answer is complete.

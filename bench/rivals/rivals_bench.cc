@@ -8,8 +8,6 @@
 //   rivals.gpus_hour_raw, .gpus_hour_auto        64 series, 1 h, 500 buckets
 //   rivals.latest       newest values of all 190 series
 // Answers of ours are read and parsed, theirs are only read.
-#include <sched.h>
-
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
 #include "bench/load/master_child.h"
 #include "bench/rivals/day_load.h"
@@ -43,19 +42,8 @@ struct Plan {
   int queries = 40;
 };
 
-void DieUnless(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "rivals_bench: %s\n", status.ToString().c_str());
-  std::exit(1);
-}
-
-void DieUnless(const grpc::Status& status) {
+void DieUnlessAnswered(const grpc::Status& status) {
   DieUnless(status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message()));
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // What was measured of both sides in turns.
@@ -84,17 +72,6 @@ void Print(const std::string& name, const std::string& against, const std::strin
                                  *std::max_element(ratios.begin(), ratios.end())}}};
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
-}
-
-void StayOnTwoCores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&chosen) < 2; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen);
-  }
-  sched_setaffinity(0, sizeof(chosen), &chosen);
 }
 
 double SecondsOf(const std::function<void()>& work) {
@@ -293,13 +270,13 @@ class Rivals {
   void Flush() {
     grpc::ClientContext context;
     v1::FlushResponse response;
-    DieUnless(admin_->Flush(&context, {}, &response));
+    DieUnlessAnswered(admin_->Flush(&context, {}, &response));
   }
 
   void Ask(const v1::QueryBucketsRequest& request) {
     grpc::ClientContext context;
     v1::QueryBucketsResponse response;
-    DieUnless(queries_->QueryBuckets(&context, request, &response));
+    DieUnlessAnswered(queries_->QueryBuckets(&context, request, &response));
     if (response.series_size() == 0)
       DieUnless(absl::NotFoundError("no series: " + request.ShortDebugString()));
   }
@@ -309,7 +286,7 @@ class Rivals {
     v1::LatestValuesRequest request;
     request.mutable_trial()->set_external_id(kTrial);
     v1::LatestValuesResponse response;
-    DieUnless(queries_->LatestValues(&context, request, &response));
+    DieUnlessAnswered(queries_->LatestValues(&context, request, &response));
     if (response.values_size() != 190)
       DieUnless(absl::NotFoundError(absl::StrCat(response.values_size(), " latest values")));
   }
