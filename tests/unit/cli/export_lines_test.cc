@@ -26,7 +26,7 @@ v1::ReadSamplesResponse Message(const std::vector<double>& values) {
   message.mutable_series()->set_unit("nats");
   message.mutable_series()->set_kind(v1::SERIES_KIND_GAUGE);
   for (const double value : values) {
-    message.add_timestamps_us(kTimeUs + message.values_size() * 500'000);
+    message.add_timestamps_us(kTimeUs + message.values_size() * std::int64_t{500'000});
     message.add_batches(message.values_size() - 1);
     message.add_values(value);
   }
