@@ -19,7 +19,7 @@ master_pid= train_pid= keep_master=no log_lines=0
 
 usage() {
   cat <<'USAGE'
-Usage: deploy/quickstart.sh [--once] [--data-dir DIR] [--seconds S]
+Usage: deploy/quickstart.sh [--once] [--data-dir DIR] [--seconds S] [--any-port]
 Installs what is missing, builds Stepwell, starts the master, trains a small model that records
 itself, and prints where its time went. The training starts the agent that ships what it records;
 this script stops it at its end; that of a training of your own ends by itself a minute after the last.

@@ -13,7 +13,6 @@
 namespace stepwell {
 namespace {
 
-constexpr int kSelectorsMax = 1000;
 constexpr std::int64_t kLookbackUsMax = 60'000'000;
 constexpr absl::Duration kReplayPoll = absl::Milliseconds(20);
 constexpr absl::Duration kReplayPatience = absl::Seconds(20);
@@ -40,23 +39,11 @@ absl::Status SetBack() {
 
 absl::StatusOr<std::vector<SeriesSelection>> CheckRequest(
     const v1::FollowSamplesRequest& request_untrusted) {
-  if (request_untrusted.selectors_size() > kSelectorsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("selectors has ",
-                                                   request_untrusted.selectors_size(),
-                                                   " entries; allowed: 0 ... ", kSelectorsMax));
-  }
   if (request_untrusted.lookback_us() < 0 || request_untrusted.lookback_us() > kLookbackUsMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "lookback_us is ", request_untrusted.lookback_us(), "; allowed: 0 ... ", kLookbackUsMax));
   }
-  std::vector<SeriesSelection> selections;
-  for (int i = 0; i < request_untrusted.selectors_size(); ++i) {
-    STEPWELL_ASSIGN_OR_RETURN(
-        SeriesSelection selection,
-        CheckSelector(absl::StrCat("selectors[", i, "]"), request_untrusted.selectors(i)));
-    selections.push_back(std::move(selection));
-  }
-  return selections;
+  return CheckSelectors(request_untrusted.selectors());
 }
 
 // Waits for a journal that is being replayed.

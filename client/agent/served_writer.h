@@ -68,7 +68,7 @@ class ServedWriter {
   // Of what was sealed.
   std::uint64_t last_sequence() const { return spool_->last_sequence(); }
 
-  // Syncs, frees, retires: what is due by the clock. Call it at least each 100 ms.
+  // Syncs, frees, retires: what is due by the clock. Call it at least each 500 ms.
   void Tend();
   std::int64_t unacked_bytes() const { return spool_->BytesBehind(spool_->acked().sequence); }
   void SetBounds(const SpoolBounds& bounds) { spool_->SetBounds(bounds); }
