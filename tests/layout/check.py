@@ -2,7 +2,8 @@
 
 Rules: floors and foreign libraries by include, length of files, open ends without a name, words
 with a better word, header guards, own header first, machine paths, registry addresses, dead files,
-the fixed top level, a test for each rule of the agent. Each rule is a function check_*(tree) that yields findings.
+the fixed top level, a test for each rule of the agent, files that tests would share. Each rule is a
+function check_*(tree) that yields findings.
 """
 
 import pathlib

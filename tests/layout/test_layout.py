@@ -80,6 +80,8 @@ RED = [
     ("a rule of the agent without a test", agent_house(16), ("docs/agent.md", "agent rule")),
     ("one that is switched off", {**agent_house(3), "tests/off_test.cc": "TEST(A, DISABLED_AgentRule03_X) {}\n"},
      ("docs/agent.md", "agent rule")),
+    ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
+     ("base/clock.cc", "scratch")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 

@@ -21,6 +21,8 @@ _REGISTRY = re.compile(
 _LOCK_FILES = re.compile(r"(package-lock\.json|\.lock|requirements[\w-]*\.txt|pnpm-lock\.yaml)$")
 _ADDRESS = re.compile(r'"resolved"|https?://(?!\S*(?:github\.com/sponsors|opencollective))')
 
+_SHARED_SCRATCH = re.compile(r'TempDir\(\)\s*\+')
+
 # (what was written, the better word). Names: the project has one word for one thing.
 _WORDS = [
     (r"data ?p[o]ints?", "sample"),
@@ -91,3 +93,11 @@ def check_places(tree: Tree) -> Iterator[Finding]:
                 yield Finding(name, number, "registry", "the host of a package registry is named")
             elif lock_file and _ADDRESS.search(line):
                 yield Finding(name, number, "registry", "a lock file pins by checksum and holds no address")
+
+
+def check_scratch(tree: Tree) -> Iterator[Finding]:
+    """Tests of one folder run beside each other, each in a process: a fixed name is removed by another's end."""
+    for name in _ours(tree, ".cc", ".h"):
+        for number, line in tree.lines(name):
+            if _SHARED_SCRATCH.search(line) and "XXXXXX" not in line and "getpid()" not in line:
+                yield Finding(name, number, "scratch", "several tests would share this file: XXXXXX or getpid() in it")

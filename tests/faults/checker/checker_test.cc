@@ -3,6 +3,7 @@
 #include "tests/faults/checker/checker.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstdio>
@@ -158,7 +159,7 @@ TEST(CheckerTest, AnEmptyHistoryProvesNothing) {
 }
 
 TEST(LedgerTest, ReadsBackWhatAProducerWroteAndLeavesATornLineOut) {
-  const std::string path = ::testing::TempDir() + "ledger_test";
+  const std::string path = ::testing::TempDir() + "ledger_test" + std::to_string(getpid());
   const LoggedSample checked = {"faults/checked",    3,    12, 12, true, kStartUs,
                                 0x8000000000000001U, false};
   const LoggedSample timing = {"timing/a/b.count", 3, 4, -1, false, kStartUs, std::nullopt, false};
@@ -181,7 +182,7 @@ TEST(LedgerTest, ReadsBackWhatAProducerWroteAndLeavesATornLineOut) {
 }
 
 TEST(LedgerTest, RefusesWhatItDoesNotUnderstand) {
-  const std::string path = ::testing::TempDir() + "ledger_test_bad";
+  const std::string path = ::testing::TempDir() + "ledger_test_bad" + std::to_string(getpid());
   for (const char* line : {"x 1\n", "r faults/checked 0\n", "ack 1\n", "ack many\n"}) {
     {
       std::ofstream file(path);

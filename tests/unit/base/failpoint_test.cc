@@ -62,7 +62,7 @@ TEST(FailpointTest, UnarmedPassesAreFree) {
 TEST_F(FailpointDeathTest, WaitsWhileTheFileIsThere) {
   EXPECT_EXIT(
       {
-        const std::string path = testing::TempDir() + "failpoint_hold";
+        const std::string path = testing::TempDir() + "failpoint_hold" + std::to_string(getpid());
         std::ofstream(path) << "held";
         Arm(("point=while:" + path).c_str());
         std::thread waiting([] { STEPWELL_FAILPOINT("point"); });

@@ -1,6 +1,7 @@
 // What all subcommands promise (docs/cli.md): help with examples, --json, refusals of wrong use, exit
 // codes. Rows are made from the list of commands, so that a new one is held to them too.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -300,7 +301,7 @@ TEST_F(EveryCommandTest, ReportIsAsciiWhereTheLocaleIs) {
 }
 
 TEST_F(EveryCommandTest, ExportSaysWhatThereIsWhereNothingMatchesAndLeavesNoFile) {
-  const std::string file = ::testing::TempDir() + "nothing.csv";
+  const std::string file = ::testing::TempDir() + "nothing-" + std::to_string(getpid()) + ".csv";
   const Outcome outcome = Ask({"export", "my-run", "--group", "gpu", "--output", file});
   EXPECT_EQ(outcome.exit, kExitFailed);
   EXPECT_EQ(outcome.out, "");

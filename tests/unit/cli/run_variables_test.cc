@@ -39,7 +39,9 @@ TEST(RunWordsTest, OptionsEndAtTheFirstWordThatIsNone) {
 class RunVariablesTest : public ::testing::Test {
  protected:
   RunVariablesTest() {
-    folder_ = ::testing::TempDir() + "run-variables";
+    // Of this test alone: another of them may run beside it.
+    std::string made = ::testing::TempDir() + "run-variables-XXXXXX";
+    folder_ = mkdtemp(made.data());
     std::filesystem::create_directories(folder_ + "/bin");
     std::filesystem::create_directories(folder_ + "/here");
     for (const char* name : {"/bin/other", "/bin/own"}) {
