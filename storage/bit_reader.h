@@ -4,6 +4,7 @@
 //   BitReader reader(bits, /*width=*/7);
 //   if (!reader.Holds(sample_count)) return absl::DataLossError(...);
 //   const std::uint64_t third = reader.Read(2);
+//   reader.ReadAll(sample_count, [&](std::size_t index, std::uint64_t integer) { ... });
 #pragma once
 
 #include <algorithm>
@@ -43,9 +44,35 @@ class BitReader {
     return Extract(tail.data(), static_cast<int>(bit % 8));
   }
 
+  // take(index, integer) for the first `count` in order: half the time of as many Read()s, since the
+  // end of the string is looked at once. REQUIRES: Holds(count).
+  template <typename Take>
+  void ReadAll(std::size_t count, Take take) const {
+    std::size_t index = 0;
+    if (width_ == 0) {
+      for (; index < count; ++index) take(index, std::uint64_t{0});
+      return;
+    }
+    const auto width = static_cast<std::size_t>(width_);
+    if (width_ <= kWordWidthMax && bytes_ >= sizeof(std::uint64_t)) {
+      // Those that begin in the last byte that has seven behind it, or before.
+      const std::size_t within = ((bytes_ - sizeof(std::uint64_t)) * 8 + 7) / width + 1;
+      const int unused = 64 - width_;
+      std::size_t bit = 0;
+      for (const std::size_t end = std::min(count, within); index < end; ++index, bit += width) {
+        std::uint64_t word;
+        std::memcpy(&word, data_ + bit / 8, sizeof(word));
+        take(index, __builtin_bswap64(word) << (bit % 8) >> unused);
+      }
+    }
+    for (; index < count; ++index) take(index, Read(index));
+  }
+
  private:
   // 63 bits that start in the middle of a byte touch nine.
   static constexpr std::size_t kReach = 9;
+  // And 57 bits eight.
+  static constexpr int kWordWidthMax = 57;
 
   std::uint64_t Extract(const char* from, int skip) const {
     std::uint64_t word;

@@ -1,5 +1,7 @@
 #include "storage/presence.h"
 
+#include <algorithm>
+
 namespace stepwell {
 
 BitString PackPresence(std::span<const std::uint8_t> presence) {
@@ -13,7 +15,7 @@ BitString PackPresence(std::span<const std::uint8_t> presence) {
 }
 
 std::vector<std::uint8_t> UnpackPresence(const BitString& bits) {
-  std::vector<std::uint8_t> presence(bits.bit_count);
+  std::vector<std::uint8_t> presence(std::min(bits.bit_count, 8 * bits.bytes.size()));
   for (std::size_t i = 0; i < presence.size(); ++i) {
     presence[i] = static_cast<unsigned char>(bits.bytes[i / 8]) >> (7 - i % 8) & 1;
   }

@@ -12,7 +12,7 @@ namespace stepwell {
 
 // The other way round of UnpackPresence.
 BitString PackPresence(std::span<const std::uint8_t> presence);
-// 1 where a bit is set.
+// 1 where a bit is set. Of a damaged row that claims more bits than it has bytes for, those it has.
 std::vector<std::uint8_t> UnpackPresence(const BitString& bits);
 
 }  // namespace stepwell

@@ -1,5 +1,6 @@
 #include "storage/vector_codec.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -7,10 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/bit_reader.h"
+#include "storage/integer_frame.h"
 #include "storage/value_scale.h"
 
 namespace stepwell {
 namespace {
+
+// PostgreSQL reads an index as an integer.
+constexpr int kDictionaryWidthMax = 32;
 
 template <typename... Parts>
 absl::Status Corrupt(const EncodedVector& encoded, const Parts&... parts) {
@@ -24,20 +29,9 @@ absl::Status WrongBits(const EncodedVector& encoded, const char* column, const B
                  " bytes, ", count, " integers of ", width, " bits are due");
 }
 
-// Integers of a damaged row may overflow; they then wrap, which is defined for unsigned ones.
-class Frame {
- public:
-  explicit Frame(const EncodedVector& encoded)
-      : base_(static_cast<std::uint64_t>(encoded.base)),
-        factor_(static_cast<std::uint64_t>(encoded.factor)) {}
-  std::int64_t operator()(std::uint64_t x) const {
-    return static_cast<std::int64_t>(base_ + factor_ * x);
-  }
-
- private:
-  const std::uint64_t base_;
-  const std::uint64_t factor_;
-};
+absl::Status Overflows(const EncodedVector& encoded) {
+  return Corrupt(encoded, "an integer does not fit 63 bits and a sign");
+}
 
 template <typename Emit>
 absl::Status DecodeFrame(const EncodedVector& encoded, std::size_t count, Emit emit) {
@@ -45,8 +39,9 @@ absl::Status DecodeFrame(const EncodedVector& encoded, std::size_t count, Emit e
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
   }
-  const Frame frame(encoded);
-  for (std::size_t i = 0; i < count; ++i) emit(i, frame(reader.Read(i)));
+  const IntegerFrame frame(encoded);
+  if (!HoldsAll(frame, reader, encoded.width, count)) return Overflows(encoded);
+  reader.ReadAll(count, [&](std::size_t i, std::uint64_t x) { emit(i, frame(x)); });
   return absl::OkStatus();
 }
 
@@ -60,23 +55,20 @@ absl::Status DecodeDelta(const EncodedVector& encoded, std::size_t count, Emit e
   if (!reader.Holds(count - 1)) {
     return WrongBits(encoded, "bits", encoded.bits, count - 1, encoded.width);
   }
-  const Frame frame(encoded);
+  const IntegerFrame frame(encoded);
+  if (!HoldsSums(frame, reader, encoded, count - 1)) return Overflows(encoded);
   const auto lowest = static_cast<std::uint64_t>(encoded.dictionary[0]);
   std::uint64_t x = 0;
   emit(std::size_t{0}, frame(x));
-  for (std::size_t i = 1; i < count; ++i) {
-    x += lowest + reader.Read(i - 1);
-    emit(i, frame(x));
-  }
+  reader.ReadAll(count - 1, [&](std::size_t i, std::uint64_t delta) {
+    x += lowest + delta;
+    emit(i + 1, frame(x));
+  });
   return absl::OkStatus();
 }
 
 template <typename Emit>
 absl::Status DecodeRuns(const EncodedVector& encoded, std::size_t count, Emit emit) {
-  if (encoded.width2 < 0 || encoded.width2 > kVectorWidth2Max) {
-    return Corrupt(encoded, "width2 is ", encoded.width2, ", 0 to ", kVectorWidth2Max,
-                   " are allowed");
-  }
   // Of width 0 all runs are one sample long.
   const std::size_t run_count =
       encoded.width2 == 0 ? count
@@ -86,7 +78,8 @@ absl::Status DecodeRuns(const EncodedVector& encoded, std::size_t count, Emit em
   if (run_count > count || !heads.Holds(run_count) || !lengths.Holds(run_count)) {
     return WrongBits(encoded, "bits or bits2", encoded.bits, run_count, encoded.width);
   }
-  const Frame frame(encoded);
+  const IntegerFrame frame(encoded);
+  if (!HoldsAll(frame, heads, encoded.width, run_count)) return Overflows(encoded);
   std::size_t at = 0;
   for (std::size_t run = 0; run < run_count; ++run) {
     const std::size_t length = lengths.Read(run) + 1;
@@ -109,17 +102,30 @@ std::size_t CountOnes(const BitString& bits) {
 
 template <typename Emit>
 absl::Status DecodeSparse(const EncodedVector& encoded, std::size_t count, Emit emit) {
-  const BitReader presence(encoded.bits2, 1);
-  if (!presence.Holds(count)) return WrongBits(encoded, "bits2", encoded.bits2, count, 1);
+  if (!BitReader(encoded.bits2, 1).Holds(count))
+    return WrongBits(encoded, "bits2", encoded.bits2, count, 1);
   const std::size_t present_count = CountOnes(encoded.bits2);
   const BitReader reader(encoded.bits, encoded.width);
   if (!reader.Holds(present_count)) {
     return WrongBits(encoded, "bits", encoded.bits, present_count, encoded.width);
   }
-  const Frame frame(encoded);
+  // From one to the next: asking each sample whether it is 0 is a branch that nobody can predict.
+  const IntegerFrame frame(encoded);
+  if (!HoldsAll(frame, reader, encoded.width, present_count)) return Overflows(encoded);
+  for (std::size_t i = 0; i < count; ++i) emit(i, std::int64_t{0});
   std::size_t next = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    emit(i, presence.Read(i) == 0 ? 0 : frame(reader.Read(next++)));
+  const std::string& bytes = encoded.bits2.bytes;
+  for (std::size_t byte = 0; byte < bytes.size(); byte += sizeof(std::uint64_t)) {
+    std::uint64_t ones = 0;
+    std::memcpy(&ones, bytes.data() + byte, std::min(sizeof(ones), bytes.size() - byte));
+    ones = __builtin_bswap64(ones);
+    while (ones != 0) {
+      const int skip = std::countl_zero(ones);
+      ones ^= (std::uint64_t{1} << 63) >> skip;
+      const std::size_t i = 8 * byte + static_cast<std::size_t>(skip);
+      if (i >= count) return Corrupt(encoded, "bits2 has ones behind its last bit");
+      emit(i, frame(reader.Read(next++)));
+    }
   }
   return absl::OkStatus();
 }
@@ -132,15 +138,18 @@ absl::Status DecodeIndexes(const EncodedVector& encoded, const std::vector<Word>
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t index = reader.Read(i);
-    if (index >= words.size()) {
-      return Corrupt(encoded, "index ", index, " of sample ", i, " is beyond a dictionary of ",
-                     words.size());
-    }
-    emit(i, words[index]);
+  // The first sample whose index is too great; all after it are then 0.
+  std::size_t beyond = words.empty() ? 0 : count;
+  if (!words.empty()) {
+    reader.ReadAll(count, [&](std::size_t i, std::uint64_t index) {
+      if (index >= words.size()) [[unlikely]]
+        beyond = std::min(beyond, i);
+      emit(i, words[beyond == count ? index : 0]);
+    });
   }
-  return absl::OkStatus();
+  if (beyond == count) return absl::OkStatus();
+  return Corrupt(encoded, "index ", reader.Read(beyond), " of sample ", beyond,
+                 " is beyond a dictionary of ", words.size());
 }
 
 template <typename Emit>
@@ -148,10 +157,17 @@ absl::Status DecodeLine(const EncodedVector& encoded, std::size_t count, Emit em
   if (encoded.dictionary.size() != 1) {
     return Corrupt(encoded, "dictionary has ", encoded.dictionary.size(), " elements, 1 is due");
   }
+  const BitReader reader(encoded.bits, encoded.width);
+  if (!reader.Holds(count)) {
+    return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
+  }
+  const IntegerFrame frame(encoded);
+  if (!HoldsLine(frame, reader, encoded, count)) return Overflows(encoded);
   const auto step = static_cast<std::uint64_t>(encoded.dictionary[0]);
-  return DecodeFrame(encoded, count, [&](std::size_t i, std::int64_t k) {
-    emit(i, static_cast<std::int64_t>(static_cast<std::uint64_t>(k) + step * i));
+  reader.ReadAll(count, [&](std::size_t i, std::uint64_t x) {
+    emit(i, static_cast<std::int64_t>(static_cast<std::uint64_t>(frame(x)) + step * i));
   });
+  return absl::OkStatus();
 }
 
 // Every form that is made of integers.
@@ -167,6 +183,10 @@ absl::Status DecodeForm(const EncodedVector& encoded, std::size_t count, Emit em
     case Form::kSparse:
       return DecodeSparse(encoded, count, emit);
     case Form::kDictionary:
+      if (encoded.width > kDictionaryWidthMax) {
+        return Corrupt(encoded, "width is ", encoded.width, ", 0 to ", kDictionaryWidthMax,
+                       " are allowed");
+      }
       return DecodeIndexes(encoded, encoded.dictionary, count, emit);
     case Form::kLinear:
       return DecodeLine(encoded, count, emit);
@@ -176,19 +196,49 @@ absl::Status DecodeForm(const EncodedVector& encoded, std::size_t count, Emit em
   return Corrupt(encoded, "no such form of integers");
 }
 
+absl::Status CheckCount(const EncodedVector& encoded, std::size_t count) {
+  if (count <= kVectorSamplesMax) return absl::OkStatus();
+  return Corrupt(encoded, count, " samples, at most ", kVectorSamplesMax, " are allowed");
+}
+
+absl::Status CheckWidth(const EncodedVector& encoded, const char* name, int width, int width_max) {
+  if (width >= 0 && width <= width_max) return absl::OkStatus();
+  return Corrupt(encoded, name, " is ", width, ", 0 to ", width_max, " are allowed");
+}
+
 absl::Status CheckHeader(const EncodedVector& encoded, std::size_t count) {
-  if (count > kVectorSamplesMax) {
-    return Corrupt(encoded, count, " samples, at most ", kVectorSamplesMax, " are allowed");
+  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, count));
+  STEPWELL_RETURN_IF_ERROR(CheckWidth(encoded, "width", encoded.width, kVectorWidthMax));
+  return CheckWidth(encoded, "width2", encoded.width2, kVectorWidth2Max);
+}
+
+absl::Status CheckDivisor(const EncodedVector& encoded) {
+  if (encoded.divisor_exponent >= -kBinaryExponentMax &&
+      encoded.divisor_exponent <= kDecimalExponentMax) {
+    return absl::OkStatus();
   }
-  if (encoded.width < 0 || encoded.width > kVectorWidthMax) {
-    return Corrupt(encoded, "width is ", encoded.width, ", 0 to ", kVectorWidthMax, " are allowed");
+  return Corrupt(encoded, "divisor_exponent is ", encoded.divisor_exponent, ", ",
+                 -kBinaryExponentMax, " to ", kDecimalExponentMax, " are allowed");
+}
+
+std::int64_t IntegerAt(std::span<const double> values, std::size_t index) {
+  std::int64_t k;
+  std::memcpy(&k, &values[index], sizeof(k));
+  return k;
+}
+
+// `values` holds the bits of integers.
+void DivideInPlace(std::span<double> values, double divisor) {
+  using Pair [[gnu::vector_size(16)]] = double;
+  const Pair divisors = {divisor, divisor};
+  std::size_t i = 0;
+  for (; i + 2 <= values.size(); i += 2) {
+    Pair pair = {static_cast<double>(IntegerAt(values, i)),
+                 static_cast<double>(IntegerAt(values, i + 1))};
+    pair /= divisors;
+    std::memcpy(&values[i], &pair, sizeof(pair));
   }
-  if (encoded.divisor_exponent < -kBinaryExponentMax ||
-      encoded.divisor_exponent > kDecimalExponentMax) {
-    return Corrupt(encoded, "divisor_exponent is ", encoded.divisor_exponent, ", ",
-                   -kBinaryExponentMax, " to ", kDecimalExponentMax, " are allowed");
-  }
-  return absl::OkStatus();
+  if (i < values.size()) values[i] = static_cast<double>(IntegerAt(values, i)) / divisor;
 }
 
 absl::Status CopyRaw(const EncodedVector& encoded, std::span<double> values) {
@@ -203,21 +253,34 @@ absl::Status CopyRaw(const EncodedVector& encoded, std::span<double> values) {
 }  // namespace
 
 absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values) {
-  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, values.size()));
+  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, values.size()));
+  // No other column counts then, neither here nor in SQL.
   if (encoded.form == Form::kRaw) return CopyRaw(encoded, values);
-  if (encoded.form == Form::kDictionary && encoded.dictionary.empty()) {
+  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, values.size()));
+  if (encoded.form == Form::kDictionary && encoded.dictionary.empty() && !encoded.raw.empty()) {
     return DecodeIndexes(encoded, encoded.raw, values.size(),
                          [&](std::size_t i, double value) { values[i] = value; });
   }
+  STEPWELL_RETURN_IF_ERROR(CheckDivisor(encoded));
   // A division by 1 is skipped as a whole: most gauges are whole numbers.
   if (encoded.divisor_exponent == 0) {
     return DecodeForm(encoded, values.size(),
                       [&](std::size_t i, std::int64_t k) { values[i] = static_cast<double>(k); });
   }
   const double divisor = Divisor(encoded.divisor_exponent);
-  return DecodeForm(encoded, values.size(), [&](std::size_t i, std::int64_t k) {
-    values[i] = static_cast<double>(k) / divisor;
-  });
+  // Of a power of two the reciprocal is exact, and so is what it multiplies.
+  if (encoded.divisor_exponent < 0) {
+    const double reciprocal = 1 / divisor;
+    return DecodeForm(encoded, values.size(), [&](std::size_t i, std::int64_t k) {
+      values[i] = static_cast<double>(k) * reciprocal;
+    });
+  }
+  // First the integers, in the doubles' memory: divided in a loop of their own they go in pairs.
+  STEPWELL_RETURN_IF_ERROR(DecodeForm(encoded, values.size(), [&](std::size_t i, std::int64_t k) {
+    std::memcpy(&values[i], &k, sizeof(k));
+  }));
+  DivideInPlace(values, divisor);
+  return absl::OkStatus();
 }
 
 absl::Status DecodeIntegersInto(const EncodedVector& encoded, std::span<std::int64_t> integers) {
@@ -233,7 +296,7 @@ absl::Status DecodeIntegersInto(const EncodedVector& encoded, std::span<std::int
 // A damaged count must not allocate before it is looked at.
 absl::StatusOr<std::vector<double>> DecodeValues(const EncodedVector& encoded,
                                                  std::size_t sample_count) {
-  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, sample_count));
+  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, sample_count));
   std::vector<double> values(sample_count);
   STEPWELL_RETURN_IF_ERROR(DecodeValuesInto(encoded, values));
   return values;
@@ -241,7 +304,7 @@ absl::StatusOr<std::vector<double>> DecodeValues(const EncodedVector& encoded,
 
 absl::StatusOr<std::vector<std::int64_t>> DecodeIntegers(const EncodedVector& encoded,
                                                          std::size_t sample_count) {
-  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, sample_count));
+  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, sample_count));
   std::vector<std::int64_t> integers(sample_count);
   STEPWELL_RETURN_IF_ERROR(DecodeIntegersInto(encoded, integers));
   return integers;

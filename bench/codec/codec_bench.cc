@@ -1,5 +1,12 @@
-// codec_bench: how many bytes does a sample of each metric kind take, and what do encoding and
-// decoding cost a fold, a merge and a reader, against copying the doubles?
+// codec_bench: how many bytes does a sample of each kind of metric take, beside an estimate of its
+// entropy, and what do encoding and decoding cost a fold, a merge and a reader, beside copying the
+// doubles and beside the plainest decoder that there is: integers of 4 bytes, summed and divided?
+//   codec.<kind>.bytes     without the scalar columns, which are the same for every form
+//   codec.<kind>.entropy   bytes over the estimate (code_length.h), where that is at least 0.1
+//   codec.<kind>.excess    bytes beyond it, where it is smaller
+//   codec.<kind>.encode, .decode   ns of processor time per sample
+//   codec.day.entropy      of all series of the load `day` together
+//   codec.decode_<form>    decoding over the plain loop, of the slowest kind of that form
 #include <time.h>
 
 #include <algorithm>
@@ -8,13 +15,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "bench/codec/code_length.h"
+#include "bench/store/day_tables.h"
+#include "storage/value_scale.h"
 #include "storage/vector_codec.h"
+#include "tests/support/further_kinds.h"
 #include "tests/support/metric_kinds.h"
 
 namespace stepwell {
@@ -40,7 +52,12 @@ double NsPerSample(int rounds, std::size_t sample_count, Body body) {
 void Use(const void* data) { asm volatile("" : : "g"(data) : "memory"); }
 
 struct Cost {
-  std::vector<double> encode, decode, copy;
+  std::vector<double> encode, decode, copy, plain;
+};
+
+struct Pair {
+  double ours = 0;
+  double theirs = 0;
 };
 
 std::string Id(std::string name) {
@@ -48,49 +65,153 @@ std::string Id(std::string name) {
   return name;
 }
 
+double MedianOf(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
+
+// `raw`: what a ratio was made of.
 void Print(const std::string& name, std::vector<double> runs, const char* unit, const char* against,
-           const char* bar) {
+           const std::string& bar, const Pair* raw = nullptr) {
   std::sort(runs.begin(), runs.end());
-  const std::string quoted = bar == nullptr ? "null" : std::string("\"") + bar + "\"";
   std::printf(
       "{\"name\": \"codec.%s\", \"value\": %.4g, \"unit\": \"%s\", \"against\": \"%s\", "
-      "\"bar\": %s, \"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
-      name.c_str(), runs[runs.size() / 2], unit, against, quoted.c_str(), runs.size(), runs.front(),
-      runs.back());
+      "\"bar\": \"%s\", ",
+      name.c_str(), MedianOf(runs), unit, against, bar.c_str());
+  if (raw != nullptr) {
+    std::printf("\"raw\": {\"ours\": %.4g, \"theirs\": %.4g}, ", raw->ours, raw->theirs);
+  }
+  std::printf("\"n\": %zu, \"spread\": [%.4g, %.4g]}\n", runs.size(), runs.front(), runs.back());
 }
 
-void Report(const std::string& name, const EncodedVector& encoded, std::size_t sample_count,
-            const Cost& cost) {
-  // Without the scalar columns: they are the same for every form and part of the row.
-  const double bytes = static_cast<double>(EncodedBytes(encoded) - kVectorHeaderBytes) /
-                       static_cast<double>(sample_count);
-  const std::string id = Id(name);
-  Print(id + ".bytes", {bytes, bytes, bytes}, "bytes/sample", "8 bytes of a double", "<= 8.01");
-  Print(id + ".encode", cost.encode, "ns/sample", "the bar of a fold", "<= 30");
-  Print(id + ".decode", cost.decode, "ns/sample", "the bar of a reader", "<= 3");
-  std::fprintf(stderr, "%-22s form %d width %2d  %6.3f B  encode %5.1f  decode %4.2f  copy %4.2f\n",
-               name.c_str(), static_cast<int>(encoded.form), encoded.width, bytes,
-               cost.encode[cost.encode.size() / 2], cost.decode[cost.decode.size() / 2],
-               cost.copy[cost.copy.size() / 2]);
+// Bytes are the same in every run.
+std::vector<double> Thrice(double value) { return {value, value, value}; }
+
+const char* NameOf(Form form) {
+  switch (form) {
+    case Form::kFrame:
+      return "frame";
+    case Form::kDelta:
+      return "delta";
+    case Form::kRuns:
+      return "runs";
+    case Form::kSparse:
+      return "sparse";
+    case Form::kRaw:
+      return "raw";
+    case Form::kDictionary:
+      return "dictionary";
+    case Form::kLinear:
+      return "linear";
+  }
+  return "?";
 }
 
-// Encoding, decoding and copying take turns, so that a slow moment hits all of them.
-template <typename Encode, typename Decode, typename Copy>
-Cost Measure(bool quick, std::size_t sample_count, Encode encode, Decode decode, Copy copy) {
+// What no form fits, and why: docs/codec.md.
+const char* EntropyBar(const std::string& name) {
+  if (name == "learning rate") return "<= 3.2";
+  if (name == "pausing times") return "<= 2.4";
+  return "<= 1.3";
+}
+
+// Gathers what all kinds of a form have in common.
+class Report {
+ public:
+  void Add(const std::string& name, const EncodedVector& encoded, std::size_t sample_count,
+           double entropy_bits, const Cost& cost) {
+    const auto samples = static_cast<double>(sample_count);
+    const double bytes = static_cast<double>(EncodedBytes(encoded) - kVectorHeaderBytes) / samples;
+    const double entropy = entropy_bits / 8 / samples;
+    const std::string id = Id(name);
+    Print(id + ".bytes", Thrice(bytes), "bytes/sample", "8 bytes of a double", "<= 8.01");
+    if (entropy >= 0.1) {
+      const Pair raw = {bytes, entropy};
+      Print(id + ".entropy", Thrice(bytes / entropy), "ratio", "an adaptive arithmetic code",
+            EntropyBar(name), &raw);
+    } else {
+      Print(id + ".excess", Thrice(bytes - entropy), "bytes/sample", "an adaptive arithmetic code",
+            "<= 0.2");
+    }
+    Print(id + ".encode", cost.encode, "ns/sample", "the bar of a fold", "<= 30");
+    Print(id + ".decode", cost.decode, "ns/sample", "the bar of a reader", "<= 2");
+    const double decode = MedianOf(cost.decode);
+    const double plain = MedianOf(cost.plain);
+    if (Slowest& slowest = slowest_[encoded.form]; decode / plain > slowest.ratio) {
+      slowest = {decode / plain, {decode, plain}, cost};
+    }
+    std::fprintf(stderr, "| %s | %s | %d | %.3f | %.3f | %.2f | %.1f | %.2f | %.2f | %.2f |\n",
+                 name.c_str(), NameOf(encoded.form), encoded.width, bytes, entropy,
+                 entropy > 0 ? bytes / entropy : 0, MedianOf(cost.encode), decode, plain,
+                 MedianOf(cost.copy));
+    const int series = bench::SeriesOf(name);
+    if (is_further_) return;
+    day_.ours += bytes * series;
+    day_.theirs += entropy * series;
+  }
+
+  // Kinds from here on are not part of `day`.
+  void EndDay() { is_further_ = true; }
+
+  void PrintForms() {
+    Print("day.entropy", Thrice(day_.ours / day_.theirs), "ratio", "an adaptive arithmetic code",
+          "<= 1.15", &day_);
+    for (const auto& [form, slowest] : slowest_) {
+      std::vector<double> ratios;
+      for (std::size_t i = 0; i < slowest.cost.decode.size(); ++i) {
+        ratios.push_back(slowest.cost.decode[i] / slowest.cost.plain[i]);
+      }
+      Print(std::string("decode_") + NameOf(form), ratios, "ratio",
+            "integers of 4 bytes, summed and divided", "<= 2", &slowest.medians);
+    }
+  }
+
+ private:
+  struct Slowest {
+    double ratio = 0;
+    Pair medians;
+    Cost cost;
+  };
+  std::map<Form, Slowest> slowest_;
+  Pair day_;
+  bool is_further_ = false;
+};
+
+// What there is to decode where nothing is packed. The divisor is not known to the compiler.
+void DecodePlainly(const std::vector<std::int32_t>& deltas, double divisor,
+                   std::vector<double>& values) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < deltas.size(); ++i) {
+    sum += deltas[i];
+    values[i] = static_cast<double>(sum) / divisor;
+  }
+}
+
+// All take turns, so that a slow moment hits all of them.
+template <typename Encode, typename Decode>
+Cost Measure(bool quick, std::size_t sample_count, Encode encode, Decode decode) {
   Cost cost;
   const int rounds = quick ? 10 : 50;
+  const std::vector<std::int32_t> deltas(sample_count, 7);
+  std::vector<double> given(sample_count, 0.5);
+  std::vector<double> values(sample_count);
+  double divisor = 100;
+  asm volatile("" : "+x"(divisor));
   for (int run = 0; run < 15; ++run) {
     cost.encode.push_back(NsPerSample(rounds, sample_count, encode));
     cost.decode.push_back(NsPerSample(rounds, sample_count, decode));
-    cost.copy.push_back(NsPerSample(rounds, sample_count, copy));
+    cost.plain.push_back(NsPerSample(rounds, sample_count, [&] {
+      DecodePlainly(deltas, divisor, values);
+      Use(values.data());
+    }));
+    cost.copy.push_back(NsPerSample(rounds, sample_count, [&] {
+      std::memcpy(values.data(), given.data(), values.size() * sizeof(double));
+      Use(values.data());
+    }));
   }
-  for (std::vector<double>* runs : {&cost.encode, &cost.decode, &cost.copy}) {
+  for (std::vector<double>* runs : {&cost.encode, &cost.decode, &cost.copy, &cost.plain}) {
     std::sort(runs->begin(), runs->end());
   }
   return cost;
 }
 
-void BenchValues(bool quick, const testing::MetricKind& kind) {
+void BenchValues(bool quick, const testing::MetricKind& kind, Report& report) {
   const EncodedVector encoded = EncodeValues(kind.values);
   std::vector<double> decoded(kind.values.size());
   const Cost cost = Measure(
@@ -102,15 +223,14 @@ void BenchValues(bool quick, const testing::MetricKind& kind) {
       [&] {
         STEPWELL_CHECK(DecodeValuesInto(encoded, decoded).ok());
         Use(decoded.data());
-      },
-      [&] {
-        std::memcpy(decoded.data(), kind.values.data(), decoded.size() * sizeof(double));
-        Use(decoded.data());
       });
-  Report(kind.name, encoded, kind.values.size(), cost);
+  const auto scaled = ScaleValues(kind.values);
+  report.Add(kind.name, encoded, kind.values.size(),
+             scaled ? bench::CodeLength(scaled->integers) : bench::CodeLengthOfBits(kind.values),
+             cost);
 }
 
-void BenchTicks(bool quick, const testing::TickKind& kind) {
+void BenchTicks(bool quick, const testing::TickKind& kind, Report& report) {
   const EncodedVector encoded = EncodeIntegers(kind.integers);
   std::vector<std::int64_t> decoded(kind.integers.size());
   const Cost cost = Measure(
@@ -122,12 +242,21 @@ void BenchTicks(bool quick, const testing::TickKind& kind) {
       [&] {
         STEPWELL_CHECK(DecodeIntegersInto(encoded, decoded).ok());
         Use(decoded.data());
-      },
-      [&] {
-        std::memcpy(decoded.data(), kind.integers.data(), decoded.size() * sizeof(std::int64_t));
-        Use(decoded.data());
       });
-  Report(kind.name, encoded, kind.integers.size(), cost);
+  report.Add(kind.name, encoded, kind.integers.size(), bench::CodeLength(kind.integers), cost);
+}
+
+void Run(bool quick) {
+  Report report;
+  std::fprintf(stderr,
+               "| kind | form | width | bytes | entropy | ratio | encode ns | decode ns | plain ns "
+               "| copy ns |\n");
+  for (const auto& kind : testing::MetricKinds(kSeed)) BenchValues(quick, kind, report);
+  report.EndDay();
+  for (const auto& kind : testing::FurtherMetricKinds(kSeed)) BenchValues(quick, kind, report);
+  for (const auto& kind : testing::TickKinds(kSeed)) BenchTicks(quick, kind, report);
+  for (const auto& kind : testing::FurtherTickKinds(kSeed)) BenchTicks(quick, kind, report);
+  report.PrintForms();
 }
 
 }  // namespace
@@ -139,11 +268,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: codec_bench [--quick]\n");
     return 64;
   }
-  for (const auto& kind : stepwell::testing::MetricKinds(stepwell::kSeed)) {
-    stepwell::BenchValues(quick, kind);
-  }
-  for (const auto& kind : stepwell::testing::TickKinds(stepwell::kSeed)) {
-    stepwell::BenchTicks(quick, kind);
-  }
+  stepwell::Run(quick);
   return 0;
 }

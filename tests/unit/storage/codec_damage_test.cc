@@ -1,5 +1,6 @@
 // What the decoder says to rows that no encoder wrote.
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "storage/vector_codec.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/damaged_vectors.h"
 
 namespace stepwell {
 namespace {
@@ -57,12 +59,99 @@ TEST(CodecDamageTest, NamesWhatIsWrong) {
        {.form = Form::kSparse, .width = 3, .bits2 = Bits(8, '\x03')},
        8,
        "bits has 0 bits in 0 bytes, 2 integers of 3 bits are due"},
+      {"present behind the end",
+       {.form = Form::kSparse, .bits2 = {.bytes = "\x01", .bit_count = 7}},
+       7,
+       "bits2 has ones behind its last bit"},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
     const auto decoded = DecodeValues(row.encoded, row.sample_count);
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(decoded.status().message()), ::testing::HasSubstr(row.message));
+  }
+}
+
+// What PostgreSQL answers with "bigint out of range", and what it does not.
+TEST(CodecDamageTest, RefusesIntegersThatOverflow) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const struct {
+    std::string name;
+    EncodedVector encoded;
+    std::size_t sample_count;
+    bool holds;
+  } rows[] = {
+      {"base", {.width = 1, .base = kMax, .bits = Bits(2, '\x40')}, 2, false},
+      {"base, not reached", {.width = 1, .base = kMax, .bits = Bits(2)}, 2, true},
+      {"product", {.width = 63, .base = -5, .factor = 3, .bits = Bits(63, '\x7f')}, 1, false},
+      {"run",
+       {.form = Form::kRuns,
+        .width = 1,
+        .width2 = 1,
+        .base = kMax,
+        .bits = Bits(1, '\x80'),
+        .bits2 = Bits(1)},
+       1,
+       false},
+      {"present",
+       {.form = Form::kSparse,
+        .width = 1,
+        .base = kMax,
+        .bits = Bits(1, '\x80'),
+        .bits2 = Bits(2, '\x40')},
+       2,
+       false},
+      {"sum of deltas",
+       {.form = Form::kDelta, .base = kMax - 3, .factor = 2, .dictionary = {1}},
+       3,
+       false},
+      {"sum of deltas, just", {.form = Form::kDelta, .base = kMax - 2, .dictionary = {1}}, 3, true},
+      {"sums that come back",
+       {.form = Form::kDelta,
+        .width = 63,
+        .base = -1,
+        .bits = {std::string(16, '\0'), 126},
+        .dictionary = {INT64_MIN}},
+       3,
+       false},
+      {"deltas that come back",
+       {.form = Form::kDelta,
+        .width = 1,
+        .base = kMax,
+        .bits = Bits(2, '\x40'),
+        .dictionary = {-1}},
+       3,
+       true},
+      {"end of a line", {.form = Form::kLinear, .base = kMax - 1, .dictionary = {1}}, 3, false},
+      {"end of a line, just",
+       {.form = Form::kLinear, .base = kMax - 2, .dictionary = {1}},
+       3,
+       true},
+      {"beside a line",
+       {.form = Form::kLinear,
+        .width = 1,
+        .base = kMax - 2,
+        .bits = Bits(3, '\x20'),
+        .dictionary = {1}},
+       3,
+       false},
+      {"beside a line, before its end",
+       {.form = Form::kLinear,
+        .width = 1,
+        .base = kMax - 2,
+        .bits = Bits(3, '\x40'),
+        .dictionary = {1}},
+       3,
+       true},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const auto decoded = DecodeIntegers(row.encoded, row.sample_count);
+    EXPECT_EQ(decoded.ok(), row.holds) << decoded.status();
+    if (!row.holds) {
+      EXPECT_THAT(std::string(decoded.status().message()),
+                  ::testing::HasSubstr("does not fit 63 bits and a sign"));
+    }
   }
 }
 
@@ -75,49 +164,7 @@ TEST(CodecDamageTest, RefusesValueFormsForIntegers) {
             absl::StatusCode::kDataLoss);
 }
 
-// Any change of any column: no crash, no sanitizer report, and a vector of the asked length or
-// kDataLoss.
-void Mutate(std::mt19937_64& random, EncodedVector& encoded, std::size_t& sample_count) {
-  const auto small = [&] { return static_cast<std::int16_t>(random() % 140 - 70); };
-  const auto any = [&] { return static_cast<std::int64_t>(random() >> (random() % 64)); };
-  BitString& bits = random() % 2 == 0 ? encoded.bits : encoded.bits2;
-  switch (random() % 11) {
-    case 0:
-      encoded.form = Form{static_cast<std::int16_t>(random() % 9 - 1)};
-      break;
-    case 1:
-      encoded.width = small();
-      break;
-    case 2:
-      encoded.width2 = small();
-      break;
-    case 3:
-      encoded.divisor_exponent = static_cast<std::int16_t>(random());
-      break;
-    case 4:
-      encoded.base = any();
-      break;
-    case 5:
-      encoded.factor = -any();
-      break;
-    case 6:
-      bits.bytes.resize(random() % (bits.bytes.size() + 3), '\xff');
-      break;
-    case 7:
-      bits.bit_count = static_cast<std::size_t>(any());
-      break;
-    case 8:
-      if (!bits.bytes.empty()) bits.bytes[random() % bits.bytes.size()] ^= '\x55';
-      break;
-    case 9:
-      encoded.dictionary.resize(random() % 5, any());
-      encoded.raw.resize(random() % 5, 1.0);
-      break;
-    default:
-      sample_count = random() % 3 == 0 ? static_cast<std::size_t>(any()) : random() % 800;
-  }
-}
-
+// No crash, no sanitizer report, and a vector of the asked length or kDataLoss.
 TEST(CodecDamageTest, SurvivesAnyMutation) {
   std::mt19937_64 random(testing::TestSeed());
   std::size_t refused = 0;
@@ -128,7 +175,7 @@ TEST(CodecDamageTest, SurvivesAnyMutation) {
         random() % 4 == 0 ? EncodeIntegers(testing::RandomIntegers(random)) : EncodeValues(values);
     std::size_t sample_count = values.size();
     for (std::uint64_t times = 1 + random() % 3; times > 0; --times) {
-      Mutate(random, encoded, sample_count);
+      testing::Damage(random, encoded, sample_count);
     }
     const auto decoded = DecodeValues(encoded, sample_count);
     const auto integers = DecodeIntegers(encoded, sample_count);

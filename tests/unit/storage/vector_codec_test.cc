@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/further_kinds.h"
 #include "tests/support/metric_kinds.h"
 
 namespace stepwell {
@@ -141,13 +142,17 @@ TEST(VectorCodecTest, HoldsJitteredTicksInTheBitsOfTheJitter) {
 
 TEST(VectorCodecTest, GivesBackAnHourOfEachMetricKind) {
   const std::uint64_t seed = testing::TestSeed();
-  for (const testing::MetricKind& kind : testing::MetricKinds(seed)) {
-    SCOPED_TRACE(kind.name);
-    ExpectRoundTrip(kind.values);
+  for (const auto& kinds : {testing::MetricKinds(seed), testing::FurtherMetricKinds(seed)}) {
+    for (const testing::MetricKind& kind : kinds) {
+      SCOPED_TRACE(kind.name);
+      ExpectRoundTrip(kind.values);
+    }
   }
-  for (const testing::TickKind& kind : testing::TickKinds(seed)) {
-    SCOPED_TRACE(kind.name);
-    ExpectRoundTrip(kind.integers);
+  for (const auto& kinds : {testing::TickKinds(seed), testing::FurtherTickKinds(seed)}) {
+    for (const testing::TickKind& kind : kinds) {
+      SCOPED_TRACE(kind.name);
+      ExpectRoundTrip(kind.integers);
+    }
   }
 }
 
