@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_copy.h"
@@ -240,10 +241,12 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
     STEPWELL_ASSIGN_OR_RETURN(const PgResult recounted, connection.Exec(recount_sql.c_str()));
     truncated = recounted.Int64(0, 0) == counted.Int64(0, 0);
     if (!truncated) return absl::OkStatus();
-    return connection.ExecScript(absl::StrCat("truncate ", Table(segment)));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", Table(segment))));
+    return failpoint::Check("recycle_journal_before_commit");
   });
   if (IsLockTimeout(status)) return false;
   STEPWELL_RETURN_IF_ERROR(status);
+  if (truncated) STEPWELL_FAILPOINT("recycle_journal_after_commit");
   return truncated;
 }
 

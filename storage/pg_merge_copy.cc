@@ -1,5 +1,6 @@
 #include "storage/pg_merge_copy.h"
 
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 
 namespace stepwell {
@@ -54,6 +55,7 @@ void MergeCopy::AddTicks(const RowPlace& place, const MergedStretch& stretch) {
 absl::Status MergeCopy::Send(PgConnection& connection) {
   for (auto& [keep_class, copies] : copies_) {
     STEPWELL_RETURN_IF_ERROR(copies.rows.Send(connection));
+    STEPWELL_FAILPOINT("rollup_before_copy");
     STEPWELL_RETURN_IF_ERROR(copies.rollups.Send(connection));
   }
   return absl::OkStatus();

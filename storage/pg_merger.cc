@@ -224,6 +224,7 @@ absl::Status PgMerger::MergeSlice(PgConnection& connection, std::size_t rows_max
   STEPWELL_ASSIGN_OR_RETURN(const Slice slice, ReadSlice(connection, rows_max));
   UsageLedger usage;
   STEPWELL_RETURN_IF_ERROR(CopySlice(connection, slice, usage, result));
+  STEPWELL_FAILPOINT("merge_before_delete");
   STEPWELL_RETURN_IF_ERROR(DeleteSlice(connection, slice, usage));
   STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, usage));
   work_->series_done += slice.series.size();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_ddl.h"
@@ -85,10 +86,12 @@ absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, std::i
         connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
     STEPWELL_ASSIGN_OR_RETURN(truncated, IsEmpty(connection, segment));
     if (!truncated) return absl::OkStatus();
-    return connection.ExecScript(absl::StrCat("truncate ", tables));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", tables)));
+    return failpoint::Check("recycle_recent_before_commit");
   });
   if (IsLockTimeout(status)) return absl::OkStatus();
   STEPWELL_RETURN_IF_ERROR(status);
+  if (truncated) STEPWELL_FAILPOINT("recycle_recent_after_commit");
   if (truncated) ring_.segment(segment) = {};
   return absl::OkStatus();
 }
@@ -146,7 +149,7 @@ absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, std::int64_t o
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_ticks));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql::kReadCurrentXid));
     xid = row.Int64(0, 0);
-    return absl::OkStatus();
+    return failpoint::Check("move_recent_before_commit");
   });
   STEPWELL_RETURN_IF_ERROR(moved);
   ring_.segment(from).last_merge_xid = static_cast<std::uint64_t>(xid);

@@ -222,6 +222,7 @@ absl::StatusOr<PgLeafSweeper::Truncation> PgLeafSweeper::Truncate(const SweptLea
     return failpoint::Check("sweep_before_truncate");
   });
   STEPWELL_RETURN_IF_ERROR(emptied);
+  if (done == Truncation::kDone) STEPWELL_FAILPOINT("sweep_after_truncate");
   return done;
 }
 
@@ -254,6 +255,7 @@ absl::Status PgLeafSweeper::Drop(const NamedLeaf& leaf) {
     STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("drop table ", list)));
     STEPWELL_RETURN_IF_ERROR(
         connection_.Exec(sql::kDropLines, {leaf.key.keep_class, DayOf(leaf.key)}).status());
+    STEPWELL_RETURN_IF_ERROR(failpoint::Check("sweep_before_drop"));
     if (leaf.pair == LeafPair::kSamples) return absl::OkStatus();
     return connection_.Exec(sql::kForgetSwept, {leaf.key.keep_class, DayOf(leaf.key)}).status();
   });

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/pg_caps_store.h"
 #include "tests/contract/fold_store_test.h"
+#include "tests/support/bookkeeping_sql.h"
 
 namespace stepwell::testing {
 
@@ -100,57 +101,7 @@ class CapsStoreTest : public FoldStoreTest {
   // and not emptied yet are not held any more. Between merges one may have come into such a leaf: what is
   // new there and what was given up is told apart no more, until the next sweeps.
   void ExpectLedgerAddsUp(bool between_merges = false) {
-    const char* compared = between_merges ? R"(
-  and not exists (select from stepwell.swept_leaves s where not s.emptied
-                  and (s.keep_class, s.received_day) = (coalesce(h.keep_class, u.keep_class),
-                      coalesce(h.received_day, u.received_day))))"
-                                          : "";
-    EXPECT_EQ(Text(absl::StrCat(R"(
-with rows as (
-  select m.trial_id, m.received_day, m.keep_class, m.series_no, 1 as row_count, m.sample_count,
-         octet_length(record_send(m)) - 2 - 4 * 27 as bytes, 0 as rollup_bytes
-  from stepwell.metrics m
-  where not exists (select from stepwell.swept_leaves s where not s.emptied
-                    and (s.keep_class, s.received_day) = (m.keep_class, m.received_day))
-  union all
-  select r.trial_id, r.received_day, r.keep_class, r.series_no, 1, r.sample_count,
-         octet_length(record_send(r)) - 2 - 4 * 29, 0 from stepwell.recent r
-  union all
-  select t.trial_id, t.received_day, t.keep_class, t.series_nos[1], 0, 0,
-         octet_length(record_send(t)) - 2 - 4 * 28, 0 from stepwell.ticks t
-  where not exists (select from stepwell.swept_leaves s where not s.emptied
-                    and (s.keep_class, s.received_day) = (t.keep_class, t.received_day))
-  union all
-  select t.trial_id, t.received_day, t.keep_class, t.series_nos[1], 0, 0,
-         octet_length(record_send(t)) - 2 - 4 * 31, 0 from stepwell.recent_ticks t
-  union all
-  select r.trial_id, r.received_day, r.keep_class, r.series_no, 0, 0, 0,
-         octet_length(record_send(r)) - 2 - 4 * 76 from stepwell.rollups r
-  where not exists (select from stepwell.swept_leaves s where not s.emptied and s.rollups_too
-                    and (s.keep_class, s.received_day) = (r.keep_class, r.received_day))
-  union all
-  select t.trial_id, t.received_day, t.keep_class, t.first_series_no, 0, 0, 0,
-         octet_length(record_send(t)) - 2 - 4 * 50 from stepwell.rollup_ticks t
-  where not exists (select from stepwell.swept_leaves s where not s.emptied and s.rollups_too
-                    and (s.keep_class, s.received_day) = (t.keep_class, t.received_day))
-), held as (
-  select r.trial_id, r.received_day, r.keep_class, s.metric_group, sum(row_count) as row_count,
-         sum(sample_count) as sample_count, sum(bytes) as byte_count,
-         sum(rollup_bytes) as rollup_byte_count
-  from rows r join stepwell.series s on s.trial_id = r.trial_id and s.series_no = r.series_no
-  group by 1, 2, 3, 4
-)
-select coalesce(string_agg(format('%s %s k%s %s: rows %s/%s samples %s/%s bytes %s/%s rollups %s/%s',
-    trial_id, received_day, keep_class, metric_group, h.row_count, u.row_count, h.sample_count,
-    u.sample_count, h.byte_count, u.byte_count, h.rollup_byte_count, u.rollup_byte_count), E'\n'), '')
-from held h full join stepwell.usage u using (trial_id, received_day, keep_class, metric_group)
-where (coalesce(h.row_count, 0), coalesce(h.sample_count, 0), coalesce(h.byte_count, 0),
-       coalesce(h.rollup_byte_count, 0))
-   is distinct from (coalesce(u.row_count, 0), coalesce(u.sample_count, 0),
-                     coalesce(u.byte_count, 0), coalesce(u.rollup_byte_count, 0)))",
-                                compared)),
-              "")
-        << "held/ledger";
+    EXPECT_EQ(Text(LedgerMismatchSql(between_merges)), "") << "held/ledger";
   }
   // What was sent is held, or a gap of cause CAP says so; rows and ticks refer to each other.
   void ExpectNothingVanished() {
@@ -178,16 +129,7 @@ where (coalesce(h.row_count, 0), coalesce(h.sample_count, 0), coalesce(h.byte_co
   }
   // No row without its ticks, no ticks without a row, no ticks twice.
   void ExpectTicksFit(const std::string& rows, const std::string& ticks, const std::string& more) {
-    const std::string key =
-        absl::StrCat("keep_class, received_day, trial_id, writer_no, tick_no", more);
-    EXPECT_EQ(Text(absl::StrCat(
-                  "select coalesce(string_agg(format('tick_no %s rows %s ticks %s', tick_no, "
-                  "r.has_rows, t.n), E'\\n'), '') from (select distinct ",
-                  key, ", 1 as has_rows from stepwell.", rows, ") r full join (select ", key,
-                  ", count(*) as n from stepwell.", ticks, " group by ", key, ") t using (", key,
-                  ") where r.has_rows is null or t.n is distinct from 1")),
-              "")
-        << rows;
+    EXPECT_EQ(Text(TicksMismatchSql(rows, ticks, more)), "") << rows;
   }
 
   PgCapsStore caps_{{.url = url_}};

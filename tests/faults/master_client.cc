@@ -56,6 +56,26 @@ std::optional<v1::GetTrialResponse> MasterClient::Trial(const std::string& name)
   return response;
 }
 
+std::string MasterClient::SetCaps(const std::string& group, const v1::Caps& caps) {
+  grpc::ClientContext context;
+  SetDeadline(context, 10);
+  v1::SetCapsRequest request;
+  request.mutable_place()->set_metric_group(group);
+  *request.mutable_caps() = caps;
+  v1::SetCapsResponse response;
+  const grpc::Status status = stubs_->admin->SetCaps(&context, request, &response);
+  return status.ok() ? "" : status.error_message() + " (set caps)";
+}
+
+std::string MasterClient::Sweep() {
+  grpc::ClientContext context;
+  SetDeadline(context, 60);
+  v1::SweepCapsRequest request;
+  v1::SweepCapsResponse response;
+  const grpc::Status status = stubs_->admin->SweepCaps(&context, request, &response);
+  return status.ok() ? "" : status.error_message() + " (sweep)";
+}
+
 std::string MasterClient::Flush() {
   grpc::ClientContext context;
   SetDeadline(context, 60);

@@ -22,6 +22,10 @@ class MasterClient {
   std::optional<v1::GetStatusResponse> Status();
   // By its name in project "default". Within 5 s, or nothing.
   std::optional<v1::GetTrialResponse> Trial(const std::string& name);
+  // For all trials, of `group` or of all groups (""). Empty = set, else why not.
+  std::string SetCaps(const std::string& group, const v1::Caps& caps);
+  // A sweep from its beginning to its end. Empty = done, else why not.
+  std::string Sweep();
   // Folds all trials. Empty = done, else why not. Within 60 s.
   std::string Flush();
 

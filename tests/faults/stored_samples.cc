@@ -81,6 +81,7 @@ void TakeGaps(const Result& result, StoredTrial& stored) {
     gap.sample_count = Int64(result, row, 2);
     gap.first_time_us = Int64(result, row, 3);
     gap.last_time_us = Int64(result, row, 4);
+    gap.cause = cause;
     stored.gap_texts.push_back(
         "rank " + std::to_string(rank) + " writer " + std::to_string(Int32(result, row, 9)) +
         " cause " + std::to_string(cause) + " samples " + std::to_string(gap.sample_count) +

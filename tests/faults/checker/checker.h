@@ -30,6 +30,7 @@ struct StoredGap {
   std::int64_t sample_count = 0;
   std::int64_t first_time_us = 0;  // 0 = unknown
   std::int64_t last_time_us = 0;
+  int cause = 0;  // GapCause of the wire contract
 };
 
 enum class Demand {

@@ -1,7 +1,7 @@
 // A client of the wire contract without recorder and agent: one writer that seals a small chunk at
 // a fixed rate, keeps all of them, sends what is not acked, and goes from one master to the next
-// when acks stay away. Logs samples when it seals them and acks when they come. SIGTERM: seals no
-// more, waits for the last acks and the Close.
+// when acks stay away. Logs samples when it seals them and acks when they come. Seals no more after
+// --chunks of them. SIGTERM: seals no more, waits for the last acks and the Close.
 //
 // Exit code: 0 all is acked and closed, 3 not within --close-wait-ms.
 #include <fcntl.h>
@@ -128,6 +128,7 @@ class RawWriter {
         seed_(static_cast<std::uint64_t>(options.Number("--seed"))),
         trial_(options.Text("--trial")),
         interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
+        chunks_max_(static_cast<std::size_t>(options.Number("--chunks"))),
         ack_patience_(options.Number("--ack-patience-ms")),
         log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
         writer_(Uuid::Random().ToBytes()),
@@ -164,7 +165,7 @@ class RawWriter {
 
   // Between connections.
   void Seal() {
-    while (g_stop == 0 && steady_clock::now() >= due_) {
+    while (g_stop == 0 && chunks_.size() < chunks_max_ && steady_clock::now() >= due_) {
       due_ = std::max(due_ + interval_, steady_clock::now() - std::chrono::seconds(1));
       chunks_.push_back(NextChunk());
     }
@@ -276,6 +277,7 @@ class RawWriter {
   const std::uint64_t seed_;
   const std::string trial_;
   const steady_clock::duration interval_;
+  const std::size_t chunks_max_;
   const milliseconds ack_patience_;
   const int log_;
   const std::string writer_;
@@ -297,6 +299,7 @@ int Main(int argc, char** argv) {
                                 {"--rank", "0"},
                                 {"--seed", "1"},
                                 {"--rate", "20"},
+                                {"--chunks", "1000000000"},
                                 {"--ack-patience-ms", "1500"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });

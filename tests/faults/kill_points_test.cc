@@ -1,0 +1,278 @@
+// A master under load is killed by SIGKILL at each place where work on what is stored may be cut in two:
+// folds, merges with their rollups, the recycling of both rings, sweeps of leaves and of rows. It is
+// started again each time on a database that has aged meanwhile, so that there is something to merge,
+// recycle or sweep at once.
+//
+// What must hold: at each death the ledger says what the tables hold, row by row, sample by sample and
+// byte by byte; in the end each sample that was acked is there once, or a gap of cause CAP counts it, and
+// these gaps count nothing else; rollups say what a recount of the samples says; no row lacks its ticks.
+// How it would fail: work that is committed in two halves. A merge that deletes before it commits loses
+// samples at merge_before_commit; a fold that moves its mark apart from its rows doubles them at
+// fold_after_commit; a sweep that notes its gaps later has samples missing at sweep_after_commit; rows of
+// rollups in a transaction of their own differ from the recount at rollup_before_copy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/faults/database_text.h"
+#include "tests/faults/master_client.h"
+#include "tests/faults/scene.h"
+#include "tests/support/bookkeeping_sql.h"
+#include "tests/support/postgres.h"
+
+namespace stepwell::faults {
+namespace {
+
+using testing::kOutlivingRollupsMismatchSql;
+using testing::LedgerMismatchSql;
+using testing::RollupMismatchSql;
+using testing::Rollups;
+using testing::TicksMismatchSql;
+
+constexpr int kRawWriterCount = 3;
+constexpr int kGapCauseCap = 11;
+// A point is reached within a second or two of a start; where nothing is ripe it is not, and later it is.
+constexpr absl::Duration kPatience = absl::Seconds(4);
+
+struct Point {
+  const char* name;
+  // So many passes, at most, are let through before the one that kills.
+  int skip_max = 0;
+  int kills = 3;
+};
+
+struct GroupCaps {
+  std::string group;
+  v1::Caps caps;
+};
+
+struct Work {
+  const char* name;
+  std::vector<Point> points;
+  // How much older the database is at each start.
+  Age age;
+  // Reached now and then: armed beside the others until it was.
+  Point beside = {nullptr, 0, 0};
+  std::vector<GroupCaps> caps = {};
+  Rollups rollups = Rollups::kExact;
+};
+
+void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
+
+GroupCaps Ages() {
+  v1::Caps caps;
+  caps.set_raw_age_seconds(1);
+  caps.set_rollup_age_seconds(2 * 86'400);
+  return {"", caps};
+}
+
+GroupCaps BytesOf(const char* group) {
+  v1::Caps caps;
+  caps.set_trial_bytes(40'000);
+  return {group, caps};
+}
+
+GroupCaps SamplesOf(const char* group) {
+  v1::Caps caps;
+  caps.set_series_samples(50);
+  return {group, caps};
+}
+
+const std::vector<Work>& Works() {
+  static const auto* works = new std::vector<Work>{
+      {.name = "Fold",
+       .points = {{"before_fold", 10},
+                  {"fold_before_commit", 10},
+                  {"fold_after_commit", 10},
+                  {"after_fold_before_heads", 10}},
+       .age = {.seconds = 60}},
+      {.name = "Merge",
+       .points = {{"rollup_before_copy", 3},
+                  {"merge_before_delete", 3},
+                  {"merge_before_commit"},
+                  {"merge_after_commit"}},
+       .age = {.seconds = 3'700}},
+      // Half an hour: the ring of recent goes on at each start, what lies in it is merged at the next.
+      {.name = "Recycle",
+       .points = {{"recycle_recent_before_commit"},
+                  {"recycle_recent_after_commit"},
+                  {"recycle_journal_before_commit"},
+                  {"recycle_journal_after_commit"}},
+       .age = {.seconds = 1'860},
+       .beside = {"move_recent_before_commit", 0, 1}},
+      {.name = "SweepLeaves",
+       .points = {{"sweep_before_commit", 1},
+                  {"sweep_after_commit", 1},
+                  {"sweep_before_truncate"},
+                  {"sweep_after_truncate"},
+                  {"sweep_before_drop", 3, 2}},
+       .age = {.days = 1},
+       .caps = {Ages()}},
+      {.name = "SweepRows",
+       .points = {{"sweep_before_commit", 2, 5}, {"sweep_after_commit", 2, 5}},
+       .age = {.seconds = 3'700},
+       .caps = {BytesOf("faults"), SamplesOf("timing")},
+       .rollups = Rollups::kAtLeast}};
+  return *works;
+}
+
+std::string DescribeWork(const ::testing::TestParamInfo<Work>& info) { return info.param.name; }
+
+class KillPointsTest : public ::testing::TestWithParam<Work> {
+ protected:
+  const Work& work() const { return GetParam(); }
+  int Kills(const Point& point) const {
+    return master_.CountInLog(absl::StrCat("failpoint ", point.name, " exit"));
+  }
+  bool IsDone(const Point& point) const { return point.kills == 0 || Kills(point) >= point.kills; }
+
+  // The one that is furthest from its number; null when all are there.
+  const Point* NextPoint() const {
+    const Point* next = nullptr;
+    for (const Point& point : work().points) {
+      if (IsDone(point)) continue;
+      if (next == nullptr || Kills(point) < Kills(*next)) next = &point;
+    }
+    return next == nullptr && !IsDone(work().beside) ? &work().beside : next;
+  }
+
+  // From a start to a death at `point`, or to one from outside.
+  void Live(const Point& point) {
+    std::string armed = absl::StrCat(point.name, "=exit@", scene_.Random(0, point.skip_max));
+    const bool beside = &point != &work().beside && !IsDone(work().beside);
+    if (beside) {
+      absl::StrAppend(&armed, ";", work().beside.name, "=exit");
+    }
+    master_.StartAndWait({armed});
+    const bool died = Eventually([&] { return !master_.running(); }, kPatience);
+    if (!died) master_.Kill();
+    scene_.Say(absl::StrCat("armed ", armed, died ? ": died" : ": not reached, killed"));
+    ASSERT_EQ(master_.Ending(), "killed by signal 9") << master_.LogTail();
+  }
+
+  // What the backends of the dead master had begun is over.
+  void AwaitBackends() {
+    ASSERT_TRUE(Eventually(
+        [&] {
+          return DatabaseText(url_,
+                              "select count(*) from pg_stat_activity where datname = "
+                              "current_database() and pid <> pg_backend_pid() and "
+                              "backend_type = 'client backend'") == "0";
+        },
+        absl::Seconds(30)));
+  }
+
+  void ExpectBookkeepingIsRight() {
+    EXPECT_EQ(DatabaseText(url_, LedgerMismatchSql(/*between_merges=*/true)), "")
+        << "held/ledger\n"
+        << master_.LogTail();
+    EXPECT_EQ(DatabaseText(url_, RollupMismatchSql(work().rollups)), "") << "recount/rollups";
+    EXPECT_EQ(DatabaseText(url_, kOutlivingRollupsMismatchSql), "") << "rollups/ledger";
+  }
+
+  void ExpectTicksFit() {
+    EXPECT_EQ(DatabaseText(url_, TicksMismatchSql("metrics", "ticks", "")), "");
+    EXPECT_EQ(DatabaseText(url_, TicksMismatchSql("rollups", "rollup_ticks", ", step_seconds")),
+              "");
+  }
+
+  void StartProducers() {
+    scene_.StartAgent(master_.grpc_address());
+    scene_.StartTrainer(0, {{"--world-size", "1"}});
+    for (int i = 0; i < kRawWriterCount; ++i) {
+      scene_.StartRawWriter(10 + i, master_.grpc_address());
+    }
+    // Too slow to be merged for a day: its rows stay where the ring comes round.
+    scene_.StartRawWriter(20, master_.grpc_address(), {{"--chunks", "2"}});
+  }
+
+  // Without failpoints: what is left to be done is done, of writers that have closed, too.
+  void Finish() {
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    scene_.StopProducers(absl::Seconds(60));
+    MasterClient client(master_.grpc_address());
+    EXPECT_TRUE(scene_.Await(
+        "all is merged and swept", absl::Seconds(60),
+        [&] {
+          return client.Flush().empty() &&
+                 DatabaseText(url_, "select not exists (select from stepwell.recent_ticks)") ==
+                     "t" &&
+                 client.Sweep().empty() &&
+                 DatabaseText(url_,
+                              "select not exists (select from stepwell.swept_leaves where not "
+                              "emptied)") == "t";
+        }))
+        << client.Flush() << client.Sweep() << master_.LogTail();
+  }
+
+  void ExpectGapsCount(const Verdict& verdict) {
+    std::int64_t told = 0;
+    for (const StoredGap& gap : scene_.stored().gaps) {
+      EXPECT_EQ(gap.cause, kGapCauseCap);
+      told += gap.sample_count;
+    }
+    EXPECT_EQ(verdict.declared_count, static_cast<std::uint64_t>(told));
+    for (const GroupCaps& each : work().caps) {
+      EXPECT_TRUE(std::any_of(scene_.stored().gaps.begin(), scene_.stored().gaps.end(),
+                              [&](const StoredGap& gap) {
+                                return each.group.empty() || gap.metric_group == each.group;
+                              }))
+          << "no cap of " << each.group << " removed anything";
+    }
+  }
+
+  Scene scene_{absl::StrCat("kill points ", GetParam().name)};
+  const std::string url_ = testing::TestPostgres::Get().Durable().FreshDatabase();
+  MasterProcess master_{
+      {scene_.path(""),
+       "master",
+       url_,
+       {"--master-id", "one", "--fold-interval", "50ms", "--sweep-interval", "100ms"}}};
+};
+
+TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
+  ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+  for (const GroupCaps& each : work().caps) {
+    ASSERT_EQ(MasterClient(master_.grpc_address()).SetCaps(each.group, each.caps), "");
+  }
+  StartProducers();
+  ASSERT_TRUE(scene_.Await(
+      "rows of all", absl::Seconds(30),
+      [&] {
+        return DatabaseText(
+                   url_, "select count(distinct writer_no) > 4 from stepwell.recent_ticks") == "t";
+      }))
+      << scene_.Logs() << master_.LogTail();
+  master_.Kill();
+  int lives_left =
+      3 * std::accumulate(work().points.begin(), work().points.end(), work().beside.kills,
+                          [](int sum, const Point& point) { return sum + point.kills; });
+  for (const Point* point = NextPoint(); point != nullptr && !HasFailure(); point = NextPoint()) {
+    ASSERT_GT(lives_left--, 0) << point->name << " is not reached";
+    ASSERT_NO_FATAL_FAILURE(AwaitBackends());
+    ASSERT_EQ(MakeOlder(url_, work().age), "");
+    ASSERT_NO_FATAL_FAILURE(Live(*point));
+    ASSERT_NO_FATAL_FAILURE(AwaitBackends());
+    ExpectBookkeepingIsRight();
+  }
+  ASSERT_NO_FATAL_FAILURE(Finish());
+  for (const Point& point : work().points) {
+    scene_.Say(absl::StrFormat("%d kills at %s", Kills(point), point.name));
+  }
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  ExpectGapsCount(verdict);
+  EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
+  ExpectBookkeepingIsRight();
+  ExpectTicksFit();
+}
+
+INSTANTIATE_TEST_SUITE_P(, KillPointsTest, ::testing::ValuesIn(Works()), DescribeWork);
+
+}  // namespace
+}  // namespace stepwell::faults
