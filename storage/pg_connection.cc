@@ -97,6 +97,47 @@ absl::StatusOr<PgResult> PgConnection::Exec(const char* sql, std::span<const PgP
   return TakeResults();
 }
 
+absl::StatusOr<std::vector<PgResult>> PgConnection::ExecAll(
+    std::span<const PgStatement> statements) {
+  STEPWELL_RETURN_IF_ERROR(Usable());
+  if (PQenterPipelineMode(connection_) == 0) return LostConnection("pipeline");
+  for (const PgStatement& statement : statements) {
+    STEPWELL_RETURN_IF_ERROR(SendParams(statement.sql.c_str(), statement.params));
+  }
+  if (PQpipelineSync(connection_) == 0) return LostConnection("send");
+  auto results = TakePipeline(statements.size());
+  if (usable() && PQexitPipelineMode(connection_) == 0) return LostConnection("pipeline");
+  return results;
+}
+
+absl::StatusOr<std::vector<PgResult>> PgConnection::TakePipeline(std::size_t count) {
+  CountRoundTrip();
+  const absl::Time deadline = absl::Now() + reply_timeout_;
+  STEPWELL_RETURN_IF_ERROR(Flush(deadline));
+  std::vector<PgResult> results;
+  absl::Status failure;
+  // Each statement's answer is one result and a null; what comes after a failure is said to be aborted.
+  for (std::size_t i = 0; i < count; ++i) {
+    STEPWELL_ASSIGN_OR_RETURN(PGresult * next, NextResult(deadline));
+    if (next == nullptr) return LostConnection("pipeline");
+    results.emplace_back(next);
+    if (IsError(next) && failure.ok()) failure = StatusOf(next);
+    STEPWELL_ASSIGN_OR_RETURN(next, NextResult(deadline));
+    if (next == nullptr) continue;
+    PQclear(next);
+    return LostConnection("pipeline");
+  }
+  STEPWELL_ASSIGN_OR_RETURN(PGresult* const end, NextResult(deadline));
+  const PgResult owned(end);
+  if (PQresultStatus(end) != PGRES_PIPELINE_SYNC) return LostConnection("pipeline");
+  if (!failure.ok()) return failure;
+  return results;
+}
+
+void PgConnection::CountRoundTrip() const {
+  if (options_.round_trip_count != nullptr) ++*options_.round_trip_count;
+}
+
 absl::Status PgConnection::ExecScript(const std::string& sql) {
   STEPWELL_RETURN_IF_ERROR(Usable());
   if (PQsendQuery(connection_, sql.c_str()) == 0) return LostConnection("send");
@@ -121,6 +162,7 @@ absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> 
 }
 
 absl::StatusOr<PgResult> PgConnection::TakeResults() {
+  CountRoundTrip();
   const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   PgResult last;

@@ -14,6 +14,7 @@
 // settings are made per transaction, so that PgBouncer in transaction mode works.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +34,12 @@ struct pg_conn;  // libpq's
 
 namespace stepwell {
 
+// One statement of several that travel together.
+struct PgStatement {
+  std::string sql = {};
+  std::vector<PgParam> params = {};
+};
+
 class PgConnection {
  public:
   struct Options {
@@ -50,6 +57,8 @@ class PgConnection {
     absl::Duration reply_timeout = absl::Seconds(40);
     // Ends all waits at its moment; null = none does.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // Grows each time that an answer is waited for, COPY apart; null = nobody counts.
+    std::shared_ptr<std::atomic<std::int64_t>> round_trip_count = nullptr;
   };
 
   static absl::StatusOr<std::unique_ptr<PgConnection>> Open(Options options);
@@ -62,6 +71,9 @@ class PgConnection {
   absl::StatusOr<PgResult> Exec(const char* sql, std::initializer_list<PgParam> params = {}) {
     return Exec(sql, std::span<const PgParam>(params.begin(), params.size()));
   }
+  // In one round trip, in order; one result each. The first that fails ends them and is the answer:
+  // outside of a transaction none has done anything then. None may be a COPY.
+  absl::StatusOr<std::vector<PgResult>> ExecAll(std::span<const PgStatement> statements);
   // Several statements without values, as one string: for migrations and DDL of ours only.
   absl::Status ExecScript(const std::string& sql);
 
@@ -101,6 +113,9 @@ class PgConnection {
   absl::StatusOr<pg_result*> NextResult(absl::Time deadline);
   // Takes all results of what was sent; the last one, or the first error.
   absl::StatusOr<PgResult> TakeResults();
+  // Those of a pipeline of `count` statements, up to and with its end.
+  absl::StatusOr<std::vector<PgResult>> TakePipeline(std::size_t count);
+  void CountRoundTrip() const;
   absl::Status WaitSocket(short events, absl::Time deadline);
   absl::Status PutCopyData(std::string_view data, absl::Time deadline);
   absl::Status LostConnection(std::string_view doing);

@@ -20,6 +20,7 @@ PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   PgConnection::Options options;
   options.url = reader.url;
   options.cut = reader.cut;
+  options.round_trip_count = reader.round_trip_count;
   options.application_name = "stepwell read";
   options.statement_timeout = kStatementMax;
   options.idle_in_transaction_timeout = kStatementMax + absl::Seconds(5);
@@ -48,14 +49,16 @@ absl::StatusOr<absl::Duration> Patience(absl::Time deadline) {
 }  // namespace
 
 PgReader::PgReader(Options options)
-    : shelf_(ConnectionOptions(options), options.connection_count_max) {}
+    : shelf_(ConnectionOptions(options), options.connection_count_max), watch_(options.watch) {}
 
 absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, shelf_.Borrow(patience));
+  PgReadLink link(std::move(loan), watch_);
   auto found = selector.trial_id != 0
-                   ? loan->Exec(sql::kReadTrialIdById, {selector.trial_id})
-                   : loan->Exec(sql::kReadTrialIdByName, {selector.project, selector.external_id});
+                   ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById, {selector.trial_id})
+                   : link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdByName,
+                                 {selector.project, selector.external_id});
   if (!found.ok()) return Annotate(found.status(), "find trial");
   if (found->row_count() == 0) return NotFound(selector);
   return TrialId{found->Int64(0, 0)};
@@ -64,33 +67,32 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl:
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, shelf_.Borrow(patience));
-  STEPWELL_ASSIGN_OR_RETURN(auto snapshot, PgReaderSnapshot::Begin(std::move(loan), deadline));
+  STEPWELL_ASSIGN_OR_RETURN(auto snapshot,
+                            PgReaderSnapshot::Begin(std::move(loan), watch_, deadline));
   return std::unique_ptr<ReadSnapshot>(std::move(snapshot));
 }
 
 absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShelf::Loan loan,
+                                                                          const ReadWatch& watch,
                                                                           absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
-  std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan)));
-  PgConnection& connection = *snapshot->loan_;
-  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql::kBeginRead).status());
-  STEPWELL_RETURN_IF_ERROR(connection
-                               .Exec(sql::kLimitRead, {MillisecondsText(left),
-                                                       MillisecondsText(left + absl::Seconds(5))})
-                               .status());
+  std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch));
+  snapshot->link_.PutOff(sql::kBeginRead);
+  snapshot->link_.PutOff(sql::kLimitRead,
+                         {MillisecondsText(left), MillisecondsText(left + absl::Seconds(5))});
   return snapshot;
 }
 
 absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
     const RollupFilter& filter) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(*loan_, filter, usage));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(link_, filter, usage));
   return std::unique_ptr<RollupCursor>(std::move(cursor));
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(*loan_, filter, usage));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(link_, filter, usage));
   return std::unique_ptr<RowCursor>(std::move(cursor));
 }
 

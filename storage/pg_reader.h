@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "storage/pg_read_link.h"
 #include "storage/pg_shelf.h"
 #include "storage/read_store.h"
 
@@ -19,6 +20,9 @@ class PgReader final : public ReadStore {
     int connection_count_max = 8;
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // For tests; null = nobody looks.
+    ReadWatch watch = nullptr;
+    std::shared_ptr<std::atomic<std::int64_t>> round_trip_count = nullptr;
   };
   // Connects at the first read.
   explicit PgReader(Options options);
@@ -30,6 +34,7 @@ class PgReader final : public ReadStore {
 
  private:
   PgShelf shelf_;
+  const ReadWatch watch_;
 };
 
 }  // namespace stepwell

@@ -72,7 +72,8 @@ Gap GapAt(const PgResult& result, int row) {
 }  // namespace
 
 absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, loan_->Exec(sql::kReadTrial, {Value(trial_id)}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kTrial, sql::kReadTrial, {Value(trial_id)}));
   if (result.row_count() == 0) {
     return absl::NotFoundError(absl::StrCat("there is no trial with the id ", Value(trial_id)));
   }
@@ -86,18 +87,18 @@ absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const Tria
   const std::int16_t state = page.state ? static_cast<std::int16_t>(*page.state) : std::int16_t{0};
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult result,
-      loan_->Exec(sql::kListTrials,
-                  {page.project, page.name_contains, state, PgTimestamp{after.created_time_us},
-                   after.trial_id, std::int64_t{page.limit}}));
+      link_.RunOne(ReadQuery::kTrials, sql::kListTrials,
+                   {page.project, page.name_contains, state, PgTimestamp{after.created_time_us},
+                    after.trial_id, std::int64_t{page.limit}}));
   std::vector<TrialRecord> trials;
   for (int row = 0; row < result.row_count(); ++row) trials.push_back(TrialAt(result, row));
   return trials;
 }
 
 absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult result,
-      loan_->Exec(sql::kListWriters, {Value(trial_id), std::int64_t{kWritersReadMax}}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kWriters, sql::kListWriters,
+                                         {Value(trial_id), std::int64_t{kWritersReadMax}}));
   std::vector<WriterRecord> writers;
   for (int row = 0; row < result.row_count(); ++row) {
     WriterRecord writer;
@@ -126,23 +127,28 @@ absl::StatusOr<std::vector<Series>> PgReaderSnapshot::ListSeries(TrialId trial_i
   }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult result,
-      loan_->Exec(sql::kListSeries, {Value(trial_id), selection.metric_group, selection.name,
-                                     PgArray(names), PgArray(values), PgArray(selection.series_nos),
-                                     Value(after), std::int64_t{limit}}));
+      link_.RunOne(
+          ReadQuery::kSeries, sql::kListSeries,
+          {Value(trial_id), selection.metric_group, selection.name, PgArray(names), PgArray(values),
+           PgArray(selection.series_nos), Value(after), std::int64_t{limit}}));
   std::vector<Series> series;
   for (int row = 0; row < result.row_count(); ++row) series.push_back(SeriesAt(result, row));
   return series;
 }
 
 absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFilter& filter) {
+  std::vector<ReadStatement> both;
+  both.push_back({ReadQuery::kGapSums, {sql::kSumGaps, {Value(trial_id)}}});
+  both.push_back({ReadQuery::kGaps,
+                  {sql::kListGaps,
+                   {Value(trial_id), filter.first_time_us, filter.last_time_us,
+                    std::int64_t{filter.limit} + 1}}});
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<PgResult> results, link_.Run(std::move(both)));
+  const PgResult& sums = results[0];
+  const PgResult& result = results[1];
   GapList list;
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult sums, loan_->Exec(sql::kSumGaps, {Value(trial_id)}));
   list.missing_sample_count = sums.Int64(0, 0);
   list.samples_missing = sums.Bool(0, 1);
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult result,
-      loan_->Exec(sql::kListGaps, {Value(trial_id), filter.first_time_us, filter.last_time_us,
-                                   std::int64_t{filter.limit} + 1}));
   list.truncated = result.row_count() > filter.limit;
   for (int row = 0; row < std::min(result.row_count(), filter.limit); ++row) {
     list.gaps.push_back(GapAt(result, row));
@@ -151,8 +157,11 @@ absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFi
 }
 
 absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, loan_->Exec(sql::kReadUsage, {Value(trial_id)}));
-  std::vector<UsageRecord> usage;
+  const auto known = usage_.find(trial_id);
+  if (known != usage_.end()) return known->second;
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kUsage, sql::kReadUsage, {Value(trial_id)}));
+  std::vector<UsageRecord>& usage = usage_[trial_id];
   for (int row = 0; row < result.row_count(); ++row) {
     UsageRecord line;
     line.received_day = result.DateDays(row, 0);

@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<StoredLatest>> PgReaderSnapshot::ReadLatest(
   filter.trial_id = trial_id;
   filter.series_nos = series_nos;
   filter.fold_no_max = fold_no_max;
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::OpenNewest(*loan_, filter, usage));
+  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::OpenNewest(link_, filter, usage));
   std::map<SeriesNo, StoredLatest> newest;
   for (;;) {
     STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRow> row, cursor->Next());
@@ -70,7 +70,8 @@ absl::StatusOr<std::vector<WriterBatches>> PgReaderSnapshot::ReadBatchSpans(Tria
       " union all select writer_no, first_batch, last_batch from stepwell.recent_ticks"
       " where trial_id = $1 and fold_no <= $2) t where last_batch >= 0"
       " group by writer_no order by writer_no");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, loan_->Exec(sql.c_str(), params));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kBatchSpans, sql, params));
   std::vector<WriterBatches> spans;
   for (int row = 0; row < result.row_count(); ++row) {
     spans.push_back({WriterNo{result.Int32(row, 0)}, result.Int32(row, 1), result.Int32(row, 2)});

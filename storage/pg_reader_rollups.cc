@@ -67,7 +67,7 @@ absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
-    PgConnection& connection, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
+    PgReadLink& link, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
   static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupVectorList());
   const std::vector<LeafRange> leaves =
       PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
@@ -81,35 +81,38 @@ absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
   }
   LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
   params.insert(params.end(), condition.params.begin(), condition.params.end());
-  const std::string sql = absl::StrCat(
+  std::string sql = absl::StrCat(
       "declare stepwell_rollups no scroll cursor for select ", kColumns,
       " from stepwell.rollups where trial_id = $1 and series_no = any($2) and step_seconds = $3 "
       "and last_time_us >= $4 and first_time_us < $5",
       look_back, " and ", condition.sql, " order by series_no");
-  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), params).status());
-  return std::unique_ptr<PgRollupCursor>(new PgRollupCursor(connection, filter, leaves));
+  std::vector<ReadStatement> both;
+  both.push_back({ReadQuery::kRollups, {std::move(sql), std::move(params)}});
+  both.push_back({ReadQuery::kControl, {kFetch}});
+  std::unique_ptr<PgRollupCursor> cursor(new PgRollupCursor(link, filter, leaves));
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<PgResult> results, link.Run(std::move(both)));
+  cursor->TakePage(std::move(results[1]));
+  return cursor;
 }
 
-PgRollupCursor::~PgRollupCursor() {
-  if (connection_.usable()) connection_.Exec(kClose).status().IgnoreError();
-}
+PgRollupCursor::~PgRollupCursor() { link_.PutOff(kClose); }
 
 absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
-  if (page_row_ >= page_.row_count() || page_.column_count() == 0) {
+  if (page_row_ == page_.row_count()) {
     if (ended_) return std::nullopt;
-    STEPWELL_RETURN_IF_ERROR(FetchPage());
+    STEPWELL_ASSIGN_OR_RETURN(PgResult page, link_.RunOne(ReadQuery::kControl, kFetch, {}));
+    TakePage(std::move(page));
     if (page_.row_count() == 0) return std::nullopt;
   }
+  if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(ReadGrids());
   STEPWELL_ASSIGN_OR_RETURN(StoredRollup rollup, RollupAt(page_row_++));
   return std::optional<StoredRollup>(std::move(rollup));
 }
 
-absl::Status PgRollupCursor::FetchPage() {
-  STEPWELL_ASSIGN_OR_RETURN(page_, connection_.Exec(kFetch));
+void PgRollupCursor::TakePage(PgResult page) {
+  page_ = std::move(page);
   page_row_ = 0;
   ended_ = page_.row_count() < kPageRows;
-  if (grids_.size() > kGridsMax) grids_.clear();
-  return ReadGrids();
 }
 
 PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
@@ -120,6 +123,7 @@ PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
 
 absl::Status PgRollupCursor::ReadGrids() {
   static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupTickVectorList());
+  if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
   for (int row = 0; row < page_.row_count(); ++row) {
     const GridKey key = GridKeyAt(row);
@@ -136,12 +140,13 @@ absl::Status PgRollupCursor::ReadGrids() {
                                  static_cast<std::int16_t>(step_seconds_)};
   LeafCondition condition = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
   params.insert(params.end(), condition.params.begin(), condition.params.end());
-  const std::string sql = absl::StrCat(
+  std::string sql = absl::StrCat(
       "select ", kColumns,
       " from stepwell.rollup_ticks where trial_id = $1 and (writer_no, tick_no) "
       "in (select * from unnest($2::integer[], $3::bigint[])) and step_seconds = $4 and ",
       condition.sql);
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection_.Exec(sql.c_str(), params));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.RunOne(ReadQuery::kRollupGrids,
+                                                                std::move(sql), std::move(params)));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, GridAt(result, row));
     const GridKey key = {static_cast<std::int16_t>(result.Int32(row, 2)), result.DateDays(row, 3),

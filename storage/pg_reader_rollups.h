@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "storage/pg_connection.h"
+#include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
 
@@ -17,9 +17,9 @@ namespace stepwell {
 
 class PgRollupCursor final : public RollupCursor {
  public:
-  // Declares the cursor. `usage` is the trial's ledger in the same snapshot.
+  // Declares the cursor and reads its first page. `usage` is the trial's ledger in the same snapshot.
   static absl::StatusOr<std::unique_ptr<PgRollupCursor>> Open(
-      PgConnection& connection, const RollupFilter& filter, const std::vector<UsageRecord>& usage);
+      PgReadLink& link, const RollupFilter& filter, const std::vector<UsageRecord>& usage);
 
   ~PgRollupCursor() override;
   [[nodiscard]] absl::StatusOr<std::optional<StoredRollup>> Next() override;
@@ -28,18 +28,17 @@ class PgRollupCursor final : public RollupCursor {
   // keep class, received day, writer, tick number
   using GridKey = std::tuple<std::int16_t, std::int32_t, std::int32_t, std::int64_t>;
 
-  PgRollupCursor(PgConnection& connection, const RollupFilter& filter,
-                 std::vector<LeafRange> leaves)
-      : connection_(connection),
+  PgRollupCursor(PgReadLink& link, const RollupFilter& filter, std::vector<LeafRange> leaves)
+      : link_(link),
         trial_id_(filter.trial_id),
         step_seconds_(filter.step_seconds),
         leaves_(std::move(leaves)) {}
-  absl::Status FetchPage();
+  void TakePage(PgResult page);
   absl::Status ReadGrids();
   absl::StatusOr<StoredRollup> RollupAt(int row) const;
   GridKey GridKeyAt(int row) const;
 
-  PgConnection& connection_;
+  PgReadLink& link_;
   const TrialId trial_id_;
   const std::int32_t step_seconds_;
   const std::vector<LeafRange> leaves_;

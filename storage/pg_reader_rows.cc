@@ -171,58 +171,75 @@ absl::Status CheckPresence(const StoredRow& row) {
 
 }  // namespace
 
-PgRowCursor::PgRowCursor(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves)
-    : connection_(connection), ticks_(connection, trial_id, std::move(leaves)) {}
+PgRowCursor::PgRowCursor(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves)
+    : link_(link), ticks_(link, trial_id, std::move(leaves)) {}
 
 absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Open(
-    PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+    PgReadLink& link, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
   const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
   Statement statement;
   const std::string series =
       absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")");
   const Arms arms = ArmsOf(filter, leaves, series, statement);
-  const std::string sql =
+  std::string sql =
       absl::StrCat("declare stepwell_rows no scroll cursor for ",
                    filter.only_recent ? "" : absl::StrCat(arms.merged, " union all "), arms.recent,
                    " order by series_no, first_time_us, writer_no, tick_no");
-  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), statement.params).status());
-  return std::unique_ptr<PgRowCursor>(new PgRowCursor(connection, filter.trial_id, leaves));
+  return Declare(link, filter.trial_id, leaves,
+                 {ReadQuery::kRows, {std::move(sql), std::move(statement.params)}});
 }
 
 absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::OpenNewest(
-    PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+    PgReadLink& link, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
   const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
   Statement statement;
   const std::string wanted = statement.Add(PgArray(filter.series_nos));
   const Arms arms = ArmsOf(filter, leaves, "series_no = wanted.no", statement);
   const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
-  const std::string sql =
+  std::string sql =
       absl::StrCat("declare stepwell_rows no scroll cursor for select r.* from unnest(", wanted,
                    "::integer[]) as wanted (no) cross join lateral ((", arms.merged, newest,
                    ") union all (", arms.recent, newest, ")) r");
-  STEPWELL_RETURN_IF_ERROR(connection.Exec(sql.c_str(), statement.params).status());
-  return std::unique_ptr<PgRowCursor>(new PgRowCursor(connection, filter.trial_id, leaves));
+  return Declare(link, filter.trial_id, leaves,
+                 {ReadQuery::kNewestRows, {std::move(sql), std::move(statement.params)}});
+}
+
+absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Declare(
+    PgReadLink& link, TrialId trial_id, const std::vector<LeafRange>& leaves,
+    ReadStatement declare) {
+  std::vector<ReadStatement> both;
+  both.push_back(std::move(declare));
+  both.push_back({ReadQuery::kControl, {kFetch}});
+  std::unique_ptr<PgRowCursor> cursor(new PgRowCursor(link, trial_id, leaves));
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<PgResult> results, link.Run(std::move(both)));
+  cursor->TakePage(std::move(results[1]));
+  return cursor;
 }
 
 PgRowCursor::~PgRowCursor() {
-  // So that the snapshot can open another one; a failed transaction has none left.
-  if (connection_.usable()) connection_.Exec(kClose).status().IgnoreError();
+  // So that the snapshot can open another one.
+  link_.PutOff(kClose);
 }
 
 absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
-  if (page_row_ >= page_.row_count() || page_.column_count() == 0) {
+  if (page_row_ == page_.row_count()) {
     if (ended_) return std::nullopt;
-    STEPWELL_RETURN_IF_ERROR(FetchPage());
+    STEPWELL_ASSIGN_OR_RETURN(PgResult page, link_.RunOne(ReadQuery::kControl, kFetch, {}));
+    TakePage(std::move(page));
     if (page_.row_count() == 0) return std::nullopt;
   }
+  if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(PrepareTicks());
   STEPWELL_ASSIGN_OR_RETURN(StoredRow row, RowAt(page_row_++));
   return std::optional<StoredRow>(std::move(row));
 }
 
-absl::Status PgRowCursor::FetchPage() {
-  STEPWELL_ASSIGN_OR_RETURN(page_, connection_.Exec(kFetch));
+void PgRowCursor::TakePage(PgResult page) {
+  page_ = std::move(page);
   page_row_ = 0;
   ended_ = page_.row_count() < kPageRows;
+}
+
+absl::Status PgRowCursor::PrepareTicks() {
   std::vector<TickKey> keys;
   for (int row = 0; row < page_.row_count(); ++row) {
     if (!page_.Bool(row, kWhole)) keys.push_back(TickKeyAt(page_, row));

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "storage/pg_connection.h"
+#include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/pg_reader_ticks.h"
 #include "storage/read_store.h"
@@ -16,23 +16,27 @@ namespace stepwell {
 
 class PgRowCursor final : public RowCursor {
  public:
-  // Declares the cursor. `usage` is the trial's ledger in the same snapshot.
-  static absl::StatusOr<std::unique_ptr<PgRowCursor>> Open(PgConnection& connection,
+  // Declares the cursor and reads its first page. `usage` is the trial's ledger in the same snapshot.
+  static absl::StatusOr<std::unique_ptr<PgRowCursor>> Open(PgReadLink& link,
                                                            const RowFilter& filter,
                                                            const std::vector<UsageRecord>& usage);
   // For each series the newest few rows, as ReadLatest needs them; not ordered.
   static absl::StatusOr<std::unique_ptr<PgRowCursor>> OpenNewest(
-      PgConnection& connection, const RowFilter& filter, const std::vector<UsageRecord>& usage);
+      PgReadLink& link, const RowFilter& filter, const std::vector<UsageRecord>& usage);
 
   ~PgRowCursor() override;
   [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
 
  private:
-  PgRowCursor(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves);
-  absl::Status FetchPage();
+  PgRowCursor(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves);
+  static absl::StatusOr<std::unique_ptr<PgRowCursor>> Declare(PgReadLink& link, TrialId trial_id,
+                                                              const std::vector<LeafRange>& leaves,
+                                                              ReadStatement declare);
+  void TakePage(PgResult page);
+  absl::Status PrepareTicks();
   absl::StatusOr<StoredRow> RowAt(int row);
 
-  PgConnection& connection_;
+  PgReadLink& link_;
   PgTickCache ticks_;
   PgResult page_;
   int page_row_ = 0;

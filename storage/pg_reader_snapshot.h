@@ -1,20 +1,23 @@
-// PgReaderSnapshot: one read-only transaction of PgReader. Confined to one thread.
+// PgReaderSnapshot: one read-only transaction of PgReader. It begins with its first statement, in the
+// same round trip. Confined to one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "storage/pg_shelf.h"
+#include "storage/pg_read_link.h"
 #include "storage/read_store.h"
 
 namespace stepwell {
 
 class PgReaderSnapshot final : public ReadSnapshot {
  public:
-  // Begins the transaction on `loan`; no statement of it runs beyond `deadline`.
+  // A transaction on `loan`; no statement of it runs beyond `deadline`. `watch` outlives it.
   static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(PgShelf::Loan loan,
+                                                                 const ReadWatch& watch,
                                                                  absl::Time deadline);
 
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
@@ -37,9 +40,11 @@ class PgReaderSnapshot final : public ReadSnapshot {
       TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) override;
 
  private:
-  explicit PgReaderSnapshot(PgShelf::Loan loan) : loan_(std::move(loan)) {}
+  PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch) : link_(std::move(loan), watch) {}
 
-  PgShelf::Loan loan_;
+  PgReadLink link_;
+  // Read once each: a snapshot does not change.
+  std::map<TrialId, std::vector<UsageRecord>> usage_;
 };
 
 }  // namespace stepwell

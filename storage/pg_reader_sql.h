@@ -34,8 +34,9 @@ where p.name = $1 and t.external_id = $2 and t.deleted_time is null)";
   "t.attempt_count, t.writer_count, t.series_count, "                                 \
   "coalesce(u.samples, 0)::bigint, coalesce(u.first_us, 0), coalesce(u.last_us, 0), " \
   "g.missing, g.is_missing, " STEPWELL_TRIAL_PROFILING
-#define STEPWELL_TRIAL_TABLES                                                                \
-  "stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "               \
+#define STEPWELL_TRIAL_TABLES "stepwell.trials t " STEPWELL_OF_TRIAL
+#define STEPWELL_OF_TRIAL                                                                    \
+  "join stepwell.projects p on p.project_id = t.project_id "                                 \
   "left join lateral (select sum(sample_count) as samples, min(first_time_us) as first_us, " \
   "  max(last_time_us) as last_us from stepwell.usage where trial_id = t.trial_id "          \
   "  and (sample_count > 0 or rollup_byte_count > 0)) u on true "                            \
@@ -46,11 +47,15 @@ inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " S
 
 // $1 project, $2 part of the name, $3 state or 0, $4 created before (or at it with an id below $5),
 // $6 limit.
-inline constexpr char kListTrials[] =
-    "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES R"(
-where ($1 = '' or p.name = $1) and ($2 = '' or strpos(t.external_id, $2) > 0)
-  and ($3::smallint = 0 or t.state = $3) and t.deleted_time is null and (t.created_time, t.trial_id) < ($4, $5)
-order by t.created_time desc, t.trial_id desc limit $6)";
+// The page first, so that nothing is summed up for trials that are not on it.
+inline constexpr char kListTrials[] = "select " STEPWELL_TRIAL_COLUMNS R"(
+from (
+  select * from stepwell.trials
+  where ($1 = '' or project_id = (select project_id from stepwell.projects where name = $1))
+    and ($2 = '' or strpos(external_id, $2) > 0) and ($3::smallint = 0 or state = $3)
+    and deleted_time is null and (created_time, trial_id) < ($4, $5)
+  order by created_time desc, trial_id desc limit $6
+) t )" STEPWELL_OF_TRIAL "order by t.created_time desc, t.trial_id desc";
 
 inline constexpr char kListWriters[] = R"(
 select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence,

@@ -109,14 +109,16 @@ absl::Status PgTickCache::Read(const std::vector<TickKey>& keys) {
                                  PgArray(writer_nos[1]), PgArray(tick_nos[1])};
   LeafCondition leaves = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
   params.insert(params.end(), leaves.params.begin(), leaves.params.end());
-  const std::string statement =
+  std::string statement =
       absl::StrCat("select false, ", sql::kTickColumns,
                    " from stepwell.ticks where trial_id = $1 and (writer_no, tick_no) in "
                    "(select * from unnest($2::integer[], $3::bigint[])) and ",
                    leaves.sql, " union all select true, ", sql::kTickColumns,
                    " from stepwell.recent_ticks where trial_id = $1 and (writer_no, tick_no) in "
                    "(select * from unnest($4::integer[], $5::bigint[]))");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection_.Exec(statement.c_str(), params));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      link_.RunOne(ReadQuery::kTicks, std::move(statement), std::move(params)));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(TickVectors ticks, TicksAt(result, row));
     Held& held = held_[KeyAt(result, row)];

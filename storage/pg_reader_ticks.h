@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "storage/pg_connection.h"
+#include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
 
@@ -31,8 +31,8 @@ class PgTickCache {
   // 64 MiB of ticks at 12 bytes.
   static constexpr std::size_t kTicksMax = 64 * 1024 * 1024 / 12;
 
-  PgTickCache(PgConnection& connection, TrialId trial_id, std::vector<LeafRange> leaves)
-      : connection_(connection), trial_id_(trial_id), leaves_(std::move(leaves)) {}
+  PgTickCache(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves)
+      : link_(link), trial_id_(trial_id), leaves_(std::move(leaves)) {}
 
   // Reads those of `keys` that are not held, in one statement; afterwards Find knows all of them.
   // What was not asked for lately makes room. kDataLoss when one does not exist.
@@ -48,7 +48,7 @@ class PgTickCache {
   absl::Status Read(const std::vector<TickKey>& keys);
   void MakeRoom();
 
-  PgConnection& connection_;
+  PgReadLink& link_;
   const TrialId trial_id_;
   const std::vector<LeafRange> leaves_;
   std::map<TickKey, Held> held_;

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -45,6 +46,38 @@ class PgConnectionTest : public ::testing::Test {
   const std::string url_ = TestPostgres::Get().FreshDatabase();
   std::unique_ptr<PgConnection> connection_ = Connect(url_);
 };
+
+TEST_F(PgConnectionTest, SeveralStatementsTravelInOneRoundTrip) {
+  const auto count = std::make_shared<std::atomic<std::int64_t>>(0);
+  const auto connection = Open({.url = url_, .round_trip_count = count});
+  const auto results =
+      connection->ExecAll(std::vector<PgStatement>{{"begin isolation level repeatable read", {}},
+                                                   {"select $1 + 1", {std::int64_t{41}}},
+                                                   {"select generate_series(1, 100000)", {}},
+                                                   {"commit", {}}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(*count, 1);
+  ASSERT_EQ(results->size(), 4u);
+  EXPECT_EQ((*results)[1].Int64(0, 0), 42);
+  EXPECT_EQ((*results)[2].row_count(), 100'000);
+  EXPECT_EQ((*results)[3].command(), "COMMIT");
+  EXPECT_EQ(connection->Exec("select 7")->Int32(0, 0), 7) << "as before";
+  EXPECT_EQ(*count, 2);
+}
+
+TEST_F(PgConnectionTest, TheFirstOfSeveralThatFailsEndsThem) {
+  ASSERT_TRUE(connection_->ExecScript("create table t (k int primary key)").ok());
+  const auto results = connection_->ExecAll(
+      std::vector<PgStatement>{{"insert into t values (1)", {}},
+                               {"insert into t values ($1)", {std::int32_t{1}}},
+                               {"select no_such_column", {}}});
+  EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument) << results.status();
+  EXPECT_EQ(connection_->Exec("select count(*) from t")->Int64(0, 0), 0) << "none has happened";
+  Terminate(connection_->backend_pid());
+  const auto lost = connection_->ExecAll(std::vector<PgStatement>{{"select 1", {}}});
+  EXPECT_EQ(lost.status().code(), absl::StatusCode::kUnavailable) << lost.status();
+  EXPECT_FALSE(connection_->usable());
+}
 
 TEST_F(PgConnectionTest, ReturnsEachTypeAsItWasBound) {
   const Uuid uuid = Uuid::Random();

@@ -1,0 +1,323 @@
+// What PostgreSQL does for every SQL text of QueryService, on a database with a thousand trials in
+// thirty leaves: nothing is read but by an index of one trial, in leaves where that trial has rows, and
+// ten times the trials change nothing. The texts are what the reader sends (ReadWatch), so that a new one
+// is judged as soon as it is asked; a query that no call here asks fails the test, and so does a method
+// that has no call. Texts are unnamed statements, planned for their values: there are no generic plans.
+#include "storage/pg_caps_sql.h"
+#include "storage/pg_leaves.h"
+#include "tests/contract/query/query_plan.h"
+#include "tests/contract/query/random_trial.h"
+#include "tests/support/codec_vectors.h"
+
+namespace stepwell {
+namespace {
+
+constexpr int kFewTrials = 100;
+constexpr int kManyTrials = 1000;
+constexpr int kDays = 30;
+constexpr int kPageSize = 20;
+constexpr std::int32_t kFirstDay = 20'000;
+
+struct Asked {
+  std::string method;
+  ReadQuery query{};
+  PgStatement statement;
+};
+
+// May look at any number of trials: what it looks for is in no index.
+bool LooksForTrials(const Asked& asked) {
+  return asked.method == "ListTrials of a name" || asked.method == "ListTrials of a state";
+}
+
+class QueryPlansTest : public RandomTrialTest {
+ protected:
+  QueryPlansTest() {
+    heads_.RecoveryStarted({}, FoldNo{0});
+    PgLeaves leaves;
+    for (std::int32_t day = 0; day < kDays; ++day) {
+      EXPECT_TRUE(leaves.Ensure(*connection_, 0, kFirstDay + day).ok());
+    }
+    // So that none of the tables is small enough to be read whole.
+    Run("insert into stepwell.projects (name) select 'project-' || n from generate_series(1, 2000) "
+        "n");
+    FeedTrial();
+  }
+
+  void Run(const std::string& script) {
+    const absl::Status status = connection_->ExecScript(script);
+    ASSERT_TRUE(status.ok()) << status << "\n" << script;
+  }
+
+  // Merged rows with rollups in two leaves, recent rows, what is in heads alone, and gaps.
+  void FeedTrial() {
+    std::mt19937_64 random(testing::TestSeed());
+    RandomTrial trial = BeginRandom();
+    std::vector<std::int32_t> wide;
+    for (int i = 0; i < 8; ++i) wide.push_back(AddSeries("wide", absl::StrCat("value_", i)));
+    const auto commit_wide = [&](std::int64_t received_us) {
+      TickTable table;
+      table.tick_group = 2;
+      for (int i = 0; i < 200; ++i) {
+        table.times_us.push_back(trial.time_us += 1'000'000);
+        table.batches.push_back(-1);
+      }
+      for (const std::int32_t series_no : wide) {
+        TickColumn column;
+        column.series_no = SeriesNo{series_no};
+        for (int i = 0; i < 200; ++i) column.values.push_back(static_cast<double>(random() % 100));
+        table.columns.push_back(std::move(column));
+      }
+      Commit(trial.writers[1], {std::move(table)}, received_us);
+    };
+    for (int i = 0; i < 60; ++i) CommitRandom(random, trial);
+    commit_wide(kStartUs);
+    commit_wide(kStartUs + kDayUs);
+    Fold();
+    for (int i = 0; i < 4; ++i) Merge(1);  // some stretches at a time
+    for (int i = 0; i < 10; ++i) CommitRandom(random, trial);
+    commit_wide(kStartUs);
+    Fold();
+    CommitRandom(random, trial);
+    Run(
+        absl::StrCat("insert into stepwell.gaps (trial_id, writer_no, cause, metric_group, "
+                     "sample_count, first_time_us, last_time_us, first_sequence, last_sequence, "
+                     "reason) select ",
+                     Value(trial_id_), ", 1, 2, 'training', 1, ", kStartUs, " + n, ", kStartUs,
+                     " + n, 0, 0, '' from generate_series(1, 20) n"));
+    Run(absl::StrCat("insert into stepwell.caps (place, place_id, metric_group, series_samples) ",
+                     "values (2, ", Value(trial_id_), ", '', 1000000)"));
+  }
+
+  // Copies of the trial numbered first ... last: half of them in its own leaves, the others in all.
+  void CopyTrial(int first, int last) {
+    const std::string numbers = absl::StrCat("generate_series(", first, ", ", last, ") n");
+    for (const char* table :
+         {"trials", "attempts", "writers", "writer_origins", "series", "gaps", "usage", "caps",
+          "metrics", "ticks", "rollups", "rollup_ticks", "recent", "recent_ticks", "journal_0"}) {
+      const auto columns = connection_->Exec(
+          "select column_name::text from information_schema.columns where table_schema = "
+          "'stepwell' "
+          "and table_name = $1 and column_name <> 'gap_no'",
+          {table});
+      ASSERT_TRUE(columns.ok()) << columns.status();
+      std::string names;
+      std::string values;
+      for (int row = 0; row < columns->row_count(); ++row) {
+        const std::string name(columns->Text(row, 0));
+        absl::StrAppend(&names, row == 0 ? "" : ", ", name);
+        absl::StrAppend(&values, row == 0 ? "" : ", ", Changed(name));
+      }
+      const std::string key = std::string(table) == "caps" ? "place = 2 and place_id" : "trial_id";
+      Run(absl::StrCat("insert into stepwell.", table, " (", names, ") select ", values,
+                       " from stepwell.", table, ", ", numbers, " where ", key, " = ",
+                       Value(trial_id_)));
+    }
+    Run("analyze");
+  }
+
+  static std::string Changed(const std::string& column) {
+    if (column == "trial_id" || column == "place_id") return column + " + n";
+    if (column == "external_id") return "external_id || '-' || n";
+    if (column == "created_time") return "created_time - n * interval '1 minute'";
+    if (column == "segment") return "(n % 4)::smallint";
+    if (column == "received_day") {
+      return absl::StrCat("case when n % 2 = 0 then received_day else date '1970-01-01' + ",
+                          kFirstDay, " + (n / 2 + (received_day - date '1970-01-01')) % ", kDays,
+                          " end");
+    }
+    return column;
+  }
+
+  // All methods, as many ways as they ask differently.
+  std::vector<Asked> AskAll();
+  // Fails for queries of the reader, and methods of the service, that AskAll has not asked.
+  void ExpectAllAsked(const std::set<ReadQuery>& seen) const;
+
+  std::set<std::string> LeavesOfTrial() {
+    std::set<std::string> leaves;
+    const auto days = connection_->Exec(
+        "select distinct to_char(received_day, 'YYYYMMDD') from stepwell.usage where trial_id = $1",
+        {Value(trial_id_)});
+    EXPECT_TRUE(days.ok()) << days.status();
+    for (int row = 0; row < days->row_count(); ++row) {
+      for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
+        leaves.insert(absl::StrCat(table, "_k0_", std::string(days->Text(row, 0))));
+      }
+    }
+    return leaves;
+  }
+
+  const std::unique_ptr<PgConnection> connection_ = testing::Connect(url_);
+  std::set<std::string> called_;
+};
+
+void QueryPlansTest::ExpectAllAsked(const std::set<ReadQuery>& seen) const {
+  for (int query = 1; query <= static_cast<int>(kReadQueryLast); ++query) {
+    EXPECT_TRUE(seen.contains(static_cast<ReadQuery>(query)))
+        << "ReadQuery " << query << " is asked by no call of this test: add one";
+  }
+  const auto* service =
+      v1::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
+  for (int i = 0; i < service->method_count(); ++i) {
+    EXPECT_TRUE(called_.contains(service->method(i)->name()))
+        << service->method(i)->name() << " is not called by this test: add it";
+  }
+}
+
+std::vector<Asked> QueryPlansTest::AskAll() {
+  std::vector<Asked> asked;
+  std::string method;
+  PgReader reader({.url = url_, .watch = [&](std::span<const ReadStatement> statements) {
+                     for (const ReadStatement& one : statements) {
+                       if (one.query == ReadQuery::kControl) continue;
+                       asked.push_back({method, one.query, one.statement});
+                     }
+                   }});
+  const QueryReads reads(QuerySources{reader, heads_, RealClock::Get(), liveness_});
+  const auto call = [&](const char* name, const char* how, const auto& ask) {
+    called_.insert(name);
+    method = absl::StrCat(name, how);
+    const absl::Status status = ask();
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << method << ": " << status;
+  };
+  const auto with_trial = [&](auto request) {
+    *request.mutable_trial() = Ref();
+    return request;
+  };
+
+  v1::ListTrialsRequest list;
+  list.set_page_size(kPageSize);
+  call("ListTrials", "", [&] {
+    const auto first = reads.ListTrials(list, Call());
+    if (!first.ok()) return first.status();
+    v1::ListTrialsRequest next = list;
+    next.set_page_token(first->next_page_token());
+    return reads.ListTrials(next, Call()).status();
+  });
+  list.set_project("default");
+  call("ListTrials", " of a project", [&] { return reads.ListTrials(list, Call()).status(); });
+  list.set_name_contains("run-");
+  call("ListTrials", " of a name", [&] { return reads.ListTrials(list, Call()).status(); });
+  list.clear_name_contains();
+  list.set_state(v1::TRIAL_STATE_RUNNING);
+  call("ListTrials", " of a state", [&] { return reads.ListTrials(list, Call()).status(); });
+
+  call("GetTrial", "",
+       [&] { return reads.GetTrial(with_trial(v1::GetTrialRequest()), Call()).status(); });
+  call("GetTrial", " by number", [&] {
+    v1::GetTrialRequest request;
+    request.mutable_trial()->set_trial_id(Value(trial_id_));
+    return reads.GetTrial(request, Call()).status();
+  });
+
+  auto series = with_trial(v1::ListSeriesRequest());
+  series.set_page_size(3);
+  call("ListSeries", "", [&] { return reads.ListSeries(series, Call()).status(); });
+  series.mutable_selector()->set_metric_group("training");
+  (*series.mutable_selector()->mutable_labels())["rank"] = "0";
+  call("ListSeries", " by labels", [&] { return reads.ListSeries(series, Call()).status(); });
+
+  call("LatestValues", "", [&] {
+    Heads heads;  // that know no newest values yet
+    const QueryReads fresh(QuerySources{reader, heads, RealClock::Get(), liveness_});
+    return fresh.LatestValues(with_trial(v1::LatestValuesRequest()), Call()).status();
+  });
+
+  const auto take_all = [](const auto&) { return true; };
+  auto samples = with_trial(v1::ReadSamplesRequest());
+  call("ReadSamples", "", [&] { return reads.ReadSamples(samples, Call(), take_all); });
+  samples.set_page_samples(100);
+  samples.mutable_time_range()->set_start_time_us(kStartUs + 60'000'000);
+  samples.mutable_time_range()->set_end_time_us(kStartUs + 1'200'000'000);
+  std::string cursor;
+  call("ReadSamples", " of a range", [&] {
+    return reads.ReadSamples(samples, Call(), [&](const v1::ReadSamplesResponse& message) {
+      cursor = message.cursor();
+      return false;
+    });
+  });
+  samples.set_cursor(cursor);
+  call("ReadSamples", " from a cursor",
+       [&] { return reads.ReadSamples(samples, Call(), take_all); });
+
+  auto follow = with_trial(v1::FollowSamplesRequest());
+  follow.set_lookback_us(60'000'000);
+  call("FollowSamples", "",
+       [&] { return reads.FollowSamples(follow, Call(), [](const auto&) { return false; }); });
+
+  auto buckets = with_trial(v1::QueryBucketsRequest());
+  buckets.set_max_buckets(10);
+  call("QueryBuckets", "", [&] { return reads.QueryBuckets(buckets, Call()).status(); });
+  buckets.set_resolution(v1::RESOLUTION_RAW);
+  call("QueryBuckets", " of samples", [&] { return reads.QueryBuckets(buckets, Call()).status(); });
+  *buckets.mutable_time_range() = samples.time_range();
+  buckets.add_selectors()->set_metric_group("timing");
+  buckets.add_selectors()->set_name("value_7");
+  call("QueryBuckets", " of a range", [&] { return reads.QueryBuckets(buckets, Call()).status(); });
+  buckets.set_resolution(v1::RESOLUTION_10_SECONDS);
+  call("QueryBuckets", " of a range of rollups",
+       [&] { return reads.QueryBuckets(buckets, Call()).status(); });
+  buckets.clear_resolution();
+  buckets.mutable_batch_range()->set_end_batch(100);
+  call("QueryBuckets", " by batch", [&] { return reads.QueryBuckets(buckets, Call()).status(); });
+
+  call("SummarizeTimings", "", [&] {
+    return reads.SummarizeTimings(with_trial(v1::SummarizeTimingsRequest()), Call()).status();
+  });
+
+  v1::CompareTrialsRequest compare;
+  *compare.add_trials() = Ref();
+  *compare.add_trials() = Ref("run-2");
+  call("CompareTrials", "", [&] { return reads.CompareTrials(compare, Call()).status(); });
+  compare.set_max_buckets(50);
+  call("CompareTrials", " in buckets",
+       [&] { return reads.CompareTrials(compare, Call()).status(); });
+  return asked;
+}
+
+// Nothing is summed up for trials that are not on the page.
+void ExpectSumsOfOnePage(const QueryPlan& plan) {
+  for (const QueryPlan::Scan& scan : plan.scans) {
+    if (scan.table == "trials") continue;
+    EXPECT_LE(scan.loops, kPageSize + 1) << scan.table;
+  }
+}
+
+// `few`: the same with a tenth of the trials.
+void ExpectFlat(const QueryPlan& plan, const QueryPlan& few) {
+  // An index may be a page deeper, and a plan another: what it costs is an estimate.
+  EXPECT_LE(plan.buffers, 1.05 * few.buffers + 3 * plan.loops());
+  EXPECT_LE(plan.rows(), 1.05 * few.rows() + plan.loops());
+  EXPECT_LE(plan.cost, 3 * few.cost + 10);
+}
+
+TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {
+  CopyTrial(1, kFewTrials);
+  const std::set<std::string> leaves = LeavesOfTrial();
+  ASSERT_EQ(leaves.size(), 8u);
+  std::vector<QueryPlan> of_few;
+  for (const Asked& asked : AskAll()) of_few.push_back(ExplainQuery(*connection_, asked.statement));
+  CopyTrial(kFewTrials + 1, kManyTrials);
+  const std::vector<Asked> all = AskAll();
+  ASSERT_EQ(all.size(), of_few.size()) << "the same calls ask the same";
+
+  std::set<ReadQuery> seen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(absl::StrCat(all[i].method, ":\n", all[i].statement.sql));
+    seen.insert(all[i].query);
+    const bool is_list = all[i].query == ReadQuery::kTrials;
+    const QueryPlan plan = ExplainQuery(*connection_, all[i].statement);
+    if (is_list) ExpectSumsOfOnePage(plan);
+    if (LooksForTrials(all[i])) continue;
+    EXPECT_THAT(plan.Complaints(leaves, is_list), ::testing::IsEmpty());
+    ExpectFlat(plan, of_few[i]);
+  }
+  ExpectAllAsked(seen);
+  // Not of the reader, but GetTrial asks it too (QuerySources::window_over).
+  const QueryPlan window = ExplainQuery(*connection_, {sql::kReadCapsOfTrial, {Value(trial_id_)}});
+  for (const QueryPlan::Scan& scan : window.scans) EXPECT_NE(scan.node, "Seq Scan") << scan.table;
+  EXPECT_LE(window.buffers, 12);
+}
+
+}  // namespace
+}  // namespace stepwell
