@@ -14,7 +14,8 @@ if(STEPWELL_SANITIZE)
   add_link_options(-fsanitize=${STEPWELL_SANITIZE})
   # gcc 12 sees uninitialised members inside libstdc++ once sanitizers change its inlining; the
   # release build keeps the warning.
-  target_compile_options(stepwell_flags INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(stepwell_flags INTERFACE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 if(STEPWELL_SANITIZE MATCHES thread)
   # Built by cmake/tsan.

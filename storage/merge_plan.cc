@@ -1,6 +1,7 @@
 #include "storage/merge_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -13,6 +14,9 @@
 namespace stepwell {
 namespace {
 
+// The first microsecond of timestamptz; its last is that of an int64.
+constexpr std::int64_t kTimeMinUs = -210866803200000000;
+
 absl::StatusOr<TickTable> DecodeTicks(const EncodedTicks& ticks) {
   const auto tick_count = static_cast<std::size_t>(ticks.tick_count);
   TickTable table;
@@ -20,8 +24,13 @@ absl::StatusOr<TickTable> DecodeTicks(const EncodedTicks& ticks) {
   STEPWELL_ASSIGN_OR_RETURN(table.times_us, DecodeIntegers(ticks.times, tick_count));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> batches,
                             DecodeIntegers(ticks.batches, tick_count));
+  // What no fold wrote, a merge must not write on: nobody could read its rollups.
+  for (const std::int64_t time_us : table.times_us) {
+    if (time_us < kTimeMinUs) return absl::DataLossError("a time before all of timestamptz");
+  }
   table.batches.reserve(batches.size());
   for (const std::int64_t batch : batches) {
+    if (batch < -1 || batch > INT32_MAX) return absl::DataLossError("a batch out of range");
     table.batches.push_back(static_cast<std::int32_t>(batch));
   }
   return table;

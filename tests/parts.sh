@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release install quickstart bench asan tsan)
-long_parts=(repeat clang tidy)
+long_parts=(repeat clang fuzz tidy)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -169,6 +169,16 @@ part_tidy() {
 part_clang() {
   command -v clang++-14 >/dev/null || { fail "clang" "clang++-14 is not installed"; return; }
   build clang stepwell stepwell_recorder
+}
+
+# A minute of what the corpus in tests/fuzz/codec began with; a find lies beside it and fails the part.
+part_fuzz() {
+  local finds=$results/fuzz
+  command -v clang++-14 >/dev/null || { fail "fuzz" "clang++-14 is not installed"; return; }
+  build fuzz codec_fuzz || return
+  rm -rf "$finds" && mkdir -p "$finds/new"
+  check "fuzz codec" build/fuzz/bin/codec_fuzz -max_total_time=60 -max_len=2048 -timeout=10 \
+    -artifact_prefix="$finds/" "$finds/new" tests/fuzz/codec
 }
 
 part_asan() {
