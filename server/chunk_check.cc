@@ -176,19 +176,19 @@ std::int64_t ClaimedSamples(const pb::ChunkBody& body) {
 MaybeComplaint CheckBody(const pb::ChunkBody& body, const RefTable& refs, ChunkContent& out,
                          std::string& dropped) {
   STEPWELL_RETURN_IF_COMPLAINT(CheckCounts(body));
-  out.targets.resize(static_cast<std::size_t>(body.tables_size()));
+  std::vector<TableTarget> targets(static_cast<std::size_t>(body.tables_size()));
   std::int64_t sample_count = 0;
   for (int t = 0; t < body.tables_size(); ++t) {
     STEPWELL_RETURN_IF_COMPLAINT(ResolveTable(body.tables(t), absl::StrCat("tables[", t, "]"), refs,
-                                              out.targets[static_cast<std::size_t>(t)],
-                                              sample_count, dropped));
+                                              targets[static_cast<std::size_t>(t)], sample_count,
+                                              dropped));
   }
   if (sample_count > kChunkSamplesMax) {
     return Invalid("SAMPLE_COUNT",
                    absl::StrCat("body has ", sample_count, " samples, allowed are at most ",
                                 kChunkSamplesMax));
   }
-  STEPWELL_RETURN_IF_COMPLAINT(DecodeChunk(body, out.targets, out.decoded));
+  STEPWELL_RETURN_IF_COMPLAINT(DecodeChunk(body, targets, out.decoded));
   for (int l = 0; l < body.losses_size(); ++l) {
     Gap gap;
     STEPWELL_RETURN_IF_COMPLAINT(

@@ -28,8 +28,6 @@ struct Rejected {
 
 struct ChunkContent {
   DecodedChunk decoded;
-  // Beside the body in the journal; empty when the whole chunk was rejected.
-  std::vector<TableTarget> targets;
   // Losses that the client declared, samples under an absurd clock, samples that were rejected.
   std::vector<Gap> gaps;
   // The chunk as a whole, or the columns whose definitions were refused.

@@ -132,6 +132,17 @@ bool IsDivisor(std::uint64_t divisor) {
   return false;
 }
 
+void DecodedChunk::Count(const TickColumn& column) {
+  sample_count += static_cast<std::int64_t>(column.values.size());
+  bytes += static_cast<std::int64_t>(column.values.size() * sizeof(double) +
+                                     column.presence.size() + sizeof(TickColumn));
+}
+
+void DecodedChunk::Count(const TickTable& table) {
+  bytes += static_cast<std::int64_t>(
+      table.times_us.size() * (sizeof(std::int64_t) + sizeof(std::int32_t)) + sizeof(TickTable));
+}
+
 MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarget> targets,
                            DecodedChunk& out) {
   STEPWELL_CHECK(static_cast<std::size_t>(body.tables_size()) == targets.size());
@@ -147,7 +158,6 @@ MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarg
     STEPWELL_RETURN_IF_COMPLAINT(DecodeBatches(table, place, ticks));
     const std::size_t tick_count = ticks.times_us.size();
     ticks.columns.reserve(target.columns.size());
-    std::size_t sample_count = 0;
     for (int c = 0; c < table.columns_size(); ++c) {
       const ColumnTarget& to = target.columns[static_cast<std::size_t>(c)];
       TickColumn column;
@@ -160,15 +170,11 @@ MaybeComplaint DecodeChunk(const pb::ChunkBody& body, absl::Span<const TableTarg
       }
       // A column of misses only says nothing that its absence does not.
       if (column.values.empty()) continue;
-      sample_count += column.values.size();
-      out.bytes += static_cast<std::int64_t>(column.values.size() * sizeof(double) +
-                                             column.presence.size() + sizeof(TickColumn));
+      out.Count(column);
       ticks.columns.push_back(std::move(column));
     }
     if (ticks.columns.empty()) continue;
-    out.sample_count += static_cast<std::int64_t>(sample_count);
-    out.bytes += static_cast<std::int64_t>(
-        tick_count * (sizeof(std::int64_t) + sizeof(std::int32_t)) + sizeof(TickTable));
+    out.Count(ticks);
     out.tables.push_back(std::move(ticks));
   }
   return std::nullopt;

@@ -14,7 +14,7 @@
 
 namespace stepwell {
 
-// What a column of a table is, resolved: kept in the journal beside the chunk's bytes.
+// What a column of a table is, resolved.
 struct ColumnTarget {
   SeriesNo series_no{};  // 0 = dropped
   std::uint64_t divisor = 1;
@@ -31,6 +31,10 @@ struct DecodedChunk {
   std::int64_t sample_count = 0;
   std::int64_t dropped_count = 0;  // samples of dropped columns
   std::int64_t bytes = 0;          // memory of `tables`
+
+  // A column or a table's ticks that `tables` holds now.
+  void Count(const TickColumn& column);
+  void Count(const TickTable& table);
 };
 
 // A power of ten up to 10^15 or of two up to 2^62.

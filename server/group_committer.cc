@@ -178,7 +178,7 @@ void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
   AppendJournalEntry({.first_sequence = chunk.first_sequence,
                       .last_sequence = chunk.last_sequence,
                       .attempt = chunk.attempt},
-                     chunk.journal_entry);
+                     {}, chunk.journal_entry);
   std::vector<CheckedChunk> alone;
   alone.push_back(std::move(chunk));
   Store(std::move(alone));

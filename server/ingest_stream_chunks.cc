@@ -83,11 +83,8 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
                       .last_sequence = chunk.sequence(),
                       .attempt = session->attempt(),
                       .sealed_time_us = chunk.sealed_time_us(),
-                      .crc32c = chunk.crc32c(),
-                      .has_body = !content.whole_rejected,
-                      .targets = std::move(content.targets),
-                      .body = chunk.body()},
-                     checked.journal_entry);
+                      .has_body = !content.whole_rejected},
+                     content.decoded.tables, checked.journal_entry);
   if (content.rejected) ++context_.stats.chunks_rejected;
   checked.decoded = std::move(content.decoded);
   checked.gaps = std::move(content.gaps);
@@ -116,7 +113,7 @@ void IngestStream::HandleGap(const pb::GapRange& range) {
   AppendJournalEntry({.first_sequence = from,
                       .last_sequence = range.last_sequence(),
                       .attempt = session->attempt()},
-                     checked.journal_entry);
+                     {}, checked.journal_entry);
   Enqueue(*session, std::move(checked));
 }
 

@@ -4,77 +4,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "server/journal_ticks.h"
+#include "server/varint.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.pb.h"
 
 namespace stepwell {
 namespace {
 
-constexpr std::uint64_t kForm = 1;
+// What releases before wrote: the chunk's bytes as they came, and what replay needs beside them.
+constexpr std::uint64_t kFormBody = 1;
+constexpr std::uint64_t kFormTicks = 2;
 
-void AppendVarint(std::uint64_t value, std::string& out) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-std::uint64_t ZigZag(std::int64_t value) {
-  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
-
-std::int64_t UnZigZag(std::uint64_t value) {
-  return static_cast<std::int64_t>((value >> 1) ^ (~(value & 1) + 1));
-}
-
-// Reads numbers and remembers the first failure.
-class Reader {
- public:
-  explicit Reader(absl::string_view bytes) : bytes_(bytes) {}
-
-  std::uint64_t Varint(std::uint64_t max = std::numeric_limits<std::uint64_t>::max()) {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= bytes_.size()) return Fail();
-      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
-      const std::uint64_t bits = byte & 0x7FU;
-      if (shift == 63 && bits > 1) return Fail();
-      value |= bits << shift;
-      if ((byte & 0x80U) == 0) return value <= max ? value : Fail();
-    }
-    return Fail();
-  }
-
-  // A count of things that take at least `bytes_each` bytes each.
-  std::uint64_t Count(std::size_t bytes_each) { return Varint((bytes_.size() - at_) / bytes_each); }
-
-  absl::string_view Bytes(std::uint64_t count) {
-    if (count > bytes_.size() - at_) {
-      Fail();
-      return {};
-    }
-    const absl::string_view taken = bytes_.substr(at_, count);
-    at_ += count;
-    return taken;
-  }
-
-  bool done() const { return failed_ || at_ == bytes_.size(); }
-  bool failed() const { return failed_; }
-  std::size_t at() const { return at_; }
-
- private:
-  std::uint64_t Fail() {
-    failed_ = true;
-    return 0;
-  }
-
-  const absl::string_view bytes_;
-  std::size_t at_ = 0;
-  bool failed_ = false;
-};
-
-void ReadTargets(Reader& reader, std::uint64_t table_count, std::vector<TableTarget>& out) {
+void ReadTargets(VarintReader& reader, std::uint64_t table_count, std::vector<TableTarget>& out) {
   for (std::uint64_t t = 0; t < table_count && !reader.failed(); ++t) {
     TableTarget table;
     table.tick_group =
@@ -91,9 +33,10 @@ void ReadTargets(Reader& reader, std::uint64_t table_count, std::vector<TableTar
   }
 }
 
-JournalEntry ReadEntry(Reader& reader) {
+JournalEntry ReadEntry(VarintReader& reader) {
   JournalEntry entry;
-  reader.Varint(kForm);
+  const std::uint64_t form = reader.Varint(kFormTicks);
+  if (form < kFormBody) reader.Fail();
   entry.first_sequence = reader.Varint();
   entry.last_sequence =
       entry.first_sequence +
@@ -103,42 +46,64 @@ JournalEntry ReadEntry(Reader& reader) {
   entry.sealed_time_us = UnZigZag(reader.Varint());
   entry.crc32c =
       static_cast<std::uint32_t>(reader.Varint(std::numeric_limits<std::uint32_t>::max()));
-  const std::uint64_t table_count = reader.Varint();
-  if (table_count == 0) return entry;
-  entry.has_body = true;
-  ReadTargets(reader, table_count - 1, entry.targets);
-  if (!reader.failed()) entry.body = reader.Bytes(reader.Varint());
+  entry.is_ticks = form == kFormTicks;
+  if (entry.is_ticks) {
+    entry.has_body = reader.Varint(1) == 1;
+  } else if (const std::uint64_t table_count = reader.Varint(); table_count > 0) {
+    entry.has_body = true;
+    ReadTargets(reader, table_count - 1, entry.targets);
+  }
+  if (entry.has_body && !reader.failed()) entry.body = reader.Bytes(reader.Varint());
   return entry;
+}
+
+absl::Status Unreadable(const JournalEntry& entry, const std::string& why) {
+  return absl::DataLossError(
+      absl::StrCat("journal: the body of sequence ", entry.first_sequence, " ", why));
+}
+
+absl::Status DecodeBody(const JournalEntry& entry, DecodedChunk& out) {
+  pb::ChunkBody body;
+  if (!body.ParseFromArray(entry.body.data(), static_cast<int>(entry.body.size()))) {
+    return Unreadable(entry, "is unreadable");
+  }
+  bool fits = static_cast<std::size_t>(body.tables_size()) == entry.targets.size();
+  for (int t = 0; fits && t < body.tables_size(); ++t) {
+    fits = static_cast<std::size_t>(body.tables(t).columns_size()) ==
+           entry.targets[static_cast<std::size_t>(t)].columns.size();
+  }
+  if (!fits) return Unreadable(entry, "has other tables than were noted beside it");
+  if (auto complaint = DecodeChunk(body, entry.targets, out)) {
+    return absl::DataLossError(
+        absl::StrCat("journal: sequence ", entry.first_sequence, ": ", complaint->message));
+  }
+  return absl::OkStatus();
+}
+
+std::uint32_t ChecksumOf(const JournalEntry& entry, absl::string_view body) {
+  return ChunkCrc32c(entry.first_sequence, entry.sealed_time_us, {body.data(), body.size()});
 }
 
 }  // namespace
 
-void AppendJournalEntry(const JournalEntry& entry, std::string& payload) {
-  AppendVarint(kForm, payload);
+void AppendJournalEntry(const JournalEntry& entry, absl::Span<const TickTable> tables,
+                        std::string& payload) {
+  std::string body;
+  if (entry.has_body) AppendJournalTicks(tables, body);
+  AppendVarint(kFormTicks, payload);
   AppendVarint(entry.first_sequence, payload);
   AppendVarint(entry.last_sequence - entry.first_sequence, payload);
   AppendVarint(static_cast<std::uint64_t>(entry.attempt), payload);
   AppendVarint(ZigZag(entry.sealed_time_us), payload);
-  AppendVarint(entry.crc32c, payload);
-  if (!entry.has_body) {
-    AppendVarint(0, payload);
-    return;
-  }
-  AppendVarint(entry.targets.size() + 1, payload);
-  for (const TableTarget& table : entry.targets) {
-    AppendVarint(table.tick_group, payload);
-    AppendVarint(table.columns.size(), payload);
-    for (const ColumnTarget& column : table.columns) {
-      AppendVarint(static_cast<std::uint64_t>(Value(column.series_no)), payload);
-      AppendVarint(column.divisor, payload);
-    }
-  }
-  AppendVarint(entry.body.size(), payload);
-  payload.append(entry.body.data(), entry.body.size());
+  AppendVarint(ChecksumOf(entry, body), payload);
+  AppendVarint(entry.has_body ? 1 : 0, payload);
+  if (!entry.has_body) return;
+  AppendVarint(body.size(), payload);
+  payload.append(body);
 }
 
 absl::Status DecodeJournalPayload(absl::string_view payload, std::vector<JournalEntry>& out) {
-  Reader reader(payload);
+  VarintReader reader(payload);
   while (!reader.done()) {
     JournalEntry entry = ReadEntry(reader);
     if (reader.failed()) {
@@ -151,29 +116,11 @@ absl::Status DecodeJournalPayload(absl::string_view payload, std::vector<Journal
 }
 
 absl::Status DecodeJournalBody(const JournalEntry& entry, DecodedChunk& out) {
-  if (ChunkCrc32c(entry.first_sequence, entry.sealed_time_us,
-                  {entry.body.data(), entry.body.size()}) != entry.crc32c) {
-    return absl::DataLossError(absl::StrCat("journal: the body of sequence ", entry.first_sequence,
-                                            " fails its checksum"));
+  if (ChecksumOf(entry, entry.body) != entry.crc32c) {
+    return Unreadable(entry, "fails its checksum");
   }
-  pb::ChunkBody body;
-  if (!body.ParseFromArray(entry.body.data(), static_cast<int>(entry.body.size()))) {
-    return absl::DataLossError(
-        absl::StrCat("journal: the body of sequence ", entry.first_sequence, " is unreadable"));
-  }
-  bool fits = static_cast<std::size_t>(body.tables_size()) == entry.targets.size();
-  for (int t = 0; fits && t < body.tables_size(); ++t) {
-    fits = static_cast<std::size_t>(body.tables(t).columns_size()) ==
-           entry.targets[static_cast<std::size_t>(t)].columns.size();
-  }
-  if (!fits) {
-    return absl::DataLossError(absl::StrCat("journal: the body of sequence ", entry.first_sequence,
-                                            " has other tables than were noted beside it"));
-  }
-  if (auto complaint = DecodeChunk(body, entry.targets, out)) {
-    return absl::DataLossError(
-        absl::StrCat("journal: sequence ", entry.first_sequence, ": ", complaint->message));
-  }
+  if (!entry.is_ticks) return DecodeBody(entry, out);
+  if (!DecodeJournalTicks(entry.body, out)) return Unreadable(entry, "is unreadable");
   return absl::OkStatus();
 }
 

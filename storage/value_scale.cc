@@ -34,22 +34,60 @@ inline bool ScaleDecimal(double value, double power, std::int64_t& integer) {
          std::bit_cast<std::uint64_t>(value);
 }
 
+// Values that are looked at at once: a loop of fixed length without branches, which compilers turn
+// into vector instructions.
+constexpr std::size_t kBlock = 8;
+// Added to a double of less than 2^51 and taken away again, it rounds it; what lies between is the
+// integer, in the low bits.
+constexpr double kRounder = 6755399441055744.0;     // 1.5 * 2^52
+constexpr double kRoundedMax = 2251799813685248.0;  // 2^51
+
+// As ScaleDecimal for a whole block. False also where a value is too large to be rounded so.
+inline bool ScaleBlock(const double* values, double power, std::int64_t* integers) {
+  std::array<double, kBlock> scaled;
+  std::array<std::uint64_t, kBlock> wrong;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    scaled[i] = values[i] * power;
+    const double rounded = scaled[i] + kRounder;
+    integers[i] = std::bit_cast<std::int64_t>(rounded) - std::bit_cast<std::int64_t>(kRounder);
+    wrong[i] = std::bit_cast<std::uint64_t>((rounded - kRounder) / power) ^
+               std::bit_cast<std::uint64_t>(values[i]);
+  }
+  bool right = true;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    right &= (wrong[i] == 0) & (std::fabs(scaled[i]) < kRoundedMax);  // NaN is not below
+  }
+  return right;
+}
+
+// How many of the first values 10^exponent divides, as far as it is quick to say.
+std::size_t ScaleBlocks(std::span<const double> values, double power, std::int64_t* integers) {
+  std::size_t done = 0;
+  while (values.size() - done >= kBlock &&
+         ScaleBlock(values.data() + done, power, integers + done)) {
+    done += kBlock;
+  }
+  return done;
+}
+
 // Tries the exponents upwards; a value that needs more digits restarts nothing, since what
 // 10^e divides exactly, 10^(e+1) does too. The second pass checks that, of those before the last such
 // value: mostly a few, where every value would cost a division more.
-std::optional<std::int16_t> ScaleByTen(std::span<const double> values,
-                                       std::vector<std::int64_t>& integers) {
+std::optional<std::int16_t> ScaleByTen(std::span<const double> values, std::int64_t* integers) {
   std::size_t exponent = 0;
   std::size_t rose_at = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    while (!ScaleDecimal(values[i], kPowersOfTen[exponent], integers[i])) {
-      if (++exponent > kDecimalExponentMax) return std::nullopt;
-      if (!(std::fabs(values[i]) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
-      rose_at = i;
+  for (std::size_t i = 0; i < values.size();) {
+    i += ScaleBlocks(values.subspan(i), kPowersOfTen[exponent], integers + i);
+    for (const std::size_t end = std::min(values.size(), i + kBlock); i < end; ++i) {
+      while (!ScaleDecimal(values[i], kPowersOfTen[exponent], integers[i])) {
+        if (++exponent > kDecimalExponentMax) return std::nullopt;
+        if (!(std::fabs(values[i]) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
+        rose_at = i;
+      }
     }
   }
   const double power = kPowersOfTen[exponent];
-  for (std::size_t i = 0; i < rose_at; ++i) {
+  for (std::size_t i = ScaleBlocks(values.first(rose_at), power, integers); i < rose_at; ++i) {
     if (!ScaleDecimal(values[i], power, integers[i])) return std::nullopt;
   }
   return static_cast<std::int16_t>(exponent);
@@ -73,8 +111,7 @@ std::optional<Binary> SplitBinary(double value) {
   return Binary{mantissa >> zeros, field - 1023 - kMantissaBits + zeros, (bits >> 63) != 0};
 }
 
-std::optional<std::int16_t> ScaleByTwo(std::span<const double> values,
-                                       std::vector<std::int64_t>& integers) {
+std::optional<std::int16_t> ScaleByTwo(std::span<const double> values, std::int64_t* integers) {
   int exponent = 0;               // of the divisor
   int top = -kBinaryExponentMax;  // every value is below 2^top
   for (const double value : values) {
@@ -96,13 +133,17 @@ std::optional<std::int16_t> ScaleByTwo(std::span<const double> values,
 
 }  // namespace
 
+bool ScaleValues(std::span<const double> values, ScaledValues& scaled) {
+  scaled.integers.resize(values.size());
+  std::optional<std::int16_t> exponent = ScaleByTen(values, scaled.integers.data());
+  if (!exponent) exponent = ScaleByTwo(values, scaled.integers.data());
+  if (exponent) scaled.divisor_exponent = *exponent;
+  return exponent.has_value();
+}
+
 std::optional<ScaledValues> ScaleValues(std::span<const double> values) {
   ScaledValues scaled;
-  scaled.integers.resize(values.size());
-  std::optional<std::int16_t> exponent = ScaleByTen(values, scaled.integers);
-  if (!exponent) exponent = ScaleByTwo(values, scaled.integers);
-  if (!exponent) return std::nullopt;
-  scaled.divisor_exponent = *exponent;
+  if (!ScaleValues(values, scaled)) return std::nullopt;
   return scaled;
 }
 

@@ -19,6 +19,9 @@ struct ScaledValues {
 // nullopt where no divisor does, and for -0, NaN, infinities and denormals, which no quotient of
 // integers gives back.
 std::optional<ScaledValues> ScaleValues(std::span<const double> values);
+// The same for callers with many short columns, which keep one `scaled`: overwritten, and of no use
+// where false is returned.
+bool ScaleValues(std::span<const double> values, ScaledValues& scaled);
 
 // REQUIRES: -kBinaryExponentMax <= divisor_exponent <= kDecimalExponentMax.
 double Divisor(std::int16_t divisor_exponent);

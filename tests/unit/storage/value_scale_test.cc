@@ -32,6 +32,14 @@ TEST(ValueScaleTest, FindsTheSmallestPowerThatGivesEveryValueBack) {
        {0.5, 4503599627370497.0, 0.25},
        Expected{-2, {2, 18014398509481988, 1}}},
       {"halves of a power of two", {std::ldexp(1.0, -30)}, Expected{-30, {1}}},
+      {"a digit more behind a block",
+       {1, 2, 3, 4, 5, 6, 7, 8, 9, 0.5},
+       Expected{1, {10, 20, 30, 40, 50, 60, 70, 80, 90, 5}}},
+      {"a block with one that is too large to be rounded quickly",
+       {1, 2, 3, 4503599627370497, 5, 6, 7, 8},
+       Expected{0, {1, 2, 3, 4503599627370497, 5, 6, 7, 8}}},
+      {"minus zero in a block", {1, 2, 3, 4, 5, 6, 7, -0.0}, std::nullopt},
+      {"not a number in a block", {1, 2, 3, 4, 5, 6, 7, NAN}, std::nullopt},
       {"minus zero", {1, -0.0}, std::nullopt},
       {"not a number", {NAN, 1}, std::nullopt},
       {"infinity", {1, INFINITY}, std::nullopt},
@@ -39,11 +47,11 @@ TEST(ValueScaleTest, FindsTheSmallestPowerThatGivesEveryValueBack) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    const std::optional<ScaledValues> scaled = ScaleValues(row.values);
-    ASSERT_EQ(scaled.has_value(), row.expected.has_value());
-    if (!scaled) continue;
-    EXPECT_EQ(scaled->divisor_exponent, row.expected->divisor_exponent);
-    EXPECT_EQ(scaled->integers, row.expected->integers);
+    ScaledValues scaled;
+    ASSERT_EQ(ScaleValues(row.values, scaled), row.expected.has_value());
+    if (!row.expected) continue;
+    EXPECT_EQ(scaled.divisor_exponent, row.expected->divisor_exponent);
+    EXPECT_EQ(scaled.integers, row.expected->integers);
   }
 }
 
