@@ -1,5 +1,6 @@
 #include "bench/load/load_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,12 +17,16 @@ double MonotonicSeconds() { return absl::ToDoubleSeconds(RealClock::Get().Monoto
 
 }  // namespace
 
-LoadStream::LoadStream(const std::string& address, const std::string& trial, int rank,
-                       std::vector<v1::Definition> definitions)
+LoadStream::LoadStream(const std::string& address, const std::string& trial,
+                       std::vector<Writer> writers)
     : trial_(trial),
-      rank_(rank),
-      definitions_(std::move(definitions)),
-      writer_(Uuid::Random().ToBytes()) {
+      writers_(std::move(writers)),
+      next_sequences_(writers_.size(), 1),
+      windows_(writers_.size()) {
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
+    ids_.push_back(Uuid::Random().ToBytes());
+    writer_of_[ids_.back()] = i;
+  }
   grpc::ChannelArguments arguments;
   // A connection of its own, as every agent has.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -36,53 +41,70 @@ LoadStream::~LoadStream() {
 
 absl::Status LoadStream::Open() {
   stream_ = stub_->StreamChunks(&context_);
-  v1::StreamChunksRequest request;
-  auto* open = request.mutable_open();
-  open->set_writer(writer_);
-  open->set_external_id(trial_);
-  open->set_attempt_key("bench");
-  open->set_agent_id("bench");
-  open->set_rank(rank_);
-  open->set_sent_time_us(absl::ToUnixMicros(absl::Now()));
-  stream_->Write(request);
-  v1::StreamChunksResponse response;
-  if (!stream_->Read(&response) || !response.has_opened()) {
-    return absl::InternalError(absl::StrCat("not opened: ", response.ShortDebugString()));
-  }
-  {
-    absl::MutexLock lock(&mu_);
-    credit_bytes_ = response.opened().credit_bytes();
-  }
-  request.Clear();
-  auto* definitions = request.mutable_definitions();
-  definitions->set_writer(writer_);
-  for (const v1::Definition& definition : definitions_)
-    *definitions->add_definitions() = definition;
-  stream_->Write(request);
+  for (std::size_t i = 0; i < writers_.size(); ++i) STEPWELL_RETURN_IF_ERROR(OpenWriter(i));
   reader_ = std::thread([this] { ReadAcks(); });
   return absl::OkStatus();
 }
 
-absl::Status LoadStream::Send(const SealedBody& body) {
+absl::Status LoadStream::OpenWriter(std::size_t writer) {
+  v1::StreamChunksRequest request;
+  auto* open = request.mutable_open();
+  open->set_writer(ids_[writer]);
+  open->set_external_id(trial_);
+  open->set_attempt_key("bench");
+  const int rank = writers_[writer].rank;
+  if (rank < 0) {
+    open->set_is_sampler(true);
+    open->set_agent_id(absl::StrCat("bench", rank));
+    open->set_machine(open->agent_id());
+  } else {
+    open->set_agent_id("bench");
+    open->set_rank(rank);
+  }
+  open->set_sent_time_us(absl::ToUnixMicros(absl::Now()));
+  stream_->Write(request);
+  // Directives to the writers before it may come first.
+  v1::StreamChunksResponse response;
+  do {
+    if (!stream_->Read(&response) || response.has_refused()) {
+      return absl::InternalError(absl::StrCat("not opened: ", response.ShortDebugString()));
+    }
+  } while (!response.has_opened());
+  {
+    absl::MutexLock lock(&mu_);
+    windows_[writer].credit_bytes = response.opened().credit_bytes();
+  }
+  request.Clear();
+  auto* definitions = request.mutable_definitions();
+  definitions->set_writer(ids_[writer]);
+  for (const v1::Definition& definition : writers_[writer].definitions)
+    *definitions->add_definitions() = definition;
+  stream_->Write(request);
+  return absl::OkStatus();
+}
+
+absl::Status LoadStream::Send(const SealedBody& body, std::size_t writer) {
   v1::StreamChunksRequest request;
   auto* chunk = request.mutable_chunk();
-  chunk->set_writer(writer_);
+  const std::uint64_t sequence = next_sequences_[writer]++;
+  chunk->set_writer(ids_[writer]);
   chunk->set_body(body.bytes);
-  chunk->set_sequence(next_sequence_);
+  chunk->set_sequence(sequence);
   chunk->set_sealed_time_us(body.sealed_time_us);
-  chunk->set_crc32c(ChunkCrc32c(next_sequence_, body.sealed_time_us, chunk->body()));
-  ++next_sequence_;
+  chunk->set_crc32c(ChunkCrc32c(sequence, body.sealed_time_us, chunk->body()));
   const auto bytes = static_cast<std::int64_t>(chunk->body().size());
   {
     absl::MutexLock lock(&mu_);
-    const auto room = [this, bytes]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return ended_ || inflight_bytes_ == 0 || inflight_bytes_ + bytes <= credit_bytes_;
+    const auto room = [this, bytes, writer]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      const Window& window = windows_[writer];
+      return ended_ || window.inflight_bytes == 0 ||
+             window.inflight_bytes + bytes <= window.credit_bytes;
     };
     if (!mu_.AwaitWithTimeout(absl::Condition(&room), absl::Seconds(60)) || ended_) {
       return absl::DeadlineExceededError("no credit within 60 s, or the stream ended");
     }
-    inflight_bytes_ += bytes;
-    sent_.push_back({MonotonicSeconds(), bytes});
+    windows_[writer].inflight_bytes += bytes;
+    windows_[writer].sent.push_back({MonotonicSeconds(), bytes});
   }
   if (!stream_->Write(request)) return absl::UnavailableError("the stream ended");
   return absl::OkStatus();
@@ -99,42 +121,55 @@ void LoadStream::ReadAcks() {
       break;
     }
     if (!response.has_ack()) continue;
-    while (acked_ < response.ack().committed_sequence()) {
-      const Sent& sent = sent_[acked_++];
-      inflight_bytes_ -= sent.bytes;
+    const auto found = writer_of_.find(response.ack().writer());
+    if (found == writer_of_.end()) continue;
+    Window& window = windows_[found->second];
+    while (window.acked < response.ack().committed_sequence()) {
+      const Sent& sent = window.sent[window.acked++];
+      window.inflight_bytes -= sent.bytes;
       latencies_.push_back(now - sent.time);
     }
-    credit_bytes_ = response.ack().credit_bytes();
-    closed_ = closed_ || response.ack().closed();
+    window.credit_bytes = response.ack().credit_bytes();
+    window.closed = window.closed || response.ack().closed();
   }
   absl::MutexLock lock(&mu_);
   ended_ = true;
 }
 
+bool LoadStream::AllAckedLocked() const {
+  return std::all_of(windows_.begin(), windows_.end(),
+                     [](const Window& window) { return window.acked == window.sent.size(); });
+}
+
+bool LoadStream::AllClosedLocked() const {
+  return std::all_of(windows_.begin(), windows_.end(),
+                     [](const Window& window) { return window.closed; });
+}
+
 absl::Status LoadStream::AwaitAcks() {
   absl::MutexLock lock(&mu_);
-  const auto all_acked = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return ended_ || acked_ == sent_.size();
-  };
-  if (mu_.AwaitWithTimeout(absl::Condition(&all_acked), absl::Seconds(60)) &&
-      acked_ == sent_.size()) {
+  const auto all_acked = [this]()
+                             ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended_ || AllAckedLocked(); };
+  if (mu_.AwaitWithTimeout(absl::Condition(&all_acked), absl::Seconds(60)) && AllAckedLocked()) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(
-      absl::StrCat("acked ", acked_, " of ", sent_.size(), " chunks; ", refusal_));
+  return absl::DataLossError(absl::StrCat("chunks were not acked within 60 s; ", refusal_));
 }
 
 absl::Status LoadStream::Finish(Ending ending) {
   STEPWELL_RETURN_IF_ERROR(AwaitAcks());
   if (ending == Ending::kLeaveOpen) return absl::OkStatus();
-  v1::StreamChunksRequest request;
-  request.mutable_close()->set_writer(writer_);
-  request.mutable_close()->set_final_sequence(next_sequence_ - 1);
-  stream_->Write(request);
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
+    v1::StreamChunksRequest request;
+    request.mutable_close()->set_writer(ids_[i]);
+    request.mutable_close()->set_final_sequence(next_sequences_[i] - 1);
+    stream_->Write(request);
+  }
   absl::MutexLock lock(&mu_);
-  const auto closed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended_ || closed_; };
+  const auto closed = [this]()
+                          ABSL_SHARED_LOCKS_REQUIRED(mu_) { return ended_ || AllClosedLocked(); };
   mu_.AwaitWithTimeout(absl::Condition(&closed), absl::Seconds(60));
-  return closed_ ? absl::OkStatus() : absl::DeadlineExceededError("Close was not acked");
+  return AllClosedLocked() ? absl::OkStatus() : absl::DeadlineExceededError("Close was not acked");
 }
 
 std::vector<double> LoadStream::TakeLatencies() {

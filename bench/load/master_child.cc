@@ -64,6 +64,7 @@ absl::Status MasterChild::Spawn() {
       if (!json.is_discarded()) {
         ready_seconds_ = absl::ToDoubleSeconds(absl::Now() - begin);
         grpc_address_ = json.value("grpc", "");
+        database_url_ = json.value("database_url", "");
         return absl::OkStatus();
       }
     }
@@ -83,7 +84,8 @@ MasterChild::MasterChild(MasterChild&& other) noexcept
       pid_(std::exchange(other.pid_, 0)),
       dir_(std::exchange(other.dir_, "")),
       ready_seconds_(other.ready_seconds_),
-      grpc_address_(std::move(other.grpc_address_)) {}
+      grpc_address_(std::move(other.grpc_address_)),
+      database_url_(std::move(other.database_url_)) {}
 
 MasterChild::~MasterChild() {
   if (pid_ > 0) {

@@ -24,6 +24,8 @@ class MasterChild {
   ~MasterChild();
 
   const std::string& grpc_address() const { return grpc_address_; }
+  // Of its private PostgreSQL.
+  const std::string& database_url() const { return database_url_; }
   std::string data_dir() const { return dir_ + "/data"; }
   // Seconds from start to ready.
   double ready_seconds() const { return ready_seconds_; }
@@ -41,6 +43,7 @@ class MasterChild {
   std::string dir_;
   double ready_seconds_ = 0;
   std::string grpc_address_;
+  std::string database_url_;
 };
 
 }  // namespace stepwell::bench

@@ -15,6 +15,8 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -140,16 +142,63 @@ Victoria::~Victoria() {
 
 double Victoria::CpuSeconds() const { return TreeCpuSeconds(pid_); }
 
-absl::StatusOr<std::int64_t> Victoria::StoredBytes() {
+absl::Status Victoria::Load(const RivalLoad& load) {
+  std::vector<const RivalWriter*> halves[2];
+  for (const RivalWriter& writer : load.writers)
+    halves[static_cast<std::size_t>(writer.agent) % 2].push_back(&writer);
+  absl::Status statuses[2];
+  std::vector<std::thread> threads;
+  for (std::size_t half = 0; half < 2; ++half) {
+    threads.emplace_back(
+        [this, &writers = halves[half], &status = statuses[half]] { status = Send(writers); });
+  }
+  for (auto& thread : threads) thread.join();
+  return statuses[0].ok() ? statuses[1] : statuses[0];
+}
+
+absl::Status Victoria::Send(const std::vector<const RivalWriter*>& writers) const {
   Connection connection(port_);
-  STEPWELL_RETURN_IF_ERROR(connection.Get("/internal/force_flush").status());
-  STEPWELL_RETURN_IF_ERROR(connection.Get("/internal/force_merge").status());
-  // The merge goes on in the background; two looks a second apart that agree are its end.
-  const std::string data = dir_ + "/data";
+  for (std::size_t i = 0, sent = 1; sent > 0; ++i) {
+    sent = 0;
+    for (const RivalWriter* writer : writers) {
+      if (i >= writer->remote_writes.size()) continue;
+      STEPWELL_RETURN_IF_ERROR(connection.PostRemoteWrite(writer->remote_writes[i]));
+      ++sent;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Victoria::Flush() { return Connection(port_).Get("/internal/force_flush").status(); }
+
+absl::Status Victoria::CheckHeld(std::int64_t sample_count) {
+  Connection connection(port_);
+  STEPWELL_RETURN_IF_ERROR(Flush());
+  for (const char* field : {"value", "batch"}) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::string body,
+        connection.Get(
+            absl::StrCat("/api/v1/query?nocache=1&query=sum(count_over_time(%7Bfield=%22", field,
+                         "%22%7D%5B30d%5D))&time=", kLoadStartUs / 1'000'000 + 29 * 86'400)));
+    const auto json = nlohmann::json::parse(body, nullptr, false);
+    const auto path = nlohmann::json::json_pointer("/data/result/0/value/1");
+    if (!json.contains(path) || json[path] != absl::StrCat(sample_count)) {
+      return absl::DataLossError(absl::StrCat("VictoriaMetrics has not ", sample_count,
+                                              " samples of the field ", field, ": ", body));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::int64_t> Victoria::StoredBytes() {
+  STEPWELL_RETURN_IF_ERROR(Flush());
+  STEPWELL_RETURN_IF_ERROR(Connection(port_).Get("/internal/force_merge").status());
+  // The merge goes on in the background; three looks a second apart that agree are its end.
   std::int64_t before = -1;
-  for (int i = 0; i < 120; ++i) {
-    const std::int64_t now = BytesBelow(data);
-    if (now == before) return now;
+  for (int i = 0, same = 0; i < 120; ++i) {
+    const std::int64_t now = BytesBelow(dir_ + "/data/data") + BytesBelow(dir_ + "/data/indexdb");
+    same = now == before ? same + 1 : 0;
+    if (same == 3) return now;
     before = now;
     absl::SleepFor(absl::Seconds(1));
   }

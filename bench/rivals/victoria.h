@@ -1,5 +1,5 @@
 // Victoria: a VictoriaMetrics of Debian's on loopback, in a fresh directory, and requests to it. Stopped
-// and removed on destruction. Post and Get are thread-safe, one connection for each Connection.
+// and removed on destruction. Confined to one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/rivals/rival_load.h"
 
 namespace stepwell::bench {
 
@@ -36,11 +38,18 @@ class Victoria {
 
   int port() const { return port_; }
   double CpuSeconds() const;
-  // What lies in its data directory once all is on disk and merged.
+  // Two connections, each with half of the writers, writer by writer as samples come.
+  absl::Status Load(const RivalLoad& load);
+  // What it has in memory goes to disk and can be read.
+  absl::Status Flush();
+  // It has so many samples of the field value, and of the field batch.
+  absl::Status CheckHeld(std::int64_t sample_count);
+  // What data and index take on disk once all is written and merged.
   absl::StatusOr<std::int64_t> StoredBytes();
 
  private:
   Victoria() = default;
+  absl::Status Send(const std::vector<const RivalWriter*>& writers) const;
   pid_t pid_ = 0;
   int port_ = 0;
   std::string dir_;

@@ -1,0 +1,138 @@
+#include "bench/rivals/rival_queries.h"
+
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "bench/load/bench_run.h"
+#include "bench/rivals/pairs.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr std::int64_t kHourUs = 3'600'000'000;
+
+double MillisecondsOf(const std::function<void()>& work) {
+  const absl::Time begin = absl::Now();
+  work();
+  return absl::ToDoubleMilliseconds(absl::Now() - begin);
+}
+
+class Questions {
+ public:
+  Questions(StepwellSide& ours, Victoria& theirs, int rounds)
+      : ours_(ours), connection_(theirs.port()), rounds_(rounds) {}
+
+  // `samples` is what ours must have been computed from.
+  void CompareBuckets(const std::string& name, const std::string& what, const std::string& bar,
+                      const v1::QueryBucketsRequest& request, std::uint64_t samples,
+                      const std::string& target) {
+    Compare(
+        name, what, bar, [&] { CheckBuckets(ours_.Ask(request), samples); }, target);
+  }
+  void CompareLatest(const std::string& target) {
+    const auto ask = [&] {
+      const int found = ours_.AskLatest();
+      if (found != 190) DieUnless(absl::NotFoundError(absl::StrCat(found, " latest values")));
+    };
+    Compare("latest", "newest values of 190 series", "<= 0.1", ask, target);
+  }
+
+ private:
+  static void CheckBuckets(const v1::QueryBucketsResponse& response, std::uint64_t samples) {
+    std::uint64_t found = 0;
+    for (const auto& series : response.series())
+      found = std::accumulate(series.counts().begin(), series.counts().end(), found);
+    // A sample at either end may have jittered out of the range.
+    if (found > samples || found + 2 * static_cast<std::uint64_t>(response.series_size()) < samples)
+      DieUnless(absl::DataLossError(absl::StrCat("buckets of ", found, " samples, not ", samples)));
+  }
+
+  void Compare(const std::string& name, const std::string& what, const std::string& bar,
+               const std::function<void()>& ours, const std::string& target) {
+    Pairs pairs;
+    std::size_t bytes = 0;
+    const auto theirs = [&] {
+      const auto body = connection_.Get(target);
+      DieUnless(body.status());
+      bytes = body->size();
+    };
+    for (int i = -3; i < rounds_; ++i) {
+      const double our_ms = MillisecondsOf(ours);
+      const double their_ms = MillisecondsOf(theirs);
+      if (i < 0) continue;  // both sides warm
+      pairs.ours.push_back(our_ms);
+      pairs.theirs.push_back(their_ms);
+    }
+    if (bytes < 1000) DieUnless(absl::NotFoundError("VictoriaMetrics found nothing: " + target));
+    std::fprintf(stderr, "%s: %.3f ms, VictoriaMetrics %.3f ms (%zu bytes)\n", name.c_str(),
+                 Median(pairs.ours), Median(pairs.theirs), bytes);
+    PrintRatio("rivals." + name, "VictoriaMetrics: " + what, bar, pairs);
+  }
+
+  StepwellSide& ours_;
+  Victoria::Connection connection_;
+  const int rounds_;
+};
+
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text)
+    absl::StrAppend(&escaped, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+  return escaped;
+}
+
+// Its caches of answers are left out, as ours has none.
+std::string RangeTarget(const std::string& query, std::int64_t start_us, std::int64_t end_us,
+                        double step_s) {
+  return absl::StrCat("/api/v1/query_range?nocache=1&query=", Escaped(query),
+                      "&start=", start_us / 1'000'000, "&end=", end_us / 1'000'000,
+                      "&step=", step_s, "s");
+}
+
+v1::QueryBucketsRequest Request(std::int64_t start_us, std::int64_t end_us, int buckets,
+                                v1::Resolution resolution) {
+  v1::QueryBucketsRequest request;
+  request.mutable_time_range()->set_start_time_us(start_us);
+  request.mutable_time_range()->set_end_time_us(end_us);
+  request.add_selectors()->set_name("gpu_util");
+  request.set_max_buckets(buckets);
+  request.set_resolution(resolution);
+  return request;
+}
+
+}  // namespace
+
+void CompareQueries(StepwellSide& ours, Victoria& theirs, std::int64_t end_us, int rounds) {
+  Questions questions(ours, theirs, rounds);
+  const std::int64_t day_us = end_us - 24 * kHourUs;
+  const auto day = [&](v1::Resolution resolution) {
+    auto request = Request(day_us, end_us, 1000, resolution);
+    auto& labels = *request.mutable_selectors(0)->mutable_labels();
+    labels["device"] = "3";
+    labels["agent"] = "bench-1";
+    return request;
+  };
+  const auto hour = [&](v1::Resolution resolution) {
+    return Request(end_us - kHourUs, end_us, 500, resolution);
+  };
+  const std::string their_day = RangeTarget(
+      "rollup(gpu_util{device=\"3\",writer=\"0\",field=\"value\"}[86.4s])", day_us, end_us, 86.4);
+  const std::string their_hour =
+      RangeTarget("rollup(gpu_util{field=\"value\"}[7.2s])", end_us - kHourUs, end_us, 7.2);
+  questions.CompareBuckets("series_day_raw", "one series, 24 h to 1000 buckets, from samples",
+                           "<= 0.6", day(v1::RESOLUTION_RAW), 86'400, their_day);
+  questions.CompareBuckets("series_day_rollups", "the same, ours from rollups of 10 s", "<= 0.15",
+                           day(v1::RESOLUTION_10_SECONDS), 86'400, their_day);
+  questions.CompareBuckets("gpus_hour_raw", "64 series, 1 h to 500 buckets, from samples",
+                           "<= 0.25", hour(v1::RESOLUTION_RAW), 230'400, their_hour);
+  questions.CompareBuckets("gpus_hour_rollups", "the same, ours the 360 rollups of 10 s", "<= 0.1",
+                           hour(v1::RESOLUTION_10_SECONDS), 230'400, their_hour);
+  questions.CompareLatest(absl::StrCat("/api/v1/query?nocache=1&query=",
+                                       Escaped("{field=\"value\"}"), "&time=", end_us / 1'000'000));
+}
+
+}  // namespace stepwell::bench
