@@ -1,0 +1,230 @@
+// charts_bench: how long does a chart take to load, and what does a day take on the disk, where samples
+// are taken each second, each 100 ms and each 10 ms? A real master, a day of two gauges at each rate,
+// merged; one series to 1000 buckets through QueryBuckets, warm. docs/decisions/0014 draws on it.
+//   charts.hour_<rate>, .day_<rate>            as the master chooses: samples or rollups
+//   charts.hour_<rate>_raw, .day_<rate>_raw    from samples
+//   charts.bytes_<rate>                        bytes of rows and ticks per sample, by the ledger
+// --quick has six hours for a day.
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "bench/load/bench_run.h"
+#include "bench/load/load_stream.h"
+#include "bench/load/master_child.h"
+#include "stepwell/v1/admin.grpc.pb.h"
+#include "stepwell/v1/query.grpc.pb.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr std::int64_t kHourUs = 3'600'000'000;
+constexpr int kSeries = 2;
+
+struct Rate {
+  const char* name;
+  std::int64_t interval_us;
+  // Milliseconds that a chart may take: an hour and a day as chosen, and from samples.
+  const char* hour;
+  const char* day;
+  const char* hour_raw;
+  const char* day_raw;
+};
+
+constexpr Rate kRates[] = {
+    {"1s", 1'000'000, "<= 10", "<= 10", "<= 10", "<= 30"},
+    {"100ms", 100'000, "<= 15", "<= 20", "<= 15", "<= 100"},
+    {"10ms", 10'000, "<= 60", "<= 60", "<= 60", "<= 500"},
+};
+
+void Print(const std::string& name, const std::string& unit, const std::string& against,
+           const std::string& bar, const std::vector<double>& runs) {
+  const nlohmann::json line = {
+      {"name", "charts." + name},
+      {"value", Median(runs)},
+      {"unit", unit},
+      {"against", against},
+      {"bar", bar},
+      {"n", runs.size()},
+      {"spread",
+       {*std::min_element(runs.begin(), runs.end()), *std::max_element(runs.begin(), runs.end())}}};
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+void DieUnlessAnswered(const grpc::Status& status) {
+  DieUnless(status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message()));
+}
+
+// A gauge in whole percent and one in steps of 0.1, as of one machine.
+class Gauges {
+ public:
+  SealedBody Next(std::int64_t start_us, std::int64_t interval_us, int tick_count) {
+    v1::ChunkBody body;
+    auto* table = body.add_tables();
+    table->set_tick_group(1);
+    table->set_first_time_us(start_us);
+    table->set_first_batch(-1);
+    for (int i = 1; i < tick_count; ++i) {
+      table->add_time_deltas_us(interval_us + static_cast<std::int64_t>(20 * normal_(random_)));
+      table->add_batch_deltas(0);
+    }
+    for (int series = 0; series < kSeries; ++series) table->add_columns()->set_ref(1 + series);
+    for (int i = 0; i < tick_count; ++i) {
+      busy_ = 85 + 0.9 * (busy_ - 85) + 4 * normal_(random_);
+      load_ = 40 + 0.8 * (load_ - 40) + 2.5 * normal_(random_);
+      table->mutable_columns(0)->add_doubles(std::clamp(std::round(busy_), 0.0, 100.0));
+      table->mutable_columns(1)->add_doubles(std::round(std::clamp(load_, 0.0, 100.0) * 10) / 10);
+    }
+    return {body.SerializeAsString(), start_us + tick_count * interval_us};
+  }
+
+ private:
+  std::mt19937_64 random_{4711};
+  std::normal_distribution<double> normal_;
+  double busy_ = 85;
+  double load_ = 40;
+};
+
+std::vector<v1::Definition> Definitions() {
+  std::vector<v1::Definition> definitions(kSeries);
+  for (int i = 0; i < kSeries; ++i) {
+    definitions[i].set_ref(1 + i);
+    definitions[i].set_tick_group(1);
+    definitions[i].set_metric_group("machine");
+    definitions[i].set_name(i == 0 ? "gpu_util" : "cpu_util_simple");
+    definitions[i].set_kind(v1::SERIES_KIND_GAUGE);
+  }
+  return definitions;
+}
+
+class Charts {
+ public:
+  Charts(int hours, int queries)
+      : hours_(hours),
+        queries_count_(queries),
+        end_us_(absl::ToUnixMicros(absl::Now()) / kHourUs * kHourUs),
+        master_(StartMaster()) {
+    const auto channel =
+        grpc::CreateChannel(master_.grpc_address(), grpc::InsecureChannelCredentials());
+    queries_ = v1::QueryService::NewStub(channel);
+    admin_ = v1::AdminService::NewStub(channel);
+  }
+
+  void Run() {
+    for (const Rate& rate : kRates) StoreDay(rate);
+    for (const Rate& rate : kRates) {
+      LoadChart(rate, 1, false, rate.hour);
+      LoadChart(rate, 1, true, rate.hour_raw);
+      LoadChart(rate, hours_, false, rate.day);
+      LoadChart(rate, hours_, true, rate.day_raw);
+    }
+  }
+
+ private:
+  static MasterChild StartMaster() {
+    const char* folder = std::getenv("STEPWELL_BIN");
+    auto master = MasterChild::Start(std::string(folder != nullptr ? folder : "build/release/bin") +
+                                     "/stepwell");
+    DieUnless(master.status());
+    return *std::move(master);
+  }
+
+  void StoreDay(const Rate& rate) {
+    LoadStream stream(master_.grpc_address(), rate.name, 0, Definitions());
+    DieUnless(stream.Open());
+    Gauges gauges;
+    constexpr int kTicks = 500;
+    std::int64_t samples = 0;
+    for (std::int64_t at = end_us_ - hours_ * kHourUs; at < end_us_;
+         at += kTicks * rate.interval_us) {
+      const auto ticks =
+          static_cast<int>(std::min<std::int64_t>(kTicks, (end_us_ - at) / rate.interval_us));
+      DieUnless(stream.Send(gauges.Next(at, rate.interval_us, ticks)));
+      samples += ticks * kSeries;
+    }
+    DieUnless(stream.Finish(LoadStream::Ending::kClose));
+    AwaitMerged();
+    const double bytes = LedgerBytes(rate) / static_cast<double>(samples);
+    Print(absl::StrCat("bytes_", rate.name), "bytes/sample",
+          "two gauges on a tick of their own; rows and ticks by the ledger", "<= 2",
+          {bytes, bytes, bytes});
+  }
+
+  // Until what was acked is folded and merged: under 3 % of a core for a second.
+  void AwaitMerged() {
+    grpc::ClientContext context;
+    v1::FlushResponse response;
+    DieUnlessAnswered(admin_->Flush(&context, {}, &response));
+    const absl::Time deadline = absl::Now() + absl::Minutes(3);
+    for (double before = master_.CpuSeconds(); absl::Now() < deadline;) {
+      absl::SleepFor(absl::Seconds(1));
+      const double now = master_.CpuSeconds();
+      if (now - before < 0.03) return;
+      before = now;
+    }
+    DieUnless(absl::DeadlineExceededError("the master was still busy after 3 minutes"));
+  }
+
+  // By the ledger: what a cap on the trial's bytes would remove.
+  double LedgerBytes(const Rate& rate) {
+    v1::PreviewCapsRequest request;
+    request.mutable_place()->mutable_trial()->set_external_id(rate.name);
+    request.mutable_caps()->set_trial_bytes(1);
+    grpc::ClientContext context;
+    v1::PreviewCapsResponse response;
+    DieUnlessAnswered(admin_->PreviewCaps(&context, request, &response));
+    return static_cast<double>(response.raw_bytes());
+  }
+
+  void LoadChart(const Rate& rate, int hours, bool raw, const char* bar) {
+    v1::QueryBucketsRequest request;
+    request.mutable_trial()->set_external_id(rate.name);
+    request.add_selectors()->set_name("gpu_util");
+    request.mutable_time_range()->set_start_time_us(end_us_ - hours * kHourUs);
+    request.mutable_time_range()->set_end_time_us(end_us_);
+    request.set_max_buckets(1000);
+    if (raw) request.set_resolution(v1::RESOLUTION_RAW);
+    std::vector<double> runs;
+    v1::QueryBucketsResponse response;
+    for (int i = -2; i < queries_count_; ++i) {
+      grpc::ClientContext context;
+      const absl::Time begin = absl::Now();
+      DieUnlessAnswered(queries_->QueryBuckets(&context, request, &response));
+      if (i >= 0) runs.push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
+    }
+    if (response.series_size() != 1 || response.series(0).indexes_size() < 200) {
+      DieUnless(absl::NotFoundError("no chart: " + request.ShortDebugString()));
+    }
+    Print(absl::StrCat(hours == 1 ? "hour_" : "day_", rate.name, raw ? "_raw" : ""), "ms",
+          absl::StrCat(v1::Resolution_Name(response.resolution()), ", ", hours, " h, ",
+                       response.series(0).indexes_size(), " buckets"),
+          bar, runs);
+  }
+
+  const int hours_;
+  const int queries_count_;
+  const std::int64_t end_us_;
+  MasterChild master_;
+  std::unique_ptr<v1::QueryService::Stub> queries_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+};
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  stepwell::bench::StayOnTwoCores();
+  stepwell::bench::Charts(quick ? 6 : 24, quick ? 5 : 25).Run();
+}
