@@ -1,5 +1,6 @@
 // PgSweeper: one sweep after the other. It goes over leaves whose age has passed, then over deleted
-// trials, then over trials with bounds of bytes or samples, in small transactions, and each stops soon
+// trials, then over trials with bounds of bytes or samples, then it holds some of the ledger against its
+// rows, in small transactions, and each stops soon
 // when its time is over; the next call goes on. What fails in one place holds up no other. What it remembers between calls only saves work. Stands between
 // PgCapsStore and the parts that do the work. Confined to one thread at a time.
 #pragma once
@@ -10,6 +11,7 @@
 #include "storage/caps_store.h"
 #include "storage/pg_caps_places.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_ledger_audit.h"
 #include "storage/pg_sweeper_bounds.h"
 
 namespace stepwell {
@@ -24,7 +26,12 @@ class PgSweeper {
   static absl::Status Bury(PgConnection& connection, std::int64_t owner_epoch,
                            absl::Duration duration_max, SweepResult& result);
 
+  absl::Status Audit(PgConnection& connection, std::int64_t owner_epoch,
+                     const SweepRequest& request, const FoundPlace* place, SweepResult& result);
+
   BoundMemory bounds_;
+  AuditPlace audited_;   // in the round over all trials
+  AuditPlace of_place_;  // in that of a place alone
 };
 
 }  // namespace stepwell

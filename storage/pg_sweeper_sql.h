@@ -166,6 +166,55 @@ select (select coalesce(sum(row_count), 0)::bigint from stepwell.usage
   "(octet_length(record_send(t)) - 2 - 4 * 50 - " \
   "case when t.first_series_no is null then 4 else 0 end)"
 
+// --- what vanished ---
+
+// $1, $2 and $3: the place before, $4 trial or 0, $5 limit.
+inline constexpr char kListLinesToAudit[] = R"(
+select distinct u.trial_id, u.received_day, u.keep_class
+from stepwell.usage u join stepwell.trials t on t.trial_id = u.trial_id and t.deleted_time is null
+where (u.trial_id, u.received_day, u.keep_class) > ($1, $2, $3) and ($4 = 0 or u.trial_id = $4)
+  and u.sample_count > 0
+order by 1, 2, 3 limit $5)";
+
+// Lines of trial $1, class $2 and day $3 that say more than their rows do, and by how much.
+#define STEPWELL_VANISHED                                                                        \
+  "with held as ("                                                                               \
+  "  select s.metric_group, sum(r.sample_count)::bigint as sample_count, count(*) as row_count " \
+  "  from (select series_no, sample_count from stepwell.metrics "                                \
+  "        where trial_id = $1 and keep_class = $2 and received_day = $3 "                       \
+  "        union all select series_no, sample_count from stepwell.recent "                       \
+  "        where trial_id = $1 and keep_class = $2 and received_day = $3) r "                    \
+  "  join stepwell.series s on s.trial_id = $1 and s.series_no = r.series_no group by 1"         \
+  "), lacking as ("                                                                              \
+  "  select u.metric_group, u.sample_count - coalesce(h.sample_count, 0) as sample_count, "      \
+  "         greatest(u.row_count - coalesce(h.row_count, 0), 0) as row_count "                   \
+  "  from stepwell.usage u left join held h on h.metric_group = u.metric_group "                 \
+  "  where u.trial_id = $1 and u.keep_class = $2 and u.received_day = $3 "                       \
+  "    and u.sample_count > coalesce(h.sample_count, 0)"                                         \
+  ") "
+// In the order in which folds and merges write them.
+inline constexpr char kHoldLines[] = R"(
+select 1 from stepwell.usage where trial_id = $1 and keep_class = $2 and received_day = $3
+order by metric_group for no key update)";
+inline constexpr char kFindVanished[] = STEPWELL_VANISHED "select metric_group from lacking";
+// Takes that off the lines, which may have grown meanwhile, and notes it as a gap, of the times of the
+// line: when the samples were is not known any more. Their bytes stay in the ledger. 13: GapCause RESTORED.
+inline constexpr char kNoteVanished[] = STEPWELL_VANISHED R"(, taken as (
+  update stepwell.usage u
+  set sample_count = u.sample_count - l.sample_count, row_count = greatest(u.row_count - l.row_count, 0)
+  from lacking l
+  where u.trial_id = $1 and u.keep_class = $2 and u.received_day = $3
+    and u.metric_group = l.metric_group
+  returning u.metric_group, l.sample_count, u.first_time_us, u.last_time_us
+), noted as (
+  insert into stepwell.gaps
+    (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
+     first_sequence, last_sequence, reason)
+  select $1, 0, 13, metric_group, sample_count, first_time_us, last_time_us, 0, 0,
+         'rows vanished from the database' from taken
+)
+select metric_group, sample_count from taken)";
+
 // --- deleted trials ---
 
 // Tombstones whose rows are not all gone: attempts go last.

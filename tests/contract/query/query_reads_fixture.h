@@ -99,7 +99,8 @@ class QueryReadsTest : public ::testing::Test {
     return Value(numbers->at(0));
   }
 
-  void Commit(Feed& feed, std::vector<TickTable> tables, std::int64_t received_us) {
+  void Commit(Feed& feed, std::vector<TickTable> tables, std::int64_t received_us,
+              std::vector<Gap> gaps = {}) {
     CommitGroupRequest request;
     request.owner_epoch = kEpoch;
     request.received_time_us = received_us;
@@ -109,6 +110,7 @@ class QueryReadsTest : public ::testing::Test {
     advance.generation = feed.opened.generation;
     advance.first_sequence = advance.last_sequence = ++feed.sequence;
     advance.payload = "p";
+    advance.gaps = std::move(gaps);
     const auto results = ingest_->Commit(request);
     ASSERT_TRUE(results.ok()) << results.status();
     ASSERT_EQ(results->at(0).outcome, AdvanceOutcome::kCommitted);
