@@ -22,9 +22,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "bench/ingest/made_up_chunks.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
+#include "bench/load/made_up_chunks.h"
 #include "bench/load/master_child.h"
 #include "stepwell/v1/query.grpc.pb.h"
 

@@ -1,4 +1,4 @@
-#include "bench/ingest/made_up_chunks.h"
+#include "bench/load/made_up_chunks.h"
 
 #include <cmath>
 

@@ -1,0 +1,241 @@
+// What does it cost those who write that something else goes on? A real master on a real PostgreSQL; 64
+// writers send 32,000 samples/s all the time, on the same two cores. In turns:
+//   beside.ack_p99_alone     nothing but their own folds, each half second
+//   beside.ack_p99_merge     beside writers that come and go, whose rows are folded and merged at once
+//   beside.ack_p99_sweep     the same, and sweeps of what these wrote
+//   beside.ack_p99_snapshot  beside a transaction that somebody left open, half a minute ago (--quick: 3 s)
+//   beside.ack_p99_dump      beside pg_dump
+//   beside.ack_p99_all       all of that at once
+// And what sweeps do:
+//   beside.leaf_lock         how long the sweep of a leaf holds its tables, or their parents
+//   beside.leaf_wal          bytes of write-ahead log of that
+//   beside.caps_bytes        how far from its cap a trial's bytes are after a sweep
+//   beside.caps_samples      by how many rows the worst series is off its cap
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "bench/beside/admin_client.h"
+#include "bench/beside/kept_by_caps.h"
+#include "bench/beside/neighbours.h"
+#include "bench/beside/old_leaf.h"
+#include "bench/beside/paced_load.h"
+#include "bench/load/bench_run.h"
+#include "bench/load/load_stream.h"
+#include "bench/load/made_up_chunks.h"
+#include "bench/load/master_child.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr char kLeafTrial[] = "leaf";
+constexpr char kShortTrial[] = "short";
+// Leaves of days before yesterday are swept; those of three days and more are dropped, too.
+constexpr int kOldestDaysAgo = 200;
+
+struct Plan {
+  int runs = 5;
+  absl::Duration phase = absl::Seconds(5);
+  int leaf_chunks = 5000;
+  // Commits leave what an open snapshot may still see: it costs more the older it is.
+  absl::Duration snapshot_age = absl::Seconds(30);
+};
+
+struct Figure {
+  std::string unit;
+  std::string against;
+  std::string bar;
+  std::vector<double> runs = {};
+};
+
+void Print(const std::string& name, const Figure& figure) {
+  const auto [least, most] = std::minmax_element(figure.runs.begin(), figure.runs.end());
+  const nlohmann::json line = {{"name", "beside." + name}, {"value", Median(figure.runs)},
+                               {"unit", figure.unit},      {"against", figure.against},
+                               {"bar", figure.bar},        {"n", figure.runs.size()},
+                               {"spread", {*least, *most}}};
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+class Bench {
+ public:
+  Bench(const Plan& plan, MasterChild master, std::unique_ptr<AdminClient> admin)
+      : plan_(plan),
+        master_(std::move(master)),
+        admin_(std::move(admin)),
+        load_(master_.grpc_address(), "load") {}
+
+  absl::Status Prepare() {
+    v1::Caps ages;
+    ages.set_raw_age_seconds(86'400);
+    ages.set_rollup_age_seconds(86'400);
+    STEPWELL_RETURN_IF_ERROR(admin_->SetCaps("", ages));
+    STEPWELL_RETURN_IF_ERROR(Fill(kLeafTrial, plan_.leaf_chunks));
+    STEPWELL_RETURN_IF_ERROR(Fill(kShortTrial, 1));
+    v1::Caps bytes;
+    bytes.set_trial_bytes(200'000);
+    STEPWELL_RETURN_IF_ERROR(admin_->SetCaps(kShortTrial, bytes));
+    return load_.Open();
+  }
+
+  absl::Status Run(int run) {
+    STEPWELL_RETURN_IF_ERROR(Acks());
+    STEPWELL_RETURN_IF_ERROR(OfLeaf(kOldestDaysAgo - 2 * run));
+    STEPWELL_RETURN_IF_ERROR(OfCaps(absl::StrCat("kept-", run)));
+    for (const auto& [name, figure] : figures_) {
+      std::fprintf(stderr, "run %d: %s %.3g %s\n", run, name.c_str(), figure.runs.back(),
+                   figure.unit.c_str());
+    }
+    return absl::OkStatus();
+  }
+
+  void PrintAll() const {
+    for (const auto& [name, figure] : figures_) Print(name, figure);
+  }
+
+ private:
+  using Neighbours = std::vector<std::unique_ptr<Neighbour>>;
+
+  // As fast as it goes, from two writers that close; then all of it is merged.
+  absl::Status Fill(const std::string& trial, int chunk_count) {
+    for (int rank = 0; rank < 2; ++rank) {
+      MadeUpChunks chunks(ChunkShape(), rank);
+      LoadStream stream(master_.grpc_address(), trial, rank, chunks.definitions());
+      STEPWELL_RETURN_IF_ERROR(stream.Open());
+      for (int i = 0; i < chunk_count; ++i) {
+        STEPWELL_RETURN_IF_ERROR(stream.Send(chunks.Next()));
+      }
+      STEPWELL_RETURN_IF_ERROR(stream.Finish(LoadStream::Ending::kClose));
+    }
+    return admin_->AwaitMerged(trial);
+  }
+
+  absl::Status Acks() {
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
+    STEPWELL_RETURN_IF_ERROR(AckP99("alone", "nothing but their own folds", {}));
+    STEPWELL_RETURN_IF_ERROR(
+        AckP99("merge", "writers that come and go at 40,000 samples/s", ShortLives()));
+    Neighbours sweep = ShortLives();
+    sweep.push_back(StartSweeps(*admin_, kShortTrial));
+    STEPWELL_RETURN_IF_ERROR(AckP99("sweep", "these writers, swept", std::move(sweep)));
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
+    Neighbours snapshot;
+    snapshot.push_back(StartSnapshot(master_.database_url()));
+    STEPWELL_RETURN_IF_ERROR(load_.AckP99Ms(plan_.snapshot_age).status());
+    STEPWELL_RETURN_IF_ERROR(
+        AckP99("snapshot",
+               absl::StrCat("a transaction open for ", absl::FormatDuration(plan_.snapshot_age)),
+               std::move(snapshot)));
+    Neighbours dump;
+    dump.push_back(StartDump(master_.database_url()));
+    STEPWELL_RETURN_IF_ERROR(AckP99("dump", "pg_dump", std::move(dump)));
+    Neighbours all = ShortLives();
+    all.push_back(StartSweeps(*admin_, kShortTrial));
+    all.push_back(StartSnapshot(master_.database_url()));
+    all.push_back(StartDump(master_.database_url()));
+    return AckP99("all", "all of that at once", std::move(all));
+  }
+
+  Neighbours ShortLives() const {
+    Neighbours neighbours;
+    neighbours.push_back(StartShortLives(master_.grpc_address(), kShortTrial));
+    return neighbours;
+  }
+
+  absl::Status AckP99(const std::string& name, const std::string& beside, Neighbours neighbours) {
+    STEPWELL_ASSIGN_OR_RETURN(const double ms, load_.AckP99Ms(plan_.phase));
+    for (const auto& neighbour : neighbours) {
+      STEPWELL_RETURN_IF_ERROR(Annotate(neighbour->End(), name));
+    }
+    Note("ack_p99_" + name, "ms",
+         absl::StrCat("32,000 samples/s from 64 writers beside ", beside, ", Write to ack"),
+         "<= 50", ms);
+    return absl::OkStatus();
+  }
+
+  // Once with nothing else, for what it writes, and once under the load, for its locks.
+  absl::Status OfLeaf(int days_ago) {
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLeafTrial, days_ago));
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t before, admin_->Number(kReadWal));
+    STEPWELL_RETURN_IF_ERROR(SweepAway(*admin_, days_ago));
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t after, admin_->Number(kReadWal));
+    Note("leaf_wal", "bytes", "write-ahead log of giving up, emptying and dropping a leaf",
+         "<= 1000000", static_cast<double>(after - before));
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLeafTrial, days_ago - 1));
+    LockWatch watch(master_.database_url());
+    absl::Status swept;
+    std::thread sweeping([&] { swept = SweepAway(*admin_, days_ago - 1); });
+    const auto p99 = load_.AckP99Ms(plan_.phase / 4);
+    sweeping.join();
+    STEPWELL_RETURN_IF_ERROR(p99.status());
+    STEPWELL_RETURN_IF_ERROR(swept);
+    STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
+    Note("leaf_lock", "ms", "longest exclusive lock of a sweep of a leaf, under the load", "<= 50",
+         absl::ToDoubleMilliseconds(longest));
+    return absl::OkStatus();
+  }
+
+  absl::Status OfCaps(const std::string& trial) {
+    STEPWELL_RETURN_IF_ERROR(Fill(trial, 600));
+    STEPWELL_ASSIGN_OR_RETURN(const KeptBytes bytes, SweepHalfOfBytes(*admin_, trial));
+    Note("caps_bytes", "%", "of a cap of bytes: what a sweep keeps too much or too little", "<= 1",
+         std::abs(bytes.kept - bytes.cap) / bytes.cap * 100);
+    STEPWELL_ASSIGN_OR_RETURN(const double rows, SweepHalfOfSamples(*admin_, trial));
+    Note("caps_samples", "rows", "a cap of samples: rows that the worst series is off", "<= 1",
+         rows);
+    return absl::OkStatus();
+  }
+
+  void Note(const std::string& name, const std::string& unit, const std::string& against,
+            const std::string& bar, double value) {
+    auto [place, added] = figures_.try_emplace(name, Figure{unit, against, bar});
+    place->second.runs.push_back(value);
+  }
+
+  const Plan plan_;
+  MasterChild master_;
+  const std::unique_ptr<AdminClient> admin_;
+  PacedLoad load_;
+  std::map<std::string, Figure> figures_;
+};
+
+int Main(bool quick) {
+  StayOnTwoCores();
+  const Plan plan = quick ? Plan{.runs = 3,
+                                 .phase = absl::Milliseconds(1200),
+                                 .leaf_chunks = 500,
+                                 .snapshot_age = absl::Seconds(3)}
+                          : Plan{};
+  const char* folder = std::getenv("STEPWELL_BIN");
+  const std::string binary =
+      std::string(folder != nullptr ? folder : "build/release/bin") + "/stepwell";
+  auto master = MasterChild::Start(binary, {"--fold-interval", "500ms", "--sweep-interval", "1h"});
+  DieUnless(master.status());
+  auto admin = AdminClient::Open(master->grpc_address(), master->database_url());
+  DieUnless(admin.status());
+  Bench bench(plan, *std::move(master), *std::move(admin));
+  DieUnless(bench.Prepare());
+  for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Run(run));
+  bench.PrintAll();
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+}
