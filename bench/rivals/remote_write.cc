@@ -31,7 +31,7 @@ void AppendLabel(std::string& to, std::string_view name, std::string_view value)
 }  // namespace
 
 // Labels sorted by name, as the protocol wants them.
-void RemoteWrite::BeginSeries(const RivalSeries& series, int writer, bool is_batch) {
+void RemoteWrite::BeginSeries(const LoadSeries& series, int writer, bool is_batch) {
   EndSeries();
   AppendLabel(series_, "__name__", series.name);
   if (!series.device.empty()) AppendLabel(series_, "device", series.device);

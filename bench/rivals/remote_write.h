@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <string>
 
-#include "bench/rivals/rival_load.h"
+#include "bench/load/tick_load.h"
 
 namespace stepwell::bench {
 
 class RemoteWrite {
  public:
-  void BeginSeries(const RivalSeries& series, int writer, bool is_batch);
+  void BeginSeries(const LoadSeries& series, int writer, bool is_batch);
   // Of the series begun last.
   void AddSample(double value, std::int64_t time_ms);
   std::string Take();

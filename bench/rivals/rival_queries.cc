@@ -1,14 +1,17 @@
 #include "bench/rivals/rival_queries.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/load/bench_run.h"
-#include "bench/rivals/pairs.h"
+#include "bench/load/day_questions.h"
+#include "bench/load/pairs.h"
 
 namespace stepwell::bench {
 namespace {
@@ -21,10 +24,14 @@ double MillisecondsOf(const std::function<void()>& work) {
   return absl::ToDoubleMilliseconds(absl::Now() - begin);
 }
 
+double Least(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+
 class Questions {
  public:
-  Questions(StepwellSide& ours, Victoria& theirs, int rounds)
-      : ours_(ours), connection_(theirs.port()), rounds_(rounds) {}
+  Questions(LoadedMaster& ours, Victoria& theirs, int rounds)
+      : ours_(ours), theirs_(theirs), connection_(theirs.port()), rounds_(rounds) {}
 
   // `samples` is what ours must have been computed from.
   void CompareBuckets(const std::string& name, const std::string& what, const std::string& bar,
@@ -54,6 +61,8 @@ class Questions {
   void Compare(const std::string& name, const std::string& what, const std::string& bar,
                const std::function<void()>& ours, const std::string& target) {
     Pairs pairs;
+    double our_cpu = 0;
+    double their_cpu = 0;
     std::size_t bytes = 0;
     const auto theirs = [&] {
       const auto body = connection_.Get(target);
@@ -61,19 +70,28 @@ class Questions {
       bytes = body->size();
     };
     for (int i = -3; i < rounds_; ++i) {
+      const double our_begin = ours_.CpuSeconds();
       const double our_ms = MillisecondsOf(ours);
+      const double our_end = ours_.CpuSeconds();
+      const double their_begin = theirs_.CpuSeconds();
       const double their_ms = MillisecondsOf(theirs);
       if (i < 0) continue;  // both sides warm
+      our_cpu += our_end - our_begin;
+      their_cpu += theirs_.CpuSeconds() - their_begin;
       pairs.ours.push_back(our_ms);
       pairs.theirs.push_back(their_ms);
     }
     if (bytes < 1000) DieUnless(absl::NotFoundError("VictoriaMetrics found nothing: " + target));
-    std::fprintf(stderr, "%s: %.3f ms, VictoriaMetrics %.3f ms (%zu bytes)\n", name.c_str(),
-                 Median(pairs.ours), Median(pairs.theirs), bytes);
+    std::fprintf(stderr,
+                 "%s: %.3f ms (least %.3f, processor %.2f), VictoriaMetrics %.3f ms (%.3f, %.2f; "
+                 "%zu bytes)\n",
+                 name.c_str(), Median(pairs.ours), Least(pairs.ours), our_cpu * 1000 / rounds_,
+                 Median(pairs.theirs), Least(pairs.theirs), their_cpu * 1000 / rounds_, bytes);
     PrintRatio("rivals." + name, "VictoriaMetrics: " + what, bar, pairs);
   }
 
-  StepwellSide& ours_;
+  LoadedMaster& ours_;
+  const Victoria& theirs_;
   Victoria::Connection connection_;
   const int rounds_;
 };
@@ -93,31 +111,14 @@ std::string RangeTarget(const std::string& query, std::int64_t start_us, std::in
                       "&step=", step_s, "s");
 }
 
-v1::QueryBucketsRequest Request(std::int64_t start_us, std::int64_t end_us, int buckets,
-                                v1::Resolution resolution) {
-  v1::QueryBucketsRequest request;
-  request.mutable_time_range()->set_start_time_us(start_us);
-  request.mutable_time_range()->set_end_time_us(end_us);
-  request.add_selectors()->set_name("gpu_util");
-  request.set_max_buckets(buckets);
-  request.set_resolution(resolution);
-  return request;
-}
-
 }  // namespace
 
-void CompareQueries(StepwellSide& ours, Victoria& theirs, std::int64_t end_us, int rounds) {
+void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, int rounds) {
   Questions questions(ours, theirs, rounds);
   const std::int64_t day_us = end_us - 24 * kHourUs;
-  const auto day = [&](v1::Resolution resolution) {
-    auto request = Request(day_us, end_us, 1000, resolution);
-    auto& labels = *request.mutable_selectors(0)->mutable_labels();
-    labels["device"] = "3";
-    labels["agent"] = "bench-1";
-    return request;
-  };
+  const auto day = [&](v1::Resolution resolution) { return OneSeries(day_us, end_us, resolution); };
   const auto hour = [&](v1::Resolution resolution) {
-    return Request(end_us - kHourUs, end_us, 500, resolution);
+    return AllGpus(end_us - kHourUs, end_us, resolution);
   };
   const std::string their_day = RangeTarget(
       "rollup(gpu_util{device=\"3\",writer=\"0\",field=\"value\"}[86.4s])", day_us, end_us, 86.4);

@@ -7,6 +7,7 @@
 //   rivals.day_cpu_ns the same of ours, in nanoseconds
 //   rivals.bytes      stored bytes per sample after all merges, rollups apart
 //   rivals.rollups    those of the rollups over those of the samples
+//   rivals.copy       our durable samples/s over those of COPY BINARY of the rows that we made of them
 //   rivals.series_day_raw, .series_day_rollups, .gpus_hour_raw, .gpus_hour_rollups, .latest
 //                     the questions of a chart (rival_queries.h)
 // What each side does is told in bench/README.md.
@@ -16,10 +17,11 @@
 
 #include "absl/time/clock.h"
 #include "bench/load/bench_run.h"
-#include "bench/rivals/pairs.h"
-#include "bench/rivals/rival_load.h"
+#include "bench/load/loaded_master.h"
+#include "bench/load/pairs.h"
+#include "bench/load/tick_load.h"
+#include "bench/rivals/remote_load.h"
 #include "bench/rivals/rival_queries.h"
-#include "bench/rivals/stepwell_side.h"
 #include "bench/rivals/victoria.h"
 
 namespace stepwell::bench {
@@ -58,8 +60,8 @@ void TakeTurn(double samples, const std::function<double()>& cpu_seconds,
                rates.back() / 1e6, (loaded - before) / samples * 1e9, cpu.back());
 }
 
-void TakeTurns(int round, const RivalLoad& load, StepwellSide& ours, Victoria& theirs,
-               Measured& to) {
+void TakeTurns(int round, const TickLoad& load, const RemoteLoad& remote, LoadedMaster& ours,
+               Victoria& theirs, Measured& to) {
   const auto samples = static_cast<double>(load.sample_count);
   const auto our_turn = [&] {
     std::fprintf(stderr, "round %d, Stepwell:\n", round);
@@ -70,7 +72,7 @@ void TakeTurns(int round, const RivalLoad& load, StepwellSide& ours, Victoria& t
   const auto their_turn = [&] {
     std::fprintf(stderr, "round %d, VictoriaMetrics:\n", round);
     TakeTurn(
-        samples, [&] { return theirs.CpuSeconds(); }, [&] { DieUnless(theirs.Load(load)); },
+        samples, [&] { return theirs.CpuSeconds(); }, [&] { DieUnless(theirs.Load(remote)); },
         [&] {
           DieUnless(theirs.Flush());
           AwaitIdle([&] { return theirs.CpuSeconds(); });
@@ -87,11 +89,11 @@ void TakeTurns(int round, const RivalLoad& load, StepwellSide& ours, Victoria& t
   }
 }
 
-void PrintBytes(StepwellSide& ours, Victoria& theirs, double samples) {
+void PrintBytes(LoadedMaster& ours, Victoria& theirs, double samples) {
   const auto stored = theirs.StoredBytes();
   DieUnless(stored.status());
   const double rival = static_cast<double>(*stored) / samples;
-  const StepwellSide::Sizes sizes = ours.StoredBytes();
+  const LoadedMaster::Sizes sizes = ours.StoredBytes();
   const double raw = sizes.samples / samples;
   const double rollups = sizes.rollups / samples;
   std::fprintf(stderr,
@@ -104,13 +106,17 @@ void PrintBytes(StepwellSide& ours, Victoria& theirs, double samples) {
 
 void RunDay(const Plan& plan) {
   Measured measured;
-  RivalLoad load = MakeDay(0, plan.day_hours);
-  StepwellSide ours("day", load);
+  RemoteLoad remote;
+  TickLoad load = MakeDay(0, plan.day_hours, remote.Adder());
+  LoadedMaster ours("day", load);
   Victoria theirs = StartVictoria();
   std::int64_t sample_count = 0;
   for (int round = 0; round < plan.rounds; ++round) {
-    if (round > 0) load = MakeDay(round * plan.day_hours, plan.day_hours);
-    TakeTurns(round, load, ours, theirs, measured);
+    if (round > 0) {
+      remote = RemoteLoad();
+      load = MakeDay(round * plan.day_hours, plan.day_hours, remote.Adder());
+    }
+    TakeTurns(round, load, remote, ours, theirs, measured);
     sample_count += load.sample_count;
   }
   ours.CheckHeld(sample_count);
@@ -124,18 +130,25 @@ void RunDay(const Plan& plan) {
   ours.Close();
   ours.Settle();
   PrintBytes(ours, theirs, static_cast<double>(sample_count));
+  PrintRatio("rivals.copy", "COPY BINARY of the same rows into plain tables of that PostgreSQL",
+             ">= 0.4",
+             {measured.rates.ours, ours.CopyRates(static_cast<double>(sample_count), plan.rounds)});
   CompareQueries(ours, theirs, load.end_us, plan.queries);
 }
 
 void RunWide(const Plan& plan) {
   Measured measured;
-  RivalLoad load = MakeWide(0, plan.wide_minutes);
-  StepwellSide ours("wide", load);
+  RemoteLoad remote;
+  TickLoad load = MakeWide(0, plan.wide_minutes, remote.Adder());
+  LoadedMaster ours("wide", load);
   Victoria theirs = StartVictoria();
   std::int64_t sample_count = 0;
   for (int round = 0; round < plan.rounds; ++round) {
-    if (round > 0) load = MakeWide(round * plan.wide_minutes, plan.wide_minutes);
-    TakeTurns(round, load, ours, theirs, measured);
+    if (round > 0) {
+      remote = RemoteLoad();
+      load = MakeWide(round * plan.wide_minutes, plan.wide_minutes, remote.Adder());
+    }
+    TakeTurns(round, load, remote, ours, theirs, measured);
     sample_count += load.sample_count;
   }
   ours.CheckHeld(sample_count);

@@ -142,10 +142,10 @@ Victoria::~Victoria() {
 
 double Victoria::CpuSeconds() const { return TreeCpuSeconds(pid_); }
 
-absl::Status Victoria::Load(const RivalLoad& load) {
-  std::vector<const RivalWriter*> halves[2];
-  for (const RivalWriter& writer : load.writers)
-    halves[static_cast<std::size_t>(writer.agent) % 2].push_back(&writer);
+absl::Status Victoria::Load(const RemoteLoad& load) {
+  std::vector<const std::vector<std::string>*> halves[2];
+  for (std::size_t i = 0; i < load.requests().size(); ++i)
+    halves[i % 2].push_back(&load.requests()[i]);
   absl::Status statuses[2];
   std::vector<std::thread> threads;
   for (std::size_t half = 0; half < 2; ++half) {
@@ -156,13 +156,13 @@ absl::Status Victoria::Load(const RivalLoad& load) {
   return statuses[0].ok() ? statuses[1] : statuses[0];
 }
 
-absl::Status Victoria::Send(const std::vector<const RivalWriter*>& writers) const {
+absl::Status Victoria::Send(const std::vector<const std::vector<std::string>*>& writers) const {
   Connection connection(port_);
   for (std::size_t i = 0, sent = 1; sent > 0; ++i) {
     sent = 0;
-    for (const RivalWriter* writer : writers) {
-      if (i >= writer->remote_writes.size()) continue;
-      STEPWELL_RETURN_IF_ERROR(connection.PostRemoteWrite(writer->remote_writes[i]));
+    for (const auto* requests : writers) {
+      if (i >= requests->size()) continue;
+      STEPWELL_RETURN_IF_ERROR(connection.PostRemoteWrite((*requests)[i]));
       ++sent;
     }
   }

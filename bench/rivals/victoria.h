@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/rivals/rival_load.h"
+#include "bench/rivals/remote_load.h"
 
 namespace stepwell::bench {
 
@@ -39,7 +39,7 @@ class Victoria {
   int port() const { return port_; }
   double CpuSeconds() const;
   // Two connections, each with half of the writers, writer by writer as samples come.
-  absl::Status Load(const RivalLoad& load);
+  absl::Status Load(const RemoteLoad& load);
   // What it has in memory goes to disk and can be read.
   absl::Status Flush();
   // It has so many samples of the field value, and of the field batch.
@@ -49,7 +49,7 @@ class Victoria {
 
  private:
   Victoria() = default;
-  absl::Status Send(const std::vector<const RivalWriter*>& writers) const;
+  absl::Status Send(const std::vector<const std::vector<std::string>*>& writers) const;
   pid_t pid_ = 0;
   int port_ = 0;
   std::string dir_;

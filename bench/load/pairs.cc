@@ -1,4 +1,4 @@
-#include "bench/rivals/pairs.h"
+#include "bench/load/pairs.h"
 
 #include <algorithm>
 #include <cstdio>

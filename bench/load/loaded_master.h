@@ -1,7 +1,7 @@
-// StepwellSide: a master of ours on a private PostgreSQL that takes loads on one stream for each agent
+// LoadedMaster: a master on a private PostgreSQL that takes loads on one stream for each agent
 // and is asked about them. Confined to one thread.
 //
-//   StepwellSide ours("day", load);
+//   LoadedMaster ours("day", load);
 //   ours.Load(load);    // until the last ack
 //   ours.Settle();      // until all that is ripe is folded and merged
 #pragma once
@@ -14,20 +14,20 @@
 
 #include "bench/load/load_stream.h"
 #include "bench/load/master_child.h"
-#include "bench/rivals/rival_load.h"
+#include "bench/load/tick_load.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "storage/pg_connection.h"
 
 namespace stepwell::bench {
 
-class StepwellSide {
+class LoadedMaster {
  public:
   // Starts a master and opens the writers of the load; all loads have the same ones.
-  StepwellSide(const std::string& trial, const RivalLoad& like);
+  LoadedMaster(const std::string& trial, const TickLoad& like, std::vector<std::string> flags = {});
 
   // Two threads, each with the streams of half of the agents, writer by writer as samples come.
-  void Load(const RivalLoad& load);
+  void Load(const TickLoad& load);
   void Settle();
   // Ends the writers, so that all they sent is ripe.
   void Close();
@@ -44,6 +44,11 @@ class StepwellSide {
   // What came since the start.
   Sizes StoredBytes();
 
+  // Samples a second of all that is merged, when its rows are copied (binary, one connection, one
+  // transaction for each table) into logged tables without an index: the limit of this PostgreSQL.
+  std::vector<double> CopyRates(double samples, int runs);
+
+  const std::string& grpc_address() const { return master_.grpc_address(); }
   double CpuSeconds() const { return master_.CpuSeconds(); }
   v1::QueryBucketsResponse Ask(v1::QueryBucketsRequest request);
   // How many values came.

@@ -1,83 +1,25 @@
-#include "bench/rivals/rival_load.h"
-
-#include <snappy.h>
+#include "bench/load/tick_load.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "bench/rivals/remote_write.h"
 #include "bench/store/day_tables.h"
 
 namespace stepwell::bench {
 namespace {
 
-constexpr std::size_t kChunkSamples = 1000;
-// So many chunks' worth in a request: about as many samples as vmagent sends, 10,000 with batches.
-constexpr std::size_t kRequestChunks = 5;
 constexpr std::int64_t kMinuteUs = 60'000'000;
 constexpr int kWideMachines = 64;
 constexpr int kWideRanksPerMachine = 8;
 
-// A table's ticks [first, first + count).
-struct Slice {
-  const TickTable& table;
-  std::size_t first;
-  std::size_t count;
-};
-
-SealedBody BodyOf(const Slice& slice) {
-  v1::ChunkBody body;
-  auto* table = body.add_tables();
-  table->set_tick_group(1);
-  table->set_first_time_us(slice.table.times_us[slice.first]);
-  table->set_first_batch(slice.table.batches[slice.first]);
-  for (std::size_t i = slice.first + 1; i < slice.first + slice.count; ++i) {
-    table->add_time_deltas_us(slice.table.times_us[i] - slice.table.times_us[i - 1]);
-    table->add_batch_deltas(slice.table.batches[i] - slice.table.batches[i - 1]);
-  }
-  for (std::size_t i = 0; i < slice.table.columns.size(); ++i) {
-    auto* column = table->add_columns();
-    column->set_ref(static_cast<std::uint32_t>(i + 1));
-    const auto begin =
-        slice.table.columns[i].values.begin() + static_cast<std::ptrdiff_t>(slice.first);
-    column->mutable_doubles()->Add(begin, begin + static_cast<std::ptrdiff_t>(slice.count));
-  }
-  return {body.SerializeAsString(), slice.table.times_us[slice.first + slice.count - 1]};
-}
-
-std::string RemoteWriteOf(const Slice& slice, const std::vector<RivalSeries>& series, int writer) {
-  RemoteWrite request;
-  for (std::size_t i = 0; i < series.size(); ++i) {
-    const std::vector<double>& values = slice.table.columns[i].values;
-    request.BeginSeries(series[i], writer, /*is_batch=*/false);
-    for (std::size_t tick = slice.first; tick < slice.first + slice.count; ++tick) {
-      request.AddSample(values[tick], slice.table.times_us[tick] / 1000);
-    }
-    request.BeginSeries(series[i], writer, /*is_batch=*/true);
-    for (std::size_t tick = slice.first; tick < slice.first + slice.count; ++tick) {
-      request.AddSample(slice.table.batches[tick], slice.table.times_us[tick] / 1000);
-    }
-  }
-  const std::string bytes = request.Take();
-  std::string packed;
-  snappy::Compress(bytes.data(), bytes.size(), &packed);
-  return packed;
-}
-
-// Ticks [first, end) of the table, for writer `index` of the load.
-void AddTicks(const TickTable& table, std::size_t first, std::size_t end, std::size_t index,
-              RivalLoad& load) {
-  RivalWriter& writer = load.writers[index];
+void AddTicks(const TickRange& ticks, std::size_t index, const SeeTicks& see, TickLoad& load) {
+  TickWriter& writer = load.writers[index];
   const std::size_t ticks_per_chunk = kChunkSamples / writer.series.size();
-  for (std::size_t at = first; at < end; at += ticks_per_chunk) {
-    writer.bodies.push_back(BodyOf({table, at, std::min(ticks_per_chunk, end - at)}));
+  for (std::size_t at = ticks.first; at < ticks.end; at += ticks_per_chunk) {
+    writer.bodies.push_back(BodyOf({ticks.table, at, std::min(at + ticks_per_chunk, ticks.end)}));
   }
-  const std::size_t ticks_per_request = kRequestChunks * ticks_per_chunk;
-  for (std::size_t at = first; at < end; at += ticks_per_request) {
-    writer.remote_writes.push_back(RemoteWriteOf({table, at, std::min(ticks_per_request, end - at)},
-                                                 writer.series, static_cast<int>(index)));
-  }
-  load.sample_count += static_cast<std::int64_t>((end - first) * writer.series.size());
+  if (see != nullptr) see(ticks, writer.series, index);
+  load.sample_count += static_cast<std::int64_t>((ticks.end - ticks.first) * writer.series.size());
 }
 
 // Its steps fill the hour and go on counting from the hour before.
@@ -93,8 +35,8 @@ void FillHour(TickTable& table, int hour) {
 }
 
 // As MachineHour orders them.
-std::vector<RivalSeries> MachineSeries() {
-  std::vector<RivalSeries> series;
+std::vector<LoadSeries> MachineSeries() {
+  std::vector<LoadSeries> series;
   const std::vector<testing::MetricKind> kinds = testing::MetricKinds(1);
   for (int copy = 0; copy < 8; ++copy) {
     for (const testing::MetricKind& kind : kinds) {
@@ -106,8 +48,8 @@ std::vector<RivalSeries> MachineSeries() {
   return series;
 }
 
-std::vector<RivalSeries> RankSeries() {
-  std::vector<RivalSeries> series;
+std::vector<LoadSeries> RankSeries() {
+  std::vector<LoadSeries> series;
   for (int i = 0; i < kDayTimings; ++i) series.push_back({"timing", absl::StrCat("scope_", i), ""});
   return series;
 }
@@ -125,7 +67,28 @@ TickTable MachineTicks(int hour, int writer) {
 
 }  // namespace
 
-std::vector<v1::Definition> DefinitionsOf(const std::vector<RivalSeries>& series) {
+SealedBody BodyOf(const TickRange& ticks) {
+  const TickTable& from = ticks.table;
+  v1::ChunkBody body;
+  auto* table = body.add_tables();
+  table->set_tick_group(1);
+  table->set_first_time_us(from.times_us[ticks.first]);
+  table->set_first_batch(from.batches[ticks.first]);
+  for (std::size_t i = ticks.first + 1; i < ticks.end; ++i) {
+    table->add_time_deltas_us(from.times_us[i] - from.times_us[i - 1]);
+    table->add_batch_deltas(from.batches[i] - from.batches[i - 1]);
+  }
+  for (std::size_t i = 0; i < from.columns.size(); ++i) {
+    auto* column = table->add_columns();
+    column->set_ref(static_cast<std::uint32_t>(i + 1));
+    const auto begin = from.columns[i].values.begin();
+    column->mutable_doubles()->Add(begin + static_cast<std::ptrdiff_t>(ticks.first),
+                                   begin + static_cast<std::ptrdiff_t>(ticks.end));
+  }
+  return {body.SerializeAsString(), from.times_us[ticks.end - 1]};
+}
+
+std::vector<v1::Definition> DefinitionsOf(const std::vector<LoadSeries>& series) {
   std::vector<v1::Definition> definitions(series.size());
   for (std::size_t i = 0; i < series.size(); ++i) {
     v1::Definition& definition = definitions[i];
@@ -139,30 +102,30 @@ std::vector<v1::Definition> DefinitionsOf(const std::vector<RivalSeries>& series
   return definitions;
 }
 
-RivalLoad MakeDay(int hour, int hours) {
-  RivalLoad load;
+TickLoad MakeDay(int hour, int hours, const SeeTicks& see) {
+  TickLoad load;
   for (int machine = 0; machine < kDayMachines; ++machine)
-    load.writers.push_back({-1 - machine, machine, MachineSeries(), {}, {}});
-  load.writers.push_back({0, kDayMachines, RankSeries(), {}, {}});
+    load.writers.push_back({-1 - machine, machine, MachineSeries(), {}});
+  load.writers.push_back({0, kDayMachines, RankSeries(), {}});
   for (int at = hour; at < hour + hours; ++at) {
     for (int machine = 0; machine < kDayMachines; ++machine) {
       const TickTable table = MachineTicks(at, machine);
-      AddTicks(table, 0, table.times_us.size(), static_cast<std::size_t>(machine), load);
+      AddTicks({table, 0, table.times_us.size()}, static_cast<std::size_t>(machine), see, load);
     }
     TickTable steps = RankHour(SeedOf(at, kDayMachines), kLoadStartUs + at * kHourUs);
     FillHour(steps, at);
-    AddTicks(steps, 0, steps.times_us.size(), kDayMachines, load);
+    AddTicks({steps, 0, steps.times_us.size()}, kDayMachines, see, load);
   }
   load.end_us = kLoadStartUs + (hour + hours) * kHourUs;
   return load;
 }
 
-RivalLoad MakeWide(int minute, int minutes) {
-  RivalLoad load;
+TickLoad MakeWide(int minute, int minutes, const SeeTicks& see) {
+  TickLoad load;
   for (int machine = 0; machine < kWideMachines; ++machine) {
-    load.writers.push_back({-1 - machine, machine, MachineSeries(), {}, {}});
+    load.writers.push_back({-1 - machine, machine, MachineSeries(), {}});
     for (int i = 0; i < kWideRanksPerMachine; ++i)
-      load.writers.push_back({machine * kWideRanksPerMachine + i, machine, RankSeries(), {}, {}});
+      load.writers.push_back({machine * kWideRanksPerMachine + i, machine, RankSeries(), {}});
   }
   const std::int64_t start_us = kLoadStartUs + minute * kMinuteUs;
   for (std::size_t index = 0; index < load.writers.size(); ++index) {
@@ -179,7 +142,7 @@ RivalLoad MakeWide(int minute, int minutes) {
       table.batches[tick] =
           static_cast<std::int32_t>(minute * 600 + (is_rank ? number : number * 10));
     }
-    AddTicks(table, 0, ticks, index, load);
+    AddTicks({table, 0, ticks}, index, see, load);
   }
   load.end_us = start_us + minutes * kMinuteUs;
   return load;

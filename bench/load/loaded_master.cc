@@ -1,9 +1,11 @@
-#include "bench/rivals/stepwell_side.h"
+#include "bench/load/loaded_master.h"
 
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -30,10 +32,11 @@ from (select c.relname, pg_total_relation_size(c.oid) as size
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname = 'stepwell' and c.relkind = 'r') tables)";
 
-MasterChild StartMaster() {
+MasterChild StartMaster(std::vector<std::string> flags) {
   const char* folder = std::getenv("STEPWELL_BIN");
-  auto master = MasterChild::Start(std::string(folder != nullptr ? folder : "build/release/bin") +
-                                   "/stepwell");
+  auto master = MasterChild::Start(
+      std::string(folder != nullptr ? folder : "build/release/bin") + "/stepwell",
+      std::move(flags));
   DieUnless(master.status());
   return *std::move(master);
 }
@@ -43,13 +46,13 @@ void DieUnlessAnswered(const grpc::Status& status) {
 }
 
 // The bodies of these writers in turns, as they would come: each stream belongs to one thread.
-void SendAll(const RivalLoad& load, const std::vector<std::size_t>& writers,
+void SendAll(const TickLoad& load, const std::vector<std::size_t>& writers,
              const std::vector<std::size_t>& place_in_stream,
              std::vector<std::unique_ptr<LoadStream>>& streams) {
   for (std::size_t i = 0, sent = 1; sent > 0; ++i) {
     sent = 0;
     for (const std::size_t index : writers) {
-      const RivalWriter& writer = load.writers[index];
+      const TickWriter& writer = load.writers[index];
       if (i >= writer.bodies.size()) continue;
       auto& stream = *streams[static_cast<std::size_t>(writer.agent)];
       DieUnless(stream.Send(writer.bodies[i], place_in_stream[index]));
@@ -60,8 +63,9 @@ void SendAll(const RivalLoad& load, const std::vector<std::size_t>& writers,
 
 }  // namespace
 
-StepwellSide::StepwellSide(const std::string& trial, const RivalLoad& like)
-    : trial_(trial), master_(StartMaster()) {
+LoadedMaster::LoadedMaster(const std::string& trial, const TickLoad& like,
+                           std::vector<std::string> flags)
+    : trial_(trial), master_(StartMaster(std::move(flags))) {
   auto sql = PgConnection::Open({.url = master_.database_url()});
   DieUnless(sql.status());
   sql_ = *std::move(sql);
@@ -73,7 +77,7 @@ StepwellSide::StepwellSide(const std::string& trial, const RivalLoad& like)
   admin_ = v1::AdminService::NewStub(channel);
   empty_ = ReadSizes();
   std::vector<std::vector<LoadStream::Writer>> by_agent;
-  for (const RivalWriter& writer : like.writers) {
+  for (const TickWriter& writer : like.writers) {
     by_agent.resize(std::max(by_agent.size(), static_cast<std::size_t>(writer.agent) + 1));
     by_agent[static_cast<std::size_t>(writer.agent)].push_back(
         {writer.rank, DefinitionsOf(writer.series)});
@@ -84,7 +88,7 @@ StepwellSide::StepwellSide(const std::string& trial, const RivalLoad& like)
   }
 }
 
-void StepwellSide::Load(const RivalLoad& load) {
+void LoadedMaster::Load(const TickLoad& load) {
   std::vector<std::size_t> place_in_stream;
   std::vector<std::size_t> count_of(streams_.size());
   std::vector<std::size_t> halves[2];
@@ -101,7 +105,7 @@ void StepwellSide::Load(const RivalLoad& load) {
   for (auto& stream : streams_) DieUnless(stream->AwaitAcks());
 }
 
-void StepwellSide::Settle() {
+void LoadedMaster::Settle() {
   grpc::ClientContext context;
   v1::FlushResponse response;
   DieUnlessAnswered(admin_->Flush(&context, {}, &response));
@@ -115,11 +119,11 @@ void StepwellSide::Settle() {
   DieUnless(absl::DeadlineExceededError("what is ripe was not merged within 5 minutes"));
 }
 
-void StepwellSide::Close() {
+void LoadedMaster::Close() {
   for (auto& stream : streams_) DieUnless(stream->Finish(LoadStream::Ending::kClose));
 }
 
-void StepwellSide::CheckHeld(std::int64_t sample_count) {
+void LoadedMaster::CheckHeld(std::int64_t sample_count) {
   v1::GetTrialRequest request;
   request.mutable_trial()->set_external_id(trial_);
   grpc::ClientContext context;
@@ -130,7 +134,7 @@ void StepwellSide::CheckHeld(std::int64_t sample_count) {
                                              response.completeness().samples_held())));
 }
 
-StepwellSide::Sizes StepwellSide::ReadSizes() {
+LoadedMaster::Sizes LoadedMaster::ReadSizes() {
   const auto found = sql_->Exec(kSizes);
   DieUnless(found.status());
   const double rollups = found->Float64(0, 0);
@@ -138,12 +142,36 @@ StepwellSide::Sizes StepwellSide::ReadSizes() {
   return {found->Float64(0, 2) - rollups - rings, rollups, rings};
 }
 
-StepwellSide::Sizes StepwellSide::StoredBytes() {
+LoadedMaster::Sizes LoadedMaster::StoredBytes() {
   const Sizes now = ReadSizes();
   return {now.samples - empty_.samples, now.rollups - empty_.rollups, now.rings - empty_.rings};
 }
 
-v1::QueryBucketsResponse StepwellSide::Ask(v1::QueryBucketsRequest request) {
+std::vector<double> LoadedMaster::CopyRates(double samples, int runs) {
+  const auto found = sql_->Exec("select current_setting('data_directory')");
+  DieUnless(found.status());
+  const std::string folder(found->Text(0, 0));
+  std::vector<std::string> rows;
+  for (const std::string table : {"metrics", "ticks"}) {
+    const std::string path = absl::StrCat(folder, "/bench_", table);
+    DieUnless(sql_->ExecScript(absl::StrCat("copy (select * from stepwell.", table, ") to '", path,
+                                            "' (format binary); create table ", "bench_", table,
+                                            " (like stepwell.", table, " including storage)")));
+    std::ifstream file(path, std::ios::binary);
+    rows.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  std::vector<double> rates;
+  for (int run = 0; run < runs; ++run) {
+    DieUnless(sql_->ExecScript("truncate bench_metrics, bench_ticks; checkpoint"));
+    const absl::Time begin = absl::Now();
+    DieUnless(sql_->CopyIn("copy bench_metrics from stdin (format binary)", rows[0]).status());
+    DieUnless(sql_->CopyIn("copy bench_ticks from stdin (format binary)", rows[1]).status());
+    rates.push_back(samples / absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+  return rates;
+}
+
+v1::QueryBucketsResponse LoadedMaster::Ask(v1::QueryBucketsRequest request) {
   request.mutable_trial()->set_external_id(trial_);
   grpc::ClientContext context;
   v1::QueryBucketsResponse response;
@@ -151,7 +179,7 @@ v1::QueryBucketsResponse StepwellSide::Ask(v1::QueryBucketsRequest request) {
   return response;
 }
 
-int StepwellSide::AskLatest() {
+int LoadedMaster::AskLatest() {
   grpc::ClientContext context;
   v1::LatestValuesRequest request;
   request.mutable_trial()->set_external_id(trial_);

@@ -1,0 +1,160 @@
+// Does a trial stay as cheap when it has grown, and beside many others? Three masters, each with a
+// PostgreSQL of its own: one holds 10^7 samples of the load `day`, one 10^9 (10^8 with --quick) of which
+// the newest 10^7 are the same, one the same 10^7 beside 1000 other trials. In turns:
+//   flat.cpu_grown, .cpu_crowded    processor time of master and PostgreSQL per sample that comes on top,
+//                                   folded and merged, over that of the first
+//   flat.one_raw_grown, ...         time of a chart's questions over that of the first: one series of 12 h,
+//                                   64 series of 1 h, from samples and from rollups, newest values
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "bench/load/bench_run.h"
+#include "bench/load/day_questions.h"
+#include "bench/load/loaded_master.h"
+#include "bench/load/pairs.h"
+#include "bench/load/tick_load.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr int kSmallHours = 12;  // 10^7 samples
+constexpr int kOtherTrials = 1000;
+constexpr std::int64_t kHourUs = 3'600'000'000;
+constexpr char kAgainstGrown[] = "the same trial of 10^7 samples";
+constexpr char kAgainstCrowded[] = "the same trial alone";
+
+struct Plan {
+  int grown_hours = 1200;
+  int rounds = 5;
+  int round_hours = 4;
+  int questions = 60;
+};
+
+enum Side { kSmall, kGrown, kCrowded, kSides };
+using Runs = std::array<std::vector<double>, kSides>;
+
+void Print(const std::string& what, const Runs& runs) {
+  std::fprintf(stderr, "%s: %.3f, grown %.3f, crowded %.3f\n", what.c_str(), Median(runs[kSmall]),
+               Median(runs[kGrown]), Median(runs[kCrowded]));
+  PrintRatio(absl::StrCat("flat.", what, "_grown"), kAgainstGrown, "<= 1.15",
+             {runs[kGrown], runs[kSmall]});
+  PrintRatio(absl::StrCat("flat.", what, "_crowded"), kAgainstCrowded, "<= 1.15",
+             {runs[kCrowded], runs[kSmall]});
+}
+
+// Small trials that ended: 10 series of 100 ticks.
+void LoadOthers(const std::string& address) {
+  std::vector<LoadSeries> series;
+  TickTable table;
+  table.tick_group = 1;
+  for (int i = 0; i < 100; ++i) {
+    table.times_us.push_back(kLoadStartUs + i * 1'000'000);
+    table.batches.push_back(i);
+  }
+  for (int i = 0; i < 10; ++i) {
+    series.push_back({"training", absl::StrCat("metric_", i), ""});
+    table.columns.emplace_back().values.assign(100, i);
+  }
+  const SealedBody body = BodyOf({table, 0, 100});
+  for (int trial = 0; trial < kOtherTrials; ++trial) {
+    LoadStream stream(address, absl::StrCat("other-", trial), 0, DefinitionsOf(series));
+    DieUnless(stream.Open());
+    DieUnless(stream.Send(body));
+    DieUnless(stream.Finish(LoadStream::Ending::kClose));
+  }
+}
+
+class Flat {
+ public:
+  explicit Flat(const Plan& plan) : plan_(plan), next_hour_(plan.grown_hours) {
+    const TickLoad newest = MakeDay(next_hour_ - kSmallHours, kSmallHours);
+    // Merges come with folds: at the default much of the time would be waiting for one.
+    const std::vector<std::string> flags = {"--fold-interval", "1s"};
+    for (auto& side : sides_) side = std::make_unique<LoadedMaster>("day", newest, flags);
+    const absl::Time begin = absl::Now();
+    for (int hour = 0; hour < next_hour_ - kSmallHours; hour += kSmallHours) {
+      sides_[kGrown]->Load(MakeDay(hour, kSmallHours));
+      std::fprintf(stderr, "grown: %d of %d h after %.0f s\n", hour + kSmallHours, next_hour_,
+                   absl::ToDoubleSeconds(absl::Now() - begin));
+    }
+    LoadOthers(sides_[kCrowded]->grpc_address());
+    for (auto& side : sides_) {
+      side->Load(newest);
+      side->Settle();
+    }
+    std::fprintf(stderr, "loaded and merged after %.0f s\n",
+                 absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+
+  void CompareIngest() {
+    Runs cpu;
+    for (int round = 0; round < plan_.rounds; ++round, next_hour_ += plan_.round_hours) {
+      const TickLoad load = MakeDay(next_hour_, plan_.round_hours);
+      for (int i = 0; i < kSides; ++i) {
+        LoadedMaster& side = *sides_[static_cast<std::size_t>(i)];
+        const double before = side.CpuSeconds();
+        side.Load(load);
+        side.Settle();
+        cpu[static_cast<std::size_t>(i)].push_back((side.CpuSeconds() - before) * 1e9 /
+                                                   static_cast<double>(load.sample_count));
+      }
+    }
+    Print("cpu", cpu);
+  }
+
+  void CompareQuestions() {
+    const std::int64_t end_us = kLoadStartUs + next_hour_ * kHourUs;
+    const auto buckets = [&](const std::string& what, const v1::QueryBucketsRequest& request) {
+      Compare(what, [&](LoadedMaster& side) {
+        if (side.Ask(request).series_size() == 0) DieUnless(absl::NotFoundError("no series"));
+      });
+    };
+    const std::int64_t day_us = end_us - kSmallHours * kHourUs;
+    buckets("one_raw", OneSeries(day_us, end_us, v1::RESOLUTION_RAW));
+    buckets("one_rollups", OneSeries(day_us, end_us, v1::RESOLUTION_10_SECONDS));
+    buckets("gpus_raw", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_RAW));
+    buckets("gpus_rollups", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_10_SECONDS));
+    Compare("latest", [](LoadedMaster& side) {
+      if (side.AskLatest() != 190) DieUnless(absl::NotFoundError("not 190 newest values"));
+    });
+  }
+
+ private:
+  void Compare(const std::string& what, const std::function<void(LoadedMaster&)>& ask) {
+    Runs ms;
+    for (int round = -3; round < plan_.questions; ++round) {
+      for (std::size_t i = 0; i < kSides; ++i) {
+        const absl::Time begin = absl::Now();
+        ask(*sides_[i]);
+        if (round >= 0) ms[i].push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
+      }
+    }
+    Print(what, ms);
+  }
+
+  const Plan plan_;
+  std::array<std::unique_ptr<LoadedMaster>, kSides> sides_;
+  int next_hour_;
+};
+
+int Main(bool quick) {
+  StayOnTwoCores();
+  Flat flat(quick ? Plan{.grown_hours = 120, .rounds = 3, .round_hours = 2, .questions = 30}
+                  : Plan{});
+  flat.CompareQuestions();
+  flat.CompareIngest();
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+}
