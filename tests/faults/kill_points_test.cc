@@ -36,6 +36,7 @@ using testing::Rollups;
 using testing::TicksMismatchSql;
 
 constexpr int kRawWriterCount = 3;
+constexpr int kRankOfMany = 30;
 constexpr int kGapCauseCap = 11;
 // A point is reached within a second or two of a start; where nothing is ripe it is not, and later it is.
 constexpr absl::Duration kPatience = absl::Seconds(4);
@@ -61,6 +62,8 @@ struct Work {
   Point beside = {nullptr, 0, 0};
   std::vector<GroupCaps> caps = {};
   Rollups rollups = Rollups::kExact;
+  // Of one more writer; 0 = there is none.
+  int series_count = 0;
 };
 
 void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
@@ -98,6 +101,13 @@ const std::vector<Work>& Works() {
                   {"merge_before_commit"},
                   {"merge_after_commit"}},
        .age = {.seconds = 3'700}},
+      // One stretch takes two transactions or more.
+      {.name = "MergeOfManySeries",
+       .points = {{"merge_before_delete", 3, 2},
+                  {"merge_before_commit", 1, 2},
+                  {"merge_after_commit", 0, 2}},
+       .age = {.seconds = 3'700},
+       .series_count = 250},
       // Half an hour: the ring of recent goes on at each start, what lies in it is merged at the next.
       {.name = "Recycle",
        .points = {{"recycle_recent_before_commit"},
@@ -188,6 +198,11 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
     for (int i = 0; i < kRawWriterCount; ++i) {
       scene_.StartRawWriter(10 + i, master_.grpc_address());
     }
+    if (work().series_count > 0) {
+      scene_.StartRawWriter(
+          kRankOfMany, master_.grpc_address(),
+          {{"--series", absl::StrCat(work().series_count)}, {"--samples", "1"}, {"--rate", "20"}});
+    }
     // Too slow to be merged for a day: its rows stay where the ring comes round.
     scene_.StartRawWriter(20, master_.grpc_address(), {{"--chunks", "2"}});
   }
@@ -209,6 +224,34 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
                               "emptied)") == "t";
         }))
         << client.Flush() << client.Sweep() << master_.LogTail();
+  }
+
+  // More rows of the writer of many series than one transaction of a merge takes (2000).
+  void FillUp() {
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    ASSERT_TRUE(Eventually(
+        [&] {
+          return DatabaseText(url_, absl::StrCat("select count(*) >= 12 from stepwell.recent_ticks "
+                                                 "join stepwell.writers w using (trial_id, "
+                                                 "writer_no) where w.rank = ",
+                                                 kRankOfMany)) == "t";
+        },
+        absl::Seconds(30)))
+        << master_.LogTail();
+    master_.Kill();
+    ASSERT_NO_FATAL_FAILURE(AwaitBackends());
+  }
+
+  // Otherwise nothing was cut between the transactions of one merge: series that are merged together have
+  // their ticks in common.
+  void ExpectMergesWereCut() {
+    EXPECT_EQ(
+        DatabaseText(
+            url_, absl::StrCat(
+                      "select count(*) > 0 from (select m.tick_no from stepwell.metrics m "
+                      "join stepwell.writers w using (trial_id, writer_no) where w.rank = ",
+                      kRankOfMany, " group by 1 having count(*) < ", work().series_count, ") t")),
+        "t");
   }
 
   void ExpectGapsCount(const Verdict& verdict) {
@@ -256,6 +299,9 @@ TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
   for (const Point* point = NextPoint(); point != nullptr && !HasFailure(); point = NextPoint()) {
     ASSERT_GT(lives_left--, 0) << point->name << " is not reached";
     ASSERT_NO_FATAL_FAILURE(AwaitBackends());
+    if (work().series_count > 0) {
+      ASSERT_NO_FATAL_FAILURE(FillUp());
+    }
     ASSERT_EQ(MakeOlder(url_, work().age), "");
     ASSERT_NO_FATAL_FAILURE(Live(*point));
     ASSERT_NO_FATAL_FAILURE(AwaitBackends());
@@ -270,6 +316,7 @@ TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
   ExpectBookkeepingIsRight();
   ExpectTicksFit();
+  if (work().series_count > 0) ExpectMergesWereCut();
 }
 
 INSTANTIATE_TEST_SUITE_P(, KillPointsTest, ::testing::ValuesIn(Works()), DescribeWork);

@@ -1,5 +1,5 @@
 // A client of the wire contract without recorder and agent: one writer that seals a small chunk at
-// a fixed rate, keeps all of them, sends what is not acked, and goes from one master to the next
+// a fixed rate (--samples of each of --series), keeps all of them, sends what is not acked, and goes from one master to the next
 // when acks stay away. Logs samples when it seals them and acks when they come. Seals no more after
 // --chunks of them. SIGTERM: seals no more, waits for the last acks and the Close.
 //
@@ -32,7 +32,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kSamplesPerChunk = 20;
 constexpr std::uint64_t kWindow = 16;
 
 volatile sig_atomic_t g_stop = 0;
@@ -128,6 +127,8 @@ class RawWriter {
         seed_(static_cast<std::uint64_t>(options.Number("--seed"))),
         trial_(options.Text("--trial")),
         interval_(std::chrono::microseconds(1'000'000 / options.Number("--rate"))),
+        series_count_(static_cast<int>(options.Number("--series"))),
+        sample_count_(static_cast<int>(options.Number("--samples"))),
         chunks_max_(static_cast<std::size_t>(options.Number("--chunks"))),
         ack_patience_(options.Number("--ack-patience-ms")),
         log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
@@ -207,12 +208,14 @@ class RawWriter {
     acked_ = state.committed;
     v1::StreamChunksRequest defining;
     defining.mutable_definitions()->set_writer(writer_);
-    v1::Definition& definition = *defining.mutable_definitions()->add_definitions();
-    definition.set_ref(1);
-    definition.set_tick_group(1);
-    definition.set_metric_group("faults");
-    definition.set_name("raw");
-    definition.set_kind(v1::SERIES_KIND_GAUGE);
+    for (int i = 0; i < series_count_; ++i) {
+      v1::Definition& definition = *defining.mutable_definitions()->add_definitions();
+      definition.set_ref(static_cast<std::uint32_t>(i + 1));
+      definition.set_tick_group(1);
+      definition.set_metric_group("faults");
+      definition.set_name(NameOf(i));
+      definition.set_kind(v1::SERIES_KIND_GAUGE);
+    }
     return connection.Write(defining);
   }
 
@@ -227,11 +230,16 @@ class RawWriter {
     return true;
   }
 
+  static std::string NameOf(int series) {
+    return series == 0 ? "raw" : "raw_" + std::to_string(series);
+  }
+
   void NoteAcked(std::uint64_t committed) {
     acked_ = std::max(acked_, committed);
     if (committed <= logged_acked_) return;
     logged_acked_ = committed;
-    Write("ack " + std::to_string(committed * kSamplesPerChunk) + "\n");
+    const auto per_chunk = static_cast<std::uint64_t>(sample_count_) * series_count_;
+    Write("ack " + std::to_string(committed * per_chunk) + "\n");
   }
 
   v1::Chunk NextChunk() {
@@ -239,10 +247,11 @@ class RawWriter {
     v1::Table& table = *body.add_tables();
     table.set_tick_group(1);
     table.set_first_batch(static_cast<std::int32_t>(number_));
-    v1::Column& column = *table.add_columns();
-    column.set_ref(1);
+    for (int i = 0; i < series_count_; ++i) {
+      table.add_columns()->set_ref(static_cast<std::uint32_t>(i + 1));
+    }
     std::string lines;
-    for (int i = 0; i < kSamplesPerChunk; ++i, ++number_) {
+    for (int i = 0; i < sample_count_; ++i, ++number_) {
       const std::int64_t before_us = time_us_;
       time_us_ = std::max(time_us_ + 1, NowUs());
       if (i == 0) {
@@ -251,10 +260,13 @@ class RawWriter {
         table.add_time_deltas_us(time_us_ - before_us);
         table.add_batch_deltas(1);
       }
-      const double value = ValueOf(seed_, rank_, number_);
-      column.add_doubles(value);
-      lines += SampleLine({"faults/raw", rank_, number_, static_cast<std::int32_t>(number_), true,
-                           time_us_, std::bit_cast<std::uint64_t>(value)});
+      for (int series = 0; series < series_count_; ++series) {
+        const double value = ValueOf(seed_ + static_cast<std::uint64_t>(series), rank_, number_);
+        table.mutable_columns(series)->mutable_doubles()->Add(value);
+        lines += SampleLine({"faults/" + NameOf(series), rank_, number_,
+                             static_cast<std::int32_t>(number_), true, time_us_,
+                             std::bit_cast<std::uint64_t>(value)});
+      }
     }
     Write(lines);
     v1::Chunk chunk;
@@ -277,6 +289,8 @@ class RawWriter {
   const std::uint64_t seed_;
   const std::string trial_;
   const steady_clock::duration interval_;
+  const int series_count_;
+  const int sample_count_;  // of a chunk, of each series
   const std::size_t chunks_max_;
   const milliseconds ack_patience_;
   const int log_;
@@ -300,6 +314,8 @@ int Main(int argc, char** argv) {
                                 {"--seed", "1"},
                                 {"--rate", "20"},
                                 {"--chunks", "1000000000"},
+                                {"--series", "1"},
+                                {"--samples", "20"},
                                 {"--ack-patience-ms", "1500"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
