@@ -39,7 +39,7 @@ constexpr int kRawWriterCount = 3;
 constexpr int kRankOfMany = 30;
 constexpr int kGapCauseCap = 11;
 // A point is reached within a second or two of a start; where nothing is ripe it is not, and later it is.
-constexpr absl::Duration kPatience = absl::Seconds(4);
+constexpr absl::Duration kPatience = absl::Milliseconds(2500);
 
 struct Point {
   const char* name;
