@@ -17,6 +17,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/load/children.h"
 #include "bench/load/process_cpu.h"
 
 extern char** environ;
@@ -39,6 +40,7 @@ absl::StatusOr<MasterChild> MasterChild::Start(const std::string& binary,
 }
 
 absl::Status MasterChild::KillAndRestart() {
+  DisownChild(pid_);
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   unlink((dir_ + "/ready.json").c_str());
@@ -58,6 +60,7 @@ absl::Status MasterChild::Spawn() {
   const int error = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return absl::NotFoundError("cannot start " + words_[0]);
+  AdoptChild(pid_, dir_);
   while (absl::Now() < begin + absl::Seconds(60)) {
     if (std::ifstream file(dir_ + "/ready.json"); file) {
       const auto json = nlohmann::json::parse(file, nullptr, false);
@@ -69,7 +72,7 @@ absl::Status MasterChild::Spawn() {
       }
     }
     if (waitpid(pid_, nullptr, WNOHANG) == pid_) {
-      pid_ = 0;
+      DisownChild(std::exchange(pid_, 0));
       std::ifstream text(log);
       return absl::InternalError("stepwell serve ended:\n" +
                                  std::string((std::istreambuf_iterator<char>(text)), {}));
@@ -88,10 +91,7 @@ MasterChild::MasterChild(MasterChild&& other) noexcept
       database_url_(std::move(other.database_url_)) {}
 
 MasterChild::~MasterChild() {
-  if (pid_ > 0) {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-  }
+  if (pid_ > 0) EndChild(pid_);
   std::error_code ignored;
   if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
 }

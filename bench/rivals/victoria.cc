@@ -3,11 +3,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/connect.hpp>
@@ -23,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "bench/load/children.h"
 #include "bench/load/process_cpu.h"
 
 extern char** environ;
@@ -120,6 +119,7 @@ absl::StatusOr<Victoria> Victoria::Start(const std::string& binary) {
   const int error = posix_spawn(&victoria.pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return absl::NotFoundError("cannot start " + binary);
+  AdoptChild(victoria.pid_, victoria.dir_);
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
   while (absl::Now() < deadline) {
     if (Connection(victoria.port_).Get("/health").ok()) return victoria;
@@ -132,10 +132,7 @@ Victoria::Victoria(Victoria&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)), port_(other.port_), dir_(std::exchange(other.dir_, "")) {}
 
 Victoria::~Victoria() {
-  if (pid_ > 0) {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-  }
+  if (pid_ > 0) EndChild(pid_);
   std::error_code ignored;
   if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
 }
