@@ -127,10 +127,15 @@ void AppendColumn(const TickColumn& column, ScaledValues& scratch, std::string& 
   std::int64_t least = 0;
   std::size_t width = kWidthMax;
   if (!column.values.empty() && ScaleValues(column.values, scratch)) {
-    const auto [low, high] = std::minmax_element(scratch.integers.begin(), scratch.integers.end());
-    least = *low;
+    least = scratch.integers.front();
+    std::int64_t greatest = least;
+    for (const std::int64_t integer : scratch.integers) {
+      least = std::min(least, integer);
+      greatest = std::max(greatest, integer);
+    }
     width = static_cast<std::size_t>(
-        (BitWidth(static_cast<std::uint64_t>(*high) - static_cast<std::uint64_t>(least)) + 7) / 8);
+        (BitWidth(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)) + 7) /
+        8);
   }
   const bool raw = width == kWidthMax;
   AppendVarint(width | presence | (raw ? kRaw : 0), out);

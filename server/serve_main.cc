@@ -1,5 +1,6 @@
 #include "server/serve_main.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -38,6 +39,15 @@ int Fail(int exit_code, absl::string_view message) {
 
 int ExitCodeOf(const absl::Status& status) {
   return status.code() == absl::StatusCode::kInternal ? kExitInternal : kExitConfig;
+}
+
+// Streams allocate chunks that folds free, megabytes a moment apart: glibc would hand such memory back
+// to the kernel and fault it in again, page by page.
+void KeepFreedMemory() {
+  constexpr int kMiB = 1 << 20;
+  mallopt(M_TOP_PAD, kMiB);
+  mallopt(M_TRIM_THRESHOLD, 32 * kMiB);
+  mallopt(M_MMAP_THRESHOLD, 32 * kMiB);
 }
 
 sigset_t StopSignals() {
@@ -192,6 +202,7 @@ int Serve(const ServeOptions& options) {
 }  // namespace
 
 int ServeMain(int argc, char** argv) {
+  KeepFreedMemory();
   // Before any thread: they all inherit it, so that only the loop above sees the signals.
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

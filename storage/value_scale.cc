@@ -78,11 +78,14 @@ std::optional<std::int16_t> ScaleByTen(std::span<const double> values, std::int6
   std::size_t rose_at = 0;
   for (std::size_t i = 0; i < values.size();) {
     i += ScaleBlocks(values.subspan(i), kPowersOfTen[exponent], integers + i);
-    for (const std::size_t end = std::min(values.size(), i + kBlock); i < end; ++i) {
+    // One by one up to the value that needs more digits; behind it the next block may do again.
+    bool rose = false;
+    for (const std::size_t end = std::min(values.size(), i + kBlock); i < end && !rose; ++i) {
       while (!ScaleDecimal(values[i], kPowersOfTen[exponent], integers[i])) {
         if (++exponent > kDecimalExponentMax) return std::nullopt;
         if (!(std::fabs(values[i]) * kPowersOfTen[exponent] <= kExactMax)) return std::nullopt;
         rose_at = i;
+        rose = true;
       }
     }
   }
