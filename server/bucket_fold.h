@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "server/bucket_plan.h"
@@ -46,6 +47,9 @@ class BucketFold {
 
   // Samples outside of the plan are left out, and on the batch axis those without batch.
   void AddSample(std::int64_t time_us, std::int32_t batch, double value);
+  // Samples in their order, one for each tick that is present (none given = all). REQUIRES: the axis of time.
+  void AddTicks(std::span<const std::int64_t> times_us, std::span<const std::uint8_t> presence,
+                std::span<const double> values);
   // True if the row's statistics can stand for its samples: by time, without NaN, in one bucket.
   static bool CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
                         std::int64_t last_time_us, std::int64_t nan_count);

@@ -14,6 +14,7 @@
 #include "server/row_sequence.h"
 #include "server/sample_stream.h"
 #include "storage/read_store.h"
+#include "storage/vector_codec.h"
 
 namespace stepwell {
 namespace {
@@ -91,6 +92,12 @@ absl::Status BucketsRead::OnRow(const StoredRow& row) {
                  .count = static_cast<std::uint64_t>(row.sample_count)});
     return absl::OkStatus();
   }
+  if (attempts_ == nullptr) {
+    STEPWELL_ASSIGN_OR_RETURN(const std::vector<double> values,
+                              DecodeValues(row.values, static_cast<std::size_t>(row.sample_count)));
+    fold.AddTicks(row.ticks->times_us, row.presence, values);
+    return absl::OkStatus();
+  }
   STEPWELL_ASSIGN_OR_RETURN(const SampleRun run, RunOfRow(row, view_.AttemptOf(row.writer_no)));
   AddRun(run, fold);
   return absl::OkStatus();
@@ -152,6 +159,7 @@ absl::Status ReadInto(TrialView& view, const RowFilter& filter, const BucketReso
       std::clamp<std::int64_t>(kOpenBucketsMax / resolution.plan.bucket_count, 1,
                                std::int64_t{RowSequence::kSeriesPerRead}));
   for (const RowFilter& slice : RowSequence::Slice(filter, series_max)) {
+    RowSequence rows(view.snapshot(), {slice});
     if (step_seconds > 0) {
       STEPWELL_ASSIGN_OR_RETURN(const auto rollups,
                                 view.snapshot().ReadRollups({.trial_id = slice.trial_id,
@@ -159,13 +167,13 @@ absl::Status ReadInto(TrialView& view, const RowFilter& filter, const BucketReso
                                                              .step_seconds = step_seconds,
                                                              .start_us = slice.start_us,
                                                              .end_us = slice.end_us}));
+      STEPWELL_RETURN_IF_ERROR(rows.Begin());  // both in one round trip
       for (;;) {
         STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRollup> rollup, rollups->Next());
         if (!rollup) break;
         read.OnRollup(*rollup);
       }
     }
-    RowSequence rows(view.snapshot(), {slice});
     STEPWELL_RETURN_IF_ERROR(VisitRows(rows, slice.series_nos, read));
   }
   return absl::OkStatus();

@@ -99,8 +99,10 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
       CheckSize("max_buckets", request_untrusted.max_buckets(), kBucketsDefault, kBucketsMax));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesSelection> selections,
                             CheckSelectors(request_untrusted.selectors()));
+  const GapFilter gaps = {.first_time_us = by_batch ? 0 : time_bounds.GapFirst(),
+                          .last_time_us = by_batch ? 0 : time_bounds.GapLast()};
   STEPWELL_ASSIGN_OR_RETURN(const auto view,
-                            TrialView::Open(sources_, request_untrusted.trial(), call));
+                            TrialView::Open(sources_, request_untrusted.trial(), call, gaps));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries(selections));
 
   BatchAttempts attempts;
@@ -134,8 +136,7 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
   const bool one_group = selections.size() == 1;
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(one_group ? selections[0].metric_group : "",
-                                               by_batch ? 0 : time_bounds.GapFirst(),
-                                               by_batch ? 0 : time_bounds.GapLast()));
+                                               gaps.first_time_us, gaps.last_time_us));
   return response;
 }
 

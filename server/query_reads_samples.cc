@@ -128,8 +128,10 @@ absl::Status QueryReads::ReadSamples(const v1::ReadSamplesRequest& request_untru
   STEPWELL_ASSIGN_OR_RETURN(const std::int32_t page_samples,
                             CheckSize("page_samples", request_untrusted.page_samples(),
                                       kPageSamplesDefault, kPageSamplesMax));
-  STEPWELL_ASSIGN_OR_RETURN(const auto view,
-                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const auto view,
+      TrialView::Open(sources_, request_untrusted.trial(), call,
+                      {.first_time_us = bounds.GapFirst(), .last_time_us = bounds.GapLast()}));
   const std::uint32_t fingerprint = Fingerprint(request_untrusted, view->trial_id());
   STEPWELL_ASSIGN_OR_RETURN(const SampleCursor cursor,
                             SampleCursor::FromText(request_untrusted.cursor(), fingerprint));

@@ -103,8 +103,10 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
     const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const {
   STEPWELL_ASSIGN_OR_RETURN(const TimeBounds bounds,
                             CheckTimeRange(request_untrusted.time_range()));
-  STEPWELL_ASSIGN_OR_RETURN(const auto view,
-                            TrialView::Open(sources_, request_untrusted.trial(), call));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const auto view,
+      TrialView::Open(sources_, request_untrusted.trial(), call,
+                      {.first_time_us = bounds.GapFirst(), .last_time_us = bounds.GapLast()}));
   STEPWELL_ASSIGN_OR_RETURN(const std::int32_t attempt,
                             PickAttempt(*view, request_untrusted.attempt()));
   SeriesSelection selection;

@@ -23,6 +23,12 @@ std::vector<RowFilter> RowSequence::Slice(const RowFilter& filter, std::size_t s
   return slices;
 }
 
+absl::Status RowSequence::Begin() {
+  if (cursor_ != nullptr || next_ == filters_.size()) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(cursor_, snapshot_.ReadRows(filters_[next_++]));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<StoredRow>> RowSequence::Next() {
   for (;;) {
     if (cursor_ != nullptr) {
@@ -31,7 +37,7 @@ absl::StatusOr<std::optional<StoredRow>> RowSequence::Next() {
       cursor_.reset();
     }
     if (next_ == filters_.size()) return std::nullopt;
-    STEPWELL_ASSIGN_OR_RETURN(cursor_, snapshot_.ReadRows(filters_[next_++]));
+    STEPWELL_RETURN_IF_ERROR(Begin());
   }
 }
 

@@ -23,6 +23,8 @@ class RowSequence final : public RowCursor {
   static std::vector<RowFilter> Slice(const RowFilter& filter,
                                       std::size_t series_max = kSeriesPerRead);
 
+  // Asks for the first rows, without waiting for them.
+  [[nodiscard]] absl::Status Begin();
   [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
 
  private:

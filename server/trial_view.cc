@@ -9,6 +9,7 @@
 #include "server/completeness.h"
 #include "server/query_range.h"
 #include "server/query_wire.h"
+#include "server/series_choice.h"
 
 namespace stepwell {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr absl::Duration kReplayPatience = absl::Seconds(20);
 constexpr absl::Duration kReplayPoll = absl::Milliseconds(20);
 constexpr std::int32_t kSeriesPerPage = 10'000;
+// Trials with more are asked for what is chosen of them.
+constexpr std::int32_t kSeriesRemembered = 10'000;
 
 HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, absl::Time patience,
                      const ReadCall& call) {
@@ -35,11 +38,17 @@ HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, absl::Time p
 
 absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& sources,
                                                            const v1::TrialRef& ref_untrusted,
-                                                           const ReadCall& call) {
+                                                           const ReadCall& call,
+                                                           const GapFilter& gaps) {
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector selector, CheckTrialRef(ref_untrusted));
+  if (const auto known = sources.store.KnownTrial(selector)) {
+    auto views = OpenFound(sources, {*known}, call, gaps);
+    if (views.ok()) return std::move(views->front());
+    if (!absl::IsNotFound(views.status())) return views.status();
+  }
   STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
                             sources.store.FindTrial(selector, call.deadline));
-  STEPWELL_ASSIGN_OR_RETURN(auto views, OpenFound(sources, {trial_id}, call));
+  STEPWELL_ASSIGN_OR_RETURN(auto views, OpenFound(sources, {trial_id}, call, gaps));
   return std::move(views.front());
 }
 
@@ -69,7 +78,8 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenAll(
 
 // Heads first: what a fold moves before the snapshot is then in both, and told apart by fold number.
 absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
-    const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call) {
+    const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call,
+    const GapFilter& gaps) {
   const absl::Time patience =
       std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
   std::vector<std::unique_ptr<TrialView>> views;
@@ -78,6 +88,7 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
   }
   STEPWELL_ASSIGN_OR_RETURN(const std::shared_ptr<ReadSnapshot> snapshot,
                             sources.store.OpenSnapshot(call.deadline));
+  for (const TrialId trial_id : trial_ids) snapshot->ExpectBook(trial_id, gaps);
   for (std::size_t i = 0; i < views.size(); ++i) {
     views[i]->snapshot_ = snapshot;
     STEPWELL_RETURN_IF_ERROR(views[i]->ReadBookkeeping(trial_ids[i]));
@@ -143,6 +154,7 @@ absl::StatusOr<v1::Completeness> TrialView::Completeness(const std::string& metr
 
 absl::StatusOr<std::vector<Series>> TrialView::FindSeries(
     const std::vector<SeriesSelection>& selections) {
+  if (record_.series_count <= kSeriesRemembered) return FindRemembered(selections);
   std::map<SeriesNo, Series> found;
   for (const SeriesSelection& selection :
        selections.empty() ? std::vector<SeriesSelection>(1) : selections) {
@@ -165,6 +177,22 @@ absl::StatusOr<std::vector<Series>> TrialView::FindSeries(
   std::vector<Series> all;
   for (auto& [series_no, series] : found) all.push_back(std::move(series));
   return all;
+}
+
+absl::StatusOr<std::vector<Series>> TrialView::FindRemembered(
+    const std::vector<SeriesSelection>& selections) {
+  STEPWELL_ASSIGN_OR_RETURN(const auto all,
+                            snapshot_->ReadAllSeries(trial_id(), record_.series_count));
+  std::vector<Series> found;
+  for (const Series& series : *all) {
+    const auto chosen = [&](const SeriesSelection& selection) {
+      return Matches(selection, series);
+    };
+    if (selections.empty() || std::any_of(selections.begin(), selections.end(), chosen)) {
+      found.push_back(series);
+    }
+  }
+  return found;
 }
 
 std::vector<std::int32_t> NumbersOf(const std::vector<Series>& series) {

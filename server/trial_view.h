@@ -48,11 +48,13 @@ inline constexpr std::int32_t kReadSeriesMax = 100'000;
 
 class TrialView {
  public:
-  // kNotFound; kInvalidArgument for a bad reference. Waits a while for a journal that is being
+  // `gaps`: those that Completeness will be asked about, if it is known. kNotFound; kInvalidArgument for a
+  // bad reference. Waits a while for a journal that is being
   // replayed, then goes on without its last seconds and says so.
   static absl::StatusOr<std::unique_ptr<TrialView>> Open(const QuerySources& sources,
                                                          const v1::TrialRef& ref_untrusted,
-                                                         const ReadCall& call);
+                                                         const ReadCall& call,
+                                                         const GapFilter& gaps = {});
   // Several trials, each once, at one moment: they share a snapshot, and so one connection; one's rows
   // are read to their end before another's. As Open otherwise; errors name trials[i].
   static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenAll(
@@ -84,8 +86,11 @@ class TrialView {
  private:
   TrialView(const QuerySources& sources, HeadsPin pin) : sources_(sources), pin_(std::move(pin)) {}
   static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenFound(
-      const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call);
+      const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call,
+      const GapFilter& gaps = {});
   absl::Status ReadBookkeeping(TrialId trial_id);
+  absl::StatusOr<std::vector<Series>> FindRemembered(
+      const std::vector<SeriesSelection>& selections);
   std::int64_t HeadSampleCount() const;
   std::int64_t HeadNewestTime() const;
 

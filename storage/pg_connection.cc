@@ -74,8 +74,8 @@ PgConnection::~PgConnection() { PQfinish(connection_); }
 bool PgConnection::usable() const {
   return connection_ != nullptr && PQstatus(connection_) == CONNECTION_OK;
 }
-bool PgConnection::usable_after_rest() const {
-  if (!usable()) return false;
+bool PgConnection::usable_after_rest() {
+  if (!Usable().ok()) return false;
   pollfd readable{.fd = PQsocket(connection_), .events = POLLIN, .revents = 0};
   return poll(&readable, 1, 0) == 0;
 }
@@ -86,13 +86,16 @@ int PgConnection::server_version() const {
   return connection_ == nullptr ? 0 : PQserverVersion(connection_);
 }
 
-absl::Status PgConnection::Usable() const {
+absl::Status PgConnection::Usable() {
+  // Without counting: nobody has waited for it.
+  if (std::exchange(is_settling_, false)) STEPWELL_RETURN_IF_ERROR(TakeResults().status());
   if (usable()) return absl::OkStatus();
   return absl::UnavailableError("PostgreSQL connection: already lost");
 }
 
 absl::StatusOr<PgResult> PgConnection::Exec(const char* sql, std::span<const PgParam> params) {
   STEPWELL_RETURN_IF_ERROR(Usable());
+  CountRoundTrip();
   STEPWELL_RETURN_IF_ERROR(SendParams(sql, params));
   return TakeResults();
 }
@@ -140,6 +143,7 @@ void PgConnection::CountRoundTrip() const {
 
 absl::Status PgConnection::ExecScript(const std::string& sql) {
   STEPWELL_RETURN_IF_ERROR(Usable());
+  CountRoundTrip();
   if (PQsendQuery(connection_, sql.c_str()) == 0) return LostConnection("send");
   return TakeResults().status();
 }
@@ -162,7 +166,6 @@ absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> 
 }
 
 absl::StatusOr<PgResult> PgConnection::TakeResults() {
-  CountRoundTrip();
   const absl::Time deadline = absl::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   PgResult last;
@@ -227,6 +230,7 @@ absl::Status PgConnection::Begin() { return ExecScript(begin_sql_); }
 
 absl::Status PgConnection::Commit() {
   STEPWELL_RETURN_IF_ERROR(Usable());
+  CountRoundTrip();
   if (PQsendQuery(connection_, "commit") == 0) return CommitUnknown("connection lost");
   absl::StatusOr<PgResult> result = TakeResults();
   if (!usable()) return CommitUnknown(std::string(result.status().message()));
@@ -241,7 +245,14 @@ absl::Status PgConnection::Commit() {
   return absl::OkStatus();
 }
 
+void PgConnection::RollbackLater() {
+  if (is_settling_ || !usable() || PQtransactionStatus(connection_) == PQTRANS_IDLE) return;
+  is_settling_ = PQsendQuery(connection_, "rollback") != 0 && PQflush(connection_) == 0;
+  if (!is_settling_) LostConnection("send").IgnoreError();
+}
+
 absl::Status PgConnection::Rollback() {
+  if (is_settling_) return absl::OkStatus();
   STEPWELL_RETURN_IF_ERROR(Usable());
   if (PQtransactionStatus(connection_) == PQTRANS_IDLE) return absl::OkStatus();
   return ExecScript("rollback");

@@ -84,6 +84,9 @@ class PgConnection {
   absl::Status Commit();
   // Safe to call when no transaction is open.
   absl::Status Rollback();
+  // Sends a rollback and does not wait for its answer, which the next call takes first. Nothing to do
+  // when no transaction is open.
+  void RollbackLater();
   // Begin, body, Commit; Rollback when the body fails.
   absl::Status InTransaction(const std::function<absl::Status()>& body);
 
@@ -98,7 +101,7 @@ class PgConnection {
   bool usable() const;
   // REQUIRES: no transaction is open. Whether the next statement may find it alive: an idle server
   // has nothing to say, so that anything to read is its farewell (or a setting that was reloaded).
-  bool usable_after_rest() const;
+  bool usable_after_rest();
   // Process id of our backend, for tests and for pg_cancel_backend.
   int backend_pid() const;
   // 150020 for 15.20.
@@ -106,7 +109,8 @@ class PgConnection {
 
  private:
   PgConnection(Options options, pg_conn* connection);
-  absl::Status Usable() const;
+  // After the answer that RollbackLater left.
+  absl::Status Usable();
   absl::Status SendParams(const char* sql, std::span<const PgParam> params);
   absl::Status Flush(absl::Time deadline);
   // Waits for and takes the next result; null at the end of the statement's answers.
@@ -124,6 +128,7 @@ class PgConnection {
   const std::string begin_sql_;
   absl::Duration reply_timeout_;
   pg_conn* connection_;
+  bool is_settling_ = false;  // RollbackLater's answer is still to come
 };
 
 }  // namespace stepwell

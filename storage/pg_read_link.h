@@ -1,15 +1,18 @@
 // PgReadLink: the one place where statements of reads run, on a connection that is borrowed for one
-// snapshot. Each statement says which query it is, and a watch sees all of a round trip before it is
-// sent: tests take the plans from there, and count.
+// snapshot. Statements are queued and travel together when the answer of one is wanted. Each says which
+// query it is, and a watch sees all of a round trip before it is sent: tests take the plans from there.
 //
 //   PgReadLink link(std::move(loan), watch);
-//   STEPWELL_ASSIGN_OR_RETURN(auto results, link.Run({{ReadQuery::kTrial, sql::kReadTrial, {id}},
-//                                                     {ReadQuery::kUsage, sql::kReadUsage, {id}}}));
+//   const auto trial = link.Queue(ReadQuery::kTrial, sql::kReadTrial, {id});
+//   const auto usage = link.Queue(ReadQuery::kUsage, sql::kReadUsage, {id});
+//   STEPWELL_ASSIGN_OR_RETURN(const PgResult trial_row, link.Take(trial));   // one round trip for both
 //
 // Confined to one thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +32,6 @@ enum class ReadQuery {
   kWriters,
   kSeries,
   kGaps,
-  kGapSums,
   kUsage,
   kRows,
   kNewestRows,
@@ -50,20 +52,38 @@ using ReadWatch = std::function<void(std::span<const ReadStatement>)>;
 
 class PgReadLink {
  public:
+  // Stands for the answer of one queued statement; 0 = none.
+  using Ticket = std::int64_t;
+
   // `watch` outlives the link.
   PgReadLink(PgShelf::Loan loan, const ReadWatch& watch) : loan_(std::move(loan)), watch_(watch) {}
+  PgReadLink(PgReadLink&&) = default;
+  // Ends the transaction without waiting for it.
+  ~PgReadLink();
 
-  // In one round trip, in order; one result each. The first that fails ends them.
-  absl::StatusOr<std::vector<PgResult>> Run(std::vector<ReadStatement> statements);
-  absl::StatusOr<PgResult> RunOne(ReadQuery query, std::string sql, std::vector<PgParam> params);
-  // Goes ahead of the next round trip, and not at all when there is none: what it changes must matter to
-  // later statements of this transaction alone.
-  void PutOff(std::string sql, std::vector<PgParam> params = {});
+  // The statement goes with the next round trip, in order, and not at all when there is none.
+  Ticket Queue(ReadQuery query, std::string sql, std::vector<PgParam> params = {});
+  // Likewise; nobody wants its answer.
+  void PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params = {});
+  // The answer; a round trip for all that is queued where it is not there yet. The first statement that
+  // fails ends those behind it. REQUIRES: not taken before.
+  absl::StatusOr<PgResult> Take(Ticket ticket);
+  // Nobody wants it any more.
+  void Forget(Ticket ticket);
+  absl::StatusOr<PgResult> RunOne(ReadQuery query, std::string sql,
+                                  std::vector<PgParam> params = {}) {
+    return Take(Queue(query, std::move(sql), std::move(params)));
+  }
 
  private:
+  absl::Status RunQueued();
+
   PgShelf::Loan loan_;
   const ReadWatch& watch_;
-  std::vector<ReadStatement> put_off_;
+  std::vector<ReadStatement> queued_;
+  std::vector<Ticket> tickets_;  // of queued_; 0 = nobody wants it
+  std::map<Ticket, PgResult> answers_;
+  Ticket last_ticket_ = 0;
 };
 
 }  // namespace stepwell

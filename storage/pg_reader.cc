@@ -51,9 +51,21 @@ absl::StatusOr<absl::Duration> Patience(absl::Time deadline) {
 PgReader::PgReader(Options options)
     : shelf_(ConnectionOptions(options), options.connection_count_max), watch_(options.watch) {}
 
+absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
+  auto loan = shelf_.Borrow(patience);
+  if (loan.ok() && loan->is_new()) memory_.Clear();
+  return loan;
+}
+
+std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector) const {
+  if (selector.trial_id != 0) return TrialId{selector.trial_id};
+  return memory_.TrialOf(selector);
+}
+
 absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
-  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, shelf_.Borrow(patience));
+  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
+  const std::int64_t age = memory_.age();
   PgReadLink link(std::move(loan), watch_);
   auto found = selector.trial_id != 0
                    ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById, {selector.trial_id})
@@ -61,24 +73,27 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl:
                                  {selector.project, selector.external_id});
   if (!found.ok()) return Annotate(found.status(), "find trial");
   if (found->row_count() == 0) return NotFound(selector);
-  return TrialId{found->Int64(0, 0)};
+  const TrialId trial_id{found->Int64(0, 0)};
+  memory_.NoteTrial(selector, trial_id, age);
+  return trial_id;
 }
 
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
-  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, shelf_.Borrow(patience));
+  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   STEPWELL_ASSIGN_OR_RETURN(auto snapshot,
-                            PgReaderSnapshot::Begin(std::move(loan), watch_, deadline));
+                            PgReaderSnapshot::Begin(std::move(loan), watch_, memory_, deadline));
   return std::unique_ptr<ReadSnapshot>(std::move(snapshot));
 }
 
 absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShelf::Loan loan,
                                                                           const ReadWatch& watch,
+                                                                          PgReadMemory& memory,
                                                                           absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
-  std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch));
-  snapshot->link_.PutOff(sql::kBeginRead);
-  snapshot->link_.PutOff(sql::kLimitRead,
+  std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch, memory));
+  snapshot->link_.PutOff(ReadQuery::kControl, sql::kBeginRead);
+  snapshot->link_.PutOff(ReadQuery::kControl, sql::kLimitRead,
                          {MillisecondsText(left), MillisecondsText(left + absl::Seconds(5))});
   return snapshot;
 }
@@ -86,14 +101,12 @@ absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShel
 absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
     const RollupFilter& filter) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRollupCursor::Open(link_, filter, usage));
-  return std::unique_ptr<RollupCursor>(std::move(cursor));
+  return std::unique_ptr<RollupCursor>(PgRollupCursor::Open(link_, filter, usage));
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::Open(link_, filter, usage));
-  return std::unique_ptr<RowCursor>(std::move(cursor));
+  return std::unique_ptr<RowCursor>(PgRowCursor::Open(link_, filter, usage));
 }
 
 }  // namespace stepwell

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "storage/pg_read_link.h"
+#include "storage/pg_read_memory.h"
 #include "storage/pg_shelf.h"
 #include "storage/read_store.h"
 
@@ -27,13 +28,17 @@ class PgReader final : public ReadStore {
   // Connects at the first read.
   explicit PgReader(Options options);
 
+  [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override;
   [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                   absl::Time deadline) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       absl::Time deadline) override;
 
  private:
+  absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);
+
   PgShelf shelf_;
+  PgReadMemory memory_;
   const ReadWatch watch_;
 };
 

@@ -1,6 +1,8 @@
 // The bookkeeping half of PgReaderSnapshot: trials, writers, series, gaps and the ledger.
 #include <algorithm>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -71,13 +73,46 @@ Gap GapAt(const PgResult& result, int row) {
 
 }  // namespace
 
+void PgReaderSnapshot::ExpectBook(TrialId trial_id, const GapFilter& gaps) {
+  books_[trial_id] = {.trial = AskTrial(trial_id),
+                      .writers = AskWriters(trial_id),
+                      .usage = AskUsage(trial_id),
+                      .gaps = AskGaps(trial_id, gaps),
+                      .gap_filter = gaps};
+}
+
+PgReadLink::Ticket PgReaderSnapshot::AskTrial(TrialId trial_id) {
+  if (const auto asked = std::exchange(books_[trial_id].trial, 0); asked != 0) return asked;
+  return link_.Queue(ReadQuery::kTrial, sql::kReadTrial, {Value(trial_id)});
+}
+
+PgReadLink::Ticket PgReaderSnapshot::AskWriters(TrialId trial_id) {
+  if (const auto asked = std::exchange(books_[trial_id].writers, 0); asked != 0) return asked;
+  return link_.Queue(ReadQuery::kWriters, sql::kListWriters,
+                     {Value(trial_id), std::int64_t{kWritersReadMax}});
+}
+
+PgReadLink::Ticket PgReaderSnapshot::AskUsage(TrialId trial_id) {
+  if (const auto asked = std::exchange(books_[trial_id].usage, 0); asked != 0) return asked;
+  return link_.Queue(ReadQuery::kUsage, sql::kReadUsage, {Value(trial_id)});
+}
+
+PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& filter) {
+  Book& book = books_[trial_id];
+  if (book.gaps != 0 && book.gap_filter == filter) return std::exchange(book.gaps, 0);
+  return link_.Queue(
+      ReadQuery::kGaps, sql::kListGaps,
+      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1});
+}
+
 absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            link_.RunOne(ReadQuery::kTrial, sql::kReadTrial, {Value(trial_id)}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskTrial(trial_id)));
   if (result.row_count() == 0) {
     return absl::NotFoundError(absl::StrCat("there is no trial with the id ", Value(trial_id)));
   }
-  return TrialAt(result, 0);
+  TrialRecord trial = TrialAt(result, 0);
+  gap_sums_[trial_id] = {trial.missing_sample_count, trial.samples_missing};
+  return trial;
 }
 
 absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const TrialPage& page) {
@@ -96,9 +131,7 @@ absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const Tria
 }
 
 absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            link_.RunOne(ReadQuery::kWriters, sql::kListWriters,
-                                         {Value(trial_id), std::int64_t{kWritersReadMax}}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskWriters(trial_id)));
   std::vector<WriterRecord> writers;
   for (int row = 0; row < result.row_count(); ++row) {
     WriterRecord writer;
@@ -136,19 +169,37 @@ absl::StatusOr<std::vector<Series>> PgReaderSnapshot::ListSeries(TrialId trial_i
   return series;
 }
 
+absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::ReadAllSeries(
+    TrialId trial_id, std::int32_t series_count) {
+  const auto wanted = static_cast<std::size_t>(series_count);
+  PgReadMemory::AllSeries known = memory_.SeriesOf(trial_id);
+  if (known != nullptr && known->size() == wanted) return known;
+  std::vector<Series> all;
+  // More than there are: somebody's newer snapshot has noted them already.
+  if (known != nullptr)
+    all.assign(known->begin(), known->begin() + std::min(wanted, known->size()));
+  if (all.size() < wanted) {
+    const SeriesNo after{static_cast<std::int32_t>(all.size())};
+    STEPWELL_ASSIGN_OR_RETURN(std::vector<Series> more,
+                              ListSeries(trial_id, {}, after, series_count - Value(after)));
+    std::move(more.begin(), more.end(), std::back_inserter(all));
+  }
+  const bool is_dense =
+      all.size() == wanted && (all.empty() || Value(all.back().series_no) == series_count);
+  const bool is_newest = known == nullptr || known->size() < wanted;
+  auto read = std::make_shared<const std::vector<Series>>(std::move(all));
+  if (is_dense && is_newest) memory_.NoteSeries(trial_id, read, age_);
+  return PgReadMemory::AllSeries(std::move(read));
+}
+
 absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFilter& filter) {
-  std::vector<ReadStatement> both;
-  both.push_back({ReadQuery::kGapSums, {sql::kSumGaps, {Value(trial_id)}}});
-  both.push_back({ReadQuery::kGaps,
-                  {sql::kListGaps,
-                   {Value(trial_id), filter.first_time_us, filter.last_time_us,
-                    std::int64_t{filter.limit} + 1}}});
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<PgResult> results, link_.Run(std::move(both)));
-  const PgResult& sums = results[0];
-  const PgResult& result = results[1];
+  const PgReadLink::Ticket asked = AskGaps(trial_id, filter);
+  if (!gap_sums_.contains(trial_id)) STEPWELL_RETURN_IF_ERROR(ReadTrial(trial_id).status());
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(asked));
+  const GapSums& sums = gap_sums_[trial_id];
   GapList list;
-  list.missing_sample_count = sums.Int64(0, 0);
-  list.samples_missing = sums.Bool(0, 1);
+  list.missing_sample_count = sums.missing_sample_count;
+  list.samples_missing = sums.samples_missing;
   list.truncated = result.row_count() > filter.limit;
   for (int row = 0; row < std::min(result.row_count(), filter.limit); ++row) {
     list.gaps.push_back(GapAt(result, row));
@@ -159,8 +210,7 @@ absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFi
 absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId trial_id) {
   const auto known = usage_.find(trial_id);
   if (known != usage_.end()) return known->second;
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            link_.RunOne(ReadQuery::kUsage, sql::kReadUsage, {Value(trial_id)}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskUsage(trial_id)));
   std::vector<UsageRecord>& usage = usage_[trial_id];
   for (int row = 0; row < result.row_count(); ++row) {
     UsageRecord line;

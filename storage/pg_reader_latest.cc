@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<StoredLatest>> PgReaderSnapshot::ReadLatest(
   filter.trial_id = trial_id;
   filter.series_nos = series_nos;
   filter.fold_no_max = fold_no_max;
-  STEPWELL_ASSIGN_OR_RETURN(auto cursor, PgRowCursor::OpenNewest(link_, filter, usage));
+  const auto cursor = PgRowCursor::OpenNewest(link_, filter, usage);
   std::map<SeriesNo, StoredLatest> newest;
   for (;;) {
     STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRow> row, cursor->Next());

@@ -66,8 +66,8 @@ absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
-    PgReadLink& link, const RollupFilter& filter, const std::vector<UsageRecord>& usage) {
+std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const RollupFilter& filter,
+                                                     const std::vector<UsageRecord>& usage) {
   static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupVectorList());
   const std::vector<LeafRange> leaves =
       PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
@@ -86,22 +86,21 @@ absl::StatusOr<std::unique_ptr<PgRollupCursor>> PgRollupCursor::Open(
       " from stepwell.rollups where trial_id = $1 and series_no = any($2) and step_seconds = $3 "
       "and last_time_us >= $4 and first_time_us < $5",
       look_back, " and ", condition.sql, " order by series_no");
-  std::vector<ReadStatement> both;
-  both.push_back({ReadQuery::kRollups, {std::move(sql), std::move(params)}});
-  both.push_back({ReadQuery::kControl, {kFetch}});
+  link.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
   std::unique_ptr<PgRollupCursor> cursor(new PgRollupCursor(link, filter, leaves));
-  STEPWELL_ASSIGN_OR_RETURN(std::vector<PgResult> results, link.Run(std::move(both)));
-  cursor->TakePage(std::move(results[1]));
+  cursor->next_page_ = link.Queue(ReadQuery::kControl, kFetch);
   return cursor;
 }
 
-PgRollupCursor::~PgRollupCursor() { link_.PutOff(kClose); }
+PgRollupCursor::~PgRollupCursor() {
+  link_.Forget(next_page_);
+  link_.PutOff(ReadQuery::kControl, kClose);
+}
 
 absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
   if (page_row_ == page_.row_count()) {
     if (ended_) return std::nullopt;
-    STEPWELL_ASSIGN_OR_RETURN(PgResult page, link_.RunOne(ReadQuery::kControl, kFetch, {}));
-    TakePage(std::move(page));
+    STEPWELL_RETURN_IF_ERROR(TakePage());
     if (page_.row_count() == 0) return std::nullopt;
   }
   if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(ReadGrids());
@@ -109,10 +108,12 @@ absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
   return std::optional<StoredRollup>(std::move(rollup));
 }
 
-void PgRollupCursor::TakePage(PgResult page) {
-  page_ = std::move(page);
+absl::Status PgRollupCursor::TakePage() {
+  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch);
+  STEPWELL_ASSIGN_OR_RETURN(page_, link_.Take(std::exchange(next_page_, 0)));
   page_row_ = 0;
   ended_ = page_.row_count() < kPageRows;
+  return absl::OkStatus();
 }
 
 PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {

@@ -17,9 +17,9 @@ namespace stepwell {
 
 class PgRollupCursor final : public RollupCursor {
  public:
-  // Declares the cursor and reads its first page. `usage` is the trial's ledger in the same snapshot.
-  static absl::StatusOr<std::unique_ptr<PgRollupCursor>> Open(
-      PgReadLink& link, const RollupFilter& filter, const std::vector<UsageRecord>& usage);
+  // Asks for the cursor and its first page, which come with the next round trip. `usage` is the trial's ledger in the same snapshot.
+  static std::unique_ptr<PgRollupCursor> Open(PgReadLink& link, const RollupFilter& filter,
+                                              const std::vector<UsageRecord>& usage);
 
   ~PgRollupCursor() override;
   [[nodiscard]] absl::StatusOr<std::optional<StoredRollup>> Next() override;
@@ -33,7 +33,7 @@ class PgRollupCursor final : public RollupCursor {
         trial_id_(filter.trial_id),
         step_seconds_(filter.step_seconds),
         leaves_(std::move(leaves)) {}
-  void TakePage(PgResult page);
+  absl::Status TakePage();
   absl::Status ReadGrids();
   absl::StatusOr<StoredRollup> RollupAt(int row) const;
   GridKey GridKeyAt(int row) const;
@@ -42,6 +42,7 @@ class PgRollupCursor final : public RollupCursor {
   const TrialId trial_id_;
   const std::int32_t step_seconds_;
   const std::vector<LeafRange> leaves_;
+  PgReadLink::Ticket next_page_ = 0;  // asked already
   PgResult page_;
   int page_row_ = 0;
   bool ended_ = false;

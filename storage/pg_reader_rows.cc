@@ -174,8 +174,8 @@ absl::Status CheckPresence(const StoredRow& row) {
 PgRowCursor::PgRowCursor(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves)
     : link_(link), ticks_(link, trial_id, std::move(leaves)) {}
 
-absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Open(
-    PgReadLink& link, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter& filter,
+                                               const std::vector<UsageRecord>& usage) {
   const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
   Statement statement;
   const std::string series =
@@ -189,8 +189,8 @@ absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Open(
                  {ReadQuery::kRows, {std::move(sql), std::move(statement.params)}});
 }
 
-absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::OpenNewest(
-    PgReadLink& link, const RowFilter& filter, const std::vector<UsageRecord>& usage) {
+std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const RowFilter& filter,
+                                                     const std::vector<UsageRecord>& usage) {
   const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
   Statement statement;
   const std::string wanted = statement.Add(PgArray(filter.series_nos));
@@ -204,28 +204,25 @@ absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::OpenNewest(
                  {ReadQuery::kNewestRows, {std::move(sql), std::move(statement.params)}});
 }
 
-absl::StatusOr<std::unique_ptr<PgRowCursor>> PgRowCursor::Declare(
-    PgReadLink& link, TrialId trial_id, const std::vector<LeafRange>& leaves,
-    ReadStatement declare) {
-  std::vector<ReadStatement> both;
-  both.push_back(std::move(declare));
-  both.push_back({ReadQuery::kControl, {kFetch}});
+std::unique_ptr<PgRowCursor> PgRowCursor::Declare(PgReadLink& link, TrialId trial_id,
+                                                  const std::vector<LeafRange>& leaves,
+                                                  ReadStatement declare) {
+  link.PutOff(declare.query, std::move(declare.statement.sql), std::move(declare.statement.params));
   std::unique_ptr<PgRowCursor> cursor(new PgRowCursor(link, trial_id, leaves));
-  STEPWELL_ASSIGN_OR_RETURN(std::vector<PgResult> results, link.Run(std::move(both)));
-  cursor->TakePage(std::move(results[1]));
+  cursor->next_page_ = link.Queue(ReadQuery::kControl, kFetch);
   return cursor;
 }
 
 PgRowCursor::~PgRowCursor() {
   // So that the snapshot can open another one.
-  link_.PutOff(kClose);
+  link_.Forget(next_page_);
+  link_.PutOff(ReadQuery::kControl, kClose);
 }
 
 absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
   if (page_row_ == page_.row_count()) {
     if (ended_) return std::nullopt;
-    STEPWELL_ASSIGN_OR_RETURN(PgResult page, link_.RunOne(ReadQuery::kControl, kFetch, {}));
-    TakePage(std::move(page));
+    STEPWELL_RETURN_IF_ERROR(TakePage());
     if (page_.row_count() == 0) return std::nullopt;
   }
   if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(PrepareTicks());
@@ -233,10 +230,12 @@ absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
   return std::optional<StoredRow>(std::move(row));
 }
 
-void PgRowCursor::TakePage(PgResult page) {
-  page_ = std::move(page);
+absl::Status PgRowCursor::TakePage() {
+  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch);
+  STEPWELL_ASSIGN_OR_RETURN(page_, link_.Take(std::exchange(next_page_, 0)));
   page_row_ = 0;
   ended_ = page_.row_count() < kPageRows;
+  return absl::OkStatus();
 }
 
 absl::Status PgRowCursor::PrepareTicks() {

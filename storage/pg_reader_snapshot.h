@@ -9,17 +9,20 @@
 #include <vector>
 
 #include "storage/pg_read_link.h"
+#include "storage/pg_read_memory.h"
 #include "storage/read_store.h"
 
 namespace stepwell {
 
 class PgReaderSnapshot final : public ReadSnapshot {
  public:
-  // A transaction on `loan`; no statement of it runs beyond `deadline`. `watch` outlives it.
+  // A transaction on `loan`; no statement of it runs beyond `deadline`. The others outlive it.
   static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(PgShelf::Loan loan,
                                                                  const ReadWatch& watch,
+                                                                 PgReadMemory& memory,
                                                                  absl::Time deadline);
 
+  void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<std::vector<TrialRecord>> ListTrials(const TrialPage& page) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) override;
@@ -27,6 +30,8 @@ class PgReaderSnapshot final : public ReadSnapshot {
                                                                const SeriesSelection& selection,
                                                                SeriesNo after,
                                                                std::int32_t limit) override;
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
+      TrialId trial_id, std::int32_t series_count) override;
   [[nodiscard]] absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
                                                  const GapFilter& filter) override;
   [[nodiscard]] absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) override;
@@ -40,11 +45,33 @@ class PgReaderSnapshot final : public ReadSnapshot {
       TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) override;
 
  private:
-  PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch) : link_(std::move(loan), watch) {}
+  // Answers that are on their way; 0 = taken, or never asked.
+  struct Book {
+    PgReadLink::Ticket trial = 0;
+    PgReadLink::Ticket writers = 0;
+    PgReadLink::Ticket usage = 0;
+    PgReadLink::Ticket gaps = 0;
+    GapFilter gap_filter = {};
+  };
+  struct GapSums {
+    std::int64_t missing_sample_count = 0;
+    bool samples_missing = false;
+  };
+
+  PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
+      : link_(std::move(loan), watch), memory_(memory), age_(memory.age()) {}
+  PgReadLink::Ticket AskTrial(TrialId trial_id);
+  PgReadLink::Ticket AskWriters(TrialId trial_id);
+  PgReadLink::Ticket AskUsage(TrialId trial_id);
+  PgReadLink::Ticket AskGaps(TrialId trial_id, const GapFilter& filter);
 
   PgReadLink link_;
+  PgReadMemory& memory_;
+  const std::int64_t age_;
+  std::map<TrialId, Book> books_;
   // Read once each: a snapshot does not change.
   std::map<TrialId, std::vector<UsageRecord>> usage_;
+  std::map<TrialId, GapSums> gap_sums_;
 };
 
 }  // namespace stepwell

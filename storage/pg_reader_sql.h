@@ -88,8 +88,6 @@ where trial_id = $1
        or (last_time_us >= $2 and first_time_us <= $3))
 order by gap_no limit $4)";
 
-inline constexpr char kSumGaps[] = STEPWELL_GAP_SUMS "where trial_id = $1";
-
 inline constexpr char kReadUsage[] = R"(
 select received_day, keep_class, metric_group, row_count, sample_count, byte_count,
        first_time_us, last_time_us, has_rollups, rollup_byte_count, removed_sample_count

@@ -16,13 +16,15 @@ PgShelf::PgShelf(PgConnection::Options options, int count_max)
 
 absl::StatusOr<PgShelf::Loan> PgShelf::Borrow(absl::Duration patience) {
   STEPWELL_ASSIGN_OR_RETURN(std::unique_ptr<PgConnection> taken, TakePlace(patience));
-  if (taken != nullptr && taken->usable_after_rest()) return Loan(this, std::move(taken));
+  if (taken != nullptr && taken->usable_after_rest()) {
+    return Loan(this, std::move(taken), /*is_new=*/false);
+  }
   auto opened = PgConnection::Open(options_);
   if (!opened.ok()) {
     Return(nullptr);
     return opened.status();
   }
-  return Loan(this, *std::move(opened));
+  return Loan(this, *std::move(opened), /*is_new=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgShelf::TakePlace(absl::Duration patience) {

@@ -22,18 +22,24 @@ class PgShelf {
   // Gives the connection back when it goes; a lost one is closed instead.
   class Loan {
    public:
-    Loan(PgShelf* shelf, std::unique_ptr<PgConnection> connection)
-        : shelf_(shelf), connection_(std::move(connection)) {}
+    Loan(PgShelf* shelf, std::unique_ptr<PgConnection> connection, bool is_new)
+        : shelf_(shelf), connection_(std::move(connection)), is_new_(is_new) {}
     Loan(Loan&& other) noexcept
-        : shelf_(std::exchange(other.shelf_, nullptr)), connection_(std::move(other.connection_)) {}
+        : shelf_(std::exchange(other.shelf_, nullptr)),
+          connection_(std::move(other.connection_)),
+          is_new_(other.is_new_) {}
     Loan& operator=(Loan&&) = delete;
     ~Loan();
     PgConnection* operator->() const { return connection_.get(); }
     PgConnection& operator*() const { return *connection_; }
+    bool has_connection() const { return connection_ != nullptr; }
+    // Opened for this loan.
+    bool is_new() const { return is_new_; }
 
    private:
     PgShelf* shelf_;
     std::unique_ptr<PgConnection> connection_;
+    bool is_new_;
   };
 
   // REQUIRES: count_max > 0.

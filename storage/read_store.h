@@ -98,6 +98,8 @@ struct GapFilter {
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
   std::int32_t limit = 1000;
+
+  bool operator==(const GapFilter&) const = default;
 };
 
 // One line of the ledger.
@@ -222,6 +224,9 @@ class ReadSnapshot {
  public:
   virtual ~ReadSnapshot() = default;
 
+  // ReadTrial, ListWriters, ReadUsage and ReadGaps with this filter will be asked of the trial: all that is
+  // expected comes in one round trip with the first of them.
+  virtual void ExpectBook(TrialId trial_id, const GapFilter& gaps) = 0;
   [[nodiscard]] virtual absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<TrialRecord>> ListTrials(
       const TrialPage& page) = 0;
@@ -230,14 +235,18 @@ class ReadSnapshot {
   // By series_no, beyond `after`, at most `limit`.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Series>> ListSeries(
       TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;
+  // The first `series_count` of the trial, which are all that the snapshot has: ReadTrial says how many.
+  // From memory where they are known, since a series never changes.
+  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
+      TrialId trial_id, std::int32_t series_count) = 0;
   [[nodiscard]] virtual absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
                                                          const GapFilter& filter) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) = 0;
-  // One cursor at a time per snapshot.
+  // One cursor of rows and one of rollups at a time per snapshot. Cursors that are opened before the
+  // first of them is asked share a round trip.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowCursor>> ReadRows(
       const RowFilter& filter) = 0;
   // Of merged rows; they say the same as the rows, and go on saying it where a cap has removed those.
-  // One cursor of either kind at a time.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RollupCursor>> ReadRollups(
       const RollupFilter& filter) = 0;
   // Writers whose ticks have batches, of folds up to `fold_no_max`.
@@ -253,10 +262,14 @@ class ReadStore {
  public:
   virtual ~ReadStore() = default;
 
+  // What FindTrial said of it last, or the number itself, without asking: the trial may be gone. No value =
+  // unknown.
+  [[nodiscard]] virtual std::optional<TrialId> KnownTrial(const TrialSelector& selector) const = 0;
   // A name's number never changes, so this may run before the heads are pinned. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                           absl::Time deadline) = 0;
-  // Waits for a connection until `deadline`; every statement of the snapshot ends by then.
+  // Waits for a connection until `deadline`; every statement of the snapshot ends by then. The snapshot is
+  // of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       absl::Time deadline) = 0;
 };

@@ -75,12 +75,17 @@ class StoreWithABreak final : public ReadStore {
   StoreWithABreak(
       ReadStore& store, std::function<void()> before, std::function<void()> after = [] {})
       : store_(store), before_(std::move(before)), after_(std::move(after)) {}
+  std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override {
+    return store_.KnownTrial(selector);
+  }
   absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, absl::Time deadline) override {
     return store_.FindTrial(selector, deadline);
   }
   absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(absl::Time deadline) override {
     before_();
     auto snapshot = store_.OpenSnapshot(deadline);
+    // It is of the moment of its first statement.
+    EXPECT_TRUE(snapshot.ok() && (*snapshot)->ReadUsage(TrialId{1}).ok());
     after_();
     return snapshot;
   }

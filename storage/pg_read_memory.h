@@ -1,0 +1,60 @@
+// PgReadMemory: what reads need not ask the database again, because it never changes: which number a
+// trial's name has, and a trial's series, which are numbered from 1 without holes and only grow. Bounded.
+// A database is set back only while nobody is connected, so a new connection clears it. Thread-safe.
+//
+//   const std::int64_t age = memory.age();          // before the snapshot is taken
+//   auto known = memory.SeriesOf(trial_id);         // valid up to trials.series_count of any snapshot
+//   memory.NoteSeries(trial_id, all, age);
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/ingest_store.h"
+#include "storage/model.h"
+
+namespace stepwell {
+
+class PgReadMemory {
+ public:
+  using AllSeries = std::shared_ptr<const std::vector<Series>>;
+  // About 30 MB.
+  static constexpr std::size_t kSeriesMax = 100'000;
+  static constexpr std::size_t kNamesMax = 10'000;
+
+  std::optional<TrialId> TrialOf(const TrialSelector& selector) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Null = unknown.
+  AllSeries SeriesOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Grows with each Clear: what was read before one is not noted after it.
+  std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteTrial(const TrialSelector& selector, TrialId trial_id, std::int64_t age)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // REQUIRES: by number, from 1 on, without holes.
+  void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  void Clear() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Remembered {
+    TrialId trial_id{};
+    AllSeries series;
+  };
+  void ForgetLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  std::int64_t age_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::pair<std::string, std::string>, TrialId> names_ ABSL_GUARDED_BY(mu_);
+  // Used last first.
+  std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
+  std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,124 @@
+// How often a read waits for the database, counted where all statements go through (PgConnection), and
+// that what it remembers instead of asking is never wrong.
+#include <atomic>
+#include <memory>
+
+#include "tests/contract/query/query_reads_fixture.h"
+
+namespace stepwell {
+namespace {
+
+class RoundTripsTest : public QueryReadsTest {
+ protected:
+  RoundTripsTest() {
+    feed_ = OpenWriter("job");
+    for (int i = 0; i < 20; ++i) series_.push_back(AddSeries("gpu", absl::StrCat("value_", i)));
+    Send();
+    Fold();
+    Merge(1);
+    Send();
+    Fold();  // recent rows, too
+    Send();  // and heads
+  }
+
+  void Send() {
+    TickTable table;
+    table.tick_group = 1;
+    for (int i = 0; i < 100; ++i) {
+      table.times_us.push_back(time_us_ += 1'000'000);
+      table.batches.push_back(i);
+    }
+    for (const std::int32_t series_no : series_) {
+      table.columns.push_back({.series_no = SeriesNo{series_no},
+                               .values = std::vector<double>(100, 0.5),
+                               .presence = {}});
+    }
+    Commit(feed_, {std::move(table)}, kStartUs);
+  }
+
+  std::int64_t TripsOf(const std::function<absl::Status()>& read) {
+    const std::int64_t before = *count_;
+    const absl::Status status = read();
+    EXPECT_TRUE(status.ok()) << status;
+    return *count_ - before;
+  }
+  absl::Status Latest() const {
+    v1::LatestValuesRequest request;
+    *request.mutable_trial() = Ref();
+    return counted_.LatestValues(request, Call()).status();
+  }
+
+  const std::shared_ptr<std::atomic<std::int64_t>> count_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
+  PgReader counting_{{.url = url_, .round_trip_count = count_}};
+  QueryReads counted_{QuerySources{counting_, heads_, RealClock::Get(), liveness_}};
+  Feed feed_;
+  std::vector<std::int32_t> series_;
+  std::int64_t time_us_ = kStartUs;
+};
+
+TEST_F(RoundTripsTest, AReadWaitsOnceForItsBookkeepingAndTwiceForItsRows) {
+  EXPECT_LE(TripsOf([&] { return Latest(); }), 5) << "the first: name, series, newest rows, ticks";
+  EXPECT_EQ(TripsOf([&] { return Latest(); }), 1);
+
+  v1::GetTrialRequest trial;
+  *trial.mutable_trial() = Ref();
+  EXPECT_EQ(TripsOf([&] { return counted_.GetTrial(trial, Call()).status(); }), 1);
+
+  v1::QueryBucketsRequest buckets;
+  *buckets.mutable_trial() = Ref();
+  buckets.add_selectors()->set_name("value_7");
+  buckets.set_max_buckets(7);
+  buckets.set_resolution(v1::RESOLUTION_RAW);
+  EXPECT_EQ(TripsOf([&] { return counted_.QueryBuckets(buckets, Call()).status(); }), 3)
+      << "bookkeeping, rows, ticks";
+  buckets.set_resolution(v1::RESOLUTION_10_SECONDS);
+  EXPECT_EQ(TripsOf([&] { return counted_.QueryBuckets(buckets, Call()).status(); }), 4)
+      << "bookkeeping, rollups with recent rows, grids, ticks";
+
+  v1::ReadSamplesRequest samples;
+  *samples.mutable_trial() = Ref();
+  EXPECT_EQ(TripsOf([&] {
+              return counted_.ReadSamples(samples, Call(), [](const auto&) { return true; });
+            }),
+            3);
+}
+
+TEST_F(RoundTripsTest, WhatIsRememberedIsNeverWrong) {
+  ASSERT_TRUE(Latest().ok());
+  // A series that came later.
+  series_.push_back(AddSeries("gpu", "newer"));
+  Send();
+  v1::LatestValuesRequest request;
+  *request.mutable_trial() = Ref();
+  const auto answer = counted_.LatestValues(request, Call());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->values_size(), 21);
+  EXPECT_EQ(answer->values(20).series().key().name(), "newer");
+
+  // A trial that is deleted, by its name and by its number.
+  const auto connection = testing::Connect(url_);
+  ASSERT_TRUE(connection->ExecScript("update stepwell.trials set deleted_time = now()").ok());
+  EXPECT_THAT(std::string(Latest().message()), ::testing::HasSubstr("there is no trial 'run'"));
+  request.mutable_trial()->clear_external_id();
+  request.mutable_trial()->set_trial_id(Value(trial_id_));
+  EXPECT_TRUE(absl::IsNotFound(counted_.LatestValues(request, Call()).status()));
+
+  // A database that was set back: nobody stays connected meanwhile.
+  ASSERT_TRUE(connection
+                  ->ExecScript("update stepwell.trials set deleted_time = null, series_count = 20; "
+                               "delete from stepwell.series where series_no > 20; "
+                               "update stepwell.series set name = 'other ' || name; "
+                               "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
+                               "where application_name = 'stepwell read'")
+                  .ok());
+  v1::QueryBucketsRequest buckets;
+  *buckets.mutable_trial() = Ref();
+  buckets.add_selectors()->set_name("other value_7");
+  const auto after = counted_.QueryBuckets(buckets, Call());
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->series_size(), 1);
+}
+
+}  // namespace
+}  // namespace stepwell
