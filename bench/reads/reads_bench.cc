@@ -1,0 +1,82 @@
+// What does a question of a chart cost before a change and after it? Two masters, each of a binary of its
+// own, hold the same day of the load `day` and are asked in turns through the real RPC:
+//   STEPWELL_BIN=build/release/bin STEPWELL_BIN_BEFORE=older/bin build/release/bin/reads_bench
+//   reads.one_raw, .one_rollups    one series, 24 h to 1000 buckets, from samples and from rollups
+//   reads.latest                   newest values of all 190 series
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "bench/load/bench_run.h"
+#include "bench/load/day_questions.h"
+#include "bench/load/loaded_master.h"
+#include "bench/load/pairs.h"
+#include "bench/load/tick_load.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr std::int64_t kHourUs = 3'600'000'000;
+
+double MillisecondsOf(const std::function<void()>& work) {
+  const absl::Time begin = absl::Now();
+  work();
+  return absl::ToDoubleMilliseconds(absl::Now() - begin);
+}
+
+int Main(bool quick) {
+  StayOnTwoCores();
+  const int hours = quick ? 6 : 24;
+  const char* before_bin = std::getenv("STEPWELL_BIN_BEFORE");
+  if (before_bin == nullptr) {
+    std::fprintf(stderr,
+                 "reads: STEPWELL_BIN_BEFORE names no folder: there is nothing to compare\n");
+    return 0;
+  }
+  const char* after_bin = std::getenv("STEPWELL_BIN");
+  const std::string after_folder = after_bin != nullptr ? after_bin : "build/release/bin";
+  const TickLoad load = MakeDay(0, hours);
+  setenv("STEPWELL_BIN", before_bin, 1);
+  LoadedMaster before("day", load);
+  setenv("STEPWELL_BIN", after_folder.c_str(), 1);
+  LoadedMaster after("day", load);
+  for (LoadedMaster* each : {&before, &after}) {
+    each->Load(load);
+    each->Close();
+    each->Settle();
+  }
+  const std::int64_t end_us = kLoadStartUs + hours * kHourUs;
+  const auto compare = [&](const std::string& name, const std::function<void(LoadedMaster&)>& ask) {
+    Pairs pairs;
+    for (int i = -5; i < (quick ? 60 : 200); ++i) {
+      const double ours = MillisecondsOf([&] { ask(after); });
+      const double theirs = MillisecondsOf([&] { ask(before); });
+      if (i < 0) continue;  // both sides warm
+      pairs.ours.push_back(ours);
+      pairs.theirs.push_back(theirs);
+    }
+    std::fprintf(stderr, "%s: %.3f ms, before %.3f ms\n", name.c_str(), Median(pairs.ours),
+                 Median(pairs.theirs));
+    PrintRatio("reads." + name, "the binary before", "< 1", pairs);
+  };
+  compare("one_raw", [&](LoadedMaster& master) {
+    master.Ask(OneSeries(kLoadStartUs, end_us, v1::RESOLUTION_RAW));
+  });
+  compare("one_rollups", [&](LoadedMaster& master) {
+    master.Ask(OneSeries(kLoadStartUs, end_us, v1::RESOLUTION_UNSPECIFIED));
+  });
+  compare("latest", [](LoadedMaster& master) {
+    DieUnless(master.AskLatest() == 190 ? absl::OkStatus() : absl::NotFoundError("newest values"));
+  });
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+}
