@@ -18,7 +18,8 @@ constexpr char kLeavesOfTrial[] = R"(
 select received_day, keep_class, min(first_time_us), max(last_time_us)
 from stepwell.usage where trial_id = $1 and row_count > 0 group by 1, 2)";
 
-// $1 trial, $2 series, $3 bound; the condition of leaves follows.
+// $1 trial, $2 series, $3 bound; the condition of leaves follows. Rows of leaves that wait to be emptied
+// were noted as gaps already: they neither count nor go once more.
 constexpr char kRankedHead[] = R"(
 select series_no, first_time_us, writer_no, tick_no, sample_count, last_time_us, received_day,
        keep_class
@@ -30,7 +31,9 @@ from (
   from (
     select series_no, first_time_us, writer_no, tick_no, sample_count, last_time_us, received_day,
            keep_class, false as is_recent
-    from stepwell.metrics where trial_id = $1 and series_no = any($2) and )";
+    from stepwell.metrics where trial_id = $1 and series_no = any($2)
+      and (keep_class, received_day) not in (
+        select keep_class, received_day from stepwell.swept_leaves where not emptied) and )";
 constexpr char kRankedTail[] = R"(
     union all
     select series_no, first_time_us, writer_no, tick_no, sample_count, last_time_us, received_day,

@@ -1,9 +1,10 @@
 // PgBoundSweeper: keeps bounds of bytes and of samples: finds the trials, groups and series that are over
 // theirs, and has their oldest rows taken away. Rows of recent count, but go only once they are merged:
-// within the hour (slow series: the day). Rollups go once no merged sample of the trial or group is left.
-// What it remembers saves work only: a trial that does not grow is looked at once an hour, and when caps
-// have changed; a group is ranked again when it has changed. A call goes on behind the trial that the last
-// one looked at, so that no trial waits for another for ever. Confined to one thread.
+// within the hour (slow series: the day). Leaves that were given up are left to PgLeafSweeper: a row of
+// theirs that went here would be told as two gaps. Rollups go once no merged sample of the trial or group
+// is left. What it remembers saves work only: a trial that does not grow is looked at once an hour, and
+// when caps have changed; a group is ranked again when it has changed. A call goes on behind the trial that
+// the last one looked at, so that no trial waits for another for ever. Confined to one thread.
 #pragma once
 
 #include <cstdint>

@@ -127,14 +127,19 @@ inline constexpr char kReadCapsVersion[] =
 inline constexpr char kListSeriesOf[] = R"(
 select series_no from stepwell.series
 where trial_id = $1 and ($2 = '' or metric_group = $2) order by series_no)";
-// Leaves that hold merged rows or rollups, oldest first. $1 trial, $2 group or ''.
+// Leaves that hold merged rows or rollups, oldest first. $1 trial, $2 group or ''. Of one that waits to be
+// emptied no samples: its rows were noted as gaps already, and lie there beside those that came since.
 inline constexpr char kListLeavesOf[] = R"(
-select received_day, keep_class, sum(row_count)::bigint, sum(byte_count)::bigint,
-       sum(rollup_byte_count)::bigint
-from stepwell.usage
-where trial_id = $1 and ($2 = '' or metric_group = $2)
-  and (row_count > 0 or byte_count > 0 or rollup_byte_count > 0)
-group by 1, 2 order by received_day, min(first_time_us))";
+select u.received_day, u.keep_class,
+       sum(case when s.keep_class is null then u.row_count else 0 end)::bigint,
+       sum(case when s.keep_class is null then u.byte_count else 0 end)::bigint,
+       sum(case when s.rollups_too then 0 else u.rollup_byte_count end)::bigint
+from stepwell.usage u
+left join stepwell.swept_leaves s
+  on s.keep_class = u.keep_class and s.received_day = u.received_day and not s.emptied
+where u.trial_id = $1 and ($2 = '' or u.metric_group = $2)
+  and (u.row_count > 0 or u.byte_count > 0 or u.rollup_byte_count > 0)
+group by 1, 2 order by u.received_day, min(u.first_time_us))";
 // $1 trial, $2 group or ''.
 inline constexpr char kCountRecent[] = R"(
 select (select coalesce(sum(row_count), 0)::bigint from stepwell.usage

@@ -18,6 +18,8 @@ using testing::Samples;
 
 constexpr std::int64_t kDay = 86'400;
 constexpr std::int64_t kAnHourUs = 3'600'000'000;
+// The first moment at which samples received at kNowUs are a day old.
+constexpr std::int64_t kADayOldUs = 20'002 * kDayUs;
 
 class CapsBounds : public CapsStoreTest {
  protected:
@@ -220,6 +222,36 @@ TEST_F(CapsBounds, TicksOfAMergeUnderWayStay) {
   SweepAll();
   EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 0);
   EXPECT_EQ(Bytes(writer), 0);
+  ExpectNothingVanished();
+}
+
+// Rows that were given up lie in their leaf until it is emptied, and rows that were merged late beside them.
+TEST_F(CapsBounds, WhatAgeHasGivenUpIsNotTakenOnceMore) {
+  SetCaps({}, {.raw_age_seconds = kDay});
+  const OpenedWriter bytes = OpenWriter("bytes"), samples = OpenWriter("samples");
+  for (const OpenedWriter& writer : {bytes, samples}) {
+    AddSeries(writer.trial_id, 8);
+    FillAndMerge(writer, 8, 600);
+  }
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read; select 1").ok());
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_left, 1);
+  for (const OpenedWriter& writer : {bytes, samples}) {
+    FillAndMerge(writer, 8, 50, kNowUs + kAnHourUs);
+    FillAndMerge(writer, 8, 300, kNowUs + kDayUs);
+  }
+  SetCaps(Of(bytes), {.trial_bytes = Bytes(bytes) - 1});
+  SetCaps(Of(samples), {.series_samples = 300});
+  for (const OpenedWriter& writer : {bytes, samples}) {
+    const auto swept = caps_.Sweep(kEpoch, {.target = Of(writer), .now_us = kADayOldUs});
+    ASSERT_TRUE(swept.ok()) << swept.status();
+    EXPECT_EQ(swept->removed.sample_count, 0) << "trial " << Value(writer.trial_id);
+  }
+  ExpectSentIsHeldOrGap();
+  ASSERT_TRUE(reader->ExecScript("commit").ok());
+  EXPECT_EQ(SweepAll(kADayOldUs).removed.sample_count, 2 * 8 * 50);
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_emptied, 1);
+  EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.metrics"), 2 * 8 * 300);
   ExpectNothingVanished();
 }
 
