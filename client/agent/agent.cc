@@ -17,6 +17,8 @@ constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
 // A directive for a sampler waits so long at most.
 constexpr absl::Duration kRestInterval = absl::Milliseconds(500);
+// Reading a machine takes so long, as a rule.
+constexpr absl::Duration kAfterTicks = absl::Milliseconds(20);
 // `stepwell upload` waits a little longer.
 constexpr absl::Duration kOfflineExit = absl::Seconds(1);
 // Of one user of a system agent, so that others have theirs.
@@ -89,13 +91,16 @@ void Agent::Run() {
   log::Info("agent_started", {{"server", options_.server}, {"spool_dir", options_.spool_dir}});
   if (users_ != nullptr) DropGroups();
   AgentLife life(LifeOf(options_), clock_.Monotonic());
-  AgentLife::Verdict verdict;
+  AgentLife::Verdict verdict = AgentLife::Verdict::kStay;
   do {
     const absl::Duration now = clock_.Monotonic();
-    VisitAll();
-    resting_ = MayRest();
-    visit_due_ = now + (resting_ ? kRestInterval : options_.frame_interval);
-    verdict = Judge(life);
+    if (!MaySkip(now)) {
+      visited_at_ = now;
+      VisitAll();
+      resting_ = MayRest();
+      verdict = Judge(life);
+    }
+    visit_due_ = resting_ ? now + kRestInterval : NextOnGrid(now);
   } while (verdict == AgentLife::Verdict::kStay && WaitForVisit());
   // An agent that is started now waits for the lock.
   lock_.TakeLeaving().IgnoreError();
@@ -135,6 +140,27 @@ void Agent::VisitAll() {
   SetAwaiting(is_awaiting);
   if (log_) log_->Tend();
   if (options_.upload) Summarize();  // its caller watches
+}
+
+// Most visits to a training that is between two steps, or before its first, would find nothing.
+bool Agent::MaySkip(absl::Duration now) const {
+  if (draining_ || options_.upload || users_ != nullptr || now - visited_at_ >= kRestInterval ||
+      !arrivals_.watches_all()) {
+    return false;
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopping_ || ticked_ || awaiting_) return false;
+  }
+  return std::all_of(roots_.begin(), roots_.end(),
+                     [](const auto& root) { return root.second->is_quiet(); });
+}
+
+// A little after the ticks, which share a grid: what was read then goes with this visit.
+absl::Duration Agent::NextOnGrid(absl::Duration now) const {
+  const absl::Duration interval = options_.frame_interval;
+  const absl::Duration after_ticks = std::min(kAfterTicks, interval / 4);
+  return absl::Ceil(now + interval / 2 - after_ticks, interval) + after_ticks;
 }
 
 // Rings are looked into ten times a second; samplers that tick once a second have nothing new most of

@@ -71,6 +71,8 @@ class Agent {
   void OnTicks() ABSL_LOCKS_EXCLUDED(mu_);
   bool TakeTicked() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasTicked() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool MaySkip(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Duration NextOnGrid(absl::Duration now) const;
   bool AreSamplersDue(const std::set<TrialKey>& trials) ABSL_LOCKS_EXCLUDED(mu_);
   // Visits may be far apart: what happens meanwhile says so itself.
   bool MayRest() const;
@@ -80,6 +82,7 @@ class Agent {
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
+  absl::Duration visited_at_ = -absl::InfiniteDuration();
   bool resting_ = false;
   absl::Duration samplers_visited_at_ = -absl::InfiniteDuration();
   std::set<TrialKey> sampled_trials_;  // as they were then

@@ -13,6 +13,9 @@ namespace {
 // That a process has metrics of.
 constexpr const char* kGroups[] = {"cpu", "memory", "disk"};
 
+// The agent's visits are so far apart.
+constexpr absl::Duration kLead = absl::Milliseconds(100);
+
 // A process as it ends: of one that is gone, or waits for its parent alone, there is nothing to say,
 // also where that came while it was read.
 class EndingProcess final : public Sensor {
@@ -106,7 +109,7 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
     LeaveProcess();
     pid_ = process.pid;
     sensor_ = std::make_shared<ProcessSensor>(pid_, kernel_);
-    schedule_.emplace(selection.interval(), now);
+    schedule_.emplace(selection.interval(), now, kLead);
   }
   batch_ = process.batch;
   rests_ = false;

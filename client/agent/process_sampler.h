@@ -32,7 +32,7 @@ void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builde
 class ProcessSampler {
  public:
   // All outlive the sampler. Below `root` lies proc. Without a reader a visit reads itself, and hangs
-  // as the file does.
+  // as the file does. Asked one visit before the machine is read, the answer goes with its tick.
   ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
                  ProcessReader* reader, std::string root = "/");
 
@@ -45,6 +45,8 @@ class ProcessSampler {
   };
   // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
+  // A visit would ask, or take an answer.
+  bool IsDue(absl::Duration now) const { return asked_ || (schedule_ && schedule_->due() <= now); }
   // It is not to be sampled now, and not once more if it ends meanwhile.
   void Rest() { rests_ = true; }
   // The process is gone, or is about to be: one that is still there is asked once more, and what is

@@ -49,6 +49,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
                same_boot_ ? std::nullopt : std::optional(AnchorOf(served_->identity()))) {}
 
 void RankWriter::Visit(const SensorSelection* selection) {
+  was_selected_ = selection != nullptr;
   if (!served_->close_requested()) {
     if (const auto anchor = anchors_.TakeDue()) samples_.SetAnchor(*anchor);
     const absl::Status drained = DrainAndSeal(selection);
@@ -62,6 +63,15 @@ void RankWriter::Visit(const SensorSelection* selection) {
   served_->Tend();
   FollowDirectives();
   TellRecorder();
+}
+
+// Looked for where it is cheapest first.
+bool RankWriter::IsQuiet(const SensorSelection* selection, absl::Duration now) {
+  if (served_->IsTendDue(now)) return false;
+  if (served_->close_requested()) return done_at_ != absl::InfiniteDuration();
+  if ((selection != nullptr) != was_selected_) return false;
+  return visited_ && live_ && !ended_just_now_ && !sampling_ended_ && !own_sequence_ &&
+         !process_.IsDue(now) && !recorded_->HasNews();
 }
 
 bool RankWriter::HasEndedJustNow() const {

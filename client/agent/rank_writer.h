@@ -31,6 +31,8 @@ class RankWriter {
   // The agent is about to leave: with the next visit the process is asked once more, and what is left
   // to tell of it is told; it is sampled no more.
   void EndSampling() { sampling_ended_ = true; }
+  // A visit with `selection` would find nothing to do but see that the process died.
+  bool IsQuiet(const SensorSelection* selection, absl::Duration now);
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();
 
@@ -70,6 +72,7 @@ class RankWriter {
   AnchorKeeper anchors_;
   bool live_ = true;
   bool visited_ = false;
+  bool was_selected_ = false;  // at the last visit
   bool ended_just_now_ = false;
   bool sampling_ended_ = false;
   std::uint64_t last_sign_ns_ = 0;

@@ -133,8 +133,24 @@ absl::StatusOr<RecordedHeader> RecordedRings::CopyHeader() const {
   return header;
 }
 
+bool RecordedRings::HasNews() const {
+  const absl::StatusOr<RecordedHeader> header = CopyHeader();
+  if (!drained_ || !header.ok() || *header != drained_header_) return true;
+  const auto is_news = [](const Ring& ring) {
+    if (ring.over) return ring.safe != ring.read;
+    const absl::StatusOr<RingSnapshot> now = ring.reader.ReadSnapshot();
+    return !now.ok() || now->head != ring.read || now->state != ring.state ||
+           now->dropped != ring.dropped_told;
+  };
+  return std::any_of(threads_.begin(), threads_.end(), [&](const auto& entry) {
+    const Thread& thread = entry.second;
+    return !thread.ended && std::any_of(thread.rings.begin(), thread.rings.end(), is_news);
+  });
+}
+
 absl::Status RecordedRings::Drain(const RecordedHeader& header, Ending ending,
                                   ThreadSampleSink& sink) {
+  drained_header_ = header;
   FindRings(header.ring_count);
   drained_ = rings_found_ >= header.ring_count;
   for (auto& [number, thread] : threads_) {
@@ -285,6 +301,7 @@ absl::Status RecordedRings::DrainThread(Thread& thread, Ending ending, ThreadSam
     }
     STEPWELL_RETURN_IF_ERROR(DrainRing(thread, ring, now, sink));
     TellDrops(ring, now, sink);
+    ring.state = now.state;
     if (ring.read < now.head) {
       drained_ = false;
       return absl::OkStatus();

@@ -71,6 +71,8 @@ struct RecordedHeader {
   std::uint64_t dropped_no_name = 0;
   // Those that the process holds itself: lost where it died.
   std::uint64_t early_count = 0;
+
+  bool operator==(const RecordedHeader&) const = default;
 };
 
 class RecordedRings {
@@ -85,6 +87,8 @@ class RecordedRings {
   void Recover(RingProgress progress);
 
   absl::StatusOr<RecordedHeader> ReadHeader() const;
+  // Whether a Drain would find what the last one did not: a read of the header and of each ring's.
+  bool HasNews() const;
   // Moves what the rings hold into `sink`, until it is full. kFinal = no more events will come.
   enum class Ending { kMoreToCome, kFinal };
   absl::Status Drain(const RecordedHeader& header, Ending ending, ThreadSampleSink& sink);
@@ -129,6 +133,8 @@ class RecordedRings {
     std::uint64_t dropped_told = 0;
     std::uint64_t dropped_last_ns = 0;
     bool dropped_moved = false;
+    // As of the last Drain.
+    std::uint32_t state = spool::kRingLive;
     // Succeeded or ended: once safe reaches it, the file may go.
     bool over = false;
   };
@@ -180,6 +186,7 @@ class RecordedRings {
   FileDescriptor names_file_;
   NameTable names_;
   std::uint64_t opened_ns_ = 0;
+  RecordedHeader drained_header_;            // as the last Drain had it
   std::map<std::uint32_t, Thread> threads_;  // by RingHeader::thread
   std::uint32_t rings_found_ = 0;
   std::uint32_t hidden_count_ = 0;

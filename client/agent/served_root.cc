@@ -90,11 +90,15 @@ void ServedRoot::VisitWriters() {
   ServeNew();
   ShareSpool();
   for (const auto& [name, rank] : ranks_) {
-    const auto sampler = samplers_.find(rank.key);
-    const bool is_sampled = sampler != samplers_.end() && rank.writer->identity().sampling.on;
-    rank.writer->Visit(is_sampled ? sampler->second->selection() : nullptr);
+    rank.writer->Visit(SelectionFor(rank));
   }
   CollectLive();
+}
+
+const SensorSelection* ServedRoot::SelectionFor(const Rank& rank) const {
+  if (!rank.writer->identity().sampling.on) return nullptr;
+  const auto sampler = samplers_.find(rank.key);
+  return sampler == samplers_.end() ? nullptr : sampler->second->selection();
 }
 
 void ServedRoot::ServeNew() {
@@ -409,31 +413,6 @@ void ServedRoot::SettleClosing() {
   for (const auto& [name, rank] : ranks_) rank.writer->SettleClosing();
 }
 
-bool ServedRoot::has_closing() const {
-  return std::any_of(ranks_.begin(), ranks_.end(),
-                     [](const auto& entry) { return entry.second.writer->closing(); });
-}
-
-bool ServedRoot::may_rest() const {
-  const bool is_settled = finder_.has_looked_through() && arrived_.empty() &&
-                          samplers_found_.empty() && roomless_.empty() &&
-                          finder_.waiting().count() == 0 && hurry_.IsListening(clock_.Monotonic());
-  const auto is_done = [](const ServedWriter& served) { return served.done() || served.spooled(); };
-  return is_settled &&
-         std::all_of(ranks_.begin(), ranks_.end(),
-                     [&](const auto& rank) { return is_done(rank.second.writer->served()); }) &&
-         std::all_of(ended_.all().begin(), ended_.all().end(),
-                     [&](const ServedWriter* served) { return is_done(*served); }) &&
-         std::all_of(samplers_.begin(), samplers_.end(),
-                     [](const auto& sampler) { return sampler.second->may_rest(); });
-}
-
-bool ServedRoot::are_samplers_calm() const {
-  return !has_live_changed_ && samplers_found_.empty() && roomless_.empty() &&
-         std::all_of(samplers_.begin(), samplers_.end(),
-                     [](const auto& sampler) { return sampler.second->is_calm(); });
-}
-
 void ServedRoot::EndSampling() {
   sampling_ended_ = true;
   for (const auto& [key, sampler] : samplers_) sampler->End();
@@ -443,56 +422,6 @@ void ServedRoot::EndSampling() {
 void ServedRoot::TendAll() {
   const ActAs acting(owner_);
   for (ServedWriter* served : AllServed()) served->Tend();
-}
-
-AgentLife::Facts ServedRoot::facts() const {
-  AgentLife::Facts facts;
-  facts.any_seen = any_seen_;
-  facts.progress = found_count_;
-  const WaitingWriters& waiting = finder_.waiting();
-  facts.progress += waiting.acked_sum();
-  const bool are_all_known = roomless_.empty() && finder_.has_looked_through();
-  facts.all_done = are_all_known && waiting.all_done();
-  facts.all_settled = are_all_known && waiting.all_settled();
-  const auto add = [&](const ServedWriter& served, bool is_done, bool is_settled) {
-    facts.all_done = facts.all_done && is_done;
-    facts.all_settled = facts.all_settled && (is_done || is_settled);
-    facts.progress += served.status().acked_sequence;
-  };
-  for (const auto& [name, rank] : ranks_) {
-    const RankWriter& writer = *rank.writer;
-    const bool is_done = writer.done() || writer.served().spooled();
-    facts.any_live = facts.any_live || writer.live();
-    add(writer.served(), is_done, is_done || writer.settled());
-    facts.any_spooled = facts.any_spooled || writer.served().spooled();
-  }
-  for (const ServedWriter* served : ended_.all()) {
-    add(*served, served->done() || served->spooled(), served->refused());
-    facts.any_spooled = facts.any_spooled || served->spooled();
-  }
-  for (const auto& [key, sampler] : samplers_) {
-    if (sampler->served() == nullptr) continue;
-    facts.all_settled = false;
-    // One that was asked for by hand runs as long as the agent.
-    facts.all_done = facts.all_done && sampler->stays();
-  }
-  return facts;
-}
-
-void ServedRoot::AddTo(Summary& summary) const {
-  summary.writer_count += static_cast<int>(finder_.waiting().count());
-  summary.unacked_bytes += finder_.waiting().unacked_bytes();
-  for (const ServedWriter* served : AllServed()) {
-    ++summary.writer_count;
-    if (served->done()) {
-      ++summary.acked_count;
-      continue;
-    }
-    summary.unacked_bytes += served->unacked_bytes();
-    if (!served->refused()) continue;
-    ++summary.refused_count;
-    summary.refusal = served->status().refusal;
-  }
 }
 
 }  // namespace stepwell::agent

@@ -70,6 +70,9 @@ class ServedRoot {
   void SettleClosing();
   // Some recorder waits for that.
   bool has_closing() const;
+  // Whoever records has recorded nothing since the last visit, and nothing is due: a visit would find
+  // nothing but deaths. A tenth of a visit's cost.
+  bool is_quiet() const;
   // Nobody records, all is delivered and no tick is due within a second: what is new says so itself.
   bool may_rest() const;
   // Its samplers go on as they are, and none ticks more than once a second.
@@ -113,6 +116,10 @@ class ServedRoot {
     std::unique_ptr<RankWriter> writer;
   };
   ServeContext ContextFor(const std::string& server);
+  // Null: the process is not sampled.
+  const SensorSelection* SelectionFor(const Rank& rank) const;
+  // All who came are served, and who comes says so itself.
+  bool awaits_nobody() const;
   TrialKey KeyOf(const WriterIdentity& who) const;
   void ServeNew();
   bool FindNew();

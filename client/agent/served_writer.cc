@@ -184,7 +184,8 @@ void ServedWriter::Tend() {
   TendRetirement(tended);
   const absl::Duration now = context_.clock.Monotonic();
   if (now - synced_at_ >= kSyncInterval) {
-    synced_at_ = now;
+    // What comes after a long silence is synced at once.
+    if (spool_->is_unsynced()) synced_at_ = now;
     tended.Update(spool_->Sync());
     // What is being moved stays as it is.
     if (!successor_) tended.Update(spool_->Trim());
@@ -196,6 +197,11 @@ void ServedWriter::Tend() {
   trouble_logged_ = context_.clock.Now();
   log::Warning("spool_trouble",
                {{"writer", spool_->writer().ToText()}, {"why", std::string(tended.message())}});
+}
+
+bool ServedWriter::IsTendDue(absl::Duration now) const {
+  return sealer_->pending() || successor_ || !retired_.empty() || link_->status().retired ||
+         (spool_->is_unsynced() && now - synced_at_ >= kSyncInterval);
 }
 
 bool ServedWriter::WasDone(int directory) {

@@ -70,6 +70,8 @@ class ServedWriter {
 
   // Syncs, frees, retires: what is due by the clock. Call it at least each 500 ms.
   void Tend();
+  // Something of that has to be done now.
+  bool IsTendDue(absl::Duration now) const;
   std::int64_t unacked_bytes() const { return spool_->BytesBehind(spool_->acked().sequence); }
   void SetBounds(const SpoolBounds& bounds) { spool_->SetBounds(bounds); }
   // Nothing will follow.

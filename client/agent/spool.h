@@ -71,6 +71,8 @@ class Spool {
   // sync, or for the first segment that goes because of it: where a power loss takes it, frames are
   // told twice, no more. Blocks as the disk does.
   absl::Status Sync();
+  // Frames were written that a power loss would take.
+  bool is_unsynced() const { return unsynced_; }
   // Frees acked segments that are old enough; past the bounds also young and unacked ones.
   absl::Status Trim();
   void SetBounds(const SpoolBounds& bounds) ABSL_LOCKS_EXCLUDED(mu_);
@@ -170,7 +172,7 @@ class Spool {
   std::uint32_t segment_number_last_ = 0;
   SegmentPtr current_;
   bool current_failed_ = false;
-  bool unsynced_ = false;
+  bool unsynced_ = false;  // frames; acked marks wait for theirs
   bool mark_unsynced_ = false;
   AckedMark acked_written_;
   absl::Duration dropped_logged_ = -absl::InfiniteDuration();

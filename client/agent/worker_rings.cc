@@ -145,6 +145,19 @@ void WorkerRings::Drain(ThreadSampleSink& sink) {
   }
 }
 
+bool WorkerRings::HasNews() {
+  // What is done with is told and removed by those who follow Drain.
+  if (look_again_ || !drained_ || !left_.empty()) return true;
+  if (watch_.MayHaveChanged(directory_)) {
+    look_again_ = true;  // the change is seen only once
+    return true;
+  }
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+    const Worker& worker = entry.second;
+    return !worker.broken && (!worker.alive || worker.rings->HasNews());
+  });
+}
+
 void WorkerRings::RemoveFinished() {
   for (auto entry = workers_.begin(); entry != workers_.end();) {
     Worker& worker = entry->second;

@@ -43,6 +43,8 @@ class WorkerRings {
   // The dead of whom all is stored.
   void RemoveFinished();
   void Drain(ThreadSampleSink& sink);
+  // Whether Find and Drain would find what they did not last time, but for deaths.
+  bool HasNews();
   // The last Drain left nothing behind.
   bool drained() const { return drained_; }
   // The last Find saw all there are.

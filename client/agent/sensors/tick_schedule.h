@@ -1,6 +1,7 @@
 // TickSchedule: when the ticks of one cadence are due: at once, 100 ms later (the first with rates),
-// then on a fixed grid. What was slept through (a stopped process, a hung disk) is counted, not made
-// up. Pure.
+// then at the multiples of the interval. All schedules of a machine share that grid: an agent wakes once
+// for all that it samples, and ranks that are disturbed at all are disturbed together. What was slept
+// through (a stopped process, a hung disk) is counted, not made up. Pure.
 //
 //   TickSchedule schedule(absl::Seconds(1), now);
 //   if (schedule.due() <= now) late_count = schedule.Take(now);
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -18,16 +20,17 @@ class TickSchedule {
   // Long enough for rates to mean something, and soon after the trial began.
   static constexpr absl::Duration kFirstRatesAfter = absl::Milliseconds(100);
 
-  // REQUIRES: interval > 0. Times are monotonic.
-  TickSchedule(absl::Duration interval, absl::Duration now) : interval_(interval), due_(now) {}
+  // REQUIRES: interval > 0. Times are monotonic. `lead`: so long before the others of the grid.
+  TickSchedule(absl::Duration interval, absl::Duration now,
+               absl::Duration lead = absl::ZeroDuration())
+      : interval_(interval), lead_(lead), due_(now) {}
 
   absl::Duration due() const { return due_; }
   // A tick is taken at `now`, which is due. How many were missed before it.
   std::uint64_t Take(absl::Duration now) {
     const std::int64_t missed = first_ ? 0 : std::max<std::int64_t>((now - due_) / interval_, 0);
-    due_ += interval_ * missed;
-    due_ += first_ ? std::min(kFirstRatesAfter, interval_) : interval_;
-    first_ = false;
+    due_ = std::exchange(first_, false) ? due_ + std::min(kFirstRatesAfter, interval_)
+                                        : NextOnGrid(due_ + interval_ * missed);
     return static_cast<std::uint64_t>(missed);
   }
   // Another interval begins with a tick now; the same goes on.
@@ -43,7 +46,13 @@ class TickSchedule {
   }
 
  private:
+  // One that comes too soon has no rates to speak of: half an interval lies between at least.
+  absl::Duration NextOnGrid(absl::Duration after) const {
+    return absl::Ceil(after + interval_ / 2 + lead_, interval_) - lead_;
+  }
+
   absl::Duration interval_;
+  absl::Duration lead_;
   absl::Duration due_;
   bool first_ = true;
 };

@@ -13,9 +13,37 @@ TEST(TickScheduleTest, FirstAtOnceRatesAfter100MsThenOnAGrid) {
   EXPECT_EQ(schedule.Take(Ms(5003)), 0u);
   EXPECT_EQ(schedule.due(), Ms(5100));
   EXPECT_EQ(schedule.Take(Ms(5108)), 0u);
-  EXPECT_EQ(schedule.due(), Ms(6100));
-  EXPECT_EQ(schedule.Take(Ms(6100)), 0u);
-  EXPECT_EQ(schedule.due(), Ms(7100));
+  EXPECT_EQ(schedule.due(), Ms(6000));
+  EXPECT_EQ(schedule.Take(Ms(6000)), 0u);
+  EXPECT_EQ(schedule.due(), Ms(7000));
+}
+
+TEST(TickScheduleTest, TheGridIsThatOfAllAndLeavesHalfAnIntervalAtLeast) {
+  const struct {
+    const char* name;
+    int interval_ms;
+    int begun_ms;
+    int lead_ms;
+    int second_ms;
+    int third_ms;
+    int fourth_ms;
+  } rows[] = {
+      {"on the grid", 1000, 5000, 0, 5100, 6000, 7000},
+      {"far from it", 1000, 5300, 0, 5400, 6000, 7000},
+      {"half an interval", 1000, 5400, 0, 5500, 6000, 7000},
+      {"too near", 1000, 5401, 0, 5501, 7000, 8000},
+      {"it leads", 1000, 5200, 100, 5300, 5900, 6900},
+      {"it leads and is too near", 1000, 5301, 100, 5401, 6900, 7900},
+      {"as often as visits", 100, 5033, 100, 5133, 5200, 5300},
+      {"10 ms", 10, 5003, 0, 5013, 5020, 5030},
+  };
+  for (const auto& row : rows) {
+    TickSchedule schedule(Ms(row.interval_ms), Ms(row.begun_ms), Ms(row.lead_ms));
+    for (const int due_ms : {row.begun_ms, row.second_ms, row.third_ms, row.fourth_ms}) {
+      EXPECT_EQ(schedule.due(), Ms(due_ms)) << row.name;
+      EXPECT_EQ(schedule.Take(Ms(due_ms)), 0u) << row.name;
+    }
+  }
 }
 
 TEST(TickScheduleTest, AShortIntervalDoesNotWaitForIt) {
@@ -28,9 +56,9 @@ TEST(TickScheduleTest, WhatWasSleptThroughIsCountedAndNotMadeUp) {
   TickSchedule schedule(Ms(1000), Ms(0));
   schedule.Take(Ms(0));
   schedule.Take(Ms(100));
-  // Due at 1100; stopped until 5500: 2100, 3100, 4100 and 5100 would have come.
+  // Due at 1000; stopped until 5500: 2000, 3000, 4000 and 5000 would have come.
   EXPECT_EQ(schedule.Take(Ms(5500)), 4u);
-  EXPECT_EQ(schedule.due(), Ms(6100));
+  EXPECT_EQ(schedule.due(), Ms(6000));
 }
 
 TEST(TickScheduleTest, AnotherIntervalBeginsAtOnceAndTheSameGoesOn) {
@@ -38,7 +66,7 @@ TEST(TickScheduleTest, AnotherIntervalBeginsAtOnceAndTheSameGoesOn) {
   schedule.Take(Ms(0));
   schedule.Take(Ms(100));
   schedule.SetInterval(Ms(1000), Ms(300));
-  EXPECT_EQ(schedule.due(), Ms(1100));
+  EXPECT_EQ(schedule.due(), Ms(1000));
   schedule.SetInterval(Ms(50), Ms(300));
   EXPECT_EQ(schedule.due(), Ms(300));
   schedule.Take(Ms(301));
