@@ -141,6 +141,7 @@ void AppendColumn(const TickColumn& column, ScaledValues& scratch, std::string& 
   AppendVarint(width | presence | (raw ? kRaw : 0), out);
   if (presence != 0) AppendPresence(column.presence, out);
   if (raw) {
+    if (column.values.empty()) return;
     const std::size_t start = out.size();
     out.resize(start + column.values.size() * sizeof(double));
     std::memcpy(out.data() + start, column.values.data(), column.values.size() * sizeof(double));
@@ -154,7 +155,7 @@ void AppendColumn(const TickColumn& column, ScaledValues& scratch, std::string& 
 std::vector<double> ReadRaw(VarintReader& reader, std::size_t count) {
   const absl::string_view bytes = reader.Bytes(count * sizeof(double));
   std::vector<double> values(bytes.size() / sizeof(double));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 

@@ -49,7 +49,9 @@ inline bool ScaleBlock(const double* values, double power, std::int64_t* integer
   for (std::size_t i = 0; i < kBlock; ++i) {
     scaled[i] = values[i] * power;
     const double rounded = scaled[i] + kRounder;
-    integers[i] = std::bit_cast<std::int64_t>(rounded) - std::bit_cast<std::int64_t>(kRounder);
+    // Wraps where the value is too large, which is found below.
+    integers[i] = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(rounded) -
+                                            std::bit_cast<std::uint64_t>(kRounder));
     wrong[i] = std::bit_cast<std::uint64_t>((rounded - kRounder) / power) ^
                std::bit_cast<std::uint64_t>(values[i]);
   }
