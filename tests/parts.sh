@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release install quickstart bench asan tsan)
-long_parts=(repeat clang fuzz tidy)
+long_parts=(repeat clang fuzz tidy benches)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -153,7 +153,16 @@ part_quickstart() {
 
 # That every bench still measures; its bars are judged by a full run on a quiet machine.
 part_bench() {
-  check "benches measure" bench/run.sh --quick --json "$results/bench.json" && cat "$results/benches_measure.log" | tail -n 30
+  local name
+  for name in recorder codec store ingest sensors agent; do
+    check "bench $name" bench/run.sh --quick --only "$name" --json "$results/bench_$name.json" &&
+      tail -n 15 "$results/bench_$name.log"
+  done
+}
+
+# Those that load millions of samples first, too.
+part_benches() {
+  check "benches measure" bench/run.sh --quick --json "$results/bench.json" && tail -n 60 "$results/benches_measure.log"
 }
 
 # A test that fails once in three runs is found here, by name.
