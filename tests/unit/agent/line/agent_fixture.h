@@ -60,6 +60,16 @@ class AgentFixture : public ::testing::Test {
     std::ofstream(root_ + "/stop-" + name) << "";
     EXPECT_EQ(Wait(child), 0) << name;
   }
+  // Makes steps of a millisecond until StopCounted(trial), at most a minute, then closes: for what must
+  // happen while a trial runs, however slow the machine is.
+  pid_t RecordCounted(const std::string& trial);
+  // How many steps it made. Fails where its close was not acked.
+  int StopCounted(const std::string& trial, pid_t child) {
+    Stop(trial, child);
+    int steps = 0;
+    EXPECT_TRUE(std::ifstream(root_ + "/steps-" + trial) >> steps);
+    return steps;
+  }
   static int Wait(pid_t child) {
     int status = 0;
     waitpid(child, &status, 0);
@@ -98,6 +108,17 @@ inline pid_t AgentFixture::RecordOn(const std::string& name, const std::string& 
         stepwell_close(2000);
       },
       attempt_key, server);
+}
+
+inline pid_t AgentFixture::RecordCounted(const std::string& trial) {
+  const std::string stop = root_ + "/stop-" + trial;
+  const std::string told = root_ + "/steps-" + trial;
+  return Record(trial, 0, [stop, told] {
+    int steps = 0;
+    for (; steps < 60000 && !std::filesystem::exists(stop); ++steps) RecordSteps(1, 1000);
+    std::ofstream(told) << steps;
+    if (stepwell_close(20000) != 1) _exit(3);
+  });
 }
 
 inline bool AllClosed(const Writers& writers) {

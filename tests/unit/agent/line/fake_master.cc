@@ -1,5 +1,7 @@
 #include "tests/unit/agent/line/fake_master.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/crc32c.h"
@@ -214,6 +216,8 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
       const pb::Chunk& chunk = request.chunk();
       if (swallow_count_ > 0) {
         --swallow_count_;
+        std::uint64_t& swallowed = writers_[chunk.writer()].swallowed;
+        swallowed = std::max(swallowed, chunk.sequence());
         return;
       }
       CheckResend(chunk);
@@ -252,10 +256,14 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
       return;
     case pb::StreamChunksRequest::kClose: {
       Writer& writer = writers_[request.close().writer()];
-      if (writer.committed != request.close().final_sequence()) {
-        writer.wrongs.push_back(absl::StrCat("close at ", request.close().final_sequence(),
-                                             " with committed ", writer.committed));
-        return;
+      const std::uint64_t final_sequence = request.close().final_sequence();
+      if (writer.committed != final_sequence) {
+        // Behind a message that was lost on the way it is a hole like any other.
+        if (writer.committed >= writer.swallowed || final_sequence < writer.committed) {
+          writer.wrongs.push_back(
+              absl::StrCat("close at ", final_sequence, " with committed ", writer.committed));
+        }
+        return RefuseHole(request.close().writer(), writer.committed + 1, out);
       }
       writer.closed = true;
       writer.died = request.close().died();
@@ -315,16 +323,20 @@ void FakeMaster::OnOpen(const pb::Open& open, std::vector<pb::StreamChunksRespon
   opened.set_server_time_us(absl::ToUnixMicros(absl::Now() + clock_ahead_));
 }
 
+void FakeMaster::RefuseHole(const std::string& id, std::uint64_t expected,
+                            std::vector<pb::StreamChunksResponse>& out) {
+  pb::Refused& refused = *out.emplace_back().mutable_refused();
+  refused.set_writer(id);
+  refused.set_reason("SEQUENCE_HOLE");
+  refused.set_expected_sequence(expected);
+}
+
 void FakeMaster::OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,
                              const std::function<void(Writer&)>& store,
                              std::vector<pb::StreamChunksResponse>& out) {
   Writer& writer = writers_[id];
   if (first > writer.committed + 1) {
-    pb::Refused& refused = *out.emplace_back().mutable_refused();
-    refused.set_writer(id);
-    refused.set_reason("SEQUENCE_HOLE");
-    refused.set_expected_sequence(writer.committed + 1);
-    return;
+    return RefuseHole(id, writer.committed + 1, out);
   }
   if (last <= writer.committed) {
     ++writer.repeat_count;

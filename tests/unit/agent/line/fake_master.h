@@ -34,6 +34,7 @@ class FakeMaster final : public pb::IngestService::Service {
     std::map<std::uint64_t, pb::Chunk> chunks_ever;
     std::vector<pb::GapRange> gaps;
     std::vector<std::string> wrongs;  // what broke the contract
+    std::uint64_t swallowed = 0;      // the highest sequence that SwallowChunks took
     int open_count = 0;
     int repeat_count = 0;  // of what is stored
     int resend_count = 0;  // of what ever came
@@ -101,6 +102,8 @@ class FakeMaster final : public pb::IngestService::Service {
   void OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckResend(const pb::Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void RefuseHole(const std::string& id, std::uint64_t expected,
+                         std::vector<pb::StreamChunksResponse>& out);
   void OnSequenced(const std::string& id, std::uint64_t first, std::uint64_t last,
                    const std::function<void(Writer&)>& store,
                    std::vector<pb::StreamChunksResponse>& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
