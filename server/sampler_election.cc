@@ -18,7 +18,9 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
   std::uint64_t place = 0;
   bool sits = false;
   NamedGpus gpus;
+  std::optional<NamedGpus> fresh_gpus;
   std::uint64_t gpus_generation = 0;
+  std::int64_t named_us = 0;
   if (const auto before = members_.find(key); before != members_.end()) {
     Member& member = before->second;
     if (member.generation > writer.generation) return orders;
@@ -29,7 +31,9 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
       place = member.place;
       sits = IsSeated(machines_.at(machine).shares.at(writer.trial_id), writer.writer_no, member);
       gpus = member.gpus;
+      fresh_gpus = member.fresh_gpus;
       gpus_generation = member.gpus_generation;
+      named_us = member.named_us;
     }
     Erase(before);
     if (moves) Settle(machine, writer.trial_id, now_us, orders);
@@ -44,10 +48,15 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
                    .stream = writer.stream,
                    .gpus = {},
                    .gpus_generation = gpus_generation,
+                   .named_us = named_us,
                    .told = {}};
   Member& member = members_[key];
   if (member.is_sampler) TakeNaming(member);
-  (void)AddGpus(member, gpus);
+  // What still waits to be forgotten waits on, or it would count for ever.
+  if (AddGpus(member, gpus) && fresh_gpus) {
+    named_bytes_ += fresh_gpus->bytes();
+    member.fresh_gpus = std::move(fresh_gpus);
+  }
   Share& share = machines_[writer.machine].shares[writer.trial_id];
   if (sits) {
     share.seat = writer.writer_no;

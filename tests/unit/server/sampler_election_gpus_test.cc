@@ -222,6 +222,23 @@ TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
 }
 
 // Whoever opens samplers without end has lists for so many of a machine, and others none of them.
+// It opened again and no more has a; before that was certain it opened once more, and named nothing.
+TEST(SamplerElectionTest, AGpuThatWentAwayCountsNoLongerAfterOneMoreOpen) {
+  SamplerElection election;
+  const auto all_live = [](TrialId, WriterNo) { return kStartUs + 9 * kSecondUs; };
+  const auto open = [&](int writer_no, std::uint64_t generation) {
+    return election.Open(Sampler(kA, writer_no, "m", generation), kStartUs);
+  };
+  open(1, 1);
+  election.Name(kA, WriterNo{1}, 1, Gpus({"a", "b"}), kStartUs);
+  EXPECT_EQ(open(2, 1), (Orders{Off(kA, 2, 1, {"a", "b"})}));
+  open(1, 2);
+  election.Name(kA, WriterNo{1}, 2, Gpus({"b"}), kStartUs + kSecondUs);
+  open(1, 3);
+  EXPECT_EQ(election.Look(all_live, kStartUs + 5 * kSecondUs), Orders{}) << "more may come";
+  EXPECT_EQ(election.Look(all_live, kStartUs + 6 * kSecondUs), (Orders{Off(kA, 2, 1, {"b"})}));
+}
+
 TEST(SamplerElectionTest, OfManySamplersOfAMachineTheFirstNameGpusAndAreToldOfThem) {
   SamplerElection election({.naming_count_max = 3});
   for (int no = 1; no <= 5; ++no) election.Open(Sampler(kA, no), kStartUs);
