@@ -10,12 +10,7 @@ SensorSet::SensorSet(Options options, const Clock& clock)
     : options_(options), clock_(clock), round_(options.round_patience, clock) {}
 
 SensorSet::WatchedSensor::WatchedSensor(const std::shared_ptr<Sensor>& sensor)
-    : face(sensor->face()), watched("sense-" + sensor->face().name, [sensor](const Order& order) {
-        if (order.forget) sensor->Forget();
-        Reading reading(order.context);
-        sensor->Read(reading);
-        return reading;
-      }) {}
+    : face(sensor->face()), device(SensorCrew::Join(sensor)) {}
 
 SensorSet::WatchedFinder::WatchedFinder(const std::shared_ptr<SensorFinder>& finder)
     : metric_group(finder->metric_group()), watched("sense-finder", [finder](const Nothing&) {
@@ -48,6 +43,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
   // Devices answer while the kernel's files are read.
   std::vector<WatchedSensor*> asked;
   Reading reading(context);
+  crew_.Begin();
   for (WatchedSensor& sensor : watched_) {
     if (sensor.face.cadence != cadence) continue;
     TakeLate(sensor);
@@ -55,7 +51,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
       sensor.forget = true;
       continue;
     }
-    if (sensor.watched.Ask({context, sensor.forget})) {
+    if (crew_.Ask(sensor.device, {context, sensor.forget})) {
       sensor.forget = false;
       sensor.asked = {tick.time_us, clock_.Monotonic(), /*hung=*/false};
       asked.push_back(&sensor);
@@ -65,8 +61,8 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
     }
   }
   round_.Read(cadence, context, reading);
-  const absl::Duration deadline = clock_.Monotonic() + patience;
-  for (WatchedSensor* sensor : asked) Take(*sensor, deadline, tick, reading);
+  if (!asked.empty()) crew_.Await(patience);
+  for (WatchedSensor* sensor : asked) Take(*sensor, tick, reading);
   if (cadence == Cadence::kFast) {
     for (const WatchedFinder& finder : finders_) {
       if (!IsWanted(finder, *selection)) continue;
@@ -78,7 +74,7 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
 
 void SensorSet::TakeLate(WatchedSensor& sensor) {
   if (!sensor.asked) return;
-  std::optional<Reading> answer = sensor.watched.Await(absl::ZeroDuration());
+  std::optional<Reading> answer = crew_.Take(*sensor.device);
   if (!answer) return;
   const WatchedSensor::Asked asked = *std::exchange(sensor.asked, std::nullopt);
   // Of a call that hung nobody knows when it looked at its counters.
@@ -87,10 +83,8 @@ void SensorSet::TakeLate(WatchedSensor& sensor) {
   if (!answer->samples().empty()) past_.push_back({asked.time_us, *std::move(answer)});
 }
 
-void SensorSet::Take(WatchedSensor& sensor, absl::Duration deadline, Tick tick, Reading& reading) {
-  const absl::Duration now = clock_.Monotonic();
-  std::optional<Reading> answer =
-      sensor.watched.Await(std::max(deadline - now, absl::ZeroDuration()));
+void SensorSet::Take(WatchedSensor& sensor, Tick tick, Reading& reading) {
+  std::optional<Reading> answer = crew_.Take(*sensor.device);
   if (answer) {
     sensor.asked.reset();
     Note(sensor, *answer);

@@ -1,5 +1,5 @@
 // SensorSet: all sensors of a machine, read together at a tick: those of the kernel's own files one
-// after the other on one watched thread, those of devices each on one of its own. A sensor that
+// after the other on one watched thread, those of devices by a crew of as few as it takes. A sensor that
 // fails or hangs is left out and named; it hides nothing else and comes back by itself. What a slow
 // device answers after its tick belongs to that tick all the same. It stands between the sensors and
 // SamplingLoop. Confined to one thread.
@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "client/agent/sensors/sensor.h"
+#include "client/agent/sensors/sensor_crew.h"
 #include "client/agent/sensors/sensor_round.h"
 #include "client/agent/sensors/watched.h"
 
@@ -48,7 +49,7 @@ class SensorSet {
     // Between two looks.
     absl::Duration find_interval = absl::Seconds(10);
   };
-  // Devices of one machine, so many threads.
+  // Devices of one machine: so many threads where all of them hang.
   static constexpr std::size_t kWatchedCountMax = 128;
 
   // `clock` outlives the set, and any thread of it that hangs.
@@ -80,15 +81,10 @@ class SensorSet {
   const std::set<Cadence>& cadences() const { return cadences_; }
 
  private:
-  // What a watched thread is told: with whom to read, and whether rates begin anew.
-  struct Order {
-    ReadingContext context;
-    bool forget = false;
-  };
   struct WatchedSensor {
     explicit WatchedSensor(const std::shared_ptr<Sensor>& sensor);
     const SensorFace face;
-    Watched<Order, Reading> watched;
+    const std::shared_ptr<SensorCrew::Device> device;
     // The question whose answer nobody has taken yet.
     struct Asked {
       std::int64_t time_us = 0;
@@ -118,8 +114,8 @@ class SensorSet {
   void TakeFindings(WatchedFinder& finder, absl::Duration patience);
   // The answer to what an earlier tick asked, if it has come.
   void TakeLate(WatchedSensor& sensor);
-  // The answer to what this tick asked, if it comes in time.
-  void Take(WatchedSensor& sensor, absl::Duration deadline, Tick tick, Reading& reading);
+  // The answer to what this tick asked, if it came in time.
+  void Take(WatchedSensor& sensor, Tick tick, Reading& reading);
   static void Note(WatchedSensor& sensor, const Reading& answer);
   // The tick has no answer of it: `tick_count` ticks lack its samples.
   void MissBusy(WatchedSensor& sensor, int tick_count, Reading& reading) const;
@@ -129,6 +125,7 @@ class SensorSet {
   const std::shared_ptr<SeriesPool> pool_ = std::make_shared<SeriesPool>();
   std::set<Cadence> cadences_ = {Cadence::kFast};
   SensorRound round_;
+  SensorCrew crew_;
   std::list<WatchedSensor> watched_;
   std::list<WatchedFinder> finders_;
   std::vector<PastReading> past_;
