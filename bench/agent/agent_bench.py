@@ -212,7 +212,8 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, quick: bool) -> None:
                     with live_rank(binaries, grpc, spool, f"bench-{rate}", interval):
                         # The start is no part of what lasts: connecting, finding devices, defining series.
                         time.sleep(3)
-                        shares[rate].append(agent.share(5 if quick else 20))
+                        # Devices are looked for each ten seconds.
+                        shares[rate].append(agent.share(10 if quick else 20))
                         resident.append(status_kib(agent.pid, "VmHWM") * 1024 / 1e6)
                 finally:
                     agent.stop()

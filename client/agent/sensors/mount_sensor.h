@@ -1,6 +1,6 @@
 // MountSensor: how full file systems are. One sensor asks all local ones; each of a file server has
-// a sensor and a thread of its own, for one that hangs must hold up nothing else. MountFinder looks
-// for those of servers.
+// a sensor of its own, for one that hangs must hold up nothing else. MountFinder looks for those of
+// servers.
 #pragma once
 
 #include <set>
