@@ -178,13 +178,13 @@ with samples as (
                       step, R"()::bigint * )", step, R"( as start, count(*) as n,
     count(*) filter (where v = 'NaN') as nans, min(v) filter (where v <> 'NaN') as low,
     max(v) filter (where v <> 'NaN') as high, sum(v) filter (where v <> 'NaN') as total
-  from (select * from stepwell.decoded_metrics offset 0) m,
+  from stepwell.decoded_metrics m,
     unnest(m.timestamps, m.values) as u (t, v) group by 1, 2, 3
 ), rollups as (
   select trial_id, series_no, extract(epoch from t)::bigint as start, sum(n) as n,
     sum(nans) as nans, min(low) filter (where n > nans) as low,
     max(high) filter (where n > nans) as high, sum(total) as total
-  from (select * from stepwell.decoded_rollups offset 0) r,
+  from stepwell.decoded_rollups r,
     unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs, r.sums)
       as u (t, n, nans, low, high, total)
   where r.step_seconds = )",

@@ -1,4 +1,4 @@
-// The public SQL of migration 2 over rows put in by hand: what people see in psql.
+// The public SQL over rows put in by hand: what people see in psql.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_error.h"
 #include "storage/vector_codec.h"
 #include "tests/support/encoded_params.h"
 #include "tests/support/postgres.h"
@@ -90,6 +91,11 @@ class ReadSqlTest : public ::testing::Test {
   void InsertMetrics(const Stretch& stretch) {
     InsertTicks(stretch, absl::StrCat("insert into stepwell.ticks ", kTicksColumns, ") values ",
                                       kTicksValues, ")"));
+    InsertMetricsRow(stretch);
+  }
+
+  // One more series on ticks that are there already.
+  void InsertMetricsRow(const Stretch& stretch) {
     InsertRow(stretch, absl::StrCat("insert into stepwell.metrics ", kRowColumns, ") values ",
                                     kRowValues, ")"));
     Insert(
@@ -247,24 +253,114 @@ TEST_F(SamplesTest, FindsByGroupNameAndTime) {
   }
 }
 
+// Series of several writers and days whose ticks have the same numbers, some of them without all ticks.
+TEST_F(ReadSqlTest, SamplesOfSharedTicksAreTheirOwn) {
+  const auto stretch = [](std::int32_t writer_no, std::int32_t series_no, std::int32_t day,
+                          std::int64_t second, std::vector<double> values) {
+    return Stretch{.writer_no = writer_no,
+                   .series_no = series_no,
+                   .day = day,
+                   .times_us = Seconds({second, second + 1, second + 2}),
+                   .batches = {second, second + 1, second + 2},
+                   .values = std::move(values)};
+  };
+  const BitString last_two{.bytes = "\x60", .bit_count = 3};
+  InsertMetrics(stretch(1, 1, 0, 10, {1, 2, 3}));
+  Stretch sparse = stretch(1, 2, 0, 10, {4, 5});
+  sparse.presence = last_two;
+  InsertMetricsRow(sparse);
+  InsertMetricsRow(stretch(1, 3, 0, 10, {6, 7, 8}));
+  InsertMetrics(stretch(2, 1, 0, 20, {9, 10, 11}));
+  InsertMetrics(stretch(2, 1, 1, 30, {12, 13, 14}));
+  Stretch recent = stretch(2, 2, 1, 40, {15, 16});
+  recent.presence = last_two;
+  InsertRecent(recent);
+  EXPECT_THAT(Rows("select string_agg(concat_ws(' ', value, attempt, batch, "
+                   "extract(epoch from \"timestamp\")::bigint - 1767225600), ',' order by value) "
+                   "from stepwell.samples(7)"),
+              ::testing::ElementsAre(
+                  "1 1 10 10,2 1 11 11,3 1 12 12,4 1 11 11,5 1 12 12,6 1 10 10,7 1 11 11,"
+                  "8 1 12 12,9 2 20 20,10 2 21 21,11 2 22 22,12 2 30 30,13 2 31 31,"
+                  "14 2 32 32,15 2 41 41,16 2 42 42"));
+}
+
+// What a reader of the master refuses: nothing is answered as if it were whole.
+TEST_F(ReadSqlTest, RefusesRowsThatContradictTheirTicks) {
+  InsertMetrics({.times_us = Seconds({0, 1, 2}), .batches = {0, 1, 2}, .values = {5, 6, 7}});
+  const struct {
+    const char* damage;
+    const char* message;
+  } rows[] = {
+      {"update stepwell.metrics set presence = B'11'", "presence has 2 ones in 2 bits for 3 ticks"},
+      {"update stepwell.metrics set presence = B'101'", "row of 3 samples: presence has 2 ones"},
+      {"update stepwell.ticks set tick_count = 2, time_form = 0, time_width = 0, time_bits = null, "
+       "batch_form = 0, batch_width = 0, batch_bits = null",
+       "row of 3 samples: presence has 2 ones in 2 bits for 2 ticks"},
+      {"update stepwell.ticks set batch_form = 0, batch_width = 0, batch_bits = null, "
+       "batch_base = -2",
+       "a batch is below -1"},
+      {"update stepwell.metrics set form = 5, width = 1, bits = B'010', dictionary = null, "
+       "divisor_exponent = 0, raw = '{0.5}'",
+       "vector of form 5: index of sample 2 is beyond a dictionary of 1"},
+  };
+  for (const auto& row : rows) {
+    for (const char* query : {"select * from stepwell.samples(7)",
+                              "select batches, timestamps, values from stepwell.generic_metrics"}) {
+      SCOPED_TRACE(absl::StrCat(row.damage, "; ", query));
+      ASSERT_TRUE(connection_->Begin().ok());
+      ASSERT_TRUE(connection_->Exec(row.damage).ok());
+      const auto read = connection_->Exec(query);
+      EXPECT_EQ(SqlState(read.status()), "XX001");
+      EXPECT_THAT(std::string(read.status().message()), ::testing::HasSubstr(row.message));
+      EXPECT_TRUE(connection_->Rollback().ok());
+    }
+  }
+}
+
 // Of young tables the planner knows nothing: it must not decode a row with the ticks of another
 // before the join has parted them.
-TEST_F(ReadSqlTest, SamplesDecodesARowWithItsOwnTicksOnly) {
-  for (std::int32_t number = 1; number <= 8; ++number) {
-    Stretch stretch{.tick_no = number, .series_no = number == 8 ? 1 : 3};
-    const int tick_count = number == 8 ? 4 : 50 * number;
-    for (int i = 0; i < tick_count; ++i) {
-      stretch.times_us.push_back(kNewYearUs + i * kSecondUs);
-      stretch.batches.push_back(i);
-      if (number < 8 || i % 2 == 1) stretch.values.push_back(i);
+class YoungTablesTest : public ReadSqlTest {
+ protected:
+  YoungTablesTest() {
+    for (std::int32_t number = 1; number <= 8; ++number) {
+      Stretch stretch{.tick_no = number, .series_no = number == 8 ? 1 : 3};
+      const int tick_count = number == 8 ? 4 : 50 * number;
+      for (int i = 0; i < tick_count; ++i) {
+        stretch.times_us.push_back(kNewYearUs + i * kSecondUs);
+        stretch.batches.push_back(i);
+        if (number < 8 || i % 2 == 1) stretch.values.push_back(i);
+      }
+      if (number == 8) stretch.presence = {.bytes = "\x50", .bit_count = 4};
+      InsertMetrics(stretch);
+      InsertRecent(stretch);
     }
-    if (number == 8) stretch.presence = {.bytes = "\x50", .bit_count = 4};
-    InsertMetrics(stretch);
   }
+};
+
+TEST_F(YoungTablesTest, SamplesDecodesARowWithItsOwnTicksOnly) {
   EXPECT_THAT(Rows("select count(*)::text from stepwell.samples(7, 'timing', 'train_batch')"),
-              ::testing::ElementsAre("1400"));
+              ::testing::ElementsAre("2800"));
   EXPECT_THAT(Rows("select count(*)::text from stepwell.samples(7, 'gpu')"),
-              ::testing::ElementsAre("2"));
+              ::testing::ElementsAre("4"));
+}
+
+TEST_F(YoungTablesTest, RowsUnnestedByHandAreDecodedWithTheirOwnTicksOnly) {
+  for (const char* plan : {"", "set enable_hashjoin = off; set enable_mergejoin = off",
+                           "set enable_indexscan = off; set enable_bitmapscan = off"}) {
+    ASSERT_TRUE(connection_->ExecScript(plan).ok());
+    for (const char* view : {"decoded_metrics", "decoded_recent", "generic_metrics"}) {
+      SCOPED_TRACE(absl::StrCat(plan, " ", view));
+      const int times = view == std::string("generic_metrics") ? 2 : 1;
+      for (const auto& [group, count] : {std::pair("timing", 1400), std::pair("gpu", 2)}) {
+        const std::string unnested =
+            absl::StrCat("select count(*)::text from stepwell.", view,
+                         " d, unnest(d.timestamps, d.batches, d.values) u (t, b, v) where "
+                         "d.trial_id = 7 and d.metric_group = '",
+                         group, "' and u.t is not null and u.b is not null and u.v is not null");
+        EXPECT_THAT(Rows(unnested.c_str()), ::testing::ElementsAre(absl::StrCat(times * count)));
+      }
+    }
+  }
 }
 
 // What the ledger does not name is neither read nor locked.

@@ -1,4 +1,6 @@
-// Migration 2 against the C++ codec: the same columns must give the same bits in both.
+// The SQL of migrations 2 and 8 against the C++ codec: the same columns must give the same bits in both.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_error.h"
 #include "storage/vector_codec.h"
 #include "tests/support/codec_vectors.h"
 #include "tests/support/damaged_vectors.h"
@@ -32,14 +35,11 @@ constexpr char kCreateVectors[] = R"(
     width2 smallint, divisor_exponent smallint, base bigint, factor bigint, bits varbit,
     bits2 varbit, dictionary bigint[], raw float8[], expected_values float8[],
     expected_integers bigint[]);
-  -- NULL where the row is refused, or where a value is none: an index beyond doubles of a dictionary.
+  -- NULL where the row is refused.
   create function pg_temp.try_values(v vectors) returns float8[] language plpgsql as $$
-  declare
-    decoded float8[];
   begin
-    decoded := stepwell.decode_values(v.sample_count, v.form, v.width, v.width2,
+    return stepwell.decode_values(v.sample_count, v.form, v.width, v.width2,
       v.divisor_exponent, v.base, v.factor, v.bits, v.bits2, v.dictionary, v.raw);
-    return case when array_position(decoded, null) is null then decoded end;
   exception when data_corrupted or numeric_value_out_of_range then
     return null;
   end $$;
@@ -98,6 +98,26 @@ class SqlCodecTest : public ::testing::Test {
       ADD_FAILURE() << "vector " << wrong->Int32(row, 0) << " came back as "
                     << (wrong->IsNull(row, 1) ? "NULL" : wrong->Text(row, 1));
     }
+  }
+
+  void ExpectTimes(const std::vector<std::int64_t>& times) {
+    const auto result = connection_->Exec(
+        "select t from unnest(stepwell.to_timestamps($1)) with ordinality u (t, i) order by i",
+        {std::span<const std::int64_t>(times)});
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->row_count(), static_cast<int>(times.size()));
+    for (int row = 0; row < result->row_count(); ++row) {
+      ASSERT_EQ(result->TimestampUs(row, 0), times[static_cast<std::size_t>(row)]);
+    }
+  }
+
+  void ExpectRefused(const char* function, const char* arguments, const char* message) {
+    SCOPED_TRACE(arguments);
+    const std::string query = absl::StrCat("select stepwell.", function, "(", arguments, ")");
+    const auto result = connection_->Exec(query.c_str());
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(SqlState(result.status()), "XX001");
+    EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr(message));
   }
 
   std::unique_ptr<PgConnection> connection_ = Connect(TestPostgres::Get().FreshMigratedDatabase());
@@ -181,6 +201,41 @@ TEST_F(SqlCodecTest, ReadsOrRefusesDamagedRowsAsCppDoes) {
   ExpectNone(kWrongMutants);
 }
 
+// Dictionaries of integers and of doubles that lost elements, or whose indexes changed.
+TEST_F(SqlCodecTest, RefusesIndexesBeyondADictionaryAsCppDoes) {
+  std::mt19937_64 random(testing::TestSeed());
+  std::int32_t taken = 0, beyond_doubles = 0;
+  constexpr std::int32_t kRows = 3000;
+  const auto body = [&] {
+    for (std::int32_t id = 0; id < kRows; ++id) {
+      std::vector<double> words(2 + random() % 20);
+      for (double& word : words) word = std::bit_cast<double>(random());
+      if (random() % 2 == 0) {
+        for (double& word : words) word = static_cast<double>(random() >> 12);
+      }
+      std::vector<double> values(200 + random() % 200);
+      for (double& value : values) value = words[random() % words.size()];
+      EncodedVector encoded = EncodeValues(values);
+      if (random() % 2 == 0 && encoded.dictionary.size() > 1) encoded.dictionary.pop_back();
+      if (random() % 2 == 0 && encoded.raw.size() > 1) encoded.raw.pop_back();
+      if (random() % 2 == 0 && encoded.bits.bytes.size() > 1) {
+        encoded.bits.bytes[random() % (encoded.bits.bytes.size() - 1)] ^= '\x10';
+      }
+      const auto decoded = DecodeValues(encoded, values.size());
+      if (decoded.ok()) ++taken;
+      if (!decoded.ok() && encoded.form == Form::kDictionary && !encoded.raw.empty()) {
+        ++beyond_doubles;
+      }
+      Insert(id, values.size(), encoded, decoded.ok() ? &*decoded : nullptr, nullptr);
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(connection_->InTransaction(body).ok());
+  EXPECT_GT(taken, kRows / 10);
+  EXPECT_GT(beyond_doubles, kRows / 10);
+  ExpectNone(kWrongMutants);
+}
+
 TEST_F(SqlCodecTest, SaysWhatIsWrongWithADamagedRow) {
   const struct {
     const char* arguments;
@@ -198,14 +253,36 @@ TEST_F(SqlCodecTest, SaysWhatIsWrongWithADamagedRow) {
       {"3, 2::int2, 0::int2, 2::int2, 0, 1, null, B'1111', null", "runs do not end at sample 3"},
       {"2, 5::int2, 1::int2, 0::int2, 0, 1, B'01', null, '{4}'", "index of sample 2 is beyond"},
       {"2, 6::int2, 0::int2, 0::int2, 0, 1, null, null, null", "vector of form 6"},
+      {"0, 5::int2, 33::int2, 0::int2, 0, 1, null, null, '{4}'", "vector of form 5: 0 bits"},
+      {"1, 5::int2, 0::int2, 0::int2, 0, 1, null, null, '{4,null}'", "not one list without NULL"},
+      {"1, 5::int2, 0::int2, 0::int2, 0, 1, null, null, '[0:0]={4}'", "not one list without NULL"},
+      {"1, 5::int2, 0::int2, 0::int2, 0, 1, null, null, '{{4}}'", "not one list without NULL"},
   };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(row.arguments);
-    const std::string query = absl::StrCat("select stepwell.decode_integers(", row.arguments, ")");
-    const auto result = connection_->Exec(query.c_str());
-    ASSERT_FALSE(result.ok());
-    EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr(row.message));
-  }
+  for (const auto& row : rows) ExpectRefused("decode_integers", row.arguments, row.message);
+}
+
+TEST_F(SqlCodecTest, SaysWhatIsWrongWithDamagedValues) {
+  const struct {
+    const char* arguments;
+    const char* message;
+  } rows[] = {
+      {"3, 5::int2, 2::int2, 0::int2, 0::int2, 0, 1, B'000110', null, null, '{0.5,NaN}'",
+       "vector of form 5: index of sample 3 is beyond a dictionary of 2"},
+      {"1, 5::int2, 63::int2, 0::int2, 0::int2, 0, 1, ~B'0'::bit(63), null, '{}', '{0.5}'",
+       "vector of form 5: index of sample 1 is beyond a dictionary of 1"},
+      {"2, 4::int2, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null, '{0.5}'",
+       "raw has 1 elements for 2 samples"},
+      {"1048577, 4::int2, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null, "
+       "array_fill(0::float8, '{1048577}')",
+       "at most 1048576 are allowed"},
+      {"2, 4::int2, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null, '{0.5,null}'",
+       "vector of form 4: raw is not one list without NULL"},
+      {"1, 4::int2, 0::int2, 0::int2, 0::int2, 0, 1, null, null, null, '{{0.5}}'",
+       "vector of form 4: raw is not one list without NULL"},
+      {"1, 0::int2, 0::int2, 0::int2, 23::int2, 0, 1, null, null, null, null",
+       "divisor_exponent 23 is out of range"},
+  };
+  for (const auto& row : rows) ExpectRefused("decode_values", row.arguments, row.message);
 }
 
 TEST_F(SqlCodecTest, MakesTimesExactOverAllOfTimestamptz) {
@@ -227,25 +304,42 @@ TEST_F(SqlCodecTest, MakesTimesExactOverAllOfTimestamptz) {
     const auto any = static_cast<std::int64_t>(random()) >> (random() % 40);
     if (any >= testing::kTimestampMinUs) times.push_back(any);
   }
-  const auto result = connection_->Exec(
-      "select t from unnest(stepwell.to_timestamps($1)) with ordinality u (t, i) order by i",
-      {std::span<const std::int64_t>(times)});
-  ASSERT_TRUE(result.ok()) << result.status();
-  ASSERT_EQ(result->row_count(), static_cast<int>(times.size()));
-  for (int row = 0; row < result->row_count(); ++row) {
-    ASSERT_EQ(result->TimestampUs(row, 0), times[static_cast<std::size_t>(row)]);
+  ExpectTimes(times);
+}
+
+// Vectors that are read from their first time on, up to the last one that is exact so.
+TEST_F(SqlCodecTest, MakesTimesExactBesideTheFirstOfAVector) {
+  std::mt19937_64 random(testing::TestSeed());
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  for (int vector = 0; vector < 100; ++vector) {
+    const std::int64_t first = static_cast<std::int64_t>(random()) >> (random() % 40);
+    if (first < testing::kTimestampMinUs || first > testing::kTimestampMaxUs - kExact) continue;
+    std::vector<std::int64_t> times = {first, first + kExact, first + kExact - 1};
+    while (times.size() < 50) {
+      const std::int64_t offset = static_cast<std::int64_t>(random()) >> (10 + random() % 50);
+      times.push_back(std::max(first + offset, testing::kTimestampMinUs));
+    }
+    ExpectTimes(times);
   }
+  EXPECT_FALSE(connection_->Exec("select stepwell.to_timestamps('{-210866803200000001}')").ok());
 }
 
 TEST_F(SqlCodecTest, PicksWhatIsPresent) {
   const auto result = connection_->Exec(
-      "select stepwell.pick_present('{5,6,7,8}', B'0101')::text, "
-      "stepwell.pick_present('{5,6}', null)::text, stepwell.to_batches('{-1,0,7}')::text");
+      "select stepwell.pick_present('{5,6,7,8}'::bigint[], B'0101', 2)::text, "
+      "stepwell.pick_present('{5,6}'::bigint[], null, 2)::text, "
+      "stepwell.to_batches('{-1,0,7}')::text");
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->Text(0, 0), "{6,8}");
   EXPECT_EQ(result->Text(0, 1), "{5,6}");
   EXPECT_EQ(result->Text(0, 2), "{NULL,0,7}");
-  EXPECT_FALSE(connection_->Exec("select stepwell.pick_present('{5,6}', B'1')").ok());
+  ExpectRefused("pick_present", "'{5,6}'::bigint[], B'1', 1",
+                "row of 1 samples: presence has 1 ones in 1 bits for 2 ticks");
+  ExpectRefused("pick_present", "'{5,6}'::bigint[], B'01', 2",
+                "row of 2 samples: presence has 1 ones in 2 bits for 2 ticks");
+  ExpectRefused("pick_present", "'{5,6}'::bigint[], null, 1",
+                "row of 1 samples: presence has 2 ones in 2 bits for 2 ticks");
+  ExpectRefused("to_batches", "'{0,-2}'", "a batch is below -1");
 }
 
 }  // namespace
