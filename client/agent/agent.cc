@@ -15,10 +15,6 @@ namespace {
 
 constexpr char kAgentVersion[] = "stepwell-agent/" STEPWELL_VERSION;
 constexpr absl::Duration kFirstWriterWait = absl::Seconds(60);
-// A directive for a sampler waits so long at most.
-constexpr absl::Duration kRestInterval = absl::Milliseconds(500);
-// Reading a machine takes so long, as a rule.
-constexpr absl::Duration kAfterTicks = absl::Milliseconds(20);
 // `stepwell upload` waits a little longer.
 constexpr absl::Duration kOfflineExit = absl::Seconds(1);
 // Of one user of a system agent, so that others have theirs.
@@ -83,6 +79,8 @@ Agent::Agent(AgentOptions options, AgentLock lock, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       lock_(std::move(lock)),
+      visits_(options_.frame_interval),
+      sampler_visits_(options_.frame_interval),
       arrivals_([this] { OnArrival(); }) {}
 
 Agent::~Agent() = default;
@@ -95,12 +93,12 @@ void Agent::Run() {
   do {
     const absl::Duration now = clock_.Monotonic();
     if (!MaySkip(now)) {
-      visited_at_ = now;
+      visits_.OnVisited(now);
       VisitAll();
       resting_ = MayRest();
       verdict = Judge(life);
     }
-    visit_due_ = resting_ ? now + kRestInterval : NextOnGrid(now);
+    visit_due_ = resting_ ? now + VisitPace::kVisitMax : visits_.NextLook(now);
   } while (verdict == AgentLife::Verdict::kStay && WaitForVisit());
   // An agent that is started now waits for the lock.
   lock_.TakeLeaving().IgnoreError();
@@ -138,29 +136,23 @@ void Agent::VisitAll() {
     is_awaiting = is_awaiting || root->has_closing();
   }
   SetAwaiting(is_awaiting);
+  for (const auto& [name, root] : roots_) root->SyncSpools();
   if (log_) log_->Tend();
   if (options_.upload) Summarize();  // its caller watches
 }
 
 // Most visits to a training that is between two steps, or before its first, would find nothing.
 bool Agent::MaySkip(absl::Duration now) const {
-  if (draining_ || options_.upload || users_ != nullptr || now - visited_at_ >= kRestInterval ||
-      !arrivals_.watches_all()) {
+  if (draining_ || options_.upload || users_ != nullptr || !arrivals_.watches_all() ||
+      !visits_.MaySkip(now) || !sampler_visits_.MaySkip(now)) {
     return false;
   }
   {
     absl::MutexLock lock(&mu_);
-    if (stopping_ || ticked_ || awaiting_) return false;
+    if (stopping_ || ticked_) return false;
   }
   return std::all_of(roots_.begin(), roots_.end(),
                      [](const auto& root) { return root.second->is_quiet(); });
-}
-
-// A little after the ticks, which share a grid: what was read then goes with this visit.
-absl::Duration Agent::NextOnGrid(absl::Duration now) const {
-  const absl::Duration interval = options_.frame_interval;
-  const absl::Duration after_ticks = std::min(kAfterTicks, interval / 4);
-  return absl::Ceil(now + interval / 2 - after_ticks, interval) + after_ticks;
 }
 
 // Rings are looked into ten times a second; samplers that tick once a second have nothing new most of
@@ -171,8 +163,8 @@ bool Agent::AreSamplersDue(const std::set<TrialKey>& trials) {
   const bool are_calm = std::all_of(roots_.begin(), roots_.end(), [](const auto& root) {
     return root.second->are_samplers_calm();
   });
-  if (!is_news && are_calm && now - samplers_visited_at_ < kRestInterval) return false;
-  samplers_visited_at_ = now;
+  if (!is_news && are_calm && sampler_visits_.MaySkip(now)) return false;
+  sampler_visits_.OnVisited(now);
   sampled_trials_ = trials;
   return true;
 }

@@ -1,6 +1,6 @@
 // Agent: ships everything that recorders below a root write to the masters they name, and samples
-// the machine for their trials. Its loop visits each writer every frame interval; the streams run
-// beside it.
+// the machine for their trials. Its loop looks at each writer every frame interval and visits those
+// where something is new; the streams run beside it.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto agent, Agent::Create(options, BootClock::Get()));
 //   agent->Run();          // until RequestStop, or nothing is left to do for long enough
@@ -25,6 +25,7 @@
 #include "client/agent/arrival_watch.h"
 #include "client/agent/served_root.h"
 #include "client/agent/system_roots.h"
+#include "client/agent/visit_pace.h"
 
 namespace stepwell::agent {
 
@@ -72,7 +73,6 @@ class Agent {
   bool TakeTicked() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasTicked() const ABSL_LOCKS_EXCLUDED(mu_);
   bool MaySkip(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Duration NextOnGrid(absl::Duration now) const;
   bool AreSamplersDue(const std::set<TrialKey>& trials) ABSL_LOCKS_EXCLUDED(mu_);
   // Visits may be far apart: what happens meanwhile says so itself.
   bool MayRest() const;
@@ -82,9 +82,9 @@ class Agent {
   AgentLock lock_;
   std::optional<AgentLog> log_;
   absl::Duration visit_due_ = absl::ZeroDuration();
-  absl::Duration visited_at_ = -absl::InfiniteDuration();
+  VisitPace visits_;
+  VisitPace sampler_visits_;
   bool resting_ = false;
-  absl::Duration samplers_visited_at_ = -absl::InfiniteDuration();
   std::set<TrialKey> sampled_trials_;  // as they were then
   bool draining_ = false;
 

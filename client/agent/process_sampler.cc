@@ -13,9 +13,6 @@ namespace {
 // That a process has metrics of.
 constexpr const char* kGroups[] = {"cpu", "memory", "disk"};
 
-// The agent's visits are so far apart.
-constexpr absl::Duration kLead = absl::Milliseconds(100);
-
 // A process as it ends: of one that is gone, or waits for its parent alone, there is nothing to say,
 // also where that came while it was read.
 class EndingProcess final : public Sensor {
@@ -92,11 +89,12 @@ void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builde
 }
 
 ProcessSampler::ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
-                               ProcessReader* reader, std::string root)
+                               ProcessReader* reader, absl::Duration lead, std::string root)
     : catalog_(catalog),
       builder_(builder),
       clock_(clock),
       reader_(reader),
+      lead_(lead),
       kernel_(std::move(root)) {}
 
 void ProcessSampler::Visit(const Process& process, const SensorSelection& selection) {
@@ -109,7 +107,7 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
     LeaveProcess();
     pid_ = process.pid;
     sensor_ = std::make_shared<ProcessSensor>(pid_, kernel_);
-    schedule_.emplace(selection.interval(), now, kLead);
+    schedule_.emplace(selection.interval(), now, lead_);
   }
   batch_ = process.batch;
   rests_ = false;

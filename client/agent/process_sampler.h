@@ -32,9 +32,10 @@ void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builde
 class ProcessSampler {
  public:
   // All outlive the sampler. Below `root` lies proc. Without a reader a visit reads itself, and hangs
-  // as the file does. Asked one visit before the machine is read, the answer goes with its tick.
+  // as the file does. Asked one visit, so `lead`, before the machine is read, the answer goes with its
+  // tick.
   ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
-                 ProcessReader* reader, std::string root = "/");
+                 ProcessReader* reader, absl::Duration lead, std::string root = "/");
 
   struct Process {
     // 0 = not known: in a PID namespace that the agent does not see.
@@ -45,8 +46,11 @@ class ProcessSampler {
   };
   // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
-  // A visit would ask, or take an answer.
-  bool IsDue(absl::Duration now) const { return asked_ || (schedule_ && schedule_->due() <= now); }
+  // A visit would ask, or take an answer: of one that rests, is gone or hangs, none does.
+  bool IsDue(absl::Duration now) const {
+    if (sensor_ == nullptr || rests_) return false;
+    return asked_ ? !asked_->late : schedule_->due() <= now;
+  }
   // It is not to be sampled now, and not once more if it ends meanwhile.
   void Rest() { rests_ = true; }
   // The process is gone, or is about to be: one that is still there is asked once more, and what is
@@ -79,6 +83,7 @@ class ProcessSampler {
   ChunkBuilder& builder_;
   const Clock& clock_;
   ProcessReader* const reader_;
+  const absl::Duration lead_;
   const KernelText kernel_;
   const std::shared_ptr<SeriesPool> pool_ = std::make_shared<SeriesPool>();
   pid_t pid_ = 0;

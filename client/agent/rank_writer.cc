@@ -42,7 +42,8 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       recorded_(std::move(recorded)),
       clock_(context.clock),
       samples_(served_->catalog(), served_->builder()),
-      process_(served_->catalog(), served_->builder(), context.clock, context.processes),
+      process_(served_->catalog(), served_->builder(), context.clock, context.processes,
+               context.frame_interval),
       same_boot_(served_->identity().boot_id.empty() ||
                  served_->identity().boot_id == context.face.machine),
       anchors_(context.clock,
@@ -67,8 +68,11 @@ void RankWriter::Visit(const SensorSelection* selection) {
 
 // Looked for where it is cheapest first.
 bool RankWriter::IsQuiet(const SensorSelection* selection, absl::Duration now) {
-  if (served_->IsTendDue(now)) return false;
-  if (served_->close_requested()) return done_at_ != absl::InfiniteDuration();
+  if (served_->IsTendDue()) return false;
+  if (served_->close_requested()) {
+    // Nobody waits: what the master, or its absence, makes of it is seen by the next visit.
+    return !live_ || served_->done() || served_->spooled() || served_->refused();
+  }
   if ((selection != nullptr) != was_selected_) return false;
   return visited_ && live_ && !ended_just_now_ && !sampling_ended_ && !own_sequence_ &&
          !process_.IsDue(now) && !recorded_->HasNews();

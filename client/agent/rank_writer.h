@@ -2,7 +2,7 @@
 // reach its control word, its end becomes a Close. Confined to the agent's loop.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto writer, RankWriter::Open(std::move(directory), identity, context));
-//   writer->Visit(nullptr);                   // each frame interval
+//   writer->Visit(nullptr);                   // where IsQuiet says no, and each 500 ms
 //   if (writer->done()) ...                   // the master holds all of it
 #pragma once
 

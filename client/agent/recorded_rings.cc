@@ -137,7 +137,8 @@ bool RecordedRings::HasNews() const {
   const absl::StatusOr<RecordedHeader> header = CopyHeader();
   if (!drained_ || !header.ok() || *header != drained_header_) return true;
   const auto is_news = [](const Ring& ring) {
-    if (ring.over) return ring.safe != ring.read;
+    // What is left of it waits for what its successor brings.
+    if (ring.over) return false;
     const absl::StatusOr<RingSnapshot> now = ring.reader.ReadSnapshot();
     return !now.ok() || now->head != ring.read || now->state != ring.state ||
            now->dropped != ring.dropped_told;

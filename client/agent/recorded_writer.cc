@@ -38,7 +38,7 @@ RecordedWriter::RecordedWriter(WriterLock lock, std::unique_ptr<RecordedRings> r
 
 absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   WriterStatus status;
-  status.alive = lock_.IsProcessAlive(status.pid);
+  held_its_lock_ = status.alive = lock_.IsProcessAlive(status.pid);
   // After the process: one that dies now may have forked before, and its child asks for its byte
   // later. Such a child is a process of its own that joins a dead writer; it is found all the same
   // while others live.
@@ -51,6 +51,11 @@ absl::StatusOr<WriterStatus> RecordedWriter::ReadStatus() {
   const std::uint64_t step = status.records() ? 0 : workers_.last_step();
   status.last_step = step != 0 ? step : status.own.last_step;
   return status;
+}
+
+bool RecordedWriter::HasNews() {
+  pid_t holder = 0;
+  return lock_.IsProcessAlive(holder) != held_its_lock_ || rings_->HasNews() || workers_.HasNews();
 }
 
 // A program that closes every descriptor lets go of its lock; its recorder takes it again.

@@ -50,9 +50,8 @@ class RecordedWriter {
   // Moves what the rings hold into `sink`, until it is full. `ending` is that of the process that
   // opened the writer; its workers have their own.
   absl::Status Drain(const WriterStatus& status, Ending ending, ThreadSampleSink& sink);
-  // Whether ReadStatus and Drain would find what they did not last time, but for a death. Costs a
-  // third of them.
-  bool HasNews() { return rings_->HasNews() || workers_.HasNews(); }
+  // Whether ReadStatus and Drain would find what they did not last time, but for the death of a worker.
+  bool HasNews();
   // The last Drain left nothing behind in the rings.
   bool drained() const { return rings_->drained() && workers_.drained(); }
   // All that the process which opened the writer recorded is in the sink.
@@ -89,6 +88,8 @@ class RecordedWriter {
   const std::unique_ptr<RecordedRings> rings_;
   WorkerRings workers_;
   bool was_alive_ = false;
+  // As the lock said at the last visit.
+  bool held_its_lock_ = false;
   std::optional<std::chrono::steady_clock::time_point> lock_lost_at_;
 };
 

@@ -1,5 +1,5 @@
-// SamplingLoop: the thread that reads this machine's sensors on time, each cadence on a grid of its
-// own. It stands between SensorSet and SamplerWriter. Thread-safe.
+// SamplingLoop: the thread that reads this machine's sensors on time, each cadence at
+// multiples of its interval. It stands between SensorSet and SamplerWriter. Thread-safe.
 //
 //   SamplingLoop loop(MakeMachineSensors({}, clock), selection, clock);
 //   for (const TimedTick& tick : loop.TakeTicks()) ...

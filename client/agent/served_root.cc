@@ -78,7 +78,8 @@ ServedRoot::~ServedRoot() {
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
   return {links_.SenderTo(server), clock_,      face_,  spool_,
-          server == kOffline,      &processes_, rings_, on_ticks_};
+          server == kOffline,      &processes_, rings_, on_ticks_,
+          options_.frame_interval};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
@@ -421,7 +422,18 @@ void ServedRoot::EndSampling() {
 
 void ServedRoot::TendAll() {
   const ActAs acting(owner_);
-  for (ServedWriter* served : AllServed()) served->Tend();
+  for (ServedWriter* served : AllServed()) {
+    served->Tend();
+    served->Sync();
+  }
+}
+
+void ServedRoot::SyncSpools() {
+  const ActAs acting(owner_);
+  const absl::Duration now = clock_.Monotonic();
+  for (ServedWriter* served : AllServed()) {
+    if (served->IsSyncDue(now)) served->Sync();
+  }
 }
 
 }  // namespace stepwell::agent

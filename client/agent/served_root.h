@@ -66,12 +66,14 @@ class ServedRoot {
   // Those that tick seldom may be left out for a while.
   void VisitSamplers(const std::set<TrialKey>& live);
   void TendLinks();
+  // After the streams were woken: the frames of this visit are on their way.
+  void SyncSpools();
   // The part of a visit that recorders wait for in close().
   void SettleClosing();
   // Some recorder waits for that.
   bool has_closing() const;
   // Whoever records has recorded nothing since the last visit, and nothing is due: a visit would find
-  // nothing but deaths. A tenth of a visit's cost.
+  // nothing but deaths of workers. A tenth of its cost.
   bool is_quiet() const;
   // Nobody records, all is delivered and no tick is due within a second: what is new says so itself.
   bool may_rest() const;

@@ -19,12 +19,10 @@ bool ServedRoot::awaits_nobody() const {
 
 bool ServedRoot::is_quiet() const {
   const absl::Duration now = clock_.Monotonic();
-  const bool is_tend_due =
-      std::any_of(samplers_.begin(), samplers_.end(), [now](const auto& entry) {
-        const ServedWriter* const served = entry.second->served();
-        return served != nullptr && served->IsTendDue(now);
-      });
-  return awaits_nobody() && are_samplers_calm() && !is_tend_due &&
+  const std::vector<ServedWriter*> all = AllServed();
+  return awaits_nobody() && are_samplers_calm() &&
+         std::none_of(all.begin(), all.end(),
+                      [now](const ServedWriter* served) { return served->IsSyncDue(now); }) &&
          std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& entry) {
            return entry.second.writer->IsQuiet(SelectionFor(entry.second), now);
          });
@@ -43,8 +41,10 @@ bool ServedRoot::may_rest() const {
 
 bool ServedRoot::are_samplers_calm() const {
   return !has_live_changed_ && samplers_found_.empty() && roomless_.empty() &&
-         std::all_of(samplers_.begin(), samplers_.end(),
-                     [](const auto& sampler) { return sampler.second->is_calm(); });
+         std::all_of(samplers_.begin(), samplers_.end(), [](const auto& sampler) {
+           const ServedWriter* const served = sampler.second->served();
+           return sampler.second->is_calm() && (served == nullptr || !served->IsTendDue());
+         });
 }
 
 AgentLife::Facts ServedRoot::facts() const {

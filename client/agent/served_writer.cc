@@ -23,6 +23,7 @@ constexpr char kDoneFile[] = "done";
 constexpr char kBehindFile[] = "behind";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
+constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
 // A master that takes a writer at all has taken its end by then, as a rule.
 constexpr absl::Duration kDeliveryPatience = absl::Minutes(1);
@@ -183,25 +184,37 @@ void ServedWriter::Tend() {
   absl::Status tended;
   TendRetirement(tended);
   const absl::Duration now = context_.clock.Monotonic();
-  if (now - synced_at_ >= kSyncInterval) {
-    // What comes after a long silence is synced at once.
-    if (spool_->is_unsynced()) synced_at_ = now;
-    tended.Update(spool_->Sync());
-    // What is being moved stays as it is.
-    if (!successor_) tended.Update(spool_->Trim());
+  // What is being moved stays as it is.
+  if (!successor_ && now - trimmed_at_ >= kTrimInterval) {
+    trimmed_at_ = now;
+    tended.Update(spool_->Trim());
   }
   DropRetired();
   MarkDone();
   refusal_note_.Follow(link_->status());
+  TellTrouble(tended);
+}
+
+void ServedWriter::Sync() {
+  synced_at_ = context_.clock.Monotonic();
+  TellTrouble(spool_->Sync());
+}
+
+void ServedWriter::TellTrouble(const absl::Status& tended) {
   if (tended.ok() || context_.clock.Now() - trouble_logged_ < absl::Minutes(1)) return;
   trouble_logged_ = context_.clock.Now();
   log::Warning("spool_trouble",
                {{"writer", spool_->writer().ToText()}, {"why", std::string(tended.message())}});
 }
 
-bool ServedWriter::IsTendDue(absl::Duration now) const {
-  return sealer_->pending() || successor_ || !retired_.empty() || link_->status().retired ||
-         (spool_->is_unsynced() && now - synced_at_ >= kSyncInterval);
+bool ServedWriter::IsTendDue() const {
+  return sealer_->pending() || successor_ || !retired_.empty() || link_->status().retired;
+}
+
+// What comes after a long silence is synced at once; else at the last visit within the interval.
+bool ServedWriter::IsSyncDue(absl::Duration now) const {
+  return spool_->is_unsynced() &&
+         now + context_.frame_interval * 3 / 4 - synced_at_ >= kSyncInterval;
 }
 
 bool ServedWriter::WasDone(int directory) {

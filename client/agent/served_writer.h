@@ -42,6 +42,8 @@ struct ServeContext {
   RingBudget& rings = RingBudget::Unlimited();
   // A sampler has ticks to take: called on its thread, must not block.
   std::function<void()> on_ticks = [] {};
+  // Between two visits.
+  absl::Duration frame_interval = absl::Milliseconds(100);
 };
 
 class ServedWriter {
@@ -68,10 +70,14 @@ class ServedWriter {
   // Of what was sealed.
   std::uint64_t last_sequence() const { return spool_->last_sequence(); }
 
-  // Syncs, frees, retires: what is due by the clock. Call it at least each 500 ms.
+  // Frees, retires: what is due by the clock. Call it at least each 500 ms.
   void Tend();
   // Something of that has to be done now.
-  bool IsTendDue(absl::Duration now) const;
+  bool IsTendDue() const;
+  // Frames wait for the disk, and by the next visit would for more than 500 ms. After the stream was
+  // woken: a slow disk holds up nothing that is sent.
+  bool IsSyncDue(absl::Duration now) const;
+  void Sync();
   std::int64_t unacked_bytes() const { return spool_->BytesBehind(spool_->acked().sequence); }
   void SetBounds(const SpoolBounds& bounds) { spool_->SetBounds(bounds); }
   // Nothing will follow.
@@ -131,6 +137,7 @@ class ServedWriter {
   absl::Status CheckRoom(std::uint64_t behind) const;
   void SyncBeforeSend();
   void TendRetirement(absl::Status& tended);
+  void TellTrouble(const absl::Status& tended);
   void DropRetired();
   void MarkDone();
 
@@ -156,6 +163,7 @@ class ServedWriter {
   bool done_marked_ = false;
   RefusalNote refusal_note_{directory_.get()};
   absl::Duration synced_at_ = absl::ZeroDuration();
+  absl::Duration trimmed_at_ = -absl::InfiniteDuration();
   absl::Time trouble_logged_ = absl::InfinitePast();
 };
 

@@ -28,9 +28,15 @@ class TickSchedule {
   absl::Duration due() const { return due_; }
   // A tick is taken at `now`, which is due. How many were missed before it.
   std::uint64_t Take(absl::Duration now) {
-    const std::int64_t missed = first_ ? 0 : std::max<std::int64_t>((now - due_) / interval_, 0);
-    due_ = std::exchange(first_, false) ? due_ + std::min(kFirstRatesAfter, interval_)
-                                        : NextOnGrid(due_ + interval_ * missed);
+    if (std::exchange(first_, false)) {
+      due_ += std::min(kFirstRatesAfter, interval_);
+      return 0;
+    }
+    const std::int64_t missed = std::max<std::int64_t>((now - due_) / interval_, 0);
+    const absl::Duration last_due = due_ + interval_ * missed;
+    // One that was not on the grid may have come close to the next that is.
+    const bool on_grid = absl::Floor(due_ + lead_, interval_) == due_ + lead_;
+    due_ = NextOnGrid(on_grid ? last_due : std::max(last_due, now));
     return static_cast<std::uint64_t>(missed);
   }
   // Another interval begins with a tick now; the same goes on.
@@ -46,9 +52,10 @@ class TickSchedule {
   }
 
  private:
-  // One that comes too soon has no rates to speak of: half an interval lies between at least.
+  // One that comes too soon has no rates to speak of: half an interval lies between, or a second.
   absl::Duration NextOnGrid(absl::Duration after) const {
-    return absl::Ceil(after + interval_ / 2 + lead_, interval_) - lead_;
+    const absl::Duration between = std::min(interval_ / 2, absl::Seconds(1));
+    return absl::Ceil(after + between + lead_, interval_) - lead_;
   }
 
   absl::Duration interval_;

@@ -15,6 +15,9 @@
 namespace stepwell::agent {
 namespace {
 
+// Between two visits.
+constexpr absl::Duration kLead = absl::Milliseconds(100);
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -46,7 +49,7 @@ class ProcessSamplerTest : public ::testing::Test {
   SeriesCatalog catalog_;
   ChunkBuilder builder_{catalog_};
   FakeClock clock_;
-  ProcessSampler sampler_{catalog_, builder_, clock_, nullptr};
+  ProcessSampler sampler_{catalog_, builder_, clock_, nullptr, kLead};
 };
 
 TEST_F(ProcessSamplerTest, SamplesAtOnceWithRatesAfter100MsAndThenOnceAnInterval) {
@@ -104,7 +107,7 @@ TEST_F(ProcessSamplerTest, WhatFailedAtTheEndIsTold) {
   machine_.Write("proc/42/stat", "42 (x) S 1 2\n");
   machine_.Write("proc/42/statm", "5 1 2 1 0 8 0\n");
   machine_.Write("proc/42/io", "read_bytes: 1\nwrite_bytes: 1\n");
-  ProcessSampler sampler(catalog_, builder_, clock_, nullptr, machine_.root());
+  ProcessSampler sampler(catalog_, builder_, clock_, nullptr, kLead, machine_.root());
   for (int i = 0; i < 3; ++i) {
     sampler.Visit({.pid = 42}, {});
     clock_.Advance(absl::Seconds(1));
@@ -121,7 +124,7 @@ TEST_F(ProcessSamplerTest, WhatFailedAtTheEndIsTold) {
 TEST_F(ProcessSamplerTest, AgentRule10_TheLastTickIsTakenWhenTheRankCloses) {
   const SensorSelection seldom = SensorSelection::Parse({.interval = "1h"}).value();
   const auto texts = [&](const std::function<void()>& then, pid_t pid) {
-    ProcessSampler sampler(catalog_, builder_, clock_, nullptr, machine_.root());
+    ProcessSampler sampler(catalog_, builder_, clock_, nullptr, kLead, machine_.root());
     machine_.Write("proc/42/stat", "42 (x) S 1 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 3 0 77 0 0\n");
     machine_.Write("proc/42/statm", "5 1 2 1 0 8 0\n");
     machine_.Write("proc/42/io", "read_bytes: 1\nwrite_bytes: 1\n");
@@ -198,8 +201,9 @@ class WatchedProcessTest : public ProcessSamplerTest {
   ProcessReader reader_{RealClock::Get(), kPatience};
   SeriesCatalog well_catalog_;
   ChunkBuilder well_builder_{well_catalog_};
-  ProcessSampler hung_{catalog_, builder_, RealClock::Get(), &reader_, machine_.root()};
-  ProcessSampler well_{well_catalog_, well_builder_, RealClock::Get(), &reader_, machine_.root()};
+  ProcessSampler hung_{catalog_, builder_, RealClock::Get(), &reader_, kLead, machine_.root()};
+  ProcessSampler well_{well_catalog_, well_builder_, RealClock::Get(),
+                       &reader_,      kLead,         machine_.root()};
   int hung_count_ = 0;
   int lost_count_ = 0;
   int well_count_ = 0;
@@ -230,7 +234,7 @@ TEST_F(WatchedProcessTest, OneThatHangsIsNamedHidesNoOtherAndComesBack) {
 TEST_F(WatchedProcessTest, ThreadsThatHangAreBoundedAndWhatTheyDoNotAnswerIsCounted) {
   struct Hung {
     Hung(ProcessReader& reader, const std::filesystem::path& root, int number)
-        : pid(100 + number), sampler(catalog, builder, RealClock::Get(), &reader, root) {}
+        : pid(100 + number), sampler(catalog, builder, RealClock::Get(), &reader, kLead, root) {}
     int LostCount() {
       for (const ChunkBuilder::Body& bytes : builder.Seal()) {
         pb::ChunkBody body;

@@ -36,6 +36,8 @@ TEST(TickScheduleTest, TheGridIsThatOfAllAndLeavesHalfAnIntervalAtLeast) {
       {"it leads and is too near", 1000, 5301, 100, 5401, 6900, 7900},
       {"as often as visits", 100, 5033, 100, 5133, 5200, 5300},
       {"10 ms", 10, 5003, 0, 5013, 5020, 5030},
+      {"a minute: a second between is enough", 60000, 5000, 0, 5100, 60000, 120000},
+      {"a minute, too near", 60000, 59000, 0, 59100, 120000, 180000},
   };
   for (const auto& row : rows) {
     TickSchedule schedule(Ms(row.interval_ms), Ms(row.begun_ms), Ms(row.lead_ms));
@@ -43,6 +45,21 @@ TEST(TickScheduleTest, TheGridIsThatOfAllAndLeavesHalfAnIntervalAtLeast) {
       EXPECT_EQ(schedule.due(), Ms(due_ms)) << row.name;
       EXPECT_EQ(schedule.Take(Ms(due_ms)), 0u) << row.name;
     }
+  }
+}
+
+// The second is not on the grid: where it is late, the next must not follow at once.
+TEST(TickScheduleTest, ALateSecondTickKeepsItsDistance) {
+  const struct {
+    int taken_ms;
+    std::uint64_t missed;
+    int due_ms;
+  } rows[] = {{5500, 0, 6000}, {5501, 0, 7000}, {6450, 0, 7000}, {6500, 1, 7000}, {6501, 1, 8000}};
+  for (const auto& row : rows) {
+    TickSchedule schedule(Ms(1000), Ms(5400));
+    schedule.Take(Ms(5400));
+    EXPECT_EQ(schedule.Take(Ms(row.taken_ms)), row.missed) << row.taken_ms;
+    EXPECT_EQ(schedule.due(), Ms(row.due_ms)) << row.taken_ms;
   }
 }
 
