@@ -1,24 +1,16 @@
 #include "storage/encoded_rollup.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/presence.h"
 #include "storage/rollup_values.h"
-#include "storage/stretch.h"
 #include "storage/vector_codec.h"
 
 namespace stepwell {
 namespace {
-
-// Of ticks first_tick ... first_tick + tick_count of a table.
-struct Slice {
-  std::size_t first_tick = 0;
-  std::size_t tick_count = 0;
-};
 
 std::optional<EncodedVector> EncodeUnlessEmpty(const std::vector<std::int64_t>& integers) {
   if (integers.empty()) return std::nullopt;
@@ -44,12 +36,10 @@ std::vector<std::int64_t> OffsetsOf(const RollupGrid& grid) {
   return offsets;
 }
 
-EncodedRollup EncodeGrid(const RollupGrid& grid, std::span<const std::int64_t> times_us) {
+EncodedRollup EncodeGrid(const RollupGrid& grid) {
   EncodedRollup encoded;
   encoded.step_seconds = grid.step_seconds;
   encoded.bucket_count = static_cast<std::int32_t>(grid.buckets.size());
-  encoded.first_time_us = times_us.front();
-  encoded.last_time_us = times_us.back();
   encoded.buckets = EncodeIntegers(grid.buckets);
   encoded.tick_counts = EncodeIntegers(grid.tick_counts);
   encoded.last_offsets = EncodeIntegers(OffsetsOf(grid));
@@ -58,8 +48,12 @@ EncodedRollup EncodeGrid(const RollupGrid& grid, std::span<const std::int64_t> t
   return encoded;
 }
 
-EncodedRollupColumn EncodeColumn(const RollupGrid& grid, const RollupColumn& column) {
+EncodedRollupColumn EncodeColumn(const RollupGrid& grid, const SeriesRollup& series) {
+  const RollupColumn& column = series.column;
   EncodedRollupColumn encoded;
+  encoded.series_no = series.series_no;
+  encoded.first_time_us = series.first_time_us;
+  encoded.last_time_us = series.last_time_us;
   encoded.bucket_count = static_cast<std::int32_t>(column.mins.size());
   encoded.presence = PackPresence(column.presence);
   encoded.counts = EncodeUnlessEmpty(column.counts);
@@ -67,36 +61,6 @@ EncodedRollupColumn EncodeColumn(const RollupGrid& grid, const RollupColumn& col
   encoded.last_lags = EncodeUnlessEmpty(column.last_lags_us);
   EncodeRollupValues(column, NumbersOf(grid, column), encoded);
   return encoded;
-}
-
-using StretchGrids = std::array<RollupGrid, kRollupSteps.size()>;
-
-// `values_used` counts the values of `column` that earlier stretches took.
-void AddColumn(const StretchGrids& grids, const TickTable& table, const TickColumn& column,
-               Slice slice, std::size_t& values_used, StretchRollups& rollups) {
-  const auto times = std::span(table.times_us).subspan(slice.first_tick, slice.tick_count);
-  std::span<const std::uint8_t> presence;
-  std::size_t count = slice.tick_count;
-  std::size_t first = 0;
-  std::size_t last = slice.tick_count - 1;
-  if (!column.presence.empty()) {
-    presence = std::span(column.presence).subspan(slice.first_tick, slice.tick_count);
-    count = static_cast<std::size_t>(std::count(presence.begin(), presence.end(), 1));
-    if (count == 0) return;
-    while (presence[first] == 0) ++first;
-    while (presence[last] == 0) --last;
-  }
-  const auto values = std::span(column.values).subspan(values_used, count);
-  values_used += count;
-  // Finding a divisor costs most, and is the same for each step.
-  const std::optional<ScaledValues> scaled = ScaleValues(values);
-  for (std::size_t step = 0; step < grids.size(); ++step) {
-    EncodedRollupColumn& encoded = rollups[step].columns.emplace_back(
-        EncodeColumn(grids[step], RollUpColumn(grids[step], times, values, scaled, presence)));
-    encoded.series_no = column.series_no;
-    encoded.first_time_us = times[first];
-    encoded.last_time_us = times[last];
-  }
 }
 
 absl::Status Contradiction(const char* what) {
@@ -114,27 +78,15 @@ bool IsBatch(std::int64_t batch) { return batch >= -1 && batch <= INT32_MAX; }
 
 }  // namespace
 
-std::vector<StretchRollups> EncodeRollups(const TickTable& table) {
-  std::vector<StretchRollups> stretches;
-  std::vector<std::size_t> values_used(table.columns.size(), 0);
-  Slice slice;
-  for (const std::size_t length : CutStretches(table.times_us)) {
-    slice.tick_count = length;
-    const auto times = std::span(table.times_us).subspan(slice.first_tick, length);
-    const auto batches = std::span(table.batches).subspan(slice.first_tick, length);
-    StretchGrids grids;
-    StretchRollups& rollups = stretches.emplace_back();
-    for (std::size_t step = 0; step < grids.size(); ++step) {
-      grids[step] = RollUpTicks(times, batches, kRollupSteps[step]);
-      rollups[step] = EncodeGrid(grids[step], times);
-      rollups[step].columns.reserve(table.columns.size());
-    }
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      AddColumn(grids, table, table.columns[i], slice, values_used[i], rollups);
-    }
-    slice.first_tick += length;
+EncodedRollup EncodeRollup(const RollupPart& part) {
+  EncodedRollup encoded = EncodeGrid(*part.grid);
+  encoded.first_time_us = part.first_time_us;
+  encoded.last_time_us = part.last_time_us;
+  encoded.columns.reserve(part.series.size());
+  for (const SeriesRollup* series : part.series) {
+    encoded.columns.push_back(EncodeColumn(*part.grid, *series));
   }
-  return stretches;
+  return encoded;
 }
 
 absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded) {

@@ -1,9 +1,8 @@
-// EncodedRollup: the rollup of one stretch of ticks as rows: what a row of rollup_ticks and its rows
-// of rollups hold, apart from their numbers. Made by merges, copied by pg_rollup_copy. Values; pure
+// EncodedRollup: a rollup as rows: what a row of rollup_ticks and its rows of rollups hold, apart
+// from their numbers. Made by merges, copied by pg_rollup_copy. Values; pure
 // functions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "storage/encoded_vector.h"
 #include "storage/model.h"
 #include "storage/rollup.h"
+#include "storage/rollup_join.h"
 
 namespace stepwell {
 
@@ -53,10 +53,7 @@ struct EncodedRollup {
   std::vector<EncodedRollupColumn> columns;
 };
 
-// Of each stretch of CutStretches, in order, one per step of kRollupSteps. REQUIRES: the times of
-// `table` ascend.
-using StretchRollups = std::array<EncodedRollup, kRollupSteps.size()>;
-std::vector<StretchRollups> EncodeRollups(const TickTable& table);
+EncodedRollup EncodeRollup(const RollupPart& part);
 
 // kDataLoss where the vectors contradict each other; nothing in them is trusted.
 [[nodiscard]] absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded);

@@ -30,6 +30,8 @@ class MergeClasses {
   const std::vector<std::int32_t>& SeriesOf(std::int16_t keep_class) const {
     return series_of_.at(keep_class);
   }
+  // Those that have any, with their series.
+  const std::map<std::int16_t, std::vector<std::int32_t>>& by_class() const { return series_of_; }
   const KeepPlan& plan() const { return plan_; }
   // True the first time for a class and merged stretch: its ticks are to be written.
   bool NoteTicks(std::int16_t keep_class, std::size_t stretch) {

@@ -47,7 +47,7 @@ absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
 
 std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
   std::vector<EncodedTicks> ticks = EncodeTicks(table);
-  std::vector<StretchRollups> rollups = EncodeRollups(table);
+  std::vector<StretchRollups> rollups = RollUpStretches(table);
   std::vector<MergedStretch> stretches(ticks.size());
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     stretches[i] = {std::move(ticks[i]), std::move(rollups[i])};
@@ -55,10 +55,8 @@ std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
   return stretches;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
-                                                      absl::Span<const RecentColumnRow> columns) {
+absl::StatusOr<TickTable> JoinTable(absl::Span<const RecentTicksRow> ticks,
+                                    absl::Span<const RecentColumnRow> columns) {
   std::map<std::int64_t, std::vector<const RecentColumnRow*>> columns_of;
   for (const RecentColumnRow& column : columns) {
     columns_of[column.place.tick_no].push_back(&column);
@@ -74,7 +72,20 @@ absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTic
       return absl::DataLossError(absl::StrCat("tick ", row.place.tick_no, ": ", added.message()));
     }
   }
-  return EncodeMerged(join.Take());
+  return join.Take();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
+                                                      absl::Span<const RecentColumnRow> columns) {
+  STEPWELL_ASSIGN_OR_RETURN(const TickTable table, JoinTable(ticks, columns));
+  return EncodeMerged(table);
+}
+
+absl::StatusOr<std::vector<StretchRollups>> RollUpRecent(absl::Span<const RecentTicksRow> ticks) {
+  STEPWELL_ASSIGN_OR_RETURN(const TickTable table, JoinTable(ticks, {}));
+  return RollUpStretches(table);
 }
 
 std::vector<SeriesNo> SeriesOn(absl::Span<const RecentTicksRow> ticks) {

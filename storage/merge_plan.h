@@ -7,12 +7,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "storage/encoded_rollup.h"
+#include "storage/rollup_stretches.h"
 #include "storage/row_place.h"
 
 namespace stepwell {
 
-// A stretch of joined ticks, and its rollups.
+// A stretch of joined ticks, and its rollups, which are yet to be joined with others.
 struct MergedStretch {
   EncodedTicks ticks;
   StretchRollups rollups;
@@ -23,6 +23,9 @@ struct MergedStretch {
 // time. kDataLoss when rows contradict themselves.
 absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
                                                       absl::Span<const RecentColumnRow> columns);
+
+// The rollups of these stretches without series.
+absl::StatusOr<std::vector<StretchRollups>> RollUpRecent(absl::Span<const RecentTicksRow> ticks);
 
 // Series that have rows on these ticks, ascending, each once.
 std::vector<SeriesNo> SeriesOn(absl::Span<const RecentTicksRow> ticks);

@@ -19,10 +19,10 @@ UsageKey MergeCopy::KeyOf(const RowPlace& place, SeriesNo series_no) const {
           groups_.GroupOf(place.trial_id, series_no)};
 }
 
-void MergeCopy::Add(RowPlace place, std::size_t index, const MergedStretch& stretch) {
-  for (const EncodedColumn& column : stretch.ticks.columns) {
+void MergeCopy::Add(RowPlace place, std::size_t index, const EncodedTicks& ticks) {
+  for (const EncodedColumn& column : ticks.columns) {
     place.keep_class = classes_.ClassOf(column.series_no);
-    if (classes_.NoteTicks(place.keep_class, index)) AddTicks(place, stretch);
+    if (classes_.NoteTicks(place.keep_class, index)) AddTicks(place, ticks);
     usage_.Add(KeyOf(place, column.series_no),
                {.row_count = 1,
                 .sample_count = column.sample_count,
@@ -30,26 +30,24 @@ void MergeCopy::Add(RowPlace place, std::size_t index, const MergedStretch& stre
                 .first_time_us = column.first_time_us,
                 .last_time_us = column.last_time_us});
   }
-  for (const EncodedRollup& rollup : stretch.rollups) {
-    for (const EncodedRollupColumn& column : rollup.columns) {
-      place.keep_class = classes_.ClassOf(column.series_no);
-      usage_.Add(KeyOf(place, column.series_no),
-                 {.rollup_byte_count =
-                      CopiesOf(place).rollups.AddColumn(place, rollup.step_seconds, column)});
-    }
-  }
 }
 
-void MergeCopy::AddTicks(const RowPlace& place, const MergedStretch& stretch) {
+void MergeCopy::AddTicks(const RowPlace& place, const EncodedTicks& ticks) {
   const std::vector<std::int32_t>& series_nos = classes_.SeriesOf(place.keep_class);
-  const SeriesNo first{series_nos.front()};
-  Copies& copies = CopiesOf(place);
-  UsageChange change = {.byte_count =
-                            copies.rows.AddTicks(place, nullptr, stretch.ticks, series_nos)};
-  for (const EncodedRollup& rollup : stretch.rollups) {
-    change.rollup_byte_count += copies.rollups.AddTicks(place, rollup, first);
+  usage_.Add(KeyOf(place, SeriesNo{series_nos.front()}),
+             {.byte_count = CopiesOf(place).rows.AddTicks(place, nullptr, ticks, series_nos)});
+}
+
+void MergeCopy::AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_grid) {
+  RollupCopy& copy = CopiesOf(place).rollups;
+  if (with_grid) {
+    const SeriesNo first{classes_.SeriesOf(place.keep_class).front()};
+    usage_.Add(KeyOf(place, first), {.rollup_byte_count = copy.AddTicks(place, rollup, first)});
   }
-  usage_.Add(KeyOf(place, first), change);
+  for (const EncodedRollupColumn& column : rollup.columns) {
+    usage_.Add(KeyOf(place, column.series_no),
+               {.rollup_byte_count = copy.AddColumn(place, rollup.step_seconds, column)});
+  }
 }
 
 absl::Status MergeCopy::Send(PgConnection& connection) {

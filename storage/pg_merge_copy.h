@@ -6,8 +6,9 @@
 #include <map>
 
 #include "absl/status/status.h"
+#include "storage/encoded_rollup.h"
+#include "storage/encoded_ticks.h"
 #include "storage/merge_classes.h"
-#include "storage/merge_plan.h"
 #include "storage/pg_rollup_copy.h"
 #include "storage/pg_row_copy.h"
 #include "storage/series_groups.h"
@@ -21,8 +22,10 @@ class MergeCopy {
   MergeCopy(const SeriesGroups& groups, MergeClasses& classes, UsageLedger& usage)
       : groups_(groups), classes_(classes), usage_(usage) {}
 
-  // `index` of the stretch among those of its work; `place` without a class.
-  void Add(RowPlace place, std::size_t index, const MergedStretch& stretch);
+  // Rows and ticks. `index` of the stretch among those of its work; `place` without a class.
+  void Add(RowPlace place, std::size_t index, const EncodedTicks& ticks);
+  // Rollups, with their grid unless that is written already. `place` has the class.
+  void AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_grid);
   // Copies what was added, inside the caller's transaction.
   absl::Status Send(PgConnection& connection);
 
@@ -32,7 +35,7 @@ class MergeCopy {
     RollupCopy rollups;
   };
   Copies& CopiesOf(const RowPlace& place);
-  void AddTicks(const RowPlace& place, const MergedStretch& stretch);
+  void AddTicks(const RowPlace& place, const EncodedTicks& ticks);
   UsageKey KeyOf(const RowPlace& place, SeriesNo series_no) const;
 
   const SeriesGroups& groups_;

@@ -1,6 +1,7 @@
 #include "storage/pg_merger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -75,27 +76,37 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
   const absl::Status merged = Run(*connection, owner_epoch, limits, result);
   if (!merged.ok()) {
     const StretchKey at = work_.has_value() ? work_->key : first;
+    const bool joins = work_.has_value() && work_->rollups.joins();
     Forget();
     link_.Drop();
-    // A sweep dropped the leaf, which had been empty for days: it is attached again. Twice in a row it is
-    // something else.
-    const bool comes_again = SqlState(merged) == kUndefinedTable && !leaf_was_gone_;
-    leaf_was_gone_ = comes_again;
-    if (comes_again) {
-      log::Warning("merge_leaf_gone", {{"status", merged.ToString()}});
-      return MergeResult{.more = true};
-    }
-    if (!absl::IsDataLoss(merged)) return Annotate(merged, "merge");
-    if (damaged_.size() < kDamagedMax) damaged_.insert(at);
-    log::Error("recent_rows_damaged", {{"trial", Value(std::get<TrialId>(at))},
-                                       {"writer", Value(std::get<WriterNo>(at))},
-                                       {"reason", merged.message()}});
+    STEPWELL_RETURN_IF_ERROR(TakeFailure(merged, at, joins));
     return MergeResult{.more = true};
   }
   leaf_was_gone_ = false;
   // What an earlier call had picked may not be all that is ripe now.
   result.more = work_.has_value() || !picked_.empty() || !picks_now;
   return result;
+}
+
+// OK where the next call does better.
+absl::Status PgMerger::TakeFailure(const absl::Status& status, const StretchKey& at, bool joins) {
+  // A sweep dropped the leaf, which had been empty for days: it is attached again. Twice in a row it is
+  // something else.
+  const bool leaf_is_gone = SqlState(status) == kUndefinedTable && !leaf_was_gone_;
+  leaf_was_gone_ = leaf_is_gone;
+  if (leaf_is_gone) {
+    log::Warning("merge_leaf_gone", {{"status", status.ToString()}});
+    return absl::OkStatus();
+  }
+  if (!absl::IsDataLoss(status)) return Annotate(status, "merge");
+  // Narrow rollups first: should its own rows be the damaged ones, they fail again.
+  std::set<StretchKey>& kept = joins ? unjoined_ : damaged_;
+  if (kept.size() < kDamagedMax) kept.insert(at);
+  log::Error(joins ? "rollups_damaged" : "recent_rows_damaged",
+             {{"trial", Value(std::get<TrialId>(at))},
+              {"writer", Value(std::get<WriterNo>(at))},
+              {"reason", status.message()}});
+  return absl::OkStatus();
 }
 
 absl::Status PgMerger::Pick(PgConnection& connection, const MergeLimits& limits) {
@@ -170,7 +181,8 @@ absl::Status PgMerger::MergeTrial(PgConnection& connection, const MergeLimits& l
   const StretchKey& next = work_.has_value() ? work_->key : picked_.front();
   const TrialId trial_id = std::get<TrialId>(next);
   const std::int32_t received_day = std::get<3>(next);
-  while (result.recent_rows_taken < limits.rows_max) {
+  rows_done_ = 0;
+  while (rows_done_ < limits.rows_max) {
     if (!work_.has_value()) {
       if (picked_.empty() || std::get<TrialId>(picked_.front()) != trial_id ||
           std::get<3>(picked_.front()) != received_day) {
@@ -179,10 +191,15 @@ absl::Status PgMerger::MergeTrial(PgConnection& connection, const MergeLimits& l
       STEPWELL_ASSIGN_OR_RETURN(work_,
                                 Begin(connection, picked_.front(), limits.fold_no_max, plan));
       picked_.pop_front();
+      STEPWELL_RETURN_IF_ERROR(PlanRollupsOf(connection, *work_));
     }
-    const auto rows_left = static_cast<std::size_t>(limits.rows_max - result.recent_rows_taken);
+    // For the order of locks; see PgRollupJoiner.
+    const bool joins = work_->rollups.joins();
+    if (joins && rows_done_ > 0) break;
+    const auto rows_left = static_cast<std::size_t>(limits.rows_max - rows_done_);
     STEPWELL_RETURN_IF_ERROR(MergeSlice(connection, rows_left, result));
     if (work_->series_done == work_->series.size()) work_.reset();
+    if (joins) break;
   }
   return absl::OkStatus();
 }
@@ -219,6 +236,25 @@ absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const S
   return work;
 }
 
+absl::Status PgMerger::PlanRollupsOf(PgConnection& connection, Work& work) {
+  const auto& [trial_id, writer_no, tick_group, received_day] = work.key;
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<StretchRollups> stretches, RollUpRecent(work.ticks));
+  STEPWELL_ASSIGN_OR_RETURN(
+      work.rollups,
+      PgRollupJoiner::Plan(
+          connection, {.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day},
+          work.classes, stretches,
+          unjoined_.contains(work.key) ? PgRollupJoiner::NarrowRows::kLeave
+                                       : PgRollupJoiner::NarrowRows::kJoin));
+  if (!work.rollups.joins()) return absl::OkStatus();
+  std::vector<SeriesNo> series;
+  const std::vector<SeriesNo>& narrow = work.rollups.narrow_series();
+  std::set_union(work.series.begin(), work.series.end(), narrow.begin(), narrow.end(),
+                 std::back_inserter(series));
+  work.series = std::move(series);
+  return groups_.Prepare(connection, {{trial_id, work.series.back()}});
+}
+
 absl::Status PgMerger::MergeSlice(PgConnection& connection, std::size_t rows_max,
                                   MergeResult& result) {
   STEPWELL_ASSIGN_OR_RETURN(const Slice slice, ReadSlice(connection, rows_max));
@@ -229,6 +265,8 @@ absl::Status PgMerger::MergeSlice(PgConnection& connection, std::size_t rows_max
   STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, usage));
   work_->series_done += slice.series.size();
   result.recent_rows_taken += static_cast<std::int64_t>(slice.columns.size()) + 1;
+  rows_done_ += static_cast<std::int64_t>(slice.columns.size() +
+                                          slice.series.size() * work_->rollups.narrow_count() + 1);
   return absl::OkStatus();
 }
 
@@ -237,7 +275,8 @@ absl::StatusOr<PgMerger::Slice> PgMerger::ReadSlice(PgConnection& connection,
   static const std::string statement =
       absl::StrCat("select ", kMetricsColumnList, sql::kFromRecent);
   Slice slice;
-  const std::size_t rows_per_series = std::max<std::size_t>(1, work_->ticks.size());
+  const std::size_t rows_per_series =
+      std::max<std::size_t>(1, work_->ticks.size() + work_->rollups.narrow_count());
   const std::size_t series_count = std::min(work_->series.size() - work_->series_done,
                                             std::max<std::size_t>(1, rows_max / rows_per_series));
   const auto begin = work_->series.begin() + static_cast<std::ptrdiff_t>(work_->series_done);
@@ -272,13 +311,16 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
                                 i % kTicksPerFoldNo);
     }
   }
+  STEPWELL_RETURN_IF_ERROR(
+      work_->rollups.TakeRows(connection, NumbersOf(slice.series), groups_, usage));
   MergeCopy copy(groups_, work_->classes, usage);
   RowPlace place{.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day};
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {
     place.tick_no = work_->tick_nos[i];
-    copy.Add(place, i, slice.merged[i]);
+    copy.Add(place, i, slice.merged[i].ticks);
     result.metrics_rows_made += static_cast<std::int64_t>(slice.merged[i].ticks.columns.size());
   }
+  work_->rollups.CopyInto(slice.merged, work_->tick_nos, work_->classes, copy);
   return copy.Send(connection);
 }
 
@@ -302,6 +344,7 @@ absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,
                     .byte_count = as_folded.AddColumn(row.place, &recent, row.column)});
   }
   if (!slice.is_last) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(work_->rollups.DropGrids(connection, groups_, usage));
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult ticks_deleted,
       connection.Exec(sql::kDeleteRecentTicks,

@@ -1,6 +1,7 @@
-// PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups. The rows of one writer, tick group and
-// received day are one stretch of work; what is too much for one call is merged in slices of its
-// series, which share the merged rows of ticks. Between slices the rest stays readable where it is.
+// PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups (PgRollupJoiner). The
+// rows of one writer, tick group and received day are one stretch of work; what is too much for one
+// call is merged in slices of its series, which share the merged rows of ticks. Between slices the
+// rest stays readable where it is.
 // After any failure it forgets where it was and picks anew: what is merged already is merged.
 // Confined to the folder's thread.
 #pragma once
@@ -17,6 +18,7 @@
 #include "storage/merge_classes.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
+#include "storage/pg_rollup_joiner.h"
 #include "storage/recent_ring.h"
 #include "storage/row_place.h"
 #include "storage/series_groups.h"
@@ -46,6 +48,7 @@ class PgMerger {
     std::size_t series_done = 0;
     // As caps were when the work began.
     MergeClasses classes;
+    PgRollupJoiner rollups;
     // Of the merged rows of ticks; empty before the first slice.
     std::vector<std::int64_t> tick_nos;
   };
@@ -60,6 +63,9 @@ class PgMerger {
                             std::int32_t received_day);
   absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key, FoldNo fold_no_max,
                              const KeepPlan& plan);
+  // What becomes of the work's rollups; the series of narrow ones that are joined become part of it.
+  absl::Status PlanRollupsOf(PgConnection& connection, Work& work);
+  absl::Status TakeFailure(const absl::Status& status, const StretchKey& at, bool joins);
   absl::Status MergeSlice(PgConnection& connection, std::size_t rows_max, MergeResult& result);
   absl::StatusOr<Slice> ReadSlice(PgConnection& connection, std::size_t rows_max);
   absl::Status CopySlice(PgConnection& connection, const Slice& slice, UsageLedger& usage,
@@ -76,6 +82,10 @@ class PgMerger {
   std::optional<Work> work_;
   // Rows that cannot be decoded stay where they are; logged once.
   std::set<StretchKey> damaged_;
+  // Beside these are rollups that cannot be decoded: theirs are not joined.
+  std::set<StretchKey> unjoined_;
+  // In the transaction under way.
+  std::int64_t rows_done_ = 0;
   // A leaf was not there in the last call.
   bool leaf_was_gone_ = false;
 };

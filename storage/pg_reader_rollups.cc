@@ -6,10 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "storage/encoded_rollup.h"
 #include "storage/pg_array.h"
-#include "storage/pg_reader_ticks.h"
-#include "storage/pg_rollup_columns.h"
+#include "storage/pg_rollup_read.h"
 #include "storage/stretch.h"
 
 namespace stepwell {
@@ -22,53 +20,17 @@ constexpr char kClose[] = "close stepwell_rollups";
 // A grid of an hour takes 15 kB.
 constexpr std::size_t kGridsMax = 2048;
 
-constexpr char kHeadColumns[] =
-    "series_no, writer_no, tick_no, keep_class, received_day, bucket_count, presence, relative";
-constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4,
-              kBucketCount = 5, kPresence = 6, kRelative = 7;
-constexpr int kFirstVector = 8;
-constexpr char kGridHeadColumns[] =
-    "writer_no, tick_no, keep_class, received_day, bucket_count, step_seconds";
-constexpr int kGridFirstVector = 6;
-
-// In the order of pg_rollup_columns.
-VectorColumns ColumnsFrom(int first, bool has_values) {
-  return {.form = first,
-          .width = first + 1,
-          .width2 = first + 2,
-          .base = first + 3,
-          .factor = first + 4,
-          .divisor_exponent = has_values ? first + 8 : -1,
-          .bits = first + 5,
-          .bits2 = first + 6,
-          .dictionary = first + 7,
-          .raw = has_values ? first + 9 : -1};
-}
-
-std::optional<EncodedVector> OptionalAt(const PgResult& result, int row, int first,
-                                        bool has_values) {
-  if (result.IsNull(row, first)) return std::nullopt;
-  return VectorAt(result, row, ColumnsFrom(first, has_values));
-}
-
-absl::StatusOr<RollupGrid> GridAt(const PgResult& result, int row) {
-  EncodedRollup encoded;
-  encoded.bucket_count = result.Int32(row, 4);
-  encoded.step_seconds = result.Int32(row, 5);
-  int first = kGridFirstVector;
-  for (EncodedVector* vector : {&encoded.buckets, &encoded.tick_counts, &encoded.last_offsets,
-                                &encoded.first_batches, &encoded.last_batches}) {
-    *vector = VectorAt(result, row, ColumnsFrom(first, false));
-    first += kRollupIntegerColumns;
-  }
-  return DecodeRollupGrid(encoded);
-}
+constexpr char kHeadColumns[] = "series_no, writer_no, tick_no, keep_class, received_day";
+constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4;
+constexpr int kFirstColumn = 5;
+constexpr char kGridHeadColumns[] = "writer_no, tick_no, keep_class, received_day";
+constexpr int kGridFirstColumn = 4;
 
 }  // namespace
 
 std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const RollupFilter& filter,
                                                      const std::vector<UsageRecord>& usage) {
-  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupVectorList());
+  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
   const std::vector<LeafRange> leaves =
       PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
   std::vector<PgParam> params = {Value(filter.trial_id), PgArray(filter.series_nos),
@@ -123,7 +85,7 @@ PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
 }
 
 absl::Status PgRollupCursor::ReadGrids() {
-  static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupTickVectorList());
+  static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupGridColumns());
   if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
   for (int row = 0; row < page_.row_count(); ++row) {
@@ -149,7 +111,7 @@ absl::Status PgRollupCursor::ReadGrids() {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.RunOne(ReadQuery::kRollupGrids,
                                                                 std::move(sql), std::move(params)));
   for (int row = 0; row < result.row_count(); ++row) {
-    STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, GridAt(result, row));
+    STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, RollupGridAt(result, row, kGridFirstColumn));
     const GridKey key = {static_cast<std::int16_t>(result.Int32(row, 2)), result.DateDays(row, 3),
                          result.Int32(row, 0), result.Int64(row, 1)};
     grids_[key] = std::make_shared<const RollupGrid>(std::move(grid));
@@ -164,27 +126,10 @@ absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
                                             ": its ticks ", page_.Int64(row, kTickNo),
                                             " do not exist"));
   }
-  EncodedRollupColumn encoded;
-  encoded.bucket_count = page_.Int32(row, kBucketCount);
-  if (!page_.IsNull(row, kPresence)) {
-    const PgBits bits = page_.Bits(row, kPresence);
-    encoded.presence = {std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)};
-  }
-  encoded.relative = static_cast<std::int16_t>(page_.Int32(row, kRelative));
-  int first = kFirstVector;
-  encoded.mins = VectorAt(page_, row, ColumnsFrom(first, true));
-  for (auto* vector : {&encoded.maxs, &encoded.sums, &encoded.lasts}) {
-    *vector = OptionalAt(page_, row, first += kRollupValueColumns, true);
-  }
-  first += kRollupValueColumns;
-  for (auto* vector : {&encoded.counts, &encoded.nan_counts, &encoded.last_lags}) {
-    *vector = OptionalAt(page_, row, first, false);
-    first += kRollupIntegerColumns;
-  }
   StoredRollup stored;
   stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};
   stored.grid = grid->second;
-  STEPWELL_ASSIGN_OR_RETURN(stored.column, DecodeRollupColumn(encoded, *stored.grid));
+  STEPWELL_ASSIGN_OR_RETURN(stored.column, RollupColumnAt(page_, row, kFirstColumn, *stored.grid));
   return stored;
 }
 

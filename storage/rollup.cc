@@ -78,28 +78,29 @@ class ColumnRollup {
     // Times of one bucket lie within its step of each other.
     column_.last_lags_us.push_back(has_numbers ? grid_.last_times_us[bucket] - sum.last_time_us
                                                : 0);
-    is_plain_ &= sum.count == grid_.tick_counts[bucket];
   }
 
-  // What says nothing beyond the grid goes.
   RollupColumn Take() {
-    const auto all_zero = [](const std::vector<std::int64_t>& vector) {
-      return std::all_of(vector.begin(), vector.end(), [](std::int64_t x) { return x == 0; });
-    };
-    if (column_.counts.size() == grid_.buckets.size()) column_.presence.clear();
-    if (is_plain_ && column_.presence.empty()) column_.counts.clear();
-    if (all_zero(column_.nan_counts)) column_.nan_counts.clear();
-    if (all_zero(column_.last_lags_us)) column_.last_lags_us.clear();
+    ShortenColumn(grid_, column_);
     return std::move(column_);
   }
 
  private:
   const RollupGrid& grid_;
   RollupColumn column_;
-  bool is_plain_ = true;
 };
 
 }  // namespace
+
+void ShortenColumn(const RollupGrid& grid, RollupColumn& column) {
+  const auto all_zero = [](const std::vector<std::int64_t>& vector) {
+    return std::all_of(vector.begin(), vector.end(), [](std::int64_t x) { return x == 0; });
+  };
+  if (column.counts.size() == grid.buckets.size()) column.presence.clear();
+  if (column.presence.empty() && column.counts == grid.tick_counts) column.counts.clear();
+  if (all_zero(column.nan_counts)) column.nan_counts.clear();
+  if (all_zero(column.last_lags_us)) column.last_lags_us.clear();
+}
 
 std::int64_t RollupBucketOf(std::int64_t time_us, std::int32_t step_seconds) {
   const std::int64_t step_us = INT64_C(1'000'000) * step_seconds;

@@ -1,7 +1,7 @@
 // Rollup: the statistics of samples per bucket of 10 s or 60 s, so that a chart of days reads no
 // samples and a peak outlives the raw rows. Made by merges from the ticks of one stretch; several
-// rollups may speak of one bucket (writers, late samples), and whoever reads them adds them up.
-// A core; pure functions.
+// rollups may speak of one bucket (writers, late samples), and whoever reads them adds them up: a sample
+// is counted by exactly one rollup of each step. A core; pure functions.
 //
 //   const RollupGrid grid = RollUpTicks(times_us, batches, /*step_seconds=*/10);
 //   const RollupColumn column = RollUpColumn(grid, times_us, values, scaled, presence);
@@ -51,6 +51,24 @@ struct RollupColumn {
   std::vector<std::int64_t> last_lags_us;
 };
 
+// One series on a grid, with its name and the times of its samples: of the first and the last, or a
+// little more.
+struct SeriesRollup {
+  SeriesNo series_no{};
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  RollupColumn column;
+};
+
+// A grid with series on it; what becomes one row of rollup_ticks and its rows of rollups.
+struct Rollup {
+  RollupGrid grid;
+  // Of the ticks.
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+  std::vector<SeriesRollup> series;
+};
+
 // REQUIRES: times ascend; as many batches.
 RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
                        std::span<const std::int32_t> batches, std::int32_t step_seconds);
@@ -60,5 +78,7 @@ RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
 RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
                           std::span<const double> values, const std::optional<ScaledValues>& scaled,
                           std::span<const std::uint8_t> presence);
+// Takes out of a column, whose vectors are all there, what says nothing beyond the grid.
+void ShortenColumn(const RollupGrid& grid, RollupColumn& column);
 
 }  // namespace stepwell

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "storage/encoded_rollup.h"
 #include "storage/merge_plan.h"
 #include "storage/vector_codec.h"
 #include "tests/fuzz/hostile_input.h"
@@ -100,7 +101,8 @@ inline void ReadHostileTicks(HostileInput& input) {
       STEPWELL_CHECK(
           DecodeValues(column.values, static_cast<std::size_t>(column.sample_count)).ok());
     }
-    for (const EncodedRollup& rollup : stretch.rollups) {
+    for (const Rollup& rolled : stretch.rollups) {
+      const EncodedRollup rollup = EncodeRollup(RollupPart::Of(rolled));
       const auto grid = DecodeRollupGrid(rollup);
       STEPWELL_CHECK(grid.ok());
       for (const EncodedRollupColumn& column : rollup.columns) {

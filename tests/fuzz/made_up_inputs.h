@@ -53,7 +53,8 @@ inline void PutTicks(std::mt19937_64& random, HostileOutput& output) {
 }
 
 inline void PutRollup(std::mt19937_64& random, HostileOutput& output) {
-  EncodedRollup rollup = EncodeRollups(MadeUpTable(random))[0][random() % 2];
+  const StretchRollups stretch = RollUpStretches(MadeUpTable(random))[0];
+  EncodedRollup rollup = EncodeRollup(RollupPart::Of(stretch[random() % 2]));
   if (random() % 4 == 0) DamageSlightly(random, rollup.buckets);
   if (random() % 4 == 0) DamageSlightly(random, rollup.last_offsets);
   output.PutGrid(rollup);

@@ -162,8 +162,8 @@ TEST(MergePlanTest, JoinsFoldsIntoOneStretchSortedByTime) {
   EXPECT_EQ(stretch.columns.at(1).first_time_us, 40);
   // Each step has a rollup of the same series.
   ASSERT_EQ(merged->at(0).rollups.size(), kRollupSteps.size());
-  EXPECT_EQ(merged->at(0).rollups[0].step_seconds, 10);
-  EXPECT_EQ(merged->at(0).rollups[1].columns.at(1).series_no, SeriesNo{2});
+  EXPECT_EQ(merged->at(0).rollups[0].grid.step_seconds, 10);
+  EXPECT_EQ(merged->at(0).rollups[1].series.at(1).series_no, SeriesNo{2});
   // A slice of the series cuts the same stretches.
   const auto slice = JoinRecent(ticks, {});
   ASSERT_EQ(slice->size(), 1u);

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "storage/encoded_rollup.h"
+#include "storage/rollup_stretches.h"
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
 #include "tests/support/codec_vectors.h"
@@ -34,7 +35,9 @@ RollupColumn Rolled(const RollupGrid& grid, const std::vector<std::int64_t>& tim
 // Of one step.
 std::vector<EncodedRollup> RollupsOf(const TickTable& table, std::size_t step) {
   std::vector<EncodedRollup> rollups;
-  for (const StretchRollups& stretch : EncodeRollups(table)) rollups.push_back(stretch[step]);
+  for (const StretchRollups& stretch : RollUpStretches(table)) {
+    rollups.push_back(EncodeRollup(RollupPart::Of(stretch[step])));
+  }
   return rollups;
 }
 

@@ -1,0 +1,296 @@
+#include "storage/pg_rollup_joiner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/failpoint.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+#include "storage/pg_rollup_read.h"
+#include "storage/pg_row_copy.h"
+#include "storage/pg_sweeper_sql.h"
+#include "storage/rollup_plan.h"
+
+namespace stepwell {
+namespace {
+
+// Of both steps. Some dozens are usual; what an older release left may be thousands.
+constexpr std::int64_t kNarrowMax = 256;
+
+std::string Leaf(const char* table, const RowPlace& place, std::int16_t keep_class) {
+  return absl::StrCat("stepwell.", LeafName(table, keep_class, place.received_day));
+}
+
+// Rollups that a sweep gave up are off the ledger, and gone soon. $1 class, $2 day.
+#define STEPWELL_ROLLUPS_ARE_GIVEN_UP                                                      \
+  "exists (select from stepwell.swept_leaves where keep_class = $1 and received_day = $2 " \
+  "and rollups_too and not emptied)"
+
+constexpr char kAreGivenUp[] = "select " STEPWELL_ROLLUPS_ARE_GIVEN_UP;
+
+// $1 class, $2 day, $3 trial, $4 writer, $5 fewer buckets than this, $6 first series, $7 limit.
+std::string NarrowSql(const std::string& leaf) {
+  return absl::StrCat("select tick_no, first_time_us, last_time_us, ", RollupGridColumns(),
+                      " from ", leaf,
+                      " where trial_id = $3 and writer_no = $4 and bucket_count < $5 and "
+                      "first_series_no = any($6) and not " STEPWELL_ROLLUPS_ARE_GIVEN_UP
+                      " order by tick_no desc limit $7");
+}
+constexpr int kNarrowFirstColumn = 3;
+
+// The rows on some grids. $1 trial, $2 series, $3 step, $4 and $5 times of the grids, $6 writer, $7
+// numbers of the grids.
+constexpr char kOnGrids[] =
+    " m where m.trial_id = $1 and m.series_no = any($2) and m.step_seconds = $3 and "
+    "m.first_time_us between $4 and $5 and m.writer_no = $6 and m.tick_no = any($7)";
+
+std::string SeriesSql(const std::string& leaf) {
+  return absl::StrCat("select distinct m.series_no from ", leaf, kOnGrids);
+}
+
+std::string TakeRowsSql(const std::string& leaf) {
+  return absl::StrCat("delete from ", leaf, kOnGrids,
+                      " returning " STEPWELL_ROLLUPS_BYTES
+                      ", series_no, tick_no, first_time_us, last_time_us, ",
+                      RollupColumns());
+}
+constexpr int kTakenFirstColumn = 5;
+
+// $1 trial, $2 writer, $3 numbers, $4 step.
+std::string DropGridsSql(const std::string& leaf) {
+  return absl::StrCat("delete from ", leaf,
+                      " t where trial_id = $1 and writer_no = $2 and tick_no = any($3) and "
+                      "step_seconds = $4 returning " STEPWELL_ROLLUP_TICKS_BYTES
+                      ", first_series_no");
+}
+
+// Those of the stretch that are of the class.
+RollupPart PartOf(const Rollup& rollup, const MergeClasses& classes, std::int16_t keep_class) {
+  if (classes.by_class().size() == 1) return RollupPart::Of(rollup);
+  RollupPart part = {&rollup.grid, rollup.first_time_us, rollup.last_time_us, {}};
+  for (const SeriesRollup& series : rollup.series) {
+    if (classes.ClassOf(series.series_no) == keep_class) part.series.push_back(&series);
+  }
+  return part;
+}
+
+std::vector<RollupPiece> PiecesOf(const std::vector<StretchRollups>& stretches,
+                                  std::size_t step_index) {
+  std::vector<RollupPiece> pieces;
+  for (const StretchRollups& stretch : stretches) {
+    const Rollup& rollup = stretch[step_index];
+    pieces.push_back(RollupPiece::Of(rollup.grid, rollup.first_time_us, rollup.last_time_us));
+  }
+  return pieces;
+}
+
+}  // namespace
+
+absl::StatusOr<PgRollupJoiner> PgRollupJoiner::Plan(PgConnection& connection, const RowPlace& place,
+                                                    const MergeClasses& classes,
+                                                    const std::vector<StretchRollups>& stretches,
+                                                    NarrowRows narrow_rows) {
+  PgRollupJoiner joiner(place);
+  if (stretches.empty()) return joiner;
+  for (const auto& [keep_class, series_nos] : classes.by_class()) {
+    std::vector<Narrow> narrow;
+    if (narrow_rows == NarrowRows::kJoin) {
+      STEPWELL_ASSIGN_OR_RETURN(narrow, joiner.ReadNarrow(connection, keep_class, series_nos));
+    }
+    joiner.PlanClass(keep_class, stretches, std::move(narrow));
+  }
+  if (joiner.joins()) STEPWELL_RETURN_IF_ERROR(joiner.FindSeries(connection));
+  return joiner;
+}
+
+absl::StatusOr<std::vector<PgRollupJoiner::Narrow>> PgRollupJoiner::ReadNarrow(
+    PgConnection& connection, std::int16_t keep_class,
+    const std::vector<std::int32_t>& series_nos) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection.Exec(
+          NarrowSql(Leaf("rollup_ticks", place_, keep_class)).c_str(),
+          {keep_class, PgDate{place_.received_day}, Value(place_.trial_id), Value(place_.writer_no),
+           static_cast<std::int32_t>(kNarrowRollupBuckets), PgArray(series_nos), kNarrowMax}));
+  std::vector<Narrow> narrow;
+  for (int row = rows.row_count() - 1; row >= 0; --row) {
+    auto grid = RollupGridAt(rows, row, kNarrowFirstColumn);
+    // A damaged one stays where it is; whoever reads it is told.
+    if (!grid.ok() || grid->buckets.empty()) continue;
+    narrow.push_back({.tick_no = rows.Int64(row, 0),
+                      .rollup = {.grid = *std::move(grid),
+                                 .first_time_us = rows.Int64(row, 1),
+                                 .last_time_us = rows.Int64(row, 2),
+                                 .series = {}}});
+  }
+  return narrow;
+}
+
+void PgRollupJoiner::PlanClass(std::int16_t keep_class,
+                               const std::vector<StretchRollups>& stretches,
+                               std::vector<Narrow> narrow) {
+  for (std::size_t step_index = 0; step_index < kRollupSteps.size(); ++step_index) {
+    std::vector<RollupPiece> pieces;
+    std::vector<Narrow*> of_step;
+    for (Narrow& each : narrow) {
+      if (each.rollup.grid.step_seconds != kRollupSteps[step_index]) continue;
+      of_step.push_back(&each);
+      pieces.push_back(
+          RollupPiece::Of(each.rollup.grid, each.rollup.first_time_us, each.rollup.last_time_us));
+    }
+    for (const PlannedRollup& planned : PlanRollups(PiecesOf(stretches, step_index), pieces)) {
+      Row& row = rows_.emplace_back();
+      row.keep_class = keep_class;
+      row.step_index = step_index;
+      row.first_stretch = planned.first_stretch;
+      row.stretch_count = planned.stretch_count;
+      for (const std::size_t index : planned.narrow) {
+        row.narrow.push_back(std::move(*of_step[index]));
+      }
+      narrow_count_ += row.narrow.size();
+    }
+  }
+}
+
+absl::Status PgRollupJoiner::FindSeries(PgConnection& connection) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult all,
+                            connection.Exec(sql::kListSeriesOf, {Value(place_.trial_id), ""}));
+  std::vector<std::int32_t> all_series;
+  for (int i = 0; i < all.row_count(); ++i) all_series.push_back(all.Int32(i, 0));
+  std::set<SeriesNo> found;
+  for (const Row& row : rows_) {
+    if (row.narrow.empty()) continue;
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult rows,
+        connection.Exec(SeriesSql(Leaf("rollups", place_, row.keep_class)).c_str(),
+                        ParamsOf(row, all_series)));
+    for (int i = 0; i < rows.row_count(); ++i) found.insert(SeriesNo{rows.Int32(i, 0)});
+  }
+  narrow_series_.assign(found.begin(), found.end());
+  return absl::OkStatus();
+}
+
+std::vector<PgParam> PgRollupJoiner::ParamsOf(const Row& row,
+                                              const std::vector<std::int32_t>& series_nos) const {
+  std::int64_t first_time_us = row.narrow.front().rollup.first_time_us;
+  std::int64_t last_time_us = row.narrow.front().rollup.last_time_us;
+  std::vector<std::int64_t> tick_nos;
+  for (const Narrow& narrow : row.narrow) {
+    first_time_us = std::min(first_time_us, narrow.rollup.first_time_us);
+    last_time_us = std::max(last_time_us, narrow.rollup.last_time_us);
+    tick_nos.push_back(narrow.tick_no);
+  }
+  return {Value(place_.trial_id),
+          PgArray(series_nos),
+          static_cast<std::int16_t>(kRollupSteps[row.step_index]),
+          first_time_us,
+          last_time_us,
+          Value(place_.writer_no),
+          PgArray(tick_nos)};
+}
+
+absl::Status PgRollupJoiner::TakeRows(PgConnection& connection,
+                                      const std::vector<std::int32_t>& series_nos,
+                                      const SeriesGroups& groups, UsageLedger& usage) {
+  if (!joins()) return absl::OkStatus();
+  for (Row& row : rows_) {
+    if (row.narrow.empty()) continue;
+    STEPWELL_RETURN_IF_ERROR(TakeRowsOf(connection, series_nos, groups, row, usage));
+  }
+  STEPWELL_FAILPOINT("rollup_rows_taken");
+  return HoldLines(connection);
+}
+
+absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
+                                        const std::vector<std::int32_t>& series_nos,
+                                        const SeriesGroups& groups, Row& row, UsageLedger& usage) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection.Exec(TakeRowsSql(Leaf("rollups", place_, row.keep_class)).c_str(),
+                      ParamsOf(row, series_nos)));
+  for (Narrow& narrow : row.narrow) narrow.rollup.series.clear();
+  for (int i = 0; i < rows.row_count(); ++i) {
+    const SeriesNo series_no{rows.Int32(i, 1)};
+    usage.Subtract({place_.trial_id, place_.received_day, row.keep_class,
+                    groups.GroupOf(place_.trial_id, series_no)},
+                   {.rollup_byte_count = rows.Int64(i, 0)});
+    const std::int64_t tick_no = rows.Int64(i, 2);
+    const auto narrow = std::find_if(row.narrow.begin(), row.narrow.end(),
+                                     [&](const Narrow& each) { return each.tick_no == tick_no; });
+    STEPWELL_ASSIGN_OR_RETURN(RollupColumn column,
+                              RollupColumnAt(rows, i, kTakenFirstColumn, narrow->rollup.grid));
+    narrow->rollup.series.push_back(
+        {series_no, rows.Int64(i, 3), rows.Int64(i, 4), std::move(column)});
+  }
+  return absl::OkStatus();
+}
+
+// From here on no sweep gives the leaf up before this transaction has ended.
+absl::Status PgRollupJoiner::HoldLines(PgConnection& connection) {
+  std::set<std::int16_t> classes;
+  for (const Row& row : rows_) {
+    if (!row.narrow.empty()) classes.insert(row.keep_class);
+  }
+  for (const std::int16_t keep_class : classes) {
+    STEPWELL_RETURN_IF_ERROR(connection
+                                 .Exec(sql::kHoldLines, {Value(place_.trial_id), keep_class,
+                                                         PgDate{place_.received_day}})
+                                 .status());
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult given_up,
+        connection.Exec(kAreGivenUp, {keep_class, PgDate{place_.received_day}}));
+    if (given_up.Bool(0, 0)) return absl::UnavailableError("rollups were given up meanwhile");
+  }
+  return absl::OkStatus();
+}
+
+void PgRollupJoiner::CopyInto(const std::vector<MergedStretch>& merged,
+                              const std::vector<std::int64_t>& tick_nos,
+                              const MergeClasses& classes, MergeCopy& copy) {
+  for (Row& row : rows_) {
+    std::vector<RollupPart> parts;
+    for (const Narrow& narrow : row.narrow) parts.push_back(RollupPart::Of(narrow.rollup));
+    for (std::size_t i = 0; i < row.stretch_count; ++i) {
+      const Rollup& rollup = merged[row.first_stretch + i].rollups[row.step_index];
+      parts.push_back(PartOf(rollup, classes, row.keep_class));
+    }
+    if (std::all_of(parts.begin(), parts.end(),
+                    [](const RollupPart& part) { return part.series.empty(); })) {
+      continue;
+    }
+    RowPlace place = place_;
+    place.keep_class = row.keep_class;
+    place.tick_no = tick_nos[row.first_stretch];
+    const EncodedRollup encoded = parts.size() == 1
+                                      ? EncodeRollup(parts.front())
+                                      : EncodeRollup(RollupPart::Of(JoinRollups(parts)));
+    copy.AddRollup(place, encoded, !row.has_grid);
+    row.has_grid = true;
+  }
+}
+
+absl::Status PgRollupJoiner::DropGrids(PgConnection& connection, const SeriesGroups& groups,
+                                       UsageLedger& usage) {
+  for (const Row& row : rows_) {
+    if (row.narrow.empty()) continue;
+    std::vector<std::int64_t> tick_nos;
+    for (const Narrow& narrow : row.narrow) tick_nos.push_back(narrow.tick_no);
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult rows,
+        connection.Exec(DropGridsSql(Leaf("rollup_ticks", place_, row.keep_class)).c_str(),
+                        {Value(place_.trial_id), Value(place_.writer_no), PgArray(tick_nos),
+                         static_cast<std::int16_t>(kRollupSteps[row.step_index])}));
+    for (int i = 0; i < rows.row_count(); ++i) {
+      usage.Subtract({place_.trial_id, place_.received_day, row.keep_class,
+                      groups.GroupOf(place_.trial_id, SeriesNo{rows.Int32(i, 1)})},
+                     {.rollup_byte_count = rows.Int64(i, 0)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stepwell

@@ -1,0 +1,95 @@
+// PgRollupJoiner: the rows of rollups that one stretch of merge work makes. Its stretches are joined with
+// each other and with narrow rows that earlier merges left in the same leaf, as RollupPlan says; rows of
+// any release are narrow rows. Which grids take part is decided once, before the first slice of the
+// work's series; each slice takes the narrow rows of its series and writes the joined ones, in one
+// transaction. Stands between PgMerger and MergeCopy. Confined to the folder's thread.
+//
+// What holds at each commit: each sample of a merged row is in exactly one row of rollups of each step,
+// each row has its grid, and the ledger says their bytes. A merge that was cut short leaves grids with
+// the narrow rows of the series that are left; the next one joins them.
+//
+// Order of locks: rows of rollups, then lines of the ledger, as sweeps take them. So a transaction has
+// one slice that joins, and nothing before it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/merge_classes.h"
+#include "storage/merge_plan.h"
+#include "storage/pg_connection.h"
+#include "storage/pg_merge_copy.h"
+#include "storage/pg_param.h"
+#include "storage/row_place.h"
+#include "storage/series_groups.h"
+#include "storage/usage_ledger.h"
+
+namespace stepwell {
+
+class PgRollupJoiner {
+ public:
+  enum class NarrowRows { kJoin, kLeave };
+
+  PgRollupJoiner() = default;
+  // One statement per class of `classes`, some more where narrow rows are to be joined. `place` without
+  // class and number; `stretches` are those of the work, without series.
+  static absl::StatusOr<PgRollupJoiner> Plan(PgConnection& connection, const RowPlace& place,
+                                             const MergeClasses& classes,
+                                             const std::vector<StretchRollups>& stretches,
+                                             NarrowRows narrow_rows);
+
+  // Whether slices take narrow rows away.
+  bool joins() const { return narrow_count_ > 0; }
+  // Rows that a slice takes away for a series, at most.
+  std::size_t narrow_count() const { return narrow_count_; }
+  // Series that have narrow rows to be joined, ascending: they are part of the work.
+  const std::vector<SeriesNo>& narrow_series() const { return narrow_series_; }
+
+  // Deletes the narrow rows of these series, for CopyInto. kDataLoss where one cannot be decoded;
+  // kUnavailable when a sweep gave them up meanwhile.
+  absl::Status TakeRows(PgConnection& connection, const std::vector<std::int32_t>& series_nos,
+                        const SeriesGroups& groups, UsageLedger& usage);
+  // What the slice makes of them and of its own rollups. `tick_nos` are those of the stretches.
+  void CopyInto(const std::vector<MergedStretch>& merged, const std::vector<std::int64_t>& tick_nos,
+                const MergeClasses& classes, MergeCopy& copy);
+  // After the last slice: the grids of the narrow rows.
+  absl::Status DropGrids(PgConnection& connection, const SeriesGroups& groups, UsageLedger& usage);
+
+ private:
+  // A grid with narrow rows; its series are those of the slice.
+  struct Narrow {
+    std::int64_t tick_no = 0;
+    Rollup rollup;
+  };
+  // Rows to be, on one grid.
+  struct Row {
+    std::int16_t keep_class = 0;
+    std::size_t step_index = 0;
+    std::size_t first_stretch = 0;
+    std::size_t stretch_count = 0;
+    std::vector<Narrow> narrow;
+    bool has_grid = false;  // written by an earlier slice
+  };
+
+  explicit PgRollupJoiner(const RowPlace& place) : place_(place) {}
+  absl::StatusOr<std::vector<Narrow>> ReadNarrow(PgConnection& connection, std::int16_t keep_class,
+                                                 const std::vector<std::int32_t>& series_nos);
+  void PlanClass(std::int16_t keep_class, const std::vector<StretchRollups>& stretches,
+                 std::vector<Narrow> narrow);
+  absl::Status FindSeries(PgConnection& connection);
+  absl::Status TakeRowsOf(PgConnection& connection, const std::vector<std::int32_t>& series_nos,
+                          const SeriesGroups& groups, Row& row, UsageLedger& usage);
+  // Of the statements about the rows on the narrow grids of `row`.
+  std::vector<PgParam> ParamsOf(const Row& row, const std::vector<std::int32_t>& series_nos) const;
+  absl::Status HoldLines(PgConnection& connection);
+
+  RowPlace place_;
+  std::vector<Row> rows_;
+  std::size_t narrow_count_ = 0;
+  std::vector<SeriesNo> narrow_series_;
+};
+
+}  // namespace stepwell
