@@ -43,6 +43,13 @@ constexpr char kCreateVectors[] = R"(
   exception when data_corrupted or numeric_value_out_of_range then
     return null;
   end $$;
+  create function pg_temp.try_integers(v vectors) returns bigint[] language plpgsql as $$
+  begin
+    return stepwell.decode_integers(
+      v.sample_count, v.form, v.width, v.width2, v.base, v.factor, v.bits, v.bits2, v.dictionary);
+  exception when data_corrupted or numeric_value_out_of_range then
+    return null;
+  end $$;
 )";
 constexpr char kInsertVector[] =
     "insert into vectors values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
@@ -60,6 +67,10 @@ constexpr char kWrongMutants[] = R"(
   select id, array_to_string(decoded, ' ') from vectors v, lateral (
     select pg_temp.try_values(v) as decoded offset 0) d
   where array_send(decoded) is distinct from array_send(expected_values) limit 5)";
+constexpr char kWrongIntegerMutants[] = R"(
+  select id, array_to_string(decoded, ' ') from vectors v, lateral (
+    select pg_temp.try_integers(v) as decoded offset 0) d
+  where array_send(decoded) is distinct from array_send(expected_integers) limit 5)";
 
 class SqlCodecTest : public ::testing::Test {
  protected:
@@ -199,6 +210,31 @@ TEST_F(SqlCodecTest, ReadsOrRefusesDamagedRowsAsCppDoes) {
   EXPECT_GT(taken, kRows / 10);
   EXPECT_LT(taken, kRows * 9 / 10);
   ExpectNone(kWrongMutants);
+}
+
+// The same of times, batches and counts.
+TEST_F(SqlCodecTest, ReadsOrRefusesDamagedIntegersAsCppDoes) {
+  std::mt19937_64 random(testing::TestSeed());
+  constexpr std::int32_t kRows = 5000;
+  std::int32_t taken = 0;
+  const auto body = [&] {
+    for (std::int32_t id = 0; id < kRows; ++id) {
+      const std::vector<std::int64_t> given = testing::RandomIntegers(random);
+      EncodedVector encoded = EncodeIntegers(given);
+      for (std::uint64_t times = 1 + random() % 3; times > 0; --times) {
+        testing::DamageSlightly(random, encoded);
+      }
+      encoded.divisor_exponent = 0;
+      const auto decoded = DecodeIntegers(encoded, given.size());
+      if (decoded.ok()) ++taken;
+      Insert(id, given.size(), encoded, nullptr, decoded.ok() ? &*decoded : nullptr);
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(connection_->InTransaction(body).ok());
+  EXPECT_GT(taken, kRows / 10);
+  EXPECT_LT(taken, kRows * 9 / 10);
+  ExpectNone(kWrongIntegerMutants);
 }
 
 // Dictionaries of integers and of doubles that lost elements, or whose indexes changed.
