@@ -2,6 +2,7 @@
 // own, hold the same day of the load `day` and are asked in turns through the real RPC:
 //   STEPWELL_BIN=build/release/bin STEPWELL_BIN_BEFORE=older/bin build/release/bin/reads_bench
 //   reads.one_raw, .one_rollups    one series, 24 h to 1000 buckets, from samples and from rollups
+//   reads.gpus_raw, .gpus_rollups  64 series, the last hour to 500 buckets, likewise
 //   reads.latest                   newest values of all 190 series
 #include <cstdio>
 #include <cstdlib>
@@ -51,7 +52,7 @@ int Main(bool quick) {
   const std::int64_t end_us = kLoadStartUs + hours * kHourUs;
   const auto compare = [&](const std::string& name, const std::function<void(LoadedMaster&)>& ask) {
     Pairs pairs;
-    for (int i = -5; i < (quick ? 60 : 200); ++i) {
+    for (int i = -5; i < 200; ++i) {
       const double ours = MillisecondsOf([&] { ask(after); });
       const double theirs = MillisecondsOf([&] { ask(before); });
       if (i < 0) continue;  // both sides warm
@@ -67,6 +68,12 @@ int Main(bool quick) {
   });
   compare("one_rollups", [&](LoadedMaster& master) {
     master.Ask(OneSeries(kLoadStartUs, end_us, v1::RESOLUTION_UNSPECIFIED));
+  });
+  compare("gpus_raw", [&](LoadedMaster& master) {
+    master.Ask(AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_RAW));
+  });
+  compare("gpus_rollups", [&](LoadedMaster& master) {
+    master.Ask(AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_10_SECONDS));
   });
   compare("latest", [](LoadedMaster& master) {
     DieUnless(master.AskLatest() == 190 ? absl::OkStatus() : absl::NotFoundError("newest values"));
