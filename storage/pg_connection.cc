@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "storage/pg_bound_params.h"
 #include "storage/pg_connect.h"
 #include "storage/pg_url.h"
 
@@ -31,7 +32,9 @@ std::string BeginSql(const PgConnection::Options& options) {
       absl::ToInt64Milliseconds(options.idle_in_transaction_timeout));
 }
 
-absl::Status StatusOf(const PGresult* result) {
+}  // namespace
+
+absl::Status PgConnection::StatusOf(const PGresult* result) {
   const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   // Without fields the error is libpq's own: the connection is gone.
@@ -39,12 +42,10 @@ absl::Status StatusOf(const PGresult* result) {
                  message == nullptr ? PQresultErrorMessage(result) : message);
 }
 
-bool IsError(const PGresult* result) {
+bool PgConnection::IsError(const PGresult* result) {
   const ExecStatusType status = PQresultStatus(result);
   return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options) {
   STEPWELL_CHECK(options.reply_timeout > options.statement_timeout);
@@ -100,43 +101,6 @@ absl::StatusOr<PgResult> PgConnection::Exec(const char* sql, std::span<const PgP
   return TakeResults();
 }
 
-absl::StatusOr<std::vector<PgResult>> PgConnection::ExecAll(
-    std::span<const PgStatement> statements) {
-  STEPWELL_RETURN_IF_ERROR(Usable());
-  if (PQenterPipelineMode(connection_) == 0) return LostConnection("pipeline");
-  for (const PgStatement& statement : statements) {
-    STEPWELL_RETURN_IF_ERROR(SendParams(statement.sql.c_str(), statement.params));
-  }
-  if (PQpipelineSync(connection_) == 0) return LostConnection("send");
-  auto results = TakePipeline(statements.size());
-  if (usable() && PQexitPipelineMode(connection_) == 0) return LostConnection("pipeline");
-  return results;
-}
-
-absl::StatusOr<std::vector<PgResult>> PgConnection::TakePipeline(std::size_t count) {
-  CountRoundTrip();
-  const absl::Time deadline = absl::Now() + reply_timeout_;
-  STEPWELL_RETURN_IF_ERROR(Flush(deadline));
-  std::vector<PgResult> results;
-  absl::Status failure;
-  // Each statement's answer is one result and a null; what comes after a failure is said to be aborted.
-  for (std::size_t i = 0; i < count; ++i) {
-    STEPWELL_ASSIGN_OR_RETURN(PGresult * next, NextResult(deadline));
-    if (next == nullptr) return LostConnection("pipeline");
-    results.emplace_back(next);
-    if (IsError(next) && failure.ok()) failure = StatusOf(next);
-    STEPWELL_ASSIGN_OR_RETURN(next, NextResult(deadline));
-    if (next == nullptr) continue;
-    PQclear(next);
-    return LostConnection("pipeline");
-  }
-  STEPWELL_ASSIGN_OR_RETURN(PGresult* const end, NextResult(deadline));
-  const PgResult owned(end);
-  if (PQresultStatus(end) != PGRES_PIPELINE_SYNC) return LostConnection("pipeline");
-  if (!failure.ok()) return failure;
-  return results;
-}
-
 void PgConnection::CountRoundTrip() const {
   if (options_.round_trip_count != nullptr) ++*options_.round_trip_count;
 }
@@ -149,19 +113,10 @@ absl::Status PgConnection::ExecScript(const std::string& sql) {
 }
 
 absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> params) {
-  constexpr int kBinary = 1;
-  std::vector<Oid> types;
-  std::vector<const char*> values;
-  std::vector<int> lengths;
-  const std::vector<int> formats(params.size(), kBinary);
-  for (const PgParam& param : params) {
-    types.push_back(static_cast<Oid>(param.oid()));
-    values.push_back(param.null() ? nullptr : param.bytes().data());
-    lengths.push_back(static_cast<int>(param.bytes().size()));
-  }
-  const int sent = PQsendQueryParams(connection_, sql, static_cast<int>(params.size()),
-                                     types.data(), values.data(), lengths.data(), formats.data(),
-                                     /*resultFormat=*/kBinary);
+  const PgBoundParams bound(params);
+  const int sent = PQsendQueryParams(connection_, sql, bound.count(), bound.types.data(),
+                                     bound.values.data(), bound.lengths.data(),
+                                     bound.formats.data(), /*resultFormat=*/PgBoundParams::kBinary);
   return sent == 0 ? LostConnection("send") : absl::OkStatus();
 }
 

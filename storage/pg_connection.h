@@ -10,8 +10,9 @@
 //
 // Nothing reconnects by itself: after a lost connection every call returns kUnavailable, and the
 // owner opens a new one. Each call blocks until the answer, `reply_timeout` or the cut, which close the
-// connection, so that a stopped server never holds a thread for ever. Statements are unnamed and
-// settings are made per transaction, so that PgBouncer in transaction mode works.
+// connection, so that a stopped server never holds a thread for ever. Settings are made per transaction,
+// and statements are unnamed but for those that say `keep`, and these too where the connection ends at
+// another process than the server's, so that PgBouncer in transaction mode works.
 #pragma once
 
 #include <atomic>
@@ -27,10 +28,12 @@
 #include "absl/time/time.h"
 #include "storage/pg_cut.h"
 #include "storage/pg_error.h"
+#include "storage/pg_kept_statements.h"
 #include "storage/pg_param.h"
 #include "storage/pg_result.h"
 
-struct pg_conn;  // libpq's
+struct pg_conn;    // libpq's
+struct pg_result;  // libpq's
 
 namespace stepwell {
 
@@ -38,7 +41,14 @@ namespace stepwell {
 struct PgStatement {
   std::string sql = {};
   std::vector<PgParam> params = {};
+  // It will be asked again: the server parses it once for the connection, and how it is planned the
+  // transaction's plan_cache_mode says. For few texts. Unnamed like the others behind a pooler.
+  bool keep = false;
 };
+
+// A statement that was kept is not there, or its name is somebody else's: there is a pooler after all.
+// The connection keeps none from then on; whatever the transaction was doing may be done again.
+bool IsStatementUnknown(const absl::Status& status);
 
 class PgConnection {
  public:
@@ -74,6 +84,8 @@ class PgConnection {
   // In one round trip, in order; one result each. The first that fails ends them and is the answer:
   // outside of a transaction none has done anything then. None may be a COPY.
   absl::StatusOr<std::vector<PgResult>> ExecAll(std::span<const PgStatement> statements);
+  // Whether statements that say so are kept; false until the first ExecAll with one has looked.
+  bool keeps_statements() const { return keeps_ == Keeps::kYes; }
   // Several statements without values, as one string: for migrations and DDL of ours only.
   absl::Status ExecScript(const std::string& sql);
 
@@ -109,6 +121,8 @@ class PgConnection {
 
  private:
   PgConnection(Options options, pg_conn* connection);
+  static absl::Status StatusOf(const pg_result* result);
+  static bool IsError(const pg_result* result);
   // After the answer that RollbackLater left.
   absl::Status Usable();
   absl::Status SendParams(const char* sql, std::span<const PgParam> params);
@@ -117,8 +131,13 @@ class PgConnection {
   absl::StatusOr<pg_result*> NextResult(absl::Time deadline);
   // Takes all results of what was sent; the last one, or the first error.
   absl::StatusOr<PgResult> TakeResults();
-  // Those of a pipeline of `count` statements, up to and with its end.
-  absl::StatusOr<std::vector<PgResult>> TakePipeline(std::size_t count);
+  enum class Keeps { kUnknown, kYes, kNo };
+  struct Step;  // of a pipeline
+  absl::Status SendAll(std::span<const PgStatement> statements, std::vector<Step>& steps);
+  absl::Status SendKept(const PgStatement& statement, std::vector<Step>& steps);
+  // Those of a pipeline of `count` steps, up to and with its end; the first that failed.
+  absl::Status TakePipeline(std::size_t count, std::vector<PgResult>& results);
+  void NoteSteps(std::vector<Step>& steps, const std::vector<PgResult>& results);
   void CountRoundTrip() const;
   absl::Status WaitSocket(short events, absl::Time deadline);
   absl::Status PutCopyData(std::string_view data, absl::Time deadline);
@@ -129,6 +148,9 @@ class PgConnection {
   absl::Duration reply_timeout_;
   pg_conn* connection_;
   bool is_settling_ = false;  // RollbackLater's answer is still to come
+  Keeps keeps_ = Keeps::kUnknown;
+  PgKeptStatements kept_;
+  std::vector<std::string> not_let_go_;  // names that are still to be
 };
 
 }  // namespace stepwell

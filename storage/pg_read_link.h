@@ -18,14 +18,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_read_memory.h"
+#include "storage/pg_reader_leaves.h"
 #include "storage/pg_shelf.h"
 
 namespace stepwell {
 
 // Every query that a read may ask; tests ask for the plan of each.
 enum class ReadQuery {
-  kControl,  // begin, fetch, close: there is nothing to plan
+  kControl,  // begin, settings, fetch, close: there is nothing to plan
   kTrialId,
   kTrial,
   kTrials,
@@ -42,6 +45,10 @@ enum class ReadQuery {
 };
 inline constexpr ReadQuery kReadQueryLast = ReadQuery::kBatchSpans;
 
+// How PostgreSQL plans a statement: anew for its values, or once for all, by indexes alone. The latter is
+// for texts that are asked again and again, and whose best plan is one whatever their values are.
+enum class ReadPlan { kForValues, kOnce };
+
 struct ReadStatement {
   ReadQuery query{};
   PgStatement statement = {};
@@ -55,35 +62,52 @@ class PgReadLink {
   // Stands for the answer of one queued statement; 0 = none.
   using Ticket = std::int64_t;
 
-  // `watch` outlives the link.
-  PgReadLink(PgShelf::Loan loan, const ReadWatch& watch) : loan_(std::move(loan)), watch_(watch) {}
+  // `watch` and `memory` outlive the link.
+  PgReadLink(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
+      : loan_(std::move(loan)), watch_(watch), memory_(memory) {}
   PgReadLink(PgReadLink&&) = default;
   // Ends the transaction without waiting for it.
   ~PgReadLink();
 
+  // The next statements are one transaction, of which none runs longer than `statement_max`.
+  void Begin(absl::Duration statement_max);
   // The statement goes with the next round trip, in order, and not at all when there is none.
-  Ticket Queue(ReadQuery query, std::string sql, std::vector<PgParam> params = {});
+  Ticket Queue(ReadQuery query, std::string sql, std::vector<PgParam> params = {},
+               ReadPlan plan = ReadPlan::kForValues);
   // Likewise; nobody wants its answer.
-  void PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params = {});
+  void PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params = {},
+              ReadPlan plan = ReadPlan::kForValues);
+  // For statements that may name leaves; kUnavailable is the answer where one is gone.
+  LeafPlaces LeavesBy(const std::vector<LeafRange>& leaves);
   // The answer; a round trip for all that is queued where it is not there yet. The first statement that
   // fails ends those behind it. REQUIRES: not taken before.
   absl::StatusOr<PgResult> Take(Ticket ticket);
   // Nobody wants it any more.
   void Forget(Ticket ticket);
   absl::StatusOr<PgResult> RunOne(ReadQuery query, std::string sql,
-                                  std::vector<PgParam> params = {}) {
-    return Take(Queue(query, std::move(sql), std::move(params)));
+                                  std::vector<PgParam> params = {},
+                                  ReadPlan plan = ReadPlan::kForValues) {
+    return Take(Queue(query, std::move(sql), std::move(params), plan));
   }
 
  private:
+  void Add(Ticket ticket, ReadQuery query, std::string sql, std::vector<PgParam> params,
+           ReadPlan plan);
+  void EnterPlan(ReadPlan plan);
   absl::Status RunQueued();
+  // Once more without kept statements where a pooler is in the way and nothing was read yet.
+  absl::StatusOr<std::vector<PgResult>> Send(const std::vector<PgStatement>& statements);
 
   PgShelf::Loan loan_;
   const ReadWatch& watch_;
+  PgReadMemory& memory_;
   std::vector<ReadStatement> queued_;
   std::vector<Ticket> tickets_;  // of queued_; 0 = nobody wants it
   std::map<Ticket, PgResult> answers_;
   Ticket last_ticket_ = 0;
+  ReadPlan plan_ = ReadPlan::kForValues;  // that the transaction is set to
+  bool has_answered_ = false;
+  bool names_leaves_ = false;
 };
 
 }  // namespace stepwell

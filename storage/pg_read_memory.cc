@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "absl/time/clock.h"
+
 namespace stepwell {
+namespace {
+
+// Much longer than a merge takes to come.
+constexpr absl::Duration kLeafGoneRest = absl::Minutes(10);
+
+}  // namespace
 
 std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector) const {
   absl::MutexLock lock(&mu_);
@@ -48,6 +56,16 @@ void PgReadMemory::Clear() {
   names_.clear();
   series_.clear();
   series_count_ = 0;
+}
+
+bool PgReadMemory::may_name_leaves() const {
+  absl::MutexLock lock(&mu_);
+  return absl::Now() >= name_leaves_from_;
+}
+
+void PgReadMemory::NoteLeafGone() {
+  absl::MutexLock lock(&mu_);
+  name_leaves_from_ = absl::Now() + kLeafGoneRest;
 }
 
 void PgReadMemory::ForgetLocked(TrialId trial_id) {

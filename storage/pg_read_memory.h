@@ -18,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
 
@@ -42,6 +43,11 @@ class PgReadMemory {
   void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Whether leaves may be named. Not for a while after one was found to be gone: a sweep drops those that
+  // have long been empty, and rows of their days may still be on their way into new ones.
+  bool may_name_leaves() const ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteLeafGone() ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   struct Remembered {
     TrialId trial_id{};
@@ -55,6 +61,7 @@ class PgReadMemory {
   // Used last first.
   std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Time name_leaves_from_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 }  // namespace stepwell

@@ -28,10 +28,6 @@ PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   return options;
 }
 
-std::string MillisecondsText(absl::Duration duration) {
-  return absl::StrCat(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(duration)));
-}
-
 absl::Status NotFound(const TrialSelector& selector) {
   if (selector.trial_id != 0) {
     return absl::NotFoundError(absl::StrCat("there is no trial with the id ", selector.trial_id));
@@ -66,7 +62,7 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl:
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   const std::int64_t age = memory_.age();
-  PgReadLink link(std::move(loan), watch_);
+  PgReadLink link(std::move(loan), watch_, memory_);
   auto found = selector.trial_id != 0
                    ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById, {selector.trial_id})
                    : link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdByName,
@@ -92,9 +88,7 @@ absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShel
                                                                           absl::Time deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
   std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch, memory));
-  snapshot->link_.PutOff(ReadQuery::kControl, sql::kBeginRead);
-  snapshot->link_.PutOff(ReadQuery::kControl, sql::kLimitRead,
-                         {MillisecondsText(left), MillisecondsText(left + absl::Seconds(5))});
+  snapshot->link_.Begin(left);
   return snapshot;
 }
 

@@ -83,18 +83,18 @@ void PgReaderSnapshot::ExpectBook(TrialId trial_id, const GapFilter& gaps) {
 
 PgReadLink::Ticket PgReaderSnapshot::AskTrial(TrialId trial_id) {
   if (const auto asked = std::exchange(books_[trial_id].trial, 0); asked != 0) return asked;
-  return link_.Queue(ReadQuery::kTrial, sql::kReadTrial, {Value(trial_id)});
+  return link_.Queue(ReadQuery::kTrial, sql::kReadTrial, {Value(trial_id)}, ReadPlan::kOnce);
 }
 
 PgReadLink::Ticket PgReaderSnapshot::AskWriters(TrialId trial_id) {
   if (const auto asked = std::exchange(books_[trial_id].writers, 0); asked != 0) return asked;
   return link_.Queue(ReadQuery::kWriters, sql::kListWriters,
-                     {Value(trial_id), std::int64_t{kWritersReadMax}});
+                     {Value(trial_id), std::int64_t{kWritersReadMax}}, ReadPlan::kOnce);
 }
 
 PgReadLink::Ticket PgReaderSnapshot::AskUsage(TrialId trial_id) {
   if (const auto asked = std::exchange(books_[trial_id].usage, 0); asked != 0) return asked;
-  return link_.Queue(ReadQuery::kUsage, sql::kReadUsage, {Value(trial_id)});
+  return link_.Queue(ReadQuery::kUsage, sql::kReadUsage, {Value(trial_id)}, ReadPlan::kOnce);
 }
 
 PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& filter) {
@@ -102,7 +102,8 @@ PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& 
   if (book.gaps != 0 && book.gap_filter == filter) return std::exchange(book.gaps, 0);
   return link_.Queue(
       ReadQuery::kGaps, sql::kListGaps,
-      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1});
+      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1},
+      ReadPlan::kOnce);
 }
 
 absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {

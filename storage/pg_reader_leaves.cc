@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "storage/pg_row_copy.h"
 
 namespace stepwell {
 namespace {
@@ -55,6 +56,32 @@ LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param)
   }
   condition.sql = arms.empty() ? "false" : absl::StrCat("(", absl::StrJoin(arms, " or "), ")");
   return condition;
+}
+
+bool AreFew(const std::vector<LeafRange>& leaves) {
+  std::int64_t count = 0;
+  for (const LeafRange& range : leaves) {
+    count += std::int64_t{range.last_day} - range.first_day + 1;
+  }
+  return count <= kLeavesNamedMax;
+}
+
+std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                                  LeafPlaces by, std::vector<PgParam>& params) {
+  if (by == LeafPlaces::kPruned) {
+    LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
+    params.insert(params.end(), condition.params.begin(), condition.params.end());
+    return {absl::StrCat("stepwell.", std::string(table), " where ", condition.sql)};
+  }
+  std::vector<std::string> places;
+  for (const LeafRange& range : leaves) {
+    // Few ranges are of neighbours: the ledger knows every day of them.
+    for (std::int32_t day = range.first_day; day <= range.last_day; ++day) {
+      places.push_back(
+          absl::StrCat("stepwell.", LeafName(table, range.keep_class, day), " where true"));
+    }
+  }
+  return places;
 }
 
 }  // namespace stepwell

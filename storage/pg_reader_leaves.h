@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/pg_param.h"
@@ -39,5 +40,18 @@ struct LeafCondition {
 
 // Placeholders are numbered from `first_param`.
 LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param);
+
+// How a statement finds the rows of leaves: each leaf by its own name, so that it can be planned once and
+// locks no others, or all by a condition on the table. Places are "stepwell.NAME where CONDITION", to which
+// conditions may be added.
+enum class LeafPlaces { kNamed, kPruned };
+
+// More leaves than this would make long statements: PostgreSQL finds them by their condition.
+inline constexpr std::int32_t kLeavesNamedMax = 4;
+
+bool AreFew(const std::vector<LeafRange>& leaves);
+// Of `table`. What is bound is added to `params`.
+std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                                  LeafPlaces by, std::vector<PgParam>& params);
 
 }  // namespace stepwell

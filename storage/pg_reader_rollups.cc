@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_rollup_read.h"
@@ -20,9 +21,11 @@ constexpr char kClose[] = "close stepwell_rollups";
 // A grid of an hour takes 15 kB.
 constexpr std::size_t kGridsMax = 2048;
 
-constexpr char kHeadColumns[] = "series_no, writer_no, tick_no, keep_class, received_day";
-constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4;
-constexpr int kFirstColumn = 5;
+constexpr char kHeadColumns[] =
+    "series_no, writer_no, tick_no, keep_class, received_day, first_time_us";
+constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceivedDay = 4,
+              kFirstTime = 5;
+constexpr int kFirstColumn = 6;
 constexpr char kGridHeadColumns[] = "writer_no, tick_no, keep_class, received_day";
 constexpr int kGridFirstColumn = 4;
 
@@ -30,40 +33,70 @@ constexpr int kGridFirstColumn = 4;
 
 std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const RollupFilter& filter,
                                                      const std::vector<UsageRecord>& usage) {
-  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
-  const std::vector<LeafRange> leaves =
+  std::vector<LeafRange> leaves =
       PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
-  std::vector<PgParam> params = {Value(filter.trial_id), PgArray(filter.series_nos),
-                                 static_cast<std::int16_t>(filter.step_seconds), filter.start_us,
-                                 filter.end_us};
-  std::string look_back;
-  if (filter.start_us > INT64_MIN + kSlowStretchSpanUs) {
-    params.emplace_back(filter.start_us - kSlowStretchSpanUs);
-    look_back = " and first_time_us >= $6";
+  std::unique_ptr<PgRollupCursor> cursor(new PgRollupCursor(link, filter, std::move(leaves)));
+  if (cursor->leaves_.empty()) {
+    cursor->ended_ = true;
+  } else if (filter.series_nos.size() < kPageRows && cursor->by_ == LeafPlaces::kNamed) {
+    cursor->AskFirstPage();
+  } else {
+    cursor->DeclareFrom(nullptr);
   }
-  LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
-  params.insert(params.end(), condition.params.begin(), condition.params.end());
-  std::string sql = absl::StrCat(
-      "declare stepwell_rollups no scroll cursor for select ", kColumns,
-      " from stepwell.rollups where trial_id = $1 and series_no = any($2) and step_seconds = $3 "
-      "and last_time_us >= $4 and first_time_us < $5",
-      look_back, " and ", condition.sql, " order by series_no");
-  link.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
-  std::unique_ptr<PgRollupCursor> cursor(new PgRollupCursor(link, filter, leaves));
-  cursor->next_page_ = link.Queue(ReadQuery::kControl, kFetch);
   return cursor;
+}
+
+std::string PgRollupCursor::SelectSql(const Place* from, std::vector<PgParam>& params) const {
+  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
+  params = {Value(filter_.trial_id), PgArray(filter_.series_nos),
+            static_cast<std::int16_t>(filter_.step_seconds), filter_.start_us, filter_.end_us};
+  std::string more;
+  const auto add = [&](PgParam param) {
+    params.push_back(std::move(param));
+    return absl::StrCat("$", params.size());
+  };
+  if (filter_.start_us > INT64_MIN + kSlowStretchSpanUs) {
+    more = absl::StrCat(" and first_time_us >= ", add(filter_.start_us - kSlowStretchSpanUs));
+  }
+  if (from != nullptr) {
+    absl::StrAppend(&more, " and (series_no, first_time_us) >= (", add(from->series_no), ", ",
+                    add(from->first_time_us), ")");
+  }
+  std::vector<std::string> arms;
+  for (const std::string& place : PlacesOf("rollups", leaves_, by_, params)) {
+    arms.push_back(absl::StrCat("select ", kColumns, " from ", place,
+                                " and trial_id = $1 and series_no = any($2) and step_seconds = $3 "
+                                "and last_time_us >= $4 and first_time_us < $5",
+                                more));
+  }
+  return absl::StrCat(absl::StrJoin(arms, " union all "), " order by series_no, first_time_us");
+}
+
+void PgRollupCursor::AskFirstPage() {
+  std::vector<PgParam> params;
+  std::string sql = absl::StrCat(SelectSql(nullptr, params), " limit ", kPageRows + 1);
+  next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
+}
+
+void PgRollupCursor::DeclareFrom(const Place* from) {
+  std::vector<PgParam> params;
+  std::string sql =
+      absl::StrCat("declare stepwell_rollups no scroll cursor for ", SelectSql(from, params));
+  link_.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
+  next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
+  is_declared_ = true;
 }
 
 PgRollupCursor::~PgRollupCursor() {
   link_.Forget(next_page_);
-  link_.PutOff(ReadQuery::kControl, kClose);
+  if (is_declared_) link_.PutOff(ReadQuery::kControl, kClose, {}, ReadPlan::kOnce);
 }
 
 absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
-  if (page_row_ == page_.row_count()) {
+  if (page_row_ == page_rows_) {
     if (ended_) return std::nullopt;
     STEPWELL_RETURN_IF_ERROR(TakePage());
-    if (page_.row_count() == 0) return std::nullopt;
+    if (page_rows_ == 0) return std::nullopt;
   }
   if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(ReadGrids());
   STEPWELL_ASSIGN_OR_RETURN(StoredRollup rollup, RollupAt(page_row_++));
@@ -71,11 +104,31 @@ absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
 }
 
 absl::Status PgRollupCursor::TakePage() {
-  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch);
+  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   STEPWELL_ASSIGN_OR_RETURN(page_, link_.Take(std::exchange(next_page_, 0)));
   page_row_ = 0;
-  ended_ = page_.row_count() < kPageRows;
-  return absl::OkStatus();
+  page_rows_ = page_.row_count();
+  ended_ = page_rows_ < kPageRows;
+  if (is_declared_ || page_rows_ <= kPageRows) {
+    ended_ = ended_ || !is_declared_;
+    return absl::OkStatus();
+  }
+  // A first page that is not the last: a cursor goes on with the place that it ends in.
+  const int last = page_rows_ - 1;
+  const Place place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
+  page_rows_ = RowsBeforeLastPlace();
+  DeclareFrom(&place);
+  return page_rows_ == 0 ? TakePage() : absl::OkStatus();
+}
+
+int PgRollupCursor::RowsBeforeLastPlace() const {
+  int last = page_.row_count() - 1;
+  const auto is_there = [&, end = last](int row) {
+    return page_.Int32(row, kSeriesNo) == page_.Int32(end, kSeriesNo) &&
+           page_.Int64(row, kFirstTime) == page_.Int64(end, kFirstTime);
+  };
+  while (last >= 0 && is_there(last)) --last;
+  return last + 1;
 }
 
 PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
@@ -88,7 +141,7 @@ absl::Status PgRollupCursor::ReadGrids() {
   static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupGridColumns());
   if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
-  for (int row = 0; row < page_.row_count(); ++row) {
+  for (int row = 0; row < page_rows_; ++row) {
     const GridKey key = GridKeyAt(row);
     if (!grids_.contains(key)) missing.emplace(std::get<2>(key), std::get<3>(key));
   }
@@ -99,17 +152,23 @@ absl::Status PgRollupCursor::ReadGrids() {
     writer_nos.push_back(writer_no);
     tick_nos.push_back(tick_no);
   }
-  std::vector<PgParam> params = {Value(trial_id_), PgArray(writer_nos), PgArray(tick_nos),
-                                 static_cast<std::int16_t>(step_seconds_)};
-  LeafCondition condition = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
-  params.insert(params.end(), condition.params.begin(), condition.params.end());
-  std::string sql = absl::StrCat(
-      "select ", kColumns,
-      " from stepwell.rollup_ticks where trial_id = $1 and (writer_no, tick_no) "
-      "in (select * from unnest($2::integer[], $3::bigint[])) and step_seconds = $4 and ",
-      condition.sql);
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.RunOne(ReadQuery::kRollupGrids,
-                                                                std::move(sql), std::move(params)));
+  std::vector<PgParam> params = {Value(filter_.trial_id), PgArray(writer_nos), PgArray(tick_nos),
+                                 static_cast<std::int16_t>(filter_.step_seconds)};
+  const std::vector<std::string> places = PlacesOf("rollup_ticks", leaves_, by_, params);
+  std::vector<std::string> arms;
+  for (const std::string& place : places) {
+    // Each by the index, however few rows PostgreSQL believes there to be.
+    arms.push_back(absl::StrCat(
+        "select t.* from unnest($2::integer[], $3::bigint[]) as wanted (w, n) cross join lateral "
+        "(select ",
+        kColumns, " from ", place,
+        " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n and step_seconds = $4 "
+        "offset 0) t"));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      link_.RunOne(ReadQuery::kRollupGrids, absl::StrJoin(arms, " union all "), std::move(params),
+                   by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, RollupGridAt(result, row, kGridFirstColumn));
     const GridKey key = {static_cast<std::int16_t>(result.Int32(row, 2)), result.DateDays(row, 3),

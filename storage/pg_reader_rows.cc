@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_reader_sql.h"
@@ -62,12 +63,6 @@ struct Statement {
     params.push_back(std::move(param));
     return absl::StrCat("$", params.size());
   }
-  std::string AddLeaves(const std::vector<LeafRange>& leaves) {
-    LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
-    params.insert(params.end(), condition.params.begin(), condition.params.end());
-    return condition.sql;
-  }
-
   std::vector<PgParam> params;
 };
 
@@ -120,23 +115,39 @@ std::string ColumnsSql(const char* recent, const std::string& whole) {
 }
 
 struct Arms {
-  std::string merged;
+  std::vector<std::string> merged;  // one for each place
   std::string recent;
 };
 
 // The two tables, with `series` as the condition on series_no.
-Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves,
+Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
             const std::string& series, Statement& statement) {
   const std::string trial = statement.Add(Value(filter.trial_id));
   const std::string whole = WholeSql(filter.grid, statement);
-  const std::string both = absl::StrCat(" where trial_id = ", trial, " and ", series, " and ",
-                                        ConditionSql(filter, statement));
-  const std::string in_leaves = statement.AddLeaves(leaves);
+  const std::string both =
+      absl::StrCat("trial_id = ", trial, " and ", series, " and ", ConditionSql(filter, statement));
+  Arms arms;
+  if (!filter.only_recent) {
+    for (const std::string& place : PlacesOf("metrics", leaves, by, statement.params)) {
+      arms.merged.push_back(
+          absl::StrCat("select ", ColumnsSql("false", whole), " from ", place, " and ", both));
+    }
+  }
   const std::string fold_no = statement.Add(Value(filter.fold_no_max));
-  return {absl::StrCat("select ", ColumnsSql("false", whole), " from stepwell.metrics", both,
-                       " and ", in_leaves),
-          absl::StrCat("select ", ColumnsSql("true", whole), " from stepwell.recent", both,
-                       " and fold_no <= ", fold_no)};
+  arms.recent = absl::StrCat("select ", ColumnsSql("true", whole), " from stepwell.recent where ",
+                             both, " and fold_no <= ", fold_no);
+  return arms;
+}
+
+// Rows of some series, in order.
+std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
+                    const std::string& and_more, Statement& statement) {
+  const std::string series =
+      absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")", and_more);
+  Arms arms = ArmsOf(filter, leaves, by, series, statement);
+  arms.merged.push_back(std::move(arms.recent));
+  return absl::StrCat(absl::StrJoin(arms.merged, " union all "),
+                      " order by series_no, first_time_us, writer_no, tick_no");
 }
 
 TickKey TickKeyAt(const PgResult& page, int row) {
@@ -171,59 +182,81 @@ absl::Status CheckPresence(const StoredRow& row) {
 
 }  // namespace
 
-PgRowCursor::PgRowCursor(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves)
-    : link_(link), ticks_(link, trial_id, std::move(leaves)) {}
+PgRowCursor::PgRowCursor(PgReadLink& link, const RowFilter& filter, std::vector<LeafRange> leaves)
+    : link_(link),
+      filter_(filter),
+      leaves_(std::move(leaves)),
+      by_(link.LeavesBy(leaves_)),
+      ticks_(link, filter.trial_id, leaves_, by_) {}
 
 std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter& filter,
                                                const std::vector<UsageRecord>& usage) {
-  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  std::unique_ptr<PgRowCursor> cursor(
+      new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
+  const bool may_fit = filter.series_nos.size() < kPageRows;
+  if (may_fit && (filter.only_recent || cursor->by_ == LeafPlaces::kNamed)) {
+    cursor->AskFirstPage();
+  } else {
+    cursor->DeclareFrom(nullptr);
+  }
+  return cursor;
+}
+
+void PgRowCursor::AskFirstPage() {
   Statement statement;
-  const std::string series =
-      absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")");
-  const Arms arms = ArmsOf(filter, leaves, series, statement);
   std::string sql =
-      absl::StrCat("declare stepwell_rows no scroll cursor for ",
-                   filter.only_recent ? "" : absl::StrCat(arms.merged, " union all "), arms.recent,
-                   " order by series_no, first_time_us, writer_no, tick_no");
-  return Declare(link, filter.trial_id, leaves,
-                 {ReadQuery::kRows, {std::move(sql), std::move(statement.params)}});
+      absl::StrCat(RowsSql(filter_, leaves_, by_, "", statement), " limit ", kPageRows + 1);
+  next_page_ =
+      link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
+}
+
+void PgRowCursor::DeclareFrom(const Place* from) {
+  Statement statement;
+  std::string more;
+  if (from != nullptr) {
+    more = absl::StrCat(" and (series_no, first_time_us) >= (", statement.Add(from->series_no),
+                        ", ", statement.Add(from->first_time_us), ")");
+  }
+  std::string sql = RowsSql(filter_, leaves_, by_, more, statement);
+  Declare(ReadQuery::kRows, std::move(sql), std::move(statement.params));
 }
 
 std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const RowFilter& filter,
                                                      const std::vector<UsageRecord>& usage) {
-  const std::vector<LeafRange> leaves = PickLeaves(usage, filter.start_us, filter.end_us);
+  std::unique_ptr<PgRowCursor> cursor(
+      new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   Statement statement;
   const std::string wanted = statement.Add(PgArray(filter.series_nos));
-  const Arms arms = ArmsOf(filter, leaves, "series_no = wanted.no", statement);
+  Arms arms = ArmsOf(filter, cursor->leaves_, cursor->by_, "series_no = wanted.no", statement);
+  arms.merged.push_back(std::move(arms.recent));
   const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
-  std::string sql =
-      absl::StrCat("declare stepwell_rows no scroll cursor for select r.* from unnest(", wanted,
-                   "::integer[]) as wanted (no) cross join lateral ((", arms.merged, newest,
-                   ") union all (", arms.recent, newest, ")) r");
-  return Declare(link, filter.trial_id, leaves,
-                 {ReadQuery::kNewestRows, {std::move(sql), std::move(statement.params)}});
+  for (std::string& arm : arms.merged) arm = absl::StrCat("(", arm, newest, ")");
+  cursor->Declare(ReadQuery::kNewestRows,
+                  absl::StrCat("select r.* from unnest(", wanted,
+                               "::integer[]) as wanted (no) cross join lateral (",
+                               absl::StrJoin(arms.merged, " union all "), ") r"),
+                  std::move(statement.params));
+  return cursor;
 }
 
-std::unique_ptr<PgRowCursor> PgRowCursor::Declare(PgReadLink& link, TrialId trial_id,
-                                                  const std::vector<LeafRange>& leaves,
-                                                  ReadStatement declare) {
-  link.PutOff(declare.query, std::move(declare.statement.sql), std::move(declare.statement.params));
-  std::unique_ptr<PgRowCursor> cursor(new PgRowCursor(link, trial_id, leaves));
-  cursor->next_page_ = link.Queue(ReadQuery::kControl, kFetch);
-  return cursor;
+void PgRowCursor::Declare(ReadQuery query, std::string select, std::vector<PgParam> params) {
+  link_.PutOff(query, absl::StrCat("declare stepwell_rows no scroll cursor for ", select),
+               std::move(params));
+  next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
+  is_declared_ = true;
 }
 
 PgRowCursor::~PgRowCursor() {
   // So that the snapshot can open another one.
   link_.Forget(next_page_);
-  link_.PutOff(ReadQuery::kControl, kClose);
+  if (is_declared_) link_.PutOff(ReadQuery::kControl, kClose, {}, ReadPlan::kOnce);
 }
 
 absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
-  if (page_row_ == page_.row_count()) {
+  if (page_row_ == page_rows_) {
     if (ended_) return std::nullopt;
     STEPWELL_RETURN_IF_ERROR(TakePage());
-    if (page_.row_count() == 0) return std::nullopt;
+    if (page_rows_ == 0) return std::nullopt;
   }
   if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(PrepareTicks());
   STEPWELL_ASSIGN_OR_RETURN(StoredRow row, RowAt(page_row_++));
@@ -231,16 +264,36 @@ absl::StatusOr<std::optional<StoredRow>> PgRowCursor::Next() {
 }
 
 absl::Status PgRowCursor::TakePage() {
-  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch);
+  if (next_page_ == 0) next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   STEPWELL_ASSIGN_OR_RETURN(page_, link_.Take(std::exchange(next_page_, 0)));
   page_row_ = 0;
-  ended_ = page_.row_count() < kPageRows;
-  return absl::OkStatus();
+  page_rows_ = page_.row_count();
+  ended_ = page_rows_ < kPageRows;
+  if (is_declared_ || page_rows_ <= kPageRows) {
+    ended_ = ended_ || !is_declared_;
+    return absl::OkStatus();
+  }
+  // A first page that is not the last: a cursor goes on with the place that it ends in.
+  const int last = page_rows_ - 1;
+  const Place place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
+  page_rows_ = RowsBeforeLastPlace();
+  DeclareFrom(&place);
+  return page_rows_ == 0 ? TakePage() : absl::OkStatus();
+}
+
+int PgRowCursor::RowsBeforeLastPlace() const {
+  int last = page_.row_count() - 1;
+  const auto is_there = [&, end = last](int row) {
+    return page_.Int32(row, kSeriesNo) == page_.Int32(end, kSeriesNo) &&
+           page_.Int64(row, kFirstTime) == page_.Int64(end, kFirstTime);
+  };
+  while (last >= 0 && is_there(last)) --last;
+  return last + 1;
 }
 
 absl::Status PgRowCursor::PrepareTicks() {
   std::vector<TickKey> keys;
-  for (int row = 0; row < page_.row_count(); ++row) {
+  for (int row = 0; row < page_rows_; ++row) {
     if (!page_.Bool(row, kWhole)) keys.push_back(TickKeyAt(page_, row));
   }
   return ticks_.Prepare(keys);

@@ -16,7 +16,8 @@ namespace stepwell {
 
 class PgRowCursor final : public RowCursor {
  public:
-  // Asks for the cursor and its first page, which come with the next round trip. `usage` is the trial's ledger in the same snapshot.
+  // Asks for the first page, which comes with the next round trip. `usage` is the trial's ledger in the
+  // same snapshot.
   static std::unique_ptr<PgRowCursor> Open(PgReadLink& link, const RowFilter& filter,
                                            const std::vector<UsageRecord>& usage);
   // For each series the newest few rows, as ReadLatest needs them; not ordered.
@@ -27,19 +28,34 @@ class PgRowCursor final : public RowCursor {
   [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
 
  private:
-  PgRowCursor(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves);
-  static std::unique_ptr<PgRowCursor> Declare(PgReadLink& link, TrialId trial_id,
-                                              const std::vector<LeafRange>& leaves,
-                                              ReadStatement declare);
+  // Where a row stands in the order.
+  struct Place {
+    std::int32_t series_no;
+    std::int64_t first_time_us;
+  };
+
+  PgRowCursor(PgReadLink& link, const RowFilter& filter, std::vector<LeafRange> leaves);
+  // Most reads end with their first page: it comes without a cursor, from a statement that is kept.
+  void AskFirstPage();
+  // Rows from `from` on, if it is given.
+  void DeclareFrom(const Place* from);
+  void Declare(ReadQuery query, std::string select, std::vector<PgParam> params);
   absl::Status TakePage();
+  // Of the rows that a cursor gives again those behind them begin with.
+  int RowsBeforeLastPlace() const;
   absl::Status PrepareTicks();
   absl::StatusOr<StoredRow> RowAt(int row);
 
   PgReadLink& link_;
+  const RowFilter filter_;
+  const std::vector<LeafRange> leaves_;
+  const LeafPlaces by_;
   PgTickCache ticks_;
   PgReadLink::Ticket next_page_ = 0;  // asked already
+  bool is_declared_ = false;
   PgResult page_;
   int page_row_ = 0;
+  int page_rows_ = 0;  // of page_ that count
   bool ended_ = false;
 };
 

@@ -59,7 +59,7 @@ class PgReaderSnapshot final : public ReadSnapshot {
   };
 
   PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
-      : link_(std::move(loan), watch), memory_(memory), age_(memory.age()) {}
+      : link_(std::move(loan), watch, memory), memory_(memory), age_(memory.age()) {}
   PgReadLink::Ticket AskTrial(TrialId trial_id);
   PgReadLink::Ticket AskWriters(TrialId trial_id);
   PgReadLink::Ticket AskUsage(TrialId trial_id);

@@ -8,11 +8,14 @@ namespace stepwell::sql {
 
 inline constexpr char kBeginRead[] = "begin isolation level repeatable read, read only";
 
-// $1 and $2: milliseconds as text. A reader pauses between pages as long as its client is slow.
+// $1 and $2: milliseconds as text; $3 and $4 as of kPlanRead.
 inline constexpr char kLimitRead[] = R"(
 select set_config('statement_timeout', $1, true),
        set_config('idle_in_transaction_session_timeout', $2, true),
-       set_config('jit', 'off', true))";
+       set_config('jit', 'off', true),
+       set_config('plan_cache_mode', $3, true), set_config('enable_seqscan', $4, true))";
+inline constexpr char kPlanRead[] =
+    "select set_config('plan_cache_mode', $1, true), set_config('enable_seqscan', $2, true)";
 
 inline constexpr char kReadTrialIdById[] =
     "select trial_id from stepwell.trials where trial_id = $1 and deleted_time is null";

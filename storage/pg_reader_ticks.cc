@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -32,6 +33,16 @@ TickKey KeyAt(const PgResult& result, int row) {
           .received_day = result.DateDays(row, kReceivedDay),
           .writer_no = result.Int32(row, kWriterNo),
           .tick_no = result.Int64(row, kTickNo)};
+}
+
+// Ticks by their numbers, each by the index, however few rows PostgreSQL believes there to be.
+std::string ArmSql(const char* recent, const std::string& place, const char* writer_nos,
+                   const char* tick_nos) {
+  return absl::StrCat("select ", recent, ", t.* from unnest(", writer_nos, "::integer[], ",
+                      tick_nos, "::bigint[]) as wanted (w, n) cross join lateral (select ",
+                      sql::kTickColumns, " from ", place,
+                      " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n "
+                      "offset 0) t");
 }
 
 absl::StatusOr<TickVectors> TicksAt(const PgResult& result, int row) {
@@ -107,18 +118,18 @@ absl::Status PgTickCache::Read(const std::vector<TickKey>& keys) {
   }
   std::vector<PgParam> params = {Value(trial_id_), PgArray(writer_nos[0]), PgArray(tick_nos[0]),
                                  PgArray(writer_nos[1]), PgArray(tick_nos[1])};
-  LeafCondition leaves = ConditionOf(leaves_, static_cast<int>(params.size()) + 1);
-  params.insert(params.end(), leaves.params.begin(), leaves.params.end());
-  std::string statement =
-      absl::StrCat("select false, ", sql::kTickColumns,
-                   " from stepwell.ticks where trial_id = $1 and (writer_no, tick_no) in "
-                   "(select * from unnest($2::integer[], $3::bigint[])) and ",
-                   leaves.sql, " union all select true, ", sql::kTickColumns,
-                   " from stepwell.recent_ticks where trial_id = $1 and (writer_no, tick_no) in "
-                   "(select * from unnest($4::integer[], $5::bigint[]))");
+  const std::vector<std::string> places = PlacesOf("ticks", leaves_, by_, params);
+  std::vector<std::string> arms;
+  if (!writer_nos[0].empty()) {
+    for (const std::string& place : places) arms.push_back(ArmSql("false", place, "$2", "$3"));
+  }
+  if (!writer_nos[1].empty() || arms.empty()) {
+    arms.push_back(ArmSql("true", "stepwell.recent_ticks where true", "$4", "$5"));
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult result,
-      link_.RunOne(ReadQuery::kTicks, std::move(statement), std::move(params)));
+      link_.RunOne(ReadQuery::kTicks, absl::StrJoin(arms, " union all "), std::move(params),
+                   by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(TickVectors ticks, TicksAt(result, row));
     Held& held = held_[KeyAt(result, row)];

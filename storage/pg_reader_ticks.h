@@ -31,8 +31,8 @@ class PgTickCache {
   // 64 MiB of ticks at 12 bytes.
   static constexpr std::size_t kTicksMax = 64 * 1024 * 1024 / 12;
 
-  PgTickCache(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves)
-      : link_(link), trial_id_(trial_id), leaves_(std::move(leaves)) {}
+  PgTickCache(PgReadLink& link, TrialId trial_id, std::vector<LeafRange> leaves, LeafPlaces by)
+      : link_(link), trial_id_(trial_id), leaves_(std::move(leaves)), by_(by) {}
 
   // Reads those of `keys` that are not held, in one statement; afterwards Find knows all of them.
   // What was not asked for lately makes room. kDataLoss when one does not exist.
@@ -51,6 +51,7 @@ class PgTickCache {
   PgReadLink& link_;
   const TrialId trial_id_;
   const std::vector<LeafRange> leaves_;
+  const LeafPlaces by_;
   std::map<TickKey, Held> held_;
   std::size_t tick_count_ = 0;
   std::uint64_t prepare_count_ = 0;

@@ -47,6 +47,11 @@ std::int64_t ReadInteger(std::string_view value) {
 
 void PgResult::Clear::operator()(pg_result* result) const { PQclear(result); }
 
+bool PgResult::ok() const {
+  const ExecStatusType status = PQresultStatus(result_.get());
+  return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
 int PgResult::row_count() const { return PQntuples(result_.get()); }
 int PgResult::column_count() const { return PQnfields(result_.get()); }
 

@@ -29,6 +29,8 @@ class PgResult {
   PgResult() = default;
   explicit PgResult(pg_result* result) : result_(result) {}
 
+  // The statement was done; of several that travel together one may not be.
+  bool ok() const;
   int row_count() const;
   int column_count() const;
   // Rows that an INSERT, UPDATE, DELETE or COPY touched; 0 for others.

@@ -79,6 +79,69 @@ TEST_F(PgConnectionTest, TheFirstOfSeveralThatFailsEndsThem) {
   EXPECT_FALSE(connection_->usable());
 }
 
+std::int64_t KeptCount(PgConnection& connection) {
+  return connection.Exec("select count(*) from pg_prepared_statements")->Int64(0, 0);
+}
+
+TEST_F(PgConnectionTest, StatementsThatSaySoAreKeptOnceTheConnectionIsKnownToBeTheServers) {
+  const auto sum = [&](std::int64_t left, std::int64_t right) {
+    const auto results = connection_->ExecAll(
+        std::vector<PgStatement>{{"begin isolation level repeatable read", {}, true},
+                                 {"select $1 + $2", {left, right}, true},
+                                 {"select 'unnamed'", {}},
+                                 {"rollback", {}, true}});
+    EXPECT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ(results->size(), 4u);
+    return results.ok() ? (*results)[1].Int64(0, 0) : 0;
+  };
+  EXPECT_FALSE(connection_->keeps_statements());
+  EXPECT_EQ(sum(1, 2), 3);
+  EXPECT_TRUE(connection_->keeps_statements()) << "nothing stands between us";
+  EXPECT_EQ(KeptCount(*connection_), 0);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(sum(i, i), 2 * i);
+  EXPECT_EQ(KeptCount(*connection_), 3);
+}
+
+TEST_F(PgConnectionTest, StatementsAreKeptInBounds) {
+  for (int i = 0; i < 300; ++i) {
+    const auto results = connection_->ExecAll(
+        std::vector<PgStatement>{{absl::StrCat("select $1 + ", i % 150), {std::int32_t{i}}, true},
+                                 {i % 7 == 0 ? "select 1 / 0" : "select 1", {}}});
+    if (i % 7 == 0) {
+      EXPECT_FALSE(results.ok());
+    } else {
+      ASSERT_TRUE(results.ok()) << results.status();
+      EXPECT_EQ((*results)[0].Int64(0, 0), i + i % 150);
+    }
+    EXPECT_LE(KeptCount(*connection_), PgKeptStatements::kCountMax + 2) << i;
+  }
+}
+
+TEST_F(PgConnectionTest, AKeptStatementThatFailedIsSentAgain) {
+  const std::vector<PgStatement> statement = {{"select k from t", {}, true}};
+  ASSERT_TRUE(connection_->ExecAll(std::vector<PgStatement>{{"select 1", {}, true}}).ok());
+  EXPECT_FALSE(connection_->ExecAll(statement).ok()) << "there is no such table";
+  ASSERT_TRUE(connection_->ExecScript("create table t (k int); insert into t values (7)").ok());
+  for (int i = 0; i < 2; ++i) {
+    const auto results = connection_->ExecAll(statement);
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ((*results)[0].Int32(0, 0), 7);
+  }
+}
+
+// As a pooler does that hides where it stands, and hands out another backend.
+TEST_F(PgConnectionTest, WhereNamesAreLostStatementsGoUnnamedFromThenOn) {
+  const std::vector<PgStatement> statement = {{"select 7", {}, true}};
+  ASSERT_TRUE(connection_->ExecAll(statement).ok());
+  ASSERT_TRUE(connection_->ExecAll(statement).ok());
+  ASSERT_TRUE(connection_->ExecScript("deallocate all").ok());
+  const auto lost = connection_->ExecAll(statement);
+  EXPECT_TRUE(IsStatementUnknown(lost.status())) << lost.status();
+  EXPECT_FALSE(connection_->keeps_statements());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(connection_->ExecAll(statement).ok());
+  EXPECT_EQ(KeptCount(*connection_), 0);
+}
+
 TEST_F(PgConnectionTest, ReturnsEachTypeAsItWasBound) {
   const Uuid uuid = Uuid::Random();
   const std::vector<std::int64_t> integers = {1, -2, std::numeric_limits<std::int64_t>::min()};

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -226,6 +227,8 @@ TEST_F(ReadStoreContract, ReadsEverySampleOnceFromBothTables) {
   for (int series = 1; series <= 6; ++series) AddSeries(series, "g", absl::StrCat("s", series));
   std::vector<Read> expected;
   const std::int64_t base_us = 20'000 * 24 * kHourUs;
+  // Of two days every leaf is named, of three none.
+  const std::uint32_t day_count = 2 + static_cast<std::uint32_t>(random() % 2);
   // 60 tables: over 256 rows, so that pages and shared ticks are in play.
   for (int t = 0; t < 60; ++t) {
     const std::int32_t writer_no = 1 + static_cast<std::int32_t>(random() % 2);
@@ -252,10 +255,11 @@ TEST_F(ReadStoreContract, ReadsEverySampleOnceFromBothTables) {
       }
       if (!column.values.empty()) table.columns.push_back(std::move(column));
     }
-    RowWriter::Place place{.writer_no = writer_no,
-                           .fold_no = t,
-                           .keep_class = static_cast<std::int16_t>(random() % 2),
-                           .received_day = 20'000 + static_cast<std::int32_t>(random() % 3)};
+    RowWriter::Place place{
+        .writer_no = writer_no,
+        .fold_no = t,
+        .keep_class = static_cast<std::int16_t>(random() % 2),
+        .received_day = 20'000 + static_cast<std::int32_t>(random() % day_count)};
     if (table.columns.empty()) continue;
     random() % 2 == 0 ? writer_.AddMerged(place, table) : writer_.AddRecent(place, table);
   }
@@ -273,6 +277,51 @@ TEST_F(ReadStoreContract, ReadsEverySampleOnceFromBothTables) {
   std::sort(got.begin(), got.end());
   std::sort(expected.begin(), expected.end());
   EXPECT_TRUE(got == expected) << got.size() << " read, " << expected.size() << " written";
+}
+
+// Where a first page ends, a cursor goes on.
+TEST_F(ReadStoreContract, NoRowIsLostOrTwiceWhereverTheFirstPageEnds) {
+  writer_.AddTrial(7, 1);
+  for (int series = 1; series <= 3; ++series) AddSeries(series, "g", absl::StrCat("s", series));
+  const std::int64_t base_us = 20'000 * 24 * kHourUs;
+  std::size_t row_count = 0;
+  const auto add = [&](int series, std::int64_t at, int count) {
+    for (int i = 0; i < count; ++i, ++row_count) {
+      writer_.AddMerged({}, Table({at, at + 1}, {0, 1}, {{SeriesNo{series}, {1, 2}, {}}}));
+    }
+  };
+  const auto read = [&] {
+    std::set<std::tuple<int, std::int64_t, const void*>> rows;
+    for (const StoredRow& row : Rows({.trial_id = kTrial, .series_nos = {1, 2, 3}})) {
+      rows.emplace(Value(row.series_no), row.first_time_us, row.ticks.get());
+    }
+    return rows.size();
+  };
+  for (int i = 0; i < 255; ++i) add(1, base_us + i * 10, 1);
+  EXPECT_EQ(read(), row_count) << "less than a page";
+  add(2, base_us, 1);
+  EXPECT_EQ(read(), row_count) << "a page";
+  add(2, base_us, 3);
+  EXPECT_EQ(read(), row_count) << "the last place has several rows";
+  add(3, base_us, 1);
+  EXPECT_EQ(read(), row_count) << "others follow";
+  add(1, base_us, 300);
+  EXPECT_EQ(read(), row_count) << "the first place fills the page";
+}
+
+// A sweep drops leaves that have long been empty, and folded rows of their days may come after it.
+TEST_F(ReadStoreContract, WhereALeafIsGoneTheNextReadDoesWithoutIt) {
+  writer_.AddTrial(7, 1);
+  AddSeries(1, "g", "s");
+  writer_.AddRecent({.fold_no = 4}, Table({100, 200}, {0, 1}, {{SeriesNo{1}, {1, 2}, {}}}));
+  writer_.Run("drop table stepwell.metrics_k0_20241004, stepwell.ticks_k0_20241004");
+  const RowFilter filter = {.trial_id = kTrial, .series_nos = {1}, .fold_no_max = FoldNo{9}};
+  {
+    const auto snapshot = Snapshot();
+    const auto row = (*snapshot->ReadRows(filter))->Next();
+    EXPECT_EQ(row.status().code(), absl::StatusCode::kUnavailable) << row.status();
+  }
+  EXPECT_EQ(Rows(filter).size(), 1u);
 }
 
 TEST_F(ReadStoreContract, LeavesOutRecentRowsOfFoldsBeyondThePin) {
@@ -430,31 +479,8 @@ TEST_F(ReadStoreContract, PlansLookIntoTheLedgersLeavesAlone) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::string text;
   for (int row = 0; row < plan->row_count(); ++row) text += plan->Text(row, 0);
-  EXPECT_THAT(text, HasSubstr("metrics_k0_20001"));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr("metrics_k0_20002")));
-}
-
-TEST(PgReaderLeavesTest, JoinsNeighbouringDaysOfAClass) {
-  std::vector<UsageRecord> usage;
-  const auto add = [&](std::int16_t keep_class, std::int32_t day, std::int64_t rows = 1) {
-    usage.push_back({.received_day = day,
-                     .keep_class = keep_class,
-                     .metric_group = "g",
-                     .row_count = rows,
-                     .first_time_us = day * 10,
-                     .last_time_us = day * 10 + 9});
-  };
-  for (const std::int32_t day : {1, 2, 3, 7}) add(0, day);
-  add(1, 4);
-  add(1, 5, 0);  // emptied
-  EXPECT_EQ(PickLeaves(usage, INT64_MIN, INT64_MAX),
-            (std::vector<LeafRange>{{0, 1, 3}, {0, 7, 7}, {1, 4, 4}}));
-  EXPECT_EQ(PickLeaves(usage, 20, 30), (std::vector<LeafRange>{{0, 2, 2}}));
-  EXPECT_EQ(ConditionOf({}, 1).sql, "false");
-  for (std::int32_t day = 100; day < 300; day += 2) add(0, day);
-  EXPECT_EQ(PickLeaves(usage, INT64_MIN, INT64_MAX),
-            (std::vector<LeafRange>{{0, 1, 298}, {1, 4, 4}}))
-      << "too many ranges become one per class";
+  EXPECT_THAT(text, HasSubstr("metrics_k0_20241005"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("metrics_k0_20241006")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "storage/pg_row_copy.h"
 #include "storage/series_labels.h"
 #include "storage/vector_codec.h"
 #include "tests/support/encoded_params.h"
@@ -133,7 +134,7 @@ void RowWriter::AddLeaf(std::int16_t keep_class, std::int32_t received_day) {
     const auto bound = [&](std::int32_t day) {
       return absl::StrCat("(", keep_class, ", (date '1970-01-01' + ", day, "))");
     };
-    Run(absl::StrCat("create table stepwell.", table, "_k", keep_class, "_", received_day,
+    Run(absl::StrCat("create table stepwell.", LeafName(table, keep_class, received_day),
                      " partition of stepwell.", table, " for values from ", bound(received_day),
                      " to ", bound(received_day + 1)));
   }
@@ -147,6 +148,7 @@ void RowWriter::AddMerged(const Place& place, const TickTable& table) {
 }
 
 void RowWriter::AddRecent(const Place& place, const TickTable& table) {
+  AddLeaf(place.keep_class, place.received_day);
   const std::int64_t tick_no = ++tick_no_;
   AddTicks(place, table, true, tick_no);
   for (const TickColumn& column : table.columns) AddColumn(place, table, column, true, tick_no);

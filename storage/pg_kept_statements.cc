@@ -1,0 +1,31 @@
+#include "storage/pg_kept_statements.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+
+PgKeptStatements::Place PgKeptStatements::Use(const std::string& sql) {
+  ++use_count_;
+  if (const auto known = held_.find(sql); known != held_.end()) {
+    known->second.used = use_count_;
+    return {.name = known->second.name};
+  }
+  Place place{.name = absl::StrCat("stepwell_", use_count_), .is_new = true};
+  if (held_.size() >= kCountMax) place.let_go = LetOneGo();
+  held_[sql] = {.name = place.name, .used = use_count_};
+  return place;
+}
+
+std::string PgKeptStatements::LetOneGo() {
+  const auto oldest =
+      std::min_element(held_.begin(), held_.end(),
+                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+  std::string name = std::move(oldest->second.name);
+  held_.erase(oldest);
+  return name;
+}
+
+}  // namespace stepwell
