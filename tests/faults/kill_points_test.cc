@@ -9,7 +9,8 @@
 // How it would fail: work that is committed in two halves. A merge that deletes before it commits loses
 // samples at merge_before_commit; a fold that moves its mark apart from its rows doubles them at
 // fold_after_commit; a sweep that notes its gaps later has samples missing at sweep_after_commit; rows of
-// rollups in a transaction of their own differ from the recount at rollup_before_copy.
+// rollups in a transaction of their own differ from the recount at rollup_before_copy, and narrow ones that
+// are taken in one and written in another at rollup_rows_taken.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,6 +109,14 @@ const std::vector<Work>& Works() {
                   {"merge_after_commit", 0, 2}},
        .age = {.seconds = 3'700},
        .series_count = 250},
+      // Each life leaves one narrow row of rollups per writer, more or less; when there are fifteen, merges
+      // begin to join them. The other points take the lives until then.
+      {.name = "JoinRollups",
+       .points = {{"rollup_rows_taken", 0, 3},
+                  {"rollup_before_copy", 3, 5},
+                  {"merge_before_commit", 1, 5},
+                  {"merge_after_commit", 0, 5}},
+       .age = {.seconds = 3'700}},
       // Half an hour: the ring of recent goes on at each start, what lies in it is merged at the next.
       {.name = "Recycle",
        .points = {{"recycle_recent_before_commit"},
