@@ -153,7 +153,8 @@ TEST_F(RollupRows, ThatASweepGaveUpAreLeftAlone) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
   SetCaps({}, {.raw_age_seconds = kDay, .rollup_age_seconds = kDay});
-  MergeStretches(writer, 2, 20);
+  // One more, and they would be joined.
+  MergeStretches(writer, 2, static_cast<int>(kSmallRollupsMax));
   // A reader that is open keeps the leaf from being emptied.
   const auto reader = Connect(url_);
   ASSERT_TRUE(
