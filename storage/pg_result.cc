@@ -11,23 +11,27 @@
 namespace stepwell {
 namespace {
 
-// Walks a one-dimensional array value: calls `element(bytes)` for each.
+// Walks a one-dimensional array value: calls `element(bytes)` for each. False where it has more dimensions
+// or a NULL: a column may hold that, if somebody put it there.
 template <typename Element>
-void WalkArray(std::string_view value, Element element) {
+bool WalkArray(std::string_view value, Element element) {
   STEPWELL_CHECK(value.size() >= 12);
   const std::int32_t dimensions = pg_binary::ReadInt32(value.data());
-  if (dimensions == 0) return;
-  STEPWELL_CHECK(dimensions == 1 && value.size() >= 20);
+  if (dimensions == 0) return true;
+  if (dimensions != 1) return false;
+  STEPWELL_CHECK(value.size() >= 20);
   const std::int32_t count = pg_binary::ReadInt32(value.data() + 12);
   std::size_t at = 20;
   for (std::int32_t i = 0; i < count; ++i) {
     STEPWELL_CHECK(value.size() - at >= 4);
     const std::int32_t bytes = pg_binary::ReadInt32(value.data() + at);
     at += 4;
-    STEPWELL_CHECK(bytes >= 0 && value.size() - at >= static_cast<std::size_t>(bytes));
+    if (bytes < 0) return false;
+    STEPWELL_CHECK(value.size() - at >= static_cast<std::size_t>(bytes));
     element(value.substr(at, bytes));
     at += bytes;
   }
+  return true;
 }
 
 std::int64_t ReadInteger(std::string_view value) {
@@ -152,18 +156,20 @@ std::vector<std::int64_t> PgResult::Int64Array(int row, int column) const {
   const PgOid oid = type(column);
   STEPWELL_CHECK(oid == PgOid::kInt2Array || oid == PgOid::kInt4Array || oid == PgOid::kInt8Array);
   std::vector<std::int64_t> values;
-  WalkArray(Value(row, column),
-            [&](std::string_view bytes) { values.push_back(ReadInteger(bytes)); });
+  const bool is_list = WalkArray(
+      Value(row, column), [&](std::string_view bytes) { values.push_back(ReadInteger(bytes)); });
+  if (!is_list) values.clear();
   return values;
 }
 
 std::vector<double> PgResult::Float64Array(int row, int column) const {
   STEPWELL_CHECK(type(column) == PgOid::kFloat8Array);
   std::vector<double> values;
-  WalkArray(Value(row, column), [&](std::string_view bytes) {
+  const bool is_list = WalkArray(Value(row, column), [&](std::string_view bytes) {
     STEPWELL_CHECK(bytes.size() == 8);
     values.push_back(pg_binary::ReadFloat64(bytes.data()));
   });
+  if (!is_list) values.clear();
   return values;
 }
 

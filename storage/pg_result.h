@@ -57,7 +57,8 @@ class PgResult {
   // Days since 1970.
   std::int32_t DateDays(int row, int column) const;
   Uuid UuidAt(int row, int column) const;
-  // int2[], int4[] and int8[] without NULL elements.
+  // int2[], int4[] and int8[]. One of several dimensions, or with a NULL in it, reads as empty: who needs
+  // its elements refuses the row.
   std::vector<std::int64_t> Int64Array(int row, int column) const;
   std::vector<double> Float64Array(int row, int column) const;
 

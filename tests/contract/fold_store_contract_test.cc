@@ -153,20 +153,35 @@ TEST_F(FoldStoreContract, MergesAreTheOwnersOnly) {
 }
 
 TEST_F(FoldStoreContract, SkipsRowsThatAreDamaged) {
-  const OpenedWriter bad = OpenWriter("bad");
-  const OpenedWriter good = OpenWriter("good");
+  const std::string dictionary = "form = 5, width = 1, width2 = 0, bits = B'0000000000', ";
+  const std::vector<std::string> damages = {
+      "form = 77",
+      // Arrays that no master writes.
+      dictionary + "dictionary = null, raw = '{{0.5,1},{2,3}}'",
+      dictionary + "dictionary = null, raw = '{null,1}'",
+      dictionary + "raw = null, dictionary = '{{1,2},{3,4}}'",
+      dictionary + "raw = null, dictionary = '{null,1}'",
+  };
   const std::vector<TickTable> tables = {Table(1, 10)};
-  for (const OpenedWriter& writer : {bad, good}) {
+  const auto fold = [&](const std::string& trial) {
+    const OpenedWriter writer = OpenWriter(trial);
     AddSeries(writer.trial_id, 1);
     CommitTo(writer, 1, 1, WriterState::kClosed);
-    ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+    EXPECT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+    return writer.trial_id;
+  };
+  for (const std::string& damage : damages) {
+    const TrialId trial_id = fold("bad: " + damage);
+    const std::string text =
+        absl::StrCat("update stepwell.recent set ", damage, " where trial_id = $1");
+    const auto done = sql_->Exec(text.c_str(), {Value(trial_id)});
+    ASSERT_TRUE(done.ok()) << done.status();
+    ASSERT_EQ(done->affected_count(), 1) << damage;
   }
-  ASSERT_TRUE(
-      sql_->Exec("update stepwell.recent set form = 77 where trial_id = $1", {Value(bad.trial_id)})
-          .ok());
+  fold("good");
   MergeAll({.fold_no_max = Newest(), .now_us = kNowUs});
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 1);
-  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), static_cast<int>(damages.size()));
 }
 
 // Buckets of `step` seconds that the samples have, counted by SQL from the decoded samples, and the
