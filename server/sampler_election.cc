@@ -105,6 +105,7 @@ SamplerElection::Orders SamplerElection::Name(TrialId trial_id, WriterNo writer_
   if (!member.is_sampler || !member.held) return orders;
   if (member.gpus_generation != generation) {
     member.gpus_generation = generation;
+    if (member.fresh_gpus) named_bytes_ -= member.fresh_gpus->bytes();
     member.fresh_gpus.reset();
     if (!member.gpus.names().empty()) member.fresh_gpus.emplace();
   }

@@ -1,5 +1,5 @@
-// PgRowCursor: rows of metrics and recent through one SQL cursor, with the ticks that they share
-// decoded once. Confined to one thread; the connection outlives it and runs nothing else meanwhile
+// PgRowCursor: rows of metrics and recent page by page, the first without an SQL cursor, with the ticks
+// that they share decoded once. Confined to one thread; the connection outlives it and runs nothing else meanwhile
 // but its statements.
 #pragma once
 

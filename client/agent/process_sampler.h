@@ -46,10 +46,10 @@ class ProcessSampler {
   };
   // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
-  // A visit would ask, or take an answer: of one that rests, is gone or hangs, none does.
+  // A visit would ask, take an answer or miss one: of one that rests or is gone, none does.
   bool IsDue(absl::Duration now) const {
     if (sensor_ == nullptr || rests_) return false;
-    return asked_ ? !asked_->late : schedule_->due() <= now;
+    return (asked_ && !asked_->late) || schedule_->due() <= now;
   }
   // It is not to be sampled now, and not once more if it ends meanwhile.
   void Rest() { rests_ = true; }

@@ -70,7 +70,7 @@ void RankWriter::Visit(const SensorSelection* selection) {
 bool RankWriter::IsQuiet(const SensorSelection* selection, absl::Duration now) {
   if (served_->IsTendDue()) return false;
   if (served_->close_requested()) {
-    // Nobody waits: what the master, or its absence, makes of it is seen by the next visit.
+    // Who waits for it in close() is told between visits; the rest is seen by the next.
     return !live_ || served_->done() || served_->spooled() || served_->refused();
   }
   if ((selection != nullptr) != was_selected_) return false;

@@ -31,7 +31,7 @@ class RankWriter {
   // The agent is about to leave: with the next visit the process is asked once more, and what is left
   // to tell of it is told; it is sampled no more.
   void EndSampling() { sampling_ended_ = true; }
-  // A visit with `selection` would find nothing to do but see that the process died.
+  // A visit with `selection` would find nothing to do but see that a worker died.
   bool IsQuiet(const SensorSelection* selection, absl::Duration now);
   // The part of a visit that a recorder waits for in close().
   void SettleClosing();

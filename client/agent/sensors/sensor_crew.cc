@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
+#include <system_error>
 #include <utility>
 
 namespace stepwell::agent {
@@ -80,8 +82,13 @@ void SensorCrew::Await(absl::Duration patience) {
   absl::MutexLock lock(&state.mu);
   const auto answered = [&state]()
                             ABSL_SHARED_LOCKS_REQUIRED(state.mu) { return state.open_count == 0; };
-  for (absl::Duration waited; waited < patience; waited += quick) {
-    if (state.mu.AwaitWithTimeout(absl::Condition(&answered), quick)) return;
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(patience);
+  while (true) {
+    const absl::Duration left = absl::FromChrono(end - std::chrono::steady_clock::now());
+    if (left <= absl::ZeroDuration()) break;
+    // With all of them under way there is nothing to do but wait.
+    const absl::Duration step = state.queue.empty() ? left : std::min(quick, left);
+    if (state.mu.AwaitWithTimeout(absl::Condition(&answered), step)) return;
     if (state.queue.empty()) continue;
     ++state.running_max;
     Man();
@@ -101,12 +108,18 @@ void SensorCrew::Man() {
   const int wanted_count =
       std::min(static_cast<int>(state.queue.size()), state.running_max - state.running_count);
   if (wanted_count <= state.idle_count) return;
+  Worker worker{{}, std::make_shared<bool>(false)};
+  try {
+    worker.thread = std::thread([state_kept = state_, busy = worker.busy] {
+      pthread_setname_np(pthread_self(), "sense-devices");
+      Serve(*state_kept, *busy);
+    });
+  } catch (const std::system_error&) {
+    // No more processes allowed: whoever is there serves the queue.
+    return;
+  }
   ++state.idle_count;
-  Worker& worker = workers_.emplace_back(Worker{{}, std::make_shared<bool>(false)});
-  worker.thread = std::thread([state_kept = state_, busy = worker.busy] {
-    pthread_setname_np(pthread_self(), "sense-devices");
-    Serve(*state_kept, *busy);
-  });
+  workers_.push_back(std::move(worker));
 }
 
 void SensorCrew::Serve(State& state, bool& busy) {

@@ -2,6 +2,9 @@
 // loss that no look calls news is seen late, or never where the process waits for it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -100,6 +103,33 @@ TEST_F(RecordedNewsTest, AllThatAVisitWouldFindIsNewsAndThenNoMore) {
     Visit();
     EXPECT_FALSE(writer_->HasNews());
   }
+}
+
+// It says nothing in any file: its lock is gone.
+TEST_F(RecordedNewsTest, ADeathIsNews) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int lock = open((path_ / "lock").c_str(), O_RDWR);
+    struct flock byte {};
+    byte.l_type = F_WRLCK;
+    byte.l_len = 1;
+    if (fcntl(lock, F_SETLK, &byte) != 0 || write(pipe_ends[1], "x", 1) != 1) _exit(1);
+    while (true) pause();
+  }
+  char there = 0;
+  ASSERT_EQ(read(pipe_ends[0], &there, 1), 1);
+  Visit();
+  Visit();
+  EXPECT_FALSE(writer_->HasNews());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(writer_->HasNews());
+  Visit();
+  EXPECT_FALSE(writer_->HasNews());
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST_F(RecordedNewsTest, AHeaderThatIsCutShortIsNews) {

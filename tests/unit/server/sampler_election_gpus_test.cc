@@ -239,6 +239,21 @@ TEST(SamplerElectionTest, AGpuThatWentAwayCountsNoLongerAfterOneMoreOpen) {
   EXPECT_EQ(election.Look(all_live, kStartUs + 6 * kSecondUs), (Orders{Off(kA, 2, 1, {"b"})}));
 }
 
+TEST(SamplerElectionTest, WhatIsForgottenIsNotCountedHoweverOftenItOpens) {
+  SamplerElection election;
+  const auto open = [&](std::uint64_t generation, const std::vector<std::string>& gpus) {
+    election.Open(Sampler(kA, 1, "m", generation), kStartUs);
+    election.Name(kA, WriterNo{1}, generation, Gpus(gpus), kStartUs + kSecondUs);
+  };
+  open(1, {"a", "b"});
+  const std::size_t once = election.named_bytes();
+  for (std::uint64_t generation = 2; generation < 50; ++generation) open(generation, {"a", "b"});
+  // Those of the last generation beside those before it.
+  EXPECT_LE(election.named_bytes(), 2 * once);
+  election.Close(kA, WriterNo{1}, 49, kStartUs + kSecondUs);
+  EXPECT_EQ(election.named_bytes(), 0u);
+}
+
 TEST(SamplerElectionTest, OfManySamplersOfAMachineTheFirstNameGpusAndAreToldOfThem) {
   SamplerElection election({.naming_count_max = 3});
   for (int no = 1; no <= 5; ++no) election.Open(Sampler(kA, no), kStartUs);
