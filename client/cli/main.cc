@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "base/monotonic_waits.h"
 #include "client/cli/command.h"
 #ifdef STEPWELL_HAS_SERVE
 #include "server/serve_main.h"
@@ -15,6 +16,7 @@
 #endif
 
 int main(int argc, char** argv) {
+  stepwell::UseMonotonicWaits();
 #ifdef STEPWELL_RELEASE
   // Debian's abseil is built to look for cycles of locks at each lock; tests of other builds do.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
