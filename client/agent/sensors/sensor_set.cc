@@ -126,6 +126,7 @@ void SensorSet::Look(const SensorSelection& selection) {
   for (WatchedFinder& finder : finders_) {
     if (!IsWanted(finder, selection)) continue;
     if (finder.waiting) TakeFindings(finder, absl::ZeroDuration());
+    if (finder.waiting) MissHanging(finder, now);
     if (finder.waiting || now - finder.asked_at < options_.find_interval) continue;
     is_first = is_first || finder.asked_at == -absl::InfiniteDuration();
     finder.asked_at = now;
@@ -137,6 +138,14 @@ void SensorSet::Look(const SensorSelection& selection) {
     if (!finder.waiting) continue;
     TakeFindings(finder, std::max(deadline - clock_.Monotonic(), absl::ZeroDuration()));
   }
+}
+
+// It stands as long as the call does: what is there of the group is not known.
+void SensorSet::MissHanging(WatchedFinder& finder, absl::Duration now) const {
+  const absl::Duration out = now - finder.asked_at;
+  if (out < options_.hang_min) return;
+  finder.absences = {{finder.metric_group, AbsenceKind::kFailed, "devices", 1,
+                      absl::StrCat("looking for devices: ", NoAnswerFor(out).message())}};
 }
 
 void SensorSet::TakeFindings(WatchedFinder& finder, absl::Duration patience) {

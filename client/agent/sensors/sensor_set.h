@@ -112,6 +112,8 @@ class SensorSet {
   static bool IsWanted(const WatchedFinder& finder, const SensorSelection& selection);
   void Look(const SensorSelection& selection);
   void TakeFindings(WatchedFinder& finder, absl::Duration patience);
+  // A library that does not answer may hide devices.
+  void MissHanging(WatchedFinder& finder, absl::Duration now) const;
   // The answer to what an earlier tick asked, if it has come.
   void TakeLate(WatchedSensor& sensor);
   // The answer to what this tick asked, if it came in time.

@@ -213,6 +213,32 @@ TEST_F(GpuSetTest, WhatHangsAtTheLastTickIsMissedForAllTicksThatLackIt) {
   EXPECT_EQ(last.absences()[0].sample_count, static_cast<int>(2 * usual));
 }
 
+// A driver that hangs as the library begins: whether there are GPUs is not known, and that is said.
+class HangingLibraryTest : public GpuSetTest {
+ protected:
+  HangingLibraryTest()
+      : GpuSetTest({.hang_min = absl::Milliseconds(100),
+                    .first_look_patience = absl::ZeroDuration(),
+                    .find_interval = absl::ZeroDuration()}) {
+    stub_.Play("gpus 2\nlibrary hang nvmlDeviceGetCount_v2\n");
+  }
+};
+
+TEST_F(HangingLibraryTest, AgentRule16_ALookForDevicesThatHangsIsNamedAndComesBack) {
+  const auto is_named = [](const Reading& reading) {
+    const std::vector<std::string> texts = AbsencesOf(reading);
+    return ValuesOf(reading).count("memory_free") == 1 && texts.size() == 1 &&
+           texts[0].find("gpu failed looking for devices: no answer for ") != std::string::npos;
+  };
+  EXPECT_THAT(AbsencesOf(Read()), IsEmpty()) << "it may answer yet";
+  EXPECT_TRUE(Eventually(is_named));
+  stub_.Play("gpus 2\ngpu 0 util_gpu 12\ngpu 1 util_gpu 23\n");
+  EXPECT_TRUE(Eventually([](const Reading& reading) {
+    return ValuesOf(reading).count("gpu_util{device=GPU-stub-0}") == 1 &&
+           reading.absences().empty();
+  }));
+}
+
 TEST_F(GpuSetTest, ALostDeviceIsFoundAgainByALaterLook) {
   Read();
   stub_.Play("gpus 2\ngpu 0 fail * 15\n");
