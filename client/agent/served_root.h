@@ -73,7 +73,7 @@ class ServedRoot {
   // Some recorder waits for that.
   bool has_closing() const;
   // Whoever records has recorded nothing since the last visit, and nothing is due: a visit would find
-  // nothing but deaths of workers. A tenth of its cost.
+  // nothing but deaths of workers.
   bool is_quiet() const;
   // Nobody records, all is delivered and no tick is due within a second: what is new says so itself.
   bool may_rest() const;

@@ -23,6 +23,7 @@ constexpr char kDoneFile[] = "done";
 constexpr char kBehindFile[] = "behind";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
 constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
+// Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
 // A master that takes a writer at all has taken its end by then, as a rule.

@@ -1,7 +1,7 @@
 // TickSchedule: when the ticks of one cadence are due: at once, 100 ms later (the first with rates),
-// then at the multiples of the interval. All schedules of a machine share that grid: an agent wakes once
-// for all that it samples, and ranks that are disturbed at all are disturbed together. What was slept
-// through (a stopped process, a hung disk) is counted, not made up. Pure.
+// then at the multiples of the interval. All schedules of a machine share that grid, some a lead before
+// it: one visit has all that was read, and ranks that are disturbed at all are disturbed together. What
+// was slept through (a stopped process, a hung disk) is counted, not made up. Pure.
 //
 //   TickSchedule schedule(absl::Seconds(1), now);
 //   if (schedule.due() <= now) late_count = schedule.Take(now);
