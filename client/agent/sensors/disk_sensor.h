@@ -1,5 +1,5 @@
-// DiskSensor: what all whole disks of the machine do together, from /proc/diskstats. Confined to
-// one thread.
+// DiskSensor: what all whole disks of the machine do together, from /proc/diskstats, each operation
+// once. Confined to one thread.
 #pragma once
 
 #include <map>
@@ -21,6 +21,10 @@ class DiskSensor final : public Sensor {
  private:
   struct Disk {
     bool whole = false;
+    // Of a path: the multipath disk that it leads to.
+    std::string head = {};
+    // The kernel counts its operations.
+    bool has_counted = false;
     Rate operations = {};
     Rate read_sectors = {};
     Rate written_sectors = {};
@@ -30,11 +34,17 @@ class DiskSensor final : public Sensor {
     double operations = 0;
     double read_bytes = 0;
     double written_bytes = 0;
+    void Add(const Sum& other) {
+      any = any || other.any;
+      operations += other.operations;
+      read_bytes += other.read_bytes;
+      written_bytes += other.written_bytes;
+    }
   };
   bool IsWhole(const std::string& name) const;
   absl::StatusOr<Sum> ReadSum(absl::Duration now);
-  absl::Status AddLine(const std::vector<absl::string_view>& words, Disk& disk, absl::Duration now,
-                       Sum& sum) const;
+  static absl::StatusOr<Sum> ReadLine(const std::vector<absl::string_view>& words, Disk& disk,
+                                      absl::Duration now);
 
   const KernelText kernel_;
   std::map<std::string, Disk> disks_;

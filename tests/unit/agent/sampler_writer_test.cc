@@ -40,7 +40,7 @@ class SamplerWriterTest : public ::testing::Test {
     fs::create_directories(path_ / "writer");
     fs::create_directories(path_ / "root/proc/net");
     fs::create_directories(path_ / "root/proc/self");
-    fs::create_directories(path_ / "root/sys/block/sda");
+    fs::create_directories(path_ / "root/sys/block/sda/device");
     fs::create_directories(path_ / "root/proc/pressure");
     Write("stat", "cpu  100 0 50 800 50 0 0 0 40 0\n");
     Write("loadavg", "0.50 0.50 0.50 1/200 300\n");

@@ -86,7 +86,7 @@ struct Row {
 class HangingFileTest : public ::testing::Test {
  protected:
   HangingFileTest() {
-    std::filesystem::create_directories(machine_.root() / "sys/block/sda");
+    std::filesystem::create_directories(machine_.root() / "sys/block/sda/device");
     for (int i = 0; i < 2; ++i) WriteAll();
     MachineOptions options{.root = machine_.root(), .nvml_path = "/nowhere"};
     options.amd_paths = {"/nowhere", "/nowhere"};

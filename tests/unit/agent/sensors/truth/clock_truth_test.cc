@@ -38,7 +38,7 @@ class SuspendedClock final : public Clock {
 class ClockTruthTest : public ::testing::Test {
  protected:
   ClockTruthTest() {
-    std::filesystem::create_directories(machine_.root() / "sys/block/sda");
+    std::filesystem::create_directories(machine_.root() / "sys/block/sda/device");
     machine_.Write("sys/class/net/eth0/device/vendor", "0x15b3\n");
     Work(0);
   }
