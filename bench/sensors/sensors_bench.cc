@@ -137,7 +137,7 @@ std::vector<std::pair<std::string, std::unique_ptr<Sensor>>> MakeSensors(const K
   add(std::make_unique<LocalMountSensor>(kernel));
   add(std::make_unique<InfinibandSensor>(files));
   add(std::make_unique<ProcessSensor>(getpid(), kernel), "process");
-  NvmlFinder finder(NVML_STUB, kernel);
+  NvmlFinder finder(NVML_STUB, kernel, RealClock::Get());
   for (std::unique_ptr<Sensor>& gpu : finder.Find().sensors) add(std::move(gpu), "gpu");
   return sensors;
 }

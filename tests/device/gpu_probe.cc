@@ -61,7 +61,8 @@ int main(int argc, char** argv) {
   stepwell::agent::SensorSet set({.first_look_patience = absl::Seconds(30)},
                                  stepwell::RealClock::Get());
   set.AddFinder(std::make_unique<stepwell::agent::NvmlFinder>(
-      stepwell::agent::NvmlLibrary::PathToLoad(), stepwell::agent::KernelText("/")));
+      stepwell::agent::NvmlLibrary::PathToLoad(), stepwell::agent::KernelText("/"),
+      stepwell::RealClock::Get()));
   const auto selection = std::make_shared<stepwell::agent::SensorSelection>();
   Print(set.Read(Cadence::kFast, selection));
   const double before_ms = ProcessorMs();

@@ -33,7 +33,7 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
     set->AddWatched(std::make_unique<InfinibandSensor>(kernel));
   }
   set->AddFinder(std::make_unique<MountFinder>(kernel));
-  set->AddFinder(std::make_unique<NvmlFinder>(options.nvml_path, kernel));
+  set->AddFinder(std::make_unique<NvmlFinder>(options.nvml_path, kernel, clock));
   set->AddFinder(std::make_unique<AmdFinder>(options.amd_paths, kernel));
   return set;
 }

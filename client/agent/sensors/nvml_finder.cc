@@ -1,5 +1,7 @@
 #include "client/agent/sensors/nvml_finder.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/agent/sensors/nvml_sensor.h"
@@ -33,15 +35,15 @@ void NvmlFinder::Miss(const absl::Status& why, Findings& findings) const {
 Findings NvmlFinder::Find() {
   Findings findings;
   if (session_ == nullptr) {
-    auto library = NvmlLibrary::Load(path_);
-    if (!library.ok()) {
-      Miss(library.status(), findings);
+    absl::StatusOr<std::shared_ptr<NvmlSession>> session = NvmlSession::Of(path_);
+    if (!session.ok()) {
+      Miss(session.status(), findings);
       return findings;
     }
-    session_ = std::make_shared<NvmlSession>(*std::move(library));
+    session_ = *std::move(session);
   }
-  if (session_->IsSettled()) return findings;
-  const absl::StatusOr<std::vector<NvmlDeviceFace>> faces = session_->List();
+  const absl::StatusOr<std::vector<NvmlDeviceFace>> faces =
+      session_->List(clock_, std::exchange(is_first_, false));
   if (!faces.ok()) {
     Miss(faces.status(), findings);
     return findings;

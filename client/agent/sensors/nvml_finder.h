@@ -14,9 +14,9 @@ namespace stepwell::agent {
 
 class NvmlFinder final : public SensorFinder {
  public:
-  // `path` of the library.
-  NvmlFinder(std::string path, KernelText kernel)
-      : SensorFinder("gpu"), path_(std::move(path)), kernel_(std::move(kernel)) {}
+  // `path` of the library. `clock` outlives the finder, and a thread that hangs in it.
+  NvmlFinder(std::string path, KernelText kernel, const Clock& clock)
+      : SensorFinder("gpu"), path_(std::move(path)), kernel_(std::move(kernel)), clock_(clock) {}
   Findings Find() override;
 
  private:
@@ -25,6 +25,8 @@ class NvmlFinder final : public SensorFinder {
 
   const std::string path_;
   const KernelText kernel_;
+  const Clock& clock_;
+  bool is_first_ = true;
   std::shared_ptr<NvmlSession> session_;
   std::set<std::string> known_;
 };

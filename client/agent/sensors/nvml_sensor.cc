@@ -95,8 +95,11 @@ void NvmlSensor::Read(Reading& reading) {
   const NvmlSession::Call call(*session_, face_.uuid);
   device_ = call.device();
   answers_.Begin();
+  if (call.is_beginning()) {
+    return MissAll(reading, absl::UnavailableError("the library is initialised anew"));
+  }
   if (device_ == nullptr) {
-    session_->Doubt();
+    session_->Doubt(face_.uuid);
     return MissAll(reading, absl::UnavailableError("the library does not see the device"));
   }
   if (!face_.is_slice()) ReadWhole(reading);
@@ -107,7 +110,7 @@ void NvmlSensor::Read(Reading& reading) {
     sample_count_ = std::max(1, static_cast<int>(reading.samples().size()));
     return;
   }
-  session_->Doubt();
+  session_->Doubt(face_.uuid);
   Forget();
   MissAll(reading, absl::UnavailableError(answers_.lost().message()));
 }

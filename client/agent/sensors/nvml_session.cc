@@ -1,6 +1,7 @@
 #include "client/agent/sensors/nvml_session.h"
 
-#include "absl/strings/str_cat.h"
+#include <algorithm>
+
 #include "base/status_macros.h"
 
 namespace stepwell::agent {
@@ -9,6 +10,8 @@ namespace {
 // Of one machine; a GPU has at most seven slices.
 constexpr unsigned kGpuCountMax = 64;
 constexpr unsigned kSliceCountMax = 16;
+// For calls to end before the library is shut down: they began with the tick that asked for the look.
+constexpr absl::Duration kCallsPatience = absl::Milliseconds(250);
 
 }  // namespace
 
@@ -17,6 +20,7 @@ NvmlSession::Call::Call(NvmlSession& session, const std::string& uuid) : session
   ++session_.calls_under_way_;
   const auto found = session_.device_by_uuid_.find(uuid);
   if (found != session_.device_by_uuid_.end()) device_ = found->second;
+  is_beginning_ = session_.beginning_;
 }
 
 NvmlSession::Call::~Call() {
@@ -24,52 +28,110 @@ NvmlSession::Call::~Call() {
   --session_.calls_under_way_;
 }
 
-void NvmlSession::Doubt() {
-  absl::MutexLock lock(&mu_);
-  doubted_ = true;
+absl::StatusOr<std::shared_ptr<NvmlSession>> NvmlSession::Of(const std::string& path) {
+  struct All {
+    absl::Mutex mu;
+    std::map<std::string, std::shared_ptr<NvmlSession>> by_path ABSL_GUARDED_BY(mu);
+  };
+  static All& all = *new All;
+  // Loading may take its time, but asks no device.
+  STEPWELL_ASSIGN_OR_RETURN(auto library, NvmlLibrary::Load(path));
+  absl::MutexLock lock(&all.mu);
+  std::shared_ptr<NvmlSession>& session = all.by_path[path];
+  if (session == nullptr) session = std::make_shared<NvmlSession>(std::move(library));
+  return session;
 }
 
-bool NvmlSession::IsSettled() {
+void NvmlSession::Doubt(const std::string& uuid) {
   absl::MutexLock lock(&mu_);
-  return begun_ && !doubted_ && !device_by_uuid_.empty();
+  doubted_.insert(uuid);
 }
 
-absl::Status NvmlSession::Begin() {
-  bool end_first = false;
+bool NvmlSession::HasHealthy() const {
+  return std::any_of(device_by_uuid_.begin(), device_by_uuid_.end(),
+                     [this](const auto& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+                       return doubted_.count(device.first) == 0;
+                     });
+}
+
+NvmlSession::Step NvmlSession::NextStep(absl::Duration now, bool afresh) {
+  if (!begun_) return Step::kBegin;
+  if (doubted_.empty()) {
+    if (lost_.empty()) pace_.Reset();
+    return afresh || device_by_uuid_.empty() ? Step::kLook : Step::kNone;
+  }
+  if (!HasHealthy() || pace_.IsDue(now)) return Step::kBeginAnew;
+  return afresh ? Step::kLook : Step::kNone;
+}
+
+absl::StatusOr<std::vector<NvmlDeviceFace>> NvmlSession::List(const Clock& clock, bool afresh) {
+  const absl::Duration began_at = clock.Monotonic();
+  Step step = Step::kNone;
   {
     absl::MutexLock lock(&mu_);
-    if (begun_ && !doubted_) return absl::OkStatus();
-    // While a call hangs on one GPU, the others go on without a new beginning.
-    if (begun_ && calls_under_way_ > 0) return absl::OkStatus();
-    end_first = begun_;
-    begun_ = false;
-    doubted_ = false;
-    device_by_uuid_.clear();
+    if (!looking_) step = NextStep(began_at, afresh);
+    if (step == Step::kNone) {
+      if (!begun_) return absl::UnavailableError("nvmlInit: is under way");
+      return faces_;
+    }
+    looking_ = true;
+    const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return calls_under_way_ == 0; };
+    if (step == Step::kBeginAnew &&
+        !mu_.AwaitWithTimeout(absl::Condition(&is_idle), kCallsPatience)) {
+      // While a call hangs on one GPU, the others go on without a new beginning.
+      looking_ = false;
+      return faces_;
+    }
+    if (step != Step::kLook) {
+      begun_ = false;
+      beginning_ = true;
+      device_by_uuid_.clear();
+    }
   }
-  // Calls find no device meanwhile.
-  if (end_first) library_->shutdown();
-  STEPWELL_RETURN_IF_ERROR(library_->StatusOf(library_->init(), "nvmlInit"));
+  const absl::Status status = TakeStep(step);
   absl::MutexLock lock(&mu_);
-  begun_ = true;
+  looking_ = false;
+  beginning_ = false;
+  if (step == Step::kBeginAnew) pace_.Began(began_at, clock.Monotonic());
+  if (!status.ok()) return status;
+  return faces_;
+}
+
+// Calls find no device while the library begins.
+absl::Status NvmlSession::TakeStep(Step step) {
+  if (step == Step::kBeginAnew) library_->shutdown();
+  if (step != Step::kLook) {
+    STEPWELL_RETURN_IF_ERROR(library_->StatusOf(library_->init(), "nvmlInit"));
+    absl::MutexLock lock(&mu_);
+    begun_ = true;
+  }
+  std::vector<NvmlDeviceFace> faces;
+  std::map<std::string, nvml::Device> devices;
+  STEPWELL_RETURN_IF_ERROR(ListAll(faces, devices));
+  absl::MutexLock lock(&mu_);
+  device_by_uuid_ = std::move(devices);
+  faces_ = std::move(faces);
+  if (step == Step::kLook) return absl::OkStatus();
+  lost_.clear();
+  for (const std::string& uuid : doubted_) {
+    if (device_by_uuid_.count(uuid) == 0) lost_.insert(uuid);
+  }
+  doubted_.clear();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<NvmlDeviceFace>> NvmlSession::List() {
-  STEPWELL_RETURN_IF_ERROR(Begin());
+absl::Status NvmlSession::ListAll(std::vector<NvmlDeviceFace>& faces,
+                                  std::map<std::string, nvml::Device>& devices) const {
   unsigned count = 0;
   STEPWELL_RETURN_IF_ERROR(
       library_->StatusOf(library_->device_count(&count), "nvmlDeviceGetCount"));
-  std::vector<NvmlDeviceFace> faces;
-  std::map<std::string, nvml::Device> devices;
   for (unsigned i = 0; i < count && i < kGpuCountMax; ++i) {
     nvml::Device device = nullptr;
     // One that is lost or not ours to see hides no other.
     if (library_->device_by_index(i, &device) != nvml::kSuccess) continue;
     ListOne(device, faces, devices).IgnoreError();
   }
-  absl::MutexLock lock(&mu_);
-  device_by_uuid_ = std::move(devices);
-  return faces;
+  return absl::OkStatus();
 }
 
 absl::Status NvmlSession::ListOne(nvml::Device device, std::vector<NvmlDeviceFace>& faces,

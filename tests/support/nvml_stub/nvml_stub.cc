@@ -14,10 +14,14 @@
 //   gpu 1 hang nvmlDeviceGetUtilizationRates       until the file changes
 //   library fail nvmlInit_v2 9
 //
+// A GPU that was lost once (result 15) stays so until the library is shut down by all who initialised it.
+// StepwellStubInits() is how often it was initialised.
+//
 // Built three times: STEPWELL_NVML_STUB_OLD leaves out what drivers of 2018 lack,
 // STEPWELL_NVML_STUB_MUTE the first call of all, as a library that was cut short or is another's.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -47,16 +51,27 @@ struct GpmSample {
 };
 
 std::atomic<int> g_begun{0};
+std::atomic<int> g_init_count{0};
+constexpr int kLost = 15;
+std::array<std::atomic<bool>, 64> g_lost{};
 Device g_gpus[64];
 #ifndef STEPWELL_NVML_STUB_OLD
 Device g_slices[64][8];
 #endif
 
+int Ask(int gpu, const char* call) {
+  std::atomic<bool>& lost = g_lost.at(static_cast<std::size_t>(gpu));
+  if (lost) return kLost;
+  const int result = Suffer(std::to_string(gpu), call);
+  if (result == kLost) lost = true;
+  return result;
+}
+
 int Enter(void* handle, const char* call, Device& device) {
   if (g_begun == 0) return 1;
   if (handle == nullptr) return 2;
   device = *static_cast<Device*>(handle);
-  return Suffer(std::to_string(device.gpu), call);
+  return Ask(device.gpu, call);
 }
 
 // A slice has memory and monitors of its own, nothing else.
@@ -75,13 +90,18 @@ int Give(void* handle, const char* call, const char* key, Number* out) {
 EXPORTED int nvmlInit_v2() {
   if (const int result = Suffer("library", "nvmlInit_v2"); result != 0) return result;
   ++g_begun;
+  ++g_init_count;
   return 0;
 }
 #endif
 
+EXPORTED int StepwellStubInits() { return g_init_count; }
+
 EXPORTED int nvmlShutdown() {
   if (g_begun == 0) return 1;
-  --g_begun;
+  if (--g_begun == 0) {
+    for (std::atomic<bool>& lost : g_lost) lost = false;
+  }
   return 0;
 }
 
@@ -115,7 +135,7 @@ EXPORTED int nvmlDeviceGetCount_v2(unsigned* count) {
 EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   if (g_begun == 0) return 1;
   if (index >= static_cast<unsigned>(Current()->gpu_count)) return 2;
-  if (const int result = Suffer(std::to_string(index), "nvmlDeviceGetHandleByIndex_v2")) {
+  if (const int result = Ask(static_cast<int>(index), "nvmlDeviceGetHandleByIndex_v2")) {
     return result;
   }
   g_gpus[index].gpu = static_cast<int>(index);

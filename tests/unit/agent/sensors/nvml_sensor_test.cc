@@ -47,7 +47,7 @@ gpu 0 gpm_21 250
 class NvmlSensorTest : public ::testing::Test {
  protected:
   NvmlSensor Open(const std::shared_ptr<NvmlSession>& session, std::size_t index = 0) {
-    return NvmlSensor(session, session->List().value().at(index));
+    return NvmlSensor(session, session->List(machine_.clock()).value().at(index));
   }
   // A second reading, so that rates are there.
   Values ReadTwice(NvmlSensor& sensor) {
@@ -60,7 +60,7 @@ class NvmlSensorTest : public ::testing::Test {
 
 TEST_F(NvmlSensorTest, EachValueComesInTheUnitOfTheTable) {
   NvmlStub stub(kBusyGpu);
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   const Values values = ReadTwice(sensor);
   const std::string device = "{device=GPU-stub-0}";
@@ -101,7 +101,7 @@ TEST_F(NvmlSensorTest, EachValueComesInTheUnitOfTheTable) {
 
 TEST_F(NvmlSensorTest, NvlinkCountsKibibytesAndRatesRunOverTrueTime) {
   NvmlStub stub("gpus 1\ngpu 0 nvlink_tx_kib 1000\ngpu 0 nvlink_rx_kib 500\n");
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   machine_.Read(sensor);
   stub.Play("gpus 1\ngpu 0 nvlink_tx_kib 5000\ngpu 0 nvlink_rx_kib 1500\n");
@@ -114,7 +114,7 @@ TEST_F(NvmlSensorTest, NvlinkCountsKibibytesAndRatesRunOverTrueTime) {
 TEST_F(NvmlSensorTest, WithoutMonitorsPcieComesFromACounterThatIsWideOrFromTheLibrary) {
   const std::string base = "gpus 1\ngpu 0 gpm 0\ngpu 0 pcie_tx_kbs 7\ngpu 0 pcie_rx_kbs 9\n";
   NvmlStub stub(base + "gpu 0 pcie_tx_bytes 5000000000\ngpu 0 pcie_rx_bytes 100\n");
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   machine_.Read(sensor);
   stub.Play(base + "gpu 0 pcie_tx_bytes 6000000000\ngpu 0 pcie_rx_bytes 900\n");
@@ -132,7 +132,7 @@ TEST_F(NvmlSensorTest, WhatADeviceCannotDoIsToldAndHidesNothingElse) {
       "gpu 0 fail nvmlDeviceGetEnforcedPowerLimit 4\n"
       "gpu 0 fail nvmlDeviceGetClockInfo 999\n"
       "gpu 0 fail field138 3\n");
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   const Reading reading = machine_.Read(sensor);
   EXPECT_EQ(ValuesOf(reading).at("gpu_util{device=GPU-stub-0}"), 5);
@@ -157,8 +157,8 @@ TEST_F(NvmlSensorTest, WhatADeviceCannotDoIsToldAndHidesNothingElse) {
 }
 
 TEST_F(NvmlSensorTest, AnOldDriverLacksCallsAndGivesWhatItHas) {
-  NvmlStub stub(kBusyGpu);
-  const auto session = NvmlStub::Session(NVML_STUB_OLD);
+  NvmlStub stub(kBusyGpu, NVML_STUB_OLD);
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   const Reading reading = machine_.Read(sensor);
   const Values values = ValuesOf(reading);
@@ -174,12 +174,11 @@ TEST_F(NvmlSensorTest, AnOldDriverLacksCallsAndGivesWhatItHas) {
 
 TEST_F(NvmlSensorTest, ALostDeviceIsAbsentAsAWholeAndComesBackWhenTheLibrarySeesItAgain) {
   NvmlStub stub("gpus 2\ngpu 0 util_gpu 5\ngpu 1 util_gpu 6\n");
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor first = Open(session, 0);
   NvmlSensor second = Open(session, 1);
   const std::size_t usual = machine_.Read(first).samples().size();
   machine_.Read(second);
-  EXPECT_TRUE(session->IsSettled());
 
   stub.Play("gpus 2\ngpu 0 fail * 15\ngpu 1 util_gpu 6\n");
   machine_.Advance(absl::Seconds(1));
@@ -190,22 +189,22 @@ TEST_F(NvmlSensorTest, ALostDeviceIsAbsentAsAWholeAndComesBackWhenTheLibrarySees
   EXPECT_THAT(AbsencesOf(lost),
               ElementsAre("gpu failed GPU-stub-0: nvmlDeviceGetUtilizationRates: GPU is lost"));
   EXPECT_EQ(machine_.ReadValues(second).at("gpu_util{device=GPU-stub-1}"), 6);
-  EXPECT_FALSE(session->IsSettled());
 
   // Looked for while it is gone, and found again.
-  EXPECT_EQ(session->List().value().size(), 1u);
+  EXPECT_EQ(session->List(machine_.clock()).value().size(), 1u);
   EXPECT_THAT(AbsencesOf(machine_.Read(first)),
               ElementsAre("gpu failed GPU-stub-0: the library does not see the device"));
   stub.Play("gpus 2\ngpu 0 util_gpu 9\ngpu 1 util_gpu 6\n");
-  EXPECT_EQ(session->List().value().size(), 2u);
+  machine_.Advance(absl::Minutes(1));
+  EXPECT_EQ(session->List(machine_.clock()).value().size(), 2u);
   const Reading back = machine_.Read(first);
   EXPECT_EQ(ValuesOf(back).at("gpu_util{device=GPU-stub-0}"), 9);
 }
 
 TEST_F(NvmlSensorTest, SlicesHaveMemoryAndMonitorsAndTheWholeHasNoUtilisation) {
   NvmlStub stub("gpus 1\ngpu 0 mig 2\ngpu 0 memory_total 80000\ngpu 0 gpm_2 25\n");
-  const auto session = NvmlStub::Session();
-  const std::vector<NvmlDeviceFace> faces = session->List().value();
+  const auto session = stub.Session();
+  const std::vector<NvmlDeviceFace> faces = session->List(machine_.clock()).value();
   ASSERT_EQ(faces.size(), 3u);
   NvmlSensor whole(session, faces[0]);
   NvmlSensor slice(session, faces[2]);
@@ -222,8 +221,8 @@ TEST_F(NvmlSensorTest, SlicesHaveMemoryAndMonitorsAndTheWholeHasNoUtilisation) {
 
 TEST_F(NvmlSensorTest, ASliceWhoseGpuIsNotSeenTellsThatItsMonitorsAreAbsent) {
   NvmlStub stub("gpus 1\ngpu 0 mig 2\ngpu 0 memory_total 80000\n");
-  const auto session = NvmlStub::Session();
-  NvmlDeviceFace face = session->List().value().at(2);
+  const auto session = stub.Session();
+  NvmlDeviceFace face = session->List(machine_.clock()).value().at(2);
   face.parent_uuid = "GPU-elsewhere";
   NvmlSensor slice(session, face);
   const Reading reading = machine_.Read(slice);
@@ -235,7 +234,7 @@ TEST_F(NvmlSensorTest, ASliceWhoseGpuIsNotSeenTellsThatItsMonitorsAreAbsent) {
 
 TEST_F(NvmlSensorTest, MetricsThatAreSwitchedOffAreNotAskedFor) {
   NvmlStub stub("gpus 1\ngpu 0 fail nvmlDeviceGetPowerUsage 15\n");
-  const auto session = NvmlStub::Session();
+  const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   machine_.Select({.groups = "gpu", .without = "gpu_power,gpu_sm_clock"});
   const Values values = machine_.ReadValues(sensor);

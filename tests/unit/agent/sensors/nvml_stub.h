@@ -1,6 +1,8 @@
-// NvmlStub: a scenario for the stand-in of NVIDIA's library, which the process loads once.
+// NvmlStub: a stand-in of NVIDIA's library with a scenario: a copy of its own, so that no test finds what
+// another left in it.
 #pragma once
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -14,11 +16,11 @@ namespace stepwell::agent {
 
 class NvmlStub {
  public:
-  explicit NvmlStub(const std::string& scenario) {
+  explicit NvmlStub(const std::string& scenario, const char* library = NVML_STUB_NEW) {
     char pattern[] = "/tmp/stepwell-nvml-XXXXXX";
     directory_ = mkdtemp(pattern);
+    std::filesystem::copy_file(library, this->library());
     Play(scenario);
-    setenv("STEPWELL_NVML_SCENARIO", path().c_str(), 1);
   }
   ~NvmlStub() {
     // Lets go what hangs in it.
@@ -34,8 +36,17 @@ class NvmlStub {
     std::filesystem::rename(path() + ".new", path());
   }
   std::string path() const { return directory_ + "/scenario"; }
-  static std::shared_ptr<NvmlSession> Session(const char* library = NVML_STUB_NEW) {
-    return std::make_shared<NvmlSession>(NvmlLibrary::Load(library).value());
+  // The scenario lies beside it.
+  std::string library() const { return directory_ + "/libnvidia-ml.so.1"; }
+  std::shared_ptr<NvmlSession> Session() const {
+    return std::make_shared<NvmlSession>(NvmlLibrary::Load(library()).value());
+  }
+  // REQUIRES: loaded.
+  int inits() const {
+    void* const handle = dlopen(library().c_str(), RTLD_NOW | RTLD_NOLOAD);
+    const int count = reinterpret_cast<int (*)()>(dlsym(handle, "StepwellStubInits"))();
+    dlclose(handle);
+    return count;
   }
 
  private:

@@ -97,7 +97,8 @@ class GpuSetTest : public ::testing::Test {
                                                     .find_interval = absl::ZeroDuration()})
       : set_(options, RealClock::Get()) {
     set_.Add(std::make_unique<CountingSensor>("memory"));
-    set_.AddFinder(std::make_unique<NvmlFinder>(NVML_STUB_NEW, machine_.kernel()));
+    set_.AddFinder(
+        std::make_unique<NvmlFinder>(stub_.library(), machine_.kernel(), RealClock::Get()));
   }
   Reading Read() { return set_.Read(Cadence::kFast, All()); }
   // Until `condition` holds of a reading.
@@ -243,7 +244,8 @@ TEST_F(HangingLibraryTest, AgentRule16_ALookForDevicesThatHangsIsNamedAndComesBa
 
 TEST_F(GpuSetTest, ALostDeviceIsFoundAgainByALaterLook) {
   Read();
-  stub_.Play("gpus 2\ngpu 0 fail * 15\n");
+  // Both: while one is well, looks for the other are not due at once.
+  stub_.Play("gpus 2\ngpu 0 fail * 15\ngpu 1 fail * 15\n");
   EXPECT_THAT(AbsencesOf(Read()), Contains(HasSubstr("gpu failed GPU-stub-0: ")));
   stub_.Play("gpus 2\ngpu 0 util_gpu 14\n");
   EXPECT_TRUE(Eventually([](const Reading& reading) {
@@ -255,7 +257,7 @@ TEST_F(GpuSetTest, ALostDeviceIsFoundAgainByALaterLook) {
 
 TEST(NvmlFinderTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
   Machine machine;
-  NvmlFinder finder("/nowhere/libnvidia-ml.so.1", machine.kernel());
+  NvmlFinder finder("/nowhere/libnvidia-ml.so.1", machine.kernel(), machine.clock());
   EXPECT_THAT(finder.Find().absences, IsEmpty());
   machine.Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
   machine.Write("sys/bus/pci/devices/0000:01:00.0/class", "0x040300\n");  // its sound
@@ -272,7 +274,7 @@ TEST(NvmlFinderTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
 TEST(NvmlFinderTest, ALibraryWithoutItsFirstCallIsToldWhereThereIsAGpuAndNeverCalled) {
   Machine machine;
   NvmlStub stub("gpus 1\n");
-  NvmlFinder finder(NVML_STUB_MUTE, machine.kernel());
+  NvmlFinder finder(NVML_STUB_MUTE, machine.kernel(), machine.clock());
   const Findings silent = finder.Find();
   EXPECT_THAT(silent.absences, IsEmpty());
   EXPECT_THAT(silent.sensors, IsEmpty());
@@ -315,7 +317,7 @@ TEST(NvmlFinderTest, ADriverThatIsLoadedLaterIsFound) {
   machine.Write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");
   machine.Write("sys/bus/pci/devices/0000:01:00.1/class", "0x030200\n");
   NvmlStub stub("library fail nvmlInit_v2 9\n");
-  NvmlFinder finder(NVML_STUB_NEW, machine.kernel());
+  NvmlFinder finder(stub.library(), machine.kernel(), machine.clock());
   const Findings none = finder.Find();
   ASSERT_EQ(none.absences.size(), 1u);
   EXPECT_EQ(none.absences[0].reason, "NVIDIA: nvmlInit: Driver Not Loaded");
