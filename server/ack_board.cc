@@ -149,12 +149,12 @@ bool AckBoard::empty() const {
   return messages_.empty() && acks_.empty() && directives_.empty();
 }
 
-bool AckBoard::WaitForRoom(absl::Time deadline) {
+bool AckBoard::WaitForRoom(SteadyTime deadline) {
   const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || messages_.size() < kMessageCountMax;
   };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithDeadline(absl::Condition(&has_room), deadline) && !closed_;
+  return mu_.AwaitWithTimeout(absl::Condition(&has_room), deadline.Left()) && !closed_;
 }
 
 void AckBoard::Close() {

@@ -18,7 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/uuid.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.pb.h"
@@ -57,7 +57,7 @@ class AckBoard {
   bool TakeMessage(pb::StreamChunksResponse& out) ABSL_LOCKS_EXCLUDED(mu_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
   // Blocks while too many messages wait; false once closed or at `deadline`.
-  bool WaitForRoom(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  bool WaitForRoom(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is posted or waited for any more.
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
 

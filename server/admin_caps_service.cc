@@ -3,9 +3,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/steady_time.h"
 #include "server/admin_service.h"
+#include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/ingest_stream.h"
 #include "server/query_wire.h"
@@ -94,8 +95,8 @@ grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepC
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
   // A little before the caller's own, so that it hears what went.
-  const absl::Time deadline =
-      std::min(absl::FromChrono(call->deadline()) - absl::Seconds(1), absl::Now() + kSweepWaitMax);
+  const SteadyTime deadline =
+      std::min(CallDeadline(*call) - absl::Seconds(1), SteadyTime::Now() + kSweepWaitMax);
   const auto swept =
       parts_.sweep_loop.SweepNow(target, deadline, [call] { return call->IsCancelled(); });
   if (!swept.ok()) return CapsError(swept.status(), now.epoch);
@@ -134,8 +135,7 @@ grpc::Status AdminService::DeleteTrial(grpc::ServerContext* call,
   if (auto complaint = CheckTrial(request->trial(), trial)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
-  const absl::Time deadline =
-      std::min(absl::FromChrono(call->deadline()), absl::Now() + kFindWaitMax);
+  const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFindWaitMax);
   const auto trial_id = parts_.read_store.FindTrial(trial, deadline);
   // One that was deleted before is found by the caps store alone, which says what is left of it.
   if (!trial_id.ok() && !absl::IsNotFound(trial_id.status())) {

@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/steady_time.h"
+#include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/profiling_check.h"
 #include "server/query_wire.h"
@@ -40,8 +41,7 @@ grpc::Status AdminService::Flush(grpc::ServerContext* call, const pb::FlushReque
   if (const absl::Status ready = CheckRecovered(parts_.state); !ready.ok()) return GrpcError(ready);
   std::optional<TrialId> trial_id;
   if (request->trial_id() != 0) trial_id = static_cast<TrialId>(request->trial_id());
-  const absl::Time deadline =
-      std::min(absl::FromChrono(call->deadline()), absl::Now() + kFlushWaitMax);
+  const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFlushWaitMax);
   const auto folded = parts_.fold_loop.FoldNow(trial_id, deadline);
   if (!folded.ok()) return GrpcError(folded.status());
   response->set_sample_count(folded->sample_count);
@@ -80,8 +80,7 @@ grpc::Status AdminService::SetProfiling(grpc::ServerContext* call,
   if (auto complaint = CheckSetProfiling(*request, trial, wanted)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
-  const absl::Time deadline =
-      std::min(absl::FromChrono(call->deadline()), absl::Now() + kFindWaitMax);
+  const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFindWaitMax);
   const auto trial_id = parts_.read_store.FindTrial(trial, deadline);
   if (absl::IsNotFound(trial_id.status())) return NoTrial(trial_id.status());
   if (!trial_id.ok()) return GrpcError(trial_id.status());

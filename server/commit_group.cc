@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 
 namespace stepwell {
@@ -29,19 +28,19 @@ struct Tail {
 
 }  // namespace
 
-absl::Status CommitQueue::Add(CheckedChunk& chunk, absl::Time deadline) {
+absl::Status CommitQueue::Add(CheckedChunk& chunk, SteadyTime deadline) {
   const std::int64_t bytes = chunk.bytes;
   const auto has_room = [this, bytes]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     // One that is larger than the whole queue still goes through an empty one.
     return closed_ || bytes_ == 0 || bytes_ + bytes <= options_.queue_bytes_max;
   };
   absl::MutexLock lock(&mu_);
-  if (!mu_.AwaitWithDeadline(absl::Condition(&has_room), deadline)) {
+  if (!mu_.AwaitWithTimeout(absl::Condition(&has_room), deadline.Left())) {
     return absl::ResourceExhaustedError(absl::StrCat("commit queue: full with ", bytes_, " bytes"));
   }
   if (closed_) return absl::UnavailableError("commit queue: closed");
   bytes_ += bytes;
-  chunk.queued_time = absl::Now();
+  chunk.queued_time = SteadyTime::Now();
   pending_.push_back(std::move(chunk));
   return absl::OkStatus();
 }
@@ -51,15 +50,16 @@ bool CommitQueue::GroupFullLocked() const {
          bytes_ >= options_.group_bytes_max;
 }
 
-std::vector<CheckedChunk> CommitQueue::Take(absl::Time deadline) {
+std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline) {
   absl::MutexLock lock(&mu_);
   const auto has_any = [this]()
                            ABSL_SHARED_LOCKS_REQUIRED(mu_) { return closed_ || !pending_.empty(); };
-  mu_.AwaitWithDeadline(absl::Condition(&has_any), deadline);
+  mu_.AwaitWithTimeout(absl::Condition(&has_any), deadline.Left());
   if (pending_.empty()) return {};
   if (options_.linger > absl::ZeroDuration()) {
     const auto full = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return GroupFullLocked(); };
-    mu_.AwaitWithDeadline(absl::Condition(&full), pending_.front().queued_time + options_.linger);
+    const SteadyTime until = pending_.front().queued_time + options_.linger;
+    mu_.AwaitWithTimeout(absl::Condition(&full), until.Left());
     if (pending_.empty()) return {};  // cleared meanwhile
   }
   return CutLocked();

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/uuid.h"
 #include "server/chunk_check.h"
 #include "storage/ingest_store.h"
@@ -44,7 +45,7 @@ struct CheckedChunk {
   // What it takes of the queue.
   std::int64_t bytes = 0;
   // When it was queued; set by CommitQueue.
-  absl::Time queued_time;
+  SteadyTime queued_time;
 };
 
 class CommitQueue {
@@ -61,11 +62,11 @@ class CommitQueue {
   // Takes `chunk` over. Blocks until `deadline` while full, then kResourceExhausted, and
   // kUnavailable once closed: `chunk` is left as it was. Order of one caller is kept. Does not wait
   // for the commit.
-  absl::Status Add(CheckedChunk& chunk, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Add(CheckedChunk& chunk, SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The oldest chunks that fit a group; blocks until there are some, or `deadline`, or Close:
   // then empty. Per trial and writer the sequences of a group are contiguous and of one generation.
-  std::vector<CheckedChunk> Take(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<CheckedChunk> Take(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops all that waits: ownership was lost.
   std::vector<CheckedChunk> Clear() ABSL_LOCKS_EXCLUDED(mu_);

@@ -15,6 +15,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/master_identity.h"
 #include "storage/migrator.h"
 #include "storage/pg_connection.h"
@@ -105,8 +106,8 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
                        status.code() == absl::StatusCode::kDeadlineExceeded;
     if (!heals) return status;
     log::Warning("database_down", {{"status", std::string(status.message())}});
-    const absl::Time retry_time = absl::Now() + backoff.NextDelay();
-    while (absl::Now() < retry_time) {
+    const SteadyTime retry_time = SteadyTime::Now() + backoff.NextDelay();
+    while (!retry_time.HasPassed()) {
       if (stop_asked()) return absl::CancelledError("stopped while the database did not answer");
       absl::SleepFor(absl::Milliseconds(50));
     }
@@ -142,7 +143,7 @@ absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& optio
   if (unmade) return NamesOf({EmbeddedMigrations().begin(), EmbeddedMigrations().end()});
   STEPWELL_ASSIGN_OR_RETURN(const StartedDatabase started, StartDatabase(options));
   if (started.postgres != nullptr) {
-    STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(absl::Now() + absl::Minutes(1)));
+    STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(SteadyTime::Now() + absl::Minutes(1)));
   }
   STEPWELL_ASSIGN_OR_RETURN(
       auto connection,

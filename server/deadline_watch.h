@@ -8,16 +8,16 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 
 namespace stepwell {
 
 class DeadlineWatch {
  public:
-  DeadlineWatch(absl::Time deadline, std::function<void()> action)
+  DeadlineWatch(SteadyTime deadline, std::function<void()> action)
       : worker_("deadline", [this, deadline, action = std::move(action)] {
-          if (!done_.WaitForNotificationWithDeadline(deadline)) action();
+          if (!done_.WaitForNotificationWithTimeout(deadline.Left())) action();
         }) {}
   DeadlineWatch(const DeadlineWatch&) = delete;
   // Waits for an action that has begun.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/time/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -22,8 +21,8 @@ constexpr std::size_t kRequestCountMax = 1024;
 }  // namespace
 
 void FoldLoop::Start() {
-  next_fold_time_ = parts_.clock.Now() + options_.interval;
-  next_attach_time_ = absl::InfinitePast();
+  next_fold_time_ = SteadyTime::Now(parts_.clock) + options_.interval;
+  next_attach_time_ = SteadyTime::InfinitePast();
   worker_ = Worker("fold", [this] { Run(); });
 }
 
@@ -42,7 +41,7 @@ void FoldLoop::Stop() {
 }
 
 absl::StatusOr<FoldedCounts> FoldLoop::FoldNow(std::optional<TrialId> trial_id,
-                                               absl::Time deadline) {
+                                               SteadyTime deadline) {
   auto request = std::make_shared<Request>();
   request->trial_id = trial_id;
   absl::MutexLock lock(&mu_);
@@ -51,7 +50,7 @@ absl::StatusOr<FoldedCounts> FoldLoop::FoldNow(std::optional<TrialId> trial_id,
     return absl::ResourceExhaustedError("too many folds are waiting");
   }
   requests_.push_back(request);
-  if (!mu_.AwaitWithDeadline(absl::Condition(&request->done), deadline)) {
+  if (!mu_.AwaitWithTimeout(absl::Condition(&request->done), deadline.Left())) {
     return absl::DeadlineExceededError("the fold goes on, its answer was not waited for");
   }
   return request->result;
@@ -74,7 +73,7 @@ bool FoldLoop::WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool
   mu_.AwaitWithTimeout(absl::Condition(&has_work), kLookInterval);
   if (stopping_) return false;
   requests.swap(requests_);
-  all = parts_.clock.Now() >= next_fold_time_ ||
+  all = next_fold_time_.HasPassed(parts_.clock) ||
         parts_.heads.unfolded_bytes() > options_.unfolded_bytes_soft;
   return true;
 }
@@ -88,15 +87,16 @@ void FoldLoop::Run() {
       requests_.insert(requests_.end(), requests.begin(), requests.end());
       return;
     }
-    if (parts_.clock.Now() >= next_attach_time_ && parts_.state.Get().ready()) {
+    if (next_attach_time_.HasPassed(parts_.clock) && parts_.state.Get().ready()) {
       const absl::Status attached =
           parts_.store.AttachLeaves(absl::ToUnixMicros(parts_.clock.Now()));
       if (!attached.ok()) log::Warning("attach_leaves_failed", {{"status", attached.ToString()}});
-      next_attach_time_ = parts_.clock.Now() + (attached.ok() ? kAttachInterval : absl::Seconds(1));
+      next_attach_time_ =
+          SteadyTime::Now(parts_.clock) + (attached.ok() ? kAttachInterval : absl::Seconds(1));
     }
     Answer(requests);
     if (!all) continue;
-    const absl::Time begin = parts_.clock.Now();
+    const SteadyTime begin = SteadyTime::Now(parts_.clock);
     const auto folded = Fold(std::nullopt);
     parts_.heads.DropOldFollowed();
     next_fold_time_ =

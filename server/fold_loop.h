@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/heads.h"
 #include "server/master_state.h"
@@ -55,7 +56,7 @@ class FoldLoop {
 
   // Folds all that is acked now, of one trial or of all. Blocks until that is visible in SQL.
   // kUnavailable: not owner, recovering, the database is down, `deadline`.
-  absl::StatusOr<FoldedCounts> FoldNow(std::optional<TrialId> trial_id, absl::Time deadline)
+  absl::StatusOr<FoldedCounts> FoldNow(std::optional<TrialId> trial_id, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Soon, without waiting: a writer has closed.
   void FoldSoon(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
@@ -83,8 +84,8 @@ class FoldLoop {
 
   const Options options_;
   const Parts parts_;
-  absl::Time next_fold_time_;    // confined to the thread
-  absl::Time next_attach_time_;  // confined to the thread
+  SteadyTime next_fold_time_;    // confined to the thread
+  SteadyTime next_attach_time_;  // confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<Request>> requests_ ABSL_GUARDED_BY(mu_);

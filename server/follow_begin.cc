@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/follow_stream.h"
 #include "server/limits.h"
 #include "server/query_wire.h"
@@ -51,11 +52,11 @@ absl::StatusOr<std::unique_ptr<HeadFollower>> StartFollower(const QuerySources& 
                                                             TrialId trial_id,
                                                             absl::Duration lookback,
                                                             const ReadCall& call) {
-  const absl::Time patience = std::min(absl::Now() + kReplayPatience, call.deadline);
+  const SteadyTime patience = std::min(SteadyTime::Now() + kReplayPatience, call.deadline);
   for (;;) {
     auto follower = HeadFollower::Start(sources.heads, trial_id, lookback);
     const bool wait = !follower.ok() && sources.heads.Recovering(trial_id);
-    if (!wait || call.cancelled() || absl::Now() >= patience) return follower;
+    if (!wait || call.cancelled() || patience.HasPassed()) return follower;
     absl::SleepFor(kReplayPoll);
   }
 }
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<FollowStream>> FollowStream::Open(
   STEPWELL_ASSIGN_OR_RETURN(std::vector<SeriesSelection> selections,
                             CheckRequest(request_untrusted));
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(request_untrusted.trial()));
-  const absl::Time deadline = std::min(call.deadline, absl::Now() + absl::Seconds(30));
+  const SteadyTime deadline = std::min(call.deadline, SteadyTime::Now() + absl::Seconds(30));
   STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, sources.store.FindTrial(trial, deadline));
   std::unique_ptr<FollowStream> stream(
       new FollowStream(sources, call, trial_id, std::move(selections)));

@@ -11,7 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 
 namespace stepwell {
 
@@ -29,10 +29,10 @@ class FollowSignal {
     return version_;
   }
   // Until there was a Notify since version() was `seen`, or `deadline`.
-  void WaitPast(std::uint64_t seen, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_) {
+  void WaitPast(std::uint64_t seen, SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     while (version_ == seen) {
-      if (changed_.WaitWithDeadline(&mu_, deadline)) return;
+      if (changed_.WaitWithTimeout(&mu_, deadline.Left())) return;
     }
   }
 

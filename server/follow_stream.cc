@@ -57,7 +57,7 @@ FollowStream::FollowStream(const QuerySources& sources, const ReadCall& call, Tr
       choice_(std::move(selections)) {}
 
 ReadCall FollowStream::Ask() const {
-  return {.deadline = std::min(call_.deadline, absl::Now() + kAskTime),
+  return {.deadline = std::min(call_.deadline, SteadyTime::Now() + kAskTime),
           .cancelled = call_.cancelled};
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<v1::FollowSamplesResponse>> FollowStream::Next() {
 }
 
 absl::Status FollowStream::Step() {
-  const absl::Time now = absl::Now();
+  const SteadyTime now = SteadyTime::Now();
   if (!more_ && now < next_send_) absl::SleepFor(next_send_ - now);
   const std::uint64_t seen = follower_->version();
   STEPWELL_RETURN_IF_ERROR(Gather());
@@ -81,13 +81,13 @@ absl::Status FollowStream::Step() {
     return absl::UnavailableError(
         "this master stops, or has lost the database; go on with the last cursor");
   }
-  if (!more_ && absl::Now() >= next_look_) STEPWELL_RETURN_IF_ERROR(LookAtTrial());
+  if (!more_ && next_look_.HasPassed()) STEPWELL_RETURN_IF_ERROR(LookAtTrial());
   if (trial_ended_) return absl::OkStatus();
-  if (first_ || samples_.sample_count() > 0 || absl::Now() >= next_beat_) {
+  if (first_ || samples_.sample_count() > 0 || next_beat_.HasPassed()) {
     MakeMessages();
     return absl::OkStatus();
   }
-  follower_->WaitPast(seen, std::min(next_beat_, absl::Now() + kCancelLook));
+  follower_->WaitPast(seen, std::min(next_beat_, SteadyTime::Now() + kCancelLook));
   return absl::OkStatus();
 }
 
@@ -160,7 +160,7 @@ bool FollowStream::LooksAlive() const {
 }
 
 absl::Status FollowStream::LookAtTrial() {
-  next_look_ = absl::Now() + kTrialLook;
+  next_look_ = SteadyTime::Now() + kTrialLook;
   if (LooksAlive()) return absl::OkStatus();
   {
     auto snapshot = sources_.store.OpenSnapshot(Ask().deadline);
@@ -211,8 +211,8 @@ void FollowStream::MakeMessages() {
   v1::FollowSamplesResponse& last = ready_.back();
   last.set_state(state_);
   if (trial_ended_) *last.mutable_completeness() = *completeness_;
-  next_send_ = absl::Now() + kPace;
-  next_beat_ = absl::Now() + kBeat;
+  next_send_ = SteadyTime::Now() + kPace;
+  next_beat_ = SteadyTime::Now() + kBeat;
 }
 
 }  // namespace stepwell

@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "server/follow_place.h"
 #include "server/followed_samples.h"
 #include "server/head_follower.h"
@@ -87,9 +87,9 @@ class FollowStream {
   std::int64_t missing_before_time_us_ = 0;
   std::optional<v1::Completeness> completeness_;  // for the next message
   v1::TrialState state_ = v1::TRIAL_STATE_RUNNING;
-  absl::Time next_send_ = absl::InfinitePast();
-  absl::Time next_beat_ = absl::InfinitePast();
-  absl::Time next_look_ = absl::InfinitePast();
+  SteadyTime next_send_ = SteadyTime::InfinitePast();
+  SteadyTime next_beat_ = SteadyTime::InfinitePast();
+  SteadyTime next_look_ = SteadyTime::InfinitePast();
 };
 
 }  // namespace stepwell

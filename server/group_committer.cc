@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -39,13 +38,13 @@ bool HasSequences(const CheckedChunk& chunk) { return chunk.last_sequence >= chu
 
 GroupCommitter::GroupCommitter(Options options, Parts parts) : options_(options), parts_(parts) {}
 
-GroupCommitter::~GroupCommitter() { Stop(absl::InfinitePast()); }
+GroupCommitter::~GroupCommitter() { Stop(SteadyTime::InfinitePast()); }
 
 void GroupCommitter::Start() {
   worker_ = Worker("commit", [this] { Run(); });
 }
 
-void GroupCommitter::Stop(absl::Time deadline) {
+void GroupCommitter::Stop(SteadyTime deadline) {
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
@@ -65,7 +64,8 @@ std::int64_t GroupCommitter::settled_before_us() const {
 void GroupCommitter::Run() {
   while (true) {
     AwaitFoldRoom();
-    std::vector<CheckedChunk> chunks = parts_.queue.Take(absl::Now() + absl::Milliseconds(500));
+    std::vector<CheckedChunk> chunks =
+        parts_.queue.Take(SteadyTime::Now() + absl::Milliseconds(500));
     if (!chunks.empty()) {
       Store(std::move(chunks));
       continue;
@@ -92,9 +92,9 @@ std::int64_t GroupCommitter::NextReceivedTime() {
 
 bool GroupCommitter::WaitBeforeRetry(Backoff& backoff) {
   absl::MutexLock lock(&mu_);
-  const absl::Time deadline = std::min(absl::Now() + backoff.NextDelay(), give_up_time_);
-  mu_.AwaitWithDeadline(absl::Condition(&stopping_), deadline);
-  return absl::Now() < give_up_time_;
+  const SteadyTime deadline = std::min(SteadyTime::Now() + backoff.NextDelay(), give_up_time_);
+  mu_.AwaitWithTimeout(absl::Condition(&stopping_), deadline.Left());
+  return !give_up_time_.HasPassed();
 }
 
 void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {

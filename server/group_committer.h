@@ -17,6 +17,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/commit_group.h"
 #include "server/heads.h"
@@ -60,7 +61,7 @@ class GroupCommitter {
   void Start();
   // Commits what is queued, then ends; gives up on what the database does not take by `deadline`.
   // Twice is fine.
-  void Stop(absl::Time deadline);
+  void Stop(SteadyTime deadline);
 
   // Every chunk with an earlier received_time is in heads or was never committed.
   std::int64_t settled_before_us() const;
@@ -85,7 +86,7 @@ class GroupCommitter {
   std::int64_t last_received_us_ = 0;         // confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Time give_up_time_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  SteadyTime give_up_time_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfiniteFuture();
   Worker worker_;
 };
 

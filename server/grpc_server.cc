@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/grpc_deadline.h"
 #include "server/limits.h"
 
 namespace stepwell {
@@ -61,7 +62,7 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
 
 }  // namespace
 
-GrpcServer::~GrpcServer() { Stop(absl::InfinitePast()); }
+GrpcServer::~GrpcServer() { Stop(SteadyTime::InfinitePast()); }
 
 absl::Status GrpcServer::Bind() {
   STEPWELL_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(options_.host, options_.port));
@@ -167,7 +168,7 @@ void GrpcServer::StopAccepting() {
   socket_.reset();
 }
 
-void GrpcServer::Stop(absl::Time deadline) {
+void GrpcServer::Stop(SteadyTime deadline) {
   StopAccepting();
   std::unique_ptr<grpc::Server> stopping;
   {
@@ -175,7 +176,7 @@ void GrpcServer::Stop(absl::Time deadline) {
     stopping = std::move(server_);
   }
   if (stopping != nullptr) {
-    stopping->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+    stopping->Shutdown(ToGrpcTime(deadline));
     stopping->Wait();
   }
   if (wake_fd_ >= 0) close(wake_fd_);

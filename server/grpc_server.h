@@ -16,7 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/listen_socket.h"
 
@@ -46,7 +46,7 @@ class GrpcServer {
   // Takes no more connections and calls; those under way may end until `deadline`, then they are
   // cancelled. Blocks. Twice is fine.
   void StopAccepting();
-  void Stop(absl::Time deadline);
+  void Stop(SteadyTime deadline);
   int port() const { return port_; }
 
  private:

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "server/follow_signal.h"
 #include "server/heads.h"
 
@@ -71,7 +72,7 @@ class HeadFollower {
   std::int64_t OldestFrom(std::uint64_t index) const;
 
   std::uint64_t version() const { return signal_->version(); }
-  void WaitPast(std::uint64_t seen, absl::Time deadline) { signal_->WaitPast(seen, deadline); }
+  void WaitPast(std::uint64_t seen, SteadyTime deadline) { signal_->WaitPast(seen, deadline); }
 
  private:
   HeadFollower(Heads& heads, TrialId trial_id) : heads_(heads), trial_id_(trial_id) {}

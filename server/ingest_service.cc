@@ -11,9 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "base/stream_metadata.h"
 #include "server/deadline_watch.h"
+#include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/limits.h"
 #include "server/malformed.h"
@@ -184,7 +185,7 @@ void StreamReactor::HandleInput() {
 void StreamReactor::Drain() {
   // The client has sent all it wants to send: what it sent is still answered.
   while (!Broken() && stream_->end_status().ok() &&
-         !stream_->WaitSettled(absl::Now() + absl::Milliseconds(200))) {
+         !stream_->WaitSettled(SteadyTime::Now() + absl::Milliseconds(200))) {
   }
   const auto written = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return broken_ || (!writing_ && stream_->board().empty());
@@ -229,8 +230,8 @@ class RefusingReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, g
   void OnDone() override { delete this; }
 };
 
-absl::Time DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) {
-  return std::min(absl::FromChrono(call.deadline()), absl::Now() + wait_max);
+SteadyTime DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) {
+  return std::min(CallDeadline(call), SteadyTime::Now() + wait_max);
 }
 
 }  // namespace
@@ -270,7 +271,7 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
   const auto take_answers = [&] {
     while ((*stream)->board().TakeNext(answer)) *response->add_messages() = std::move(answer);
   };
-  const absl::Time deadline = DeadlineOf(*call, options_.write_wait_max);
+  const SteadyTime deadline = DeadlineOf(*call, options_.write_wait_max);
   // Handle waits for the database and for room in the queue.
   const DeadlineWatch watch(deadline, [&stream] {
     (*stream)->End(absl::DeadlineExceededError("not all was taken in time; send it again"));

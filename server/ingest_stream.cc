@@ -204,18 +204,18 @@ bool IngestStream::settled() const {
   return inflight_count_ == 0;
 }
 
-bool IngestStream::WaitSettled(absl::Time deadline) {
+bool IngestStream::WaitSettled(SteadyTime deadline) {
   const auto is_settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return inflight_count_ == 0 || !end_status_.ok();
   };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithDeadline(absl::Condition(&is_settled), deadline) && end_status_.ok();
+  return mu_.AwaitWithTimeout(absl::Condition(&is_settled), deadline.Left()) && end_status_.ok();
 }
 
 void IngestStream::PostRefused(const std::string& writer, const Complaint& complaint, bool terminal,
                                std::uint64_t expected_sequence) {
   // Hostile clients get one answer each and are slowed down when they do not read it.
-  board_.WaitForRoom(absl::InfiniteFuture());
+  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   board_.Post(MakeRefused(writer, complaint, terminal, expected_sequence));
 }
 

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/steady_time.h"
 #include "server/ack_board.h"
 #include "server/definition_check.h"
 #include "server/group_committer.h"
@@ -51,7 +52,7 @@ class IngestStream final : public CommitListener,
   // OK while the stream goes on; else how it has to end.
   absl::Status end_status() const ABSL_LOCKS_EXCLUDED(mu_);
   // All that was taken is answered. False when the stream ends first.
-  bool WaitSettled(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  bool WaitSettled(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
   bool settled() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Another stream holds the writer now.

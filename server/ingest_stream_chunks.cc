@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "server/credit_plan.h"
 #include "server/ingest_answers.h"
 #include "server/ingest_stream.h"
@@ -121,7 +121,7 @@ void IngestStream::AwaitRoom() {
   const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return !end_status_.ok() || inflight_bytes_ < kInflightBytesMax;
   };
-  board_.WaitForRoom(absl::InfiniteFuture());
+  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&has_room));
 }
@@ -138,7 +138,7 @@ void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
   }
   // Blocks while the queue is full: this stream is not read meanwhile.
   while (!ended()) {
-    const absl::Status queued = context_.queue.Add(chunk, absl::Now() + absl::Seconds(1));
+    const absl::Status queued = context_.queue.Add(chunk, SteadyTime::Now() + absl::Seconds(1));
     if (queued.ok()) return;
     // The master is stopping. It ends this stream itself, once what the queue took before is acked.
     if (queued.code() != absl::StatusCode::kResourceExhausted) return;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/log.h"
 #include "server/credit_plan.h"
@@ -52,16 +51,16 @@ bool OwnershipLoop::Sleep(absl::Duration length) {
 }
 
 void OwnershipLoop::Run() {
-  absl::Time next_renewal = absl::InfinitePast();
+  SteadyTime next_renewal = SteadyTime::InfinitePast();
   do {
     if (parts_.recovery.state.lost_reported()) {
       Lose("the database has another owner");
-      next_renewal = absl::InfinitePast();
+      next_renewal = SteadyTime::InfinitePast();
     }
-    if (absl::Now() >= next_renewal) {
+    if (next_renewal.HasPassed()) {
       Renew();
       next_renewal =
-          absl::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
+          SteadyTime::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
       // Not on a database that hangs: clients wait for their credit meanwhile.
       if (epoch_ != 0 && parts_.recovery.state.Get().database_up) {
         parts_.trial_keeper.Look(epoch_);
@@ -149,13 +148,13 @@ void OwnershipLoop::RefreshCredit() {
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
   const bool flows = PlanCredit(load) > 0;
   // The ack of a commit that was under way may have told its writer otherwise since.
-  const bool again = !flows && absl::Now() >= next_stop_;
+  const bool again = !flows && next_stop_.HasPassed();
   if (flows == credit_flows_ && !again) return;
   if (flows != credit_flows_ && epoch_ != 0) {
     log::Info(flows ? "credit_flows" : "credit_stopped", {});
   }
   credit_flows_ = flows;
-  next_stop_ = absl::Now() + kStopAgain;
+  next_stop_ = SteadyTime::Now() + kStopAgain;
   parts_.recovery.registry.ForEachStream([](IngestStream& stream) { stream.RefreshCredit(); });
 }
 

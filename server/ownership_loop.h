@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/commit_group.h"
 #include "server/recovery.h"
@@ -62,7 +63,7 @@ class OwnershipLoop {
   std::int64_t epoch_ = 0;       // confined to the thread, then to Stop
   std::int64_t last_epoch_ = 0;  // the newest that was ours; confined to the thread
   bool credit_flows_ = false;    // confined to the thread
-  absl::Time next_stop_;         // confined to the thread
+  SteadyTime next_stop_;         // confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   Worker worker_;

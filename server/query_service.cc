@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/steady_time.h"
 #include "server/deadline_watch.h"
+#include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/query_reads.h"
 #include "server/read_admission.h"
@@ -93,9 +94,9 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                               [context] { context->TryCancel(); });
     const absl::Status status =
         reads_.ReadSamples(*request, call, [&](const v1::ReadSamplesResponse& response) {
-          return absl::Now() < call.deadline && writer->Write(response);
+          return !call.deadline.HasPassed() && writer->Write(response);
         });
-    if (absl::IsCancelled(status) && absl::Now() >= call.deadline) {
+    if (absl::IsCancelled(status) && call.deadline.HasPassed()) {
       return GrpcError(absl::DeadlineExceededError(
           "the read took too long: go on with the cursor of the last message"));
     }
@@ -107,7 +108,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                              grpc::ServerWriter<v1::FollowSamplesResponse>* writer) override {
     auto ticket = follows_.Enter(absl::ZeroDuration());
     if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max);
-    const ReadCall call{.deadline = absl::FromChrono(context->deadline()),
+    const ReadCall call{.deadline = CallDeadline(*context),
                         .cancelled = [context] { return context->IsCancelled(); }};
     // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
     // nothing at all gives its place to others: what it would go on with is long gone.
@@ -140,8 +141,8 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
 
   // `ticket` outlives the call.
   ReadCall CallOf(grpc::ServerContext* context, ReadAdmission::Ticket& ticket) const {
-    const absl::Time asked = absl::FromChrono(context->deadline());
-    return {.deadline = std::min(asked, absl::Now() + options_.read_time_max),
+    const SteadyTime asked = CallDeadline(*context);
+    return {.deadline = std::min(asked, SteadyTime::Now() + options_.read_time_max),
             .cancelled = [context] { return context->IsCancelled(); },
             .rest = [&ticket](const std::function<void()>& wait) { ticket.RestFor(wait); }};
   }

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "nlohmann/json.hpp"
 #include "server/admin_service.h"
 #include "server/database_start.h"
@@ -117,7 +118,7 @@ struct Server::Parts {
   void MakeLoops();
   absl::Status Serve();
   void TellHealth();
-  void WaitAcksWritten(absl::Time deadline);
+  void WaitAcksWritten(SteadyTime deadline);
   void Drain();
 };
 
@@ -250,9 +251,9 @@ ServerAddresses Server::addresses() const {
 
 MasterState::Snapshot Server::state() const { return parts_->state.Get(); }
 
-void Server::Parts::WaitAcksWritten(absl::Time deadline) {
+void Server::Parts::WaitAcksWritten(SteadyTime deadline) {
   bool waiting = true;
-  while (waiting && absl::Now() < deadline) {
+  while (waiting && !deadline.HasPassed()) {
     waiting = false;
     registry->ForEachStream(
         [&](IngestStream& stream) { waiting = waiting || !stream.board().empty(); });
@@ -267,19 +268,19 @@ void Server::Parts::Drain() {
   cut->CutAfter(kDatabaseWait);
   grpc->SetServing(false);
   grpc->StopAccepting();
-  committer->Stop(absl::Now() + kCommitWait);
+  committer->Stop(SteadyTime::Now() + kCommitWait);
   heads->EndFollows();
-  WaitAcksWritten(absl::Now() + kAckWait);
+  WaitAcksWritten(SteadyTime::Now() + kAckWait);
   registry->ForEachStream(
       [](IngestStream& stream) { stream.End(absl::UnavailableError("this master is stopping")); });
   if (owner) {
-    const auto folded = fold_loop->FoldNow(std::nullopt, absl::Now() + kFoldWait);
+    const auto folded = fold_loop->FoldNow(std::nullopt, SteadyTime::Now() + kFoldWait);
     if (!folded.ok()) {
       // Nothing is lost: the next start reads it from the journal.
       log::Warning("last_fold_failed", {{"status", folded.status().ToString()}});
     }
   }
-  grpc->Stop(absl::Now() + kCallWait);
+  grpc->Stop(SteadyTime::Now() + kCallWait);
   windows->Stop();
   sweep_loop->Stop();
   fold_loop->Stop();

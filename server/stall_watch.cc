@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace stepwell {
 
 StallWatch::StallWatch(absl::Duration stall_max) : stall_max_(stall_max) {
@@ -22,10 +20,10 @@ void StallWatch::Run() {
   absl::MutexLock lock(&mu_);
   while (!stopping_) {
     mu_.AwaitWithTimeout(absl::Condition(&stopping_), stall_max_ / 4);
-    const absl::Time too_long = absl::Now() - stall_max_;
+    const SteadyTime too_long = SteadyTime::Now() - stall_max_;
     for (Call* call : calls_) {
       if (call->since_ > too_long) continue;
-      call->since_ = absl::InfiniteFuture();  // once
+      call->since_ = SteadyTime::InfiniteFuture();  // once
       call->cancel_();
     }
   }
@@ -42,11 +40,11 @@ StallWatch::Call::~Call() {
   watch_.calls_.erase(this);
 }
 
-void StallWatch::Call::Since(absl::Time since) {
+void StallWatch::Call::Since(SteadyTime since) {
   absl::MutexLock lock(&watch_.mu_);
   since_ = since;
 }
 
-StallWatch::Write::Write(Call& call) : call_(call) { call_.Since(absl::Now()); }
+StallWatch::Write::Write(Call& call) : call_(call) { call_.Since(SteadyTime::Now()); }
 
 }  // namespace stepwell

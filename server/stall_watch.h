@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 
 namespace stepwell {
@@ -33,17 +34,17 @@ class StallWatch {
 
    private:
     friend class StallWatch;
-    void Since(absl::Time since);
+    void Since(SteadyTime since);
 
     StallWatch& watch_;
     const std::function<void()> cancel_;
-    absl::Time since_ = absl::InfiniteFuture();  // guarded by watch_.mu_
+    SteadyTime since_ = SteadyTime::InfiniteFuture();  // guarded by watch_.mu_
   };
   // While it lives, its call is being written to.
   class Write {
    public:
     explicit Write(Call& call);
-    ~Write() { call_.Since(absl::InfiniteFuture()); }
+    ~Write() { call_.Since(SteadyTime::InfiniteFuture()); }
     Write(const Write&) = delete;
     Write& operator=(const Write&) = delete;
 

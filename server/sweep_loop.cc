@@ -2,7 +2,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -67,7 +66,7 @@ void SweepLoop::Run() {
   while (WaitForTime()) {
     if (!parts_.state.Get().ready()) continue;
     const absl::Duration begin = parts_.clock.Monotonic();
-    const auto swept = SweepNow(std::nullopt, absl::InfiniteFuture(), [] { return false; });
+    const auto swept = SweepNow(std::nullopt, SteadyTime::InfiniteFuture(), [] { return false; });
     if (!swept.ok()) {
       if (!stopping()) log::Warning("sweep_failed", {{"status", swept.status().ToString()}});
       continue;
@@ -83,13 +82,13 @@ void SweepLoop::Run() {
 }
 
 absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& target,
-                                          absl::Time deadline,
+                                          SteadyTime deadline,
                                           const std::function<bool()>& cancelled) {
   {
     const auto is_free = [this]()
                              ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !is_sweeping_ || stopping_; };
     absl::MutexLock lock(&mu_);
-    if (!mu_.AwaitWithDeadline(absl::Condition(&is_free), deadline)) {
+    if (!mu_.AwaitWithTimeout(absl::Condition(&is_free), deadline.Left())) {
       return absl::DeadlineExceededError("another sweep is under way");
     }
     if (stopping_) return absl::UnavailableError("this master is stopping");
@@ -120,7 +119,7 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
     if (!swept->more || !swept->came_further()) break;
     if (stopping()) return absl::UnavailableError("this master is stopping");
     if (cancelled()) return absl::CancelledError("nobody waits for the sweep any more");
-    if (absl::Now() >= deadline) return TimeIsOver(total);
+    if (deadline.HasPassed()) return TimeIsOver(total);
   }
   if (!failed.ok()) return PlaceFailed(failed, total);
   total.removed.Sort();

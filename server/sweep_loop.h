@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/master_state.h"
 #include "storage/caps_store.h"
@@ -52,7 +53,7 @@ class SweepLoop {
   // Sweeps the trials of `target`, or all. Waits for a sweep that is under way. kUnavailable: not
   // owner, stopping; kDeadlineExceeded: at `deadline` something was left, what went is in its text;
   // kCancelled; otherwise as CapsStore::Sweep, or the first error of a place, once all others are swept.
-  absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, absl::Time deadline,
+  absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, SteadyTime deadline,
                                  const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

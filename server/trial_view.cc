@@ -21,10 +21,10 @@ constexpr std::int32_t kSeriesPerPage = 10'000;
 // Trials with more are asked for what is chosen of them.
 constexpr std::int32_t kSeriesRemembered = 10'000;
 
-HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, absl::Time patience,
+HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime patience,
                      const ReadCall& call) {
   const auto must_wait = [&](const HeadsPin& pin) {
-    return pin.recovering() && absl::Now() < patience && !call.cancelled();
+    return pin.recovering() && !patience.HasPassed() && !call.cancelled();
   };
   HeadsPin pin = sources.heads.Pin(trial_id);
   if (!must_wait(pin)) return pin;
@@ -80,8 +80,8 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenAll(
 absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
     const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call,
     const GapFilter& gaps) {
-  const absl::Time patience =
-      std::min(absl::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
+  const SteadyTime patience =
+      std::min(SteadyTime::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
   std::vector<std::unique_ptr<TrialView>> views;
   for (const TrialId trial_id : trial_ids) {
     views.emplace_back(new TrialView(sources, PinReplayed(sources, trial_id, patience, call)));

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/steady_time.h"
 #include "base/uuid.h"
 #include "server/heads.h"
 #include "server/writer_liveness.h"
@@ -36,7 +36,7 @@ struct QuerySources {
 
 // One call of a client.
 struct ReadCall {
-  absl::Time deadline;
+  SteadyTime deadline;
   // True when nobody waits for the answer any more.
   std::function<bool()> cancelled = [] { return false; };
   // Runs a wait for something else than the database; others may have the call's turn meanwhile.

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "storage/pg_error.h"
 
 namespace stepwell {
@@ -25,10 +25,10 @@ enum class Woken { kReady, kTooLate, kCut };
 
 bool IsCut(const PgCut* cut) { return cut != nullptr && cut->is_cut(); }
 
-Woken Wait(int socket, short events, absl::Time deadline, const PgCut* cut) {
+Woken Wait(int socket, short events, SteadyTime deadline, const PgCut* cut) {
   while (true) {
     if (IsCut(cut)) return Woken::kCut;
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) return Woken::kTooLate;
     pollfd waited[] = {
         {.fd = socket, .events = events, .revents = 0},
@@ -51,7 +51,7 @@ std::string AddressOf(const PGconn* connection) {
 absl::Status Open(PGconn* connection, const PgConnectOptions& options) {
   PostgresPollingStatusType next = PGRES_POLLING_WRITING;
   std::string address = AddressOf(connection);
-  absl::Time deadline = absl::Now() + options.patience;
+  SteadyTime deadline = SteadyTime::Now() + options.patience;
   bool is_given_up = false;
   while (true) {
     const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
@@ -64,7 +64,7 @@ absl::Status Open(PGconn* connection, const PgConnectOptions& options) {
           return PgError("", "connect: no answer in time");
         }
         is_given_up = true;
-        deadline = absl::Now() + options.patience;
+        deadline = SteadyTime::Now() + options.patience;
         break;
       case Woken::kReady:
         break;
@@ -77,7 +77,7 @@ absl::Status Open(PGconn* connection, const PgConnectOptions& options) {
     }
     if (std::string now = AddressOf(connection); now != address) {
       address = std::move(now);
-      deadline = absl::Now() + options.patience;
+      deadline = SteadyTime::Now() + options.patience;
       is_given_up = false;
     }
   }

@@ -121,7 +121,7 @@ absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> 
 }
 
 absl::StatusOr<PgResult> PgConnection::TakeResults() {
-  const absl::Time deadline = absl::Now() + reply_timeout_;
+  const SteadyTime deadline = SteadyTime::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   PgResult last;
   absl::Status failure;
@@ -138,7 +138,7 @@ absl::StatusOr<PgResult> PgConnection::TakeResults() {
   return last;
 }
 
-absl::Status PgConnection::Flush(absl::Time deadline) {
+absl::Status PgConnection::Flush(SteadyTime deadline) {
   while (true) {
     const int left = PQflush(connection_);
     if (left == 0) return absl::OkStatus();
@@ -149,7 +149,7 @@ absl::Status PgConnection::Flush(absl::Time deadline) {
   }
 }
 
-absl::StatusOr<PGresult*> PgConnection::NextResult(absl::Time deadline) {
+absl::StatusOr<PGresult*> PgConnection::NextResult(SteadyTime deadline) {
   while (PQisBusy(connection_) != 0) {
     STEPWELL_RETURN_IF_ERROR(WaitSocket(POLLIN, deadline));
     if (PQconsumeInput(connection_) == 0) return LostConnection("receive");
@@ -157,9 +157,9 @@ absl::StatusOr<PGresult*> PgConnection::NextResult(absl::Time deadline) {
   return PQgetResult(connection_);
 }
 
-absl::Status PgConnection::WaitSocket(short events, absl::Time deadline) {
+absl::Status PgConnection::WaitSocket(short events, SteadyTime deadline) {
   while (true) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) return LostConnection("no answer in time");
     const int cut = options_.cut == nullptr ? -1 : options_.cut->descriptor();
     pollfd waited[] = {{.fd = PQsocket(connection_), .events = events, .revents = 0},
@@ -224,7 +224,7 @@ absl::Status PgConnection::InTransaction(const std::function<absl::Status()>& bo
 
 absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::string_view data) {
   STEPWELL_RETURN_IF_ERROR(Exec(copy_sql).status());
-  const absl::Time deadline = absl::Now() + reply_timeout_;
+  const SteadyTime deadline = SteadyTime::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(PutCopyData(data, deadline));
   while (true) {
     const int ended = PQputCopyEnd(connection_, nullptr);
@@ -236,7 +236,7 @@ absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::str
   return result.affected_count();
 }
 
-absl::Status PgConnection::PutCopyData(std::string_view data, absl::Time deadline) {
+absl::Status PgConnection::PutCopyData(std::string_view data, SteadyTime deadline) {
   while (!data.empty()) {
     const std::string_view piece = data.substr(0, kCopyPieceBytes);
     const int queued = PQputCopyData(connection_, piece.data(), static_cast<int>(piece.size()));

@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/pg_cut.h"
 #include "storage/pg_error.h"
 #include "storage/pg_kept_statements.h"
@@ -126,9 +127,9 @@ class PgConnection {
   // After the answer that RollbackLater left.
   absl::Status Usable();
   absl::Status SendParams(const char* sql, std::span<const PgParam> params);
-  absl::Status Flush(absl::Time deadline);
+  absl::Status Flush(SteadyTime deadline);
   // Waits for and takes the next result; null at the end of the statement's answers.
-  absl::StatusOr<pg_result*> NextResult(absl::Time deadline);
+  absl::StatusOr<pg_result*> NextResult(SteadyTime deadline);
   // Takes all results of what was sent; the last one, or the first error.
   absl::StatusOr<PgResult> TakeResults();
   enum class Keeps { kUnknown, kYes, kNo };
@@ -139,8 +140,8 @@ class PgConnection {
   absl::Status TakePipeline(std::size_t count, std::vector<PgResult>& results);
   void NoteSteps(std::vector<Step>& steps, const std::vector<PgResult>& results);
   void CountRoundTrip() const;
-  absl::Status WaitSocket(short events, absl::Time deadline);
-  absl::Status PutCopyData(std::string_view data, absl::Time deadline);
+  absl::Status WaitSocket(short events, SteadyTime deadline);
+  absl::Status PutCopyData(std::string_view data, SteadyTime deadline);
   absl::Status LostConnection(std::string_view doing);
 
   const Options options_;

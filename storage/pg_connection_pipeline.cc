@@ -1,4 +1,5 @@
 // The half of PgConnection that sends several statements at once, and those that the server keeps.
+#include "base/steady_time.h"
 #include "storage/pg_connection.h"
 
 #include <libpq-fe.h>
@@ -92,7 +93,7 @@ absl::Status PgConnection::SendKept(const PgStatement& statement, std::vector<St
 
 absl::Status PgConnection::TakePipeline(std::size_t count, std::vector<PgResult>& results) {
   CountRoundTrip();
-  const absl::Time deadline = absl::Now() + reply_timeout_;
+  const SteadyTime deadline = SteadyTime::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(Flush(deadline));
   absl::Status failure;
   // Each statement's answer is one result and a null; what comes after a failure is said to be aborted.

@@ -4,6 +4,7 @@
 #include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "storage/pg_array.h"
 #include "storage/pg_error.h"
 #include "storage/pg_sql.h"
@@ -59,7 +60,7 @@ absl::StatusOr<ProgressMap> ReadSettledProgress(PgConnection& connection,
 absl::StatusOr<ProgressMap> ReadBackProgress(PgLink& link, const WriterKeys& writers,
                                              absl::Duration timeout) {
   Backoff backoff({.first = absl::Milliseconds(20), .longest = absl::Seconds(1)});
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (true) {
     link.Drop();
     const auto connection = link.Get();
@@ -67,7 +68,7 @@ absl::StatusOr<ProgressMap> ReadBackProgress(PgLink& link, const WriterKeys& wri
                                              ? ReadSettledProgress(**connection, writers)
                                              : absl::StatusOr<ProgressMap>(connection.status());
     if (stored.ok()) return stored;
-    if (absl::Now() >= deadline || link.is_cut()) {
+    if (deadline.HasPassed() || link.is_cut()) {
       return CommitUnknown(absl::StrCat("read back: ", stored.status().message()));
     }
     absl::SleepFor(backoff.NextDelay());

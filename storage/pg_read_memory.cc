@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
-
 namespace stepwell {
 namespace {
 
@@ -60,12 +58,12 @@ void PgReadMemory::Clear() {
 
 bool PgReadMemory::may_name_leaves() const {
   absl::MutexLock lock(&mu_);
-  return absl::Now() >= name_leaves_from_;
+  return name_leaves_from_.HasPassed();
 }
 
 void PgReadMemory::NoteLeafGone() {
   absl::MutexLock lock(&mu_);
-  name_leaves_from_ = absl::Now() + kLeafGoneRest;
+  name_leaves_from_ = SteadyTime::Now() + kLeafGoneRest;
 }
 
 void PgReadMemory::ForgetLocked(TrialId trial_id) {

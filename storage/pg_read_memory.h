@@ -18,7 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
 
@@ -61,7 +61,7 @@ class PgReadMemory {
   // Used last first.
   std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Time name_leaves_from_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  SteadyTime name_leaves_from_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 
 }  // namespace stepwell

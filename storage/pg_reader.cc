@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "storage/pg_reader_rollups.h"
 #include "storage/pg_reader_rows.h"
@@ -36,8 +35,8 @@ absl::Status NotFound(const TrialSelector& selector) {
                                           "' in project '", selector.project, "'"));
 }
 
-absl::StatusOr<absl::Duration> Patience(absl::Time deadline) {
-  const absl::Duration left = deadline - absl::Now();
+absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
+  const absl::Duration left = deadline.Left();
   if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("read: no time is left");
   return std::min(left, kStatementMax);
 }
@@ -58,7 +57,7 @@ std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector) const
   return memory_.TrialOf(selector);
 }
 
-absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl::Time deadline) {
+absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, SteadyTime deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   const std::int64_t age = memory_.age();
@@ -74,7 +73,7 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, absl:
   return trial_id;
 }
 
-absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(absl::Time deadline) {
+absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   STEPWELL_ASSIGN_OR_RETURN(auto snapshot,
@@ -85,7 +84,7 @@ absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(absl::Time 
 absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShelf::Loan loan,
                                                                           const ReadWatch& watch,
                                                                           PgReadMemory& memory,
-                                                                          absl::Time deadline) {
+                                                                          SteadyTime deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
   std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch, memory));
   snapshot->link_.Begin(left);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/steady_time.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_read_memory.h"
 #include "storage/pg_shelf.h"
@@ -30,9 +31,9 @@ class PgReader final : public ReadStore {
 
   [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override;
   [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
-                                                  absl::Time deadline) override;
+                                                  SteadyTime deadline) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
-      absl::Time deadline) override;
+      SteadyTime deadline) override;
 
  private:
   absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/steady_time.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_read_memory.h"
 #include "storage/read_store.h"
@@ -20,7 +21,7 @@ class PgReaderSnapshot final : public ReadSnapshot {
   static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(PgShelf::Loan loan,
                                                                  const ReadWatch& watch,
                                                                  PgReadMemory& memory,
-                                                                 absl::Time deadline);
+                                                                 SteadyTime deadline);
 
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;

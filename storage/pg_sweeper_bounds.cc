@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_series_excess.h"
@@ -59,14 +58,14 @@ absl::StatusOr<BoundRound*> PgBoundSweeper::RoundOf(const FoundPlace* place) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult version, connection_.Exec(sql::kReadCapsVersion));
   const std::string caps_version(version.Text(0, 0));
   if (caps_version != memory_.caps_version) {
-    memory_.all_seen = absl::InfinitePast();
+    memory_.all_seen = SteadyTime::InfinitePast();
     memory_.ranks.clear();
     memory_.caps_version = caps_version;
   }
   BoundRound& round = place == nullptr ? memory_.round : memory_.place_round;
   const std::string key = KeyOf(caps_version, place);
   if (round.key != key) {
-    const absl::Time now = absl::Now();
+    const SteadyTime now = SteadyTime::Now();
     round = {.key = key,
              .begin = now,
              .sees_all = place != nullptr || now - memory_.all_seen > kLookAtAllInterval};
@@ -140,7 +139,7 @@ absl::StatusOr<bool> PgBoundSweeper::SweepTrials(const std::vector<Trial>& trial
 
 void PgBoundSweeper::EndTurns(const std::vector<Trial>& trials, const FoundPlace* place,
                               BoundRound& round) {
-  const bool is_last = round.cut.empty() || absl::Now() - round.begin > kRoundMax;
+  const bool is_last = round.cut.empty() || SteadyTime::Now() - round.begin > kRoundMax;
   result_.more = result_.more || !round.cut.empty();
   if (!is_last) {
     round.again = std::exchange(round.cut, {});
@@ -162,7 +161,7 @@ void PgBoundSweeper::EndTurns(const std::vector<Trial>& trials, const FoundPlace
 }
 
 absl::Status PgBoundSweeper::SweepTrial(const Trial& trial, const std::vector<PlacedCaps>& deciding,
-                                        const std::string& only_group, absl::Time round_begin) {
+                                        const std::string& only_group, SteadyTime round_begin) {
   const auto caps_of = [&](const std::string& group) {
     return ResolveCaps(deciding, trial.project_id, Value(trial.trial_id), group);
   };
@@ -250,7 +249,7 @@ absl::Status PgBoundSweeper::SweepBytes(TrialId trial_id, const std::string& gro
 }
 
 absl::Status PgBoundSweeper::SweepSamples(TrialId trial_id, const Group& group,
-                                          std::int64_t samples_max, absl::Time round_begin) {
+                                          std::int64_t samples_max, SteadyTime round_begin) {
   GroupRank& rank = memory_.ranks[{Value(trial_id), group.metric_group}];
   if (rank.is_done) {
     const bool is_same =
@@ -274,7 +273,7 @@ absl::Status PgBoundSweeper::SweepSamples(TrialId trial_id, const Group& group,
   };
   STEPWELL_RETURN_IF_ERROR(ForEachExcess(connection_, trial_id, series_nos, samples_max, remove));
   rank.is_done = series_nos.empty() || rank.after_series == series_nos.back();
-  if (rank.is_done) rank.done_time = absl::Now();
+  if (rank.is_done) rank.done_time = SteadyTime::Now();
   return absl::OkStatus();
 }
 

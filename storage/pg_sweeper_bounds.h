@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/caps_index.h"
 #include "storage/caps_store.h"
 #include "storage/pg_caps_places.h"
@@ -30,7 +30,7 @@ namespace stepwell {
 struct BoundRound {
   // Of which places; empty = none is under way.
   std::string key = {};
-  absl::Time begin = absl::InfinitePast();
+  SteadyTime begin = SteadyTime::InfinitePast();
   bool sees_all = false;
   // The last one that was looked at.
   std::int64_t after = 0;
@@ -49,12 +49,12 @@ struct GroupRank {
   std::int64_t byte_count = -1;
   std::int32_t after_series = 0;
   bool is_done = true;
-  absl::Time done_time = absl::InfinitePast();
+  SteadyTime done_time = SteadyTime::InfinitePast();
 };
 
 struct BoundMemory {
   std::string caps_version = {};
-  absl::Time all_seen = absl::InfinitePast();
+  SteadyTime all_seen = SteadyTime::InfinitePast();
   // Trials that grew in the last round.
   std::set<std::int64_t> growing = {};
   // Of sweeps of everything, and of the last other place.
@@ -104,11 +104,11 @@ class PgBoundSweeper {
   // After the last trial.
   void EndTurns(const std::vector<Trial>& trials, const FoundPlace* place, BoundRound& round);
   absl::Status SweepTrial(const Trial& trial, const std::vector<PlacedCaps>& deciding,
-                          const std::string& only_group, absl::Time round_begin);
+                          const std::string& only_group, SteadyTime round_begin);
   // `group` empty = the trial as a whole.
   absl::Status SweepBytes(TrialId trial_id, const std::string& group, std::int64_t bytes_max);
   absl::Status SweepSamples(TrialId trial_id, const Group& group, std::int64_t samples_max,
-                            absl::Time round_begin);
+                            SteadyTime round_begin);
   // Bytes that went.
   absl::StatusOr<std::int64_t> RemoveExcess(const SliceTarget& target, const ExcessRows& rows);
   absl::StatusOr<SliceTarget> TargetOf(TrialId trial_id, const std::string& group,

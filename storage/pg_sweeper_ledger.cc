@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -65,7 +64,7 @@ absl::Status SweepErrors::Take(const absl::Status& status, absl::string_view pla
 }
 
 bool SweepPace::IsOver() {
-  stopped_ = stopped_ || absl::Now() >= deadline_;
+  stopped_ = stopped_ || deadline_.HasPassed();
   return stopped_;
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/cap_removals.h"
 #include "storage/caps_store.h"
 #include "storage/pg_connection.h"
@@ -30,14 +30,14 @@ class SweepPace {
  public:
   explicit SweepPace(absl::Duration duration) : duration_(duration) { Start(); }
   // The time counts from here on: what has to be read before anything can be removed is no work yet.
-  void Start() { deadline_ = absl::Now() + duration_; }
+  void Start() { deadline_ = SteadyTime::Now() + duration_; }
   // Also remembers that it stopped somebody.
   bool IsOver();
   bool stopped() const { return stopped_; }
 
  private:
   const absl::Duration duration_;
-  absl::Time deadline_;
+  SteadyTime deadline_;
   bool stopped_ = false;
 };
 

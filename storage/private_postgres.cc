@@ -7,7 +7,7 @@
 namespace stepwell {
 
 absl::StatusOr<std::unique_ptr<PrivatePostgres>> PrivatePostgres::Open(Options options) {
-  const absl::Time deadline = absl::Now() + options.ready_wait;
+  const SteadyTime deadline = SteadyTime::Now() + options.ready_wait;
   STEPWELL_ASSIGN_OR_RETURN(auto cluster, PostgresCluster::Prepare(options));
   std::unique_ptr<PrivatePostgres> postgres(
       new PrivatePostgres(std::move(cluster), std::move(options)));
@@ -28,7 +28,7 @@ std::string PrivatePostgres::UrlOf(const std::string& database) const {
 }
 const std::string& PrivatePostgres::data_directory() const { return cluster_->data_directory; }
 PrivatePostgres::State PrivatePostgres::state() const { return supervisor_->state(); }
-absl::Status PrivatePostgres::WaitReady(absl::Time deadline) const {
+absl::Status PrivatePostgres::WaitReady(SteadyTime deadline) const {
   return supervisor_->WaitReady(deadline);
 }
 

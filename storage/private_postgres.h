@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 
 namespace stepwell {
 
@@ -58,7 +59,6 @@ class PrivatePostgres {
     Phase phase = Phase::kStarting;
     // Why it is down, in words for a person: the server's own last message.
     std::string reason;
-    absl::Time since;
     // How often the server was started again after a crash.
     int restart_count = 0;
     // 0 when none runs.
@@ -79,7 +79,7 @@ class PrivatePostgres {
   const std::string& data_directory() const;
   State state() const;
   // kUnavailable with the reason when `deadline` passes first.
-  absl::Status WaitReady(absl::Time deadline) const;
+  absl::Status WaitReady(SteadyTime deadline) const;
   // Fast shutdown: checkpoint, then exit. Blocks; twice is fine. The directory is free afterwards.
   void Stop() ABSL_LOCKS_EXCLUDED(stop_mu_);
 

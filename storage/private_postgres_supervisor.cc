@@ -61,21 +61,20 @@ void PostgresSupervisor::SetPhase(Phase phase, int pid, std::string reason) {
   state_.phase = phase;
   state_.pid = pid;
   state_.reason = std::move(reason);
-  state_.since = absl::Now();
 }
 
-absl::Status PostgresSupervisor::WaitReady(absl::Time deadline) const {
+absl::Status PostgresSupervisor::WaitReady(SteadyTime deadline) const {
   absl::MutexLock lock(&mu_);
   const auto ready = [this]()
                          ABSL_SHARED_LOCKS_REQUIRED(mu_) { return state_.phase == Phase::kReady; };
-  if (mu_.AwaitWithDeadline(absl::Condition(&ready), deadline)) return absl::OkStatus();
+  if (mu_.AwaitWithTimeout(absl::Condition(&ready), deadline.Left())) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("private PostgreSQL is not ready: ", state_.reason));
 }
 
-absl::Status PostgresSupervisor::WaitFirst(absl::Time deadline) const {
+absl::Status PostgresSupervisor::WaitFirst(SteadyTime deadline) const {
   absl::MutexLock lock(&mu_);
   const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return first_.has_value(); };
-  mu_.AwaitWithDeadline(absl::Condition(&settled), deadline);
+  mu_.AwaitWithTimeout(absl::Condition(&settled), deadline.Left());
   return first_.value_or(absl::OkStatus());
 }
 
@@ -88,12 +87,12 @@ void PostgresSupervisor::Run() {
   int crash_count = 0;
   while (true) {
     absl::StatusOr<Server> server = AdoptOrStart();
-    absl::Time ready_since = absl::InfiniteFuture();
+    SteadyTime ready_since = SteadyTime::InfiniteFuture();
     Event event = Event::kExited;
     std::string reason = server.ok() ? "" : std::string(server.status().message());
     if (server.ok()) {
       if (WaitUntilReady(*server)) {
-        ready_since = absl::Now();
+        ready_since = SteadyTime::Now();
         SetPhase(Phase::kReady, server->pid);
         SettleFirst(absl::OkStatus());
         log::Info("private_postgres_ready", {{"pid", server->pid}});
@@ -105,7 +104,7 @@ void PostgresSupervisor::Run() {
       }
       reason = WhyEnded(*server);
     }
-    if (absl::Now() - ready_since > kHealthyAfter) crash_count = 0;
+    if (SteadyTime::Now() - ready_since > kHealthyAfter) crash_count = 0;
     const absl::Duration delay = RestartDelay(++crash_count);
     SetPhase(Phase::kDown, 0, reason);
     log::Warning("private_postgres_down",
@@ -139,8 +138,8 @@ absl::StatusOr<PostgresSupervisor::Server> PostgresSupervisor::AdoptOrStart() {
 absl::StatusOr<PostgresSupervisor::Server> PostgresSupervisor::StartOwn() {
   // Backends of a postmaster that was killed hold its shared memory until they notice; a new one
   // would refuse to start beside them.
-  const absl::Time deadline = absl::Now() + kSharedMemoryWait;
-  while (SharedMemoryInUse(ReadPidFile(cluster_.data_directory)) && absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyTime::Now() + kSharedMemoryWait;
+  while (SharedMemoryInUse(ReadPidFile(cluster_.data_directory)) && !deadline.HasPassed()) {
     if (WaitEvent({}, kReadyPoll) == Event::kStopAsked) break;
   }
   TrimLog(cluster_);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "storage/private_postgres.h"
 #include "storage/private_postgres_process.h"
@@ -29,9 +30,9 @@ class PostgresSupervisor {
   ~PostgresSupervisor() { Stop(); }
 
   PrivatePostgres::State state() const ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status WaitReady(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status WaitReady(SteadyTime deadline) const ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for the end of the first start: OK when ready, or still starting at `deadline`.
-  absl::Status WaitFirst(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status WaitFirst(SteadyTime deadline) const ABSL_LOCKS_EXCLUDED(mu_);
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/encoded_vector.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
@@ -267,11 +267,11 @@ class ReadStore {
   [[nodiscard]] virtual std::optional<TrialId> KnownTrial(const TrialSelector& selector) const = 0;
   // A name's number never changes, so this may run before the heads are pinned. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
-                                                          absl::Time deadline) = 0;
+                                                          SteadyTime deadline) = 0;
   // Waits for a connection until `deadline`; every statement of the snapshot ends by then. The snapshot is
   // of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
-      absl::Time deadline) = 0;
+      SteadyTime deadline) = 0;
 };
 
 }  // namespace stepwell

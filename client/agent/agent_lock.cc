@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
@@ -74,7 +75,7 @@ absl::StatusOr<AgentLock> AgentLock::Take(int format_directory, const Options& o
     return OpenAt(format_directory, spool::kAgentLockFile, O_RDWR | O_CREAT);
   };
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file, open());
-  const absl::Time deadline = absl::Now() + options.leaving_wait;
+  const SteadyTime deadline = SteadyTime::Now() + options.leaving_wait;
   while (true) {
     struct flock wanted = ByteLock(kServingByte, F_WRLCK);
     if (fcntl(file.get(), F_SETLK, &wanted) == 0) break;
@@ -85,7 +86,7 @@ absl::StatusOr<AgentLock> AgentLock::Take(int format_directory, const Options& o
     const bool is_kept = holder.only_reads && options.is_public;
     const bool may_be_free_soon =
         !holder.is_there || is_kept || HolderOf(file.get(), kLeavingByte).is_there;
-    if (!may_be_free_soon || absl::Now() >= deadline) {
+    if (!may_be_free_soon || deadline.HasPassed()) {
       return absl::AlreadyExistsError(
           absl::StrCat("another agent (process ", holder.pid, ") serves this directory"));
     }

@@ -27,7 +27,7 @@ void MasterLinks::Tend() {
   if (!stopped_) StartStreams();
   for (const auto& [server, link] : links_) {
     if (link->stream == nullptr) continue;
-    if (link->sender.HasNext(clock_.Now())) link->stream->Wake();
+    if (link->sender.HasNext(clock_.Monotonic())) link->stream->Wake();
     link->stream->Tend();
   }
 }
@@ -46,8 +46,8 @@ void MasterLinks::StartStreams() {
         std::make_unique<Stream>(Stream::Options{server, {}}, link->sender, clock_, on_answer_);
     link->stream->Start();
   }
-  if (waiting_count == 0 || clock_.Now() - waiting_logged_ < absl::Minutes(1)) return;
-  waiting_logged_ = clock_.Now();
+  if (waiting_count == 0 || clock_.Monotonic() - waiting_logged_ < absl::Minutes(1)) return;
+  waiting_logged_ = clock_.Monotonic();
   log::Warning("masters_too_many",
                {{"connected", count},
                 {"waiting", waiting_count},

@@ -59,7 +59,7 @@ class MasterLinks {
   const std::function<void()> on_answer_;
   std::map<std::string, std::unique_ptr<Link>> links_;  // by address
   bool stopped_ = false;
-  absl::Time waiting_logged_ = absl::InfinitePast();
+  absl::Duration waiting_logged_ = -absl::InfiniteDuration();
 };
 
 }  // namespace stepwell::agent

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 
 namespace stepwell::agent {
@@ -92,7 +93,7 @@ OutboundWriter::Status OutboundWriter::status() const {
 void OutboundWriter::OnConnected() {
   absl::MutexLock lock(&mu_);
   window_.Connect();
-  not_before_ = absl::InfinitePast();
+  not_before_ = -absl::InfiniteDuration();
 }
 
 void OutboundWriter::OnDisconnected() {
@@ -100,21 +101,21 @@ void OutboundWriter::OnDisconnected() {
   window_.Disconnect();
 }
 
-SendWindow::Action OutboundWriter::ActionLocked(absl::Time now) const {
+SendWindow::Action OutboundWriter::ActionLocked(absl::Duration now) const {
   if (now < not_before_) return {};
   const std::uint64_t sendable = spool_->sendable_sequence();
   return window_.Next(sendable, close_wanted_ && sendable >= spool_->last_sequence());
 }
 
-bool OutboundWriter::HasNext(absl::Time now) const {
+bool OutboundWriter::HasNext(absl::Duration now) const {
   absl::MutexLock lock(&mu_);
   if (window_.state() == SendWindow::State::kRefused) return now >= not_before_;
   if (ActionLocked(now).kind != SendWindow::ActionKind::kNothing) return true;
   return window_.state() == SendWindow::State::kOpen &&
-         (definitions_sent_count_ < definitions_.size() || now - sent_time_ >= kHeartbeatInterval);
+         (definitions_sent_count_ < definitions_.size() || now - sent_at_ >= kHeartbeatInterval);
 }
 
-std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
+std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Duration now) {
   SendWindow::Action action;
   {
     absl::MutexLock lock(&mu_);
@@ -124,20 +125,20 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
     action = ActionLocked(now);
     const bool is_open = window_.state() == SendWindow::State::kOpen;
     if (is_open && definitions_sent_count_ < definitions_.size()) {
-      sent_time_ = now;
+      sent_at_ = now;
       return DefinitionsLocked();
     }
     if (action.kind == SendWindow::ActionKind::kNothing) {
-      if (!is_open || now - sent_time_ < kHeartbeatInterval) return std::nullopt;
-      sent_time_ = now;
+      if (!is_open || now - sent_at_ < kHeartbeatInterval) return std::nullopt;
+      sent_at_ = now;
       pb::StreamChunksRequest message;
       message.mutable_heartbeat()->set_writer(spool_->writer().ToBytes());
-      message.mutable_heartbeat()->set_sent_time_us(absl::ToUnixMicros(now));
+      message.mutable_heartbeat()->set_sent_time_us(absl::ToUnixMicros(absl::Now()));
       return message;
     }
     if (action.kind == SendWindow::ActionKind::kClose) {
       window_.OnCloseSent();
-      sent_time_ = now;
+      sent_at_ = now;
       pb::StreamChunksRequest message;
       message.mutable_close()->set_writer(spool_->writer().ToBytes());
       message.mutable_close()->set_final_sequence(action.sequence);
@@ -149,7 +150,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Time now) {
                                                       : NextItem(action.sequence, now);
 }
 
-std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Time now) {
+std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Duration now) {
   const std::uint64_t last_sequence = spool_->last_sequence();
   const AckedMark acked = spool_->acked();
   pb::StreamChunksRequest message;
@@ -171,11 +172,11 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Time now) 
   open.set_last_sequence(last_sequence);
   open.set_last_crc32c(spool_->ReadChecksum(last_sequence).value_or(0));
   open.set_acked_sequence(acked.sequence);
-  open.set_sent_time_us(absl::ToUnixMicros(now));
+  open.set_sent_time_us(absl::ToUnixMicros(absl::Now()));
   absl::MutexLock lock(&mu_);
   if (ActionLocked(now).kind != SendWindow::ActionKind::kOpen) return std::nullopt;
   window_.OnOpenSent();
-  sent_time_ = now;
+  sent_at_ = now;
   return message;
 }
 
@@ -194,7 +195,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::DefinitionsLocked() {
 }
 
 std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t sequence,
-                                                                absl::Time now) {
+                                                                absl::Duration now) {
   if (!read_ahead_ || read_ahead_sequence_ != sequence) {
     absl::StatusOr<SpoolItem> item = spool_->Read(sequence);
     if (!item.ok()) {
@@ -220,7 +221,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t se
     }
     window_.OnSent(sequence, last, bytes);
     sent_sequence_ = std::max(sent_sequence_, last);
-    sent_time_ = now;
+    sent_at_ = now;
   }
   pb::StreamChunksRequest message;
   if (frame != nullptr) {
@@ -246,7 +247,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t se
   return message;
 }
 
-bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
+bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Duration now) {
   switch (message.message_case()) {
     case pb::StreamChunksResponse::kOpened:
       OnOpened(message.opened(), now);
@@ -267,7 +268,7 @@ bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Ti
   return true;
 }
 
-void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Time now) {
+void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Duration now) {
   const std::uint64_t last_sequence = spool_->last_sequence();
   std::optional<std::uint32_t> held;
   if (opened.committed_sequence() > 0 && opened.committed_sequence() <= last_sequence) {
@@ -313,7 +314,7 @@ void OutboundWriter::OnMasterSeen(const MasterSeen& seen) {
             {{"writer", spool_->writer().ToText()}, {"another_database", is_another}});
 }
 
-bool OutboundWriter::OnAck(const pb::Ack& ack, absl::Time now) {
+bool OutboundWriter::OnAck(const pb::Ack& ack, absl::Duration now) {
   AckedMark mark;
   {
     absl::ReleasableMutexLock lock(&mu_);
@@ -335,16 +336,17 @@ bool OutboundWriter::OnAck(const pb::Ack& ack, absl::Time now) {
 }
 
 // One line a minute of each reason.
-bool OutboundWriter::MayLogLocked(const std::string& reason, absl::Time now) {
+bool OutboundWriter::MayLogLocked(const std::string& reason, absl::Duration now) {
   if (reasons_logged_.size() >= kReasonsMax && !reasons_logged_.contains(reason)) return false;
-  absl::Time& logged = reasons_logged_.try_emplace(reason, absl::InfinitePast()).first->second;
+  absl::Duration& logged =
+      reasons_logged_.try_emplace(reason, -absl::InfiniteDuration()).first->second;
   if (now - logged < kLogInterval) return false;
   logged = now;
   return true;
 }
 
 void OutboundWriter::LogRejections(
-    const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections, absl::Time now) {
+    const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections, absl::Duration now) {
   for (const pb::Rejection& rejection : rejections) {
     {
       absl::MutexLock lock(&mu_);
@@ -359,7 +361,7 @@ void OutboundWriter::LogRejections(
   }
 }
 
-void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Time now) {
+void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
   bool log_now = false;
   {
     absl::MutexLock lock(&mu_);

@@ -71,16 +71,17 @@ class OutboundWriter {
   const Spool& spool() const { return *spool_; }
   const WriterIdentity& identity() const { return identity_; }
 
-  // --- the stream
+  // --- the stream. `now` is the monotonic clock's.
   void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
   void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
   // Next may give a message now. Reads no disk: asked at each visit, so that the send thread is not
   // woken for nothing.
-  bool HasNext(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasNext(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
   // The next message, if there is one to send now. Reads the spool. Confined to the send thread.
-  std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<pb::StreamChunksRequest> Next(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the master broke the protocol: the connection should be given up.
-  bool OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  bool OnMessage(const pb::StreamChunksResponse& message, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // What another writer's Opened, or the connection itself, shows of the master. A closed writer is told again only where the
   // master may have lost it: its database is another one, or it is behind that writer's acked mark.
   struct MasterSeen {
@@ -90,19 +91,20 @@ class OutboundWriter {
   void OnMasterSeen(const MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  std::optional<pb::StreamChunksRequest> NextOpen(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  std::optional<pb::StreamChunksRequest> NextItem(std::uint64_t sequence, absl::Time now)
+  std::optional<pb::StreamChunksRequest> NextOpen(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<pb::StreamChunksRequest> NextItem(std::uint64_t sequence, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  SendWindow::Action ActionLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  SendWindow::Action ActionLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void OnOpened(const pb::Opened& opened, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  bool OnAck(const pb::Ack& ack, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnRefused(const pb::Refused& refused, absl::Time now);
+  void OnOpened(const pb::Opened& opened, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  bool OnAck(const pb::Ack& ack, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnRefused(const pb::Refused& refused, absl::Duration now);
   void OnDirectiveLocked(const pb::Directive& directive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections,
-                     absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  bool MayLogLocked(const std::string& reason, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+                     absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  bool MayLogLocked(const std::string& reason, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const WriterIdentity identity_;
   const AgentFace face_;
@@ -122,9 +124,9 @@ class OutboundWriter {
   std::uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Time not_before_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  absl::Time sent_time_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  std::map<std::string, absl::Time> reasons_logged_ ABSL_GUARDED_BY(mu_);
+  absl::Duration not_before_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  absl::Duration sent_at_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  std::map<std::string, absl::Duration> reasons_logged_ ABSL_GUARDED_BY(mu_);
   std::string refusal_ ABSL_GUARDED_BY(mu_);
   bool opened_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<pb::Profiling> profiling_ ABSL_GUARDED_BY(mu_);

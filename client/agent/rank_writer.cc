@@ -54,8 +54,8 @@ void RankWriter::Visit(const SensorSelection* selection) {
   if (!served_->close_requested()) {
     if (const auto anchor = anchors_.TakeDue()) samples_.SetAnchor(*anchor);
     const absl::Status drained = DrainAndSeal(selection);
-    if (!drained.ok() && clock_.Now() - trouble_logged_ > absl::Minutes(1)) {
-      trouble_logged_ = clock_.Now();
+    if (!drained.ok() && clock_.Monotonic() - trouble_logged_ > absl::Minutes(1)) {
+      trouble_logged_ = clock_.Monotonic();
       log::Warning("writer_trouble", {{"writer", served_->identity().writer.ToText()},
                                       {"why", std::string(drained.message())}});
     }

@@ -85,7 +85,7 @@ class RankWriter {
   bool own_told_ = false;                 // that it is stored, though workers live on
   std::optional<std::uint32_t> control_;  // as this agent stored it
   absl::Duration done_at_ = absl::InfiniteDuration();
-  absl::Time trouble_logged_ = absl::InfinitePast();
+  absl::Duration trouble_logged_ = -absl::InfiniteDuration();
 };
 
 }  // namespace stepwell::agent

@@ -15,7 +15,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/clock_anchor.h"
@@ -245,8 +244,8 @@ bool RecordedRings::OpenRing(std::uint32_t number) {
 
 void RecordedRings::LogRefused(const absl::Status& why) {
   ++refused_count_;
-  if (absl::Now() - refused_logged_ < absl::Minutes(1)) return;
-  refused_logged_ = absl::Now();
+  if (SteadyTime::Now() - refused_logged_ < absl::Minutes(1)) return;
+  refused_logged_ = SteadyTime::Now();
   log::Warning("ring_refused",
                {{"rings", std::exchange(refused_count_, 0)}, {"why", std::string(why.message())}});
 }

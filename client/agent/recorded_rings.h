@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "client/agent/checkpoint.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/name_table.h"
@@ -191,7 +191,7 @@ class RecordedRings {
   std::uint32_t rings_found_ = 0;
   std::uint32_t hidden_count_ = 0;
   std::uint32_t refused_count_ = 0;  // since it was last told
-  absl::Time refused_logged_ = absl::InfinitePast();
+  SteadyTime refused_logged_;
   std::uint64_t no_ring_seen_ = 0;
   std::uint64_t no_name_seen_ = 0;
   RingProgress recovered_;

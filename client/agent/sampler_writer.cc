@@ -107,8 +107,8 @@ void SamplerWriter::TryClose() {
   if (served_->close_requested()) return;
   const absl::Status sealed = SealLast();
   if (sealed.ok()) return CloseServed();
-  if (clock_.Now() - trouble_logged_ < absl::Minutes(1)) return;
-  trouble_logged_ = clock_.Now();
+  if (clock_.Monotonic() - trouble_logged_ < absl::Minutes(1)) return;
+  trouble_logged_ = clock_.Monotonic();
   log::Warning("sampler_trouble", {{"why", std::string(sealed.message())}});
 }
 

@@ -127,7 +127,7 @@ class SamplerWriter {
   bool is_left_ = false;
   // Of the cadence that the trial chose; 0 = none yet.
   std::int64_t last_tick_us_ = 0;
-  absl::Time trouble_logged_ = absl::InfinitePast();
+  absl::Duration trouble_logged_ = -absl::InfiniteDuration();
   Settings settings_;
   const Clock& clock_;
   const ClockOffset& clock_offset_;

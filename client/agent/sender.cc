@@ -60,13 +60,13 @@ std::shared_ptr<const Sender::Writers> Sender::writers() const {
   return writers_;
 }
 
-bool Sender::HasNext(absl::Time now) const {
+bool Sender::HasNext(absl::Duration now) const {
   const auto all = writers();
   return std::any_of(all->begin(), all->end(),
                      [now](const auto& writer) { return writer->HasNext(now); });
 }
 
-std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
+std::optional<pb::StreamChunksRequest> Sender::Next(absl::Duration now) {
   const auto all = writers();
   for (std::size_t i = 0; i < all->size(); ++i) {
     ++turn_;
@@ -75,7 +75,7 @@ std::optional<pb::StreamChunksRequest> Sender::Next(absl::Time now) {
   return std::nullopt;
 }
 
-Sender::Then Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Time now) {
+Sender::Then Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Duration now) {
   if (const std::optional<Uuid> id = Uuid::FromBytes(WriterOf(message))) {
     const auto all = writers();
     const auto found = std::find_if(all->begin(), all->end(), [&](const auto& writer) {
@@ -92,7 +92,7 @@ Sender::Then Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Ti
 }
 
 Sender::Then Sender::OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,
-                                 absl::Time now) {
+                                 absl::Duration now) {
   const std::uint64_t acked_before = writer.status().acked_sequence;
   if (!writer.OnMessage(message, now)) return Then::kGiveUp;
   TellTooOld(message);

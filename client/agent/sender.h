@@ -1,7 +1,7 @@
 // Sender: which writer speaks next on the one stream of an agent, and which one an answer is for.
 // In turn, so that no writer's backlog keeps another waiting. Knows no gRPC. Thread-safe.
 //
-//   while (auto message = sender.Next(clock.Now())) stream->Write(*message);
+//   while (auto message = sender.Next(clock.Monotonic())) stream->Write(*message);
 #pragma once
 
 #include <memory>
@@ -22,16 +22,17 @@ class Sender {
 
   void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);
   void OnDisconnected() ABSL_LOCKS_EXCLUDED(mu_);
-  // Some writer's.
-  bool HasNext(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
+  // `now` is the monotonic clock's, here and below. Some writer's.
+  bool HasNext(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
   // The next message of any writer. Confined to the send thread.
-  std::optional<pb::StreamChunksRequest> Next(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<pb::StreamChunksRequest> Next(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   enum class Then {
     kGiveUp,   // the connection
     kGoOn,     // nothing comes of it
     kMaySend,  // what waited for this may go now
   };
-  Then OnMessage(const pb::StreamChunksResponse& message, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  Then OnMessage(const pb::StreamChunksResponse& message, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // What the connection tells of the master before any writer opens.
   void OnMasterSeen(const OutboundWriter::MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
@@ -48,7 +49,8 @@ class Sender {
   std::shared_ptr<const Writers> writers() const ABSL_LOCKS_EXCLUDED(mu_);
   // Once for all writers: they have one version.
   void TellTooOld(const pb::StreamChunksResponse& message) ABSL_LOCKS_EXCLUDED(mu_);
-  Then OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message, absl::Time now);
+  Then OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,
+                   absl::Duration now);
 
   // Confined to the send thread.
   std::size_t turn_ = 0;

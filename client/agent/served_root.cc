@@ -286,8 +286,8 @@ void ServedRoot::TendLinks() {
 
 void ServedRoot::MakeSampler(const TrialKey& key, const LiveTrial& live) {
   if (samplers_.size() >= kSamplersMax) {
-    if (clock_.Now() - crowded_logged_ < absl::Minutes(1)) return;
-    crowded_logged_ = clock_.Now();
+    if (clock_.Monotonic() - crowded_logged_ < absl::Minutes(1)) return;
+    crowded_logged_ = clock_.Monotonic();
     log::Warning("trials_too_many",
                  {{"sampled", samplers_.size()},
                   {"trial", key.trial},

@@ -193,7 +193,7 @@ class ServedRoot {
   absl::Duration rotated_at_ = absl::ZeroDuration();
   absl::Duration bound_read_at_ = -absl::InfiniteDuration();
   std::int64_t spool_bytes_max_ = 0;  // as last read: of all spools
-  absl::Time crowded_logged_ = absl::InfinitePast();
+  absl::Duration crowded_logged_ = -absl::InfiniteDuration();
 };
 
 }  // namespace stepwell::agent

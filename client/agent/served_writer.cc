@@ -202,8 +202,8 @@ void ServedWriter::Sync() {
 }
 
 void ServedWriter::TellTrouble(const absl::Status& tended) {
-  if (tended.ok() || context_.clock.Now() - trouble_logged_ < absl::Minutes(1)) return;
-  trouble_logged_ = context_.clock.Now();
+  if (tended.ok() || context_.clock.Monotonic() - trouble_logged_ < absl::Minutes(1)) return;
+  trouble_logged_ = context_.clock.Monotonic();
   log::Warning("spool_trouble",
                {{"writer", spool_->writer().ToText()}, {"why", std::string(tended.message())}});
 }

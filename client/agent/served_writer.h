@@ -164,7 +164,7 @@ class ServedWriter {
   RefusalNote refusal_note_{directory_.get()};
   absl::Duration synced_at_ = absl::ZeroDuration();
   absl::Duration trimmed_at_ = -absl::InfiniteDuration();
-  absl::Time trouble_logged_ = absl::InfinitePast();
+  absl::Duration trouble_logged_ = -absl::InfiniteDuration();
 };
 
 }  // namespace stepwell::agent

@@ -133,7 +133,7 @@ bool Stream::RunCall() {
   SetTrouble(status.error_message().empty() ? "the connection ended"
                                             : CauseOf(status.error_message()));
   // One line a minute: a master that is down for the night would fill the log.
-  const absl::Time now = clock_.Now();
+  const absl::Duration now = clock_.Monotonic();
   if (now - failure_logged_ >= absl::Seconds(60)) {
     failure_logged_ = now;
     log::Warning("stream_broken", {{"server", options_.server},
@@ -170,9 +170,9 @@ bool Stream::IsOver(const Call& call) {
 // Each frame interval brings a message of every rank: a packet of its own for each would cost more
 // than all else that is done with it.
 bool Stream::SendRun(Call& call) {
-  std::optional<pb::StreamChunksRequest> message = sender_.Next(clock_.Now());
+  std::optional<pb::StreamChunksRequest> message = sender_.Next(clock_.Monotonic());
   while (message && !IsOver(call)) {
-    std::optional<pb::StreamChunksRequest> next = sender_.Next(clock_.Now());
+    std::optional<pb::StreamChunksRequest> next = sender_.Next(clock_.Monotonic());
     if (!Write(call, *message, /*is_last=*/!next)) return false;
     message = std::move(next);
   }
@@ -219,7 +219,7 @@ void Stream::Receive(Call& call) {
                                         message.opened().server_time_us(), clock_.Monotonic());
     }
     // Answers come far more often than there is something to send.
-    switch (sender_.OnMessage(message, clock_.Now())) {
+    switch (sender_.OnMessage(message, clock_.Monotonic())) {
       case Sender::Then::kGiveUp:
         call.context.TryCancel();
         break;

@@ -71,7 +71,7 @@ class Stream {
   const Clock& clock_;
   const std::function<void()> on_answer_;
   ReconnectDelay reconnect_;
-  absl::Time failure_logged_ = absl::InfinitePast();  // confined to the send thread
+  absl::Duration failure_logged_ = -absl::InfiniteDuration();  // confined to the send thread
 
   mutable absl::Mutex mu_;
   std::string trouble_ ABSL_GUARDED_BY(mu_);

@@ -188,8 +188,8 @@ absl::StatusOr<FoundWriter> TrialSampler::MakeDirectory(const LiveTrial& live,
 }
 
 void TrialSampler::LogUnservable(const absl::Status& why, const Clock& clock) {
-  if (clock.Now() - logged_ < absl::Minutes(1)) return;
-  logged_ = clock.Now();
+  if (clock.Monotonic() - logged_ < absl::Minutes(1)) return;
+  logged_ = clock.Monotonic();
   log::Warning("sampler_unservable",
                {{"trial", options_.key.trial}, {"why", std::string(why.message())}});
 }

@@ -100,7 +100,7 @@ class TrialSampler {
   SensorSelection selection_;
   int trial_count_ = 1;
   const std::shared_ptr<RecordingProcesses> processes_ = std::make_shared<RecordingProcesses>();
-  absl::Time logged_ = absl::InfinitePast();
+  absl::Duration logged_ = -absl::InfiniteDuration();
   absl::Duration tried_at_ = -absl::InfiniteDuration();
 };
 

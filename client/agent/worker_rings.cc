@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -243,8 +242,8 @@ std::uint64_t WorkerRings::last_step() const {
 }
 
 void WorkerRings::LogTrouble(const Name& name, const absl::Status& why) {
-  if (absl::Now() - trouble_logged_ < absl::Minutes(1)) return;
-  trouble_logged_ = absl::Now();
+  if (SteadyTime::Now() - trouble_logged_ < absl::Minutes(1)) return;
+  trouble_logged_ = SteadyTime::Now();
   log::Warning("worker_trouble", {{"worker", TextOf(name)}, {"why", std::string(why.message())}});
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "client/agent/directory_watch.h"
 #include "client/agent/recorded_rings.h"
 #include "client/agent/writer_lock.h"
@@ -106,7 +106,7 @@ class WorkerRings {
   std::vector<std::uint64_t> left_;  // processes of which the sink is not told yet
   // Removed, and not yet told to the spool.
   std::vector<WorkerKey> gone_;
-  absl::Time trouble_logged_ = absl::InfinitePast();
+  SteadyTime trouble_logged_;
 };
 
 }  // namespace stepwell::agent

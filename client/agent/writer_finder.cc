@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/writer_lock.h"
@@ -207,8 +206,8 @@ void WriterFinder::Give(const std::string& name, Seen seen, std::vector<FoundWri
 }
 
 void WriterFinder::LogCrowded() {
-  if (absl::Now() - crowded_logged_ < absl::Minutes(1)) return;
-  crowded_logged_ = absl::Now();
+  if (SteadyTime::Now() - crowded_logged_ < absl::Minutes(1)) return;
+  crowded_logged_ = SteadyTime::Now();
   log::Warning("writers_too_many", {{"served", known_.size()},
                                     {"waiting", living_waiting_count_ + waiting_.count()},
                                     {"why", "further ones wait until some have ended"}});

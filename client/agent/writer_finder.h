@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "client/agent/directory_listing.h"
 #include "client/agent/directory_watch.h"
 #include "client/agent/file_descriptor.h"
@@ -132,7 +132,7 @@ class WriterFinder {
   // Where more living writers than places, or names without end, make each listing dear.
   std::chrono::steady_clock::time_point listed_at_ = {};
   bool is_dear_ = false;
-  absl::Time crowded_logged_ = absl::InfinitePast();
+  SteadyTime crowded_logged_;
 };
 
 }  // namespace stepwell::agent

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "client/cli/completeness_text.h"
 #include "client/cli/export_lines.h"
 #include "client/cli/export_output.h"
@@ -142,7 +142,7 @@ class ExportProgress {
   }
 
   void Show(std::int64_t sample_count) {
-    const absl::Time now = absl::Now();
+    const SteadyTime now = SteadyTime::Now();
     if (!is_shown_ || now < next_) return;
     Print(fmt::format("\r{} samples ... {} s\033[K", CountText(sample_count),
                       absl::ToInt64Seconds(now - start_)));
@@ -155,8 +155,8 @@ class ExportProgress {
   static void Print(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
   const bool is_shown_;
-  const absl::Time start_ = absl::Now();
-  absl::Time next_ = start_ + absl::Seconds(2);
+  const SteadyTime start_ = SteadyTime::Now();
+  SteadyTime next_ = start_ + absl::Seconds(2);
   bool any_ = false;
 };
 

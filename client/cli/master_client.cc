@@ -1,9 +1,9 @@
 #include "client/cli/master_client.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ostream>
 
 #include "absl/base/thread_annotations.h"
@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
@@ -20,12 +22,18 @@ namespace stepwell::cli {
 namespace {
 
 // The master ends a read after 60 s; a little more, so that its own answer arrives.
-constexpr std::chrono::seconds kCallTime(65);
+constexpr absl::Duration kCallTime = absl::Seconds(65);
 // Longer than a local connection ever takes, short enough to wait for.
-constexpr std::chrono::seconds kConnectTime(5);
+constexpr absl::Duration kConnectTime = absl::Seconds(5);
 // Nobody notices it between a key and the end.
-constexpr std::chrono::milliseconds kCancelTime(50);
+constexpr absl::Duration kCancelTime = absl::Milliseconds(50);
 constexpr std::int64_t kTrialIdMax = 9'223'372'036'854'775'807;
+
+// A deadline for gRPC, by the clock that nobody sets.
+gpr_timespec FromNow(absl::Duration wait) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(absl::ToInt64Nanoseconds(wait), GPR_TIMESPAN));
+}
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
@@ -63,7 +71,7 @@ struct MasterClient::Stubs {
 
   // Ends at the first failure: a refused connection is told at once.
   absl::Status Connect() {
-    const auto deadline = std::chrono::system_clock::now() + kConnectTime;
+    const SteadyTime deadline = SteadyTime::Now() + kConnectTime;
     for (;;) {
       if (cancelled()) return absl::CancelledError("cancelled");
       const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
@@ -72,9 +80,8 @@ struct MasterClient::Stubs {
         return absl::UnavailableError("the connection was refused, or the name is unknown");
       }
       // In parts, so that a cancellation is seen.
-      const auto now = std::chrono::system_clock::now();
-      if (now >= deadline) return absl::UnavailableError("no answer within 5 s");
-      channel->WaitForStateChange(state, std::min(deadline, now + kCancelTime));
+      if (deadline.HasPassed()) return absl::UnavailableError("no answer within 5 s");
+      channel->WaitForStateChange(state, FromNow(std::min(deadline.Left(), kCancelTime)));
     }
   }
 
@@ -85,7 +92,7 @@ struct MasterClient::Stubs {
                                 const Request& request) {
     if (absl::Status connected = Connect(); !connected.ok()) return connected;
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+    context.set_deadline(FromNow(kCallTime));
     const Cancellable cancellable(*this, context);
     Response response;
     if (absl::Status called = FromGrpc((stub.*method)(&context, request, &response));
@@ -196,7 +203,7 @@ absl::Status MasterClient::ReadSamples(
     const std::function<bool(const v1::ReadSamplesResponse&)>& take) {
   if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kCallTime);
+  context.set_deadline(FromNow(kCallTime));
   const Stubs::Cancellable cancellable(*stubs_, context);
   return ReadStream(context, *stubs_->query->ReadSamples(&context, request), take);
 }

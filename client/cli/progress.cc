@@ -5,7 +5,7 @@
 #include <iostream>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "fmt/format.h"
 
 namespace stepwell::cli {
@@ -21,11 +21,11 @@ Progress::~Progress() {
 }
 
 void Progress::Run(const std::string& doing) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   absl::Duration wait = absl::Seconds(2);
   bool shown = false;
   while (!done_.WaitForNotificationWithTimeout(wait)) {
-    const auto seconds = absl::ToInt64Seconds(absl::Now() - start);
+    const auto seconds = absl::ToInt64Seconds(SteadyTime::Now() - start);
     std::cerr << fmt::format("\r{} ... {} s", doing, seconds) << std::flush;
     shown = true;
     wait = absl::Seconds(1);

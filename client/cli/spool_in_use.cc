@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "client/agent/server_address.h"
 
 namespace stepwell::cli {
@@ -59,9 +60,9 @@ absl::StatusOr<agent::SpoolSurvey> AwaitLeavingAgent(agent::SpoolSurvey survey,
                                                      const std::string& place,
                                                      absl::Duration patience) {
   constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
-  const absl::Time deadline = absl::Now() + patience;
+  const SteadyTime deadline = SteadyTime::Now() + patience;
   while (survey.is_served && !AnyLives(survey) && AnyKept(survey) && !AnySent(survey) &&
-         absl::Now() < deadline) {
+         !deadline.HasPassed()) {
     absl::SleepFor(kPollInterval);
     STEPWELL_ASSIGN_OR_RETURN(survey, agent::SurveySpool(place));
   }

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "base/check.h"
+#include "base/steady_time.h"
 
 namespace stepwell::cli {
 namespace {
@@ -42,17 +43,17 @@ TopPoller::~TopPoller() {
 
 // At a steady pace, unless reading takes long: one that looks on is to cost its master little.
 void TopPoller::Run() {
-  absl::Time due = absl::Now();
+  SteadyTime due = SteadyTime::Now();
   absl::Duration took;
   while (true) {
-    due = std::max(due + interval_, absl::Now() + kPauseFactor * took);
+    due = std::max(due + interval_, SteadyTime::Now() + kPauseFactor * took);
     {
       absl::MutexLock lock(&mu_);
-      if (mu_.AwaitWithDeadline(absl::Condition(&stopping_), due)) return;
+      if (mu_.AwaitWithTimeout(absl::Condition(&stopping_), due.Left())) return;
     }
-    const absl::Time begin = absl::Now();
+    const SteadyTime begin = SteadyTime::Now();
     ReadOnce();
-    took = absl::Now() - begin;
+    took = SteadyTime::Now() - begin;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "storage/pg_reader.h"
 #include "tests/contract/caps_store_test.h"
 
@@ -72,7 +73,7 @@ TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   MergeNow();
   EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.metrics"), 20);
   PgReader reader({.url = url_});
-  EXPECT_TRUE(reader.FindTrial({.external_id = "t"}, absl::Now() + absl::Seconds(10)).ok());
+  EXPECT_TRUE(reader.FindTrial({.external_id = "t"}, SteadyTime::Now() + absl::Seconds(10)).ok());
   ASSERT_TRUE(caps_.Archive(kEpoch, ById(writer), false).ok());
   EXPECT_EQ(Commit(writer, 2), AdvanceOutcome::kCommitted);
   EXPECT_TRUE(Open("t").ok());
@@ -121,7 +122,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   EXPECT_EQ(caps_.Get(Of(writer)).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(caps_.ReadTrialCaps(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
   PgReader reader({.url = url_});
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
   EXPECT_EQ(reader.FindTrial({.external_id = "t"}, deadline).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(reader.FindTrial(ById(writer), deadline).status().code(), absl::StatusCode::kNotFound);

@@ -1,6 +1,7 @@
 // The private server on the real PostgreSQL of this machine: start, settings, crashes, orphans, and
 // each refusal with its remedy.
 #include "storage/private_postgres.h"
+#include "base/steady_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,8 +60,8 @@ std::string Value(const std::string& url, const char* sql) {
 
 template <typename Condition>
 bool EventuallyWithin(absl::Duration patience, Condition condition) {
-  const absl::Time deadline = absl::Now() + patience;
-  while (absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyTime::Now() + patience;
+  while (!deadline.HasPassed()) {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(5));
   }
@@ -111,13 +112,14 @@ class PrivatePostgresTest : public ::testing::Test {
 std::unique_ptr<ScratchDirectory> PrivatePostgresTest::ready_;
 
 TEST_F(PrivatePostgresTest, StartsFromAnEmptyDirectoryDurableAndPrivate) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   PrivatePostgres::Options options = SmallOptions(directory_);
   options.durability = PrivatePostgres::Options::Durability::kFull;
   const auto opened = PrivatePostgres::Open(options);
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto& postgres = *opened;
-  RecordProperty("ready_ms", static_cast<int>(absl::ToInt64Milliseconds(absl::Now() - start)));
+  RecordProperty("ready_ms",
+                 static_cast<int>(absl::ToInt64Milliseconds(SteadyTime::Now() - start)));
   const std::vector<std::pair<std::string, std::string>> settings = {
       {"fsync", "on"},
       {"synchronous_commit", "on"},
@@ -162,12 +164,13 @@ TEST_F(PrivatePostgresTest, StartsAgainAfterBeingKilledWithABusyBackend) {
   ASSERT_TRUE(busy->ExecScript("create table t as select 7 as n").ok());
   const int first_pid = postgres->state().pid;
   ASSERT_TRUE(busy->Begin().ok());
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   ASSERT_EQ(kill(first_pid, SIGKILL), 0);
   ASSERT_TRUE(Eventually([&] {
     return postgres->state().phase == Phase::kReady && postgres->state().pid != first_pid;
   })) << postgres->state().reason;
-  RecordProperty("again_ms", static_cast<int>(absl::ToInt64Milliseconds(absl::Now() - start)));
+  RecordProperty("again_ms",
+                 static_cast<int>(absl::ToInt64Milliseconds(SteadyTime::Now() - start)));
   EXPECT_EQ(postgres->state().restart_count, 1);
   EXPECT_EQ(Value(postgres->url(), "select n::text from t"), "7");
   EXPECT_FALSE(busy->Exec("select 1").ok());
@@ -241,7 +244,7 @@ TEST_F(PrivatePostgresTest, TellsWhyItIsDown) {
     return postgres->state().phase == Phase::kDown &&
            postgres->state().reason.find("no_such_library") != std::string::npos;
   })) << postgres->state().reason;
-  EXPECT_THAT(std::string(postgres->WaitReady(absl::Now()).message()),
+  EXPECT_THAT(std::string(postgres->WaitReady(SteadyTime::Now()).message()),
               HasSubstr("no_such_library"));
 }
 

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "storage/pg_reader.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/vector_codec.h"
@@ -37,7 +37,7 @@ using Read = std::tuple<std::int32_t, std::int64_t, std::int32_t, std::int32_t, 
 
 class ReadStoreContract : public ::testing::Test {
  protected:
-  static absl::Time Deadline() { return absl::Now() + absl::Seconds(20); }
+  static SteadyTime Deadline() { return SteadyTime::Now() + absl::Seconds(20); }
 
   std::unique_ptr<ReadSnapshot> Snapshot() {
     auto snapshot = reader_.OpenSnapshot(Deadline());
@@ -458,7 +458,7 @@ TEST_F(ReadStoreContract, ARowWithoutItsTicksIsDataLoss) {
 }
 
 TEST_F(ReadStoreContract, ADeadlineInThePastIsAnsweredAtOnce) {
-  EXPECT_EQ(reader_.OpenSnapshot(absl::Now() - absl::Seconds(1)).status().code(),
+  EXPECT_EQ(reader_.OpenSnapshot(SteadyTime::Now() - absl::Seconds(1)).status().code(),
             absl::StatusCode::kDeadlineExceeded);
 }
 

@@ -82,6 +82,19 @@ RED = [
      ("docs/agent.md", "agent rule")),
     ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
      ("base/clock.cc", "scratch")),
+    ("a wait until a time of the wall clock",
+     {"base/clock.cc": '#include "base/clock.h"\nbool b = mu.AwaitWithDeadline(absl::Condition(&done), deadline);\n'},
+     ("base/clock.cc", "wall clock")),
+    ("a lock by it", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nmu.LockWhenWithDeadline(done, until);\n'},
+     ("storage/pg_store.cc", "wall clock")),
+    ("a condition variable by it", {"server/query_service.cc": "bool late = changed_.WaitWithDeadline(&mu_, until);\n"},
+     ("server/query_service.cc", "wall clock")),
+    ("one of the C library", {"server/query_service.cc": "int rc = pthread_mutex_timedlock(&mutex, &until);\n"},
+     ("server/query_service.cc", "wall clock")),
+    ("a duration by it", {"base/clock.cc": '#include "base/clock.h"\nauto took = absl::Now() - begin;\n'},
+     ("base/clock.cc", "wall clock")),
+    ("a due time by it", {"server/query_service.cc": "auto due = std::chrono::system_clock::now() + kPatience;\n"},
+     ("server/query_service.cc", "wall clock")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -99,6 +112,14 @@ GREEN = [
     ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
                                               "#ifndef R_H_\n#define R_H_\n#endif\n"}),
     ("each rule of the agent has a test", agent_house()),
+    ("stamps of the wall clock", {"base/clock.cc": '#include "base/clock.h"\n'
+                                  "auto stamp_us = absl::ToUnixMicros(absl::Now());\n"
+                                  "absl::Time RealClock::Now() const { return absl::Now(); }\n"}),
+    ("what holds abseil's waits may name them",
+     {"base/monotonic_waits.cc": "// of AwaitWithDeadline(condition, until)\n"}),
+    ("deadlines in tests are theirs", {"tests/CMakeLists.txt": "stepwell_tests(t)\n",
+                                       "tests/clock_test.cc": "bool b = mu.AwaitWithDeadline(done, absl::Now() + k);\n",
+                                       "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]

@@ -1,6 +1,7 @@
 #include "client/recorder/src/runtime.h"
 
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,17 +54,15 @@ std::string Joined(const std::vector<std::string>& remarks) {
 }
 
 // An exit may come from anywhere, even from a signal handler within a call that holds the lock:
-// it must not hang.
+// it must not hang. By looks, for a time limit of a std::mutex is one of the wall clock.
 bool LockWithin(std::mutex& mutex, std::int64_t wait_ms) {
-  timespec until{};
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += wait_ms / 1000;
-  until.tv_nsec += wait_ms % 1000 * 1'000'000;
-  if (until.tv_nsec >= 1'000'000'000) {
-    ++until.tv_sec;
-    until.tv_nsec -= 1'000'000'000;
+  const std::uint64_t until_ns = MonotonicNs() + static_cast<std::uint64_t>(wait_ms) * 1'000'000;
+  while (pthread_mutex_trylock(mutex.native_handle()) != 0) {
+    if (MonotonicNs() >= until_ns) return false;
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    nanosleep(&pause, nullptr);
   }
-  return pthread_mutex_timedlock(mutex.native_handle(), &until) == 0;
+  return true;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "server/heads.h"
 #include "server/query_reads.h"
 #include "storage/pg_fold_store.h"
@@ -147,7 +147,7 @@ class QueryReadsTest : public ::testing::Test {
     ASSERT_TRUE(merged.ok()) << merged.status();
   }
 
-  ReadCall Call() const { return {.deadline = absl::Now() + absl::Seconds(30)}; }
+  ReadCall Call() const { return {.deadline = SteadyTime::Now() + absl::Seconds(30)}; }
   static v1::TrialRef Ref(const std::string& external_id = "run") {
     v1::TrialRef ref;
     ref.set_external_id(external_id);

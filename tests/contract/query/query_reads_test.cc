@@ -11,6 +11,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "base/worker.h"
 #include "storage/pg_connection.h"
 #include "tests/contract/query/query_reads_fixture.h"
@@ -78,10 +79,10 @@ class StoreWithABreak final : public ReadStore {
   std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override {
     return store_.KnownTrial(selector);
   }
-  absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, absl::Time deadline) override {
+  absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, SteadyTime deadline) override {
     return store_.FindTrial(selector, deadline);
   }
-  absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(absl::Time deadline) override {
+  absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(SteadyTime deadline) override {
     before_();
     auto snapshot = store_.OpenSnapshot(deadline);
     // It is of the moment of its first statement.

@@ -55,8 +55,8 @@ class OutboundWriterTest : public ::testing::Test {
   std::vector<std::string> Talk() {
     std::vector<std::string> said;
     while (true) {
-      const bool has_next = writer_->HasNext(clock_.Now());
-      auto message = writer_->Next(clock_.Now());
+      const bool has_next = writer_->HasNext(clock_.Monotonic());
+      auto message = writer_->Next(clock_.Monotonic());
       EXPECT_EQ(has_next, message.has_value());
       if (!message) return said;
       if (message->has_open()) said.push_back("open");
@@ -68,7 +68,7 @@ class OutboundWriterTest : public ::testing::Test {
   bool Open() {
     pb::StreamChunksResponse message;
     message.mutable_opened()->set_credit_bytes(1 << 20);
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
   // Each asks for profiling on or off, and whether to sample.
   static pb::Directive Profile(bool on) {
@@ -88,31 +88,31 @@ class OutboundWriterTest : public ::testing::Test {
     for (const pb::Directive& directive : directives) {
       *message.mutable_opened()->add_directives() = directive;
     }
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
   bool Direct(const pb::Directive& directive) {
     pb::StreamChunksResponse message;
     *message.mutable_directive() = directive;
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
   bool Ack(std::uint64_t sequence) {
     pb::StreamChunksResponse message;
     message.mutable_ack()->set_committed_sequence(sequence);
     message.mutable_ack()->set_credit_bytes(1 << 20);
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
   bool RefuseForGood(const std::string& reason) {
     pb::StreamChunksResponse message;
     message.mutable_refused()->set_reason(reason);
     message.mutable_refused()->set_message("why");
     message.mutable_refused()->set_terminal(true);
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
   bool Refuse(const std::string& reason, std::uint64_t expected_sequence = 0) {
     pb::StreamChunksResponse message;
     message.mutable_refused()->set_reason(reason);
     message.mutable_refused()->set_expected_sequence(expected_sequence);
-    return writer_->OnMessage(message, clock_.Now());
+    return writer_->OnMessage(message, clock_.Monotonic());
   }
 
   std::string path_;

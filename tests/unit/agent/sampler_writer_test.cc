@@ -103,7 +103,7 @@ class SamplerWriterTest : public ::testing::Test {
     Talk();
   }
   void Talk() {
-    while (auto said = sender_.Next(absl::Now())) {
+    while (auto said = sender_.Next(clock_.Monotonic())) {
       pb::StreamChunksResponse answer;
       if (said->has_open()) {
         answer.mutable_opened()->set_writer(said->open().writer());
@@ -117,7 +117,7 @@ class SamplerWriterTest : public ::testing::Test {
         if (said->has_close()) ++close_count_;
         continue;
       }
-      sender_.OnMessage(answer, absl::Now());
+      sender_.OnMessage(answer, clock_.Monotonic());
     }
   }
   void Take(const pb::Chunk& chunk) {

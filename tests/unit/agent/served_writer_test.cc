@@ -58,7 +58,7 @@ class ServedWriterTest : public ::testing::Test {
   // What the agent says until it has no more to say. Opens are answered: the first writer is known
   // to be far ahead, others are new. Chunks are acked.
   void Talk() {
-    while (auto said = sender_.Next(clock_.Now())) {
+    while (auto said = sender_.Next(clock_.Monotonic())) {
       pb::StreamChunksResponse answer;
       if (said->has_open()) {
         const std::string& writer = said->open().writer();
@@ -77,7 +77,7 @@ class ServedWriterTest : public ::testing::Test {
       } else {
         continue;
       }
-      sender_.OnMessage(answer, clock_.Now());
+      sender_.OnMessage(answer, clock_.Monotonic());
     }
   }
   std::vector<double> Values() const {

@@ -77,7 +77,7 @@ class SampledContainer {
     pb::StreamChunksResponse said;
     said.mutable_directive()->set_writer(writer_);
     *said.mutable_directive()->mutable_sampling() = sampling;
-    sender_.OnMessage(said, absl::Now());
+    sender_.OnMessage(said, RealClock::Get().Monotonic());
   }
 
   const Stored& stored() const { return stored_; }
@@ -95,7 +95,7 @@ class SampledContainer {
   }
   void Talk(const std::optional<pb::Sampling>& sampling) {
     if (waiting_ && sampling) Answer(*std::exchange(waiting_, std::nullopt), sampling);
-    while (auto said = sender_.Next(absl::Now())) {
+    while (auto said = sender_.Next(RealClock::Get().Monotonic())) {
       if (said->has_open()) {
         writer_ = said->open().writer();
         waiting_ = said->open();
@@ -118,7 +118,7 @@ class SampledContainer {
     pb::Directive& directive = *answer.mutable_opened()->add_directives();
     directive.set_writer(open.writer());
     *directive.mutable_sampling() = *sampling;
-    sender_.OnMessage(answer, absl::Now());
+    sender_.OnMessage(answer, RealClock::Get().Monotonic());
   }
   static std::string TextOf(const pb::Definition& definition) {
     for (const char* label : {"device", "container"}) {
@@ -143,7 +143,7 @@ class SampledContainer {
     answer.mutable_ack()->set_writer(chunk.writer());
     answer.mutable_ack()->set_committed_sequence(chunk.sequence());
     answer.mutable_ack()->set_credit_bytes(1 << 30);
-    sender_.OnMessage(answer, absl::Now());
+    sender_.OnMessage(answer, RealClock::Get().Monotonic());
   }
 
   const fs::path path_;

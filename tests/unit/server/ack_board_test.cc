@@ -1,13 +1,12 @@
 // What a board keeps of directives; its acks are tested with the stream.
 #include "server/ack_board.h"
+#include "base/steady_time.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
-
-#include "absl/time/clock.h"
 
 namespace stepwell {
 namespace {
@@ -91,7 +90,7 @@ TEST_F(AckBoardTest, AClientThatDoesNotReadCostsOneOfEachKind) {
     board_.PostDirective(writer_, version + 1, Profiling(writer_, static_cast<int>(version)));
     board_.PostDirective(other, version + 2, Sampling(other, true));
   }
-  EXPECT_TRUE(board_.WaitForRoom(absl::InfinitePast())) << "they slow down nobody";
+  EXPECT_TRUE(board_.WaitForRoom(SteadyTime::InfinitePast())) << "they slow down nobody";
   const auto taken = TakeAll();
   ASSERT_EQ(taken.size(), 3U);
   for (const auto& message : taken) {
@@ -135,7 +134,7 @@ TEST_F(AckBoardTest, NothingOfAWriterIsTakenBeforeItsOpened) {
       board_.Expect(writer_, open);
       pb::StreamChunksResponse opened = Opened(writer_);
       opened.mutable_opened()->set_generation(open);
-      while (!board_.WaitForRoom(absl::Now() + absl::Seconds(1))) continue;
+      while (!board_.WaitForRoom(SteadyTime::Now() + absl::Seconds(1))) continue;
       board_.PostOpened(writer_, std::move(opened));
       board_.PostDirective(writer_, open, Profiling(writer_, static_cast<std::int64_t>(open)));
       board_.PostAck(writer_, {.committed_sequence = open});

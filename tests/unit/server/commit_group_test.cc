@@ -1,4 +1,5 @@
 #include "server/commit_group.h"
+#include "base/steady_time.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +7,6 @@
 #include <map>
 #include <random>
 
-#include "absl/time/clock.h"
 #include "base/worker.h"
 #include "server/credit_plan.h"
 #include "server/ingest_session.h"
@@ -30,7 +30,7 @@ CheckedChunk Chunk(int writer, std::uint64_t first, std::uint64_t last,
 }
 
 void Add(CommitQueue& queue, CheckedChunk chunk) {
-  ASSERT_TRUE(queue.Add(chunk, absl::Now() + absl::Seconds(5)).ok());
+  ASSERT_TRUE(queue.Add(chunk, SteadyTime::Now() + absl::Seconds(5)).ok());
 }
 
 TEST(CommitQueueTest, AGroupHoldsOneContiguousRunPerWriter) {
@@ -41,7 +41,7 @@ TEST(CommitQueueTest, AGroupHoldsOneContiguousRunPerWriter) {
   Add(queue, Chunk(1, 3, 3, 2));  // a new generation: for the next group
   Add(queue, Chunk(1, 4, 4, 2));
   Add(queue, Chunk(2, 10, 10));
-  const auto first = queue.Take(absl::Now());
+  const auto first = queue.Take(SteadyTime::Now());
   ASSERT_EQ(first.size(), 4U);
   const CommitGroup group = BuildGroup(first, 7, 1234);
   ASSERT_EQ(group.request.advances.size(), 2U);
@@ -51,7 +51,7 @@ TEST(CommitQueueTest, AGroupHoldsOneContiguousRunPerWriter) {
   EXPECT_EQ(group.request.advances[1].first_sequence, 5U);
   EXPECT_EQ(group.request.advances[1].last_sequence, 10U);
   EXPECT_EQ(group.advance_of, (std::vector<std::size_t>{0, 1, 0, 1}));
-  const auto second = queue.Take(absl::Now());
+  const auto second = queue.Take(SteadyTime::Now());
   ASSERT_EQ(second.size(), 2U);
   EXPECT_EQ(BuildGroup(second, 7, 1235).request.advances[0].generation, 2U);
   EXPECT_EQ(queue.bytes(), 0);
@@ -63,7 +63,7 @@ TEST(CommitQueueTest, ACloseIsTheLastOfItsWriter) {
   CheckedChunk close = Chunk(1, 2, 1);
   close.closing = WriterState::kClosed;
   Add(queue, close);
-  const CommitGroup group = BuildGroup(queue.Take(absl::Now()), 1, 1);
+  const CommitGroup group = BuildGroup(queue.Take(SteadyTime::Now()), 1, 1);
   ASSERT_EQ(group.request.advances.size(), 1U);
   EXPECT_EQ(group.request.advances[0].last_sequence, 1U);
   EXPECT_EQ(group.request.advances[0].last_crc32c, 1U);
@@ -73,10 +73,10 @@ TEST(CommitQueueTest, ACloseIsTheLastOfItsWriter) {
 TEST(CommitQueueTest, ClosesAtItsCountAndBytes) {
   CommitQueue queue({.chunk_count_max = 3, .group_bytes_max = 250});
   for (std::uint64_t i = 1; i <= 6; ++i) Add(queue, Chunk(static_cast<int>(i), 1, 1));
-  EXPECT_EQ(queue.Take(absl::Now()).size(), 2U);
+  EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), 2U);
   CommitQueue counted({.chunk_count_max = 3});
   for (std::uint64_t i = 1; i <= 6; ++i) Add(counted, Chunk(static_cast<int>(i), 1, 1));
-  EXPECT_EQ(counted.Take(absl::Now()).size(), 3U);
+  EXPECT_EQ(counted.Take(SteadyTime::Now()).size(), 3U);
 }
 
 TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {
@@ -84,13 +84,13 @@ TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {
   Add(queue, Chunk(1, 1, 1));
   CheckedChunk second = Chunk(1, 2, 2);
   second.journal_entry = "kept";
-  EXPECT_EQ(queue.Add(second, absl::Now()).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(queue.Add(second, SteadyTime::Now()).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(second.journal_entry, "kept");
-  Worker taker("taker", [&] { queue.Take(absl::InfiniteFuture()); });
-  EXPECT_TRUE(queue.Add(second, absl::Now() + absl::Seconds(10)).ok());
+  Worker taker("taker", [&] { queue.Take(SteadyTime::InfiniteFuture()); });
+  EXPECT_TRUE(queue.Add(second, SteadyTime::Now() + absl::Seconds(10)).ok());
   queue.Close();
   CheckedChunk third = Chunk(1, 3, 3);
-  EXPECT_EQ(queue.Add(third, absl::InfiniteFuture()).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(queue.Add(third, SteadyTime::InfiniteFuture()).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(CommitQueueTest, WhatGoesInComesOutOnceAndInOrder) {
@@ -106,7 +106,7 @@ TEST(CommitQueueTest, WhatGoesInComesOutOnceAndInOrder) {
   }
   std::map<int, std::uint64_t> next;
   for (std::uint64_t taken = 0; taken < kWriters * kChunks;) {
-    const auto chunks = queue.Take(absl::Now() + absl::Seconds(10));
+    const auto chunks = queue.Take(SteadyTime::Now() + absl::Seconds(10));
     ASSERT_FALSE(chunks.empty());
     BuildGroup(chunks, 1, 1);  // checks that runs are contiguous
     for (const CheckedChunk& chunk : chunks) {

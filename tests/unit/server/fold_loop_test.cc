@@ -1,8 +1,10 @@
 #include "server/fold_loop.h"
+#include "base/steady_time.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "absl/time/clock.h"
 
@@ -62,6 +64,36 @@ class BusyStore final : public FoldStore {
   Heads& heads_;
 };
 
+// The real clocks; the wall clock may be set.
+class SetClock final : public Clock {
+ public:
+  absl::Time Now() const override { return RealClock::Get().Now() + absl::Seconds(ahead_s.load()); }
+  absl::Duration Monotonic() const override { return RealClock::Get().Monotonic(); }
+  std::atomic<int> ahead_s = 0;
+};
+
+TEST(FoldLoopTest, FoldsGoOnWhereTheWallClockIsSetBack) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  SetClock clock;
+  FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
+                {store, heads, state, clock, [] { return std::int64_t{0}; }});
+  loop.Start();
+  clock.ahead_s = -3600;
+  for (int round = 0; round < 2; ++round) {
+    const int seen = store.fold_count;
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
+    while (store.fold_count == seen && !deadline.HasPassed()) std::this_thread::yield();
+    EXPECT_GT(store.fold_count, seen) << "round " << round;
+  }
+  loop.Stop();
+}
+
 TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
   Heads heads;
   heads.NoteWriter(kTrial, kWriter, 0);
@@ -73,16 +105,17 @@ TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
   FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
                 {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
   loop.Start();
-  const auto folded = loop.FoldNow(std::nullopt, absl::Now() + absl::Seconds(20));
+  const auto folded = loop.FoldNow(std::nullopt, SteadyTime::Now() + absl::Seconds(20));
   ASSERT_TRUE(folded.ok()) << folded.status();
   EXPECT_GE(folded->sample_count, 100) << "all that was there when it was asked";
   // Regular folds end, too: what comes after them has its turn.
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  while (store.recycle_count == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
+  while (store.recycle_count == 0 && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_GT(store.merge_count, 0);
   EXPECT_GT(store.recycle_count, 0);
   loop.Stop();
-  EXPECT_EQ(loop.FoldNow(std::nullopt, absl::Now()).status().message(), "this master is stopping");
+  EXPECT_EQ(loop.FoldNow(std::nullopt, SteadyTime::Now()).status().message(),
+            "this master is stopping");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "server/head_follower.h"
+#include "base/steady_time.h"
 
 #include <gtest/gtest.h>
 
@@ -187,7 +188,7 @@ TEST_F(HeadFollowerTest, IsWokenOncePerCommitOfItsTrial) {
   EXPECT_EQ(follower->version(), seen);
   heads_.Add({Make({.sequence = 1}), Make({.sequence = 2}), Make({.writer = 2, .sequence = 1})});
   EXPECT_EQ(follower->version(), seen + 1);
-  follower->WaitPast(seen, absl::InfiniteFuture());  // does not wait
+  follower->WaitPast(seen, SteadyTime::InfiniteFuture());  // does not wait
 }
 
 TEST_F(HeadFollowerTest, EndsWithTheHeadsAndWhenAllIsTakenAtAStop) {
@@ -202,7 +203,7 @@ TEST_F(HeadFollowerTest, EndsWithTheHeadsAndWhenAllIsTakenAtAStop) {
       absl::IsUnavailable(HeadFollower::Start(heads_, kTrial, absl::ZeroDuration()).status()));
   const std::uint64_t seen = follower->version();
   heads_.Clear();
-  follower->WaitPast(seen, absl::InfiniteFuture());
+  follower->WaitPast(seen, SteadyTime::InfiniteFuture());
   EXPECT_EQ(follower->Take(follower->start_index(), 100).outcome, Outcome::kEnded);
   EXPECT_TRUE(follower->StandsAt(0).ended);
   Add({.sequence = 2});  // of the next ownership, in another log
@@ -370,7 +371,7 @@ TEST_F(HeadFollowerTest, FollowersOfOtherThreadsGetEveryChunkOnceInOrder) {
         const auto some = follower.Take(next, 1 << 20);
         for (const HeadChunkPtr& chunk : some.chunks) taken[i].push_back(chunk->sequence);
         next = some.next_index;
-        if (some.chunks.empty()) follower.WaitPast(seen, absl::Now() + absl::Seconds(10));
+        if (some.chunks.empty()) follower.WaitPast(seen, SteadyTime::Now() + absl::Seconds(10));
       }
     });
   }

@@ -1,6 +1,7 @@
 // What writers are asked to do, through streams of one master.
 #include <gtest/gtest.h>
 
+#include "base/steady_time.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
 namespace stepwell {
@@ -103,7 +104,7 @@ TEST_F(IngestStreamDirectivesTest, AgentRule07_AnAgentIsNotToldOffByItsOwnSample
   of_another_agent->Handle(OpenSampler(other));
   EXPECT_FALSE(DirectivesOfOpened(*of_another_agent).at(0).sampling().on());
   stream->Handle(Close(writer_, 0));
-  EXPECT_TRUE(stream->WaitSettled(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(stream->WaitSettled(SteadyTime::Now() + absl::Seconds(20)));
   for (const auto& answer : Answers(*stream)) EXPECT_FALSE(answer.has_directive()) << "it goes on";
   stream->Finish();
   EXPECT_TRUE(Answers(*of_another_agent).back().directive().sampling().on());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "server/ingest_stream.h"
 #include "server/recovery.h"
 #include "tests/fakes/fake_ingest_store.h"
@@ -28,7 +28,7 @@ class IngestStreamTest : public ::testing::Test {
     Own();
     committer_.Start();
   }
-  ~IngestStreamTest() override { committer_.Stop(absl::InfinitePast()); }
+  ~IngestStreamTest() override { committer_.Stop(SteadyTime::InfinitePast()); }
 
   RecoveryParts Recovery() { return {store_, folds_, heads_, registry_, state_, stats_}; }
 
@@ -78,7 +78,7 @@ class IngestStreamTest : public ::testing::Test {
   }
 
   std::vector<pb::StreamChunksResponse> Answers(IngestStream& stream) {
-    EXPECT_TRUE(stream.WaitSettled(absl::Now() + absl::Seconds(10)));
+    EXPECT_TRUE(stream.WaitSettled(SteadyTime::Now() + absl::Seconds(10)));
     std::vector<pb::StreamChunksResponse> answers;
     pb::StreamChunksResponse answer;
     while (stream.board().TakeNext(answer)) answers.push_back(answer);

@@ -1,5 +1,6 @@
 // A stream, the committer and the registry together, on a store in memory.
 #include "server/ingest_stream.h"
+#include "base/steady_time.h"
 
 #include <google/protobuf/unknown_field_set.h>
 
@@ -163,7 +164,7 @@ TEST_F(IngestStreamTest, AnotherOwnerEndsTheStream) {
   ASSERT_TRUE(other->is_owner);
   ASSERT_TRUE(store_.FenceTrials(other->epoch).ok());
   stream->Handle(Send(writer_, 1));
-  EXPECT_FALSE(stream->WaitSettled(absl::Now() + absl::Seconds(10)));
+  EXPECT_FALSE(stream->WaitSettled(SteadyTime::Now() + absl::Seconds(10)));
   EXPECT_EQ(stream->end_status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(state_.lost_reported());
   EXPECT_EQ(heads_.unfolded_bytes(), 0);

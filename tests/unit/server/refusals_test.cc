@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "server/chunk_check.h"
 #include "server/definition_check.h"
 #include "server/ingest_stream.h"
@@ -139,7 +140,7 @@ class WritersPerStreamTest : public ::testing::Test {
   }
   ~WritersPerStreamTest() override {
     stream_->Finish();
-    committer_.Stop(absl::InfinitePast());
+    committer_.Stop(SteadyTime::InfinitePast());
   }
 
   pb::StreamChunksResponse Open(const Uuid& writer) {
@@ -150,7 +151,7 @@ class WritersPerStreamTest : public ::testing::Test {
   }
   pb::StreamChunksResponse Answer(const pb::StreamChunksRequest& message) {
     stream_->Handle(message);
-    EXPECT_TRUE(stream_->WaitSettled(absl::Now() + absl::Seconds(10)));
+    EXPECT_TRUE(stream_->WaitSettled(SteadyTime::Now() + absl::Seconds(10)));
     pb::StreamChunksResponse answer;
     EXPECT_TRUE(stream_->board().TakeNext(answer));
     return answer;

@@ -1,5 +1,6 @@
 // Sweeps: never two at once, added up over calls, and stopped soon.
 #include "server/sweep_loop.h"
+#include "base/steady_time.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,6 @@
 #include <climits>
 #include <thread>
 #include <vector>
-
-#include "absl/time/clock.h"
 
 namespace stepwell {
 namespace {
@@ -65,7 +64,7 @@ class SweepLoopTest : public ::testing::Test {
     state_.SetDatabase(absl::OkStatus());
     state_.BecomeOwner(5, false);
   }
-  absl::StatusOr<Swept> SweepNow(absl::Time deadline = absl::InfiniteFuture()) {
+  absl::StatusOr<Swept> SweepNow(SteadyTime deadline = SteadyTime::InfiniteFuture()) {
     return loop_.SweepNow(std::nullopt, deadline, [] { return false; });
   }
 
@@ -91,8 +90,8 @@ TEST_F(SweepLoopTest, SweepsByItselfAndNeverTwiceAtOnce) {
     threads.emplace_back([this] { EXPECT_TRUE(SweepNow().ok()); });
   }
   for (std::thread& thread : threads) thread.join();
-  const absl::Time patience = absl::Now() + absl::Seconds(20);
-  while (store_.calls_left > -100 && absl::Now() < patience) std::this_thread::yield();
+  const SteadyTime patience = SteadyTime::Now() + absl::Seconds(20);
+  while (store_.calls_left > -100 && !patience.HasPassed()) std::this_thread::yield();
   EXPECT_LE(store_.calls_left, -100);
   loop_.Stop();
   EXPECT_TRUE(absl::IsUnavailable(SweepNow().status())) << "it has stopped";
@@ -100,13 +99,14 @@ TEST_F(SweepLoopTest, SweepsByItselfAndNeverTwiceAtOnce) {
 
 TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
   store_.calls_left = 1'000'000'000;
-  const auto swept = SweepNow(absl::InfinitePast());
+  const auto swept = SweepNow(SteadyTime::InfinitePast());
   ASSERT_TRUE(absl::IsDeadlineExceeded(swept.status())) << swept.status();
   EXPECT_NE(swept.status().message().find("so far 1 samples went"), std::string::npos)
       << swept.status();
-  EXPECT_EQ(
-      loop_.SweepNow(std::nullopt, absl::InfiniteFuture(), [] { return true; }).status().code(),
-      absl::StatusCode::kCancelled);
+  EXPECT_EQ(loop_.SweepNow(std::nullopt, SteadyTime::InfiniteFuture(), [] { return true; })
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
 }
 
 TEST_F(SweepLoopTest, StopsWhereACallComesNoFurther) {
