@@ -3,31 +3,69 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace stepwell::agent {
 
-std::optional<Reading> ProcessReader::Question::Await(absl::Duration patience) {
+std::optional<ProcessReader::Answer> ProcessReader::Question::Await(absl::Duration patience) {
   absl::MutexLock lock(&mu_);
-  const auto answered = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return reading_.has_value(); };
-  mu_.AwaitWithTimeout(absl::Condition(&answered), patience);
-  return std::exchange(reading_, std::nullopt);
+  const auto settled = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !answers_.empty() || !HasMore();
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&settled), patience);
+  if (answers_.empty()) return std::nullopt;
+  Answer answer = std::move(answers_.front());
+  answers_.pop_front();
+  return answer;
 }
 
-void ProcessReader::Question::Answer() {
-  Reading reading(context_);
-  sensor_->Read(reading);
+bool ProcessReader::Question::HasMore() const {
+  return !begun_ || busy_ || (times_ && times_->schedule.due() <= times_->until);
+}
+
+bool ProcessReader::Question::ended() const {
   absl::MutexLock lock(&mu_);
-  reading_ = std::move(reading);
+  return answers_.empty() && !HasMore();
+}
+
+void ProcessReader::Question::GoOnUntil(absl::Duration until) {
+  absl::MutexLock lock(&mu_);
+  // One that has ended waits nowhere any more.
+  if (times_ && HasMore()) times_->until = until;
+}
+
+void ProcessReader::Question::End() {
+  absl::MutexLock lock(&mu_);
+  if (times_) times_->until = -absl::InfiniteDuration();
+}
+
+std::optional<TickSchedule> ProcessReader::Question::schedule() const {
+  absl::MutexLock lock(&mu_);
+  return times_ ? std::optional(times_->schedule) : std::nullopt;
+}
+
+absl::Duration ProcessReader::Question::Read() {
+  Answer answer{absl::ToUnixMicros(context_.clock->Now()), 0, Reading(context_)};
+  {
+    absl::MutexLock lock(&mu_);
+    if (!HasMore()) return absl::InfiniteDuration();
+    if (begun_) answer.late_count = times_->schedule.Take(context_.clock->Monotonic());
+    begun_ = true;
+    busy_ = true;
+  }
+  sensor_->Read(answer.reading);
+  absl::MutexLock lock(&mu_);
+  busy_ = false;
+  answers_.push_back(std::move(answer));
+  return HasMore() ? times_->schedule.due() : absl::InfiniteDuration();
 }
 
 struct ProcessReader::Desk {
   explicit Desk(const Clock& the_clock) : clock(the_clock) {}
 
-  void Add(std::shared_ptr<Question> question) ABSL_LOCKS_EXCLUDED(mu) {
+  void Add(absl::Duration due, std::shared_ptr<Question> question) ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
-    waiting.push_back(std::move(question));
+    waiting.emplace(due, std::move(question));
   }
   bool Hangs(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
@@ -50,20 +88,33 @@ struct ProcessReader::Desk {
     return std::move(waiting);
   }
   void Serve() {
-    while (const std::shared_ptr<Question> question = Next()) question->Answer();
+    while (const std::shared_ptr<Question> question = Next()) {
+      const absl::Duration due = question->Read();
+      if (left_busy()) question->End();  // nobody reads it again
+      if (due < absl::InfiniteDuration()) Add(due, question);
+    }
   }
   std::shared_ptr<Question> Next() ABSL_LOCKS_EXCLUDED(mu) {
     absl::MutexLock lock(&mu);
     busy = false;
-    const auto due = [this]()
-                         ABSL_SHARED_LOCKS_REQUIRED(mu) { return stopping || !waiting.empty(); };
-    mu.Await(absl::Condition(&due));
-    if (stopping) return nullptr;
-    busy = true;
-    begun_at = clock.Monotonic();
-    std::shared_ptr<Question> question = std::move(waiting.front());
-    waiting.pop_front();
-    return question;
+    while (!stopping) {
+      const absl::Duration due =
+          waiting.empty() ? absl::InfiniteDuration() : waiting.begin()->first;
+      const absl::Duration now = clock.Monotonic();
+      if (due <= now) {
+        std::shared_ptr<Question> question = std::move(waiting.extract(waiting.begin()).mapped());
+        // Nobody awaits it any more.
+        if (question.use_count() == 1) continue;
+        busy = true;
+        begun_at = now;
+        return question;
+      }
+      const auto changed = [this, due]() ABSL_SHARED_LOCKS_REQUIRED(mu) {
+        return stopping || (!waiting.empty() && waiting.begin()->first < due);
+      };
+      mu.AwaitWithTimeout(absl::Condition(&changed), due - now);
+    }
+    return nullptr;
   }
 
   const Clock& clock;
@@ -91,41 +142,39 @@ void ProcessReader::Leave() {
 }
 
 std::shared_ptr<ProcessReader::Question> ProcessReader::Ask(std::shared_ptr<Sensor> sensor,
-                                                            ReadingContext context) {
-  auto question = std::make_shared<Question>(std::move(sensor), std::move(context));
+                                                            ReadingContext context,
+                                                            std::optional<Times> times) {
+  auto question =
+      std::make_shared<Question>(std::move(sensor), std::move(context), std::move(times));
   // Of those that nobody awaits any more none is kept.
-  std::erase_if(waiting_, [](const auto& waits) { return waits.use_count() == 1; });
-  waiting_.push_back(question);
+  std::erase_if(waiting_, [](const auto& waits) { return waits.second.use_count() == 1; });
+  waiting_.emplace(clock_.Monotonic(), question);
   Tend();
   return question;
 }
 
-std::optional<Reading> ProcessReader::AwaitLast(Question& question) {
+std::optional<ProcessReader::Answer> ProcessReader::AwaitLast(Question& question) {
   const absl::Duration began_at = clock_.Monotonic();
   if (began_at - last_waits_since_ >= kLastWaitsInterval) {
     last_waits_since_ = began_at;
     last_waits_left_ = kLastWaits;
   }
-  std::optional<Reading> reading = question.Await(last_waits_left_);
+  std::optional<Answer> answer = question.Await(last_waits_left_);
   const absl::Duration waited = clock_.Monotonic() - began_at;
   last_waits_left_ = std::max(last_waits_left_ - waited, absl::ZeroDuration());
-  return reading;
+  return answer;
 }
 
 void ProcessReader::Tend() {
   if (desk_ != nullptr && desk_->Hangs(patience_)) {
     Leave();
-    Waiting left = desk_->TakeWaiting();
-    waiting_.insert(waiting_.begin(), std::make_move_iterator(left.begin()),
-                    std::make_move_iterator(left.end()));
+    waiting_.merge(desk_->TakeWaiting());
     desk_ = nullptr;
   }
   if (waiting_.empty()) return;
   if (desk_ == nullptr) Start();
   if (desk_ == nullptr) return;
-  for (std::shared_ptr<Question>& question : std::exchange(waiting_, {})) {
-    desk_->Add(std::move(question));
-  }
+  for (auto& [due, question] : std::exchange(waiting_, {})) desk_->Add(due, question);
 }
 
 void ProcessReader::Start() {

@@ -1,6 +1,7 @@
 #include "client/agent/process_sampler.h"
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 #include <utility>
 
@@ -12,6 +13,12 @@ namespace {
 
 // That a process has metrics of.
 constexpr const char* kGroups[] = {"cpu", "memory", "disk"};
+constexpr const SystemMetric* kMetrics[] = {
+    &metrics::kCpuUtilProcess, &metrics::kCpuProcessThreads, &metrics::kMemoryProcessResident,
+    &metrics::kDiskProcessRead, &metrics::kDiskProcessWrite};
+// Ticks that the reader takes by itself end so many visits after the last one.
+constexpr int kVisitsAhead = 3;
+constexpr char kLateReason[] = "ticks of the process that came too late to be taken";
 
 // A process as it ends: of one that is gone, or waits for its parent alone, there is nothing to say,
 // also where that came while it was read.
@@ -99,10 +106,14 @@ ProcessSampler::ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, co
 
 void ProcessSampler::Visit(const Process& process, const SensorSelection& selection) {
   // A full disk: the recorder's own samples come first.
-  if (builder_.full()) return;
+  if (builder_.full()) {
+    was_full_ = true;
+    if (asked_) asked_->question->End();
+    return;
+  }
   if (process.pid <= 0) return MissUnseen(process, selection);
   const absl::Duration now = clock_.Monotonic();
-  TakeAnswer(Await::kNow);
+  TakeAnswers(Await::kNow);
   if (process.pid != pid_) {
     LeaveProcess();
     pid_ = process.pid;
@@ -110,18 +121,53 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
     schedule_.emplace(selection.interval(), now, lead_);
   }
   batch_ = process.batch;
-  rests_ = false;
+  const bool rested = std::exchange(rests_, false);
+  const bool was_full = std::exchange(was_full_, false);
+  std::uint64_t lost = 0;
+  if (asked_ && !asked_->late) {
+    if (GoOn(selection, now)) return;
+    asked_->question->End();
+    asked_->late = true;
+    lost = 1;
+  }
   schedule_->SetInterval(selection.interval(), now);
   if (schedule_->due() > now) return;
-  // Ticks between two visits are not late: the sampler is not asked more often.
-  schedule_->Take(now);
-  if (asked_) return MissAnswer(now);
+  const std::uint64_t missed = schedule_->Take(now);
   selection_ = std::make_shared<SensorSelection>(selection);
+  if (asked_) return MissAnswer(now, lost + missed + 1);
+  if (was_full) {
+    CountLost(AbsenceKind::kNoRoom, missed, "ticks of the process while there was no room");
+  } else if (!rested) {
+    CountLost(AbsenceKind::kLate, missed, kLateReason);
+  }
   Ask(sensor_, now);
 }
 
+bool ProcessSampler::GoOn(const SensorSelection& selection, absl::Duration now) {
+  if (asked_->once) {
+    // The next is due before it was answered.
+    schedule_->SetInterval(selection.interval(), now);
+    return schedule_->due() > now;
+  }
+  if (now - asked_->heard_at > reader_->patience()) {
+    schedule_ = asked_->question->schedule();
+    return false;
+  }
+  if (selection == *selection_) {
+    asked_->question->GoOnUntil(now + kVisitsAhead * lead_);
+    asked_->batch = batch_;
+  } else {
+    asked_->question->End();
+  }
+  return true;
+}
+
+void ProcessSampler::Rest() {
+  rests_ = true;
+  if (asked_) asked_->question->End();
+}
+
 void ProcessSampler::MissUnseen(const Process& process, const SensorSelection& selection) {
-  TakeAnswer(Await::kNow);
   LeaveProcess();
   const auto* const group =
       std::find_if(std::begin(kGroups), std::end(kGroups),
@@ -141,41 +187,69 @@ void ProcessSampler::MissUnseen(const Process& process, const SensorSelection& s
 void ProcessSampler::Ask(std::shared_ptr<Sensor> sensor, absl::Duration now) {
   asked_at_ = now;
   ReadingContext context{pool_, selection_, &clock_};
-  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
   if (reader_ != nullptr) {
-    asked_ = {reader_->Ask(std::move(sensor), std::move(context)), time_us, batch_, now};
+    std::optional<ProcessReader::Times> times;
+    if (sensor == sensor_ && IsDense(*selection_)) {
+      times = {*schedule_, now + kVisitsAhead * lead_};
+    }
+    const bool once = !times;
+    asked_ = {reader_->Ask(std::move(sensor), std::move(context), std::move(times)), once, batch_,
+              now};
     return;
   }
+  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
   Reading reading(std::move(context));
   sensor->Read(reading);
   AddTick(reading, time_us, batch_);
 }
 
-void ProcessSampler::TakeAnswer(Await await) {
+void ProcessSampler::TakeAnswers(Await await) {
+  while (const std::optional<ProcessReader::Answer> answer = NextAnswer(await)) {
+    asked_->heard_at = clock_.Monotonic();
+    if (asked_->late) continue;
+    if (!asked_->once) asked_at_ = asked_->heard_at;
+    CountLost(AbsenceKind::kLate, answer->late_count, kLateReason);
+    AddTick(answer->reading, answer->time_us, asked_->batch);
+  }
   if (!asked_) return;
-  ProcessReader::Question& question = *asked_->question;
-  const bool waits = await == Await::kLast && !asked_->late;
-  const std::optional<Reading> reading =
-      waits ? reader_->AwaitLast(question) : question.Await(absl::ZeroDuration());
-  if (!reading) return reader_->Tend();
+  if (!asked_->question->ended()) return reader_->Tend();
   const Asked asked = *std::exchange(asked_, std::nullopt);
-  if (!asked.late) return AddTick(*reading, asked.time_us, asked.batch);
+  if (!asked.once && !asked.late) schedule_ = asked.question->schedule();
   // Its counters are from the end of that call, its times from the beginning.
-  sensor_->Forget();
+  if (asked.late) sensor_->Forget();
 }
 
-void ProcessSampler::MissAnswer(absl::Duration now) {
-  asked_->late = true;
+std::optional<ProcessReader::Answer> ProcessSampler::NextAnswer(Await await) {
+  if (!asked_) return std::nullopt;
+  if (await == Await::kLast && !asked_->late) return reader_->AwaitLast(*asked_->question);
+  return asked_->question->Await(absl::ZeroDuration());
+}
+
+void ProcessSampler::MissAnswer(absl::Duration now, std::uint64_t tick_count) {
   Reading reading({pool_, selection_, &clock_});
-  const absl::Status why = NoAnswerFor(now - asked_->at);
-  reading.Miss("cpu", "process", 2, why);
-  reading.Miss("memory", "process", 1, why);
-  reading.Miss("disk", "process", 2, why);
+  const absl::Status why = NoAnswerFor(now - asked_->heard_at);
+  const int ticks = static_cast<int>(std::min<std::uint64_t>(tick_count, INT_MAX / 2));
+  reading.Miss("cpu", "process", 2 * ticks, why);
+  reading.Miss("memory", "process", ticks, why);
+  reading.Miss("disk", "process", 2 * ticks, why);
   NoteAbsences(reading, absl::ToUnixMicros(clock_.Now()));
 }
 
+void ProcessSampler::CountLost(AbsenceKind kind, std::uint64_t tick_count,
+                               const std::string& reason) {
+  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
+  for (const SystemMetric* metric : kMetrics) {
+    if (!selection_->Wants(*metric)) continue;
+    absences_.Count(metric->metric_group, kind, tick_count, time_us, reason);
+  }
+}
+
 void ProcessSampler::LeaveProcess() {
-  if (asked_ && !asked_->late) MissAnswer(clock_.Monotonic());
+  if (asked_) {
+    asked_->question->End();
+    TakeAnswers(Await::kNow);
+  }
+  if (asked_ && !asked_->late) MissAnswer(clock_.Monotonic(), 1);
   asked_.reset();
   sensor_ = nullptr;
   pid_ = 0;
@@ -207,9 +281,10 @@ void ProcessSampler::NoteAbsences(const Reading& reading, std::int64_t time_us) 
 void ProcessSampler::End() {
   if (sensor_ != nullptr && !builder_.full()) {
     // What was asked of a short run is its only tick.
-    TakeAnswer(Await::kLast);
+    if (asked_) asked_->question->End();
+    TakeAnswers(Await::kLast);
     AskLast(clock_.Monotonic());
-    TakeAnswer(Await::kLast);
+    TakeAnswers(Await::kLast);
   }
   LeaveProcess();
   TellAbsences(absences_.TakeAll(), builder_);

@@ -1,7 +1,8 @@
 // ProcessSampler: what a recording process itself uses, as ticks of its own writer, so that the
-// samples carry its rank. Once an interval, at most once a visit; read by the thread of a
-// ProcessReader, so that one visit asks and a later one has the tick, at the time of asking. Confined
-// to the agent's loop.
+// samples carry its rank. Read by the thread of a ProcessReader: one visit asks and a later one has
+// the tick; for an interval shorter than that between visits, the thread reads at its times by itself.
+// Ticks that were not taken in time are told as late, those of a full disk as without room. Confined to
+// the agent's loop.
 //
 //   ProcessSampler sampler(catalog, builder, clock, &reader);
 //   sampler.Visit({.pid = status.pid, .batch = 12}, selection);
@@ -31,9 +32,9 @@ void TellAbsences(const std::vector<ToldAbsence>& absences, ChunkBuilder& builde
 
 class ProcessSampler {
  public:
-  // All outlive the sampler. Below `root` lies proc. Without a reader a visit reads itself, and hangs
-  // as the file does. Asked one visit, so `lead`, before the machine is read, the answer goes with its
-  // tick.
+  // All outlive the sampler. Below `root` lies proc. Without a reader a visit reads itself, once at
+  // most, and hangs as the file does. `lead` lies between two visits: asked so long before the machine
+  // is read, the answer goes with its tick.
   ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
                  ProcessReader* reader, absl::Duration lead, std::string root = "/");
 
@@ -52,27 +53,40 @@ class ProcessSampler {
     return (asked_ && !asked_->late) || schedule_->due() <= now;
   }
   // It is not to be sampled now, and not once more if it ends meanwhile.
-  void Rest() { rests_ = true; }
+  void Rest();
   // The process is gone, or is about to be: one that is still there is asked once more, and what is
   // left to tell is told.
   void End();
 
  private:
-  // What a reader was asked, and when.
+  // What a reader was asked.
   struct Asked {
     std::shared_ptr<ProcessReader::Question> question;
-    std::int64_t time_us = 0;
+    // The first reading is the only one.
+    bool once = true;
+    // As of the visit before the next answer.
     std::int32_t batch = -1;
-    absl::Duration at;
-    // A tick was due meanwhile: it is taken for hanging, and its answer thrown away.
+    // It was asked, or answered last.
+    absl::Duration heard_at;
+    // Taken for hanging: its answer will be thrown away.
     bool late = false;
   };
+  // How often the reader's thread comes by itself: each interval of a trial that is shorter than one
+  // between visits.
+  bool IsDense(const SensorSelection& selection) const {
+    return reader_ != nullptr && selection.interval() < lead_;
+  }
   void MissUnseen(const Process& process, const SensorSelection& selection);
+  // What was asked goes on. False: it hangs.
+  bool GoOn(const SensorSelection& selection, absl::Duration now);
   void Ask(std::shared_ptr<Sensor> sensor, absl::Duration now);
   // kLast: as long as the loop can wait.
   enum class Await { kNow, kLast };
-  void TakeAnswer(Await await);
-  void MissAnswer(absl::Duration now);
+  void TakeAnswers(Await await);
+  std::optional<ProcessReader::Answer> NextAnswer(Await await);
+  void MissAnswer(absl::Duration now, std::uint64_t tick_count);
+  // Ticks that nobody began, for a reason that is no sensor's.
+  void CountLost(AbsenceKind kind, std::uint64_t tick_count, const std::string& reason);
   // Whoever still reads for it does so with a sensor that nobody else has.
   void LeaveProcess();
   void AskLast(absl::Duration now);
@@ -94,6 +108,8 @@ class ProcessSampler {
   absl::Duration asked_at_;
   std::int32_t batch_ = -1;
   bool rests_ = false;
+  // At the last visit.
+  bool was_full_ = false;
   std::optional<TickSchedule> schedule_;
   AbsenceLedger absences_;
 };

@@ -46,9 +46,10 @@ void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
   }
 }
 
-void AbsenceLedger::Count(AbsenceKind kind, std::uint64_t sample_count, std::int64_t time_us,
+void AbsenceLedger::Count(const std::string& metric_group, AbsenceKind kind,
+                          std::uint64_t sample_count, std::int64_t time_us,
                           const std::string& reason) {
-  if (sample_count > 0) Add(standing_[{"", kind, "", 0}], sample_count, time_us, reason);
+  if (sample_count > 0) Add(standing_[{metric_group, kind, "", 0}], sample_count, time_us, reason);
 }
 
 void AbsenceLedger::Add(Standing& standing, std::uint64_t sample_count, std::int64_t time_us,

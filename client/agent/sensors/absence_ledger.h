@@ -37,8 +37,9 @@ class AbsenceLedger {
   // All absences of one tick; what stood in that cadence and is not among them is back.
   void Note(const std::vector<Absence>& absences, Cadence cadence, std::int64_t time_us);
   // Samples lost for another reason than a sensor's: told at once, and then each minute.
-  void Count(AbsenceKind kind, std::uint64_t sample_count, std::int64_t time_us,
-             const std::string& reason);
+  // Of no group: of whole ticks.
+  void Count(const std::string& metric_group, AbsenceKind kind, std::uint64_t sample_count,
+             std::int64_t time_us, const std::string& reason);
   // What is to be told now.
   std::vector<ToldAbsence> TakeDue(std::int64_t now_us);
   // All that is left, at the end.

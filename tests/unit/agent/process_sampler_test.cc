@@ -185,6 +185,14 @@ class WatchedProcessTest : public ProcessSamplerTest {
     }
     return true;
   }
+  static bool Poll(const std::function<bool()>& holds) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!holds()) {
+      if (absl::Now() > deadline) return false;
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return true;
+  }
   void Count() {
     for (const std::string& text : Sealed()) {
       if (text.rfind("cpu_process_threads", 0) == 0) ++hung_count_;
@@ -325,6 +333,71 @@ TEST_F(WatchedProcessTest, WhatAnotherProcessInItsPlaceLeavesUnansweredIsCounted
   const int pipe = open((machine_.root() / "proc/42/io").c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(pipe, 0);
   close(pipe);
+}
+
+TEST_F(WatchedProcessTest, AgentRule16_BetweenTwoVisitsItIsReadEach10MsAndWhatIsLateIsCounted) {
+  const absl::Time began = absl::Now();
+  std::uint64_t stored = 0;
+  std::uint64_t late = 0;
+  const auto count = [&] {
+    for (const ChunkBuilder::Body& bytes : well_builder_.Seal()) {
+      pb::ChunkBody body;
+      ASSERT_TRUE(body.ParseFromString(bytes.bytes));
+      for (const pb::Table& table : body.tables()) {
+        stored += 1 + static_cast<std::uint64_t>(table.time_deltas_us_size());
+      }
+      for (const pb::Loss& loss : body.losses()) {
+        EXPECT_EQ(loss.cause(), pb::GAP_CAUSE_LATE);
+        if (loss.metric_group() == "memory") late += loss.sample_count();
+      }
+    }
+  };
+  // As seldom as the agent's loop comes, a late visit among them.
+  for (int visit = 0; visit < 20; ++visit) {
+    well_.Visit({.pid = 43}, often_);
+    const absl::Time next = absl::Now() + (visit == 10 ? 6 * kLead : kLead);
+    ASSERT_TRUE(Poll([&] { return absl::Now() >= next; }));
+    count();
+  }
+  well_.End();
+  count();
+  const double ticks = absl::FDivDuration(absl::Now() - began, absl::Milliseconds(10));
+  EXPECT_GE(static_cast<double>(stored), 20 * 2) << "not once a visit";
+  EXPECT_GE(static_cast<double>(stored + late), 0.9 * ticks);
+  EXPECT_LE(static_cast<double>(stored + late), 1.1 * ticks);
+  EXPECT_GE(late, 20u) << "who does not come for them gets none";
+}
+
+TEST_F(WatchedProcessTest, AnotherIntervalOrOtherGroupsTakeEffectWhileItIsReadByItself) {
+  const SensorSelection memory =
+      SensorSelection::Parse({.groups = "memory", .interval = "20ms"}).value();
+  int memory_count = 0;
+  const auto visit_until = [&](const SensorSelection& selection,
+                               const std::function<bool()>& holds) {
+    return Poll([&] {
+      well_.Visit({.pid = 43}, selection);
+      for (const ChunkBuilder::Body& bytes : well_builder_.Seal()) {
+        pb::ChunkBody body;
+        EXPECT_TRUE(body.ParseFromString(bytes.bytes));
+        for (const pb::Table& table : body.tables()) {
+          const bool is_all = table.columns_size() > 1;
+          well_count_ += is_all ? 1 : 0;
+          memory_count += is_all ? 0 : 1;
+        }
+      }
+      return holds();
+    });
+  };
+  ASSERT_TRUE(visit_until(often_, [&] { return well_count_ >= 3; }));
+  ASSERT_TRUE(visit_until(memory, [&] { return memory_count >= 3; }));
+  const int all_before = std::exchange(well_count_, 0);
+  EXPECT_GE(all_before, 3);
+  ASSERT_TRUE(visit_until(memory, [&] { return memory_count >= 6; }));
+  EXPECT_EQ(well_count_, 0);
+  // One that rests is left alone.
+  well_.Rest();
+  EXPECT_FALSE(well_.IsDue(absl::InfiniteDuration()));
+  ASSERT_TRUE(visit_until(often_, [&] { return well_count_ >= 3; }));
 }
 
 TEST_F(WatchedProcessTest, WhatWasAskedOfAShortRunIsTakenAtItsEnd) {

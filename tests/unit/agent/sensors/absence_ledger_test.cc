@@ -140,9 +140,9 @@ TEST_F(AbsenceLedgerTest, ATickOfAnotherCadenceSaysNothingAboutThisOne) {
 }
 
 TEST_F(AbsenceLedgerTest, LateTicksAreToldAtOnceAndThenEachMinute) {
-  ledger_.Count(AbsenceKind::kLate, 30, 5 * kSecond, "late");
+  ledger_.Count("", AbsenceKind::kLate, 30, 5 * kSecond, "late");
   EXPECT_THAT(Texts(ledger_.TakeDue(5 * kSecond)), ElementsAre("30 from 5 to 5: late"));
-  ledger_.Count(AbsenceKind::kLate, 10, 7 * kSecond, "late");
+  ledger_.Count("", AbsenceKind::kLate, 10, 7 * kSecond, "late");
   EXPECT_THAT(Tick(8, {}), IsEmpty());
   EXPECT_THAT(Tick(65, {}), ElementsAre("10 from 7 to 7: late"));
 }
