@@ -39,6 +39,7 @@ constexpr int kRunCount = 5;
 constexpr double kBarUs = 300;
 
 constexpr int kPauseUs = 10'000;
+constexpr char kPortCounters[] = "sys/class/infiniband/mlx5_0/ports/1/counters/";
 
 struct Cost {
   // Of a reading, each run's mean; sorted.
@@ -100,9 +101,11 @@ class FileMachine {
     Write("sys/fs/cgroup/cpu.stat",
           "usage_usec 10000000\nuser_usec 9000000\nsystem_usec 1000000\nnr_periods 50\n"
           "nr_throttled 10\nthrottled_usec 100\n");
-    const std::string counters = "sys/class/infiniband/mlx5_0/ports/1/counters/";
-    Write(counters + "port_xmit_data", "1000000\n");
-    Write(counters + "port_rcv_data", "2000000\n");
+    for (const char* counter : {"port_xmit_data", "port_rcv_data", "port_xmit_packets",
+                                "port_rcv_packets", "port_xmit_wait", "port_xmit_discards",
+                                "port_rcv_errors", "symbol_error", "link_downed"}) {
+      Write(std::string(kPortCounters) + counter, "1000000\n");
+    }
   }
   ~FileMachine() { std::filesystem::remove_all(root_); }
   FileMachine(const FileMachine&) = delete;
@@ -135,7 +138,9 @@ std::vector<std::pair<std::string, std::unique_ptr<Sensor>>> MakeSensors(const K
   add(std::make_unique<ContainerCpuSensor>(files));
   add(std::make_unique<ContainerMemorySensor>(kernel));
   add(std::make_unique<LocalMountSensor>(kernel));
-  add(std::make_unique<InfinibandSensor>(files));
+  add(std::make_unique<InfinibandPortSensor>("mlx5_0/1", kPortCounters, files), "infiniband");
+  add(std::make_unique<InfinibandHealthSensor>("mlx5_0/1", kPortCounters, files),
+      "infiniband health");
   add(std::make_unique<ProcessSensor>(getpid(), kernel), "process");
   NvmlFinder finder(NVML_STUB, kernel, RealClock::Get());
   for (std::unique_ptr<Sensor>& gpu : finder.Find().sensors) add(std::move(gpu), "gpu");

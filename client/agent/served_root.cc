@@ -432,7 +432,7 @@ void ServedRoot::SyncSpools() {
   const ActAs acting(owner_);
   const absl::Duration now = clock_.Monotonic();
   for (ServedWriter* served : AllServed()) {
-    if (served->IsSyncDue(now)) served->Sync();
+    served->TendSync(now);
   }
 }
 

@@ -22,7 +22,6 @@ constexpr char kDoneFile[] = "done";
 // In the folder of a spool that is to be succeeded: RememberBehind, as a number.
 constexpr char kBehindFile[] = "behind";
 // A process crash loses nothing; a power loss at most so much of what was sealed.
-constexpr absl::Duration kSyncInterval = absl::Milliseconds(500);
 // Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
@@ -83,6 +82,7 @@ absl::Status ServedWriter::OpenSpools() {
   const Uuid writer = folder_number_ == 0 ? identity_.writer : Uuid::Random();
   STEPWELL_ASSIGN_OR_RETURN(spool_, OpenSpool(absl::StrCat(folder_number_), writer));
   recovered_sequence_ = spool_->last_sequence();
+  sync_pace_ = SyncPace(context_.frame_interval, recovered_sequence_);
   sealer_ = std::make_unique<FrameSealer>(spool_, context_.clock);
   link_ = Link(spool_);
   DefineNew();
@@ -131,6 +131,7 @@ void ServedWriter::DefineNew() {
 absl::Status ServedWriter::Seal(const Checkpoint& checkpoint) {
   DefineNew();
   absl::Status sealed = sealer_->Seal(checkpoint);
+  NoteWritten(context_.clock.Monotonic());
   if (sealed.ok()) SyncBeforeSend();
   return sealed;
 }
@@ -142,6 +143,7 @@ void ServedWriter::SyncBeforeSend() {
 
 absl::Status ServedWriter::Retry() {
   absl::Status done = sealer_->Retry();
+  NoteWritten(context_.clock.Monotonic());
   if (absl::IsResourceExhausted(done)) {
     // Room may have come from what was acked meanwhile.
     spool_->Trim().IgnoreError();
@@ -196,8 +198,17 @@ void ServedWriter::Tend() {
   TellTrouble(tended);
 }
 
+void ServedWriter::NoteWritten(absl::Duration now) {
+  sync_pace_.OnWritten(spool_->last_sequence(), spool_->acked().sequence, now);
+}
+
+void ServedWriter::TendSync(absl::Duration now) {
+  NoteWritten(now);
+  if (IsSyncDue(now)) Sync();
+}
+
 void ServedWriter::Sync() {
-  synced_at_ = context_.clock.Monotonic();
+  sync_pace_.OnSynced();
   TellTrouble(spool_->Sync());
 }
 
@@ -212,10 +223,8 @@ bool ServedWriter::IsTendDue() const {
   return sealer_->pending() || successor_ || !retired_.empty() || link_->status().retired;
 }
 
-// What comes after a long silence is synced at once; else at the last visit within the interval.
 bool ServedWriter::IsSyncDue(absl::Duration now) const {
-  return spool_->is_unsynced() &&
-         now + context_.frame_interval * 3 / 4 - synced_at_ >= kSyncInterval;
+  return spool_->is_unsynced() && sync_pace_.IsDue(spool_->acked().sequence, now);
 }
 
 bool ServedWriter::WasDone(int directory) {
@@ -368,6 +377,7 @@ void ServedWriter::SwitchToSuccessor() {
   behind_.reset();
   recovered_sequence_ = 0;
   spool_ = std::move(successor_->spool);
+  sync_pace_ = SyncPace(context_.frame_interval, spool_->last_sequence());
   successor_.reset();
   link_ = Link(spool_);
   sealer_->SwitchSpool(spool_);

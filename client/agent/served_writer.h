@@ -23,6 +23,7 @@
 #include "client/agent/refusal_note.h"
 #include "client/agent/ring_budget.h"
 #include "client/agent/sender.h"
+#include "client/agent/sync_pace.h"
 #include "client/agent/waiting_writers.h"
 
 namespace stepwell::agent {
@@ -74,8 +75,9 @@ class ServedWriter {
   void Tend();
   // Something of that has to be done now.
   bool IsTendDue() const;
-  // Frames wait for the disk, and by the next visit would for more than 500 ms. After the stream was
-  // woken: a slow disk holds up nothing that is sent.
+  // What was written goes to the disk, once that is due (sync_pace.h). After the stream was woken: a
+  // slow disk holds up nothing that is sent.
+  void TendSync(absl::Duration now);
   bool IsSyncDue(absl::Duration now) const;
   void Sync();
   std::int64_t unacked_bytes() const { return spool_->BytesBehind(spool_->acked().sequence); }
@@ -136,6 +138,7 @@ class ServedWriter {
   absl::StatusOr<std::uint64_t> RememberBehind();
   absl::Status CheckRoom(std::uint64_t behind) const;
   void SyncBeforeSend();
+  void NoteWritten(absl::Duration now);
   void TendRetirement(absl::Status& tended);
   void TellTrouble(const absl::Status& tended);
   void DropRetired();
@@ -148,6 +151,7 @@ class ServedWriter {
   std::uint32_t folder_number_ = 0;
   std::unique_ptr<FrameSealer> sealer_;
   std::shared_ptr<Spool> spool_;
+  SyncPace sync_pace_{context_.frame_interval, 0};  // the spool's
   std::shared_ptr<OutboundWriter> link_;
   // Newest sequence as found at start: an earlier agent may have sent it.
   std::uint64_t recovered_sequence_ = 0;
@@ -162,7 +166,6 @@ class ServedWriter {
   bool died_ = false;
   bool done_marked_ = false;
   RefusalNote refusal_note_{directory_.get()};
-  absl::Duration synced_at_ = absl::ZeroDuration();
   absl::Duration trimmed_at_ = -absl::InfiniteDuration();
   absl::Duration trouble_logged_ = -absl::InfiniteDuration();
 };

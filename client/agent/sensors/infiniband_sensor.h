@@ -1,9 +1,12 @@
-// InfinibandSensor: what the ports of InfiniBand (and RoCE) adapters send and receive, from their
-// counters in sysfs. A counter is asked of the adapter's firmware, so a reading may hang: it is
-// watched. A machine without adapters has nothing to say. Confined to one thread.
+// InfinibandFinder: the ports of InfiniBand (and RoCE) adapters, from sysfs. Each has a sensor of what
+// it sends and receives, and a slow one of how well. A counter is asked of the adapter's firmware, so a
+// reading may hang: it is watched, and hides no other port. A machine without adapters has nothing to
+// say. Each confined to one thread.
 #pragma once
 
+#include <array>
 #include <map>
+#include <set>
 #include <string>
 
 #include "client/agent/sensors/kernel_text.h"
@@ -12,27 +15,59 @@
 
 namespace stepwell::agent {
 
-class InfinibandSensor final : public Sensor {
+class InfinibandPortSensor final : public Sensor {
  public:
-  explicit InfinibandSensor(KernelText kernel)
-      : Sensor({"infiniband", "network", Cadence::kFast}), kernel_(std::move(kernel)) {}
-  // Adapters are not plugged in under way.
-  static bool HasAdapters(const KernelText& kernel);
-
+  // "mlx5_0/1", and the folder of its counters.
+  InfinibandPortSensor(const std::string& port, std::string folder, KernelText kernel)
+      : Sensor({"infiniband " + port, "network", Cadence::kFast}),
+        kernel_(std::move(kernel)),
+        port_(port),
+        folder_(std::move(folder)) {}
   void Read(Reading& reading) override;
-  void Forget() override { ports_.clear(); }
+  void Forget() override;
 
  private:
-  struct Port {
-    std::string folder;
-    Rate sent;
-    Rate received;
-  };
-  void FindPorts();
-  absl::Status ReadPort(Reading& reading, const std::string& name, Port& port) const;
+  absl::Status ReadPort(Reading& reading);
 
   const KernelText kernel_;
-  std::map<std::string, Port> ports_;  // "mlx5_0/1"
+  const std::string port_;
+  const std::string folder_;
+  Rate sent_;
+  Rate received_;
+};
+
+// Packets, congestion, errors. Not each adapter counts all of them: a virtual one has few.
+class InfinibandHealthSensor final : public Sensor {
+ public:
+  static constexpr std::size_t kCounterCount = 7;
+
+  InfinibandHealthSensor(const std::string& port, std::string folder, KernelText kernel)
+      : Sensor({"infiniband health " + port, "network", Cadence::kSlow}),
+        kernel_(std::move(kernel)),
+        port_(port),
+        folder_(std::move(folder)) {}
+  void Read(Reading& reading) override;
+  void Forget() override { rates_ = {}; }
+
+ private:
+  const KernelText kernel_;
+  const std::string port_;
+  const std::string folder_;
+  std::array<Rate, kCounterCount> rates_;
+};
+
+// Adapters appear when their driver is loaded, or a virtual one is made.
+class InfinibandFinder final : public SensorFinder {
+ public:
+  static constexpr std::size_t kPortCountMax = 64;
+
+  explicit InfinibandFinder(KernelText kernel)
+      : SensorFinder("network"), kernel_(std::move(kernel)) {}
+  Findings Find() override;
+
+ private:
+  const KernelText kernel_;
+  std::set<std::string> known_;
 };
 
 }  // namespace stepwell::agent

@@ -29,10 +29,8 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
   set->Add(std::make_unique<ContainerCpuSensor>(kernel, options.container));
   set->Add(std::make_unique<ContainerMemorySensor>(kernel, options.container));
   set->Add(std::make_unique<LocalMountSensor>(kernel));
-  if (InfinibandSensor::HasAdapters(kernel)) {
-    set->AddWatched(std::make_unique<InfinibandSensor>(kernel));
-  }
   set->AddFinder(std::make_unique<MountFinder>(kernel));
+  set->AddFinder(std::make_unique<InfinibandFinder>(kernel));
   set->AddFinder(std::make_unique<NvmlFinder>(options.nvml_path, kernel, clock));
   set->AddFinder(std::make_unique<AmdFinder>(options.amd_paths, kernel));
   return set;

@@ -69,6 +69,20 @@ inline constexpr SystemMetric kNetInterfaceSent = {"network", "net_interface_sen
 inline constexpr SystemMetric kNetInterfaceRecv = {"network", "net_interface_recv", "bytes/s"};
 inline constexpr SystemMetric kNetInfinibandSent = {"network", "net_infiniband_sent", "bytes/s"};
 inline constexpr SystemMetric kNetInfinibandRecv = {"network", "net_infiniband_recv", "bytes/s"};
+inline constexpr SystemMetric kNetInfinibandPacketsSent = {"network", "net_infiniband_packets_sent",
+                                                           "1/s"};
+inline constexpr SystemMetric kNetInfinibandPacketsRecv = {"network", "net_infiniband_packets_recv",
+                                                           "1/s"};
+inline constexpr SystemMetric kNetInfinibandSendWaits = {"network", "net_infiniband_send_waits",
+                                                         "1/s"};
+inline constexpr SystemMetric kNetInfinibandSendDiscards = {
+    "network", "net_infiniband_send_discards", "1/s", 1000};
+inline constexpr SystemMetric kNetInfinibandRecvErrors = {"network", "net_infiniband_recv_errors",
+                                                          "1/s", 1000};
+inline constexpr SystemMetric kNetInfinibandSymbolErrors = {
+    "network", "net_infiniband_symbol_errors", "1/s", 1000};
+inline constexpr SystemMetric kNetInfinibandLinkDowned = {"network", "net_infiniband_link_downed",
+                                                          "1/s", 1000};
 
 inline constexpr SystemMetric kGpuUtil = {"gpu", "gpu_util", "percent"};
 inline constexpr SystemMetric kGpuMemoryUtil = {"gpu", "gpu_memory_util", "percent"};

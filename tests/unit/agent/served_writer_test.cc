@@ -109,9 +109,7 @@ class ServedWriterTest : public ::testing::Test {
   }
 
   // As each visit does.
-  void SyncIfDue(ServedWriter& served) {
-    if (served.IsSyncDue(clock_.Monotonic())) served.Sync();
-  }
+  void SyncIfDue(ServedWriter& served) { served.TendSync(clock_.Monotonic()); }
 
   std::string path_;
   WriterIdentity identity_;
@@ -140,6 +138,26 @@ TEST_F(ServedWriterTest, AgentRule02_FramesAreOnTheDiskWithinHalfASecond) {
   clock_.Advance(absl::Seconds(1));
   SyncIfDue(*served);
   EXPECT_EQ(fdatasync_count, before + 1) << "nothing new";
+}
+
+TEST_F(ServedWriterTest, AgentRule02_WhatTheMasterAckedIsSyncedLater) {
+  first_writer_ = "nobody";
+  auto served = Open();
+  sender_.OnConnected();
+  const int before = fdatasync_count;
+  // Each second a frame, acked at once.
+  for (int second = 0; second < 5; ++second) {
+    Seal(*served, second + 1, second + 1);
+    Talk();
+    for (int visit = 0; visit < 9; ++visit) {
+      clock_.Advance(absl::Milliseconds(100));
+      SyncIfDue(*served);
+    }
+    EXPECT_EQ(fdatasync_count, before) << second;
+    clock_.Advance(absl::Milliseconds(100));
+  }
+  SyncIfDue(*served);
+  EXPECT_EQ(fdatasync_count, before + 1);
 }
 
 TEST_F(ServedWriterTest, AgentRule02_WithSyncBeforeSendNothingGoesOutThatIsNotOnTheDisk) {

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 // user nice system idle iowait irq softirq steal guest guest_nice
@@ -145,12 +146,15 @@ TEST(NetworkSensorTest, WithoutADeviceEachButLoIsNamed) {
 
 TEST(InfinibandSensorTest, CountersAreWordsOfFourOctets) {
   Machine machine;
-  EXPECT_FALSE(InfinibandSensor::HasAdapters(machine.kernel()));
+  InfinibandFinder finder(machine.kernel());
+  EXPECT_THAT(finder.Find().sensors, IsEmpty());
   const std::string port = "sys/class/infiniband/mlx5_0/ports/1/counters/";
   machine.Write(port + "port_xmit_data", "1000\n");
   machine.Write(port + "port_rcv_data", "2000\n");
-  EXPECT_TRUE(InfinibandSensor::HasAdapters(machine.kernel()));
-  InfinibandSensor sensor(machine.kernel());
+  const Findings findings = finder.Find();
+  ASSERT_THAT(findings.sensors, SizeIs(2)) << "an adapter that came later";
+  Sensor& sensor = *findings.sensors[0];
+  EXPECT_THAT(finder.Find().sensors, IsEmpty()) << "known by now";
   EXPECT_THAT(machine.ReadValues(sensor), IsEmpty());
   machine.Advance(absl::Seconds(2));
   machine.Write(port + "port_xmit_data", "5000\n");
@@ -161,6 +165,34 @@ TEST(InfinibandSensorTest, CountersAreWordsOfFourOctets) {
   machine.Remove(port + "port_xmit_data");
   EXPECT_THAT(AbsencesOf(machine.Read(sensor)),
               ElementsAre(HasSubstr("network unsupported mlx5_0/1: ")));
+}
+
+TEST(InfinibandSensorTest, HealthIsToldOfWhatTheAdapterCounts) {
+  Machine machine;
+  const std::string folder = "sys/class/infiniband/mlx5_0/ports/1/counters/";
+  const std::map<std::string, int> totals = {{"port_xmit_packets", 10}, {"port_rcv_packets", 20},
+                                             {"port_xmit_wait", 30},    {"port_xmit_discards", 0},
+                                             {"port_rcv_errors", 5},    {"symbol_error", 7}};
+  const auto write = [&](int times) {
+    for (const auto& [name, total] : totals) {
+      machine.Write(folder + name, std::to_string(total * times) + "\n");
+    }
+  };
+  write(1);
+  InfinibandHealthSensor sensor("mlx5_0/1", folder, machine.kernel());
+  EXPECT_EQ(sensor.face().cadence, Cadence::kSlow);
+  const Reading first = machine.Read(sensor);
+  EXPECT_THAT(ValuesOf(first), IsEmpty());
+  EXPECT_THAT(AbsencesOf(first), ElementsAre(HasSubstr("net_infiniband_link_downed")));
+  machine.Advance(absl::Seconds(10));
+  write(2);
+  EXPECT_THAT(machine.ReadValues(sensor),
+              UnorderedElementsAre(Pair("net_infiniband_packets_sent{port=mlx5_0/1}", 1),
+                                   Pair("net_infiniband_packets_recv{port=mlx5_0/1}", 2),
+                                   Pair("net_infiniband_send_waits{port=mlx5_0/1}", 3),
+                                   Pair("net_infiniband_send_discards{port=mlx5_0/1}", 0),
+                                   Pair("net_infiniband_recv_errors{port=mlx5_0/1}", 0.5),
+                                   Pair("net_infiniband_symbol_errors{port=mlx5_0/1}", 0.7)));
 }
 
 TEST(MountSensorTest, AgentRule16_AsksLocalDisksAndLeavesServersToSensorsOfTheirOwn) {

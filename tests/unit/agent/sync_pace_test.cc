@@ -1,0 +1,58 @@
+#include "client/agent/sync_pace.h"
+
+#include <gtest/gtest.h>
+
+namespace stepwell::agent {
+namespace {
+
+constexpr absl::Duration kFrame = absl::Milliseconds(100);
+
+absl::Duration At(int ms) { return absl::Seconds(1000) + absl::Milliseconds(ms); }
+
+TEST(SyncPaceTest, WhatIsNotAckedIsSyncedWithin500Ms) {
+  SyncPace pace(kFrame, 7);
+  EXPECT_FALSE(pace.IsDue(0, At(0))) << "the disk has it all";
+  pace.OnWritten(7, 0, At(0));
+  EXPECT_FALSE(pace.IsDue(0, At(100'000)));
+  for (int ms = 0; ms <= 400; ms += 100) {
+    pace.OnWritten(8, 0, At(ms));
+    EXPECT_FALSE(pace.IsDue(0, At(ms))) << ms;
+  }
+  // The next visit would be too late.
+  EXPECT_TRUE(pace.IsDue(0, At(425)));
+  pace.OnSynced();
+  EXPECT_FALSE(pace.IsDue(0, At(1000)));
+}
+
+TEST(SyncPaceTest, TheOldestThatIsNotAckedCounts) {
+  SyncPace pace(kFrame, 0);
+  for (int visit = 0; visit < 100; ++visit) {
+    const auto written = static_cast<std::uint64_t>(visit) + 1;
+    // Each frame is acked by the next visit.
+    pace.OnWritten(written, written - 1, At(visit * 40));
+    EXPECT_FALSE(pace.IsDue(written - 1, At(visit * 40))) << visit;
+  }
+  // From here on no ack comes.
+  EXPECT_FALSE(pace.IsDue(99, At(99 * 40 + 420)));
+  EXPECT_TRUE(pace.IsDue(99, At(99 * 40 + 425)));
+  // It came after all.
+  EXPECT_FALSE(pace.IsDue(100, At(99 * 40 + 425)));
+}
+
+TEST(SyncPaceTest, WhatIsAckedIsSyncedWithin5S) {
+  SyncPace pace(kFrame, 0);
+  pace.OnWritten(1, 0, At(0));
+  EXPECT_FALSE(pace.IsDue(1, At(4920)));
+  EXPECT_TRUE(pace.IsDue(1, At(4925)));
+  // Later frames do not put it off.
+  pace.OnWritten(2, 1, At(4000));
+  EXPECT_TRUE(pace.IsDue(2, At(4925)));
+  pace.OnSynced();
+  pace.OnWritten(3, 2, At(5000));
+  EXPECT_FALSE(pace.IsDue(3, At(5400)));
+  // A master that comes back older than its acks wants them again: they are not on the disk yet.
+  EXPECT_TRUE(pace.IsDue(2, At(5425)));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
