@@ -32,9 +32,17 @@ inline void AddTo(Bucket& bucket, std::int64_t time_us, double value) {
 
 }  // namespace
 
-Bucket& BucketFold::At(std::int64_t place) {
+BucketFold::Cell BucketFold::CellOf(std::int64_t place) {
   if (buckets_.empty()) buckets_.resize(static_cast<std::size_t>(plan_.bucket_count));
-  return buckets_[plan_.IndexOf(place)];
+  Cell cell;
+  cell.index = plan_.IndexOf(place);
+  // Without sign, since int64 need not hold what lies between the plan's ends.
+  const auto width = static_cast<std::uint64_t>(plan_.width);
+  const auto first = static_cast<std::uint64_t>(plan_.start) + cell.index * width;
+  const std::uint64_t left = static_cast<std::uint64_t>(plan_.end) - first;
+  cell.first = static_cast<std::int64_t>(first);
+  cell.last = static_cast<std::int64_t>(first + std::min(left, width) - 1);
+  return cell;
 }
 
 void BucketFold::AddSample(std::int64_t time_us, std::int32_t batch, double value) {
@@ -47,27 +55,42 @@ void BucketFold::AddSample(std::int64_t time_us, std::int32_t batch, double valu
 void BucketFold::AddTicks(std::span<const std::int64_t> times_us,
                           std::span<const std::uint8_t> presence, std::span<const double> values) {
   STEPWELL_CHECK(plan_.axis == BucketAxis::kTime);
-  // Neighbours in time nearly always share a bucket: a division for each of these, not for each sample.
-  Bucket* bucket = nullptr;
-  std::int64_t start = 0;
-  std::int64_t last = 0;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < times_us.size(); ++i) {
-    if (!presence.empty() && presence[i] == 0) continue;
-    const double value = values[at++];
-    const std::int64_t time_us = times_us[i];
-    if (bucket == nullptr || time_us < start || time_us > last) {
-      if (!plan_.Holds(time_us)) continue;
-      bucket = &At(time_us);
-      // Without sign, since int64 need not hold what lies between the plan's ends.
-      const auto width = static_cast<std::uint64_t>(plan_.width);
-      const auto first = static_cast<std::uint64_t>(plan_.start) + plan_.IndexOf(time_us) * width;
-      const std::uint64_t left = static_cast<std::uint64_t>(plan_.end) - first;
-      start = static_cast<std::int64_t>(first);
-      last = static_cast<std::int64_t>(first + std::min(left, width) - 1);
+  std::size_t value = 0;
+  for (std::size_t tick = 0; tick < times_us.size();) {
+    if (!presence.empty() && presence[tick] == 0) {
+      ++tick;
+    } else if (!plan_.Holds(times_us[tick])) {
+      ++tick;
+      ++value;
+    } else {
+      value += AddRun(times_us, presence, values.subspan(value), tick);
     }
-    AddTo(*bucket, time_us, value);
   }
+}
+
+// Those of one bucket in a row: they go into a copy, which the compiler keeps in registers.
+std::size_t BucketFold::AddRun(std::span<const std::int64_t> times_us,
+                               std::span<const std::uint8_t> presence,
+                               std::span<const double> values, std::size_t& tick) {
+  Bucket& bucket = At(times_us[tick]);
+  const Cell cell = cell_;
+  Bucket copy = bucket;
+  std::size_t value = 0;
+  std::size_t at = tick;
+  if (presence.empty()) {
+    for (; at < times_us.size() && cell.Holds(times_us[at]); ++at) {
+      AddTo(copy, times_us[at], values[value++]);
+    }
+  } else {
+    for (; at < times_us.size(); ++at) {
+      if (presence[at] == 0) continue;
+      if (!cell.Holds(times_us[at])) break;
+      AddTo(copy, times_us[at], values[value++]);
+    }
+  }
+  bucket = copy;
+  tick = at;
+  return value;
 }
 
 bool BucketFold::CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
@@ -79,21 +102,6 @@ bool BucketFold::CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
 void BucketFold::AddRow(const RowStatistics& row) {
   STEPWELL_CHECK(CanAddRow(plan_, row.first_time_us, row.last_time_us, 0));
   AddPart(row.first_time_us, row, /*nan_count=*/0);
-}
-
-void BucketFold::AddPart(std::int64_t place, const RowStatistics& part, std::uint64_t nan_count) {
-  if (part.count == 0 && nan_count == 0) return;
-  Bucket& bucket = At(place);
-  bucket.nan_count += nan_count;
-  if (part.count == 0) return;
-  bucket.min = std::min(bucket.min, part.min);
-  bucket.max = std::max(bucket.max, part.max);
-  bucket.sum += part.sum;
-  if (part.last_time_us >= bucket.last_time_us) {
-    bucket.last_time_us = part.last_time_us;
-    bucket.last = part.last;
-  }
-  bucket.count += part.count;
 }
 
 }  // namespace stepwell

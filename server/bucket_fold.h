@@ -6,6 +6,8 @@
 //   for (const Bucket& bucket : fold.buckets()) ...
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -62,10 +64,44 @@ class BucketFold {
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
-  Bucket& At(std::int64_t place);
+  // A bucket's place: [first, last], which int64 holds.
+  struct Cell {
+    bool Holds(std::int64_t place) const { return place >= first && place <= last; }
+    std::size_t index = 0;
+    std::int64_t first = 1;
+    std::int64_t last = 0;
+  };
+
+  // Neighbours nearly always share a bucket: a division for each of these, not for each sample.
+  Bucket& At(std::int64_t place) {
+    if (!cell_.Holds(place)) cell_ = CellOf(place);
+    return buckets_[cell_.index];
+  }
+  Cell CellOf(std::int64_t place);
+  // From `tick` on, which lies in the plan, up to the first in another bucket; how many values that were.
+  std::size_t AddRun(std::span<const std::int64_t> times_us, std::span<const std::uint8_t> presence,
+                     std::span<const double> values, std::size_t& tick);
 
   const BucketPlan plan_;
+  Cell cell_;  // of the bucket that was used last
   std::vector<Bucket> buckets_;
 };
+
+// Here, since a chart of rollups is made of hundreds of thousands.
+inline void BucketFold::AddPart(std::int64_t place, const RowStatistics& part,
+                                std::uint64_t nan_count) {
+  if (part.count == 0 && nan_count == 0) return;
+  Bucket& bucket = At(place);
+  bucket.nan_count += nan_count;
+  if (part.count == 0) return;
+  bucket.min = std::min(bucket.min, part.min);
+  bucket.max = std::max(bucket.max, part.max);
+  bucket.sum += part.sum;
+  if (part.last_time_us >= bucket.last_time_us) {
+    bucket.last_time_us = part.last_time_us;
+    bucket.last = part.last;
+  }
+  bucket.count += part.count;
+}
 
 }  // namespace stepwell

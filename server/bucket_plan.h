@@ -26,6 +26,7 @@ struct BucketPlan {
   bool Holds(std::int64_t place) const { return place >= start && place < end; }
   // REQUIRES: Holds(place).
   std::uint32_t IndexOf(std::int64_t place) const;
+  bool operator==(const BucketPlan&) const = default;
 };
 
 inline constexpr std::int32_t kBucketsDefault = 500;

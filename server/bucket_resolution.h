@@ -18,6 +18,7 @@ struct BucketResolution {
   BucketPlan plan = {};
 
   v1::Resolution wire() const;
+  bool operator==(const BucketResolution&) const = default;
 };
 
 // `wanted` UNSPECIFIED: the coarsest rollup of which each bucket holds two steps or more, so that

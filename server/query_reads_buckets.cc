@@ -14,6 +14,7 @@
 #include "server/query_range.h"
 #include "server/query_reads.h"
 #include "server/query_wire.h"
+#include "server/row_sequence.h"
 #include "server/series_group.h"
 
 namespace stepwell {
@@ -56,25 +57,43 @@ BucketPlan PlanBatchAxis(const BatchAttempts& attempts, const v1::BatchRange& as
 
 using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
-// Without samples: no value.
-std::optional<BucketSeries> SeriesOf(const SeriesGroup& group, const std::vector<Bucket>& buckets) {
-  BucketSeries series;
-  bool any_nan = false;
+bool IsEmpty(const Bucket& bucket) { return bucket.count == 0 && bucket.nan_count == 0; }
+
+// Those that are not empty, column by column. An answer may have a million.
+void AddBuckets(const std::vector<Bucket>& buckets, int count, BucketSeries& series) {
+  series.mutable_indexes()->Reserve(count);
+  series.mutable_counts()->Reserve(count);
+  for (auto* values : {series.mutable_mins(), series.mutable_maxs(), series.mutable_means(),
+                       series.mutable_lasts()}) {
+    values->Reserve(count);
+  }
+  const double none = std::nan("");
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const Bucket& bucket = buckets[i];
-    if (bucket.count == 0 && bucket.nan_count == 0) continue;
-    const double none = std::nan("");
-    series.add_indexes(static_cast<std::uint32_t>(i));
-    series.add_mins(bucket.count > 0 ? bucket.min : none);
-    series.add_maxs(bucket.count > 0 ? bucket.max : none);
-    series.add_means(bucket.count > 0 ? bucket.mean() : none);
-    series.add_lasts(bucket.count > 0 ? bucket.last : none);
-    series.add_counts(bucket.count);
-    series.add_nan_counts(bucket.nan_count);
-    any_nan |= bucket.nan_count > 0;
+    if (IsEmpty(bucket)) continue;
+    const bool has_values = bucket.count > 0;
+    series.mutable_indexes()->AddAlreadyReserved(static_cast<std::uint32_t>(i));
+    series.mutable_mins()->AddAlreadyReserved(has_values ? bucket.min : none);
+    series.mutable_maxs()->AddAlreadyReserved(has_values ? bucket.max : none);
+    series.mutable_means()->AddAlreadyReserved(has_values ? bucket.mean() : none);
+    series.mutable_lasts()->AddAlreadyReserved(has_values ? bucket.last : none);
+    series.mutable_counts()->AddAlreadyReserved(bucket.count);
   }
-  if (series.indexes_size() == 0) return std::nullopt;
-  if (!any_nan) series.clear_nan_counts();
+}
+
+// Without samples: no value.
+std::optional<BucketSeries> SeriesOf(const SeriesGroup& group, const std::vector<Bucket>& buckets) {
+  const auto empty_count = std::count_if(buckets.begin(), buckets.end(), IsEmpty);
+  const auto count = static_cast<int>(std::ssize(buckets) - empty_count);
+  if (count == 0) return std::nullopt;
+  BucketSeries series;
+  AddBuckets(buckets, count, series);
+  const auto has_nan = [](const Bucket& bucket) { return bucket.nan_count > 0; };
+  if (std::any_of(buckets.begin(), buckets.end(), has_nan)) {
+    for (const Bucket& bucket : buckets) {
+      if (!IsEmpty(bucket)) series.add_nan_counts(bucket.nan_count);
+    }
+  }
   *series.mutable_key() = ToWire(group.key);
   series.set_unit(group.unit);
   series.set_kind(static_cast<v1::SeriesKind>(group.kind));
@@ -82,62 +101,133 @@ std::optional<BucketSeries> SeriesOf(const SeriesGroup& group, const std::vector
   return series;
 }
 
+// What a request asks, checked.
+struct AskedBuckets {
+  bool by_batch = false;
+  TimeBounds time_bounds;
+  v1::BatchRange batch_range;
+  std::int32_t buckets_max = 0;
+  std::vector<SeriesSelection> selections;
+  GapFilter gaps;
+};
+
+absl::StatusOr<AskedBuckets> CheckAsked(const v1::QueryBucketsRequest& request_untrusted) {
+  AskedBuckets asked;
+  STEPWELL_RETURN_IF_ERROR(CheckRequest(request_untrusted));
+  asked.by_batch = request_untrusted.axis_case() == v1::QueryBucketsRequest::kBatchRange;
+  STEPWELL_RETURN_IF_ERROR(CheckResolution(
+      request_untrusted.resolution(), asked.by_batch ? BucketAxis::kBatch : BucketAxis::kTime));
+  STEPWELL_ASSIGN_OR_RETURN(asked.time_bounds, CheckTimeRange(request_untrusted.time_range()));
+  STEPWELL_ASSIGN_OR_RETURN(asked.batch_range, CheckBatchRange(request_untrusted.batch_range()));
+  STEPWELL_ASSIGN_OR_RETURN(
+      asked.buckets_max,
+      CheckSize("max_buckets", request_untrusted.max_buckets(), kBucketsDefault, kBucketsMax));
+  STEPWELL_ASSIGN_OR_RETURN(asked.selections, CheckSelectors(request_untrusted.selectors()));
+  if (!asked.by_batch) {
+    asked.gaps = {.first_time_us = asked.time_bounds.GapFirst(),
+                  .last_time_us = asked.time_bounds.GapLast()};
+  }
+  return asked;
+}
+
+// One answer from one view. Confined to one thread; the others outlive it.
+class BucketsAnswer {
+ public:
+  BucketsAnswer(TrialView& view, const v1::QueryBucketsRequest& request, const AskedBuckets& asked)
+      : view_(view), request_(request), asked_(asked) {}
+
+  // No value = the view's book was presumed wrongly.
+  absl::StatusOr<std::optional<v1::QueryBucketsResponse>> Make();
+
+ private:
+  BucketResolution Resolution(const BatchAttempts& attempts) const;
+  absl::StatusOr<bool> ConfirmBook(const BatchAttempts& attempts,
+                                   const BucketResolution& resolution);
+  absl::Status AddSeries(const BatchAttempts& attempts, const BucketResolution& resolution,
+                         v1::QueryBucketsResponse& response);
+
+  TrialView& view_;
+  const v1::QueryBucketsRequest& request_;
+  const AskedBuckets& asked_;
+  std::vector<SeriesGroup> groups_;
+  std::vector<std::string> metric_groups_;
+};
+
+BucketResolution BucketsAnswer::Resolution(const BatchAttempts& attempts) const {
+  return ChooseResolution(
+      asked_.by_batch ? PlanBatchAxis(attempts, asked_.batch_range, asked_.buckets_max)
+                      : PlanTimeAxis(view_, metric_groups_, asked_.time_bounds, asked_.buckets_max),
+      asked_.buckets_max, request_.resolution(), view_.usage(), metric_groups_);
+}
+
+absl::StatusOr<bool> BucketsAnswer::ConfirmBook(const BatchAttempts& attempts,
+                                                const BucketResolution& resolution) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool held, view_.ConfirmBook());
+  return held && Resolution(attempts) == resolution;
+}
+
+absl::Status BucketsAnswer::AddSeries(const BatchAttempts& attempts,
+                                      const BucketResolution& resolution,
+                                      v1::QueryBucketsResponse& response) {
+  if (resolution.plan.bucket_count == 0) return absl::OkStatus();
+  std::map<std::size_t, BucketSeries> of_group;
+  STEPWELL_RETURN_IF_ERROR(ReadBuckets(view_, groups_, resolution,
+                                       asked_.by_batch ? &attempts : nullptr,
+                                       [&](std::size_t group, const std::vector<Bucket>& buckets) {
+                                         if (auto answered = SeriesOf(groups_[group], buckets)) {
+                                           of_group[group] = *std::move(answered);
+                                         }
+                                       }));
+  for (auto& [group, answered] : of_group) *response.add_series() = std::move(answered);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view_.FindSeries(asked_.selections));
+  BatchAttempts attempts;
+  if (asked_.by_batch) {
+    STEPWELL_ASSIGN_OR_RETURN(attempts, ReadBatchAttempts(view_));
+  }
+  groups_ = GroupSeries(series, request_);
+  metric_groups_ = MetricGroupsOf(groups_);
+  const BucketResolution resolution = Resolution(attempts);
+  STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups_.size(), 1, resolution.plan.bucket_count));
+  // Much must not be read in vain.
+  if (series.size() > RowSequence::kSeriesPerRead) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool held, ConfirmBook(attempts, resolution));
+    if (!held) return std::nullopt;
+  }
+
+  v1::QueryBucketsResponse response;
+  response.set_start(resolution.plan.start);
+  response.set_width(resolution.plan.width);
+  response.set_resolution(resolution.wire());
+  STEPWELL_RETURN_IF_ERROR(AddSeries(attempts, resolution, response));
+  STEPWELL_ASSIGN_OR_RETURN(const bool held, ConfirmBook(attempts, resolution));
+  if (!held) return std::nullopt;
+  const bool one_group = asked_.selections.size() == 1;
+  STEPWELL_ASSIGN_OR_RETURN(
+      *response.mutable_completeness(),
+      view_.Completeness(one_group ? asked_.selections[0].metric_group : "",
+                         asked_.gaps.first_time_us, asked_.gaps.last_time_us));
+  return response;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
     const v1::QueryBucketsRequest& request_untrusted, const ReadCall& call) const {
-  STEPWELL_RETURN_IF_ERROR(CheckRequest(request_untrusted));
-  const bool by_batch = request_untrusted.axis_case() == v1::QueryBucketsRequest::kBatchRange;
-  STEPWELL_RETURN_IF_ERROR(CheckResolution(request_untrusted.resolution(),
-                                           by_batch ? BucketAxis::kBatch : BucketAxis::kTime));
-  STEPWELL_ASSIGN_OR_RETURN(const TimeBounds time_bounds,
-                            CheckTimeRange(request_untrusted.time_range()));
-  STEPWELL_ASSIGN_OR_RETURN(const v1::BatchRange batch_range,
-                            CheckBatchRange(request_untrusted.batch_range()));
-  STEPWELL_ASSIGN_OR_RETURN(
-      const std::int32_t buckets_max,
-      CheckSize("max_buckets", request_untrusted.max_buckets(), kBucketsDefault, kBucketsMax));
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesSelection> selections,
-                            CheckSelectors(request_untrusted.selectors()));
-  const GapFilter gaps = {.first_time_us = by_batch ? 0 : time_bounds.GapFirst(),
-                          .last_time_us = by_batch ? 0 : time_bounds.GapLast()};
-  STEPWELL_ASSIGN_OR_RETURN(const auto view,
-                            TrialView::Open(sources_, request_untrusted.trial(), call, gaps));
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries(selections));
-
-  BatchAttempts attempts;
-  if (by_batch) {
-    STEPWELL_ASSIGN_OR_RETURN(attempts, ReadBatchAttempts(*view));
+  STEPWELL_ASSIGN_OR_RETURN(const AskedBuckets asked, CheckAsked(request_untrusted));
+  auto book = asked.by_batch ? TrialView::Book::kRead : TrialView::Book::kPresumed;
+  for (;;) {
+    STEPWELL_ASSIGN_OR_RETURN(const auto view, TrialView::Open(sources_, request_untrusted.trial(),
+                                                               call, asked.gaps, book));
+    const bool was_presumed = view->is_presumed();
+    auto answer = BucketsAnswer(*view, request_untrusted, asked).Make();
+    if (answer.ok() && answer->has_value()) return **std::move(answer);
+    if (!was_presumed) return answer.status();
+    book = TrialView::Book::kRead;
   }
-  const std::vector<SeriesGroup> groups = GroupSeries(series, request_untrusted);
-  const std::vector<std::string> metric_groups = MetricGroupsOf(groups);
-  const BucketResolution resolution =
-      ChooseResolution(by_batch ? PlanBatchAxis(attempts, batch_range, buckets_max)
-                                : PlanTimeAxis(*view, metric_groups, time_bounds, buckets_max),
-                       buckets_max, request_untrusted.resolution(), view->usage(), metric_groups);
-  const BucketPlan& plan = resolution.plan;
-  STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups.size(), 1, plan.bucket_count));
-
-  v1::QueryBucketsResponse response;
-  response.set_start(plan.start);
-  response.set_width(plan.width);
-  response.set_resolution(resolution.wire());
-  if (plan.bucket_count > 0) {
-    std::map<std::size_t, BucketSeries> of_group;
-    STEPWELL_RETURN_IF_ERROR(
-        ReadBuckets(*view, groups, resolution, by_batch ? &attempts : nullptr,
-                    [&](std::size_t group, const std::vector<Bucket>& buckets) {
-                      if (auto answered = SeriesOf(groups[group], buckets)) {
-                        of_group[group] = *std::move(answered);
-                      }
-                    }));
-    for (auto& [group, answered] : of_group) *response.add_series() = std::move(answered);
-  }
-  const bool one_group = selections.size() == 1;
-  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
-                            view->Completeness(one_group ? selections[0].metric_group : "",
-                                               gaps.first_time_us, gaps.last_time_us));
-  return response;
 }
 
 }  // namespace stepwell

@@ -39,10 +39,10 @@ HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime p
 absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& sources,
                                                            const v1::TrialRef& ref_untrusted,
                                                            const ReadCall& call,
-                                                           const GapFilter& gaps) {
+                                                           const GapFilter& gaps, Book book) {
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector selector, CheckTrialRef(ref_untrusted));
   if (const auto known = sources.store.KnownTrial(selector)) {
-    auto views = OpenFound(sources, {*known}, call, gaps);
+    auto views = OpenFound(sources, {*known}, call, gaps, book);
     if (views.ok()) return std::move(views->front());
     if (!absl::IsNotFound(views.status())) return views.status();
   }
@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenAll(
 // Heads first: what a fold moves before the snapshot is then in both, and told apart by fold number.
 absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
     const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call,
-    const GapFilter& gaps) {
+    const GapFilter& gaps, Book book) {
   const SteadyTime patience =
       std::min(SteadyTime::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
   std::vector<std::unique_ptr<TrialView>> views;
@@ -91,6 +91,8 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
   for (const TrialId trial_id : trial_ids) snapshot->ExpectBook(trial_id, gaps);
   for (std::size_t i = 0; i < views.size(); ++i) {
     views[i]->snapshot_ = snapshot;
+    if (book == Book::kPresumed) views[i]->PresumeBook(trial_ids[i]);
+    if (views[i]->is_presumed()) continue;
     STEPWELL_RETURN_IF_ERROR(views[i]->ReadBookkeeping(trial_ids[i]));
   }
   return views;
@@ -103,6 +105,23 @@ absl::Status TrialView::ReadBookkeeping(TrialId trial_id) {
   for (const WriterRecord& writer : writers_) attempts_[writer.writer_no] = writer.attempt;
   seen_ = sources_.liveness.Seen(trial_id);
   return absl::OkStatus();
+}
+
+void TrialView::PresumeBook(TrialId trial_id) {
+  std::optional<PresumedBook> book = snapshot_->PresumeBook(trial_id);
+  if (!book) return;
+  record_.trial_id = trial_id;
+  record_.series_count = book->series_count;
+  usage_ = std::move(book->usage);
+  is_presumed_ = true;
+}
+
+absl::StatusOr<bool> TrialView::ConfirmBook() {
+  if (!std::exchange(is_presumed_, false)) return true;
+  const std::int32_t series_count = record_.series_count;
+  STEPWELL_RETURN_IF_ERROR(ReadBookkeeping(trial_id()));
+  STEPWELL_ASSIGN_OR_RETURN(const bool held, snapshot_->ConfirmBook(trial_id()));
+  return held && record_.series_count == series_count;
 }
 
 std::int64_t TrialView::HeadSampleCount() const { return SamplesUnfolded(pin_.chunks(), writers_); }

@@ -48,18 +48,30 @@ inline constexpr std::int32_t kReadSeriesMax = 100'000;
 
 class TrialView {
  public:
+  // Whether the trial's bookkeeping is read at once, or with the first rows: until then what is remembered
+  // of it is presumed to hold.
+  enum class Book { kRead, kPresumed };
+
   // `gaps`: those that Completeness will be asked about, if it is known. kNotFound; kInvalidArgument for a
-  // bad reference. Waits a while for a journal that is being
-  // replayed, then goes on without its last seconds and says so.
+  // bad reference. Waits a while for a journal that is being replayed, then goes on without its last seconds
+  // and says so.
   static absl::StatusOr<std::unique_ptr<TrialView>> Open(const QuerySources& sources,
                                                          const v1::TrialRef& ref_untrusted,
                                                          const ReadCall& call,
-                                                         const GapFilter& gaps = {});
+                                                         const GapFilter& gaps = {},
+                                                         Book book = Book::kRead);
   // Several trials, each once, at one moment: they share a snapshot, and so one connection; one's rows
   // are read to their end before another's. As Open otherwise; errors name trials[i].
   static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenAll(
       const QuerySources& sources, const google::protobuf::RepeatedPtrField<v1::TrialRef>& refs,
       const ReadCall& call);
+
+  // Of a view with a presumed book only trial_id(), snapshot(), pin(), usage() and FindSeries() say
+  // anything, and usage() may be out of date.
+  bool is_presumed() const { return is_presumed_; }
+  // Reads the book, where it was presumed. False = what was found by it so far answers nothing, nor does
+  // anything that comes out otherwise now that usage() is the snapshot's.
+  absl::StatusOr<bool> ConfirmBook();
 
   TrialId trial_id() const { return record_.trial_id; }
   ReadSnapshot& snapshot() { return *snapshot_; }
@@ -87,8 +99,9 @@ class TrialView {
   TrialView(const QuerySources& sources, HeadsPin pin) : sources_(sources), pin_(std::move(pin)) {}
   static absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> OpenFound(
       const QuerySources& sources, const std::vector<TrialId>& trial_ids, const ReadCall& call,
-      const GapFilter& gaps = {});
+      const GapFilter& gaps = {}, Book book = Book::kRead);
   absl::Status ReadBookkeeping(TrialId trial_id);
+  void PresumeBook(TrialId trial_id);
   absl::StatusOr<std::vector<Series>> FindRemembered(
       const std::vector<SeriesSelection>& selections);
   std::int64_t HeadSampleCount() const;
@@ -102,6 +115,7 @@ class TrialView {
   std::map<WriterNo, std::int32_t> attempts_;
   std::map<WriterNo, WriterSeen> seen_;
   std::vector<UsageRecord> usage_;
+  bool is_presumed_ = false;
 };
 
 // The numbers of `series`, which are sorted.

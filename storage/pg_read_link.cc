@@ -110,7 +110,9 @@ absl::Status PgReadLink::RunQueued() {
 absl::StatusOr<std::vector<PgResult>> PgReadLink::Send(const std::vector<PgStatement>& statements) {
   auto results = loan_->ExecAll(statements);
   if (names_leaves_ && SqlState(results.status()) == kUndefinedTable) {
-    memory_.NoteLeafGone();
+    // In the first round trip leaves are named by a ledger of long ago.
+    if (has_answered_) memory_.NoteLeafGone();
+    if (!has_answered_) memory_.ForgetUsage();
     return absl::UnavailableError("read: a leaf was dropped meanwhile; ask again");
   }
   if (results.ok() || !IsStatementUnknown(results.status())) return results;

@@ -64,7 +64,7 @@ class PgReadLink {
 
   // `watch` and `memory` outlive the link.
   PgReadLink(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
-      : loan_(std::move(loan)), watch_(watch), memory_(memory) {}
+      : loan_(std::move(loan)), watch_(watch), memory_(memory), age_(memory.age()) {}
   PgReadLink(PgReadLink&&) = default;
   // Ends the transaction without waiting for it.
   ~PgReadLink();
@@ -77,6 +77,9 @@ class PgReadLink {
   // Likewise; nobody wants its answer.
   void PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params = {},
               ReadPlan plan = ReadPlan::kForValues);
+  PgReadMemory& memory() const { return memory_; }
+  // Of the memory before the transaction began: what it reads is noted with it.
+  std::int64_t memory_age() const { return age_; }
   // For statements that may name leaves; kUnavailable is the answer where one is gone.
   LeafPlaces LeavesBy(const std::vector<LeafRange>& leaves);
   // The answer; a round trip for all that is queued where it is not there yet. The first statement that
@@ -101,6 +104,7 @@ class PgReadLink {
   PgShelf::Loan loan_;
   const ReadWatch& watch_;
   PgReadMemory& memory_;
+  const std::int64_t age_;
   std::vector<ReadStatement> queued_;
   std::vector<Ticket> tickets_;  // of queued_; 0 = nobody wants it
   std::map<Ticket, PgResult> answers_;

@@ -8,6 +8,14 @@ namespace {
 // Much longer than a merge takes to come.
 constexpr absl::Duration kLeafGoneRest = absl::Minutes(10);
 
+// With its place in the memory.
+std::size_t BytesOf(const TickVectors& ticks) {
+  return 256 + ticks.times_us.size() * (sizeof(std::int64_t) + sizeof(std::int32_t));
+}
+std::size_t BytesOf(const RollupGrid& grid) {
+  return 384 + grid.buckets.size() * 5 * sizeof(std::int64_t);
+}
+
 }  // namespace
 
 std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector) const {
@@ -25,6 +33,22 @@ PgReadMemory::AllSeries PgReadMemory::SeriesOf(TrialId trial_id) {
   if (known == series_.end()) return nullptr;
   series_.splice(series_.begin(), series_, known);
   return series_.front().series;
+}
+
+PgReadMemory::Usage PgReadMemory::UsageOf(TrialId trial_id) const {
+  absl::MutexLock lock(&mu_);
+  const auto known = usage_.find(trial_id);
+  return known == usage_.end() ? nullptr : known->second;
+}
+
+PgReadMemory::Ticks PgReadMemory::TicksOf(const TickKey& key) {
+  absl::MutexLock lock(&mu_);
+  return ticks_.Find(key);
+}
+
+PgReadMemory::Grid PgReadMemory::GridOf(const TickKey& key) {
+  absl::MutexLock lock(&mu_);
+  return grids_.Find(key);
 }
 
 std::int64_t PgReadMemory::age() const {
@@ -48,12 +72,47 @@ void PgReadMemory::NoteSeries(TrialId trial_id, AllSeries series, std::int64_t a
   while (series_count_ > kSeriesMax) ForgetLocked(series_.back().trial_id);
 }
 
+void PgReadMemory::NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) {
+  absl::MutexLock lock(&mu_);
+  if (age != age_) return;
+  const std::size_t count = usage->size() + 1;
+  Usage& known = usage_[trial_id];
+  if (known != nullptr) usage_count_ -= known->size() + 1;
+  known = std::move(usage);
+  usage_count_ += count;
+  if (usage_count_ <= kUsageMax) return;
+  usage_.clear();
+  usage_count_ = 0;
+}
+
+void PgReadMemory::ForgetUsage() {
+  absl::MutexLock lock(&mu_);
+  usage_.clear();
+  usage_count_ = 0;
+}
+
+void PgReadMemory::NoteTicks(const TickKey& key, Ticks ticks, std::int64_t age) {
+  const std::size_t bytes = BytesOf(*ticks);
+  absl::MutexLock lock(&mu_);
+  if (age == age_) ticks_.Note(key, std::move(ticks), bytes);
+}
+
+void PgReadMemory::NoteGrid(const TickKey& key, Grid grid, std::int64_t age) {
+  const std::size_t bytes = BytesOf(*grid);
+  absl::MutexLock lock(&mu_);
+  if (age == age_) grids_.Note(key, std::move(grid), bytes);
+}
+
 void PgReadMemory::Clear() {
   absl::MutexLock lock(&mu_);
   ++age_;
   names_.clear();
   series_.clear();
   series_count_ = 0;
+  usage_.clear();
+  usage_count_ = 0;
+  ticks_.Clear();
+  grids_.Clear();
 }
 
 bool PgReadMemory::may_name_leaves() const {

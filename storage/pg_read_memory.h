@@ -1,6 +1,8 @@
 // PgReadMemory: what reads need not ask the database again, because it never changes: which number a
-// trial's name has, and a trial's series, which are numbered from 1 without holes and only grow. Bounded.
-// A database is set back only while nobody is connected, so a new connection clears it. Thread-safe.
+// trial's name has, a trial's series, which are numbered from 1 without holes and only grow, and rows of
+// ticks. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
+// Bounded. A database is set back only while nobody is connected, so a new connection clears it.
+// Thread-safe.
 //
 //   const std::int64_t age = memory.age();          // before the snapshot is taken
 //   auto known = memory.SeriesOf(trial_id);         // valid up to trials.series_count of any snapshot
@@ -21,6 +23,8 @@
 #include "base/steady_time.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
+#include "storage/read_store.h"
+#include "storage/tick_memory.h"
 
 namespace stepwell {
 
@@ -30,10 +34,22 @@ class PgReadMemory {
   // About 30 MB.
   static constexpr std::size_t kSeriesMax = 100'000;
   static constexpr std::size_t kNamesMax = 10'000;
+  // Ticks of samples: a day of 1 Hz of 30 writers. Grids of rollups: two weeks of them.
+  static constexpr std::size_t kTickBytesMax = 32 << 20;
+  static constexpr std::size_t kGridBytesMax = 16 << 20;
+  // Lines of ledgers: about 10 MB.
+  static constexpr std::size_t kUsageMax = 100'000;
+  using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
+  using Ticks = std::shared_ptr<const TickVectors>;
+  using Grid = std::shared_ptr<const RollupGrid>;
 
   std::optional<TrialId> TrialOf(const TrialSelector& selector) const ABSL_LOCKS_EXCLUDED(mu_);
   // Null = unknown.
   AllSeries SeriesOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+  // What some snapshot read last; null = unknown.
+  Usage UsageOf(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
+  Ticks TicksOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
+  Grid GridOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Grows with each Clear: what was read before one is not noted after it.
   std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -41,6 +57,11 @@ class PgReadMemory {
       ABSL_LOCKS_EXCLUDED(mu_);
   // REQUIRES: by number, from 1 on, without holes.
   void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of all trials: some of it led to a leaf that is gone.
+  void ForgetUsage() ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteTicks(const TickKey& key, Ticks ticks, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteGrid(const TickKey& key, Grid grid, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether leaves may be named. Not for a while after one was found to be gone: a sweep drops those that
@@ -61,6 +82,10 @@ class PgReadMemory {
   // Used last first.
   std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<TrialId, Usage> usage_ ABSL_GUARDED_BY(mu_);
+  std::size_t usage_count_ ABSL_GUARDED_BY(mu_) = 0;
+  TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_){kTickBytesMax};
+  TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_){kGridBytesMax};
   SteadyTime name_leaves_from_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 

@@ -60,7 +60,6 @@ std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector) const
 absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, SteadyTime deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
-  const std::int64_t age = memory_.age();
   PgReadLink link(std::move(loan), watch_, memory_);
   auto found = selector.trial_id != 0
                    ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById, {selector.trial_id})
@@ -69,7 +68,7 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, Stead
   if (!found.ok()) return Annotate(found.status(), "find trial");
   if (found->row_count() == 0) return NotFound(selector);
   const TrialId trial_id{found->Int64(0, 0)};
-  memory_.NoteTrial(selector, trial_id, age);
+  memory_.NoteTrial(selector, trial_id, link.memory_age());
   return trial_id;
 }
 
@@ -93,13 +92,44 @@ absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShel
 
 absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
     const RollupFilter& filter) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  return std::unique_ptr<RollupCursor>(PgRollupCursor::Open(link_, filter, usage));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgReadMemory::Usage usage,
+      UsageFor(filter.trial_id, {filter.start_us, filter.end_us, LeafRows::kRollups}));
+  return std::unique_ptr<RollupCursor>(PgRollupCursor::Open(link_, filter, *usage));
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(filter.trial_id));
-  return std::unique_ptr<RowCursor>(PgRowCursor::Open(link_, filter, usage));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgReadMemory::Usage usage,
+      UsageFor(filter.trial_id, {filter.start_us, filter.end_us, LeafRows::kSamples}));
+  return std::unique_ptr<RowCursor>(PgRowCursor::Open(link_, filter, *usage));
+}
+
+std::optional<PresumedBook> PgReaderSnapshot::PresumeBook(TrialId trial_id) {
+  const PgReadMemory::Usage usage = memory_.UsageOf(trial_id);
+  const PgReadMemory::AllSeries series = memory_.SeriesOf(trial_id);
+  if (usage == nullptr || series == nullptr || usage_.contains(trial_id)) return std::nullopt;
+  presumed_[trial_id] = {.usage = usage, .picks = {}};
+  return PresumedBook{static_cast<std::int32_t>(series->size()), *usage};
+}
+
+absl::StatusOr<bool> PgReaderSnapshot::ConfirmBook(TrialId trial_id) {
+  const auto node = presumed_.extract(trial_id);
+  if (node.empty()) return true;
+  const Presumed& presumed = node.mapped();
+  STEPWELL_ASSIGN_OR_RETURN(const PgReadMemory::Usage usage, UsageOf(trial_id));
+  return std::all_of(presumed.picks.begin(), presumed.picks.end(), [&](const auto& pick) {
+    return PickLeaves(*presumed.usage, pick.start_us, pick.end_us, pick.rows) ==
+           PickLeaves(*usage, pick.start_us, pick.end_us, pick.rows);
+  });
+}
+
+absl::StatusOr<PgReadMemory::Usage> PgReaderSnapshot::UsageFor(TrialId trial_id,
+                                                               const Presumed::Pick& pick) {
+  const auto presumed = presumed_.find(trial_id);
+  if (presumed == presumed_.end()) return UsageOf(trial_id);
+  presumed->second.picks.push_back(pick);
+  return presumed->second.usage;
 }
 
 }  // namespace stepwell

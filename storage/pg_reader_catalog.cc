@@ -189,7 +189,7 @@ absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::Rea
       all.size() == wanted && (all.empty() || Value(all.back().series_no) == series_count);
   const bool is_newest = known == nullptr || known->size() < wanted;
   auto read = std::make_shared<const std::vector<Series>>(std::move(all));
-  if (is_dense && is_newest) memory_.NoteSeries(trial_id, read, age_);
+  if (is_dense && is_newest) memory_.NoteSeries(trial_id, read, link_.memory_age());
   return PgReadMemory::AllSeries(std::move(read));
 }
 
@@ -209,10 +209,15 @@ absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFi
 }
 
 absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgReadMemory::Usage usage, UsageOf(trial_id));
+  return *usage;
+}
+
+absl::StatusOr<PgReadMemory::Usage> PgReaderSnapshot::UsageOf(TrialId trial_id) {
   const auto known = usage_.find(trial_id);
   if (known != usage_.end()) return known->second;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskUsage(trial_id)));
-  std::vector<UsageRecord>& usage = usage_[trial_id];
+  std::vector<UsageRecord> usage;
   for (int row = 0; row < result.row_count(); ++row) {
     UsageRecord line;
     line.received_day = result.DateDays(row, 0);
@@ -228,7 +233,11 @@ absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId tri
     line.removed_sample_count = result.Int64(row, 10);
     usage.push_back(std::move(line));
   }
-  return usage;
+  const PgReadMemory::Usage read =
+      std::make_shared<const std::vector<UsageRecord>>(std::move(usage));
+  usage_[trial_id] = read;
+  memory_.NoteUsage(trial_id, read, link_.memory_age());
+  return read;
 }
 
 }  // namespace stepwell

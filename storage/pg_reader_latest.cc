@@ -35,12 +35,12 @@ absl::StatusOr<StoredLatest> NewestOf(const StoredRow& row) {
 
 absl::StatusOr<std::vector<StoredLatest>> PgReaderSnapshot::ReadLatest(
     TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(const PgReadMemory::Usage usage, UsageOf(trial_id));
   RowFilter filter;
   filter.trial_id = trial_id;
   filter.series_nos = series_nos;
   filter.fold_no_max = fold_no_max;
-  const auto cursor = PgRowCursor::OpenNewest(link_, filter, usage);
+  const auto cursor = PgRowCursor::OpenNewest(link_, filter, *usage);
   std::map<SeriesNo, StoredLatest> newest;
   for (;;) {
     STEPWELL_ASSIGN_OR_RETURN(const std::optional<StoredRow> row, cursor->Next());
@@ -59,8 +59,8 @@ absl::StatusOr<std::vector<StoredLatest>> PgReaderSnapshot::ReadLatest(
 
 absl::StatusOr<std::vector<WriterBatches>> PgReaderSnapshot::ReadBatchSpans(TrialId trial_id,
                                                                             FoldNo fold_no_max) {
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<UsageRecord> usage, ReadUsage(trial_id));
-  const LeafCondition leaves = ConditionOf(PickLeaves(usage, INT64_MIN, INT64_MAX), 3);
+  STEPWELL_ASSIGN_OR_RETURN(const PgReadMemory::Usage usage, UsageOf(trial_id));
+  const LeafCondition leaves = ConditionOf(PickLeaves(*usage, INT64_MIN, INT64_MAX), 3);
   std::vector<PgParam> params = {Value(trial_id), Value(fold_no_max)};
   params.insert(params.end(), leaves.params.begin(), leaves.params.end());
   const std::string sql = absl::StrCat(

@@ -27,6 +27,7 @@ constexpr int kSeriesNo = 0, kWriterNo = 1, kTickNo = 2, kKeepClass = 3, kReceiv
               kFirstTime = 5;
 constexpr int kFirstColumn = 6;
 constexpr char kGridHeadColumns[] = "writer_no, tick_no, keep_class, received_day";
+constexpr int kGridWriterNo = 0;
 constexpr int kGridFirstColumn = 4;
 
 }  // namespace
@@ -46,8 +47,11 @@ std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const Rol
   return cursor;
 }
 
-std::string PgRollupCursor::SelectSql(const Place* from, std::vector<PgParam>& params) const {
+std::string PgRollupCursor::SelectSql(Pages pages, const Place* from,
+                                      std::vector<PgParam>& params) const {
   static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
+  // As RowsBySeriesSql.
+  const bool by_series = pages == Pages::kFirst;
   params = {Value(filter_.trial_id), PgArray(filter_.series_nos),
             static_cast<std::int16_t>(filter_.step_seconds), filter_.start_us, filter_.end_us};
   std::string more;
@@ -64,24 +68,31 @@ std::string PgRollupCursor::SelectSql(const Place* from, std::vector<PgParam>& p
   }
   std::vector<std::string> arms;
   for (const std::string& place : PlacesOf("rollups", leaves_, by_, params)) {
-    arms.push_back(absl::StrCat("select ", kColumns, " from ", place,
-                                " and trial_id = $1 and series_no = any($2) and step_seconds = $3 "
-                                "and last_time_us >= $4 and first_time_us < $5",
+    arms.push_back(absl::StrCat("select ", kColumns, " from ", place, " and trial_id = $1 and ",
+                                by_series ? "series_no = wanted.no" : "series_no = any($2)",
+                                " and step_seconds = $3 and last_time_us >= $4 and "
+                                "first_time_us < $5",
                                 more));
+    if (by_series) {
+      arms.back() =
+          absl::StrCat("select r.* from unnest($2::integer[]) as wanted (no) cross join lateral (",
+                       arms.back(), " offset 0) r");
+    }
   }
   return absl::StrCat(absl::StrJoin(arms, " union all "), " order by series_no, first_time_us");
 }
 
 void PgRollupCursor::AskFirstPage() {
   std::vector<PgParam> params;
-  std::string sql = absl::StrCat(SelectSql(nullptr, params), " limit ", kPageRows + 1);
+  std::string sql =
+      absl::StrCat(SelectSql(Pages::kFirst, nullptr, params), " limit ", kPageRows + 1);
   next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
 }
 
 void PgRollupCursor::DeclareFrom(const Place* from) {
   std::vector<PgParam> params;
-  std::string sql =
-      absl::StrCat("declare stepwell_rollups no scroll cursor for ", SelectSql(from, params));
+  std::string sql = absl::StrCat("declare stepwell_rollups no scroll cursor for ",
+                                 SelectSql(Pages::kAll, from, params));
   link_.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
   next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   is_declared_ = true;
@@ -131,10 +142,13 @@ int PgRollupCursor::RowsBeforeLastPlace() const {
   return last + 1;
 }
 
-PgRollupCursor::GridKey PgRollupCursor::GridKeyAt(int row) const {
-  return {static_cast<std::int16_t>(page_.Int32(row, kKeepClass)),
-          page_.DateDays(row, kReceivedDay), page_.Int32(row, kWriterNo),
-          page_.Int64(row, kTickNo)};
+TickKey PgRollupCursor::GridKeyAt(const PgResult& result, int row, int first) const {
+  return {.trial_id = filter_.trial_id,
+          .step_seconds = filter_.step_seconds,
+          .keep_class = static_cast<std::int16_t>(result.Int32(row, first + 2)),
+          .received_day = result.DateDays(row, first + 3),
+          .writer_no = result.Int32(row, first),
+          .tick_no = result.Int64(row, first + 1)};
 }
 
 absl::Status PgRollupCursor::ReadGrids() {
@@ -142,8 +156,13 @@ absl::Status PgRollupCursor::ReadGrids() {
   if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
   for (int row = 0; row < page_rows_; ++row) {
-    const GridKey key = GridKeyAt(row);
-    if (!grids_.contains(key)) missing.emplace(std::get<2>(key), std::get<3>(key));
+    const TickKey key = GridKeyAt(page_, row, kWriterNo);
+    if (grids_.contains(key)) continue;
+    if (auto known = link_.memory().GridOf(key)) {
+      grids_[key] = std::move(known);
+    } else {
+      missing.emplace(key.writer_no, key.tick_no);
+    }
   }
   if (missing.empty()) return absl::OkStatus();
   std::vector<std::int32_t> writer_nos;
@@ -171,15 +190,16 @@ absl::Status PgRollupCursor::ReadGrids() {
                    by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, RollupGridAt(result, row, kGridFirstColumn));
-    const GridKey key = {static_cast<std::int16_t>(result.Int32(row, 2)), result.DateDays(row, 3),
-                         result.Int32(row, 0), result.Int64(row, 1)};
-    grids_[key] = std::make_shared<const RollupGrid>(std::move(grid));
+    const TickKey key = GridKeyAt(result, row, kGridWriterNo);
+    auto read = std::make_shared<const RollupGrid>(std::move(grid));
+    link_.memory().NoteGrid(key, read, link_.memory_age());
+    grids_[key] = std::move(read);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
-  const auto grid = grids_.find(GridKeyAt(row));
+  const auto grid = grids_.find(GridKeyAt(page_, row, kWriterNo));
   if (grid == grids_.end()) {
     return absl::DataLossError(absl::StrCat("rollup of series ", page_.Int32(row, kSeriesNo),
                                             ": its ticks ", page_.Int64(row, kTickNo),

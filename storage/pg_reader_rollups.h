@@ -1,5 +1,5 @@
-// PgRollupCursor: rows of rollups through one SQL cursor, with the grids that they share decoded once
-// per page. Confined to one thread; the connection outlives it and runs nothing else meanwhile but
+// PgRollupCursor: rows of rollups page by page, the first without an SQL cursor, with the grids that they
+// share decoded once, unless an earlier read left them in memory. Confined to one thread; the connection outlives it and runs nothing else meanwhile but
 // its statements.
 #pragma once
 
@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
+#include "storage/tick_key.h"
 
 namespace stepwell {
 
@@ -27,9 +27,6 @@ class PgRollupCursor final : public RollupCursor {
   [[nodiscard]] absl::StatusOr<std::optional<StoredRollup>> Next() override;
 
  private:
-  // keep class, received day, writer, tick number
-  using GridKey = std::tuple<std::int16_t, std::int32_t, std::int32_t, std::int64_t>;
-
   // Where a row stands in the order.
   struct Place {
     std::int32_t series_no;
@@ -41,12 +38,13 @@ class PgRollupCursor final : public RollupCursor {
   // As those of PgRowCursor.
   void AskFirstPage();
   void DeclareFrom(const Place* from);
-  std::string SelectSql(const Place* from, std::vector<PgParam>& params) const;
+  enum class Pages { kFirst, kAll };
+  std::string SelectSql(Pages pages, const Place* from, std::vector<PgParam>& params) const;
   absl::Status TakePage();
   int RowsBeforeLastPlace() const;
   absl::Status ReadGrids();
   absl::StatusOr<StoredRollup> RollupAt(int row) const;
-  GridKey GridKeyAt(int row) const;
+  TickKey GridKeyAt(const PgResult& result, int row, int first) const;
 
   PgReadLink& link_;
   const RollupFilter filter_;
@@ -58,7 +56,7 @@ class PgRollupCursor final : public RollupCursor {
   int page_row_ = 0;
   int page_rows_ = 0;  // of page_ that count
   bool ended_ = false;
-  std::map<GridKey, std::shared_ptr<const RollupGrid>> grids_;
+  std::map<TickKey, std::shared_ptr<const RollupGrid>> grids_;
 };
 
 }  // namespace stepwell

@@ -139,6 +139,8 @@ Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafP
   return arms;
 }
 
+constexpr char kInOrder[] = " order by series_no, first_time_us, writer_no, tick_no";
+
 // Rows of some series, in order.
 std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
                     const std::string& and_more, Statement& statement) {
@@ -146,12 +148,26 @@ std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leave
       absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")", and_more);
   Arms arms = ArmsOf(filter, leaves, by, series, statement);
   arms.merged.push_back(std::move(arms.recent));
-  return absl::StrCat(absl::StrJoin(arms.merged, " union all "),
-                      " order by series_no, first_time_us, writer_no, tick_no");
+  return absl::StrCat(absl::StrJoin(arms.merged, " union all "), kInOrder);
+}
+
+// The same, series by series, so that each is found by the index: where a leaf was never analyzed, or is
+// planned for while it is small, PostgreSQL walks through all series of the trial for an array of them.
+// `each` ends what is asked of a series in one place, and keeps it a query of its own.
+std::string RowsBySeriesSql(const RowFilter& filter, const std::vector<LeafRange>& leaves,
+                            LeafPlaces by, const std::string& each, Statement& statement) {
+  const std::string wanted = statement.Add(PgArray(filter.series_nos));
+  Arms arms = ArmsOf(filter, leaves, by, "series_no = wanted.no", statement);
+  arms.merged.push_back(std::move(arms.recent));
+  for (std::string& arm : arms.merged) arm = absl::StrCat("(", arm, each, ")");
+  return absl::StrCat("select r.* from unnest(", wanted,
+                      "::integer[]) as wanted (no) cross join lateral (",
+                      absl::StrJoin(arms.merged, " union all "), ") r");
 }
 
 TickKey TickKeyAt(const PgResult& page, int row) {
-  return {.recent = page.Bool(row, kRecent),
+  return {.trial_id = TrialId{page.Int64(row, kTrialId)},
+          .recent = page.Bool(row, kRecent),
           .keep_class = static_cast<std::int16_t>(page.Int32(row, kKeepClass)),
           .received_day = page.DateDays(row, kReceivedDay),
           .writer_no = page.Int32(row, kWriterNo),
@@ -204,8 +220,8 @@ std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter
 
 void PgRowCursor::AskFirstPage() {
   Statement statement;
-  std::string sql =
-      absl::StrCat(RowsSql(filter_, leaves_, by_, "", statement), " limit ", kPageRows + 1);
+  std::string sql = absl::StrCat(RowsBySeriesSql(filter_, leaves_, by_, " offset 0", statement),
+                                 kInOrder, " limit ", kPageRows + 1);
   next_page_ =
       link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
 }
@@ -226,16 +242,9 @@ std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const Row
   std::unique_ptr<PgRowCursor> cursor(
       new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   Statement statement;
-  const std::string wanted = statement.Add(PgArray(filter.series_nos));
-  Arms arms = ArmsOf(filter, cursor->leaves_, cursor->by_, "series_no = wanted.no", statement);
-  arms.merged.push_back(std::move(arms.recent));
   const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
-  for (std::string& arm : arms.merged) arm = absl::StrCat("(", arm, newest, ")");
-  cursor->Declare(ReadQuery::kNewestRows,
-                  absl::StrCat("select r.* from unnest(", wanted,
-                               "::integer[]) as wanted (no) cross join lateral (",
-                               absl::StrJoin(arms.merged, " union all "), ") r"),
-                  std::move(statement.params));
+  std::string sql = RowsBySeriesSql(filter, cursor->leaves_, cursor->by_, newest, statement);
+  cursor->Declare(ReadQuery::kNewestRows, std::move(sql), std::move(statement.params));
   return cursor;
 }
 

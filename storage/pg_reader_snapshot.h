@@ -24,6 +24,8 @@ class PgReaderSnapshot final : public ReadSnapshot {
                                                                  SteadyTime deadline);
 
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
+  [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId trial_id) override;
+  [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<std::vector<TrialRecord>> ListTrials(const TrialPage& page) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) override;
@@ -59,20 +61,35 @@ class PgReaderSnapshot final : public ReadSnapshot {
     bool samples_missing = false;
   };
 
+  // A ledger that may be another snapshot's, and what was looked for by it.
+  struct Presumed {
+    struct Pick {
+      std::int64_t start_us;
+      std::int64_t end_us;
+      LeafRows rows;
+    };
+    PgReadMemory::Usage usage;
+    std::vector<Pick> picks;
+  };
+
   PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
-      : link_(std::move(loan), watch, memory), memory_(memory), age_(memory.age()) {}
+      : link_(std::move(loan), watch, memory), memory_(memory) {}
   PgReadLink::Ticket AskTrial(TrialId trial_id);
   PgReadLink::Ticket AskWriters(TrialId trial_id);
   PgReadLink::Ticket AskUsage(TrialId trial_id);
   PgReadLink::Ticket AskGaps(TrialId trial_id, const GapFilter& filter);
 
+  absl::StatusOr<PgReadMemory::Usage> UsageOf(TrialId trial_id);
+  // That to pick leaves by.
+  absl::StatusOr<PgReadMemory::Usage> UsageFor(TrialId trial_id, const Presumed::Pick& pick);
+
   PgReadLink link_;
   PgReadMemory& memory_;
-  const std::int64_t age_;
   std::map<TrialId, Book> books_;
   // Read once each: a snapshot does not change.
-  std::map<TrialId, std::vector<UsageRecord>> usage_;
+  std::map<TrialId, PgReadMemory::Usage> usage_;
   std::map<TrialId, GapSums> gap_sums_;
+  std::map<TrialId, Presumed> presumed_;
 };
 
 }  // namespace stepwell

@@ -27,8 +27,9 @@ BitString BitsAt(const PgResult& result, int row, int column) {
   return {std::string(bits.bits), static_cast<std::size_t>(bits.bit_count)};
 }
 
-TickKey KeyAt(const PgResult& result, int row) {
-  return {.recent = result.Bool(row, 0),
+TickKey KeyAt(const PgResult& result, int row, TrialId trial_id) {
+  return {.trial_id = trial_id,
+          .recent = result.Bool(row, 0),
           .keep_class = static_cast<std::int16_t>(result.Int32(row, kKeepClass)),
           .received_day = result.DateDays(row, kReceivedDay),
           .writer_no = result.Int32(row, kWriterNo),
@@ -93,10 +94,12 @@ absl::Status PgTickCache::Prepare(const std::vector<TickKey>& keys) {
   std::set<TickKey> missing;
   for (const TickKey& key : keys) {
     const auto found = held_.find(key);
-    if (found == held_.end()) {
-      missing.insert(key);
-    } else {
+    if (found != held_.end()) {
       found->second.used = prepare_count_;
+    } else if (auto known = link_.memory().TicksOf(key)) {
+      Hold(key, std::move(known));
+    } else {
+      missing.insert(key);
     }
   }
   if (!missing.empty()) STEPWELL_RETURN_IF_ERROR(Read({missing.begin(), missing.end()}));
@@ -132,11 +135,18 @@ absl::Status PgTickCache::Read(const std::vector<TickKey>& keys) {
                    by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(TickVectors ticks, TicksAt(result, row));
-    Held& held = held_[KeyAt(result, row)];
-    if (held.ticks == nullptr) tick_count_ += ticks.times_us.size();
-    held = {std::make_shared<const TickVectors>(std::move(ticks)), prepare_count_};
+    const TickKey key = KeyAt(result, row, trial_id_);
+    auto read = std::make_shared<const TickVectors>(std::move(ticks));
+    link_.memory().NoteTicks(key, read, link_.memory_age());
+    Hold(key, std::move(read));
   }
   return absl::OkStatus();
+}
+
+void PgTickCache::Hold(const TickKey& key, std::shared_ptr<const TickVectors> ticks) {
+  Held& held = held_[key];
+  if (held.ticks == nullptr) tick_count_ += ticks->times_us.size();
+  held = {std::move(ticks), prepare_count_};
 }
 
 void PgTickCache::MakeRoom() {

@@ -1,8 +1,7 @@
-// PgTickCache: the decoded ticks that rows refer to, read page by page and kept while they are
-// likely to be needed again. Confined to one thread.
+// PgTickCache: the decoded ticks that rows refer to, read page by page, unless an earlier read left them
+// in memory, and kept while they are likely to be needed again. Confined to one thread.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,19 +11,9 @@
 #include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
+#include "storage/tick_key.h"
 
 namespace stepwell {
-
-// A ticks row; merged and recent ones are apart, since a merge makes new ones.
-struct TickKey {
-  bool recent = false;
-  std::int16_t keep_class = 0;
-  std::int32_t received_day = 0;
-  std::int32_t writer_no = 0;
-  std::int64_t tick_no = 0;
-
-  auto operator<=>(const TickKey&) const = default;
-};
 
 class PgTickCache {
  public:
@@ -45,6 +34,7 @@ class PgTickCache {
     std::shared_ptr<const TickVectors> ticks;
     std::uint64_t used = 0;  // number of the Prepare that last asked for it
   };
+  void Hold(const TickKey& key, std::shared_ptr<const TickVectors> ticks);
   absl::Status Read(const std::vector<TickKey>& keys);
   void MakeRoom();
 

@@ -205,6 +205,12 @@ class RollupCursor {
   [[nodiscard]] virtual absl::StatusOr<std::optional<StoredRollup>> Next() = 0;
 };
 
+// What a store remembers of a trial's bookkeeping, of some older snapshot.
+struct PresumedBook {
+  std::int32_t series_count = 0;
+  std::vector<UsageRecord> usage = {};
+};
+
 // Batches that a writer's stored ticks span.
 struct WriterBatches {
   WriterNo writer_no{};
@@ -227,6 +233,11 @@ class ReadSnapshot {
   // ReadTrial, ListWriters, ReadUsage and ReadGaps with this filter will be asked of the trial: all that is
   // expected comes in one round trip with the first of them.
   virtual void ExpectBook(TrialId trial_id, const GapFilter& gaps) = 0;
+  // What is remembered of the trial, if anything: rows and rollups are then asked by that, in the round
+  // trip that brings the book, until ConfirmBook.
+  [[nodiscard]] virtual std::optional<PresumedBook> PresumeBook(TrialId trial_id) = 0;
+  // Whether they were found where the snapshot's own book says they are. False = they answer nothing.
+  [[nodiscard]] virtual absl::StatusOr<bool> ConfirmBook(TrialId trial_id) = 0;
   [[nodiscard]] virtual absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<TrialRecord>> ListTrials(
       const TrialPage& page) = 0;

@@ -64,9 +64,24 @@ class SharedScale {
   std::optional<ScaledValues> scaled_;
 };
 
+// What the mins are k of, where some vector counts from them.
+absl::StatusOr<Integers> DecodeBases(const EncodedRollupColumn& encoded, std::size_t count) {
+  const auto counts = [&](const std::optional<EncodedVector>& vector, std::int16_t flag) {
+    return vector.has_value() && (encoded.relative & flag) != 0;
+  };
+  if (!counts(encoded.maxs, kRelativeMaxs) && !counts(encoded.sums, kRelativeSums) &&
+      !counts(encoded.lasts, kRelativeLasts)) {
+    return Integers();
+  }
+  EncodedVector undivided = encoded.mins;
+  undivided.divisor_exponent = 0;
+  return DecodeIntegers(undivided, count);
+}
+
 absl::Status DecodeOne(const EncodedRollupColumn& encoded,
                        const std::optional<EncodedVector>& vector, std::int16_t flag,
-                       const Integers& numbers, const Doubles& mins, Doubles& values) {
+                       const Integers& numbers, const Integers& bases, const Doubles& mins,
+                       Doubles& values) {
   if (!vector.has_value()) {
     values = mins;
     return absl::OkStatus();
@@ -75,9 +90,6 @@ absl::Status DecodeOne(const EncodedRollupColumn& encoded,
     STEPWELL_ASSIGN_OR_RETURN(values, DecodeValues(*vector, mins.size()));
     return absl::OkStatus();
   }
-  EncodedVector undivided = encoded.mins;
-  undivided.divisor_exponent = 0;
-  STEPWELL_ASSIGN_OR_RETURN(const Integers bases, DecodeIntegers(undivided, mins.size()));
   STEPWELL_ASSIGN_OR_RETURN(const Integers differences, DecodeIntegers(*vector, mins.size()));
   // DecodeValues took the mins, so their divisor is in range.
   const double divisor = Divisor(encoded.mins.divisor_exponent);
@@ -129,11 +141,14 @@ void EncodeRollupValues(const RollupColumn& column, const Integers& numbers,
 absl::Status DecodeRollupValues(const EncodedRollupColumn& encoded, const Integers& numbers,
                                 RollupColumn& column) {
   STEPWELL_ASSIGN_OR_RETURN(column.mins, DecodeValues(encoded.mins, numbers.size()));
-  STEPWELL_RETURN_IF_ERROR(
-      DecodeOne(encoded, encoded.maxs, kRelativeMaxs, numbers, column.mins, column.maxs));
-  STEPWELL_RETURN_IF_ERROR(
-      DecodeOne(encoded, encoded.sums, kRelativeSums, numbers, column.mins, column.sums));
-  return DecodeOne(encoded, encoded.lasts, kRelativeLasts, numbers, column.mins, column.lasts);
+  STEPWELL_ASSIGN_OR_RETURN(const Integers bases, DecodeBases(encoded, numbers.size()));
+  const auto decode = [&](const std::optional<EncodedVector>& vector, std::int16_t flag,
+                          Doubles& values) {
+    return DecodeOne(encoded, vector, flag, numbers, bases, column.mins, values);
+  };
+  STEPWELL_RETURN_IF_ERROR(decode(encoded.maxs, kRelativeMaxs, column.maxs));
+  STEPWELL_RETURN_IF_ERROR(decode(encoded.sums, kRelativeSums, column.sums));
+  return decode(encoded.lasts, kRelativeLasts, column.lasts);
 }
 
 }  // namespace stepwell

@@ -125,6 +125,50 @@ TEST(BucketFoldTest, FoldsAsAPlainScanDoes) {
   }
 }
 
+TEST(BucketFoldTest, TicksOfARowAreFoldedAsTheirSamplesAre) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 500; ++round) {
+    SCOPED_TRACE(round);
+    const std::int64_t start =
+        round % 7 == 0 ? INT64_MIN : static_cast<std::int64_t>(random() % 50);
+    const std::int64_t end =
+        round % 5 == 0 ? INT64_MAX : 60 + static_cast<std::int64_t>(random() % 60);
+    const BucketPlan plan =
+        PlanBuckets(BucketAxis::kTime, start, end, 1 + static_cast<std::int32_t>(random() % 30));
+    BucketFold by_rows(plan);
+    BucketFold by_samples(plan);
+    for (std::size_t row = 0; row < 3; ++row) {
+      std::vector<std::int64_t> times_us(random() % 50);
+      std::vector<std::uint8_t> presence;
+      std::vector<double> values;
+      std::int64_t time_us = static_cast<std::int64_t>(random() % 20);
+      for (std::int64_t& each : times_us) {
+        each = time_us += static_cast<std::int64_t>(random() % 5);
+        if (random() % 20 == 0) each -= 30;  // out of order
+      }
+      const bool all = random() % 2 == 0;
+      for (const std::int64_t each : times_us) {
+        if (!all) presence.push_back(random() % 3 == 0 ? 0 : 1);
+        if (!all && presence.back() == 0) continue;
+        values.push_back(random() % 9 == 0 ? kNan : static_cast<double>(random() % 100) / 7);
+        by_samples.AddSample(each, -1, values.back());
+      }
+      by_rows.AddTicks(times_us, presence, values);
+    }
+    ASSERT_EQ(by_rows.buckets().size(), by_samples.buckets().size());
+    for (std::size_t i = 0; i < by_rows.buckets().size(); ++i) {
+      const Bucket& one = by_rows.buckets()[i];
+      const Bucket& other = by_samples.buckets()[i];
+      ASSERT_EQ(one.count, other.count) << i;
+      ASSERT_EQ(one.nan_count, other.nan_count) << i;
+      ASSERT_EQ(one.min, other.min) << i;
+      ASSERT_EQ(one.max, other.max) << i;
+      ASSERT_EQ(one.sum, other.sum) << i;
+      ASSERT_EQ(one.last, other.last) << i;
+    }
+  }
+}
+
 TEST(BucketFoldTest, LosesNoPeak) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 1000, 2);
   BucketFold fold(plan);
