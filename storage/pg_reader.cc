@@ -14,6 +14,10 @@ namespace {
 
 // The longest deadline of a read, and what a client's pause within it may take.
 constexpr absl::Duration kStatementMax = absl::Seconds(60);
+// Where as many series are asked, and so many of all that a trial has, its ticks are fewer than their rows:
+// some ten or more series share them.
+constexpr std::size_t kManySeries = 8;
+constexpr std::size_t kManySeriesOf = 4;
 
 PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   PgConnection::Options options;
@@ -95,14 +99,25 @@ absl::StatusOr<std::unique_ptr<RollupCursor>> PgReaderSnapshot::ReadRollups(
   STEPWELL_ASSIGN_OR_RETURN(
       const PgReadMemory::Usage usage,
       UsageFor(filter.trial_id, {filter.start_us, filter.end_us, LeafRows::kRollups}));
-  return std::unique_ptr<RollupCursor>(PgRollupCursor::Open(link_, filter, *usage));
+  return std::unique_ptr<RollupCursor>(PgRollupCursor::Open(
+      link_, filter, *usage, LookBackOf(filter.trial_id, filter.series_nos, filter.start_us)));
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> PgReaderSnapshot::ReadRows(const RowFilter& filter) {
   STEPWELL_ASSIGN_OR_RETURN(
       const PgReadMemory::Usage usage,
       UsageFor(filter.trial_id, {filter.start_us, filter.end_us, LeafRows::kSamples}));
-  return std::unique_ptr<RowCursor>(PgRowCursor::Open(link_, filter, *usage));
+  return std::unique_ptr<RowCursor>(PgRowCursor::Open(
+      link_, filter, *usage, LookBackOf(filter.trial_id, filter.series_nos, filter.start_us)));
+}
+
+LookBack PgReaderSnapshot::LookBackOf(TrialId trial_id, const std::vector<std::int32_t>& series_nos,
+                                      std::int64_t start_us) const {
+  if (start_us == INT64_MIN) return LookBack::kRows;
+  const PgReadMemory::AllSeries all = memory_.SeriesOf(trial_id);
+  const bool are_many = all != nullptr && series_nos.size() >= kManySeries &&
+                        series_nos.size() * kManySeriesOf >= all->size();
+  return are_many ? LookBack::kTicks : LookBack::kRows;
 }
 
 std::optional<PresumedBook> PgReaderSnapshot::PresumeBook(TrialId trial_id) {

@@ -84,4 +84,11 @@ std::vector<std::string> PlacesOf(std::string_view table, const std::vector<Leaf
   return places;
 }
 
+std::string FirstTimeOf(const std::string& place, const std::string& condition,
+                        const std::string& start, const std::string& end) {
+  return absl::StrCat("coalesce((select min(first_time_us) from ", place, " and ", condition,
+                      " and last_time_us >= ", start, " and first_time_us < ", end, "), ", end,
+                      ")");
+}
+
 }  // namespace stepwell

@@ -49,9 +49,19 @@ enum class LeafPlaces { kNamed, kPruned };
 // More leaves than this would make long statements: PostgreSQL finds them by their condition.
 inline constexpr std::int32_t kLeavesNamedMax = 4;
 
+// How a read finds rows that begin before its range and reach into it: it looks at all rows of its series
+// that begin a day before or later, or asks the ticks of the trial first, which are fewer than rows are
+// where many series are asked, where the first of them begins.
+enum class LookBack { kRows, kTicks };
+
 bool AreFew(const std::vector<LeafRange>& leaves);
 // Of `table`. What is bound is added to `params`.
 std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
                                   LeafPlaces by, std::vector<PgParam>& params);
+
+// The first time of the ticks at `place` that lie in [start, end), or the end: no row on them begins
+// before. `condition` chooses ticks, `start` and `end` are placeholders.
+std::string FirstTimeOf(const std::string& place, const std::string& condition,
+                        const std::string& start, const std::string& end);
 
 }  // namespace stepwell

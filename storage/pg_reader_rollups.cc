@@ -33,21 +33,22 @@ constexpr int kGridFirstColumn = 4;
 }  // namespace
 
 std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const RollupFilter& filter,
-                                                     const std::vector<UsageRecord>& usage) {
+                                                     const std::vector<UsageRecord>& usage,
+                                                     LookBack look_back) {
   std::vector<LeafRange> leaves =
       PickLeaves(usage, filter.start_us, filter.end_us, LeafRows::kRollups);
   std::unique_ptr<PgRollupCursor> cursor(new PgRollupCursor(link, filter, std::move(leaves)));
   if (cursor->leaves_.empty()) {
     cursor->ended_ = true;
   } else if (filter.series_nos.size() < kPageRows && cursor->by_ == LeafPlaces::kNamed) {
-    cursor->AskFirstPage();
+    cursor->AskFirstPage(look_back);
   } else {
     cursor->DeclareFrom(nullptr);
   }
   return cursor;
 }
 
-std::string PgRollupCursor::SelectSql(Pages pages, const Place* from,
+std::string PgRollupCursor::SelectSql(Pages pages, LookBack look_back, const Place* from,
                                       std::vector<PgParam>& params) const {
   static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
   // As RowsBySeriesSql.
@@ -67,12 +68,20 @@ std::string PgRollupCursor::SelectSql(Pages pages, const Place* from,
                     add(from->first_time_us), ")");
   }
   std::vector<std::string> arms;
+  std::vector<std::string> ticks;
+  if (look_back == LookBack::kTicks) ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
   for (const std::string& place : PlacesOf("rollups", leaves_, by_, params)) {
+    const std::string begins =
+        ticks.empty()
+            ? ""
+            : absl::StrCat(" and first_time_us >= ",
+                           FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3",
+                                       "$4", "$5"));
     arms.push_back(absl::StrCat("select ", kColumns, " from ", place, " and trial_id = $1 and ",
                                 by_series ? "series_no = wanted.no" : "series_no = any($2)",
                                 " and step_seconds = $3 and last_time_us >= $4 and "
                                 "first_time_us < $5",
-                                more));
+                                more, begins));
     if (by_series) {
       arms.back() =
           absl::StrCat("select r.* from unnest($2::integer[]) as wanted (no) cross join lateral (",
@@ -82,17 +91,17 @@ std::string PgRollupCursor::SelectSql(Pages pages, const Place* from,
   return absl::StrCat(absl::StrJoin(arms, " union all "), " order by series_no, first_time_us");
 }
 
-void PgRollupCursor::AskFirstPage() {
+void PgRollupCursor::AskFirstPage(LookBack look_back) {
   std::vector<PgParam> params;
   std::string sql =
-      absl::StrCat(SelectSql(Pages::kFirst, nullptr, params), " limit ", kPageRows + 1);
+      absl::StrCat(SelectSql(Pages::kFirst, look_back, nullptr, params), " limit ", kPageRows + 1);
   next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
 }
 
 void PgRollupCursor::DeclareFrom(const Place* from) {
   std::vector<PgParam> params;
   std::string sql = absl::StrCat("declare stepwell_rollups no scroll cursor for ",
-                                 SelectSql(Pages::kAll, from, params));
+                                 SelectSql(Pages::kAll, LookBack::kRows, from, params));
   link_.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
   next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   is_declared_ = true;

@@ -19,9 +19,10 @@ namespace stepwell {
 class PgRollupCursor final : public RollupCursor {
  public:
   // Asks for the first page, which comes with the next round trip. `usage` is the trial's ledger in the
-  // same snapshot.
+  // same snapshot. `look_back` is for that page.
   static std::unique_ptr<PgRollupCursor> Open(PgReadLink& link, const RollupFilter& filter,
-                                              const std::vector<UsageRecord>& usage);
+                                              const std::vector<UsageRecord>& usage,
+                                              LookBack look_back);
 
   ~PgRollupCursor() override;
   [[nodiscard]] absl::StatusOr<std::optional<StoredRollup>> Next() override;
@@ -36,10 +37,11 @@ class PgRollupCursor final : public RollupCursor {
   PgRollupCursor(PgReadLink& link, const RollupFilter& filter, std::vector<LeafRange> leaves)
       : link_(link), filter_(filter), leaves_(std::move(leaves)), by_(link.LeavesBy(leaves_)) {}
   // As those of PgRowCursor.
-  void AskFirstPage();
+  void AskFirstPage(LookBack look_back);
   void DeclareFrom(const Place* from);
   enum class Pages { kFirst, kAll };
-  std::string SelectSql(Pages pages, const Place* from, std::vector<PgParam>& params) const;
+  std::string SelectSql(Pages pages, LookBack look_back, const Place* from,
+                        std::vector<PgParam>& params) const;
   absl::Status TakePage();
   int RowsBeforeLastPlace() const;
   absl::Status ReadGrids();

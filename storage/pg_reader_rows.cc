@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_reader_sql.h"
@@ -121,7 +122,7 @@ struct Arms {
 
 // The two tables, with `series` as the condition on series_no.
 Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
-            const std::string& series, Statement& statement) {
+            LookBack look_back, const std::string& series, Statement& statement) {
   const std::string trial = statement.Add(Value(filter.trial_id));
   const std::string whole = WholeSql(filter.grid, statement);
   const std::string both =
@@ -131,6 +132,16 @@ Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafP
     for (const std::string& place : PlacesOf("metrics", leaves, by, statement.params)) {
       arms.merged.push_back(
           absl::StrCat("select ", ColumnsSql("false", whole), " from ", place, " and ", both));
+    }
+  }
+  if (look_back == LookBack::kTicks && !filter.only_recent) {
+    const std::string start = statement.Add(filter.start_us);
+    const std::string end = statement.Add(filter.end_us);
+    const std::vector<std::string> ticks = PlacesOf("ticks", leaves, by, statement.params);
+    STEPWELL_CHECK(ticks.size() == arms.merged.size());
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      absl::StrAppend(&arms.merged[i], " and first_time_us >= ",
+                      FirstTimeOf(ticks[i], "trial_id = " + trial, start, end));
     }
   }
   const std::string fold_no = statement.Add(Value(filter.fold_no_max));
@@ -146,7 +157,7 @@ std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leave
                     const std::string& and_more, Statement& statement) {
   const std::string series =
       absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")", and_more);
-  Arms arms = ArmsOf(filter, leaves, by, series, statement);
+  Arms arms = ArmsOf(filter, leaves, by, LookBack::kRows, series, statement);
   arms.merged.push_back(std::move(arms.recent));
   return absl::StrCat(absl::StrJoin(arms.merged, " union all "), kInOrder);
 }
@@ -155,9 +166,10 @@ std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leave
 // planned for while it is small, PostgreSQL walks through all series of the trial for an array of them.
 // `each` ends what is asked of a series in one place, and keeps it a query of its own.
 std::string RowsBySeriesSql(const RowFilter& filter, const std::vector<LeafRange>& leaves,
-                            LeafPlaces by, const std::string& each, Statement& statement) {
+                            LeafPlaces by, LookBack look_back, const std::string& each,
+                            Statement& statement) {
   const std::string wanted = statement.Add(PgArray(filter.series_nos));
-  Arms arms = ArmsOf(filter, leaves, by, "series_no = wanted.no", statement);
+  Arms arms = ArmsOf(filter, leaves, by, look_back, "series_no = wanted.no", statement);
   arms.merged.push_back(std::move(arms.recent));
   for (std::string& arm : arms.merged) arm = absl::StrCat("(", arm, each, ")");
   return absl::StrCat("select r.* from unnest(", wanted,
@@ -206,22 +218,24 @@ PgRowCursor::PgRowCursor(PgReadLink& link, const RowFilter& filter, std::vector<
       ticks_(link, filter.trial_id, leaves_, by_) {}
 
 std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter& filter,
-                                               const std::vector<UsageRecord>& usage) {
+                                               const std::vector<UsageRecord>& usage,
+                                               LookBack look_back) {
   std::unique_ptr<PgRowCursor> cursor(
       new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   const bool may_fit = filter.series_nos.size() < kPageRows;
   if (may_fit && (filter.only_recent || cursor->by_ == LeafPlaces::kNamed)) {
-    cursor->AskFirstPage();
+    cursor->AskFirstPage(look_back);
   } else {
     cursor->DeclareFrom(nullptr);
   }
   return cursor;
 }
 
-void PgRowCursor::AskFirstPage() {
+void PgRowCursor::AskFirstPage(LookBack look_back) {
   Statement statement;
-  std::string sql = absl::StrCat(RowsBySeriesSql(filter_, leaves_, by_, " offset 0", statement),
-                                 kInOrder, " limit ", kPageRows + 1);
+  std::string sql =
+      absl::StrCat(RowsBySeriesSql(filter_, leaves_, by_, look_back, " offset 0", statement),
+                   kInOrder, " limit ", kPageRows + 1);
   next_page_ =
       link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
 }
@@ -243,7 +257,8 @@ std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const Row
       new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   Statement statement;
   const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
-  std::string sql = RowsBySeriesSql(filter, cursor->leaves_, cursor->by_, newest, statement);
+  std::string sql =
+      RowsBySeriesSql(filter, cursor->leaves_, cursor->by_, LookBack::kRows, newest, statement);
   cursor->Declare(ReadQuery::kNewestRows, std::move(sql), std::move(statement.params));
   return cursor;
 }

@@ -17,9 +17,10 @@ namespace stepwell {
 class PgRowCursor final : public RowCursor {
  public:
   // Asks for the first page, which comes with the next round trip. `usage` is the trial's ledger in the
-  // same snapshot.
+  // same snapshot. `look_back` is for that page.
   static std::unique_ptr<PgRowCursor> Open(PgReadLink& link, const RowFilter& filter,
-                                           const std::vector<UsageRecord>& usage);
+                                           const std::vector<UsageRecord>& usage,
+                                           LookBack look_back);
   // For each series the newest few rows, as ReadLatest needs them; not ordered.
   static std::unique_ptr<PgRowCursor> OpenNewest(PgReadLink& link, const RowFilter& filter,
                                                  const std::vector<UsageRecord>& usage);
@@ -36,7 +37,7 @@ class PgRowCursor final : public RowCursor {
 
   PgRowCursor(PgReadLink& link, const RowFilter& filter, std::vector<LeafRange> leaves);
   // Most reads end with their first page: it comes without a cursor, from a statement that is kept.
-  void AskFirstPage();
+  void AskFirstPage(LookBack look_back);
   // Rows from `from` on, if it is given.
   void DeclareFrom(const Place* from);
   void Declare(ReadQuery query, std::string select, std::vector<PgParam> params);

@@ -80,6 +80,8 @@ class PgReaderSnapshot final : public ReadSnapshot {
   PgReadLink::Ticket AskGaps(TrialId trial_id, const GapFilter& filter);
 
   absl::StatusOr<PgReadMemory::Usage> UsageOf(TrialId trial_id);
+  LookBack LookBackOf(TrialId trial_id, const std::vector<std::int32_t>& series_nos,
+                      std::int64_t start_us) const;
   // That to pick leaves by.
   absl::StatusOr<PgReadMemory::Usage> UsageFor(TrialId trial_id, const Presumed::Pick& pick);
 

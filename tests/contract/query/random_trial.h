@@ -61,6 +61,13 @@ class RandomTrialTest : public QueryReadsTest {
       if (!column.values.empty()) table.columns.push_back(std::move(column));
     }
     if (table.columns.empty()) return;
+    for (const std::int32_t each : table.batches) {
+      if (each < 0) continue;
+      auto [span, added] =
+          spans_[external_id_].try_emplace(trial.writers[which].opened.attempt, each, each);
+      span->second.first = std::min(span->second.first, each);
+      span->second.second = std::max(span->second.second, each);
+    }
     // Some are received after midnight, in another leaf.
     Commit(trial.writers[which], {std::move(table)},
            random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
@@ -68,20 +75,18 @@ class RandomTrialTest : public QueryReadsTest {
 
   // Batch b counts for the newest attempt whose first and last batch enclose it.
   bool Counts(const Point& point) const {
-    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> spans;
-    for (const Point& other : points_) {
-      if (other.batch < 0) continue;
-      auto [span, added] = spans.try_emplace(other.attempt, other.batch, other.batch);
-      span->second.first = std::min(span->second.first, other.batch);
-      span->second.second = std::max(span->second.second, other.batch);
-    }
-    for (const auto& [attempt, span] : spans) {
+    const auto spans = spans_.find(external_id_);
+    if (spans == spans_.end()) return true;
+    for (const auto& [attempt, span] : spans->second) {
       if (attempt > point.attempt && point.batch >= span.first && point.batch <= span.second) {
         return false;
       }
     }
     return true;
   }
+
+  // By trial: first and last batch of each attempt's ticks, those without a sample among them.
+  std::map<std::string, std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>>> spans_;
 };
 
 }  // namespace stepwell

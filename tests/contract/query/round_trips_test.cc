@@ -2,7 +2,9 @@
 // that what it remembers instead of asking is never wrong.
 #include <atomic>
 #include <memory>
+#include <span>
 
+#include "absl/strings/match.h"
 #include "tests/contract/query/query_reads_fixture.h"
 
 namespace stepwell {
@@ -142,6 +144,43 @@ TEST_F(RememberedLedgerTest, ALeafThatIsGoneIsNotMissed) {
   EXPECT_EQ(CountOf(v1::RESOLUTION_RAW), 100u);
   EXPECT_EQ(TripsOf([&] { return counted_.QueryBuckets(request_, Call()).status(); }), 1)
       << "leaves are still named";
+}
+
+TEST_F(RoundTripsTest, RowsThatReachIntoARangeAreFoundByTheirTicksWhereManySeriesAreAsked) {
+  int by_ticks = 0;
+  PgReader watched({.url = url_, .watch = [&](std::span<const ReadStatement> statements) {
+                      for (const ReadStatement& each : statements) {
+                        const bool asks =
+                            each.query == ReadQuery::kRows || each.query == ReadQuery::kRollups;
+                        by_ticks += asks && absl::StrContains(each.statement.sql, "select min(");
+                      }
+                    }});
+  const QueryReads reads{QuerySources{watched, heads_, RealClock::Get(), liveness_}};
+  v1::QueryBucketsRequest request;
+  *request.mutable_trial() = Ref();
+  request.set_max_buckets(3);
+  // The only merged rows begin at 1 s and end at 100 s.
+  request.mutable_time_range()->set_start_time_us(kStartUs + 50'000'000);
+  request.mutable_time_range()->set_end_time_us(kStartUs + 80'000'000);
+  for (const v1::Resolution resolution : {v1::RESOLUTION_RAW, v1::RESOLUTION_10_SECONDS}) {
+    request.set_resolution(resolution);
+    by_ticks = 0;
+    for (int i = 0; i < 2; ++i) {
+      const auto answer = reads.QueryBuckets(request, Call());
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      ASSERT_EQ(answer->series_size(), 20);
+      for (const auto& series : answer->series()) {
+        EXPECT_THAT(series.counts(), ::testing::ElementsAre(10, 10, 10));
+      }
+    }
+    EXPECT_GE(by_ticks, 1);
+  }
+  // A range that only heads reach into.
+  request.mutable_time_range()->set_start_time_us(kStartUs + 250'000'000);
+  request.mutable_time_range()->set_end_time_us(kStartUs + 280'000'000);
+  const auto answer = reads.QueryBuckets(request, Call());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->series(0).counts(), ::testing::ElementsAre(10, 10, 10));
 }
 
 TEST_F(RoundTripsTest, WhatIsRememberedIsNeverWrong) {
