@@ -98,7 +98,7 @@ cxxopts::Options Flags() {
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
       ("sync-before-send",
-       "put each frame on the disk before it is sent, instead of each 500 ms: a power loss then "
+       "put each frame on the disk before it is sent, instead of within 500 ms: a power loss then "
        "never leaves the master with more than the spool has")  //
       ("h,help", "this text");
   return flags;
