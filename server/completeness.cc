@@ -21,6 +21,18 @@ std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
   return count;
 }
 
+void RaiseCommitted(const std::vector<HeadChunkPtr>& chunks, std::vector<WriterRecord>& writers) {
+  std::map<WriterNo, std::uint64_t> newest;
+  for (const HeadChunkPtr& chunk : chunks) {
+    newest[chunk->writer_no] = std::max(newest[chunk->writer_no], chunk->sequence);
+  }
+  for (WriterRecord& writer : writers) {
+    const auto found = newest.find(writer.writer_no);
+    if (found == newest.end()) continue;
+    writer.committed_sequence = std::max(writer.committed_sequence, found->second);
+  }
+}
+
 v1::Trial LiveTrial(const TrialRecord& record, const std::vector<HeadChunkPtr>& chunks,
                     const std::vector<WriterRecord>& writers) {
   v1::Trial trial = ToWire(record);

@@ -33,6 +33,9 @@ struct CompletenessInputs {
 
 v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
 
+// A snapshot knows writers as of their last fold; what was acked since is in the pinned chunks.
+void RaiseCommitted(const std::vector<HeadChunkPtr>& chunks, std::vector<WriterRecord>& writers);
+
 // Samples of the pinned chunks that the ledger does not hold: a fold between the pin and the
 // snapshot has moved the others into it. `writers` are of the ledger's snapshot.
 std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,

@@ -92,7 +92,9 @@ absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
                             TrialView::Open(sources_, request_untrusted.trial(), call));
   v1::GetTrialResponse response;
   *response.mutable_trial() = view->Trial();
-  for (const WriterRecord& writer : view->writers()) {
+  std::vector<WriterRecord> writers = view->writers();
+  RaiseCommitted(view->pin().chunks(), writers);
+  for (const WriterRecord& writer : writers) {
     const auto seen = view->seen().find(writer.writer_no);
     *response.add_writers() =
         ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);

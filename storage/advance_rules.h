@@ -1,6 +1,6 @@
 // AdvanceRules: what becomes of a writer's advance, decided from what is stored: the rules of
-// exactly-once, without SQL. PgWriter's guard states the first of them once more as an UPDATE; the
-// fake store runs on these alone. Pure functions.
+// exactly-once, without SQL. PgWriter applies them to writers whose rows it holds, the fake store to its
+// own. Pure functions.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,7 @@ inline bool OnlyCloses(const WriterAdvance& advance) {
 // two entries of one writer, gaps with text that no database takes.
 absl::Status CheckGroup(const CommitGroupRequest& request);
 
-// `stored` empty: there is no such writer. Called for each advance by the fake, and by PgWriter for
-// those that its guard refused.
+// `stored` empty: there is no such writer.
 AdvanceResult JudgeAdvance(const WriterAdvance& advance,
                            const std::optional<WriterProgress>& stored);
 

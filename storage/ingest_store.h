@@ -176,8 +176,8 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) = 0;
 
-  // One transaction: checks owner_epoch of each trial under a lock, moves each writer forward by
-  // one guarded UPDATE, stores gaps, copies one journal row per trial, commits. Results in the
+  // One transaction: checks owner_epoch of each trial under a lock, holds each writer's row
+  // and moves it forward by AdvanceRules, stores gaps, copies one journal row per trial, commits. Results in the
   // order of `advances`; those not committed are stored in no part. On an unknown COMMIT it reads
   // back on a fresh connection and answers what the database says; if it cannot, CommitUnknown
   // (storage/pg_error.h): nothing may be assumed until ReadProgress answers.

@@ -85,8 +85,12 @@ inline constexpr char kArchiveTrial[] =
 // It has ended, and nobody writes it: no master looks after it any more. 2: completed, closed.
 inline constexpr char kBuryTrial[] =
     "update stepwell.trials set deleted_time = now(), state = 2 where trial_id = $1";
-inline constexpr char kCloseWritersOf[] =
-    "update stepwell.writers set state = 2 where trial_id = $1 and state = 1";
+// What is closed has all of its progress in its row.
+inline constexpr char kCloseWritersOf[] = R"(
+update stepwell.writers w
+set state = 2, committed_sequence = p.committed_sequence, last_crc32c = p.last_crc32c
+from stepwell.writer_progress p
+where w.trial_id = $1 and w.state = 1 and p.trial_id = $1 and p.writer_no = w.writer_no)";
 inline constexpr char kDeleteCapsOfTrial[] =
     "delete from stepwell.caps where place = 2 and place_id = $1";
 inline constexpr char kSumUsageOfTrial[] = R"(

@@ -14,7 +14,9 @@ from unnest($1::bigint[], $2::integer[]) as k (trial_id, series_no)
 join stepwell.series s on s.trial_id = k.trial_id and s.series_no > k.series_no
 order by s.trial_id, s.series_no)";
 
-// The rows are locked in order, as in kAdvanceWriters.
+// The rows are locked in order: an UPDATE alone locks them in the order of its plan, and two transactions
+// could then wait for each other. What is folded is committed: as the row is written anyway, it takes what
+// progress this statement sees, so that nobody finds a writer folded further than committed.
 inline constexpr char kMoveFolded[] = R"(
 with wanted as (
   select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[])
@@ -26,10 +28,20 @@ with wanted as (
   order by w.trial_id, w.writer_no
   for no key update of w
 )
-update stepwell.writers w set folded_sequence = t.to_sequence
+update stepwell.writers w
+set folded_sequence = t.to_sequence,
+    committed_sequence = greatest(w.committed_sequence, n.committed_sequence),
+    last_crc32c = case when n.committed_sequence > w.committed_sequence then n.last_crc32c
+                       else w.last_crc32c end
 from wanted t join locked l on l.trial_id = t.trial_id and l.writer_no = t.writer_no
+left join lateral (
+  select p.committed_sequence, p.last_crc32c from stepwell.progress p
+  where p.trial_id = t.trial_id and p.writer_no = t.writer_no
+  order by p.committed_sequence desc limit 1
+) n on true
 where w.trial_id = t.trial_id and w.writer_no = t.writer_no
-  and w.folded_sequence = t.from_sequence and w.committed_sequence >= t.to_sequence)";
+  and w.folded_sequence = t.from_sequence
+  and greatest(w.committed_sequence, n.committed_sequence) >= t.to_sequence)";
 
 // Days come as days since 1970. A line that another release began stays without has_rollups.
 inline constexpr char kMoveUsage[] = R"(

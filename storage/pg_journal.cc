@@ -13,6 +13,7 @@
 #include "storage/pg_copy.h"
 #include "storage/pg_ddl.h"
 #include "storage/pg_owner.h"
+#include "storage/pg_progress.h"
 
 namespace stepwell {
 namespace {
@@ -65,11 +66,17 @@ where f.unfolded or f.uneven
 order by j.received_time_us)");
 }
 
-// How many rows there are, and whether any writer's newest sequence in them is not folded yet.
-std::string CountSql(int segment) {
+// How many rows the segment has, of the journal and of progress.
+std::string RowsSql(int segment) {
+  return absl::StrCat("select (select count(*) from ", Table(segment), "), (select count(*) from ",
+                      ProgressTable(segment), ")");
+}
+
+// Whether any writer's newest sequence in the segment is not folded yet. What the
+// segment of progress tells is carried before: a number beyond that is damage.
+std::string UnfoldedSequencesSql(int segment) {
   return absl::StrCat(R"(
-select (select count(*) from )",
-                      Table(segment), R"(), exists (
+select exists (
   select from (
     select j.trial_id, r.writer_no, max(r.last_sequence) as last_sequence
     from )",
@@ -214,6 +221,10 @@ absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJourn
 
 absl::Status ReadUnfoldedRows(PgConnection& connection,
                               const std::function<absl::Status(JournalRow)>& row) {
+  // What lies beyond committed_sequence is damage: of the writers' rows alone that must be true now.
+  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
+    STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
+  }
   const std::string all = absl::StrCat("(", AllSegments("select * from %table"), ")");
   const absl::Status read =
       ForEachRow(connection, UnfoldedSql(all, "j.payload"), [&](const PgResult& fetched, int i) {
@@ -228,20 +239,30 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
 
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
                                       std::int64_t owner_epoch) {
-  const std::string count_sql = CountSql(segment);
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult counted, connection.Exec(count_sql.c_str()));
-  if (counted.Bool(0, 1)) return false;
-  // The joins above took their time without a lock; under it, nothing new may have come.
-  const std::string recount_sql = absl::StrCat("select count(*) from ", Table(segment));
+  const std::string rows_sql = RowsSql(segment);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult before, connection.Exec(rows_sql.c_str()));
+  const std::string unfolded_sql = UnfoldedSequencesSql(segment);
+  const absl::Status carried = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
+    return failpoint::Check("carry_progress_before_commit");
+  });
+  if (IsLockTimeout(carried)) return false;
+  STEPWELL_RETURN_IF_ERROR(carried);
+  STEPWELL_FAILPOINT("carry_progress_after_commit");
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult unfolded, connection.Exec(unfolded_sql.c_str()));
+  if (unfolded.Bool(0, 0)) return false;
+  // All of that took its time without a lock on the segment; under it, nothing new may have come.
+  const std::string tables = absl::StrCat(Table(segment), ", ", ProgressTable(segment));
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
-        absl::StrCat("lock table ", Table(segment), " in access exclusive mode")));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult recounted, connection.Exec(recount_sql.c_str()));
-    truncated = recounted.Int64(0, 0) == counted.Int64(0, 0);
+    STEPWELL_RETURN_IF_ERROR(
+        connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult now, connection.Exec(rows_sql.c_str()));
+    truncated = now.Int64(0, 0) == before.Int64(0, 0) && now.Int64(0, 1) == before.Int64(0, 1);
     if (!truncated) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", Table(segment))));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", tables)));
     return failpoint::Check("recycle_journal_before_commit");
   });
   if (IsLockTimeout(status)) return false;

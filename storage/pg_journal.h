@@ -28,13 +28,13 @@ absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJourn
     PgConnection& connection);
 
 // As IngestStore::ReadUnfoldedJournal. One transaction with a cursor; where PostgreSQL cannot read a
-// page or a value, all is read again segment by segment and payload by payload.
+// page or a value, all is read again segment by segment and payload by payload. Carries all progress first.
 absl::Status ReadUnfoldedRows(PgConnection& connection,
                               const std::function<absl::Status(JournalRow)>& row);
 
-// Truncates the segment if every sequence in it is folded. False: it is not, or somebody reads the
-// table (a backup, an open psql). kAborted when another master owns the database. Never waits over
-// 20 ms for a lock and then only counts rows.
+// Truncates the segment, and that of progress beside it, if every sequence in it is folded. False: it is
+// not, or somebody reads a table of the two (a backup, an open psql). kAborted when another master owns
+// the database. Never waits over 20 ms for a lock and then only counts rows.
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
                                       std::int64_t owner_epoch);
 

@@ -6,6 +6,7 @@
 //   if (!status.ok()) link.Drop();   // whatever it was doing, its state is not known any more
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -24,8 +25,11 @@ class PgLink {
     auto opened = PgConnection::Open(options_);
     if (!opened.ok()) return opened.status();
     connection_ = *std::move(opened);
+    ++opened_count_;
     return connection_.get();
   }
+  // Of connections, since the start: another number is another connection.
+  std::int64_t opened_count() const { return opened_count_; }
   // Process id of the server's side, 0 without a connection. Never reconnects: for tests that kill it
   // in the middle of something.
   int backend_pid() const { return connection_ == nullptr ? 0 : connection_->backend_pid(); }
@@ -36,6 +40,7 @@ class PgLink {
  private:
   const PgConnection::Options options_;
   std::unique_ptr<PgConnection> connection_;
+  std::int64_t opened_count_ = 0;
 };
 
 }  // namespace stepwell

@@ -1,10 +1,13 @@
 #include "storage/pg_progress.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "storage/journal_ring.h"
 #include "storage/pg_array.h"
 #include "storage/pg_error.h"
 #include "storage/pg_sql.h"
@@ -26,16 +29,25 @@ std::vector<WriterProgress> ProgressRows(const PgResult& result) {
 
 namespace {
 
-absl::StatusOr<ProgressMap> Read(PgConnection& connection, const char* statement,
-                                 const WriterKeys& writers) {
+absl::StatusOr<PgResult> Ask(PgConnection& connection, const char* statement,
+                             const WriterKeys& writers) {
   std::vector<std::int64_t> trials;
   std::vector<std::int32_t> writer_nos;
   for (const auto& [trial_id, writer_no] : writers) {
     trials.push_back(Value(trial_id));
     writer_nos.push_back(Value(writer_no));
   }
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            connection.Exec(statement, {PgArray(trials), PgArray(writer_nos)}));
+  return connection.Exec(statement, {PgArray(trials), PgArray(writer_nos)});
+}
+
+absl::StatusOr<ProgressMap> Settle(PgConnection& connection, const WriterKeys& writers) {
+  STEPWELL_RETURN_IF_ERROR(Ask(connection, sql::kSettleWriterPairs, writers).status());
+  return ReadProgressOf(connection, writers);
+}
+
+}  // namespace
+
+ProgressMap ProgressMapOf(const PgResult& result) {
   ProgressMap stored;
   for (const WriterProgress& row : ProgressRows(result)) {
     stored.emplace(std::pair(row.trial_id, row.writer_no), row);
@@ -43,16 +55,43 @@ absl::StatusOr<ProgressMap> Read(PgConnection& connection, const char* statement
   return stored;
 }
 
-}  // namespace
-
 absl::StatusOr<ProgressMap> ReadProgressOf(PgConnection& connection, const WriterKeys& writers) {
-  return Read(connection, sql::kReadWriterPairs, writers);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, Ask(connection, sql::kReadWriterPairs, writers));
+  return ProgressMapOf(result);
+}
+
+std::string ProgressTable(int segment) {
+  STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
+  return absl::StrCat("stepwell.progress_", segment);
+}
+
+absl::Status InsertProgress(PgConnection& connection, int segment,
+                            const std::vector<ProgressRow>& rows) {
+  if (rows.empty()) return absl::OkStatus();
+  std::vector<std::int64_t> trials, sequences, crcs;
+  std::vector<std::int32_t> writer_nos;
+  for (const ProgressRow& row : rows) {
+    trials.push_back(Value(row.trial_id));
+    writer_nos.push_back(Value(row.writer_no));
+    sequences.push_back(static_cast<std::int64_t>(row.committed_sequence));
+    crcs.push_back(row.last_crc32c);
+  }
+  const std::string sql = absl::StrCat("insert into ", ProgressTable(segment), sql::kIntoProgress);
+  return connection
+      .Exec(sql.c_str(), {PgArray(trials), PgArray(writer_nos), PgArray(sequences), PgArray(crcs)})
+      .status();
+}
+
+absl::Status CarryProgress(PgConnection& connection, int segment) {
+  const std::string sql =
+      absl::StrReplaceAll(sql::kCarryProgress, {{"%table", ProgressTable(segment)}});
+  return connection.Exec(sql.c_str()).status();
 }
 
 absl::StatusOr<ProgressMap> ReadSettledProgress(PgConnection& connection,
                                                 const WriterKeys& writers) {
   STEPWELL_RETURN_IF_ERROR(connection.Begin());
-  absl::StatusOr<ProgressMap> stored = Read(connection, sql::kReadWriterPairsSettled, writers);
+  absl::StatusOr<ProgressMap> stored = Settle(connection, writers);
   STEPWELL_RETURN_IF_ERROR(connection.Rollback());
   return stored;
 }

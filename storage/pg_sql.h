@@ -1,7 +1,7 @@
 // The SQL of ingest, by name. Values are bound; nothing is pasted in but segment numbers of ours.
 //
-// Order of locks, everywhere: masters, trials (ascending), writers (ascending), so that commits,
-// folds, opens and take-overs never wait for each other in a circle. A transaction that writes a
+// Order of locks, everywhere: masters, progress_book, trials (ascending), writers (ascending), so that
+// commits, folds, opens and take-overs never wait for each other in a circle. A transaction that writes a
 // trial's data holds its row FOR KEY SHARE while it checks owner_epoch; whoever raises owner_epoch
 // locks it FOR UPDATE first. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
 #pragma once
@@ -13,11 +13,11 @@ namespace stepwell::sql {
 // $1 master id, $2 address, $3 newest epoch that this process held (0 = none). The same id alone
 // is enough once only: two processes with one id would else take over from each other for ever.
 inline constexpr char kAcquireOwnership[] = R"(
-insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time)
-values (0, $1, 1, $2, clock_timestamp())
+insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time, migration)
+values (0, $1, 1, $2, clock_timestamp(), 9)
 on conflict (slot) do update
   set master_id = excluded.master_id, address = excluded.address,
-      epoch = m.epoch + 1, renewed_time = clock_timestamp()
+      epoch = m.epoch + 1, renewed_time = clock_timestamp(), migration = excluded.migration
   where (m.master_id = excluded.master_id and $3 in (0, m.epoch))
      or m.renewed_time < clock_timestamp() - interval '10 seconds'
 returning epoch)";
@@ -40,7 +40,8 @@ from stepwell.masters where slot = 0)";
 // Waits for a take-over under way; a take-over waits for the transaction that asked.
 inline constexpr char kLockOwner[] = "select epoch from stepwell.masters where slot = 0 for share";
 
-// Every trial that a transaction of the new owner may write before somebody opens it again.
+// Every trial that a transaction of the new owner may write before somebody opens it again. Of writers
+// that are not open, stepwell.writers tells all.
 inline constexpr char kLockTrialsToFence[] = R"(
 select t.trial_id from stepwell.trials t
 where t.owner_epoch < $1
@@ -71,56 +72,81 @@ inline constexpr char kReadTrialsToCommit[] = R"(
 select trial_id from stepwell.trials
 where trial_id = any($1) and not archived and deleted_time is null)";
 
-// The guard. The rows are locked in order first: an UPDATE alone locks them in the order of its
-// plan, and two transactions could then wait for each other. A sequence that only closes keeps the
-// checksum.
-// $1 trial, $2 writer_no, $3 generation, $4 first, $5 last, $6 crc32c, $7 state after.
-inline constexpr char kAdvanceWriters[] = R"(
-with wanted as (
-  select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[],
-                       $6::bigint[], $7::smallint[])
-    as t (trial_id, writer_no, generation, first_sequence, last_sequence, crc32c, state)
-), locked as (
-  select w.trial_id, w.writer_no
-  from wanted t join stepwell.writers w
-    on w.trial_id = t.trial_id and w.writer_no = t.writer_no
-  order by w.trial_id, w.writer_no
-  for no key update of w
-)
-update stepwell.writers w
-set committed_sequence = t.last_sequence, state = t.state,
-    last_crc32c = case when t.last_sequence >= t.first_sequence then t.crc32c
-                       else w.last_crc32c end
-from wanted t join locked l on l.trial_id = t.trial_id and l.writer_no = t.writer_no
-where w.trial_id = t.trial_id and w.writer_no = t.writer_no and w.state = 1
-  and w.generation = t.generation and w.committed_sequence = t.first_sequence - 1
-returning w.trial_id, w.writer_no)";
+// --- where writers stand (pg_progress.h has the invariant) ---
 
-// A repeat whose Close is new.
-inline constexpr char kCloseWriter[] = R"(
-update stepwell.writers set state = $5
-where trial_id = $1 and writer_no = $2 and generation = $3 and committed_sequence = $4
-  and state = 1)";
+// One commit at a time: who goes by a book must know that nobody commits beside it.
+inline constexpr char kHoldProgressBook[] =
+    "select book_no from stepwell.progress_book for no key update";
+inline constexpr char kBeginProgressBook[] =
+    "update stepwell.progress_book set book_no = book_no + 1 returning book_no";
 
 #define STEPWELL_WRITER_PROGRESS \
   "w.trial_id, w.writer_no, w.generation, w.committed_sequence, w.folded_sequence, w.state"
 
-inline constexpr char kReadWriterPairs[] = "select " STEPWELL_WRITER_PROGRESS R"(
+// Who commits, opens, folds or closes a writer holds its row. A statement that waited for a row sees the
+// newest of it, but progress as of before it waited: so progress is read by a statement after this one.
+inline constexpr char kLockWriterPairs[] = "select " STEPWELL_WRITER_PROGRESS R"(
 from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
 join stepwell.writers w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
-order by w.trial_id, w.writer_no)";
-
+order by w.trial_id, w.writer_no for no key update of w)";
 // After a COMMIT in doubt: waits until the backend that may still be at it has let the rows go.
-inline constexpr char kReadWriterPairsSettled[] = "select " STEPWELL_WRITER_PROGRESS R"(
-from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
+inline constexpr char kSettleWriterPairs[] = R"(
+select from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
 join stepwell.writers w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
 order by w.trial_id, w.writer_no for share of w)";
 
+inline constexpr char kReadWriterPairs[] = "select " STEPWELL_WRITER_PROGRESS R"(
+from unnest($1::bigint[], $2::integer[]) as t (trial_id, writer_no)
+join stepwell.writer_progress w on w.trial_id = t.trial_id and w.writer_no = t.writer_no
+order by w.trial_id, w.writer_no)";
+
+// $1 trial, $2 writer_no, $3 committed_sequence, $4 crc32c; the table stands before it.
+inline constexpr char kIntoProgress[] = R"(
+ (trial_id, writer_no, committed_sequence, last_crc32c)
+select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]))";
+
+// Their rows are held. What is closed has all of its progress in its row; a sequence that only closes
+// keeps the checksum.
+// $1 trial, $2 writer_no, $3 generation, $4 first, $5 last, $6 crc32c, $7 state after.
+inline constexpr char kCloseWriters[] = R"(
+update stepwell.writers w
+set state = t.state, committed_sequence = t.last_sequence,
+    last_crc32c = case when t.last_sequence >= t.first_sequence then t.crc32c
+                       else p.last_crc32c end
+from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::smallint[])
+       as t (trial_id, writer_no, generation, first_sequence, last_sequence, crc32c, state)
+join stepwell.writer_progress p on p.trial_id = t.trial_id and p.writer_no = t.writer_no
+where w.trial_id = t.trial_id and w.writer_no = t.writer_no and w.state = 1
+  and w.generation = t.generation and p.committed_sequence = t.first_sequence - 1)";
+
+// What a segment of progress tells, into the writers' rows; they are locked in order first, for an UPDATE
+// alone locks them in the order of its plan. %table is the segment.
+inline constexpr char kCarryProgress[] = R"(
+with newest as (
+  select p.trial_id, p.writer_no, max(p.committed_sequence) as committed_sequence
+  from %table p group by 1, 2
+), locked as (
+  select n.trial_id, n.writer_no, n.committed_sequence
+  from newest n join stepwell.writers w
+    on w.trial_id = n.trial_id and w.writer_no = n.writer_no
+  where w.committed_sequence < n.committed_sequence
+  order by w.trial_id, w.writer_no
+  for no key update of w
+)
+update stepwell.writers w
+set committed_sequence = p.committed_sequence, last_crc32c = p.last_crc32c
+from locked l join %table p on p.trial_id = l.trial_id and p.writer_no = l.writer_no
+  and p.committed_sequence = l.committed_sequence
+where w.trial_id = l.trial_id and w.writer_no = l.writer_no
+  and w.committed_sequence < l.committed_sequence)";
+
 // A master may end between a Close and what that makes of the trial: the next one has to see it.
 inline constexpr char kReadUnfinishedWriters[] = "select " STEPWELL_WRITER_PROGRESS R"(
-from stepwell.writers w
-where w.state = 1 or w.committed_sequence > w.folded_sequence
-   or w.trial_id in (select t.trial_id from stepwell.trials t where t.state in (1, 4))
+from stepwell.writers u
+join stepwell.writer_progress w on w.trial_id = u.trial_id and w.writer_no = u.writer_no
+where u.state = 1 or u.committed_sequence > u.folded_sequence
+   or u.trial_id in (select t.trial_id from stepwell.trials t where t.state in (1, 4))
 order by w.trial_id, w.writer_no)";
 
 inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.database";
@@ -180,10 +206,15 @@ update stepwell.attempts set attempt_key = $2
 where trial_id = $1 and attempt_key = '' returning attempt)";
 
 inline constexpr char kFindWriter[] = R"(
-select writer_no, generation, committed_sequence, folded_sequence, last_crc32c, attempt
+select writer_no, generation, folded_sequence, attempt
 from stepwell.writers where trial_id = $1 and writer = $2 for no key update)";
+// Once the row is held: nobody commits for it any more.
+inline constexpr char kReadHeldWriter[] = R"(
+select committed_sequence, last_crc32c
+from stepwell.writer_progress where trial_id = $1 and writer_no = $2)";
 inline constexpr char kReopenWriter[] = R"(
-update stepwell.writers set generation = $3, state = 1
+update stepwell.writers
+set generation = $3, state = 1, committed_sequence = $4, last_crc32c = $5
 where trial_id = $1 and writer_no = $2)";
 inline constexpr char kCreateWriter[] = R"(
 insert into stepwell.writers (trial_id, writer_no, writer, generation, attempt, rank)

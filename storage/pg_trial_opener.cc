@@ -115,13 +115,17 @@ class Opening {
     opened_.writer_no = WriterNo{found.Int32(0, 0)};
     opened_.generation =
         std::max(opened_.generation, static_cast<std::uint64_t>(found.Int64(0, 1)) + 1);
-    opened_.committed_sequence = static_cast<std::uint64_t>(found.Int64(0, 2));
-    opened_.folded_sequence = static_cast<std::uint64_t>(found.Int64(0, 3));
-    opened_.last_crc32c = static_cast<std::uint32_t>(found.Int64(0, 4));
-    opened_.attempt = found.Int32(0, 5);
+    opened_.folded_sequence = static_cast<std::uint64_t>(found.Int64(0, 2));
+    opened_.attempt = found.Int32(0, 3);
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult held,
+        connection_.Exec(sql::kReadHeldWriter, {Value(trial_.trial_id), Value(opened_.writer_no)}));
+    opened_.committed_sequence = static_cast<std::uint64_t>(held.Int64(0, 0));
+    opened_.last_crc32c = static_cast<std::uint32_t>(held.Int64(0, 1));
     return connection_
-        .Exec(sql::kReopenWriter, {Value(trial_.trial_id), Value(opened_.writer_no),
-                                   static_cast<std::int64_t>(opened_.generation)})
+        .Exec(sql::kReopenWriter,
+              {Value(trial_.trial_id), Value(opened_.writer_no),
+               static_cast<std::int64_t>(opened_.generation), held.Int64(0, 0), held.Int64(0, 1)})
         .status();
   }
 

@@ -25,12 +25,18 @@ using WriterKey = std::pair<TrialId, WriterNo>;
 
 WriterKey KeyOf(const WriterAdvance& advance) { return {advance.trial_id, advance.writer_no}; }
 
-std::int16_t StateAfter(const WriterAdvance& advance) {
-  return static_cast<std::int16_t>(advance.closing.value_or(WriterState::kOpen));
-}
+// The vectors of kCloseWriters.
+struct CloseVectors {
+  void Add(const WriterAdvance& advance, std::uint64_t first_sequence) {
+    trials.push_back(Value(advance.trial_id));
+    writers.push_back(Value(advance.writer_no));
+    generations.push_back(static_cast<std::int64_t>(advance.generation));
+    firsts.push_back(static_cast<std::int64_t>(first_sequence));
+    lasts.push_back(static_cast<std::int64_t>(advance.last_sequence));
+    crcs.push_back(advance.last_crc32c);
+    states.push_back(static_cast<std::int16_t>(*advance.closing));
+  }
 
-// The vectors of kAdvanceWriters.
-struct GuardVectors {
   std::vector<std::int64_t> trials, generations, firsts, lasts, crcs;
   std::vector<std::int32_t> writers;
   std::vector<std::int16_t> states;
@@ -70,6 +76,8 @@ struct PgWriter::Group {
   const CommitGroupRequest& request;
   std::vector<const WriterAdvance*> sorted;
   std::map<WriterKey, AdvanceResult> results;
+  // Where the writers stood when their rows were locked.
+  ProgressMap stands;
   // Repeats that bring a Close.
   std::vector<const WriterAdvance*> closing_repeats;
 };
@@ -82,8 +90,13 @@ absl::StatusOr<std::vector<AdvanceResult>> PgWriter::Commit(const CommitGroupReq
   if (request.advances.empty()) return std::vector<AdvanceResult>();
   Group group(request);
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  if (link_.opened_count() != book_connection_) book_.End();
   const absl::Status written = Write(*connection, group);
-  if (written.ok()) return group.ResultsInOrder();
+  if (written.ok()) {
+    NoteStands(group);
+    return group.ResultsInOrder();
+  }
+  book_.End();
   if (IsCommitUnknown(written)) return ReadBack(group);
   if (!connection->Rollback().ok()) link_.Drop();
   return Annotate(written, "commit group");
@@ -98,11 +111,10 @@ absl::Status PgWriter::Write(PgConnection& connection, Group& group) {
   STEPWELL_RETURN_IF_ERROR(Pass("commit_before_begin"));
   const JournalRing::Entry entry = ring_->Enter();
   STEPWELL_RETURN_IF_ERROR(connection.Begin());
-  STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, group));
-  STEPWELL_RETURN_IF_ERROR(Advance(connection, group));
+  STEPWELL_RETURN_IF_ERROR(LockWriters(connection, group));
+  Judge(group);
+  STEPWELL_RETURN_IF_ERROR(Advance(connection, group, entry.segment()));
   STEPWELL_RETURN_IF_ERROR(Pass("commit_after_guard"));
-  STEPWELL_RETURN_IF_ERROR(JudgeRefused(connection, group));
-  STEPWELL_RETURN_IF_ERROR(CloseRepeats(connection, group));
   STEPWELL_RETURN_IF_ERROR(StoreGaps(connection, group));
   STEPWELL_RETURN_IF_ERROR(CopyJournal(connection, group, entry.segment()));
   STEPWELL_RETURN_IF_ERROR(Pass("commit_before_commit"));
@@ -112,17 +124,59 @@ absl::Status PgWriter::Write(PgConnection& connection, Group& group) {
   return absl::OkStatus();
 }
 
-// A trial that is gone, archived or deleted fences its writers; one of another owner stops us.
-absl::Status PgWriter::CheckOwner(PgConnection& connection, Group& group) {
-  std::vector<std::int64_t> trials;
+// Its row is held by one commit at a time. Where the newest book is not ours, we begin one: from our COMMIT
+// on, that one is worthless. Without a COMMIT ours is.
+absl::Status PgWriter::HoldBook(PgConnection& connection, const PgResult& held) {
+  if (held.row_count() == 1 && book_.Holds(held.Int64(0, 0))) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult begun, connection.Exec(sql::kBeginProgressBook));
+  if (begun.row_count() != 1) {
+    return absl::DataLossError("stepwell.progress_book must hold one row");
+  }
+  book_.Begin(begun.Int64(0, 0));
+  book_connection_ = link_.opened_count();
+  return absl::OkStatus();
+}
+
+// What is committed now. A closed writer says no more.
+void PgWriter::NoteStands(const Group& group) {
+  for (const auto& [key, stand] : group.stands) {
+    book_.Note(key, stand.generation, stand.committed_sequence);
+  }
+  for (const WriterAdvance* advance : group.AcceptedOnes()) {
+    if (advance->closing.has_value()) {
+      book_.Forget(KeyOf(*advance));
+    } else {
+      book_.Note(KeyOf(*advance), advance->generation, advance->last_sequence);
+    }
+  }
+}
+
+// Locks the writers' rows, after the row of the book and those of the trials: from here on nobody else
+// moves, opens or folds them.
+absl::Status PgWriter::LockWriters(PgConnection& connection, Group& group) {
+  std::vector<std::int64_t> trials, writer_trials;
+  std::vector<std::int32_t> writers;
   for (const WriterAdvance* advance : group.sorted) {
     if (trials.empty() || trials.back() != Value(advance->trial_id)) {
       trials.push_back(Value(advance->trial_id));
     }
+    writer_trials.push_back(Value(advance->trial_id));
+    writers.push_back(Value(advance->writer_no));
   }
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult owned,
-      connection.Exec(sql::kCheckOwnerToCommit, {PgArray(trials), group.request.owner_epoch}));
+  const std::vector<PgStatement> statements = {
+      {sql::kHoldProgressBook, {}},
+      {sql::kCheckOwnerToCommit, {PgArray(trials), group.request.owner_epoch}},
+      {sql::kLockWriterPairs, {PgArray(writer_trials), PgArray(writers)}}};
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<PgResult> results, connection.ExecAll(statements));
+  STEPWELL_RETURN_IF_ERROR(HoldBook(connection, results[0]));
+  STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, trials, results[1], group));
+  group.stands = ProgressMapOf(results[2]);
+  return CompleteStands(connection, group);
+}
+
+// A trial that is gone, archived or deleted fences its writers; one of another owner stops us.
+absl::Status PgWriter::CheckOwner(PgConnection& connection, const std::vector<std::int64_t>& trials,
+                                  const PgResult& owned, Group& group) {
   if (owned.row_count() == static_cast<int>(trials.size())) return absl::OkStatus();
   STEPWELL_ASSIGN_OR_RETURN(const PgResult existing,
                             connection.Exec(sql::kReadTrialsToCommit, {PgArray(trials)}));
@@ -141,70 +195,73 @@ absl::Status PgWriter::CheckOwner(PgConnection& connection, Group& group) {
   return absl::OkStatus();
 }
 
-absl::Status PgWriter::Advance(PgConnection& connection, Group& group) {
-  GuardVectors v;
-  std::map<WriterKey, const WriterAdvance*> asked;
-  for (const WriterAdvance* advance : group.sorted) {
-    if (group.Answered(*advance)) continue;
-    asked.emplace(KeyOf(*advance), advance);
-    v.trials.push_back(Value(advance->trial_id));
-    v.writers.push_back(Value(advance->writer_no));
-    v.generations.push_back(static_cast<std::int64_t>(advance->generation));
-    v.firsts.push_back(static_cast<std::int64_t>(advance->first_sequence));
-    v.lasts.push_back(static_cast<std::int64_t>(advance->last_sequence));
-    v.crcs.push_back(advance->last_crc32c);
-    v.states.push_back(StateAfter(*advance));
+// The rows may be behind: the rest is in the book, or in the segments of progress.
+absl::Status PgWriter::CompleteStands(PgConnection& connection, Group& group) {
+  WriterKeys unknown;
+  for (auto& [key, stand] : group.stands) {
+    const auto known = book_.Find(key, stand.generation);
+    if (!known) {
+      unknown.push_back(key);
+    } else {
+      stand.committed_sequence = std::max(stand.committed_sequence, *known);
+    }
   }
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult moved,
-      connection.Exec(sql::kAdvanceWriters,
-                      {PgArray(v.trials), PgArray(v.writers), PgArray(v.generations),
-                       PgArray(v.firsts), PgArray(v.lasts), PgArray(v.crcs), PgArray(v.states)}));
-  for (int row = 0; row < moved.row_count(); ++row) {
-    const WriterAdvance& advance =
-        *asked.at({TrialId{moved.Int64(row, 0)}, WriterNo{moved.Int32(row, 1)}});
-    group.Answer(advance, {AdvanceOutcome::kCommitted, advance.last_sequence});
-  }
+  if (unknown.empty()) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap read, ReadProgressOf(connection, unknown));
+  for (const auto& [key, stand] : read) group.stands[key] = stand;
   return absl::OkStatus();
 }
 
-absl::Status PgWriter::JudgeRefused(PgConnection& connection, Group& group) {
-  std::vector<const WriterAdvance*> refused;
-  std::vector<WriterKey> keys;
+// The guard: AdvanceRules over rows that we hold.
+void PgWriter::Judge(Group& group) {
   for (const WriterAdvance* advance : group.sorted) {
     if (group.Answered(*advance)) continue;
-    refused.push_back(advance);
-    keys.push_back(KeyOf(*advance));
-  }
-  if (refused.empty()) return absl::OkStatus();
-  STEPWELL_ASSIGN_OR_RETURN(const ProgressMap stored, ReadProgressOf(connection, keys));
-  for (const WriterAdvance* advance : refused) {
-    const auto found = stored.find(KeyOf(*advance));
-    AdvanceResult result =
-        JudgeAdvance(*advance, found == stored.end() ? std::nullopt : std::optional(found->second));
-    if (result.outcome == AdvanceOutcome::kCommitted) {
-      // It would pass now, but the guard had refused it: the caller comes again.
-      result = {AdvanceOutcome::kMismatch, found->second.committed_sequence};
+    const auto found = group.stands.find(KeyOf(*advance));
+    if (found == group.stands.end()) {
+      group.Answer(*advance, JudgeAdvance(*advance, std::nullopt));
+      continue;
     }
+    const AdvanceResult result = JudgeAdvance(*advance, found->second);
     group.Answer(*advance, result);
     if (result.outcome == AdvanceOutcome::kRepeat && RepeatCloses(*advance, found->second)) {
       group.closing_repeats.push_back(advance);
     }
   }
-  return absl::OkStatus();
 }
 
-absl::Status PgWriter::CloseRepeats(PgConnection& connection, const Group& group) {
-  for (const WriterAdvance* advance : group.closing_repeats) {
-    STEPWELL_RETURN_IF_ERROR(
-        connection
-            .Exec(sql::kCloseWriter,
-                  {Value(advance->trial_id), Value(advance->writer_no),
-                   static_cast<std::int64_t>(advance->generation),
-                   static_cast<std::int64_t>(advance->last_sequence), StateAfter(*advance)})
-            .status());
+absl::Status PgWriter::Advance(PgConnection& connection, const Group& group, int segment) {
+  std::vector<ProgressRow> rows;
+  for (const WriterAdvance* advance : group.AcceptedOnes()) {
+    if (advance->closing.has_value()) continue;
+    rows.push_back({.trial_id = advance->trial_id,
+                    .writer_no = advance->writer_no,
+                    .committed_sequence = advance->last_sequence,
+                    .last_crc32c = advance->last_crc32c});
   }
-  return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(InsertProgress(connection, segment, rows));
+  return CloseWriters(connection, group);
+}
+
+absl::Status PgWriter::CloseWriters(PgConnection& connection, const Group& group) {
+  CloseVectors v;
+  for (const WriterAdvance* advance : group.AcceptedOnes()) {
+    if (advance->closing.has_value()) v.Add(*advance, advance->first_sequence);
+  }
+  // Of a repeat nothing is new but that it closes.
+  for (const WriterAdvance* advance : group.closing_repeats) {
+    v.Add(*advance, advance->last_sequence + 1);
+  }
+  if (v.trials.empty()) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult closed,
+      connection.Exec(sql::kCloseWriters,
+                      {PgArray(v.trials), PgArray(v.writers), PgArray(v.generations),
+                       PgArray(v.firsts), PgArray(v.lasts), PgArray(v.crcs), PgArray(v.states)}));
+  if (closed.affected_count() == static_cast<std::int64_t>(v.trials.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("closed ", closed.affected_count(), " of ",
+                                          v.trials.size(), " writers whose rows are held"));
 }
 
 absl::Status PgWriter::StoreGaps(PgConnection& connection, const Group& group) {

@@ -1,8 +1,8 @@
 // PgWriter: the exactly-once step. It writes a commit group in one transaction on a connection of
-// its own: checks that we own the trials, moves the writers by the guard, stores gaps, copies the
-// journal rows of what the guard let through, commits. When the COMMIT's answer is lost it reads
-// back on a fresh connection. It stands between GroupCommitter and journal_0..7. Confined to one
-// thread at a time.
+// its own: checks that we own the trials, holds the writers' rows, judges by where they stand (from its
+// book, or read), inserts progress, stores gaps, copies the journal rows of what the guard let through,
+// commits. When the COMMIT's answer is lost it reads back on a fresh connection. It stands between
+// GroupCommitter and journal_0..7 with progress_0..7. Confined to one thread at a time.
 //
 //   PgWriter writer(options, ring);
 //   STEPWELL_ASSIGN_OR_RETURN(auto results, writer.Commit(group));
@@ -21,6 +21,7 @@
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_link.h"
+#include "storage/progress_book.h"
 
 namespace stepwell {
 
@@ -44,10 +45,15 @@ class PgWriter {
  private:
   struct Group;  // one Commit's view of its request
   absl::Status Write(PgConnection& connection, Group& group);
-  absl::Status CheckOwner(PgConnection& connection, Group& group);
-  absl::Status Advance(PgConnection& connection, Group& group);
-  absl::Status JudgeRefused(PgConnection& connection, Group& group);
-  absl::Status CloseRepeats(PgConnection& connection, const Group& group);
+  absl::Status HoldBook(PgConnection& connection, const PgResult& held);
+  void NoteStands(const Group& group);
+  absl::Status LockWriters(PgConnection& connection, Group& group);
+  static absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t>& trials,
+                                 const PgResult& owned, Group& group);
+  absl::Status CompleteStands(PgConnection& connection, Group& group);
+  static void Judge(Group& group);
+  static absl::Status Advance(PgConnection& connection, const Group& group, int segment);
+  static absl::Status CloseWriters(PgConnection& connection, const Group& group);
   absl::Status StoreGaps(PgConnection& connection, const Group& group);
   absl::Status CopyJournal(PgConnection& connection, const Group& group, int segment);
   absl::StatusOr<std::vector<AdvanceResult>> ReadBack(Group& group);
@@ -56,6 +62,8 @@ class PgWriter {
   const Options options_;
   const std::shared_ptr<JournalRing> ring_;  // with the folder's recycler
   PgLink link_;
+  ProgressBook book_;
+  std::int64_t book_connection_ = 0;  // of link_, on which the book was begun
   std::atomic<std::uint64_t> commits_in_doubt_{0};
 };
 

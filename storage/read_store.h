@@ -71,6 +71,8 @@ struct WriterRecord {
   std::int32_t world_size = 0;
   std::string agent_id = {};
   WriterState state{};
+  // At least; of an open writer as of its last fold, for progress is not to be read in a snapshot
+  // (pg_progress.h).
   std::uint64_t committed_sequence = 0;
   // Samples up to here are in the snapshot's rows and in its ledger.
   std::uint64_t folded_sequence = 0;

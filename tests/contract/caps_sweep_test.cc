@@ -301,7 +301,7 @@ TEST_F(CapsSweep, EmptyLeavesOfDaysGoneByAreDropped) {
 }
 
 TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
-  Run("insert into stepwell.masters values (0, 'other', 7, 'a', now())");
+  Run("insert into stepwell.masters values (0, 'other', 7, 'a', now(), 9)");
   EXPECT_EQ(caps_.Sweep(6, {}).status().code(), absl::StatusCode::kOk) << "nothing to do";
   const OpenedWriter writer = OpenWriter("t", 7);
   AddSeries(writer.trial_id, 1);

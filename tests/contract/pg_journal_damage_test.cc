@@ -89,7 +89,7 @@ TEST_F(JournalDamageTest, ANumberBeyondWhatIsCommittedIsCutOff) {
                     return absl::OkStatus();
                   })
                   .ok());
-  Run("update stepwell.writers set folded_sequence = committed_sequence");
+  MarkAllFolded();
   ASSERT_TRUE(folds_->RecycleJournal(testing::kEpoch, INT64_MAX).ok());
   ASSERT_TRUE(folds_->RecycleJournal(testing::kEpoch, INT64_MAX).ok());
   EXPECT_EQ(JournalRows(), 0);

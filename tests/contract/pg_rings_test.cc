@@ -33,7 +33,7 @@ TEST_F(PgRings, AnOpenReaderDelaysNeitherLeavesNorCommits) {
                    "where inhparent = 'stepwell.metrics'::regclass"),
             4);
   EXPECT_TRUE(folds_->AttachLeaves(kNowUs).ok());
-  Run("update stepwell.writers set folded_sequence = committed_sequence");
+  MarkAllFolded();
   EXPECT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
   EXPECT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 2)})).ok());
@@ -63,7 +63,7 @@ TEST_F(PgRings, RecyclesTheJournalWhenAllIsFolded) {
   ASSERT_TRUE(reader->Exec("select count(*) from stepwell.journal_2").ok());
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, ++sequence)})).ok());
-    Run("update stepwell.writers set folded_sequence = committed_sequence");
+    MarkAllFolded();
     ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
     EXPECT_NE(journal_->current(), 2);
   }
@@ -94,7 +94,7 @@ TEST_F(PgRings, AFormerOwnerRecyclesNothing) {
   const OpenedWriter writer = OpenWriter("t");
   CommitTo(writer, 1, 1);
   ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());  // on to the next segment
-  Run("update stepwell.writers set folded_sequence = committed_sequence");
+  MarkAllFolded();
   Run("update stepwell.masters set epoch = 2, master_id = 'b'");
   EXPECT_EQ(folds_->RecycleJournal(kEpoch, INT64_MAX).code(), absl::StatusCode::kAborted);
   EXPECT_EQ(JournalRows(), 1);

@@ -85,14 +85,14 @@ TEST_F(PgStoreFaults, ReadsBackACommitThatDidNotHappen) {
   Run(R"(
 create function wait_at_commit() returns trigger language plpgsql as
   $$ begin perform pg_sleep(60); return null; end $$;
-create constraint trigger wait_at_commit after update on stepwell.writers
+create constraint trigger wait_at_commit after insert on stepwell.progress_0
   deferrable initially deferred for each row execute function wait_at_commit())");
   std::thread killer(KillWhen, url_, "query = 'commit' and wait_event = 'PgSleep'");
   const auto results = ingest_->Commit(Group({Advance(writer, 1)}));
   killer.join();
   EXPECT_EQ(results.status().code(), absl::StatusCode::kUnavailable) << results.status();
   EXPECT_FALSE(IsCommitUnknown(results.status())) << "it is known";
-  Run("drop trigger wait_at_commit on stepwell.writers");
+  Run("drop trigger wait_at_commit on stepwell.progress_0");
   EXPECT_EQ(Committed(writer), 0u);
   EXPECT_EQ(JournalRows(), 0);
 }
@@ -105,7 +105,7 @@ TEST_F(PgStoreFaults, SaysThatACommitIsUnknownWhenNobodyCanBeAsked) {
   Run(R"(
 create function wait_at_commit() returns trigger language plpgsql as
   $$ begin perform pg_sleep(60); return null; end $$;
-create constraint trigger wait_at_commit after update on stepwell.writers
+create constraint trigger wait_at_commit after insert on stepwell.progress_0
   deferrable initially deferred for each row execute function wait_at_commit())");
   const std::string name(sql_->Exec("select current_database()::text")->Text(0, 0));
   // Nobody gets in any more, and the one who is in is thrown out. From another database, since one
@@ -139,7 +139,11 @@ TEST_F(PgStoreFaults, ReadingBackWaitsForABackendThatGoesOn) {
   const OpenedWriter writer = OpenWriter("t");
   const auto backend = Connect(url_);
   ASSERT_TRUE(backend->Begin().ok());
-  ASSERT_TRUE(backend->ExecScript("update stepwell.writers set committed_sequence = 7").ok());
+  ASSERT_TRUE(backend->Exec("select from stepwell.writers for no key update").ok());
+  ASSERT_TRUE(backend
+                  ->Exec("insert into stepwell.progress_5 select trial_id, 7, 0, writer_no "
+                         "from stepwell.writers")
+                  .ok());
   std::thread reader([&] { EXPECT_EQ(Committed(writer), 7u); });
   AwaitLockWait();
   ASSERT_TRUE(backend->Commit().ok());

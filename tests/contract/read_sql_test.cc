@@ -384,9 +384,9 @@ TEST_F(SamplesTest, IsForReadersWhoMayOnlyRead) {
   EXPECT_EQ(Rows("select values::text from stepwell.generic_metrics").size(), 5U);
   EXPECT_EQ(Rows("select name from stepwell.series where trial_id = 7").size(), 3U);
   for (const char* forbidden :
-       {"select * from stepwell.writers", "select * from stepwell.journal_0",
-        "delete from stepwell.series", "insert into stepwell.keep_classes values (1)",
-        "create table stepwell.mine (n integer)"}) {
+       {"select * from stepwell.writers", "select * from stepwell.writer_progress",
+        "select * from stepwell.journal_0", "delete from stepwell.series",
+        "insert into stepwell.keep_classes values (1)", "create table stepwell.mine (n integer)"}) {
     EXPECT_FALSE(connection_->Exec(forbidden).ok()) << forbidden;
   }
 }

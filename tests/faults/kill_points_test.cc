@@ -121,6 +121,8 @@ const std::vector<Work>& Works() {
       {.name = "Recycle",
        .points = {{"recycle_recent_before_commit"},
                   {"recycle_recent_after_commit"},
+                  {"carry_progress_before_commit"},
+                  {"carry_progress_after_commit"},
                   {"recycle_journal_before_commit"},
                   {"recycle_journal_after_commit"}},
        .age = {.seconds = 1'860},
