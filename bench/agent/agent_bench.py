@@ -61,11 +61,9 @@ def wait_for(path: pathlib.Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all its threads, in nanoseconds resolution where the kernel has it."""
-    total_ns = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        total_ns += int((task / "schedstat").read_text().split()[0])
-    return total_ns / 1e9
+    """User and system time of all its threads, of those that ended, too: the clock of a process, which the
+    kernel names by the complement of its number (clock_getcpuclockid), in nanoseconds."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def status_kib(pid: int, key: str) -> int:

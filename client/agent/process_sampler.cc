@@ -18,6 +18,7 @@ constexpr const SystemMetric* kMetrics[] = {
     &metrics::kDiskProcessRead, &metrics::kDiskProcessWrite};
 // Ticks that the reader takes by itself end so many visits after the last one.
 constexpr int kVisitsAhead = 3;
+constexpr char kNoRoomReason[] = "ticks of the process while there was no room";
 constexpr char kLateReason[] = "ticks of the process that came too late to be taken";
 
 // A process as it ends: of one that is gone, or waits for its parent alone, there is nothing to say,
@@ -136,7 +137,7 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
   selection_ = std::make_shared<SensorSelection>(selection);
   if (asked_) return MissAnswer(now, lost + missed + 1);
   if (was_full) {
-    CountLost(AbsenceKind::kNoRoom, missed, "ticks of the process while there was no room");
+    CountLost(AbsenceKind::kNoRoom, missed, kNoRoomReason);
   } else if (!rested) {
     CountLost(AbsenceKind::kLate, missed, kLateReason);
   }
@@ -209,7 +210,11 @@ void ProcessSampler::TakeAnswers(Await await) {
     if (asked_->late) continue;
     if (!asked_->once) asked_at_ = asked_->heard_at;
     CountLost(AbsenceKind::kLate, answer->late_count, kLateReason);
-    AddTick(answer->reading, answer->time_us, asked_->batch);
+    if (builder_.full()) {
+      CountLost(AbsenceKind::kNoRoom, 1, kNoRoomReason);
+    } else {
+      AddTick(answer->reading, answer->time_us, asked_->batch);
+    }
   }
   if (!asked_) return;
   if (!asked_->question->ended()) return reader_->Tend();
