@@ -37,7 +37,7 @@ struct AgentOptions {
   bool removes_root = false;
   // Of all spools together; the default is also held to 5 % of what the file system has free.
   std::int64_t spool_bytes_max = std::int64_t{1} << 30;
-  // fdatasync of a frame before it is sent, instead of each 500 ms.
+  // fdatasync of a frame before it is sent, instead of within 500 ms.
   bool sync_before_send = false;
   // How long a stop may take to send what is left.
   absl::Duration stop_wait = absl::Seconds(5);

@@ -23,6 +23,11 @@ bool ProcessReader::Question::HasMore() const {
   return !begun_ || busy_ || (times_ && times_->schedule.due() <= times_->until);
 }
 
+bool ProcessReader::Question::is_idle() const {
+  absl::MutexLock lock(&mu_);
+  return begun_ && !busy_;
+}
+
 bool ProcessReader::Question::ended() const {
   absl::MutexLock lock(&mu_);
   return answers_.empty() && !HasMore();

@@ -49,6 +49,8 @@ class ProcessReader {
         : sensor_(std::move(sensor)), context_(std::move(context)), times_(std::move(times)) {}
     // The oldest answer that was not taken; none within `patience`, or when none will come.
     std::optional<Answer> Await(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
+    // It waits for its time, or has ended; nobody reads, and the first reading is over.
+    bool is_idle() const ABSL_LOCKS_EXCLUDED(mu_);
     // All answers were given: whoever asked may ask again with the same sensor.
     bool ended() const ABSL_LOCKS_EXCLUDED(mu_);
     // Of one with times.

@@ -107,11 +107,7 @@ ProcessSampler::ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, co
 
 void ProcessSampler::Visit(const Process& process, const SensorSelection& selection) {
   // A full disk: the recorder's own samples come first.
-  if (builder_.full()) {
-    was_full_ = true;
-    if (asked_) asked_->question->End();
-    return;
-  }
+  if (builder_.full()) return OnNoRoom();
   if (process.pid <= 0) return MissUnseen(process, selection);
   const absl::Duration now = clock_.Monotonic();
   TakeAnswers(Await::kNow);
@@ -129,7 +125,7 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
     if (GoOn(selection, now)) return;
     asked_->question->End();
     asked_->late = true;
-    lost = 1;
+    lost = asked_->question->is_idle() ? 0 : 1;
   }
   schedule_->SetInterval(selection.interval(), now);
   if (schedule_->due() > now) return;
@@ -144,13 +140,19 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
   Ask(sensor_, now);
 }
 
+void ProcessSampler::OnNoRoom() {
+  was_full_ = true;
+  if (asked_) asked_->question->End();
+}
+
 bool ProcessSampler::GoOn(const SensorSelection& selection, absl::Duration now) {
   if (asked_->once) {
     // The next is due before it was answered.
     schedule_->SetInterval(selection.interval(), now);
     return schedule_->due() > now;
   }
-  if (now - asked_->heard_at > reader_->patience()) {
+  // Another's may have hung, and the reader's thread be replaced at this visit or the next.
+  if (now - asked_->heard_at > reader_->patience() + 2 * lead_) {
     schedule_ = asked_->question->schedule();
     return false;
   }

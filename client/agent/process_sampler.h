@@ -47,6 +47,8 @@ class ProcessSampler {
   };
   // One that is not seen has an absence, told once; it is sampled from when it is seen.
   void Visit(const Process& process, const SensorSelection& selection);
+  // There is no visit, for a disk is full: ticks are lost for that until the next one.
+  void OnNoRoom();
   // A visit would ask, take an answer or miss one: of one that rests or is gone, none does.
   bool IsDue(absl::Duration now) const {
     if (sensor_ == nullptr || rests_) return false;
@@ -108,7 +110,7 @@ class ProcessSampler {
   absl::Duration asked_at_;
   std::int32_t batch_ = -1;
   bool rests_ = false;
-  // At the last visit.
+  // Since the last visit.
   bool was_full_ = false;
   std::optional<TickSchedule> schedule_;
   AbsenceLedger absences_;

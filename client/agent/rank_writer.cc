@@ -103,7 +103,10 @@ void RankWriter::SettleClosing() {
 // what it has to drop.
 absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   if (served_->pending()) {
-    STEPWELL_RETURN_IF_ERROR(served_->Retry());
+    if (absl::Status retried = served_->Retry(); !retried.ok()) {
+      process_.OnNoRoom();
+      return retried;
+    }
     recorded_->StoreTails(served_->written());
   }
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());

@@ -21,7 +21,6 @@ constexpr char kSpoolFolder[] = "spool";
 constexpr char kDoneFile[] = "done";
 // In the folder of a spool that is to be succeeded: RememberBehind, as a number.
 constexpr char kBehindFile[] = "behind";
-// A process crash loses nothing; a power loss at most so much of what was sealed.
 // Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
@@ -138,7 +137,9 @@ absl::Status ServedWriter::Seal(const Checkpoint& checkpoint) {
 
 // What could not be synced is written all the same: it is only not sent before a later sync.
 void ServedWriter::SyncBeforeSend() {
-  if (context_.spool.sync_before_send) spool_->Sync().IgnoreError();
+  if (!context_.spool.sync_before_send) return;
+  spool_->Sync().IgnoreError();
+  NoteSynced();
 }
 
 absl::Status ServedWriter::Retry() {
@@ -208,8 +209,16 @@ void ServedWriter::TendSync(absl::Duration now) {
 }
 
 void ServedWriter::Sync() {
-  sync_pace_.OnSynced();
   TellTrouble(spool_->Sync());
+  NoteSynced();
+}
+
+void ServedWriter::NoteSynced() {
+  if (spool_->is_unsynced()) {
+    sync_pace_.OnFailed(context_.clock.Monotonic());
+  } else {
+    sync_pace_.OnSynced();
+  }
 }
 
 void ServedWriter::TellTrouble(const absl::Status& tended) {

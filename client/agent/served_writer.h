@@ -139,6 +139,8 @@ class ServedWriter {
   absl::Status CheckRoom(std::uint64_t behind) const;
   void SyncBeforeSend();
   void NoteWritten(absl::Duration now);
+  // After a sync, or one that failed.
+  void NoteSynced();
   void TendRetirement(absl::Status& tended);
   void TellTrouble(const absl::Status& tended);
   void DropRetired();

@@ -42,6 +42,12 @@ class SyncPace {
     }
     return now + ahead_ - *unsynced_since_ >= kAckedMax;
   }
+  // Again as if what is written had been written now.
+  void OnFailed(absl::Duration now) {
+    if (!unsynced_since_) return;
+    unsynced_since_ = now;
+    unacked_ = {{last_sequence_, now}};
+  }
   void OnSynced() {
     unsynced_since_.reset();
     unacked_.clear();
@@ -57,7 +63,7 @@ class SyncPace {
   std::uint64_t last_sequence_;
   // The oldest that is not synced.
   std::optional<absl::Duration> unsynced_since_;
-  // Of a sync interval at most: some fifty where frames are 10 ms apart.
+  // Of a sync interval at most, or since a sync failed: some fifty where frames are 10 ms apart.
   std::deque<Written> unacked_;
 };
 

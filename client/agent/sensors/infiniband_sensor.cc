@@ -66,15 +66,26 @@ void InfinibandHealthSensor::Read(Reading& reading) {
 
 Findings InfinibandFinder::Find() {
   Findings findings;
+  std::size_t left_out = 0;
   for (const std::string& adapter : kernel_.List(kAdapters)) {
     const std::string ports = absl::StrCat(kAdapters, "/", adapter, "/ports");
     for (const std::string& number : kernel_.List(ports)) {
       const std::string port = absl::StrCat(adapter, "/", number);
-      if (known_.size() == kPortCountMax || !known_.insert(port).second) continue;
+      if (known_.count(port) != 0) continue;
+      if (known_.size() == kPortCountMax) {
+        ++left_out;
+        continue;
+      }
+      known_.insert(port);
       const std::string folder = absl::StrCat(ports, "/", number, "/counters/");
       findings.sensors.push_back(std::make_unique<InfinibandPortSensor>(port, folder, kernel_));
       findings.sensors.push_back(std::make_unique<InfinibandHealthSensor>(port, folder, kernel_));
     }
+  }
+  if (left_out > 0) {
+    findings.absences.push_back({"network", AbsenceKind::kUnsupported, "infiniband", 1,
+                                 absl::StrCat("infiniband: of more than ", kPortCountMax, " ports ",
+                                              left_out, " are not sampled")});
   }
   return findings;
 }

@@ -59,7 +59,9 @@ class InfinibandHealthSensor final : public Sensor {
 // Adapters appear when their driver is loaded, or a virtual one is made.
 class InfinibandFinder final : public SensorFinder {
  public:
-  static constexpr std::size_t kPortCountMax = 64;
+  // A machine has up to some ten; with virtual functions it may show hundreds, which must not take the
+  // places of its GPUs (SensorSet::kWatchedCountMax).
+  static constexpr std::size_t kPortCountMax = 24;
 
   explicit InfinibandFinder(KernelText kernel)
       : SensorFinder("network"), kernel_(std::move(kernel)) {}

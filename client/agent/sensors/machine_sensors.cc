@@ -30,9 +30,9 @@ std::unique_ptr<SensorSet> MakeMachineSensors(const MachineOptions& options, con
   set->Add(std::make_unique<ContainerMemorySensor>(kernel, options.container));
   set->Add(std::make_unique<LocalMountSensor>(kernel));
   set->AddFinder(std::make_unique<MountFinder>(kernel));
-  set->AddFinder(std::make_unique<InfinibandFinder>(kernel));
   set->AddFinder(std::make_unique<NvmlFinder>(options.nvml_path, kernel, clock));
   set->AddFinder(std::make_unique<AmdFinder>(options.amd_paths, kernel));
+  set->AddFinder(std::make_unique<InfinibandFinder>(kernel));
   return set;
 }
 

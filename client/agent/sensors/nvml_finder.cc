@@ -52,6 +52,12 @@ Findings NvmlFinder::Find() {
     if (!known_.insert(face.uuid).second) continue;
     findings.sensors.push_back(std::make_unique<NvmlSensor>(session_, face));
   }
+  // Those that it had itself tell of themselves.
+  for (const std::string& uuid : session_->Lost()) {
+    if (known_.count(uuid) != 0) continue;
+    findings.absences.push_back({"gpu", AbsenceKind::kFailed, uuid, 1,
+                                 absl::StrCat(uuid, ": lost before this trial was sampled")});
+  }
   return findings;
 }
 

@@ -1,6 +1,7 @@
 #include "client/agent/sensors/nvml_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status_macros.h"
 
@@ -42,6 +43,11 @@ absl::StatusOr<std::shared_ptr<NvmlSession>> NvmlSession::Of(const std::string& 
   return session;
 }
 
+std::vector<std::string> NvmlSession::Lost() {
+  absl::MutexLock lock(&mu_);
+  return {lost_.begin(), lost_.end()};
+}
+
 void NvmlSession::Doubt(const std::string& uuid) {
   absl::MutexLock lock(&mu_);
   doubted_.insert(uuid);
@@ -56,12 +62,14 @@ bool NvmlSession::HasHealthy() const {
 
 NvmlSession::Step NvmlSession::NextStep(absl::Duration now, bool afresh) {
   if (!begun_) return Step::kBegin;
-  if (doubted_.empty()) {
-    if (lost_.empty()) pace_.Reset();
-    return afresh || device_by_uuid_.empty() ? Step::kLook : Step::kNone;
+  const bool is_due = pace_.IsDue(now);
+  if (doubted_.empty() && lost_.empty()) {
+    // Readings that follow a beginning have had their time to doubt again.
+    if (is_due) pace_.Reset();
+  } else if (!HasHealthy() || is_due) {
+    return Step::kBeginAnew;
   }
-  if (!HasHealthy() || pace_.IsDue(now)) return Step::kBeginAnew;
-  return afresh ? Step::kLook : Step::kNone;
+  return afresh || device_by_uuid_.empty() ? Step::kLook : Step::kNone;
 }
 
 absl::StatusOr<std::vector<NvmlDeviceFace>> NvmlSession::List(const Clock& clock, bool afresh) {
@@ -109,14 +117,16 @@ absl::Status NvmlSession::TakeStep(Step step) {
   std::map<std::string, nvml::Device> devices;
   STEPWELL_RETURN_IF_ERROR(ListAll(faces, devices));
   absl::MutexLock lock(&mu_);
+  if (step != Step::kLook) {
+    lost_.merge(std::exchange(doubted_, {}));
+    // A slice that is gone was cut away, as a rule.
+    for (const NvmlDeviceFace& face : faces_) {
+      if (face.is_slice()) lost_.erase(face.uuid);
+    }
+  }
+  std::erase_if(lost_, [&](const std::string& uuid) { return devices.count(uuid) != 0; });
   device_by_uuid_ = std::move(devices);
   faces_ = std::move(faces);
-  if (step == Step::kLook) return absl::OkStatus();
-  lost_.clear();
-  for (const std::string& uuid : doubted_) {
-    if (device_by_uuid_.count(uuid) == 0) lost_.insert(uuid);
-  }
-  doubted_.clear();
   return absl::OkStatus();
 }
 

@@ -48,6 +48,8 @@ class NvmlSession {
       ABSL_LOCKS_EXCLUDED(mu_);
   // That device was found lost.
   void Doubt(const std::string& uuid) ABSL_LOCKS_EXCLUDED(mu_);
+  // GPUs that the library showed once and does not show since it began anew for them.
+  std::vector<std::string> Lost() ABSL_LOCKS_EXCLUDED(mu_);
 
   // As long as it lives, the library is not shut down.
   class Call {
@@ -87,7 +89,7 @@ class NvmlSession {
   bool beginning_ ABSL_GUARDED_BY(mu_) = false;
   // Found lost since the library began.
   std::set<std::string> doubted_ ABSL_GUARDED_BY(mu_);
-  // Those for which it began, and which it does not show.
+  // Those for which it began, and which it has not shown since: whoever sampled them may have ended.
   std::set<std::string> lost_ ABSL_GUARDED_BY(mu_);
   LossPace pace_ ABSL_GUARDED_BY(mu_);
   int calls_under_way_ ABSL_GUARDED_BY(mu_) = 0;

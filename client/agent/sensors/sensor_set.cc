@@ -23,7 +23,10 @@ void SensorSet::Add(std::unique_ptr<Sensor> sensor) {
 }
 
 void SensorSet::AddWatched(std::unique_ptr<Sensor> sensor) {
-  if (watched_.size() == kWatchedCountMax) return;
+  if (watched_.size() == kWatchedCountMax) {
+    ++left_out_[sensor->face().metric_group];
+    return;
+  }
   cadences_.insert(sensor->face().cadence);
   watched_.emplace_back(std::move(sensor));
 }
@@ -67,6 +70,11 @@ Reading SensorSet::Read(Cadence cadence, std::shared_ptr<const SensorSelection> 
     for (const WatchedFinder& finder : finders_) {
       if (!IsWanted(finder, *selection)) continue;
       for (const Absence& absence : finder.absences) reading.Miss(absence);
+    }
+    for (const auto& [metric_group, count] : left_out_) {
+      reading.Miss({metric_group, AbsenceKind::kUnsupported, "devices", 1,
+                    absl::StrCat("devices: of more than ", kWatchedCountMax, " ", count,
+                                 " are not sampled")});
     }
   }
   return reading;

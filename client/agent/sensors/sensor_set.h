@@ -130,6 +130,8 @@ class SensorSet {
   SensorCrew crew_;
   std::list<WatchedSensor> watched_;
   std::list<WatchedFinder> finders_;
+  // Of each group, those for which there was no place.
+  std::map<std::string, int> left_out_;
   std::vector<PastReading> past_;
 };
 

@@ -173,6 +173,15 @@ TEST_F(ServedWriterTest, AgentRule02_WithSyncBeforeSendNothingGoesOutThatIsNotOn
   Seal(*served, 2, 2);
   Talk();
   EXPECT_THAT(chunks_, SizeIs(1));
+  // It is tried again, as often as it takes.
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(absl::Milliseconds(500));
+    const int before = fdatasync_count;
+    SyncIfDue(*served);
+    EXPECT_EQ(fdatasync_count, before + 1);
+    Talk();
+    EXPECT_THAT(chunks_, SizeIs(1));
+  }
   fdatasync_fails = false;
   clock_.Advance(absl::Milliseconds(500));
   SyncIfDue(*served);

@@ -54,5 +54,25 @@ TEST(SyncPaceTest, WhatIsAckedIsSyncedWithin5S) {
   EXPECT_TRUE(pace.IsDue(2, At(5425)));
 }
 
+TEST(SyncPaceTest, OneThatFailedIsDueAgainAfter500MsAndNothingGrows) {
+  SyncPace pace(kFrame, 0);
+  pace.OnFailed(At(0));
+  EXPECT_FALSE(pace.IsDue(0, At(100'000))) << "nothing was to be synced";
+  for (std::uint64_t sequence = 1; sequence <= 5; ++sequence) {
+    pace.OnWritten(sequence, 0, At(100 * static_cast<int>(sequence)));
+  }
+  ASSERT_TRUE(pace.IsDue(0, At(600)));
+  for (int failure = 0; failure < 3; ++failure) {
+    const int ms = 600 + 500 * failure;
+    pace.OnFailed(At(ms));
+    EXPECT_FALSE(pace.IsDue(0, At(ms + 420)));
+    EXPECT_TRUE(pace.IsDue(0, At(ms + 425)));
+  }
+  // What was acked meanwhile has more time.
+  EXPECT_FALSE(pace.IsDue(5, At(2500)));
+  pace.OnSynced();
+  EXPECT_FALSE(pace.IsDue(0, At(100'000)));
+}
+
 }  // namespace
 }  // namespace stepwell::agent

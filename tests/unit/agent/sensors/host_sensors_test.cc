@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "client/agent/sensors/cpu_sensor.h"
 #include "client/agent/sensors/disk_sensor.h"
 #include "client/agent/sensors/infiniband_sensor.h"
@@ -165,6 +166,19 @@ TEST(InfinibandSensorTest, CountersAreWordsOfFourOctets) {
   machine.Remove(port + "port_xmit_data");
   EXPECT_THAT(AbsencesOf(machine.Read(sensor)),
               ElementsAre(HasSubstr("network unsupported mlx5_0/1: ")));
+}
+
+TEST(InfinibandSensorTest, OfVirtualFunctionsWithoutEndSomeAreSampledAndTheRestIsTold) {
+  Machine machine;
+  for (int i = 0; i < 30; ++i) {
+    machine.Write(absl::StrCat("sys/class/infiniband/mlx5_", i, "/ports/1/counters/link_downed"),
+                  "0\n");
+  }
+  InfinibandFinder finder(machine.kernel());
+  const Findings findings = finder.Find();
+  EXPECT_THAT(findings.sensors, SizeIs(2 * InfinibandFinder::kPortCountMax));
+  ASSERT_THAT(findings.absences, SizeIs(1));
+  EXPECT_THAT(findings.absences.front().reason, HasSubstr(" 6 are not sampled"));
 }
 
 TEST(InfinibandSensorTest, HealthIsToldOfWhatTheAdapterCounts) {

@@ -107,6 +107,33 @@ TEST_F(NvmlLossTest,
   EXPECT_THAT(LooksThatBegin(8), ElementsAre(1, 3, 7));
 }
 
+// The trial that sampled it has ended; an agent of the machine serves many.
+TEST_F(NvmlLossTest, OneThatALaterTrialNeverSawIsToldAndFoundWhenItIsBack) {
+  stub_.Play(kOneLost);
+  sampler_.Read();
+  LooksThatBegin(2);
+  Sampler later(machine_, stub_);
+  const std::vector<Absence> told = later.Look();
+  ASSERT_THAT(told, SizeIs(1));
+  EXPECT_THAT(told.front().reason, HasSubstr("GPU-stub-1"));
+  EXPECT_THAT(later.Read(), ElementsAre("7", "7"));
+  // From here on nobody reads those of the first.
+  for (int look = 0; look < 200; ++look) {
+    machine_.Advance(absl::Seconds(10));
+    EXPECT_THAT(later.Look(), SizeIs(1)) << look;
+    EXPECT_THAT(later.Read(), ElementsAre("7", "7"));
+  }
+  EXPECT_GE(stub_.inits(), 8);
+  EXPECT_LE(stub_.inits(), 12);
+  stub_.Play(kWell);
+  for (int look = 0; look < 61; ++look) {
+    machine_.Advance(absl::Seconds(10));
+    later.Look();
+  }
+  EXPECT_THAT(later.Look(), IsEmpty());
+  EXPECT_THAT(later.Read(), ElementsAre("7", "7", "7"));
+}
+
 // Its reset is asked for, say: the library shows it, and each call fails.
 TEST_F(NvmlLossTest, OneThatIsSeenAndLostAgainEachTimeIsNoReasonToBeginMoreOften) {
   stub_.Play("gpus 3\ngpu * util_gpu 7\ngpu 1 fail nvmlDeviceGetUtilizationRates 15\n");
@@ -172,6 +199,7 @@ TEST_P(BeginningTest, AgentRule16_TheOthersAreBackOnceItIsOverAndNoneOfThemCount
   std::thread look([this] { sampler_.Look(); });
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   do {
+    absl::SleepFor(absl::Milliseconds(1));  // the look waits for a moment without a call
     texts_ = sampler_.Read();
   } while (texts_[0].find(kAnew) == std::string::npos && absl::Now() < deadline);
   EXPECT_THAT(texts_, ElementsAre(absl::StrCat("gpu failed GPU-stub-0: ", kAnew),
