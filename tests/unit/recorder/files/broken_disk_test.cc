@@ -1,8 +1,6 @@
 // Disks that fail under a recording program: it goes on, and what was lost is counted.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 
 #include <thread>
@@ -10,6 +8,7 @@
 #include "client/recorder/src/early_events.h"
 #include "stepwell/recorder.h"
 #include "tests/unit/recorder/files/in_child.h"
+#include "tests/unit/recorder/files/own_mounts.h"
 #include "tests/unit/recorder/files/spool_files.h"
 
 namespace stepwell::recorder {
@@ -17,33 +16,13 @@ namespace {
 
 using testing::HasSubstr;
 
-void WriteFile(const char* path, const std::string& text) {
-  const int fd = open(path, O_WRONLY);
-  if (fd < 0) return;
-  if (write(fd, text.data(), text.size()) < 0) std::perror(path);
-  close(fd);
-}
-
-// Mounts a tmpfs of its own on `path`, for this process only.
-bool MountTmpfs(const std::string& path, const std::string& options, unsigned long flags) {
-  const uid_t uid = getuid();
-  if (uid == 0) {
-    if (unshare(CLONE_NEWNS) != 0) return false;
-  } else {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    WriteFile("/proc/self/uid_map", std::to_string(uid) + " " + std::to_string(uid) + " 1");
-  }
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  return mount("tmpfs", path.c_str(), "tmpfs", flags, options.c_str()) == 0;
-}
-
 class BrokenDiskTest : public testing::Test {
  protected:
   // Runs `body` with a tmpfs on root(); skips where mounting is not allowed.
   void WithTmpfs(const std::string& options, unsigned long flags,
                  const std::function<void()>& body) {
     const int status = RunInChild([&] {
-      if (!MountTmpfs(root(), options + ",mode=0700", flags)) _exit(kExitSkipped);
+      if (!MountOwnTmpfs(root(), options + ",mode=0700", flags)) _exit(kExitSkipped);
       body();
     });
     ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
