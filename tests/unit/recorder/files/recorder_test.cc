@@ -309,7 +309,7 @@ bool ForbidSystemCalls() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-TEST_F(RecorderTest, AWarmCallMakesNoSystemCall) {
+TEST_F(RecorderTest, AgentRule01_AWarmCallMakesNoSystemCall) {
   const std::string source =
       ReadText("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   if (source != "tsc\n" && source != "kvm-clock\n") {
