@@ -86,7 +86,7 @@ TEST_F(MergeTest, AFullJournalSegmentIsLeftAndEmptied) {
   const auto ack = stream.WaitAck(writer, kChunkCount, absl::Seconds(90));
   ASSERT_TRUE(ack.has_value()) << master_->LogTail();
   EXPECT_EQ(ack->rejections_size(), 0);
-  EXPECT_TRUE(Eventually([&] { return JournalRows(0) == 0; }, absl::Seconds(30)))
+  EXPECT_TRUE(Eventually([&] { return JournalRows(0) == 0; }, absl::Seconds(60)))
       << JournalRows(0) << " rows in the first segment\n"
       << master_->LogTail();
   // Commits go on in the next one.
