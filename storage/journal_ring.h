@@ -31,7 +31,8 @@ class JournalRing {
   // When the current segment is full enough to leave it.
   struct Limits {
     std::int64_t bytes_max = 128 << 20;
-    // So that the recycler counts rows in milliseconds while it holds the lock.
+    // So that the recycler counts rows in milliseconds while it holds the lock; those of progress, one for
+    // each writer of a commit, are counted beside them.
     std::int64_t row_count_max = 20'000;
     std::int64_t age_max_us = 60'000'000;
   };
