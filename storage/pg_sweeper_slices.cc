@@ -30,10 +30,10 @@ std::string TicksLeaf(const NamedLeaf& leaf) {
 // Rollups go when no sample of theirs is left: those of a merge that came meanwhile are seen with it or
 // not at all.
 std::string NoRowIsLeft(const NamedLeaf& leaf) {
-  return absl::StrCat(" and not exists (select from stepwell.metrics m where m.keep_class = ",
-                      leaf.key.keep_class, " and m.received_day = '",
-                      DayText(leaf.key.received_day, "-"),
-                      "' and m.trial_id = $1 and m.series_no = any($6))");
+  return absl::StrCat(
+      " and not exists (select from stepwell.metrics m where m.keep_class = ", leaf.key.keep_class,
+      " and m.received_day = '", DayText(leaf.key.received_day, "-"),
+      "' and m.trial_id = $1 and m.series_no = any($6))");
 }
 
 // $1 trial, $2 to $4 after this first time, tick_no and step, $5 limit, $6 only with these series.
@@ -47,8 +47,8 @@ std::string StretchesSql(const NamedLeaf& leaf, bool of_group) {
       of_samples ? " and " STEPWELL_MERGE_IS_OVER : " and " STEPWELL_ROLLUPS_ARE_MADE,
       of_samples && of_group ? " and (t.series_nos is null or t.series_nos && $6)"
                              : " and $6::integer[] is not null",
-      of_samples ? "" : NoRowIsLeft(leaf),
-      " order by t.first_time_us, t.tick_no, ", step, " limit $5");
+      of_samples ? "" : NoRowIsLeft(leaf), " order by t.first_time_us, t.tick_no, ", step,
+      " limit $5");
 }
 
 // What went, by group: rows, samples, bytes, first and last time.
