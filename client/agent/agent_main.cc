@@ -94,6 +94,14 @@ int AgentMain(int argc, char** argv) {
   RaiseDescriptorLimit();
   StopSignals::Block();
   const auto agent = agent::Agent::Create(parsed->options, agent::BootClock::Get());
+  if (absl::IsAlreadyExists(agent.status()) && !parsed->options.trial.empty()) {
+    // Whoever names a trial by hand wants it sampled, which that one does not know.
+    std::cerr
+        << "stepwell agent: " << agent.status().message() << ": '" << parsed->options.trial
+        << "' is not sampled. End that agent (one that a training started ends a minute after "
+           "the last training), or give this one a --spool-dir of its own\n";
+    return EX_TEMPFAIL;
+  }
   if (absl::IsAlreadyExists(agent.status())) {
     std::cout << "stepwell agent: " << agent.status().message() << "; nothing to do\n";
     return EX_OK;

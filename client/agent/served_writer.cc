@@ -23,6 +23,8 @@ constexpr char kDoneFile[] = "done";
 constexpr char kBehindFile[] = "behind";
 // Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
+// `stepwell agent status` and the next agent know of acks that late, at visits of one that records.
+constexpr absl::Duration kMarkInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
 // A master that takes a writer at all has taken its end by then, as a rule.
 constexpr absl::Duration kDeliveryPatience = absl::Minutes(1);
@@ -205,7 +207,10 @@ void ServedWriter::NoteWritten(absl::Duration now) {
 
 void ServedWriter::TendSync(absl::Duration now) {
   NoteWritten(now);
-  if (IsSyncDue(now)) Sync();
+  if (IsSyncDue(now)) return Sync();
+  if (now - marked_at_ < kMarkInterval) return;
+  marked_at_ = now;
+  TellTrouble(spool_->MarkAcked());
 }
 
 void ServedWriter::Sync() {

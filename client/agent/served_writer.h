@@ -169,6 +169,7 @@ class ServedWriter {
   bool done_marked_ = false;
   RefusalNote refusal_note_{directory_.get()};
   absl::Duration trimmed_at_ = -absl::InfiniteDuration();
+  absl::Duration marked_at_ = -absl::InfiniteDuration();
   absl::Duration trouble_logged_ = -absl::InfiniteDuration();
 };
 

@@ -171,16 +171,23 @@ absl::Status Spool::StartSegment() {
 }
 
 absl::Status Spool::Sync() {
+  if (current_ == nullptr) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(MarkAcked());
+  return unsynced_ ? SyncFile() : absl::OkStatus();
+}
+
+absl::Status Spool::MarkAcked() {
   const AckedMark mark = acked();
   if (current_ == nullptr) return absl::OkStatus();
-  if (mark.sequence != acked_written_.sequence || mark.generation != acked_written_.generation) {
-    const bool was_unsynced = unsynced_;
-    STEPWELL_RETURN_IF_ERROR(Append(RecordType::kAcked, mark.Encode()));
-    acked_written_ = mark;
-    unsynced_ = was_unsynced;
-    mark_unsynced_ = true;
+  if (mark.sequence == acked_written_.sequence && mark.generation == acked_written_.generation) {
+    return absl::OkStatus();
   }
-  return unsynced_ ? SyncFile() : absl::OkStatus();
+  const bool was_unsynced = unsynced_;
+  STEPWELL_RETURN_IF_ERROR(Append(RecordType::kAcked, mark.Encode()));
+  acked_written_ = mark;
+  unsynced_ = was_unsynced;
+  mark_unsynced_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status Spool::SyncFile() {

@@ -71,6 +71,8 @@ class Spool {
   // sync, or for the first segment that goes because of it: where a power loss takes it, frames are
   // told twice, no more. Blocks as the disk does.
   absl::Status Sync();
+  // Writes the acked mark alone, for who looks at the spool and for the next agent.
+  absl::Status MarkAcked();
   // Frames were written that a power loss would take.
   bool is_unsynced() const { return unsynced_; }
   // Frees acked segments that are old enough; past the bounds also young and unacked ones.

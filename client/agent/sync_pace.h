@@ -9,6 +9,7 @@
 //   if (pace.IsDue(acked, now)) spool.Sync(), pace.OnSynced();
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -37,10 +38,11 @@ class SyncPace {
   }
   bool IsDue(std::uint64_t acked, absl::Duration now) const {
     if (!unsynced_since_) return false;
-    for (const Written& written : unacked_) {
-      if (written.sequence > acked) return now + ahead_ - written.at >= kUnackedMax;
-    }
-    return now + ahead_ - *unsynced_since_ >= kAckedMax;
+    if (now + ahead_ - *unsynced_since_ >= kAckedMax) return true;
+    const auto oldest =
+        std::find_if(unacked_.begin(), unacked_.end(),
+                     [acked](const Written& each) { return each.sequence > acked; });
+    return oldest != unacked_.end() && now + ahead_ - oldest->at >= kUnackedMax;
   }
   // Again as if what is written had been written now.
   void OnFailed(absl::Duration now) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace stepwell::agent {
 namespace {
 
@@ -52,6 +54,24 @@ TEST(SyncPaceTest, WhatIsAckedIsSyncedWithin5S) {
   EXPECT_FALSE(pace.IsDue(3, At(5400)));
   // A master that comes back older than its acks wants them again: they are not on the disk yet.
   EXPECT_TRUE(pace.IsDue(2, At(5425)));
+}
+
+// As a rank does that records: there is always one that is not acked yet.
+TEST(SyncPaceTest, WhereFramesFollowEachOtherAndAreAckedItIsSyncedEach5S) {
+  SyncPace pace(kFrame, 0);
+  std::vector<int> synced_ms;
+  for (int ms = 0; ms < 60'000; ms += 100) {
+    const auto written = static_cast<std::uint64_t>(ms / 100) + 1;
+    pace.OnWritten(written, written - 1, At(ms));
+    if (!pace.IsDue(written - 1, At(ms))) continue;
+    pace.OnSynced();
+    synced_ms.push_back(ms);
+  }
+  ASSERT_EQ(synced_ms.size(), 11u);
+  EXPECT_LE(synced_ms.front(), 5000);
+  for (std::size_t i = 1; i < synced_ms.size(); ++i) {
+    EXPECT_LE(synced_ms[i] - synced_ms[i - 1], 5100);
+  }
 }
 
 TEST(SyncPaceTest, OneThatFailedIsDueAgainAfter500MsAndNothingGrows) {
