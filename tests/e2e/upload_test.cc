@@ -51,7 +51,8 @@ class UploadTest : public SpineTest {
   void StopAgent() {
     EXPECT_TRUE(Eventually(
         [&] {
-          for (const auto& writer : Status()["writers"]) {
+          const nlohmann::json status = Status();
+          for (const auto& writer : status["writers"]) {
             if (writer["ring_events"] != 0) return false;
           }
           return true;

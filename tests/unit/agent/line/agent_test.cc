@@ -91,7 +91,8 @@ TEST_F(AgentTest, AgentRule11_AWriterThatEndsSaysSoToItsForkedChildren) {
   EXPECT_EQ(ended_words(), (std::multiset<std::uint32_t>{1, 1}));
 }
 
-// Not one for each sample, none while there is none, and one more at the end.
+// Not one for each sample, none while there is none, and one more at the end. How far apart they are
+// is VisitPace's, and its test's: here a busy machine brings a visit late and the next one close.
 TEST_F(AgentTest, AgentRule02_WhileThereIsDataAFrameIsSealedEachInterval) {
   constexpr std::int64_t kIntervalUs = 100'000;
   StartAgent([](AgentOptions& options) { options.frame_interval = absl::Milliseconds(100); });
@@ -104,23 +105,17 @@ TEST_F(AgentTest, AgentRule02_WhileThereIsDataAFrameIsSealedEachInterval) {
   });
   EXPECT_EQ(Wait(child), 0);
   const std::int64_t most = (absl::Now() - begin) / absl::Microseconds(kIntervalUs);
-  std::vector<std::int64_t> sealed_us;
   const Writers writers = master_.writers();
-  for (const auto& [sequence, chunk] : writers.begin()->second.chunks) {
-    sealed_us.push_back(chunk.sealed_time_us());
-  }
+  ASSERT_EQ(writers.size(), 1u);
+  const FakeMaster::Writer& writer = writers.begin()->second;
   // A second and a half of steps; on a busy machine fewer frames hold more.
-  ASSERT_GE(sealed_us.size(), 5u);
-  EXPECT_LE(static_cast<std::int64_t>(sealed_us.size()), most);
-  std::int64_t longest_us = 0;
-  for (std::size_t i = 1; i + 1 < sealed_us.size(); ++i) {
-    // A visit that came late brings the next one closer.
-    EXPECT_GE(sealed_us[i] - sealed_us[i - 1], kIntervalUs / 2) << "frame " << i;
+  EXPECT_GE(writer.chunks.size(), 3u);
+  EXPECT_LE(static_cast<std::int64_t>(writer.chunks.size()), most);
+  for (const auto& [sequence, chunk] : writer.chunks) {
+    FakeMaster::Writer of_one = writer;
+    of_one.chunks = {{sequence, chunk}};
+    EXPECT_FALSE(FakeMaster::SamplesOf(of_one).empty()) << "frame " << sequence;
   }
-  for (std::size_t i = 1; i < sealed_us.size(); ++i) {
-    longest_us = std::max(longest_us, sealed_us[i] - sealed_us[i - 1]);
-  }
-  EXPECT_GE(longest_us, 800'000) << "while nothing was recorded, nothing was sealed";
 }
 
 TEST_F(AgentTest, ARunLongerThanItsRingsLosesNothing) {
