@@ -59,6 +59,7 @@ namespace {
 constexpr char kCountSuffix[] = ".count";
 // Occurrences in one step; more is no count.
 constexpr double kCountMax = 1e9;
+constexpr double kRoundingShare = 1e-4;
 
 std::int32_t RankOf(const Labels& labels) {
   for (const auto& [name, value] : labels) {
@@ -217,6 +218,11 @@ std::vector<TimingLine> TimingSummary::LinesOfRank(std::int32_t rank, RankLine& 
     line.self_seconds = self[i];
     rank_line.unaccounted_seconds -= self[i];
     if (rank_line.step_seconds > 0) line.share = self[i] / rank_line.step_seconds;
+  }
+  // Scopes that fill a step may be longer by what agents round durations (0.005 % of each).
+  if (rank_line.unaccounted_seconds < 0 &&
+      rank_line.unaccounted_seconds > -kRoundingShare * rank_line.step_seconds) {
+    rank_line.unaccounted_seconds = 0;
   }
   if (rank_line.step_seconds > 0) {
     rank_line.unaccounted_share = rank_line.unaccounted_seconds / rank_line.step_seconds;

@@ -1,6 +1,6 @@
 // model_bench: what does a day of a cluster take on the disk, and how much WAL per sample? An hour of the
 // model: 64 machines of 8 GPUs at 1 Hz and 512 ranks of 10 steps a second with 6 timings each, one trial,
-// 4544 series, 32,200 samples/s, on a real PostgreSQL as the master treats it: frames committed agent by
+// 4544 series, 32,200 samples/s, timings as finely as agents keep them, on a real PostgreSQL as the master treats it: frames committed agent by
 // agent, folds each minute, merges when ripe. --quick has 6 minutes.
 //   model.day_gigabytes   rows, ticks, rollups of the hour with indexes and TOAST, x 24
 //   model.rollup_share    rollups over rows and ticks
@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "bench/store/day_tables.h"
+#include "client/agent/duration_grain.h"
 #include "server/journal_codec.h"
 #include "storage/migrator.h"
 #include "storage/pg_fold_store.h"
@@ -102,7 +103,9 @@ class Source {
       time_us_ += 1e5 * std::exp(0.05 * normal_(random_));
       for (int timing = 0; timing < bench::kDayTimings; ++timing) {
         const double ns = 9.6e7 / (timing + 1) * std::exp(0.1 * normal_(random_));
-        table.columns[static_cast<std::size_t>(timing)].values.push_back(std::round(ns) / 1e9);
+        const std::uint64_t kept = agent::KeptDurationNs(static_cast<std::uint64_t>(ns));
+        table.columns[static_cast<std::size_t>(timing)].values.push_back(static_cast<double>(kept) /
+                                                                         1e9);
       }
     }
     return table;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/agent/duration_grain.h"
 
 namespace stepwell::agent {
 namespace {
@@ -17,9 +18,9 @@ constexpr std::uint32_t kStepName = 0;
 constexpr std::int64_t kTimeUsMin = -62'135'596'800'000'000;
 constexpr std::int64_t kTimeUsMax = 253'402'300'799'999'999;
 
-// Exactly integer / divisor, as the column carries it.
+// Of what is kept of a duration; exactly integer / divisor, as the column carries it.
 double Seconds(std::uint64_t ns) {
-  return static_cast<double>(ns) / static_cast<double>(kNanosecondsPerSecond);
+  return static_cast<double>(KeptDurationNs(ns)) / static_cast<double>(kNanosecondsPerSecond);
 }
 
 pb::SeriesKind ToKind(spool::SeriesKind kind) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace stepwell::agent {
 namespace {
 
@@ -66,6 +68,21 @@ TEST_F(RecordedSamplesTest, AgentRule12_EachIsConvertedThroughTheAnchorOfItsTime
     EXPECT_EQ(body.losses(0).first_time_us(), kWallUs + 12 * kSecondUs + row.set_by_us);
     EXPECT_EQ(body.losses(0).last_time_us(), 0);  // unknown stays unknown
   }
+}
+
+// To 100 ns, and below a millisecond to the nanosecond.
+TEST_F(RecordedSamplesTest, LongDurationsAreKeptToTheirGrain) {
+  samples_.OnStep({kSecondNs, 12'345'678, 0, {}});
+  samples_.OnStep({2 * kSecondNs, 345'678, 1, {}});
+  samples_.OnOccurrence(7, kSecondNs, 98'765'432);
+  const pb::ChunkBody body = Seal();
+  std::multiset<std::int64_t> integers;
+  for (const pb::Table& table : body.tables()) {
+    for (const pb::Column& column : table.columns()) {
+      integers.insert(column.integers().begin(), column.integers().end());
+    }
+  }
+  EXPECT_EQ(integers, (std::multiset<std::int64_t>{345'678, 12'345'700, 98'765'400}));
 }
 
 }  // namespace

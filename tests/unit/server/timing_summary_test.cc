@@ -71,6 +71,21 @@ TEST_F(TimingSummaryTest, SelfTimeIsWithoutTheScopesDirectlyInside) {
   EXPECT_EQ(table.ranks[0].steps, 4);
 }
 
+// What agents round may make scopes longer than the step that they fill; what is longer by more than
+// that is told.
+TEST_F(TimingSummaryTest, WhatDurationsAreRoundedByIsNoTimeBelowZero) {
+  const SeriesNo step = Declare("step");
+  const SeriesNo forward = Declare("forward");
+  const SeriesNo backward = Declare("backward");
+  Add(step, 0, 0.0024999);
+  Add(forward, 0, 0.0010000);
+  Add(backward, 0, 0.0015000);
+  EXPECT_EQ(Table().ranks[0].unaccounted_seconds, 0);
+  EXPECT_EQ(Table().ranks[0].unaccounted_share, 0);
+  Add(forward, 1, 0.001);
+  EXPECT_NEAR(Table().ranks[0].unaccounted_seconds, -0.0010001, 1e-12);
+}
+
 TEST_F(TimingSummaryTest, CountComesFromTheCountSeries) {
   const SeriesNo step = Declare("step");
   const SeriesNo load = Declare("dataloader_next");
