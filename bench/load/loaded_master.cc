@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -145,30 +143,6 @@ LoadedMaster::Sizes LoadedMaster::ReadSizes() {
 LoadedMaster::Sizes LoadedMaster::StoredBytes() {
   const Sizes now = ReadSizes();
   return {now.samples - empty_.samples, now.rollups - empty_.rollups, now.rings - empty_.rings};
-}
-
-std::vector<double> LoadedMaster::CopyRates(double samples, int runs) {
-  const auto found = sql_->Exec("select current_setting('data_directory')");
-  DieUnless(found.status());
-  const std::string folder(found->Text(0, 0));
-  std::vector<std::string> rows;
-  for (const std::string table : {"metrics", "ticks"}) {
-    const std::string path = absl::StrCat(folder, "/bench_", table);
-    DieUnless(sql_->ExecScript(absl::StrCat("copy (select * from stepwell.", table, ") to '", path,
-                                            "' (format binary); create table ", "bench_", table,
-                                            " (like stepwell.", table, " including storage)")));
-    std::ifstream file(path, std::ios::binary);
-    rows.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
-  std::vector<double> rates;
-  for (int run = 0; run < runs; ++run) {
-    DieUnless(sql_->ExecScript("truncate bench_metrics, bench_ticks; checkpoint"));
-    const absl::Time begin = absl::Now();
-    DieUnless(sql_->CopyIn("copy bench_metrics from stdin (format binary)", rows[0]).status());
-    DieUnless(sql_->CopyIn("copy bench_ticks from stdin (format binary)", rows[1]).status());
-    rates.push_back(samples / absl::ToDoubleSeconds(absl::Now() - begin));
-  }
-  return rates;
 }
 
 v1::QueryBucketsResponse LoadedMaster::Ask(v1::QueryBucketsRequest request) {

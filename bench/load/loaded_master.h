@@ -44,10 +44,8 @@ class LoadedMaster {
   // What came since the start.
   Sizes StoredBytes();
 
-  // Samples a second of all that is merged, when its rows are copied (binary, one connection, one
-  // transaction for each table) into logged tables without an index: the limit of this PostgreSQL.
-  std::vector<double> CopyRates(double samples, int runs);
-
+  // A connection to its PostgreSQL.
+  PgConnection& sql() { return *sql_; }
   const std::string& grpc_address() const { return master_.grpc_address(); }
   double CpuSeconds() const { return master_.CpuSeconds(); }
   v1::QueryBucketsResponse Ask(v1::QueryBucketsRequest request);
