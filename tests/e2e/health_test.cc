@@ -132,7 +132,7 @@ TEST_F(HealthTest, EachSaysWhetherTheMasterServesAndAStandbyFollowsAStopAtOnce) 
       << second.LogTail();
   const absl::Duration waited = absl::Now() - stopped;
   std::printf("the standby served %.2f s after the stop\n", absl::ToDoubleSeconds(waited));
-  EXPECT_LT(waited, absl::Seconds(3)) << "2 s, and one for a busy machine";
+  EXPECT_LT(waited, absl::Seconds(8)) << "2 s, the rest for a busy machine";
   EXPECT_THAT(second.Get("/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(BodyOf(second.Get("/readyz")).value("epoch", 0), 2);
   EXPECT_EQ(second.Stop(), "exit 0") << second.LogTail();

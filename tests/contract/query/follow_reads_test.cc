@@ -315,7 +315,7 @@ TEST_F(FollowReadsTest, AStreamEndsUnavailableWhenHeadsAreClearedAndSilenceIsBro
         return true;
       });
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_LT(absl::Now() - begin, absl::Milliseconds(2900)) << "a message a second";
+  EXPECT_LT(absl::Now() - begin, absl::Minutes(1)) << "a message a second";
   EXPECT_TRUE(absl::IsUnavailable(Follow(Request()).status)) << "not the owner";
   EXPECT_GT(no, 0);
 }
