@@ -1,7 +1,7 @@
 # The parts of tests/run.sh, in the order in which they run: what tells most per second comes first.
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
-parts=(packages scripts layout format proto release install quickstart bench asan tsan)
+parts=(packages scripts layout format proto release python install quickstart bench asan tsan)
 long_parts=(repeat clang fuzz tidy benches)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
@@ -55,7 +55,7 @@ part_layout() {
 
 part_format() {
   command -v clang-format-14 >/dev/null || { fail "clang-format" "clang-format-14 is not installed"; return; }
-  check "clang-format" bash -c 'xargs -r clang-format-14 --dry-run -Werror' < <(our_files '*.cc' '*.h')
+  check "clang-format" bash -c 'xargs -r clang-format-14 --dry-run -Werror' < <(our_files '*.cc' '*.c' '*.h')
 }
 
 # buf comes from npm by a lock file with checksums; what is there already is not fetched again.
@@ -129,6 +129,14 @@ part_install() {
   check "a program builds against the installed recorder" "$script" "$root/build/release"
 }
 
+# The package as pip installs it into a fresh virtual environment, beside the programs that were built.
+part_python() {
+  local program=$root/build/release/bin/stepwell
+  [[ -x $program ]] || build release stepwell || return
+  check "the Python package records" python3 tests/python/run.py "${program%/*}" &&
+    grep -E '^Ran [0-9]+ tests' "$results/the_Python_package_records.log"
+}
+
 # The first README command as a person would run it, on a data directory of its own; then what the demo
 # promises, and the first command once more as one who lets the master run.
 part_quickstart() {
@@ -154,7 +162,7 @@ part_quickstart() {
 # That every bench still measures; its bars are judged by a full run on a quiet machine.
 part_bench() {
   local name
-  for name in recorder codec store ingest sensors agent; do
+  for name in recorder python codec store ingest sensors agent; do
     check "bench $name" bench/run.sh --quick --only "$name" --json "$results/bench_$name.json" &&
       tail -n 15 "$results/bench_$name.log"
   done

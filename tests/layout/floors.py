@@ -19,6 +19,7 @@ _LEANS_ON = {
     "client/agent": {"base", "proto", "client/recorder"},
     "client/cli": {"base", "proto", "client/recorder"},
     "client/demo": {"client/recorder"},
+    "client/python": {"client/recorder"},
 }
 # What joins server, agent and subcommands into one executable, and the subcommands that look into
 # spool directories with the agent's eyes. They are sources of the executable, not of the library.
@@ -27,6 +28,7 @@ _LINKERS = ("client/cli/main.cc", "client/cli/agent_status.cc", "client/cli/spoo
 
 # Foreign library -> the files that may include it. A folder not named may not include it at all.
 _FOREIGN = {
+    "Python": (r"Python\.h|structmember\.h", ("client/python/core/*",)),
     "libpq": (r"libpq-fe\.h|libpq/|postgresql/", ("storage/pg_*.cc",)),
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
              ("server/*_service.cc", "server/grpc_*.cc", "client/agent/stream.cc", "client/cli/*.cc")),
@@ -78,7 +80,7 @@ def _foreign_refusal(name: str, path: str) -> str | None:
 
 def check_floors(tree: Tree) -> Iterator[Finding]:
     """An include goes to the same floor's room or below, a foreign library stays in its skin."""
-    for name in tree.ending(".cc", ".h"):
+    for name in tree.ending(".cc", ".c", ".h"):
         room = room_of_file(name)
         if room not in _LEANS_ON:
             continue
@@ -103,7 +105,7 @@ def check_own_header_first(tree: Tree) -> Iterator[Finding]:
 
 def check_includes_exist(tree: Tree) -> Iterator[Finding]:
     """A quoted include is a path from the top of the checkout (or of the recorder's public folder)."""
-    for name in tree.ending(".cc", ".h"):
+    for name in tree.ending(".cc", ".c", ".h"):
         if name.startswith("tests/install/"):
             continue
         for number, path, quoted in includes(tree, name):

@@ -75,12 +75,12 @@ def check_dead_sources(tree: Tree) -> Iterator[Finding]:
 def check_dead_headers(tree: Tree) -> Iterator[Finding]:
     """Every header is included by a file other than its own .cc (the recorder's public ones are for others)."""
     included_by: dict[str, set[str]] = {}
-    for name in tree.ending(".cc", ".h"):
+    for name in tree.ending(".cc", ".c", ".h"):
         for _, path, _ in includes(tree, name):
             included_by.setdefault(path, set()).add(name)
     for name in tree.ending(".h"):
         if "/include/" in name:
             continue
-        others = included_by.get(name, set()) - {name.removesuffix(".h") + ".cc"}
+        others = included_by.get(name, set()) - {name.removesuffix(".h") + ".cc", name.removesuffix(".h") + ".c"}
         if not others:
             yield Finding(name, 0, "dead file", "nothing but its own .cc includes this header")

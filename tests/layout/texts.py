@@ -7,7 +7,7 @@ from tree import Finding, Tree
 
 _LINES_WARN = 400
 _LINES_MAX = 500
-_CODE = (".cc", ".h", ".py", ".ts", ".tsx", ".sql", ".sh", ".proto")
+_CODE = (".cc", ".c", ".h", ".py", ".ts", ".tsx", ".sql", ".sh", ".proto")
 _PROSE = (".md", ".txt", ".cmake", "CMakeLists.txt", ".json", ".yaml", ".yml")
 # Not our words: the names in them are those of others.
 _AS_PUBLISHED = ("proto/google/", "LICENSE", "NOTICE")

@@ -219,11 +219,13 @@ void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScope(*scope, name); });
 }
 
-void stepwell_scope_end(stepwell_scope* scope) {
-  if (scope->path == spool::kNoName) return;
+uint64_t stepwell_scope_end(stepwell_scope* scope) {
+  if (scope->path == spool::kNoName) return 0;
+  std::uint64_t took_ns = 0;
   // Asked of the open gate: a scope that began while recording was on is recorded.
-  Recording(Gate::kOpen, [=](ThreadRecorder& thread) { thread.EndScope(*scope); });
+  Recording(Gate::kOpen, [&](ThreadRecorder& thread) { took_ns = thread.EndScope(*scope); });
   scope->path = spool::kNoName;
+  return took_ns;
 }
 
 void stepwell_record(stepwell_series_id series, double value) {

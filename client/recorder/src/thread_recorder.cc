@@ -49,7 +49,7 @@ void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
   scope.start_ns = MonotonicNs();
 }
 
-void ThreadRecorder::EndScope(const stepwell_scope& scope) {
+std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
   const std::uint64_t now_ns = MonotonicNs();
   spool::Event event{.time = scope.start_ns,
                      .value = now_ns - scope.start_ns,
@@ -71,9 +71,10 @@ void ThreadRecorder::EndScope(const stepwell_scope& scope) {
     }
   } else if (scope.thread < process_.serial_first()) {
     // Begun under another writer, the parent's of a fork for one: its path means nothing here.
-    return;
+    return 0;
   }
   Add(event, now_ns);
+  return event.value;
 }
 
 void ThreadRecorder::Record(std::uint32_t series, double value) {

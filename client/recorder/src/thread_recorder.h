@@ -29,7 +29,8 @@ class ThreadRecorder {
   ThreadRecorder& operator=(const ThreadRecorder&) = delete;
 
   void BeginScope(stepwell_scope& scope, std::uint32_t name);
-  void EndScope(const stepwell_scope& scope);
+  // How long it took, in nanoseconds; 0 = it is not recorded.
+  std::uint64_t EndScope(const stepwell_scope& scope);
   void Record(std::uint32_t series, double value);
   void RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us, double value);
   void BeginStep();

@@ -195,9 +195,10 @@ typedef struct stepwell_scope {
 
 /* A named, timed region of the calling thread; nested scopes form a path. Inside a step a path
  * gives one sample per step: its total in seconds. End on the thread that began, innermost first;
- * other orders lose nesting, nothing else. */
+ * other orders lose nesting, nothing else. Its end tells how long it took, in nanoseconds; 0 = not
+ * recorded. */
 STEPWELL_API void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name);
-STEPWELL_API void stepwell_scope_end(stepwell_scope* scope);
+STEPWELL_API uint64_t stepwell_scope_end(stepwell_scope* scope);
 
 /* A value now, with the batch of the step that is open on this thread, if one is. */
 STEPWELL_API void stepwell_record(stepwell_series_id series, double value);

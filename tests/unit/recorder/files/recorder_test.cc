@@ -15,6 +15,7 @@
 #include <map>
 #include <thread>
 
+#include "client/recorder/src/monotonic.h"
 #include "stepwell/stepwell.h"
 #include "tests/unit/recorder/files/in_child.h"
 #include "tests/unit/recorder/files/recorder_fixture.h"
@@ -52,6 +53,27 @@ TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
   SpoolFiles files(WriterPath());
   EXPECT_EQ(files.header().state, spool::kWriterClosed);
   EXPECT_FALSE(files.IsAlive());
+}
+
+TEST_F(RecorderTest, TheEndOfAScopeTellsHowLongItTook) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    stepwell_scope scope;
+    const std::uint64_t before_ns = MonotonicNs();
+    stepwell_scope_begin(&scope, stepwell_define_scope("forward"));
+    const std::uint64_t begun_ns = MonotonicNs();
+    while (MonotonicNs() == begun_ns) {
+    }
+    const std::uint64_t took_ns = stepwell_scope_end(&scope);
+    EXPECT_GT(took_ns, 0u);
+    EXPECT_LE(took_ns, MonotonicNs() - before_ns);
+    EXPECT_EQ(stepwell_scope_end(&scope), 0u) << "it has ended";
+    stepwell_scope_begin(&scope, 0);
+    EXPECT_EQ(stepwell_scope_end(&scope), 0u) << "its name was refused";
+    stepwell_scope_begin(&scope, stepwell_define_scope("forward"));
+    (void)stepwell_close(0);
+    EXPECT_EQ(stepwell_scope_end(&scope), 0u) << "it is not recorded";
+  });
 }
 
 TEST_F(RecorderTest, TheCppFaceRecordsTheSame) {

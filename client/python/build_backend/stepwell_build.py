@@ -1,0 +1,154 @@
+"""Builds the wheel of the package `stepwell`: what pip asks for (PEP 517), by the standard library alone.
+
+The extension is the recorder's sources and the files of core/ in one shared object that shows
+PyInit__core and nothing else, with the C++ runtime inside: it needs glibc, and no package of Debian's.
+Elsewhere than on Linux the wheel has no extension, and the package does nothing, with one warning.
+"""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+_HERE = pathlib.Path(__file__).resolve().parent.parent
+_ROOT = _HERE.parent.parent
+_RECORDER = _ROOT / "client" / "recorder"
+_NAME = "stepwell"
+_WARNINGS = ["-Wall", "-Wextra", "-Wshadow"]
+_HIDDEN = ["-O2", "-g0", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-DNDEBUG"]
+# The oldest time that a zip file can tell: equal sources make equal wheels.
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
+    files = {f"{_NAME}/{path.name}": path.read_bytes() for path in _package_files()}
+    tag = "py3-none-any"
+    if sys.platform == "linux":
+        tag = _tag()
+        files[f"{_NAME}/_core{sysconfig.get_config_var('EXT_SUFFIX')}"] = _build_extension()
+    name = f"{_NAME}-{version()}-{tag}.whl"
+    info = f"{_NAME}-{version()}.dist-info"
+    files[f"{info}/METADATA"] = _metadata().encode()
+    files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: {_NAME}\nTag: {tag}\n"
+                              f"Root-Is-Purelib: {'true' if tag == 'py3-none-any' else 'false'}\n").encode()
+    for legal in ("LICENSE", "NOTICE"):
+        files[f"{info}/{legal}"] = (_ROOT / legal).read_bytes()
+    _write_zip(pathlib.Path(wheel_directory) / name, files, f"{info}/RECORD")
+    return name
+
+
+def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
+    raise RuntimeError("stepwell: no source distribution is made: the extension is built from the whole checkout")
+
+
+def version() -> str:
+    """That of the recorder."""
+    header = _RECORDER / "include" / "stepwell" / "recorder.h"
+    if not header.is_file():
+        raise RuntimeError(f"stepwell: {header} is missing: install from a whole checkout, with pip 21.3 or newer")
+    found = re.search(r'^#define STEPWELL_VERSION "([^"]+)"', header.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"stepwell: {header} names no version")
+    return found.group(1)
+
+
+def _package_files() -> list[pathlib.Path]:
+    return sorted(path for path in (_HERE / _NAME).iterdir() if path.suffix in (".py", ".pyi", ".typed"))
+
+
+def _tag() -> str:
+    """Of this interpreter, and of the glibc that it was built against."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    machine = platform.machine()
+    libc, number = platform.libc_ver()
+    if libc != "glibc":
+        return f"{python}-{python}-linux_{machine}"
+    major, minor = number.split(".")[:2]
+    return f"{python}-{python}-manylinux_{major}_{minor}_{machine}"
+
+
+def _metadata() -> str:
+    project = (_HERE / "pyproject.toml").read_text(encoding="utf-8")
+    described = re.search(r'^description = "(.*)"$', project, re.MULTILINE)
+    assert described is not None
+    return (f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {version()}\nSummary: {described.group(1)}\n"
+            "License: Apache-2.0\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n"
+            + (_HERE / "README.md").read_text(encoding="utf-8"))
+
+
+def _run(command: list[str]) -> None:
+    """A compiler, from the top of the checkout; what it said is told where it fails."""
+    try:
+        done = subprocess.run(command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+    except FileNotFoundError as error:
+        raise RuntimeError(f"stepwell: {command[0]} is missing: the extension needs gcc 10 or newer and the "
+                           "headers of Python (Debian: build-essential, python3-dev)") from error
+    if done.returncode != 0:
+        raise RuntimeError(f"stepwell: {shlex.join(command)} failed:\n{done.stdout}")
+
+
+def _compiler(variable: str, otherwise: str) -> list[str]:
+    given = shlex.split(os.environ.get(variable, otherwise))
+    cache = shutil.which("ccache")
+    return [cache, *given] if cache and given[:1] != [cache] else given
+
+
+def _commands(folder: pathlib.Path) -> dict[pathlib.Path, list[str]]:
+    """The object -> what compiles it."""
+    header = str((_RECORDER / "include").relative_to(_ROOT))
+    commands = {}
+    for source in sorted((_RECORDER / "src").glob("*.cc")):
+        target = folder / f"recorder_{source.stem}.o"
+        commands[target] = [*_compiler("CXX", "g++"), "-std=c++20", "-fvisibility-inlines-hidden", *_WARNINGS, *_HIDDEN,
+                            "-I.", f"-I{header}", "-c", str(source.relative_to(_ROOT)), "-o", str(target)]
+    for source in sorted((_HERE / "core").glob("*.c")):
+        target = folder / f"core_{source.stem}.o"
+        commands[target] = [*_compiler("CC", "gcc"), "-std=c11", "-D_GNU_SOURCE", *_WARNINGS, *_HIDDEN,
+                            "-I.", f"-I{header}", f"-I{sysconfig.get_path('include')}",
+                            "-c", str(source.relative_to(_ROOT)), "-o", str(target)]
+    return commands
+
+
+def _build_extension() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="stepwell-wheel-") as name:
+        folder = pathlib.Path(name)
+        commands = _commands(folder)
+        workers = int(os.environ.get("STEPWELL_JOBS") or os.cpu_count() or 1)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            list(pool.map(_run, commands.values()))
+        library = folder / "_core.so"
+        # Never unloaded: threads that end would call into it.
+        _run([*shlex.split(os.environ.get("CXX", "g++")), "-shared", "-static-libstdc++", "-static-libgcc",
+              *map(str, commands), "-o", str(library), f"-Wl,--version-script={_HERE / 'core' / 'exports.map'}",
+              "-Wl,-z,nodelete", "-Wl,--gc-sections", "-Wl,--strip-all", "-pthread"])
+        return library.read_bytes()
+
+
+def _write_zip(path: pathlib.Path, files: dict[str, bytes], record: str) -> None:
+    lines = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(files.items()):
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            lines.append(f"{name},sha256={digest},{len(content)}\n")
+            _add(archive, name, content)
+        _add(archive, record, ("".join(lines) + f"{record},,\n").encode())
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _ZIP_TIME)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+    archive.writestr(entry, content)

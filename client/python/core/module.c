@@ -1,0 +1,113 @@
+// stepwell._core: the recorder's C ABI as Python calls it. Its public face is the package
+// `stepwell`, which checks what it hands over.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/names.h"
+#include "client/python/core/recording.h"
+#include "client/python/core/scope.h"
+#include "client/python/core/series.h"
+#include "client/python/core/steps.h"
+#include "client/python/core/tally.h"
+
+// open(spool_dir, server, project, trial, attempt_key, token, rank, world_size, labels, agent,
+//      start_agent, system_metrics, interval_us, groups, without, with_): the state.
+static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
+  stepwell_options options;
+  stepwell_options_init(&options);
+  PyObject* labels = NULL;
+  int rank = -1, world_size = -1, start_agent = 1, system_metrics = 1;
+  long long interval_us = 0;
+  if (!PyArg_ParseTuple(args, "zzzzzziiO!zppLzzz:open", &options.spool_dir, &options.server,
+                        &options.project, &options.trial, &options.attempt_key, &options.token,
+                        &rank, &world_size, &PyDict_Type, &labels, &options.agent, &start_agent,
+                        &system_metrics, &interval_us, &options.groups, &options.without,
+                        &options.with)) {
+    return NULL;
+  }
+  options.rank = rank;
+  options.world_size = world_size;
+  options.start_agent = start_agent;
+  options.system_metrics = system_metrics;
+  options.interval_us = interval_us;
+  stepwell_label* views = Series_Labels(labels, &options.label_count);
+  if (views == NULL) return NULL;
+  options.labels = views;
+  stepwell_state state = STEPWELL_CLOSED;
+  Py_BEGIN_ALLOW_THREADS;
+  state = stepwell_open(&options);
+  Py_END_ALLOW_THREADS;
+  PyMem_Free(views);
+  return PyLong_FromLong((long)state);
+}
+
+static PyObject* Close(PyObject* Py_UNUSED(self), PyObject* timeout_ms) {
+  const long long wait_ms = PyLong_AsLongLong(timeout_ms);
+  if (wait_ms == -1 && PyErr_Occurred() != NULL) return NULL;
+  int is_stored = 0;
+  Py_BEGIN_ALLOW_THREADS;
+  is_stored = stepwell_close(wait_ms);
+  Py_END_ALLOW_THREADS;
+  return PyBool_FromLong(is_stored);
+}
+
+static PyObject* State(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyLong_FromLong((long)stepwell_current_state());
+}
+
+static PyObject* Message(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  const char* text = stepwell_message();
+  return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+static PyObject* DroppedCount(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyLong_FromUnsignedLongLong(stepwell_dropped_count());
+}
+
+static PyObject* ExitWaitMs(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyLong_FromLongLong(stepwell_exit_wait_ms());
+}
+
+static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return Tally_Take();
+}
+
+static PyMethodDef functions[] = {
+    {"open", Open, METH_VARARGS, NULL},
+    {"close", Close, METH_O, NULL},
+    {"state", State, METH_NOARGS, NULL},
+    {"message", Message, METH_NOARGS, NULL},
+    {"dropped_count", DroppedCount, METH_NOARGS, NULL},
+    {"exit_wait_ms", ExitWaitMs, METH_NOARGS, NULL},
+    {"define_series", Series_Define, METH_VARARGS, NULL},
+    {"take_tally", TakeTally, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stepwell._core",
+    .m_doc = "The recorder's C ABI; private to the package stepwell.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+static int Add(PyObject* module, const char* name, PyTypeObject* type) {
+  Py_INCREF(type);
+  return PyModule_AddObject(module, name, (PyObject*)type) == 0;
+}
+
+PyMODINIT_FUNC PyInit__core(void) {
+  if (PyType_Ready(&Recording_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init()) {
+    return NULL;
+  }
+  PyObject* module = PyModule_Create(&definition);
+  if (module != NULL && Add(module, "Recording", &Recording_Type) &&
+      Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
+      Add(module, "Steps", &Steps_Type) &&
+      PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
+    return module;
+  }
+  Py_XDECREF(module);
+  return NULL;
+}

@@ -1,0 +1,259 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/scope.h"
+
+#include <stddef.h>
+
+#include "client/python/core/tally.h"
+
+// A with statement makes a scope and drops it: these few are made of it.
+#define FREE_COUNT_MAX 32
+
+// One entering that was not left yet.
+typedef struct Opening {
+  stepwell_scope timing;
+  unsigned long thread;
+  struct Opening* older;
+} Opening;
+
+typedef struct {
+  PyObject base;
+  vectorcallfunc call;
+  PyObject* name;
+  stepwell_scope_id id;
+  int is_open;     // `first` is
+  Opening first;   // the usual one, of a scope that is entered once at a time
+  Opening* newer;  // entered while it was open, the newest first
+} Scope;
+
+static Scope* free_scopes[FREE_COUNT_MAX];
+static int free_count;
+
+// A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
+// empty one costs. Here both are the scope itself, which knows by the number of arguments what it
+// is called as: none enters, three leave, one is decorated.
+typedef struct {
+  PyObject base;
+  PyObject* unbound;  // as the type has it: it takes the scope, too
+} Special;
+
+static PyObject* Special_Get(PyObject* self, PyObject* scope, PyObject* Py_UNUSED(type)) {
+  PyObject* found = scope == NULL || scope == Py_None ? ((Special*)self)->unbound : scope;
+  Py_INCREF(found);
+  return found;
+}
+
+static PyTypeObject Special_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core._Special",
+    .tp_basicsize = sizeof(Special),
+    .tp_flags =
+        Py_TPFLAGS_DEFAULT,  // never freed: the type that has it lives as long as the process
+    .tp_descr_get = Special_Get,
+};
+
+static PyObject* Scope_Enter(PyObject* self, PyObject* ignored);
+static PyObject* Scope_Exit(PyObject* self, PyObject* const* args, Py_ssize_t count);
+static PyObject* Scope_Vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count,
+                                  PyObject* keywords);
+
+static PyMethodDef special_methods[] = {
+    {"__enter__", Scope_Enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))Scope_Exit, METH_FASTCALL, NULL},
+};
+
+static int AddSpecial(PyMethodDef* method) {
+  Special* special = PyObject_New(Special, &Special_Type);
+  if (special == NULL) return 0;
+  special->unbound = PyDescr_NewMethod(&Scope_Type, method);
+  const int is_added =
+      special->unbound != NULL &&
+      PyDict_SetItemString(Scope_Type.tp_dict, method->ml_name, (PyObject*)special) == 0;
+  Py_DECREF(special);
+  return is_added;
+}
+
+int Scope_Init(void) {
+  if (PyType_Ready(&Special_Type) < 0 || PyType_Ready(&Scope_Type) < 0 ||
+      !AddSpecial(&special_methods[0]) || !AddSpecial(&special_methods[1])) {
+    return 0;
+  }
+  PyType_Modified(&Scope_Type);
+  return 1;
+}
+
+// Of the calling thread, in one instruction where the compiler can.
+static inline unsigned long ThisThread(void) {
+#if defined(__GNUC__) && __GNUC__ >= 11
+  return (unsigned long)__builtin_thread_pointer();
+#else
+  return PyThread_get_thread_ident();
+#endif
+}
+
+PyObject* Scope_New(const ScopeName* name) {
+  Scope* scope = NULL;
+  if (free_count > 0) {
+    scope = free_scopes[--free_count];
+    Py_SET_REFCNT((PyObject*)scope, 1);
+  } else {
+    scope = PyObject_New(Scope, &Scope_Type);
+    if (scope == NULL) return NULL;
+    scope->is_open = 0;
+    scope->newer = NULL;
+    scope->call = Scope_Vectorcall;
+  }
+  Py_INCREF(name->name);
+  scope->name = name->name;
+  scope->id = name->id;
+  return (PyObject*)scope;
+}
+
+static inline void Begin(Opening* opening, stepwell_scope_id id) {
+  opening->thread = ThisThread();
+  if (stepwell_enabled()) {
+    stepwell_scope_begin(&opening->timing, id);
+  } else {
+    opening->timing.path = 0;
+  }
+}
+
+static inline void End(Opening* opening, stepwell_scope_id id) {
+  const uint32_t path = opening->timing.path;
+  if (path != 0) Tally_Add(&opening->timing, path, id, stepwell_scope_end(&opening->timing));
+}
+
+static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  Scope* scope = (Scope*)self;
+  Py_INCREF(self);
+  if (!scope->is_open && scope->newer == NULL) {
+    scope->is_open = 1;
+    Begin(&scope->first, scope->id);
+    return self;
+  }
+  // Without memory this one is not timed; its leaving then ends an older one.
+  Opening* opening = PyMem_Malloc(sizeof(Opening));
+  if (opening != NULL) {
+    opening->older = scope->newer;
+    scope->newer = opening;
+    Begin(opening, scope->id);
+  }
+  return self;
+}
+
+// The newest of this thread, else the newest of all: entered on another thread, or by a task that
+// another one resumed.
+static void EndNewest(Scope* scope) {
+  const unsigned long thread = ThisThread();
+  Opening** chosen = &scope->newer;
+  while (*chosen != NULL && (*chosen)->thread != thread) chosen = &(*chosen)->older;
+  if (*chosen == NULL && scope->is_open && scope->first.thread == thread) {
+    scope->is_open = 0;
+    End(&scope->first, scope->id);
+    return;
+  }
+  if (*chosen == NULL) chosen = &scope->newer;
+  Opening* ended = *chosen;
+  *chosen = ended->older;
+  End(ended, scope->id);
+  PyMem_Free(ended);
+}
+
+// Exceptions pass.
+static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
+                            Py_ssize_t Py_UNUSED(count)) {
+  Scope* scope = (Scope*)self;
+  if (scope->newer != NULL) {
+    EndNewest(scope);
+  } else if (scope->is_open) {
+    scope->is_open = 0;
+    End(&scope->first, scope->id);
+  }
+  Py_RETURN_FALSE;
+}
+
+// As a decorator: the function's calls are timed, each by itself.
+static PyObject* Decorate(PyObject* self, PyObject* function) {
+  PyObject* module = PyImport_ImportModule("stepwell._decorator");
+  if (module == NULL) return NULL;
+  PyObject* decorated = PyObject_CallMethod(module, "timed", "OO", self, function);
+  Py_DECREF(module);
+  return decorated;
+}
+
+static PyObject* Scope_Vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count,
+                                  PyObject* keywords) {
+  const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
+  if (keywords == NULL || PyTuple_GET_SIZE(keywords) == 0) {
+    if (count == 0) return Scope_Enter(self, NULL);
+    if (count == 3) return Scope_Exit(self, args, count);
+    if (count == 1) return Decorate(self, args[0]);
+  }
+  PyErr_SetString(PyExc_TypeError, "stepwell: a scope takes one function to decorate");
+  return NULL;
+}
+
+static void Scope_Dealloc(PyObject* self) {
+  Scope* scope = (Scope*)self;
+  // Entered by hand and forgotten: what comes later is not inside of it.
+  while (scope->newer != NULL) {
+    Opening* ended = scope->newer;
+    scope->newer = ended->older;
+    End(ended, scope->id);
+    PyMem_Free(ended);
+  }
+  if (scope->is_open) End(&scope->first, scope->id);
+  scope->is_open = 0;
+  Py_CLEAR(scope->name);
+  if (free_count < FREE_COUNT_MAX) {
+    free_scopes[free_count++] = scope;
+  } else {
+    PyObject_Free(self);
+  }
+}
+
+static PyObject* Scope_Repr(PyObject* self) {
+  return PyUnicode_FromFormat("<stepwell.Scope %R>", ((Scope*)self)->name);
+}
+
+static PyObject* Scope_Name(PyObject* self, void* Py_UNUSED(closure)) {
+  Py_INCREF(((Scope*)self)->name);
+  return ((Scope*)self)->name;
+}
+
+// Of the same name, closed: a generator's and a task's calls each have one of their own.
+static PyObject* Scope_Again(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  ScopeName name = {.name = ((Scope*)self)->name, .id = ((Scope*)self)->id};
+  return Scope_New(&name);
+}
+
+static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  PyObject* arguments = Py_BuildValue("(O)", ((Scope*)self)->name);
+  PyObject* pickled = arguments == NULL ? NULL : Names_Pickled("scope", arguments);
+  Py_XDECREF(arguments);
+  return pickled;
+}
+
+static PyMethodDef scope_methods[] = {
+    {"__reduce__", Scope_Reduce, METH_NOARGS, NULL},
+    {"_again", Scope_Again, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef scope_fields[] = {
+    {"name", Scope_Name, NULL, "Its name; empty where that was refused.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject Scope_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.Scope",
+    .tp_basicsize = sizeof(Scope),
+    .tp_dealloc = Scope_Dealloc,
+    .tp_repr = Scope_Repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Scope, call),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A named, timed region: a context manager and a decorator; made by Run.scope().",
+    .tp_methods = scope_methods,
+    .tp_getset = scope_fields,
+};

@@ -1,0 +1,13 @@
+// Scope: a named, timed region, as a context manager and a decorator. One that is kept may be
+// entered again, also while it is open: recursion and other threads find it as they left it. Needs
+// the GIL.
+#pragma once
+
+#include "client/python/core/names.h"
+
+extern PyTypeObject Scope_Type;
+
+// 0 with an exception set.
+int Scope_Init(void);
+// New, closed.
+PyObject* Scope_New(const ScopeName* name);

@@ -1,0 +1,217 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/steps.h"
+
+#include <limits.h>
+#include <time.h>
+
+#include "client/python/core/names.h"
+#include "client/python/core/tally.h"
+
+typedef struct {
+  PyObject base;
+  PyObject* loader;
+  int32_t start;  // -1 = go on
+} Steps;
+
+typedef struct {
+  PyObject base;
+  PyObject* items;  // NULL = at its end
+  int32_t batch;    // of the item that was given last
+  int is_begun;
+  int is_nested;  // inside another loop's step: batches are counted from 0, and are no steps
+  uint64_t step_start_ns;
+} StepIterator;
+
+static PyTypeObject StepIterator_Type;
+static ScopeName* fetch_scope;
+static int32_t next_batch;
+// The loop whose steps the calling thread is in. Not owned: it takes itself away when it ends.
+static _Thread_local StepIterator* loop_of_thread;
+
+int Steps_Init(void) {
+  PyObject* name = PyUnicode_InternFromString("dataloader_next");
+  if (name == NULL) return 0;
+  fetch_scope = Names_FindScope(name);
+  Py_DECREF(name);
+  return fetch_scope != NULL && PyType_Ready(&Steps_Type) == 0 &&
+         PyType_Ready(&StepIterator_Type) == 0;
+}
+
+static uint64_t NowNs(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void BeginSteps(StepIterator* loop) {
+  loop->is_begun = 1;
+  loop->is_nested = loop_of_thread != NULL;
+  if (loop->is_nested) {
+    loop->batch = -1;
+    return;
+  }
+  loop_of_thread = loop;
+  stepwell_step_begin();
+  loop->step_start_ns = NowNs();
+}
+
+static void NextStep(StepIterator* loop) {
+  if (loop->is_nested) return;
+  stepwell_step_end(loop->batch);
+  const uint64_t now_ns = NowNs();
+  if (tally_thread != 0 && stepwell_enabled()) Tally_EndStep(now_ns - loop->step_start_ns);
+  loop->step_start_ns = now_ns;
+}
+
+// What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
+static void LeaveSteps(StepIterator* loop) {
+  if (loop_of_thread != loop) return;
+  loop_of_thread = NULL;
+  Tally_DropStep();
+  tally_thread = 0;
+}
+
+// Timed. NULL at the end, or with an exception set.
+static PyObject* Fetch(const StepIterator* loop) {
+  stepwell_scope timing;
+  stepwell_scope_begin(&timing, fetch_scope->id);
+  const uint32_t path = timing.path;
+  if (path != 0 && !loop->is_nested && tally_thread == 0) tally_thread = timing.thread;
+  PyObject* item = PyIter_Next(loop->items);
+  // Code of the loader's may have begun and left other scopes meanwhile.
+  if (path != 0) Tally_Add(&timing, path, fetch_scope->id, stepwell_scope_end(&timing));
+  return item;
+}
+
+static void CountBatch(StepIterator* loop) {
+  if (loop->is_nested) {
+    ++loop->batch;
+    return;
+  }
+  loop->batch = next_batch;
+  if (next_batch < INT32_MAX) ++next_batch;
+}
+
+static PyObject* StepIterator_Next(PyObject* self) {
+  StepIterator* loop = (StepIterator*)self;
+  if (loop->items == NULL) return NULL;
+  if (loop->is_begun) {
+    NextStep(loop);
+  } else {
+    BeginSteps(loop);
+  }
+  PyObject* item = Fetch(loop);
+  if (item == NULL) {
+    LeaveSteps(loop);
+    Py_CLEAR(loop->items);
+    return NULL;
+  }
+  CountBatch(loop);
+  PyObject* batch = PyLong_FromLong(loop->batch);
+  PyObject* pair = batch == NULL ? NULL : PyTuple_Pack(2, batch, item);
+  Py_XDECREF(batch);
+  Py_DECREF(item);
+  return pair;
+}
+
+static int StepIterator_Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(((StepIterator*)self)->items);
+  return 0;
+}
+
+static int StepIterator_Clear(PyObject* self) {
+  Py_CLEAR(((StepIterator*)self)->items);
+  return 0;
+}
+
+static void StepIterator_Dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  LeaveSteps((StepIterator*)self);
+  Py_XDECREF(((StepIterator*)self)->items);
+  PyObject_GC_Del(self);
+}
+
+static PyTypeObject StepIterator_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core.StepIterator",
+    .tp_basicsize = sizeof(StepIterator),
+    .tp_dealloc = StepIterator_Dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = StepIterator_Traverse,
+    .tp_clear = StepIterator_Clear,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = StepIterator_Next,
+};
+
+PyObject* Steps_New(PyObject* loader, int32_t start) {
+  if (Py_TYPE(loader)->tp_iter == NULL && !PySequence_Check(loader)) {
+    PyErr_Format(PyExc_TypeError,
+                 "stepwell: steps: loader is of type %s; allowed: what a for loop takes",
+                 Py_TYPE(loader)->tp_name);
+    return NULL;
+  }
+  Steps* steps = PyObject_GC_New(Steps, &Steps_Type);
+  if (steps == NULL) return NULL;
+  Py_INCREF(loader);
+  steps->loader = loader;
+  steps->start = start;
+  PyObject_GC_Track(steps);
+  return (PyObject*)steps;
+}
+
+static PyObject* Steps_Iterate(PyObject* self) {
+  Steps* steps = (Steps*)self;
+  // The loader's own errors are the training's to see.
+  PyObject* items = PyObject_GetIter(steps->loader);
+  if (items == NULL) return NULL;
+  StepIterator* loop = PyObject_GC_New(StepIterator, &StepIterator_Type);
+  if (loop == NULL) {
+    Py_DECREF(items);
+    return NULL;
+  }
+  loop->items = items;
+  loop->batch = -1;
+  loop->is_begun = loop->is_nested = 0;
+  loop->step_start_ns = 0;
+  // A second loop over it, an epoch, goes on.
+  if (steps->start >= 0) next_batch = steps->start;
+  steps->start = -1;
+  PyObject_GC_Track(loop);
+  return (PyObject*)loop;
+}
+
+static Py_ssize_t Steps_Length(PyObject* self) { return PyObject_Size(((Steps*)self)->loader); }
+
+static int Steps_Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(((Steps*)self)->loader);
+  return 0;
+}
+
+static int Steps_Clear(PyObject* self) {
+  PyObject* loader = ((Steps*)self)->loader;
+  Py_INCREF(Py_None);
+  ((Steps*)self)->loader = Py_None;
+  Py_XDECREF(loader);
+  return 0;
+}
+
+static void Steps_Dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(((Steps*)self)->loader);
+  PyObject_GC_Del(self);
+}
+
+static PySequenceMethods steps_sequence = {.sq_length = Steps_Length};
+
+PyTypeObject Steps_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.Steps",
+    .tp_basicsize = sizeof(Steps),
+    .tp_dealloc = Steps_Dealloc,
+    .tp_as_sequence = &steps_sequence,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Pairs of a batch's index and the batch, a step each; made by Run.steps().",
+    .tp_traverse = Steps_Traverse,
+    .tp_clear = Steps_Clear,
+    .tp_iter = Steps_Iterate,
+};

@@ -1,0 +1,14 @@
+// Steps: an iterable around a loader, whose items are training batches: it ends a step and begins
+// the next where the loader is asked for the next batch, and times that as `dataloader_next`.
+#pragma once
+
+#include <Python.h>
+#include <stdint.h>
+
+extern PyTypeObject Steps_Type;
+
+// 0 with an exception set.
+int Steps_Init(void);
+// New. start < 0 = the batches go on counting where the last loop ended. NULL with an exception
+// set: `loader` is nothing to iterate over.
+PyObject* Steps_New(PyObject* loader, int32_t start);

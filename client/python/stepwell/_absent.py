@@ -1,0 +1,100 @@
+"""In place of the extension: the same names, which record nothing. Loops and functions go on as they are."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+version = "0.1.0"
+_STATE_CLOSED = 0
+
+
+class Scope:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        from stepwell._decorator import timed
+
+        return timed(self, function)
+
+    def _again(self) -> Scope:
+        return self
+
+
+class Series:
+    def record(self, value: object, /) -> None:
+        pass
+
+
+class Steps:
+    _next_batch = 0
+
+    def __init__(self, loader: Any, start: int | None) -> None:
+        self._loader = loader
+        self._start = start
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        if self._start is not None:
+            Steps._next_batch, self._start = self._start, None
+        for batch in self._loader:
+            index = Steps._next_batch
+            Steps._next_batch += 1
+            yield index, batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+_NO_SERIES = Series()
+
+
+class Recording:
+    def scope(self, name: str) -> Scope:
+        return Scope(name)
+
+    def record(self, name: object, value: object) -> None:
+        pass
+
+    def steps(self, loader: Any, *, start: int | None = None) -> Steps:
+        return Steps(loader, start)
+
+
+def open(*options: object) -> int:
+    return _STATE_CLOSED
+
+
+def close(timeout_ms: int) -> bool:
+    return False
+
+
+def state() -> int:
+    return _STATE_CLOSED
+
+
+def message() -> str:
+    return "the extension of the package stepwell cannot be loaded"
+
+
+def dropped_count() -> int:
+    return 0
+
+
+def exit_wait_ms() -> int:
+    return 0
+
+
+def define_series(group: str, name: str, unit: str, kind: int, labels: dict[str, str]) -> Series:
+    return _NO_SERIES
+
+
+def take_tally() -> tuple[int, int, list[tuple[str, int, int]]]:
+    return 0, 0, []

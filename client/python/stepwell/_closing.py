@@ -1,0 +1,55 @@
+"""The lines that a run ends with: how many steps, what they consisted of, where to read more."""
+
+from __future__ import annotations
+
+_SHOWN = 5
+
+
+def duration(seconds: float) -> str:
+    """Three digits: 8.80 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            value = seconds / size
+            digits = 2 if value < 10 else 1 if value < 100 else 0
+            return f"{value:,.{digits}f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def own_times(paths: dict[str, tuple[int, int]]) -> dict[str, int]:
+    """Nanoseconds of each path without what lies inside of it."""
+    own = {path: ns for path, (ns, _) in paths.items()}
+    for path, (ns, _) in paths.items():
+        parent = path.rpartition("/")[0]
+        if parent in own:
+            own[parent] -= ns
+    return own
+
+
+def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: str) -> list[str]:
+    """`ending` is where to read more."""
+    if steps == 0:
+        return [f"stepwell: no steps; {ending}"]
+    shown = [f"stepwell: {steps:,} steps of {duration(steps_ns / steps / 1e9)}, {duration(steps_ns / 1e9)} in all"]
+    if paths and steps_ns > 0:
+        own = own_times(paths)
+        # Of the rest nothing was said; clocks that are read one after the other may make it less than none.
+        own["unaccounted"] = max(0, steps_ns - sum(own.values()))
+        largest = sorted(own, key=lambda path: own[path], reverse=True)
+        shares = [f"{path} {100 * own[path] / steps_ns:.1f} %" for path in largest[:_SHOWN]]
+        if len(largest) > _SHOWN:
+            shares.append(f"{len(largest) - _SHOWN} more")
+        shown.append("stepwell: " + ", ".join(shares))
+    return [*shown, f"stepwell: {ending}"]
+
+
+def ending(trial: str | None, stored: bool, message: str) -> str:
+    """Where to read more. `message` is the recorder's, from before it was closed."""
+    report = f"stepwell report {trial}" if trial else "stepwell trials"
+    if stored:
+        return f"stored: {report}"
+    if "offline:" in message:
+        command = message.rpartition("offline: ")[2].removesuffix(" sends it").strip("'")
+        return f"no master: stepwell serve, then {command}, then {report}"
+    if message:
+        return f"not stored: {message}"
+    return f"not stored yet, its agent goes on: {report}, or stepwell agent status"

@@ -1,0 +1,52 @@
+"""A scope as a decorator: the calls of a function are timed, each by itself."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stepwell._absent import Scope as AbsentScope
+    from stepwell._core import Scope
+
+
+def timed(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A coroutine's time reaches from its start to its end, a generator's from its first item to its last."""
+    if not callable(function):
+        raise TypeError(f"stepwell: scope {scope.name!r} decorates a {type(function).__name__}; allowed: a function")
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"stepwell: scope {scope.name!r} decorates an asynchronous generator; use `with` in it")
+    if inspect.iscoroutinefunction(function):
+        return _timed_coroutine(scope, function)
+    if inspect.isgeneratorfunction(function):
+        return _timed_generator(scope, function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with scope:
+            return function(*args, **keywords)
+
+    return call
+
+
+def _timed_coroutine(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **keywords: Any) -> Any:
+        # Tasks interleave: each has one of its own.
+        with scope._again():
+            return await function(*args, **keywords)
+
+    return call
+
+
+def _timed_generator(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with scope._again():
+            return (yield from function(*args, **keywords))
+
+    return call

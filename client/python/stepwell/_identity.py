@@ -1,0 +1,98 @@
+"""What a run is called and where it is sent, where nobody says so.
+
+The recorder resolves the environment each time it opens; a run that is switched off and on again is to
+stay the same trial and attempt, so what would be made up anew is made up here, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+_LOOPBACK = ("127.0.0.1", 7817)
+_LOOPBACK_WAIT_S = 0.5
+
+
+def _has_job() -> bool:
+    """All ranks of the job arrive at the same name by themselves."""
+    elastic = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    return bool(
+        (elastic and elastic != "none") or os.environ.get("SLURM_JOB_ID") or os.environ.get("MASTER_ADDR")
+    )
+
+
+def trial_name(given: str | None) -> str | None:
+    """None = the recorder takes it from the job."""
+    named = given or os.environ.get("STEPWELL_TRIAL") or None
+    if named or _has_job():
+        return named
+    program = os.path.basename(sys.argv[0] if sys.argv and sys.argv[0] else "python")
+    stem = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in program.rsplit(".py", 1)[0])
+    return f"{stem[:64] or 'python'}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
+
+
+def attempt_key(given: str | None) -> str | None:
+    """The same for each."""
+    named = given or os.environ.get("STEPWELL_ATTEMPT_KEY") or None
+    return named if named or _has_job() else os.urandom(16).hex()
+
+
+def rank(given: int | None) -> int:
+    """As the recorder finds it."""
+    if given is not None:
+        return given
+    for variable in ("RANK", "SLURM_PROCID"):
+        text = os.environ.get(variable, "")
+        if text.isascii() and text.isdigit() and len(text) <= 9:
+            return int(text)
+    return 0
+
+
+def agent(given: str | None) -> str | None:
+    """The program beside this interpreter, which the recorder looks for beside what that is a link to."""
+    beside = os.path.join(sys.prefix, "bin", "stepwell")
+    if given is None and not os.environ.get("STEPWELL_AGENT") and os.access(beside, os.X_OK):
+        return beside
+    return given
+
+
+def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str | None:
+    """`offline` where nobody says where to send, and no master answers on this machine.
+
+    None = as the agent knows: where one is there already, or somebody else starts it, it has its master.
+    """
+    if given is not None or os.environ.get("STEPWELL_SERVER"):
+        return given
+    if not starts_agent or os.environ.get("STEPWELL_AGENT") == "off":
+        return None
+    if os.path.exists(os.environ.get("STEPWELL_SYSTEM_ROOT") or "/run/stepwell"):
+        return None
+    temporary = os.environ.get("TMPDIR") or "/tmp"
+    root = spool_dir or os.environ.get("STEPWELL_SPOOL_DIR") or os.path.join(temporary, f"stepwell-{os.geteuid()}")
+    return None if _is_served(root) or _answers() else "offline"
+
+
+def _is_served(root: str) -> bool:
+    """Whether an agent holds the lock of the spool's root."""
+    import fcntl
+    import struct
+
+    layout = "hhqqi"
+    wanted = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    try:
+        with open(os.path.join(root, "f1", "agent.lock"), "rb") as lock:
+            held = struct.unpack(layout, fcntl.fcntl(lock, fcntl.F_GETLK, wanted))
+    except OSError:
+        return False
+    return bool(held[0] != fcntl.F_UNLCK)
+
+
+def _answers() -> bool:
+    import socket
+
+    try:
+        socket.create_connection(_LOOPBACK, _LOOPBACK_WAIT_S).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,22 @@
+"""The extension; where it cannot be loaded, what does nothing in its place, and one warning."""
+
+from __future__ import annotations
+
+import sys
+
+from stepwell._tell import mute, warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stepwell import _core as core
+else:
+    try:
+        import stepwell._core as core
+    except ImportError as error:
+        from stepwell import _absent as core
+
+        _why = str(error) if sys.platform == "linux" else f"{sys.platform} is not Linux"
+        warn(f"stepwell: nothing is recorded: {_why}")
+        mute()
+
+__all__ = ["core"]

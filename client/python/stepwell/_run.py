@@ -1,0 +1,270 @@
+"""Run: what is recorded from init() to close()."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from _thread import RLock
+
+from stepwell import _checks
+from stepwell._load import core
+from stepwell._tell import say, warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from stepwell._core import Series
+
+_STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
+_CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
+
+
+class Run(core.Recording):
+    """Made by init(). Calls that record are those of a training step, and raise nothing; the others may be made by
+    any thread. `scope`, `record` and `steps` are the extension's."""
+
+    def __init__(self, options: dict[str, object]) -> None:
+        self._options = options
+        self._lock = RLock()
+        self._pid = os.getpid()
+        self._is_on = False
+        self._is_closed = False
+        self._was_recorded = False
+        self._dropped_count = 0
+        self._steps = 0
+        self._steps_ns = 0
+        self._paths: dict[str, tuple[int, int]] = {}
+
+    @property
+    def trial(self) -> str | None:
+        """Its name; None where the job gives it one."""
+        return self._options["trial"]  # type: ignore[return-value]
+
+    @property
+    def state(self) -> str:
+        """closed, recording, memory only or disabled."""
+        return _STATES[core.state()]
+
+    @property
+    def message(self) -> str:
+        """Why nothing is recorded, or not as asked; empty where all is well."""
+        return core.message()
+
+    @property
+    def dropped_count(self) -> int:
+        """What was given up, for want of room for one."""
+        return self._dropped_count + (core.dropped_count() if self._is_on else 0)
+
+    def series(
+        self,
+        name: str,
+        *,
+        group: str = "training",
+        unit: str = "",
+        kind: str = "gauge",
+        labels: Mapping[str, str] | None = None,
+    ) -> Series:
+        """What record() takes in place of a name, with more said about it. One of the group `training` without labels
+        is what its plain name means from now on."""
+        number = _checks.series(name, group=group, unit=unit, kind=kind)
+        return core.define_series(group, name, unit, number, _checks.labels(labels, of_series=True))
+
+    def on(self, *, interval: float | None = None, groups: str | Iterable[str] | None = None) -> None:
+        """Records, and samples the machine; what is given is so from now on. Again: changes nothing."""
+        wanted: dict[str, object] = {}
+        if interval is not None:
+            wanted["interval_us"] = _checks.interval_us(interval)
+        if groups is not None:
+            wanted["groups"] = _checks.words("groups", groups)
+        with self._lock:
+            if self._is_closed:
+                return warn(_CLOSED_HINT)
+            is_as_wanted = all(self._options[key] == value for key, value in wanted.items())
+            if self._is_on and not is_as_wanted:
+                self._leave(0)
+            self._options.update(wanted)
+            if not self._is_on:
+                self._open()
+
+    def off(self) -> None:
+        """Records nothing, and samples nothing, until on(). Again: changes nothing."""
+        with self._lock:
+            if self._is_on:
+                self._leave(0)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Waits until all that was recorded so far is stored by the master; False = that is not known. The step that
+        is open on a thread meanwhile is not one."""
+        wait_ms = _checks.seconds("timeout", timeout)
+        with self._lock:
+            if not self._is_on:
+                return False
+            is_stored = self._leave(wait_ms)
+            self._open()
+            return is_stored
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Ends it, and waits until all of it is stored by the master, at most `timeout` seconds (STEPWELL_EXIT_WAIT,
+        else 5). True = it is; again: False."""
+        wait_ms = core.exit_wait_ms() if timeout is None else _checks.seconds("timeout", timeout)
+        with self._lock:
+            if self._is_closed:
+                return False
+            self._is_closed = True
+            message = core.message() if self._is_on else ""
+            is_stored = self._leave(wait_ms) if self._is_on else False
+        if self._was_recorded and self._options["shows"] and self._pid == os.getpid():
+            self._show_end(is_stored, message)
+        return is_stored
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        """A spawned process has the run that it opens itself, or one that records nothing."""
+        return _of_this_process, ()
+
+    # --- with the lock held ---
+
+    def _open(self) -> None:
+        given = self._options
+        state = core.open(*(given[key] for key in _OPEN_ORDER))  # type: ignore[arg-type]
+        self._is_on = True
+        if _STATES[state] not in ("recording", "memory only"):
+            return
+        message = core.message()
+        # Said once, not at each on(); that of an offline run comes with its end.
+        if message and not message.startswith("offline:") and not self._was_recorded:
+            say(f"stepwell: {message}")
+        self._was_recorded = True
+
+    def _leave(self, wait_ms: int) -> bool:
+        self._is_on = False
+        self._dropped_count += core.dropped_count()
+        steps, steps_ns, paths = core.take_tally()
+        self._steps += steps
+        self._steps_ns += steps_ns
+        for path, ns, count in paths:
+            before = self._paths.get(path, (0, 0))
+            self._paths[path] = (before[0] + ns, before[1] + count)
+        return core.close(wait_ms)
+
+    def _show_end(self, is_stored: bool, message: str) -> None:
+        from stepwell import _closing
+
+        ending = _closing.ending(self.trial, is_stored, message)
+        say("\n".join(_closing.lines(self._steps, self._steps_ns, self._paths, ending)))
+
+
+# Of the extension's open().
+_OPEN_ORDER = (
+    "spool_dir", "server", "project", "trial", "attempt_key", "token", "rank", "world_size", "labels", "agent",
+    "start_agent", "system_metrics", "interval_us", "groups", "without", "with_",
+)  # fmt: skip
+
+_opening = RLock()
+_run: Run | None = None
+
+
+def init(
+    *,
+    trial: str | None = None,
+    project: str | None = None,
+    interval: float | None = None,
+    groups: str | Iterable[str] | None = None,
+    without: str | Iterable[str] | None = None,
+    with_: str | Iterable[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    server: str | None = None,
+    spool_dir: str | os.PathLike[str] | None = None,
+    attempt_key: str | None = None,
+    token: str | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    agent: str | os.PathLike[str] | None = None,
+    start_agent: bool = True,
+    system_metrics: bool = True,
+) -> Run:
+    """Opens the run of this process, or hands out the one that is open. What is not given is taken from the
+    environment (docs/environment.md). Wrong options raise ValueError or TypeError, and nothing else does."""
+    options: dict[str, object] = {
+        "trial": _checks.trial(trial),
+        "project": _checks.name("project", project),
+        "interval_us": _checks.interval_us(interval),
+        "groups": _checks.words("groups", groups),
+        "without": _checks.words("without", without),
+        "with_": _checks.words("with_", with_),
+        "labels": _checks.labels(labels, of_series=False),
+        "server": _checks.server(server),
+        "spool_dir": _checks.path("spool_dir", spool_dir),
+        "attempt_key": _checks.name("attempt_key", attempt_key),
+        "token": _checks.name("token", token, 1024),
+        "rank": _checks.number("rank", rank, 0, 2**31 - 1),
+        "world_size": _checks.number("world_size", world_size, 1, 2**31 - 1),
+        "agent": _checks.path("agent", agent),
+        "start_agent": _checks.flag("start_agent", start_agent),
+        "system_metrics": _checks.flag("system_metrics", system_metrics),
+    }
+    global _run
+    with _opening:
+        if _run is not None and not _run._is_closed and _run._pid == os.getpid():
+            if options["trial"] not in (None, _run.trial):
+                warn(f"stepwell: trial {_run.trial!r} is open already, and goes on; {trial!r} is not opened")
+            return _run
+        run = Run(_resolved(options))
+        run.on()
+        _run = run
+        return run
+
+
+def _resolved(options: dict[str, object]) -> dict[str, object]:
+    """What nobody said."""
+    from stepwell import _identity
+
+    rank: int | None = options["rank"]  # type: ignore[assignment]
+    options["trial"] = _identity.trial_name(options["trial"])  # type: ignore[arg-type]
+    options["attempt_key"] = _identity.attempt_key(options["attempt_key"])  # type: ignore[arg-type]
+    options["agent"] = _identity.agent(options["agent"])  # type: ignore[arg-type]
+    options["server"] = _identity.server(
+        options["server"],  # type: ignore[arg-type]
+        options["spool_dir"],  # type: ignore[arg-type]
+        bool(options["start_agent"]),
+    )
+    options["shows"] = _identity.rank(rank) == 0
+    options["rank"] = -1 if rank is None else rank
+    options["world_size"] = -1 if options["world_size"] is None else options["world_size"]
+    return options
+
+
+def _of_this_process() -> Run:
+    if _run is not None:
+        return _run
+    run = Run({key: None for key in _OPEN_ORDER} | {"shows": False})
+    run._is_closed = True
+    return run
+
+
+def _close_at_exit() -> None:
+    # That of a forked child is its parent's: the recorder closes the child's part by itself.
+    if _run is not None and _run._pid == os.getpid():
+        _run.close()
+
+
+def _after_fork_in_child() -> None:
+    """A lock that another thread held at the fork would stay locked in the child for ever."""
+    global _opening
+    _opening = RLock()
+    if _run is not None:
+        _run._lock = RLock()
+
+
+atexit.register(_close_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,37 @@
+"""What people are told: never an exception, whatever warnings are made into."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+_is_mute = False
+
+
+def mute() -> None:
+    """All that there is to say was said."""
+    global _is_mute
+    _is_mute = True
+
+
+def warn(text: str) -> None:
+    """A warning. Where those are errors it is a line on stderr: a training does not end for it."""
+    if _is_mute:
+        return
+    import warnings
+
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    except Exception:
+        say(text)
+
+
+def say(text: str) -> None:
+    """Lines on stderr, unless STEPWELL_QUIET is set."""
+    if _is_mute or os.environ.get("STEPWELL_QUIET", "0") not in ("", "0"):
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except Exception:
+        pass  # closed, or full

@@ -1,0 +1,90 @@
+"""Installs the package into a fresh virtual environment and runs the tests beside a master and an agent.
+
+run.py BIN [PATTERN...]: BIN is the folder of the built programs, a pattern is unittest's -k. Nothing
+is fetched: the package's build leans on the standard library alone.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGE = HERE.parents[1] / "client" / "python"
+READY_WAIT_S = 120.0
+STOP_WAIT_S = 40.0
+
+
+@contextmanager
+def running(log: pathlib.Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in the background, asked to end at the end."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_WAIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def await_ready(ready_file: pathlib.Path, master: subprocess.Popen[bytes], log: pathlib.Path) -> str:
+    """The master's address."""
+    deadline = time.monotonic() + READY_WAIT_S
+    while not ready_file.exists() or not ready_file.read_text():
+        if master.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"the master was not ready:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+    return json.loads(ready_file.read_text())["grpc"]
+
+
+def install(folder: pathlib.Path) -> pathlib.Path:
+    """As a person does it, with what the environment says of package indexes left out: its interpreter."""
+    environment = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    words = [str(python), "-m", "pip", "install", "--no-index", "--disable-pip-version-check", str(PACKAGE)]
+    done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(f"pip install failed:\n{done.stdout}")
+    return python
+
+
+def run_tests(patterns: list[str]) -> bool:
+    loader = unittest.TestLoader()
+    if patterns:
+        loader.testNamePatterns = [pattern if "*" in pattern else f"*{pattern}*" for pattern in patterns]
+    suite = loader.discover(str(HERE), pattern="test_*.py")
+    return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
+
+
+def main() -> int:
+    stepwell = str(pathlib.Path(sys.argv[1]).resolve() / "stepwell")
+    with tempfile.TemporaryDirectory(prefix="stepwell-python-") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)  # PostgreSQL's own user passes through it.
+        data, ready_file, spool = folder / "data", folder / "ready.json", folder / "spool"
+        spool.mkdir(mode=0o700)
+        log = folder / "master.log"
+        with running(log, stepwell, "serve", "--data-dir", str(data), "--ready-file", str(ready_file),
+                     "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0") as master:  # fmt: skip
+            python = install(folder)
+            server = await_ready(ready_file, master, log)
+            with running(folder / "agent.log", stepwell, "agent", "--server", server, "--spool-dir", str(spool)):
+                os.environ.update(PRODUCT_PYTHON=str(python), PRODUCT_PROGRAM=stepwell, PRODUCT_SERVER=server,
+                                  PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder))  # fmt: skip
+                return 0 if run_tests(sys.argv[2:]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

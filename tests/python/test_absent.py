@@ -1,0 +1,127 @@
+"""Where the extension cannot be loaded: one warning, and the training goes on."""
+
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+
+_TRAINING = """
+    import asyncio, stepwell
+    with stepwell.init(trial="x", groups=["gpu"]) as run:
+        for index, batch in run.steps("ab"):
+            with run.scope("train_batch") as scope: print(index, batch, scope.name, end=" ")
+            run.record("loss", 1)
+            run.series("examples", unit="1").record(2)
+    @run.scope("function")
+    def add(a, b): return a + b
+    @run.scope("coroutine")
+    async def wait(): return 4
+    print(add(1, 2), asyncio.run(wait()), len(run.steps("abc")), run.dropped_count)
+    run.on(); run.off(); run.flush(); run.close()
+    """
+_PRINTED = "0 a train_batch 1 b train_batch 3 4 3 0\n"
+
+
+class AbsentTest(ProductTest):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.site = pathlib.Path(scratch.name)
+        (source,) = pathlib.Path(product.python()).parents[1].glob("lib/python*/site-packages/stepwell")
+        shutil.copytree(source, self.site / "stepwell")
+        (self.extension,) = (self.site / "stepwell").glob("_core*.so")
+
+    def run_here(self, source: str, **more) -> tuple[str, str]:
+        return self.run_trial(source, variables={"PYTHONPATH": str(self.site)}, **more)
+
+    def test_training_goes_on_with_one_warning(self):
+        for name, break_it in [("missing", self.extension.unlink), ("empty", lambda: self.extension.write_bytes(b"")),
+                               ("damaged", lambda: self.extension.write_bytes(b"\x7fELF" + bytes(1000)))]:  # fmt: skip
+            with self.subTest(name):
+                break_it()
+                out, err = self.run_here(_TRAINING)
+                self.assertEqual(_PRINTED, out)
+                self.assertEqual(1, err.count("stepwell: nothing is recorded: "), err)
+                self.assertEqual(1, err.count("Warning"), err)
+
+    def test_where_warnings_are_errors_it_goes_on(self):
+        self.extension.unlink()
+        out, err = self.run_here(_TRAINING, options=("-W", "error"))
+        self.assertEqual(_PRINTED, out)
+        self.assertEqual(1, len(err.splitlines()), err)
+
+    def test_wrong_options_are_refused_all_the_same(self):
+        self.extension.unlink()
+        out, _ = self.run_here("""
+            import stepwell
+            try: stepwell.init(interval=0)
+            except ValueError as error: print(error)
+            """)
+        self.assertIn("interval", out)
+
+    def test_what_stands_in_has_all_names_of_the_extension(self):
+        out, _ = self.run_here("""
+            from stepwell import _absent, _core
+            def names(of): return {name for name in dir(of) if not name.startswith("_")}
+            missing = names(_core) - names(_absent)
+            for kind in ("Scope", "Series", "Steps", "Recording"):
+                missing |= names(getattr(_core, kind)) - names(getattr(_absent, kind)) - {"name"}
+            print(sorted(missing), _core.version == _absent.version)
+            """)
+        self.assertEqual("[] True\n", out)
+
+
+class PackageTest(ProductTest):
+    """What pip installed."""
+
+    def files(self) -> pathlib.Path:
+        (found,) = pathlib.Path(product.python()).parents[1].glob("lib/python*/site-packages")
+        return found
+
+    def test_it_leans_on_the_c_library_and_shows_one_name(self):
+        import subprocess
+
+        (extension,) = self.files().glob("stepwell/_core*.so")
+        needed = subprocess.run(["readelf", "-d", str(extension)], stdout=subprocess.PIPE, text=True, check=True).stdout
+        libraries = {line.split("[")[1].split("]")[0] for line in needed.splitlines() if "(NEEDED)" in line}
+        system = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"}
+        self.assertEqual(set(), {name for name in libraries - system if not name.startswith("ld-linux")})
+        shown = subprocess.run(["nm", "-D", "--defined-only", str(extension)], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout  # fmt: skip
+        self.assertEqual(["PyInit__core"], [line.split()[-1] for line in shown.splitlines()])
+
+    def test_it_says_what_it_is(self):
+        out, _ = self.run_trial("""
+            import importlib.metadata, stepwell
+            print(importlib.metadata.version("stepwell") == stepwell.__version__)
+            """)
+        self.assertEqual("True\n", out)
+        self.assertTrue((self.files() / "stepwell" / "py.typed").is_file())
+        (wheel,) = self.files().glob("stepwell-*.dist-info/WHEEL")
+        self.assertRegex(wheel.read_text(), r"Tag: cp3\d+-cp3\d+-manylinux_2_\d+_\w+")
+
+    def test_an_import_brings_no_foreign_and_no_slow_module(self):
+        out, _ = self.run_trial("""
+            import sys
+            before = set(sys.modules)
+            import stepwell
+            print(*sorted(set(sys.modules) - before))
+            """, options=("-I",))  # fmt: skip
+        theirs = [name for name in out.split() if name.partition(".")[0] != "stepwell"]
+        self.assertLessEqual(len(theirs), 2, theirs)
+
+    def test_python_3_9_reads_it(self):
+        import ast
+
+        for path in sorted(self.files().glob("stepwell/*.py*")):
+            if path.suffix in (".py", ".pyi"):
+                ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 9))
+        self.assertTrue(os.path.isfile(self.files() / "stepwell" / "_core.pyi"))
+
+
+if __name__ == "__main__":
+    unittest.main()

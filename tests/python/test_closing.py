@@ -1,0 +1,62 @@
+"""The lines at the end of a run, from its numbers."""
+
+import importlib.util
+import pathlib
+import unittest
+
+_FILE = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "stepwell" / "_closing.py"
+_spec = importlib.util.spec_from_file_location("closing", _FILE)
+assert _spec is not None and _spec.loader is not None
+closing = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(closing)
+
+MS = 1_000_000
+
+
+class ClosingTest(unittest.TestCase):
+    def test_durations_have_three_digits(self):
+        for seconds, text in [(0.0, "0 ns"), (999e-9, "999 ns"), (1.5e-6, "1.50 µs"), (8.8e-3, "8.80 ms"),
+                              (0.0754, "75.4 ms"), (0.5, "500 ms"), (15.0, "15.0 s"), (4321.0, "4,321 s")]:  # fmt: skip
+            with self.subTest(text):
+                self.assertEqual(text, closing.duration(seconds))
+
+    def test_shares_are_of_own_time_with_the_largest_first(self):
+        paths = {"train": (80 * MS, 2), "train/forward": (20 * MS, 2), "train/backward": (50 * MS, 2),
+                 "fetch": (10 * MS, 2)}  # fmt: skip
+        self.assertEqual(
+            ["stepwell: 2 steps of 50.0 ms, 100 ms in all",
+             "stepwell: train/backward 50.0 %, train/forward 20.0 %, train 10.0 %, fetch 10.0 %, unaccounted 10.0 %",
+             "stepwell: stored"],
+            closing.lines(2, 100 * MS, paths, "stored"))  # fmt: skip
+
+    def test_of_many_scopes_the_largest_are_shown(self):
+        paths = {f"scope{i}": (i * MS, 1) for i in range(1, 10)}
+        shares = closing.lines(1, 45 * MS, paths, "stored")[1]
+        self.assertIn("scope9 20.0 %, scope8", shares)
+        self.assertTrue(shares.endswith(", 5 more"), shares)
+
+    def test_less_than_nothing_is_nothing(self):
+        self.assertIn("unaccounted 0.0 %", closing.lines(1, 9 * MS, {"all": (10 * MS, 1)}, "stored")[1])
+
+    def test_without_steps_or_scopes_it_is_shorter(self):
+        self.assertEqual(["stepwell: no steps; stored"], closing.lines(0, 0, {}, "stored"))
+        self.assertEqual(2, len(closing.lines(1, MS, {}, "stored")))
+
+    def test_the_end_says_what_to_do(self):
+        for name, arguments, text in [
+            ("stored", ("run", True, ""), "stored: stepwell report run"),
+            ("of a job", (None, True, ""), "stored: stepwell trials"),
+            ("offline", ("run", False, "offline: 'stepwell upload /tmp/a b' sends it"),
+             "no master: stepwell serve, then stepwell upload /tmp/a b, then stepwell report run"),
+            ("offline, and more", ("run", False, "'x' is refused; offline: 'stepwell upload /tmp/a' sends it"),
+             "no master: stepwell serve, then stepwell upload /tmp/a, then stepwell report run"),
+            ("refused", ("run", False, "no agent"), "not stored: no agent"),
+            ("late", ("run", False, ""),
+             "not stored yet, its agent goes on: stepwell report run, or stepwell agent status"),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                self.assertEqual(text, closing.ending(*arguments))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,174 @@
+"""However a training ends, what it recorded is stored, and the end says where."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+
+RECORDED = """
+    import os, signal, sys, threading, stepwell
+    run = stepwell.init()
+    for index, batch in run.steps("abc"):
+        with run.scope("train_batch"): pass
+    """
+COUNTS = {"step": 3, "dataloader_next": 4, "train_batch": 3}
+
+
+class EndingsTest(ProductTest):
+    def test_each_end_stores_what_was_recorded(self):
+        for name, end, code in [
+            ("returns", "pass", 0),
+            ("closes", "print(run.close())", 0),
+            ("exits", "sys.exit(3)", 3),
+            ("raises", "raise ValueError('theirs')", 1),
+            ("is_interrupted", "os.kill(os.getpid(), signal.SIGINT); threading.Event().wait()", -signal.SIGINT),
+            ("leaves", "os._exit(4)", 4),
+            ("is_killed", "os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+            ("has_a_daemon", "threading.Thread(target=threading.Event().wait, daemon=True).start()", 0),
+            ("records_in_a_daemon", "threading.Thread(target=lambda: [run.record('late', 1) or "
+             "threading.Event().wait(0.001) for _ in iter(int, 1)], daemon=True).start()", 0),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}"
+                self.run_trial(RECORDED + end, code=code, variables={"STEPWELL_TRIAL": trial})
+
+                def is_stored(trial: str = trial) -> bool:
+                    counts = self.counts(trial)
+                    counts.pop("late", None)
+                    return counts == COUNTS
+
+                self.assertTrue(self.eventually(is_stored), self.counts(trial))
+
+    def test_signal_handlers_are_the_trainings_own(self):
+        out, _ = self.run_trial("""
+            import signal
+            before = [signal.getsignal(number) for number in range(1, 65)]
+            import stepwell
+            with stepwell.init() as run: run.record("value", 1)
+            print(before == [signal.getsignal(number) for number in range(1, 65)])
+            """)
+        self.assertEqual("True\n", out)
+
+    def test_an_interrupt_at_any_line_leaves_a_recorder_that_goes_on(self):
+        out, _ = self.run_trial("""
+            import sys, stepwell
+            def live():
+                with stepwell.init() as run:
+                    for index, batch in run.steps("ab"):
+                        with run.scope("train_batch"):
+                            run.record("loss", index)
+                    run.off(); run.on(interval=2.0); run.flush(0)
+            def interrupt(line):
+                left = line
+                def trace(frame, event, arg):
+                    nonlocal left
+                    is_ours = "stepwell" in frame.f_code.co_filename or frame.f_code.co_name == "live"
+                    if event == "line" and is_ours:
+                        left -= 1
+                        if left == 0: raise KeyboardInterrupt
+                    return trace
+                sys.settrace(trace)
+                try: live()
+                finally: sys.settrace(None)
+            line = 1
+            while True:
+                try: interrupt(line)
+                except KeyboardInterrupt: line += 1
+                else: break
+            run = stepwell.init()
+            with run.scope("after"): run.record("last", 1)
+            print(run.close(60), line > 50)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("True True\n", out)
+        counts = self.counts()
+        self.assertEqual((1, 1), (counts["after"], counts["last"]))
+
+    def test_the_end_says_what_the_steps_consisted_of(self):
+        _, err = self.run_trial("""
+            import time, stepwell
+            run = stepwell.init()
+            for _ in run.steps("abcd"):
+                with run.scope("train_batch"):
+                    with run.scope("slow"): time.sleep(0.02)
+            with run.scope("outside"): time.sleep(0.3)
+            """)
+        steps, shares, where = err.splitlines()
+        self.assertRegex(steps, r"^stepwell: 4 steps of [\d.]+ ms, [\d.]+ m?s in all$")
+        self.assertRegex(shares, r"^stepwell: train_batch/slow [6-9]\d\.\d %, ")
+        self.assertNotIn("outside", shares)
+        self.assertEqual(f"stepwell: stored: stepwell report {self.trial}", where)
+
+    def test_the_end_is_silent_where_it_is_asked_to_be(self):
+        for name, variables in [("quiet", {"STEPWELL_QUIET": "1"}), ("another rank", {"RANK": "1", "WORLD_SIZE": "2"}),
+                                ("disabled", {"STEPWELL_DISABLED": "1"})]:  # fmt: skip
+            with self.subTest(name):
+                self.assertEqual("", self.run_trial(RECORDED, variables=variables)[1])
+
+    def test_a_closed_stderr_hurts_nobody(self):
+        self.run_trial(RECORDED + "os.close(2); sys.stderr = None")
+
+
+class AloneTest(ProductTest):
+    """Without the agent and the master of the other tests."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.temporary = pathlib.Path(scratch.name)
+        self.variables = {"STEPWELL_SPOOL_DIR": "unset", "STEPWELL_AGENT": product.program(),
+                          "STEPWELL_AGENT_IDLE_EXIT": "1", "STEPWELL_SHARED_MEMORY": "",
+                          "TMPDIR": str(self.temporary)}  # fmt: skip
+
+    def await_agents_end(self):
+        """Before its directory goes."""
+        wanted = f"{self.temporary}/".encode()
+
+        def is_gone() -> bool:
+            for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    if wanted in process.read_bytes():
+                        return False
+                except OSError:
+                    pass
+            return True
+
+        self.assertTrue(self.eventually(is_gone), "an agent stayed")
+
+    def test_a_training_brings_its_agent(self):
+        _, err = self.run_trial(RECORDED, variables=self.variables)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual(COUNTS, self.counts())
+        self.await_agents_end()
+
+    def test_offline_it_is_kept_and_uploaded_later(self):
+        _, err = self.run_trial(RECORDED, variables={**self.variables, "STEPWELL_OFFLINE": "1"})
+        spool = self.temporary / f"stepwell-{os.geteuid()}"
+        self.assertIn(f"no master: stepwell serve, then stepwell upload {spool}, then stepwell report", err)
+        self.await_agents_end()
+        self.assertEqual({}, self.counts())
+        subprocess.run([product.program(), "upload", str(spool), "--server", product.server()],
+                       stdin=subprocess.DEVNULL, check=True, timeout=product.WAIT_S)  # fmt: skip
+        self.await_counts(COUNTS)
+
+    def test_where_no_agent_can_be_started_it_says_so(self):
+        out, err = self.run_trial(RECORDED + "print(run.state)", variables={
+            **self.variables, "STEPWELL_AGENT": "/no/such/agent", "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("recording\n", out)
+        self.assertIn("/no/such/agent", err)
+
+    def test_without_a_spool_directory_it_trains_on(self):
+        refused = self.temporary / "file"
+        refused.write_text("")
+        out, err = self.run_trial(RECORDED + "print(run.state)", variables={
+            **self.variables, "STEPWELL_SPOOL_DIR": str(refused), "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("memory only\n", out)
+        self.assertIn(str(refused), err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,122 @@
+"""Wrong options are refused where they are given, by name; a training step never sees an error of ours."""
+
+import unittest
+
+from product import ProductTest
+
+
+class InputTest(ProductTest):
+    def test_a_wrong_option_is_named(self):
+        cases = [
+            ("init(trial='')", "ValueError", "trial"), ("init(trial=7)", "ValueError", "trial"),
+            ("init(trial='id:x')", "ValueError", "trial"), ("init(trial='a' * 257)", "ValueError", "trial"),
+            ("init(trial='a\\n')", "ValueError", "trial"), ("init(trial='\\ud800')", "ValueError", "trial"),
+            ("init(project=b'x')", "TypeError", "project"),
+            ("init(interval=0)", "ValueError", "interval"), ("init(interval='1s')", "ValueError", "interval"),
+            ("init(interval=True)", "TypeError", "interval"), ("init(interval=float('nan'))", "ValueError", "interval"),
+            ("init(groups=[])", "TypeError", "groups"), ("init(groups=7)", "ValueError", "groups"),
+            ("init(groups=['a,b'])", "TypeError", "groups"), ("init(without='')", "ValueError", "without"),
+            ("init(labels=['a'])", "TypeError", "labels"), ("init(labels={'rank': '1'})", "ValueError", "labels"),
+            ("init(labels={'a': 1})", "ValueError", "labels['a']"),
+            ("init(labels={str(i): '' for i in range(31)})", "ValueError", "labels"),
+            ("init(server='here')", "ValueError", "server"), ("init(server='h:0')", "ValueError", "server"),
+            ("init(server=':7')", "ValueError", "server"), ("init(spool_dir=7)", "ValueError", "spool_dir"),
+            ("init(rank=-1)", "ValueError", "rank"), ("init(rank='0')", "ValueError", "rank"),
+            ("init(world_size=0)", "ValueError", "world_size"), ("init(start_agent=1)", "TypeError", "start_agent"),
+            ("init(agent='')", "ValueError", "agent"), ("init('name')", "TypeError", "positional"),
+            ("init(trail='x')", "TypeError", "trail"),
+            ("run.series('')", "ValueError", "name"), ("run.series(7)", "ValueError", "name"),
+            ("run.series('x' * 201)", "ValueError", "name"), ("run.series('x', group='')", "ValueError", "group"),
+            ("run.series('x', unit=None)", "TypeError", "unit"), ("run.series('x', kind='sum')", "ValueError", "kind"),
+            ("run.series('x', labels={'worker': '1'})", "ValueError", "labels"),
+            ("run.steps(7)", "TypeError", "loader"), ("run.steps([], start=-1)", "ValueError", "start"),
+            ("run.steps([], start='x')", "ValueError", "start"), ("run.scope('x')(7)", "TypeError", "decorates"),
+            ("run.on(interval=-1)", "ValueError", "interval"), ("run.on(groups='')", "ValueError", "groups"),
+            ("run.flush(-1)", "ValueError", "timeout"), ("run.close('x')", "ValueError", "timeout"),
+        ]  # fmt: skip
+        calls = [call for call, _, _ in cases]
+        out, _ = self.run_trial(f"""
+            import stepwell
+            from stepwell import init
+            run = stepwell.Run({{}})
+            for call in {calls!r}:
+                try: eval(call); print("passed")
+                except Exception as error: print(type(error).__name__, ascii(str(error)))
+            """)
+        said = out.splitlines()
+        self.assertEqual(len(cases), len(said))
+        for (call, error, field), line in zip(cases, said):
+            with self.subTest(call):
+                self.assertTrue(line.startswith(error + " ") and field in line, line)
+
+    HOT = """
+        import stepwell
+        run = stepwell.init()
+        class Bad(str):
+            def __hash__(self): raise OSError
+            def __repr__(self): raise OSError
+            def __eq__(self, other): raise OSError
+        class Raises:
+            def __float__(self): raise RuntimeError("device lost")
+            def __repr__(self): raise OSError
+        for _ in range(3):
+            for name in ("", "a/b", "step", "x.count", "a" * 201, "a\\0b", "\\ud800", None, 7, b"x", [], Raises()):
+                with run.scope(name) as scope: pass
+                run.record(name, 1)
+            with run.scope(Bad("subclass")): run.record(Bad("subclass"), 1)
+            for value in (None, "1", [], Raises(), 1j, 10 ** 400): run.record("value", value)
+            for call in (lambda: run.scope(), lambda: run.scope("a", "b"), lambda: run.scope(nome="a"),
+                         lambda: run.record("a"), lambda: run.record("a", 1, 2), lambda: run.record(),
+                         lambda: run.record("a", value=1, name="a"), lambda: run.record("a", valeu=1)):
+                call()
+            with run.scope(): pass
+        run.record("value", 1)
+        """
+
+    # Of series the recorder refuses less: these names are good ones there.
+    STORED = {"a/b": 3, "step": 3, "x.count": 3, "subclass": 6, "value": 1}
+
+    def test_a_hot_call_warns_once_of_each_kind_and_raises_nothing(self):
+        _, err = self.run_trial(self.HOT)
+        self.assertEqual(4, err.count("RuntimeWarning"), err)
+        self.assertEqual(self.STORED, self.counts())
+
+    def test_where_warnings_are_errors_a_hot_call_raises_nothing_either(self):
+        self.run_trial(self.HOT, options=("-W", "error"))
+        self.assertEqual(self.STORED, self.counts())
+
+    def test_an_interrupt_within_a_value_passes(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            class Value:
+                def __float__(self): raise KeyboardInterrupt("theirs")
+            for call in (lambda: run.record("value", Value()), lambda: run.series("value").record(Value())):
+                try: call()
+                except KeyboardInterrupt as error: print(error)
+            """)
+        self.assertEqual("theirs\ntheirs\n", out)
+
+    def test_bombs_of_names_are_bounded(self):
+        out, err = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for i in range(20000):
+                with run.scope(f"scope {i}"): pass
+                run.record(f"series {i}", i)
+            try:
+                run.series("one more", unit="1")
+            except ValueError as error: print(error)
+            print(run.dropped_count > 0)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertIn("'one more' is refused; at most 16384", out)
+        self.assertEqual(2, err.count("RuntimeWarning"), err)
+
+    def test_what_the_recorder_remarks_is_said(self):
+        _, err = self.run_trial("import stepwell; stepwell.init(groups=['gpus'])",
+                                variables={"STEPWELL_SYSTEM_METRICS": "unset"})  # fmt: skip
+        self.assertIn("gpus", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,194 @@
+"""What a training records arrives: right names, right counts, right batches."""
+
+import unittest
+
+from product import ProductTest
+
+
+class SamplesTest(ProductTest):
+    def test_a_training_loop_arrives_as_it_was(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            with stepwell.init() as run:
+                for epoch in range(2):
+                    for batch_index, batch in run.steps(["a", "b", "c"]):
+                        with run.scope("train_batch"):
+                            with run.scope("forward"): pass
+                            for _ in range(4):
+                                with run.scope("backward"): pass
+                        run.record("loss", 1 / (1 + batch_index))
+                        print(batch_index, batch, end=" ")
+            """)
+        self.assertEqual("0 a 1 b 2 c 3 a 4 b 5 c ", out)
+        found = self.samples()
+        # A path gives one sample a step; two more fetches found their epoch's end.
+        self.assertEqual({"step": 6, "dataloader_next": 8, "train_batch": 6, "train_batch/forward": 6, "loss": 6,
+                          "train_batch/backward": 6, "train_batch/backward.count": 6}, self.counts())  # fmt: skip
+        for name in ("step", "train_batch/forward", "loss"):
+            self.assertEqual(list(range(6)), [sample.batch for sample in found if sample.name == name], name)
+        self.assertEqual([1 / (1 + i) for i in range(6)], [sample.value for sample in found if sample.name == "loss"])
+        self.assertEqual({4.0}, {sample.value for sample in found if sample.name == "train_batch/backward.count"})
+        self.assertEqual([-1, -1], [s.batch for s in found if s.name == "dataloader_next" and s.batch < 0])
+        self.assertEqual({"0"}, {sample.labels["rank"] for sample in found})
+
+    def test_a_resumed_training_goes_on_where_it_says(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for start in (None, 1200):
+                steps = run.steps(iter("ab") if start is None else "ab", start=start)
+                print([index for index, _ in steps], [index for index, _ in steps])
+            print(len(steps))
+            """)
+        self.assertEqual("[0, 1] []\n[1200, 1201] [1202, 1203]\n2\n", out)
+        self.assertEqual([0, 1, 1200, 1201, 1202, 1203], [s.batch for s in self.samples() if s.name == "step"])
+
+    def test_a_loop_in_a_step_is_no_step(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for index, batch in run.steps("ab"):
+                for inner, _ in run.steps("xyz"):
+                    with run.scope("evaluate"): print(index, inner, end=" ")
+            """)
+        self.assertEqual("0 0 0 1 0 2 1 0 1 1 1 2 ", out)
+        self.assertEqual({"step": 2, "dataloader_next": 3, "dataloader_next.count": 2, "evaluate": 2,
+                          "evaluate.count": 2}, self.counts())  # fmt: skip
+
+    def test_a_loop_that_is_left_counts_its_whole_batches(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for index, batch in run.steps("abc"):
+                if batch == "b": break
+            try:
+                for index, batch in run.steps("abc"):
+                    if batch == "c": raise OSError("theirs")
+            except OSError as error: print(error)
+            def broken():
+                yield 1
+                raise KeyError("of the loader")
+            try:
+                for index, batch in run.steps(broken()): pass
+            except KeyError as error: print(error)
+            """)
+        self.assertEqual("theirs\n'of the loader'\n", out)
+        # The batch that was left midway keeps its number.
+        self.assertEqual([0, 2, 3, 5], [sample.batch for sample in self.samples() if sample.name == "step"])
+
+    def test_scopes_are_kept_nested_and_decorate(self):
+        out, _ = self.run_trial("""
+            import asyncio, threading, stepwell
+            run = stepwell.init()
+            kept = run.scope("kept")
+            with kept:
+                with kept:
+                    with kept: pass
+            @run.scope("function")
+            def fall(n): return n if n == 0 else fall(n - 1)
+            @run.scope("coroutine")
+            async def task(n):
+                await asyncio.sleep(0)
+                return n
+            @run.scope("generator")
+            def count(n):
+                got = yield n
+                return got
+            async def tasks(): return await asyncio.gather(*(task(n) for n in range(5)))
+            print(fall(3), fall.__name__, asyncio.run(tasks()), list(count(1)))
+            def work():
+                for _ in range(100):
+                    with kept: pass
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            print(repr(kept), kept.name)
+            """)
+        self.assertEqual("0 fall [0, 1, 2, 3, 4] [1]\n<stepwell.Scope 'kept'> kept\n", out)
+        counts = self.counts()
+        self.assertEqual(803, sum(count for name, count in counts.items() if name.endswith("kept")))
+        self.assertEqual(4, sum(count for name, count in counts.items() if name.endswith("function")))
+        # Tasks interleave: where they lie is lost, that they were is not.
+        self.assertEqual(5, sum(count for name, count in counts.items() if name.endswith("coroutine")))
+        self.assertEqual(1, counts["generator"])
+
+    def test_scopes_by_hand_end_on_other_threads_and_twice(self):
+        self.run_trial("""
+            import contextlib, threading, stepwell
+            run = stepwell.init()
+            scope = run.scope("handed_on")
+            scope.__enter__()
+            thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
+            thread.start(); thread.join()
+            scope.__exit__(None, None, None)  # not open any more
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(run.scope("stacked"))
+            run.scope("forgotten").__enter__()
+            with run.scope("after"): pass
+            """)
+        # One that ended on another thread is still around what comes later on its own.
+        self.assertEqual({"handed_on": 1, "handed_on/stacked": 1, "handed_on/forgotten": 1, "handed_on/after": 1},
+                         self.counts())  # fmt: skip
+
+    def test_an_exception_passes_and_the_scope_closes(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for error in (ValueError, KeyboardInterrupt, SystemExit, GeneratorExit):
+                try:
+                    with run.scope("outer"):
+                        with run.scope("inner"): raise error("theirs")
+                except BaseException as caught: print(type(caught).__name__, caught)
+            with run.scope("after"): pass
+            """)
+        self.assertEqual("ValueError theirs\nKeyboardInterrupt theirs\nSystemExit theirs\nGeneratorExit theirs\n", out)
+        self.assertEqual({"outer": 4, "outer/inner": 4, "after": 1}, self.counts())
+
+    def test_a_series_has_what_was_said_of_it(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init(labels={"team": "vision"})
+            loss = run.series("loss", unit="nats")
+            run.record("loss", 1)
+            run.record(loss, 2)
+            loss.record(3)
+            split = {"split": "a\\"b'c ü"}
+            run.series("examples", group="mine", unit="examples", kind="counter", labels=split).record(4)
+            """)
+        found = self.samples()
+        self.assertEqual([1, 2, 3], [sample.value for sample in found if sample.name == "loss"])
+        self.assertEqual({"nats"}, {sample.unit for sample in found if sample.name == "loss"})
+        (examples,) = (sample for sample in found if sample.name == "examples")
+        self.assertEqual(("mine", "examples"), (examples.group, examples.unit))
+        self.assertEqual(("a\"b'c ü", "vision"), (examples.labels["split"], examples.labels["team"]))
+
+    def test_numbers_of_each_kind_are_recorded(self):
+        self.run_trial("""
+            import decimal, fractions, stepwell
+            run = stepwell.init()
+            class Tensor:
+                def __float__(self): return 5.5
+            class Index:
+                def __index__(self): return 6
+            for value in (1, 2.5, True, decimal.Decimal("3.5"), fractions.Fraction(9, 2), Tensor(), Index()):
+                run.record("value", value)
+            run.record(name="value", value=7)
+            """)
+        # Those of one microsecond come in no order.
+        self.assertEqual([1, 1, 2.5, 3.5, 4.5, 5.5, 6, 7], sorted(sample.value for sample in self.samples()))
+
+    def test_names_are_taken_as_they_are(self):
+        names = ["sp ace", "quo\"te's", "ümläut", "日本語", "a" * 200, "50%", "{}", "back\\slash"]
+        self.run_trial(f"""
+            import stepwell
+            run = stepwell.init()
+            for name in {names!r}:
+                with run.scope(name): pass
+                with run.scope("".join(list(name))): pass  # equal, another object
+                run.record(name, 1)
+            """)
+        self.assertEqual({name: 3 for name in names}, self.counts())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+"""on, off, flush, and runs one after the other."""
+
+import unittest
+
+from product import ProductTest
+
+
+class SwitchingTest(ProductTest):
+    def test_off_records_nothing_and_on_goes_on_in_the_same_attempt(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            kept = run.scope("kept")
+            for window in range(3):
+                run.on(); run.on()
+                with kept: pass
+                run.record("window", window)
+                run.off(); run.off()
+                with kept: pass
+                with run.scope("off"): pass
+                run.record("off", 1)
+                for _ in run.steps("ab"): pass
+            print(run.dropped_count)
+            """)
+        found = self.await_counts({"kept": 3, "window": 3})
+        self.assertEqual([0, 1, 2], [sample.value for sample in found if sample.name == "window"])
+
+    def test_any_thread_may_switch(self):
+        out, _ = self.run_trial("""
+            import threading, stepwell
+            run = stepwell.init()
+            def switch():
+                for i in range(5):
+                    (run.on if i % 2 == 0 else run.off)()
+                    with run.scope("thread"): pass
+            threads = [threading.Thread(target=switch) for _ in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            run.on()
+            with run.scope("end"): pass
+            print(run.state)
+            """)
+        self.assertEqual("recording\n", out)
+        self.assertEqual(1, self.counts()["end"])
+
+    def test_on_changes_what_is_sampled(self):
+        self.run_trial("""
+            import time, stepwell
+            run = stepwell.init(system_metrics=True, interval=0.01, groups="memory")
+            run.on(interval=0.02, groups=["cpu", "memory"])
+            run.on(interval=0.02)
+            run.record("value", 1)
+            """, variables={"STEPWELL_SYSTEM_METRICS": "unset"})  # fmt: skip
+        self.assertTrue(self.eventually(lambda: {"memory_free", "cpu_load_1m"} <= self.counts().keys()))
+        self.assertNotIn("disk_iops", self.counts())
+
+    def test_flush_waits_until_all_is_stored(self):
+        out, _ = self.run_trial("""
+            import os, subprocess, stepwell
+            run = stepwell.init()
+            run.record("before", 1)
+            print(run.flush(60), flush=True)
+            subprocess.run([os.environ["PROGRAM"], "read", os.environ["STEPWELL_TRIAL"], "--name", "before",
+                            "--server", os.environ["STEPWELL_SERVER"]], check=True, stdout=subprocess.DEVNULL)
+            run.record("after", 1)
+            run.close()
+            print(run.flush(60), run.close())
+            """, variables={"PROGRAM": __import__("product").program()})  # fmt: skip
+        self.assertEqual("True\nFalse False\n", out)
+        self.assertEqual({"before": 1, "after": 1}, self.counts())
+
+    def test_a_second_init_is_the_run_that_is_open(self):
+        out, err = self.run_trial("""
+            import stepwell
+            first = stepwell.init()
+            print(stepwell.init() is first, stepwell.init(trial="another") is first, first.trial)
+            first.record("value", 1)
+            first.close()
+            second = stepwell.init(trial=first.trial + ".second")
+            second.record("value", 2)
+            first.record("value", 3)  # there is one recorder in a process
+            """)
+        self.assertEqual(f"True True {self.trial}\n", out)
+        self.assertEqual(1, err.count("'another' is not opened"), err)
+        self.assertEqual([1], [sample.value for sample in self.samples()])
+        self.assertEqual([2, 3], [sample.value for sample in self.samples(self.trial + ".second")])
+
+    def test_a_closed_run_records_nothing_and_raises_nothing(self):
+        out, err = self.run_trial("""
+            import stepwell
+            with stepwell.init() as run: run.record("value", 1)
+            with run.scope("late"): pass
+            run.record("late", 1)
+            print([pair for pair in run.steps("ab")])
+            run.on(); run.on(); run.off()
+            print(run.state, run.message)
+            """)
+        self.assertEqual("[(0, 'a'), (1, 'b')]\nclosed closed\n", out)
+        self.assertIn("the run is closed", err)
+        self.assertEqual({"value": 1}, self.counts())
+
+    def test_a_notebook_switches_in_its_cells(self):
+        """Cells are run one by one, in an interpreter that lives on."""
+        out, _ = self.run_trial("""
+            import code
+            shell = code.InteractiveInterpreter()
+            for cell in ("import stepwell", "run = stepwell.init()", "with run.scope('cell'): pass\\n",
+                         "run.off()", "run.on()", "for i, b in run.steps('ab'): run.record('loss', i)\\n",
+                         "run = stepwell.init()", "1 / 0", "print(run.close())"):
+                shell.runsource(cell)
+            """)
+        self.assertEqual("True\n", out)
+        self.await_counts({"cell": 1, "step": 2, "dataloader_next": 3, "loss": 2})
+
+
+if __name__ == "__main__":
+    unittest.main()
