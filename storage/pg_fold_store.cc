@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/fold_plan.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_journal.h"
 
@@ -41,8 +42,9 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
       number_shelf_(ConnectionOptions(options, "stepwell-numbers"), 1),
       link_(FoldOptions(options)),
       ring_(options.recent),
+      rollup_ring_(leaves_),
       folder_(link_, ring_, groups_),
-      merger_(link_, ring_, groups_, leaves_),
+      merger_(link_, ring_, rollup_ring_, groups_, leaves_),
       recycler_(ring_, ConnectionOptions(options, "stepwell-vacuum")) {}
 
 absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
@@ -93,8 +95,10 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
 
 absl::Status PgFoldStore::RecycleRecent(std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, ConnectionOf(owner_epoch));
-  return Annotate(recycler_.Recycle(*connection, owner_epoch, absl::ToUnixMicros(absl::Now())),
-                  "recycle recent");
+  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
+  STEPWELL_RETURN_IF_ERROR(
+      Annotate(recycler_.Recycle(*connection, owner_epoch, now_us), "recycle recent"));
+  return Annotate(rollup_ring_.Recycle(*connection, owner_epoch, DayOf(now_us)), "recycle rollups");
 }
 
 }  // namespace stepwell

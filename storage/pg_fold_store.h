@@ -18,6 +18,7 @@
 #include "storage/pg_link.h"
 #include "storage/pg_merger.h"
 #include "storage/pg_recent_recycler.h"
+#include "storage/pg_rollup_ring.h"
 #include "storage/pg_shelf.h"
 
 namespace stepwell {
@@ -57,6 +58,7 @@ class PgFoldStore final : public FoldStore {
   RecentRing ring_;
   SeriesGroups groups_;
   PgLeaves leaves_;
+  PgRollupRing rollup_ring_;
   PgFolder folder_;
   PgMerger merger_;
   PgRecentRecycler recycler_;

@@ -9,8 +9,10 @@ MergeCopy::Copies& MergeCopy::CopiesOf(const RowPlace& place) {
   const auto found = copies_.find(place.keep_class);
   if (found != copies_.end()) return found->second;
   return copies_
-      .emplace(place.keep_class, Copies{RowCopy::ForLeaf(place.keep_class, place.received_day),
-                                        RollupCopy(place.keep_class, place.received_day)})
+      .emplace(place.keep_class,
+               Copies{RowCopy::ForLeaf(place.keep_class, place.received_day),
+                      RollupCopy(RollupHome::kLeaf, place.keep_class, place.received_day),
+                      RollupCopy(RollupHome::kRing, place.keep_class, place.received_day)})
       .first->second;
 }
 
@@ -38,8 +40,10 @@ void MergeCopy::AddTicks(const RowPlace& place, const EncodedTicks& ticks) {
              {.byte_count = CopiesOf(place).rows.AddTicks(place, nullptr, ticks, series_nos)});
 }
 
-void MergeCopy::AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_grid) {
-  RollupCopy& copy = CopiesOf(place).rollups;
+void MergeCopy::AddRollup(const RowPlace& place, RollupHome home, const EncodedRollup& rollup,
+                          bool with_grid) {
+  Copies& copies = CopiesOf(place);
+  RollupCopy& copy = home == RollupHome::kLeaf ? copies.rollups : copies.rollups_that_wait;
   if (with_grid) {
     const SeriesNo first{classes_.SeriesOf(place.keep_class).front()};
     usage_.Add(KeyOf(place, first), {.rollup_byte_count = copy.AddTicks(place, rollup, first)});
@@ -55,6 +59,7 @@ absl::Status MergeCopy::Send(PgConnection& connection) {
     STEPWELL_RETURN_IF_ERROR(copies.rows.Send(connection));
     STEPWELL_FAILPOINT("rollup_before_copy");
     STEPWELL_RETURN_IF_ERROR(copies.rollups.Send(connection));
+    STEPWELL_RETURN_IF_ERROR(copies.rollups_that_wait.Send(connection));
   }
   return absl::OkStatus();
 }

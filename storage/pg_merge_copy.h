@@ -25,7 +25,8 @@ class MergeCopy {
   // Rows and ticks. `index` of the stretch among those of its work; `place` without a class.
   void Add(RowPlace place, std::size_t index, const EncodedTicks& ticks);
   // Rollups, with their grid unless that is written already. `place` has the class.
-  void AddRollup(const RowPlace& place, const EncodedRollup& rollup, bool with_grid);
+  void AddRollup(const RowPlace& place, RollupHome home, const EncodedRollup& rollup,
+                 bool with_grid);
   // Copies what was added, inside the caller's transaction.
   absl::Status Send(PgConnection& connection);
 
@@ -33,6 +34,7 @@ class MergeCopy {
   struct Copies {
     RowCopy rows;
     RollupCopy rollups;
+    RollupCopy rollups_that_wait;
   };
   Copies& CopiesOf(const RowPlace& place);
   void AddTicks(const RowPlace& place, const EncodedTicks& ticks);

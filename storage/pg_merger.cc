@@ -43,6 +43,10 @@ std::vector<std::int32_t> NumbersOf(const std::vector<SeriesNo>& series) {
   return numbers;
 }
 
+std::int64_t NowUs(const MergeLimits& limits) {
+  return limits.now_us != 0 ? limits.now_us : absl::ToUnixMicros(absl::Now());
+}
+
 absl::Status ExpectCount(std::int64_t deleted, std::size_t expected) {
   if (deleted == static_cast<std::int64_t>(expected)) return absl::OkStatus();
   return absl::UnavailableError(
@@ -64,14 +68,16 @@ void PgMerger::Forget() {
   work_.reset();
   groups_.Clear();
   leaves_.Clear();
+  rollup_ring_.Forget();
 }
 
 absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const MergeLimits& limits) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  first_open_day_ = DayOf(NowUs(limits) - limits.ripe_age_us);
   const bool picks_now = !work_.has_value() && picked_.empty();
   if (picks_now) STEPWELL_RETURN_IF_ERROR(Annotate(Pick(*connection, limits), "pick what is ripe"));
+  if (!work_.has_value() && picked_.empty()) return MoveRollups(*connection, owner_epoch);
   MergeResult result;
-  if (!work_.has_value() && picked_.empty()) return result;
   const StretchKey first = work_.has_value() ? work_->key : picked_.front();
   const absl::Status merged = Run(*connection, owner_epoch, limits, result);
   if (!merged.ok()) {
@@ -86,6 +92,16 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
   // What an earlier call had picked may not be all that is ripe now.
   result.more = work_.has_value() || !picked_.empty() || !picks_now;
   return result;
+}
+
+absl::StatusOr<MergeResult> PgMerger::MoveRollups(PgConnection& connection,
+                                                  std::int64_t owner_epoch) {
+  const absl::StatusOr<bool> moved =
+      rollup_ring_.MoveBefore(connection, owner_epoch, first_open_day_);
+  if (moved.ok()) return MergeResult{.more = *moved};
+  Forget();
+  link_.Drop();
+  return Annotate(moved.status(), "move rollups into their leaves");
 }
 
 // OK where the next call does better.
@@ -110,7 +126,7 @@ absl::Status PgMerger::TakeFailure(const absl::Status& status, const StretchKey&
 }
 
 absl::Status PgMerger::Pick(PgConnection& connection, const MergeLimits& limits) {
-  const std::int64_t now_us = limits.now_us != 0 ? limits.now_us : absl::ToUnixMicros(absl::Now());
+  const std::int64_t now_us = NowUs(limits);
   const std::int64_t ripe_us = now_us - limits.ripe_age_us;
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
@@ -244,8 +260,13 @@ absl::Status PgMerger::PlanRollupsOf(PgConnection& connection, Work& work) {
       PgRollupJoiner::Plan(
           connection, {.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day},
           work.classes, stretches,
-          unjoined_.contains(work.key) ? PgRollupJoiner::NarrowRows::kLeave
-                                       : PgRollupJoiner::NarrowRows::kJoin));
+          {.narrow_rows = unjoined_.contains(work.key) ? PgRollupJoiner::NarrowRows::kLeave
+                                                       : PgRollupJoiner::NarrowRows::kJoin,
+           .day = received_day < first_open_day_ ? PgRollupJoiner::Day::kIsOver
+                                                 : PgRollupJoiner::Day::kGoesOn}));
+  for (const auto& [keep_class, series_nos] : work.classes.by_class()) {
+    rollup_ring_.NoteWritten({keep_class, received_day});
+  }
   if (!work.rollups.joins()) return absl::OkStatus();
   std::vector<SeriesNo> series;
   const std::vector<SeriesNo>& narrow = work.rollups.narrow_series();

@@ -1,4 +1,5 @@
-// PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups (PgRollupJoiner). The
+// PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups (PgRollupJoiner); when
+// nothing is ripe, it puts rollups of days that are over into their leaves (PgRollupRing). The
 // rows of one writer, tick group and received day are one stretch of work; what is too much for one
 // call is merged in slices of its series, which share the merged rows of ticks. Between slices the
 // rest stays readable where it is.
@@ -19,6 +20,7 @@
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
 #include "storage/pg_rollup_joiner.h"
+#include "storage/pg_rollup_ring.h"
 #include "storage/recent_ring.h"
 #include "storage/row_place.h"
 #include "storage/series_groups.h"
@@ -28,9 +30,10 @@ namespace stepwell {
 
 class PgMerger {
  public:
-  // All four outlive this.
-  PgMerger(PgLink& link, RecentRing& ring, SeriesGroups& groups, PgLeaves& leaves)
-      : link_(link), ring_(ring), groups_(groups), leaves_(leaves) {}
+  // All five outlive this.
+  PgMerger(PgLink& link, RecentRing& ring, PgRollupRing& rollup_ring, SeriesGroups& groups,
+           PgLeaves& leaves)
+      : link_(link), ring_(ring), rollup_ring_(rollup_ring), groups_(groups), leaves_(leaves) {}
 
   // As FoldStore::Merge.
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
@@ -55,6 +58,8 @@ class PgMerger {
   struct Slice;  // of a Work, inside one transaction
 
   absl::Status Pick(PgConnection& connection, const MergeLimits& limits);
+  // Nothing is left to be merged: rollups of days that are over go into their leaves.
+  absl::StatusOr<MergeResult> MoveRollups(PgConnection& connection, std::int64_t owner_epoch);
   absl::Status Run(PgConnection& connection, std::int64_t owner_epoch, const MergeLimits& limits,
                    MergeResult& result);
   absl::Status MergeTrial(PgConnection& connection, const MergeLimits& limits, const KeepPlan& plan,
@@ -76,6 +81,7 @@ class PgMerger {
 
   PgLink& link_;
   RecentRing& ring_;
+  PgRollupRing& rollup_ring_;
   SeriesGroups& groups_;
   PgLeaves& leaves_;
   std::deque<StretchKey> picked_;
@@ -84,6 +90,8 @@ class PgMerger {
   std::set<StretchKey> damaged_;
   // Beside these are rollups that cannot be decoded: theirs are not joined.
   std::set<StretchKey> unjoined_;
+  // Everything that was received before this day is ripe; as of the call under way.
+  std::int32_t first_open_day_ = 0;
   // In the transaction under way.
   std::int64_t rows_done_ = 0;
   // A leaf was not there in the last call.

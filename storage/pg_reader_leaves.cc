@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "storage/pg_row_copy.h"
+#include "storage/rollup_ring.h"
 
 namespace stepwell {
 namespace {
@@ -79,6 +80,23 @@ std::vector<std::string> PlacesOf(std::string_view table, const std::vector<Leaf
     for (std::int32_t day = range.first_day; day <= range.last_day; ++day) {
       places.push_back(
           absl::StrCat("stepwell.", LeafName(table, range.keep_class, day), " where true"));
+    }
+  }
+  return places;
+}
+
+std::vector<std::string> WaitingPlacesOf(std::string_view table,
+                                         const std::vector<LeafRange>& leaves, LeafPlaces by,
+                                         std::vector<PgParam>& params) {
+  if (by == LeafPlaces::kPruned) {
+    return PlacesOf(absl::StrCat("recent_", std::string(table)), leaves, by, params);
+  }
+  std::vector<std::string> places;
+  for (const LeafRange& range : leaves) {
+    for (std::int32_t day = range.first_day; day <= range.last_day; ++day) {
+      places.push_back(absl::StrCat(RollupSegmentName(table, RollupSegmentOf(day)),
+                                    " where keep_class = ", range.keep_class,
+                                    " and received_day = date '", DayText(day, "-"), "'"));
     }
   }
   return places;

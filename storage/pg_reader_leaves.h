@@ -59,6 +59,11 @@ bool AreFew(const std::vector<LeafRange>& leaves);
 std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
                                   LeafPlaces by, std::vector<PgParam>& params);
 
+// Likewise where rows of `table` ("rollups" or "rollup_ticks") of these leaves wait to be joined.
+std::vector<std::string> WaitingPlacesOf(std::string_view table,
+                                         const std::vector<LeafRange>& leaves, LeafPlaces by,
+                                         std::vector<PgParam>& params);
+
 // The first time of the ticks at `place` that lie in [start, end), or the end: no row on them begins
 // before. `condition` chooses ticks, `start` and `end` are placeholders.
 std::string FirstTimeOf(const std::string& place, const std::string& condition,

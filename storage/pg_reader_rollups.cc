@@ -70,9 +70,14 @@ std::string PgRollupCursor::SelectSql(Pages pages, LookBack look_back, const Pla
   std::vector<std::string> arms;
   std::vector<std::string> ticks;
   if (look_back == LookBack::kTicks) ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
-  for (const std::string& place : PlacesOf("rollups", leaves_, by_, params)) {
+  std::vector<std::string> places = PlacesOf("rollups", leaves_, by_, params);
+  // Few rows wait to be joined: of those it looks at all that begin a day before.
+  for (std::string& place : WaitingPlacesOf("rollups", leaves_, by_, params)) {
+    places.push_back(std::move(place));
+  }
+  for (const std::string& place : places) {
     const std::string begins =
-        ticks.empty()
+        arms.size() >= ticks.size()
             ? ""
             : absl::StrCat(" and first_time_us >= ",
                            FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3",
@@ -182,7 +187,10 @@ absl::Status PgRollupCursor::ReadGrids() {
   }
   std::vector<PgParam> params = {Value(filter_.trial_id), PgArray(writer_nos), PgArray(tick_nos),
                                  static_cast<std::int16_t>(filter_.step_seconds)};
-  const std::vector<std::string> places = PlacesOf("rollup_ticks", leaves_, by_, params);
+  std::vector<std::string> places = PlacesOf("rollup_ticks", leaves_, by_, params);
+  for (std::string& place : WaitingPlacesOf("rollup_ticks", leaves_, by_, params)) {
+    places.push_back(std::move(place));
+  }
   std::vector<std::string> arms;
   for (const std::string& place : places) {
     // Each by the index, however few rows PostgreSQL believes there to be.

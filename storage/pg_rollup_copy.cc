@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_rollup_columns.h"
-#include "storage/pg_row_copy.h"
 #include "storage/pg_vector_copy.h"
 
 namespace stepwell {
@@ -21,10 +20,8 @@ constexpr char kHead[] =
 constexpr int kColumnCount =
     12 + kRollupValueColumns * kRollupValueVectors + kRollupIntegerColumns * kRollupCountVectors;
 
-std::string CopySql(const char* table, std::int16_t keep_class, std::int32_t received_day,
-                    const std::string& columns) {
-  return absl::StrCat("copy stepwell.", LeafName(table, keep_class, received_day), " (", columns,
-                      ") from stdin (format binary)");
+std::string CopySql(const std::string& table, const std::string& columns) {
+  return absl::StrCat("copy ", table, " (", columns, ") from stdin (format binary)");
 }
 
 // What most vectors have is NULL, which takes no bytes: a rollup's vectors are short, and many.
@@ -62,10 +59,10 @@ void AddOptional(const std::optional<EncodedVector>& vector, bool has_values, Pg
 
 }  // namespace
 
-RollupCopy::RollupCopy(std::int16_t keep_class, std::int32_t received_day)
-    : columns_sql_(
-          CopySql("rollups", keep_class, received_day, absl::StrCat(kHead, RollupVectorList()))),
-      ticks_sql_(CopySql("rollup_ticks", keep_class, received_day,
+RollupCopy::RollupCopy(RollupHome home, std::int16_t keep_class, std::int32_t received_day)
+    : columns_sql_(CopySql(RollupTableName("rollups", home, keep_class, received_day),
+                           absl::StrCat(kHead, RollupVectorList()))),
+      ticks_sql_(CopySql(RollupTableName("rollup_ticks", home, keep_class, received_day),
                          absl::StrCat(kTicksHead, RollupTickVectorList()))),
       columns_(kColumnCount),
       ticks_(kTicksColumnCount) {}

@@ -9,14 +9,15 @@
 #include "storage/encoded_rollup.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_copy.h"
+#include "storage/rollup_ring.h"
 #include "storage/row_place.h"
 
 namespace stepwell {
 
-// Gathers rows for the leaves of one keep class and day.
+// Gathers rows of one keep class and day, for its leaves or for where they wait to be joined.
 class RollupCopy {
  public:
-  RollupCopy(std::int16_t keep_class, std::int32_t received_day);
+  RollupCopy(RollupHome home, std::int16_t keep_class, std::int32_t received_day);
 
   // Bytes of the row are returned. `first_series_no`: whose metric group counts them.
   std::int64_t AddTicks(const RowPlace& place, const EncodedRollup& rollup,

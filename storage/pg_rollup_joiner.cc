@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_rollup_read.h"
-#include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
 #include "storage/rollup_plan.h"
 
@@ -21,8 +20,8 @@ namespace {
 // Of both steps. Some dozens are usual; what an older release left may be thousands.
 constexpr std::int64_t kNarrowMax = 256;
 
-std::string Leaf(const char* table, const RowPlace& place, std::int16_t keep_class) {
-  return absl::StrCat("stepwell.", LeafName(table, keep_class, place.received_day));
+std::string Ring(const char* table, const RowPlace& place) {
+  return RollupSegmentName(table, RollupSegmentOf(place.received_day));
 }
 
 // Rollups that a sweep gave up are off the ledger, and gone soon. $1 class, $2 day.
@@ -33,38 +32,39 @@ std::string Leaf(const char* table, const RowPlace& place, std::int16_t keep_cla
 constexpr char kAreGivenUp[] = "select " STEPWELL_ROLLUPS_ARE_GIVEN_UP;
 
 // $1 class, $2 day, $3 trial, $4 writer, $5 fewer buckets than this, $6 first series, $7 limit.
-std::string NarrowSql(const std::string& leaf) {
+std::string NarrowSql(const std::string& ring) {
   return absl::StrCat("select tick_no, first_time_us, last_time_us, ", RollupGridColumns(),
-                      " from ", leaf,
-                      " where trial_id = $3 and writer_no = $4 and bucket_count < $5 and "
-                      "first_series_no = any($6) and not " STEPWELL_ROLLUPS_ARE_GIVEN_UP
-                      " order by tick_no desc limit $7");
+                      " from ", ring,
+                      " where keep_class = $1 and received_day = $2 and trial_id = $3 and "
+                      "writer_no = $4 and bucket_count < $5 and first_series_no = any($6) and "
+                      "not " STEPWELL_ROLLUPS_ARE_GIVEN_UP " order by tick_no desc limit $7");
 }
 constexpr int kNarrowFirstColumn = 3;
 
 // The rows on some grids. $1 trial, $2 series, $3 step, $4 and $5 times of the grids, $6 writer, $7
-// numbers of the grids.
+// numbers of the grids, $8 class.
 constexpr char kOnGrids[] =
     " m where m.trial_id = $1 and m.series_no = any($2) and m.step_seconds = $3 and "
-    "m.first_time_us between $4 and $5 and m.writer_no = $6 and m.tick_no = any($7)";
+    "m.first_time_us between $4 and $5 and m.writer_no = $6 and m.tick_no = any($7) and "
+    "m.keep_class = $8";
 
-std::string SeriesSql(const std::string& leaf) {
-  return absl::StrCat("select distinct m.series_no from ", leaf, kOnGrids);
+std::string SeriesSql(const std::string& ring) {
+  return absl::StrCat("select distinct m.series_no from ", ring, kOnGrids);
 }
 
-std::string TakeRowsSql(const std::string& leaf) {
-  return absl::StrCat("delete from ", leaf, kOnGrids,
+std::string TakeRowsSql(const std::string& ring) {
+  return absl::StrCat("delete from ", ring, kOnGrids,
                       " returning " STEPWELL_ROLLUPS_BYTES
                       ", series_no, tick_no, first_time_us, last_time_us, ",
                       RollupColumns());
 }
 constexpr int kTakenFirstColumn = 5;
 
-// $1 trial, $2 writer, $3 numbers, $4 step.
-std::string DropGridsSql(const std::string& leaf) {
-  return absl::StrCat("delete from ", leaf,
+// $1 trial, $2 writer, $3 numbers, $4 step, $5 class.
+std::string DropGridsSql(const std::string& ring) {
+  return absl::StrCat("delete from ", ring,
                       " t where trial_id = $1 and writer_no = $2 and tick_no = any($3) and "
-                      "step_seconds = $4 returning " STEPWELL_ROLLUP_TICKS_BYTES
+                      "step_seconds = $4 and keep_class = $5 returning " STEPWELL_ROLLUP_TICKS_BYTES
                       ", first_series_no");
 }
 
@@ -93,15 +93,15 @@ std::vector<RollupPiece> PiecesOf(const std::vector<StretchRollups>& stretches,
 absl::StatusOr<PgRollupJoiner> PgRollupJoiner::Plan(PgConnection& connection, const RowPlace& place,
                                                     const MergeClasses& classes,
                                                     const std::vector<StretchRollups>& stretches,
-                                                    NarrowRows narrow_rows) {
+                                                    Options options) {
   PgRollupJoiner joiner(place);
   if (stretches.empty()) return joiner;
   for (const auto& [keep_class, series_nos] : classes.by_class()) {
     std::vector<Narrow> narrow;
-    if (narrow_rows == NarrowRows::kJoin) {
+    if (options.narrow_rows == NarrowRows::kJoin) {
       STEPWELL_ASSIGN_OR_RETURN(narrow, joiner.ReadNarrow(connection, keep_class, series_nos));
     }
-    joiner.PlanClass(keep_class, stretches, std::move(narrow));
+    joiner.PlanClass(keep_class, stretches, std::move(narrow), options.day);
   }
   if (joiner.joins()) STEPWELL_RETURN_IF_ERROR(joiner.FindSeries(connection));
   return joiner;
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<PgRollupJoiner::Narrow>> PgRollupJoiner::ReadNarrow(
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
       connection.Exec(
-          NarrowSql(Leaf("rollup_ticks", place_, keep_class)).c_str(),
+          NarrowSql(Ring("rollup_ticks", place_)).c_str(),
           {keep_class, PgDate{place_.received_day}, Value(place_.trial_id), Value(place_.writer_no),
            static_cast<std::int32_t>(kNarrowRollupBuckets), PgArray(series_nos), kNarrowMax}));
   std::vector<Narrow> narrow;
@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<PgRollupJoiner::Narrow>> PgRollupJoiner::ReadNarrow(
 
 void PgRollupJoiner::PlanClass(std::int16_t keep_class,
                                const std::vector<StretchRollups>& stretches,
-                               std::vector<Narrow> narrow) {
+                               std::vector<Narrow> narrow, Day day) {
   for (std::size_t step_index = 0; step_index < kRollupSteps.size(); ++step_index) {
     std::vector<RollupPiece> pieces;
     std::vector<Narrow*> of_step;
@@ -152,8 +152,24 @@ void PgRollupJoiner::PlanClass(std::int16_t keep_class,
         row.narrow.push_back(std::move(*of_step[index]));
       }
       narrow_count_ += row.narrow.size();
+      row.home = HomeOf(row, stretches, day);
     }
   }
+}
+
+RollupHome PgRollupJoiner::HomeOf(const Row& row, const std::vector<StretchRollups>& stretches,
+                                  Day day) {
+  if (day == Day::kIsOver) return RollupHome::kLeaf;
+  std::set<std::int64_t> buckets;
+  for (const Narrow& narrow : row.narrow) {
+    buckets.insert(narrow.rollup.grid.buckets.begin(), narrow.rollup.grid.buckets.end());
+  }
+  for (std::size_t i = 0; i < row.stretch_count; ++i) {
+    const RollupGrid& grid = stretches[row.first_stretch + i][row.step_index].grid;
+    buckets.insert(grid.buckets.begin(), grid.buckets.end());
+  }
+  const bool is_narrow = buckets.size() < static_cast<std::size_t>(kNarrowRollupBuckets);
+  return is_narrow ? RollupHome::kRing : RollupHome::kLeaf;
 }
 
 absl::Status PgRollupJoiner::FindSeries(PgConnection& connection) {
@@ -166,8 +182,7 @@ absl::Status PgRollupJoiner::FindSeries(PgConnection& connection) {
     if (row.narrow.empty()) continue;
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(SeriesSql(Leaf("rollups", place_, row.keep_class)).c_str(),
-                        ParamsOf(row, all_series)));
+        connection.Exec(SeriesSql(Ring("rollups", place_)).c_str(), ParamsOf(row, all_series)));
     for (int i = 0; i < rows.row_count(); ++i) found.insert(SeriesNo{rows.Int32(i, 0)});
   }
   narrow_series_.assign(found.begin(), found.end());
@@ -190,7 +205,8 @@ std::vector<PgParam> PgRollupJoiner::ParamsOf(const Row& row,
           first_time_us,
           last_time_us,
           Value(place_.writer_no),
-          PgArray(tick_nos)};
+          PgArray(tick_nos),
+          row.keep_class};
 }
 
 absl::Status PgRollupJoiner::TakeRows(PgConnection& connection,
@@ -210,8 +226,7 @@ absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
                                         const SeriesGroups& groups, Row& row, UsageLedger& usage) {
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(TakeRowsSql(Leaf("rollups", place_, row.keep_class)).c_str(),
-                      ParamsOf(row, series_nos)));
+      connection.Exec(TakeRowsSql(Ring("rollups", place_)).c_str(), ParamsOf(row, series_nos)));
   for (Narrow& narrow : row.narrow) narrow.rollup.series.clear();
   for (int i = 0; i < rows.row_count(); ++i) {
     const SeriesNo series_no{rows.Int32(i, 1)};
@@ -268,7 +283,7 @@ void PgRollupJoiner::CopyInto(const std::vector<MergedStretch>& merged,
     const EncodedRollup encoded = parts.size() == 1
                                       ? EncodeRollup(parts.front())
                                       : EncodeRollup(RollupPart::Of(JoinRollups(parts)));
-    copy.AddRollup(place, encoded, !row.has_grid);
+    copy.AddRollup(place, row.home, encoded, !row.has_grid);
     row.has_grid = true;
   }
 }
@@ -281,9 +296,9 @@ absl::Status PgRollupJoiner::DropGrids(PgConnection& connection, const SeriesGro
     for (const Narrow& narrow : row.narrow) tick_nos.push_back(narrow.tick_no);
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(DropGridsSql(Leaf("rollup_ticks", place_, row.keep_class)).c_str(),
+        connection.Exec(DropGridsSql(Ring("rollup_ticks", place_)).c_str(),
                         {Value(place_.trial_id), Value(place_.writer_no), PgArray(tick_nos),
-                         static_cast<std::int16_t>(kRollupSteps[row.step_index])}));
+                         static_cast<std::int16_t>(kRollupSteps[row.step_index]), row.keep_class}));
     for (int i = 0; i < rows.row_count(); ++i) {
       usage.Subtract({place_.trial_id, place_.received_day, row.keep_class,
                       groups.GroupOf(place_.trial_id, SeriesNo{rows.Int32(i, 1)})},

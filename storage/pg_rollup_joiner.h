@@ -1,11 +1,12 @@
 // PgRollupJoiner: the rows of rollups that one stretch of merge work makes. Its stretches are joined with
-// each other and with narrow rows that earlier merges left in the same leaf, as RollupPlan says; rows of
-// any release are narrow rows. Which grids take part is decided once, before the first slice of the
+// each other and with narrow rows that earlier merges left beside the leaf (RollupRing), as RollupPlan says;
+// what is full then goes into the leaf, what is not waits beside it. Which grids take part is decided once, before the first slice of the
 // work's series; each slice takes the narrow rows of its series and writes the joined ones, in one
 // transaction. Stands between PgMerger and MergeCopy. Confined to the folder's thread.
 //
 // What holds at each commit: each sample of a merged row is in exactly one row of rollups of each step,
-// each row has its grid, and the ledger says their bytes. A merge that was cut short leaves grids with
+// in the leaf or beside it, each row has its grid in the same place, and the ledger says their bytes.
+// Nothing is taken out of a leaf. A merge that was cut short leaves grids with
 // the narrow rows of the series that are left; the next one joins them.
 //
 // Order of locks: rows of rollups, then lines of the ledger, as sweeps take them. So a transaction has
@@ -23,6 +24,7 @@
 #include "storage/pg_connection.h"
 #include "storage/pg_merge_copy.h"
 #include "storage/pg_param.h"
+#include "storage/rollup_ring.h"
 #include "storage/row_place.h"
 #include "storage/series_groups.h"
 #include "storage/usage_ledger.h"
@@ -32,6 +34,12 @@ namespace stepwell {
 class PgRollupJoiner {
  public:
   enum class NarrowRows { kJoin, kLeave };
+  // Of a day that is over, what is made goes into the leaf, however narrow: hardly anything comes to join.
+  enum class Day { kGoesOn, kIsOver };
+  struct Options {
+    NarrowRows narrow_rows = NarrowRows::kJoin;
+    Day day = Day::kGoesOn;
+  };
 
   PgRollupJoiner() = default;
   // One statement per class of `classes`, some more where narrow rows are to be joined. `place` without
@@ -39,7 +47,7 @@ class PgRollupJoiner {
   static absl::StatusOr<PgRollupJoiner> Plan(PgConnection& connection, const RowPlace& place,
                                              const MergeClasses& classes,
                                              const std::vector<StretchRollups>& stretches,
-                                             NarrowRows narrow_rows);
+                                             Options options);
 
   // Whether slices take narrow rows away.
   bool joins() const { return narrow_count_ > 0; }
@@ -67,6 +75,7 @@ class PgRollupJoiner {
   // Rows to be, on one grid.
   struct Row {
     std::int16_t keep_class = 0;
+    RollupHome home = RollupHome::kLeaf;
     std::size_t step_index = 0;
     std::size_t first_stretch = 0;
     std::size_t stretch_count = 0;
@@ -78,7 +87,8 @@ class PgRollupJoiner {
   absl::StatusOr<std::vector<Narrow>> ReadNarrow(PgConnection& connection, std::int16_t keep_class,
                                                  const std::vector<std::int32_t>& series_nos);
   void PlanClass(std::int16_t keep_class, const std::vector<StretchRollups>& stretches,
-                 std::vector<Narrow> narrow);
+                 std::vector<Narrow> narrow, Day day);
+  static RollupHome HomeOf(const Row& row, const std::vector<StretchRollups>& stretches, Day day);
   absl::Status FindSeries(PgConnection& connection);
   absl::Status TakeRowsOf(PgConnection& connection, const std::vector<std::int32_t>& series_nos,
                           const SeriesGroups& groups, Row& row, UsageLedger& usage);

@@ -14,7 +14,7 @@ namespace stepwell::sql {
 // is enough once only: two processes with one id would else take over from each other for ever.
 inline constexpr char kAcquireOwnership[] = R"(
 insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time, migration)
-values (0, $1, 1, $2, clock_timestamp(), 9)
+values (0, $1, 1, $2, clock_timestamp(), 10)
 on conflict (slot) do update
   set master_id = excluded.master_id, address = excluded.address,
       epoch = m.epoch + 1, renewed_time = clock_timestamp(), migration = excluded.migration

@@ -14,6 +14,7 @@
 #include "storage/pg_ddl.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_owner.h"
+#include "storage/pg_rollup_move.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
 
@@ -116,8 +117,30 @@ absl::StatusOr<std::vector<SweptLeaf>> PgLeafSweeper::ReadSwept() {
   return swept;
 }
 
+absl::StatusOr<bool> PgLeafSweeper::TakeInRollups(const LeafKey& key) {
+  const RollupMove move = {.leaf = key};
+  std::int64_t moved = move.grids_max;
+  while (moved == move.grids_max && !pace_.IsOver()) {
+    CapRemovals nothing;
+    const auto body = [&](std::vector<CapRemoval>&) -> absl::Status {
+      STEPWELL_ASSIGN_OR_RETURN(moved, MoveRollups(connection_, move));
+      return absl::OkStatus();
+    };
+    STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, nothing, body));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const bool wait, RollupsWait(connection_, key));
+  return !wait;
+}
+
 absl::Status PgLeafSweeper::GiveUp(const LeafKey& key, LeafPair pair) {
   const bool of_rollups = pair == LeafPair::kRollups;
+  if (of_rollups) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool is_whole, TakeInRollups(key));
+    if (!is_whole) {
+      ++result_.leaves_left;
+      return absl::OkStatus();
+    }
+  }
   const char* give_up = of_rollups ? sql::kGiveUpRollups : sql::kGiveUpSamples;
   for (bool more = true; more && !pace_.IsOver();) {
     const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
@@ -127,6 +150,10 @@ absl::Status PgLeafSweeper::GiveUp(const LeafKey& key, LeafPair pair) {
         removed.push_back(RemovalAt(lines, row, pair));
       }
       more = lines.row_count() == kLinesMax;
+      // Whoever wrote some meanwhile has committed lines that are among these, or waits to write them.
+      STEPWELL_ASSIGN_OR_RETURN(const bool wait,
+                                of_rollups ? RollupsWait(connection_, key) : false);
+      if (wait) return absl::UnavailableError("a merge wrote rollups meanwhile");
       STEPWELL_RETURN_IF_ERROR(NoteGaps(connection_, removed));
       return connection_.Exec(sql::kNoteGivenUp, {key.keep_class, DayOf(key), of_rollups}).status();
     };
@@ -242,6 +269,11 @@ absl::Status PgLeafSweeper::DropAll(const std::vector<NamedLeaf>& leaves) {
 }
 
 absl::Status PgLeafSweeper::Drop(const NamedLeaf& leaf) {
+  if (leaf.pair == LeafPair::kRollups) {
+    // The ledger names the leaf to readers, and they will move into it.
+    STEPWELL_ASSIGN_OR_RETURN(const bool wait, RollupsWait(connection_, leaf.key));
+    if (wait) return absl::OkStatus();
+  }
   const std::string list = LeafList(leaf.pair, leaf.key);
   const absl::Status status = InDdlTransaction(connection_, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));

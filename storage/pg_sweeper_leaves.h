@@ -46,6 +46,8 @@ class PgLeafSweeper {
   absl::StatusOr<LeafSweep> Plan(std::int64_t now_us);
   absl::StatusOr<std::vector<SweptLeaf>> ReadSwept();
   absl::Status GiveUp(const LeafKey& key, LeafPair pair);
+  // Rollups that wait to be joined go with the others of their leaf; whether none of them waits now.
+  absl::StatusOr<bool> TakeInRollups(const LeafKey& key);
   absl::Status EmptyAll();
   absl::Status Empty(const SweptLeaf& leaf);
   // Names of the tables to be emptied.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_rollup_move.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
 
@@ -161,6 +162,9 @@ absl::StatusOr<std::int64_t> PgSliceSweeper::FreeBytes(const SliceTarget& target
                                                        const NamedLeaf& leaf,
                                                        std::int64_t bytes_wanted,
                                                        std::int64_t row_bytes) {
+  if (leaf.pair == LeafPair::kRollups) {
+    STEPWELL_RETURN_IF_ERROR(TakeInRollups(target.trial_id, leaf.key));
+  }
   std::int64_t freed = 0;
   Stretch after{.tick_no = INT64_MIN, .first_time_us = INT64_MIN};
   std::deque<Stretch> stretches;
@@ -184,6 +188,22 @@ absl::StatusOr<std::int64_t> PgSliceSweeper::FreeBytes(const SliceTarget& target
     freed += slice.bytes_gone;
   }
   return freed;
+}
+
+// Those that wait to be joined, too.
+absl::Status PgSliceSweeper::TakeInRollups(TrialId trial_id, const LeafKey& key) {
+  const RollupMove move = {.leaf = key, .trial_id = trial_id};
+  std::int64_t moved = 0;
+  // Once at least, as slices.
+  do {
+    CapRemovals nothing;
+    const auto body = [&](std::vector<CapRemoval>&) -> absl::Status {
+      STEPWELL_ASSIGN_OR_RETURN(moved, MoveRollups(connection_, move));
+      return absl::OkStatus();
+    };
+    STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, nothing, body));
+  } while (moved == move.grids_max && !pace_.IsOver());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::deque<PgSliceSweeper::Stretch>> PgSliceSweeper::ReadStretches(

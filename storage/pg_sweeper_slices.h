@@ -63,6 +63,7 @@ class PgSliceSweeper {
     std::size_t done = 0;
   };
   struct Slice;  // what one transaction took away
+  absl::Status TakeInRollups(TrialId trial_id, const LeafKey& key);
   absl::StatusOr<std::deque<Stretch>> ReadStretches(const SliceTarget& target,
                                                     const NamedLeaf& leaf, const Stretch& after);
   absl::Status TakeSlice(const SliceTarget& target, const NamedLeaf& leaf,

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
+#include "storage/rollup_ring.h"
 
 namespace stepwell {
 namespace {
@@ -46,6 +47,13 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
     STEPWELL_ASSIGN_OR_RETURN(const bool done,
                               Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));
     if (!done) return false;
+  }
+  for (int segment = 0; segment < kRollupSegments; ++segment) {
+    for (const Table& table : {Table{"rollups", "series_no"}, Table{"rollup_ticks", "writer_no"}}) {
+      STEPWELL_ASSIGN_OR_RETURN(
+          const bool done, Drain(trial_id, RollupSegmentName(table.name, segment), table.order));
+      if (!done) return false;
+    }
   }
   STEPWELL_ASSIGN_OR_RETURN(const bool leaves_done, DrainLeaves(trial_id));
   if (!leaves_done) return false;

@@ -23,8 +23,8 @@ select count(*) from (
   having sum(r.tick_count) >= 3600 or w.state is distinct from 1) ripe)";
 
 constexpr char kSizes[] = R"(
-select coalesce(sum(size) filter (where relname like 'rollup%'), 0)::float8,
-       coalesce(sum(size) filter (where relname ~ '^(journal|recent)_'), 0)::float8,
+select coalesce(sum(size) filter (where relname ~ '^(recent_)?rollup'), 0)::float8,
+       coalesce(sum(size) filter (where relname ~ '^(journal|recent(_ticks)?)_[0-9]'), 0)::float8,
        coalesce(sum(size), 0)::float8
 from (select c.relname, pg_total_relation_size(c.oid) as size
       from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -176,7 +176,7 @@ class Bench {
     const auto samples = static_cast<double>(sample_count_);
     const double rows = LeafBytes("metrics");
     const double ticks = LeafBytes("ticks");
-    const double rollups = LeafBytes("rollups") + LeafBytes("rollup_ticks");
+    const double rollups = LeafBytes("rollups") + LeafBytes("rollup_ticks") + WaitingBytes();
     std::fprintf(stderr,
                  "%.0f samples, bytes each: rows %.3f, ticks %.3f, rollups %.3f; WAL: commits each "
                  "100 ms %.2f, each 500 ms %.2f, folds and merges %.2f\n",
@@ -292,6 +292,13 @@ class Bench {
 
   double WalBytes() {
     return Must(sql_->Exec("select (pg_current_wal_insert_lsn() - '0/0')::float8")).Float64(0, 0);
+  }
+
+  // Of rollups that wait to be joined, and of what they left behind.
+  double WaitingBytes() {
+    return Must(sql_->Exec("select sum(pg_total_relation_size(oid))::float8 from pg_class where "
+                           "relname ~ '^recent_rollup(s|_ticks)_[0-9]$'"))
+        .Float64(0, 0);
   }
 
   double LeafBytes(std::string_view table) {

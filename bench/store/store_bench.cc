@@ -264,8 +264,10 @@ class Bench {
         Must(folds_->Fold(kEpoch, {fold}).status());
       }
     }
-    const MergeLimits limits{
-        .fold_no_max = Must(folds_->NextFoldNo()), .ripe_tick_count = 1, .now_us = kNowUs};
+    const MergeLimits limits{.fold_no_max = Must(folds_->NextFoldNo()),
+                             .ripe_tick_count = 1,
+                             // All days are over: no rollups wait to be joined.
+                             .now_us = kNowUs + (day + 2) * kDayUs};
     while (Must(folds_->Merge(kEpoch, limits)).more) continue;
   }
 

@@ -68,8 +68,15 @@ class CapsStoreTest : public FoldStoreTest {
   static CapsTarget Of(const OpenedWriter& writer, const std::string& group = "") {
     return {.trial = TrialSelector{.trial_id = Value(writer.trial_id)}, .metric_group = group};
   }
+  // Rollups of days that are over by then go into their leaves, as beside merges; nothing is merged.
+  void MoveRollups(std::int64_t now_us) { MergeAll({.fold_no_max = FoldNo{0}, .now_us = now_us}); }
   // Until nothing more is to be done now; the sums of all calls.
   SweepResult SweepAll(std::int64_t now_us = kNowUs) {
+    MoveRollups(now_us);
+    return SweepWithoutMerges(now_us);
+  }
+  // For tests that stand in the middle of a merge, or look at sweeps alone.
+  SweepResult SweepWithoutMerges(std::int64_t now_us = kNowUs) {
     SweepResult total;
     for (int calls = 0; calls < 10'000; ++calls) {
       const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us});
@@ -108,7 +115,11 @@ class CapsStoreTest : public FoldStoreTest {
     ExpectLedgerAddsUp();
     ExpectSentIsHeldOrGap();
     ExpectTicksFit("metrics", "ticks", "");
+    ExpectRollupTicksFit();
+  }
+  void ExpectRollupTicksFit() {
     ExpectTicksFit("rollups", "rollup_ticks", ", step_seconds");
+    ExpectTicksFit("recent_rollups", "recent_rollup_ticks", ", step_seconds");
   }
   void ExpectSentIsHeldOrGap() {
     for (const auto& [key, sent] : sent_) {

@@ -36,8 +36,8 @@ class CapsTrials : public CapsStoreTest {
   std::int64_t Left(const OpenedWriter& writer) {
     std::int64_t left = 0;
     for (const std::string table :
-         {"metrics", "ticks", "rollups", "rollup_ticks", "recent", "recent_ticks", "series", "gaps",
-          "usage", "attempts", "writer_origins"}) {
+         {"metrics", "ticks", "rollups", "rollup_ticks", "recent", "recent_ticks", "recent_rollups",
+          "recent_rollup_ticks", "series", "gaps", "usage", "attempts", "writer_origins"}) {
       left += Number(absl::StrCat("select count(*) from stepwell.", table,
                                   " where trial_id = ", Value(writer.trial_id)));
     }

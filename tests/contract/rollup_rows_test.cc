@@ -1,4 +1,4 @@
-// Rows of rollups in the database: few of them however short the stretches are, exact whatever comes
+// Rows of rollups in the database: never touched again once they are in a leaf; few of them however short the stretches are, exact whatever comes
 // late, whoever is killed, and beside rows of an earlier release; counted in the ledger to the byte.
 #include <gtest/gtest.h>
 
@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "storage/fold_plan.h"
 #include "storage/rollup_plan.h"
+#include "storage/rollup_ring.h"
 #include "tests/contract/caps_store_test.h"
 #include "tests/support/codec_vectors.h"
 
@@ -25,6 +27,10 @@ using testing::TestSeed;
 
 constexpr std::int64_t kDay = 86'400;
 constexpr std::int64_t kSecond = 1'000'000;
+// In leaves, and where they wait to be joined.
+constexpr char kAllRows[] = "(table stepwell.rollups union all table stepwell.recent_rollups) r";
+constexpr char kAllGrids[] =
+    "(table stepwell.rollup_ticks union all table stepwell.recent_rollup_ticks) t";
 // As many ticks as a stretch of 36 s has here.
 constexpr int kTicks = 36;
 
@@ -39,14 +45,36 @@ class RollupRows : public CapsStoreTest {
     }
   }
   std::int64_t RowsOf(int series_no, int step_seconds) {
-    return Number(absl::StrCat("select count(*) from stepwell.rollups where series_no = ",
-                               series_no, " and step_seconds = ", step_seconds));
+    return Number(absl::StrCat("select count(*) from ", kAllRows, " where series_no = ", series_no,
+                               " and step_seconds = ", step_seconds));
   }
   FoldNo NewestFold() {
     for (;;) {
       const auto newest = folds_->NextFoldNo();
       if (newest.ok()) return *newest;
     }
+  }
+  // Whoever takes a row out of a leaf, or changes it, fails.
+  void FreezeLeaves() {
+    Run("create function stepwell.is_frozen() returns trigger language plpgsql as "
+        "$$ begin raise exception 'rows in leaves stay as they are'; end $$");
+    for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
+      Run(absl::StrCat("create trigger is_frozen before update or delete on stepwell.", table,
+                       " for each row execute function stepwell.is_frozen()"));
+    }
+  }
+  std::string Decoded() {
+    return Text(
+        "select md5(string_agg(r::text, E'\\n' order by r::text)) from stepwell.decoded_rollups r");
+  }
+  std::int64_t Waiting() {
+    return Number(
+        "select (select count(*) from stepwell.recent_rollups) + "
+        "(select count(*) from stepwell.recent_rollup_ticks)");
+  }
+  // Of the segment that has the rows of the day of kNowUs.
+  static std::string Segment(const char* table) {
+    return RollupSegmentName(table, RollupSegmentOf(DayOf(kNowUs)));
   }
   void ExpectExact() {
     EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "") << "recount/rollups";
@@ -59,6 +87,7 @@ class RollupRows : public CapsStoreTest {
 TEST_F(RollupRows, AreFewHoweverShortTheStretchesAre) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
+  FreezeLeaves();
   MergeStretches(writer, 2, 200);  // two hours
   EXPECT_EQ(Number("select count(*) from stepwell.metrics where series_no = 1"), 200);
   for (const int series_no : {1, 2}) {
@@ -67,8 +96,10 @@ TEST_F(RollupRows, AreFewHoweverShortTheStretchesAre) {
   }
   EXPECT_GE(Number("select max(bucket_count) from stepwell.rollups where step_seconds = 10"),
             kRollupRowBuckets - 60);
-  EXPECT_EQ(Number("select count(distinct (tick_no, step_seconds)) from stepwell.rollup_ticks"),
-            Number("select count(*) from stepwell.rollup_ticks"));
+  EXPECT_EQ(Number(absl::StrCat("select count(distinct (tick_no, step_seconds)) from ", kAllGrids)),
+            Number(absl::StrCat("select count(*) from ", kAllGrids)));
+  EXPECT_EQ(Number("select count(*) from stepwell.rollups where bucket_count < 240"), 0)
+      << "in the leaf is what nobody joins any more";
   ExpectExact();
 }
 
@@ -114,37 +145,90 @@ TEST_F(RollupRows, LateSamplesLandWhereTheyBelong) {
 }
 
 // Narrow rows as releases before wrote them, one per stretch; the oldest do not say whose they are.
-TEST_F(RollupRows, OfAnEarlierReleaseAreJoinedOrStay) {
+TEST_F(RollupRows, OfAnEarlierReleaseStayInTheirLeaf) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
   MergeStretches(writer, 2, 14);
-  // Wider than a small one but not full, and nobody's.
+  MoveRollups(kNowUs + 2 * kDayUs);
   Run("update stepwell.rollup_ticks set first_series_no = null where tick_no in "
       "(select tick_no from stepwell.rollup_ticks order by tick_no limit 6)");
-  const std::string nobodys = Text(
-      "select string_agg(tick_no || ':' || step_seconds, ' ' order by 1) "
-      "from stepwell.rollup_ticks where first_series_no is null");
+  FreezeLeaves();
   MergeStretches(writer, 2, 30);
-  EXPECT_EQ(Text("select string_agg(tick_no || ':' || step_seconds, ' ' order by 1) "
-                 "from stepwell.rollup_ticks where first_series_no is null"),
-            nobodys);
-  EXPECT_EQ(Number("select count(*) from stepwell.rollup_ticks where tick_no in (select tick_no "
-                   "from stepwell.rollup_ticks where first_series_no is not null) "
-                   "and bucket_count < 6 and step_seconds = 10") < 44 - 6,
-            true);
+  EXPECT_EQ(Number("select count(*) from stepwell.rollup_ticks where bucket_count < 6"), 2 * 14);
   EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
-  ExpectTicksFit("rollups", "rollup_ticks", ", step_seconds");
+  ExpectRollupTicksFit();
+}
+
+TEST_F(RollupRows, GoIntoTheirLeafWhenTheDayIsOver) {
+  const OpenedWriter writer = OpenWriter("t"), other = OpenWriter("other");
+  AddSeries(writer.trial_id, 3);
+  AddSeries(other.trial_id, 1);
+  SetCaps(Of(writer, "timing"), {.rollup_age_seconds = 100 * kDay});  // two keep classes
+  MergeStretches(writer, 3, 40);
+  MergeStretches(other, 1, 2);
+  ASSERT_GT(Waiting(), 0);
+  const std::string before = Decoded();
+  const std::string ledger = Text(
+      "select string_agg(u::text, ' ' order by u::text) "
+      "from stepwell.usage u");
+  FreezeLeaves();
+  MoveRollups(kNowUs);
+  EXPECT_GT(Waiting(), 0) << "more may come to them";
+  MoveRollups(kNowUs + 2 * kDayUs);
+  EXPECT_EQ(Waiting(), 0);
+  EXPECT_EQ(Decoded(), before);
+  EXPECT_EQ(Text("select string_agg(u::text, ' ' order by u::text) from stepwell.usage u"), ledger);
+  ExpectExact();
+  // What is merged later still is written there at once.
+  Fill(writer, {Table(3, kTicks, next_us_)});
+  MergeNow(kNowUs + 2 * kDayUs);
+  EXPECT_EQ(Waiting(), 0);
+  ExpectExact();
+}
+
+TEST_F(RollupRows, ThatAllWentLeaveAnEmptySegment) {
+  // Of a day whose segment is not today's.
+  const std::int32_t today = DayOf(absl::ToUnixMicros(absl::Now()));
+  const bool same = RollupSegmentOf(today) == RollupSegmentOf(DayOf(kNowUs));
+  const std::int64_t received_us = kNowUs + (same ? kDayUs : 0);
+  const std::string size =
+      absl::StrCat("select pg_relation_size('",
+                   RollupSegmentName("rollups", RollupSegmentOf(DayOf(received_us))), "')");
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  Fill(writer, {Table(2, kTicks, received_us)}, received_us);
+  MergeNow(received_us);
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_GT(Number(size), 0) << "rows wait there";
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(
+      reader->ExecScript("begin isolation level repeatable read; select 1 from stepwell.usage")
+          .ok());
+  MoveRollups(received_us + 2 * kDayUs);
+  for (int times = 0; times < 2; ++times) ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_GT(Number(size), 0) << "somebody's snapshot has them still";
+  const auto seen = reader->Exec("select count(*) from stepwell.decoded_rollups");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->Int64(0, 0), 4);
+  ASSERT_TRUE(reader->ExecScript("rollback").ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_EQ(Number(size), 0);
+  ExpectExact();
 }
 
 TEST_F(RollupRows, ThatAreDamagedStopNoMerge) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 1);
   MergeStretches(writer, 1, 3);
-  Run("update stepwell.rollups set min_form = 77 where tick_no = "
-      "(select min(tick_no) from stepwell.rollups)");
+  Run(absl::StrCat("update ", Segment("rollups"), " set min_form = 77 where tick_no = ",
+                   "(select min(tick_no) from ", Segment("rollups"), ")"));
   MergeStretches(writer, 1, 30);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 33);
+  EXPECT_GT(Number("select count(*) from stepwell.recent_rollups where min_form = 77"), 0);
+  ExpectLedgerAddsUp();
+  MoveRollups(kNowUs + 2 * kDayUs);
+  EXPECT_EQ(Waiting(), 0);
   EXPECT_GT(Number("select count(*) from stepwell.rollups where min_form = 77"), 0);
   ExpectLedgerAddsUp();
 }
@@ -161,15 +245,16 @@ TEST_F(RollupRows, ThatASweepGaveUpAreLeftAlone) {
       reader->ExecScript("begin isolation level repeatable read; select 1 from stepwell.usage")
           .ok());
   SweepAll(kNowUs + 3 * kDayUs);
-  const std::int64_t given_up = Number("select count(*) from stepwell.rollup_ticks");
+  EXPECT_EQ(Waiting(), 0);
+  const std::int64_t given_up = Number(absl::StrCat("select count(*) from ", kAllGrids));
   ASSERT_EQ(Number("select sum(rollup_byte_count)::bigint from stepwell.usage"), 0);
   MergeStretches(writer, 2, 1);
-  EXPECT_EQ(Number("select count(*) from stepwell.rollup_ticks"), given_up + 2);
+  EXPECT_EQ(Number(absl::StrCat("select count(*) from ", kAllGrids)), given_up + 2);
   EXPECT_GT(Number("select sum(rollup_byte_count)::bigint from stepwell.usage"), 0);
   ASSERT_TRUE(reader->ExecScript("rollback").ok());
   SweepAll(kNowUs + 3 * kDayUs);
   SweepAll(kNowUs + 3 * kDayUs);
-  EXPECT_EQ(Number("select count(*) from stepwell.rollups"), 0);
+  EXPECT_EQ(Number(absl::StrCat("select count(*) from ", kAllRows)), 0);
   ExpectNothingVanished();
 }
 
@@ -218,7 +303,7 @@ TEST_F(RollupRows, AreExactWhoeverIsKilled) {
       folds_
           ->Merge(kEpoch, {.fold_no_max = NewestFold(),
                            .ripe_tick_count = 1,
-                           .now_us = kNowUs,
+                           .now_us = round > 45 && below(4) == 0 ? kNowUs + 2 * kDayUs : kNowUs,
                            .rows_max = static_cast<std::int32_t>(1 + below(100))})
           .status()
           .IgnoreError();
@@ -230,7 +315,12 @@ TEST_F(RollupRows, AreExactWhoeverIsKilled) {
   MergeNow();
   EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
   ExpectLedgerAddsUp();
-  EXPECT_GT(Number("select max(bucket_count) from stepwell.rollups"), 40) << "some were joined";
+  EXPECT_GT(Number(absl::StrCat("select max(bucket_count) from ", kAllRows)), 40)
+      << "some were joined";
+  const std::string before = Decoded();
+  MoveRollups(kNowUs + 2 * kDayUs);
+  EXPECT_EQ(Waiting(), 0);
+  EXPECT_EQ(Decoded(), before);
 }
 
 }  // namespace

@@ -40,6 +40,18 @@ begin
                    'to (%s, %L)', leaf.parent, leaf.moved, leaf.keep_class, leaf.day - days,
                    leaf.keep_class, leaf.day - days + 1);
   end loop;
+  -- From segment to segment, in one pass: each day has its own.
+  create temporary table moved_rows on commit drop as select * from stepwell.recent_rollups;
+  create temporary table moved_ticks on commit drop as select * from stepwell.recent_rollup_ticks;
+  update moved_rows set received_day = received_day - days;
+  update moved_ticks set received_day = received_day - days;
+  for segment in 0..3 loop
+    execute format('truncate stepwell.recent_rollups_%s, stepwell.recent_rollup_ticks_%s', segment, segment);
+    execute format('insert into stepwell.recent_rollups_%s select * from moved_rows '
+                   'where (received_day - date ''1970-01-01'') %% 4 = %s', segment, segment);
+    execute format('insert into stepwell.recent_rollup_ticks_%s select * from moved_ticks '
+                   'where (received_day - date ''1970-01-01'') %% 4 = %s', segment, segment);
+  end loop;
   update stepwell.recent set received_day = received_day - days;
   update stepwell.recent_ticks set received_day = received_day - days;
   update stepwell.usage set received_day = received_day - 100000;

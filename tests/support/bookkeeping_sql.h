@@ -46,6 +46,12 @@ with rows as (
          octet_length(record_send(t)) - 2 - 4 * 50 from stepwell.rollup_ticks t
   where not exists (select from stepwell.swept_leaves s where not s.emptied and s.rollups_too
                     and (s.keep_class, s.received_day) = (t.keep_class, t.received_day))
+  union all
+  select r.trial_id, r.received_day, r.keep_class, r.series_no, 0, 0, 0,
+         octet_length(record_send(r)) - 2 - 4 * 76 from stepwell.recent_rollups r
+  union all
+  select t.trial_id, t.received_day, t.keep_class, t.first_series_no, 0, 0, 0,
+         octet_length(record_send(t)) - 2 - 4 * 50 from stepwell.recent_rollup_ticks t
 ), held as (
   select r.trial_id, r.received_day, r.keep_class, s.metric_group, sum(row_count) as row_count,
          sum(sample_count) as sample_count, sum(bytes) as byte_count,

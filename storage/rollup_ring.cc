@@ -1,0 +1,23 @@
+#include "storage/rollup_ring.h"
+
+#include "absl/strings/str_cat.h"
+#include "storage/pg_row_copy.h"
+
+namespace stepwell {
+
+int RollupSegmentOf(std::int32_t received_day) {
+  const int rest = received_day % kRollupSegments;
+  return rest < 0 ? rest + kRollupSegments : rest;
+}
+
+std::string RollupSegmentName(std::string_view table, int segment) {
+  return absl::StrCat("stepwell.recent_", std::string(table), "_", segment);
+}
+
+std::string RollupTableName(std::string_view table, RollupHome home, std::int16_t keep_class,
+                            std::int32_t received_day) {
+  if (home == RollupHome::kRing) return RollupSegmentName(table, RollupSegmentOf(received_day));
+  return absl::StrCat("stepwell.", LeafName(table, keep_class, received_day));
+}
+
+}  // namespace stepwell
