@@ -5,7 +5,6 @@
 //   stop.WaitForNotificationWithTimeout(backoff.NextDelay());
 #pragma once
 
-#include "absl/random/random.h"
 #include "absl/time/time.h"
 
 namespace stepwell {
@@ -26,7 +25,6 @@ class Backoff {
  private:
   const Options options_;
   int attempt_ = 0;
-  absl::BitGen bits_;
 };
 
 }  // namespace stepwell

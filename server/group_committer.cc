@@ -11,6 +11,7 @@
 #include "server/journal_codec.h"
 #include "server/limits.h"
 #include "server/text_check.h"
+#include "storage/pg_error.h"
 
 namespace stepwell {
 namespace {
@@ -33,6 +34,23 @@ HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
 }
 
 bool HasSequences(const CheckedChunk& chunk) { return chunk.last_sequence >= chunk.first_sequence; }
+
+// Whether the database holds what `advance` brought. A repeat here is our own commit whose answer was
+// lost: streams sort out all others. Where that answer stayed away until the writer was opened again, the
+// repeat is fenced; but nobody else commits in this epoch, so what is there up to its end is ours. Left
+// out of heads, the next fold would pass it.
+bool IsStored(const WriterAdvance& advance, const AdvanceResult& result, bool was_in_doubt) {
+  switch (result.outcome) {
+    case AdvanceOutcome::kCommitted:
+    case AdvanceOutcome::kRepeat:
+      return true;
+    case AdvanceOutcome::kFenced:
+      return was_in_doubt && result.committed_sequence >= advance.last_sequence;
+    case AdvanceOutcome::kMismatch:
+      return false;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -64,15 +82,17 @@ std::int64_t GroupCommitter::settled_before_us() const {
 void GroupCommitter::Run() {
   while (true) {
     AwaitFoldRoom();
-    std::vector<CheckedChunk> chunks =
-        parts_.queue.Take(SteadyTime::Now() + absl::Milliseconds(500));
-    if (!chunks.empty()) {
-      Store(std::move(chunks));
-      continue;
-    }
+    if (CommitNext(SteadyTime::Now() + absl::Milliseconds(500))) continue;
     absl::MutexLock lock(&mu_);
     if (stopping_) return;
   }
+}
+
+bool GroupCommitter::CommitNext(SteadyTime deadline) {
+  std::vector<CheckedChunk> chunks = parts_.queue.Take(deadline);
+  if (chunks.empty()) return false;
+  Store(std::move(chunks));
+  return true;
 }
 
 void GroupCommitter::AwaitFoldRoom() {
@@ -102,6 +122,7 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
   if (epoch == 0) return EndAll(chunks, absl::UnavailableError("not the owner of the database"));
   const CommitGroup group = BuildGroup(chunks, epoch, NextReceivedTime());
   Backoff backoff(options_.backoff);
+  bool in_doubt = false;
   while (true) {
     absl::Status failed = failpoint::Check("before_commit");
     if (failed.ok()) {
@@ -115,10 +136,11 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       }
       if (results.ok()) {
         parts_.state.SetDatabase(absl::OkStatus());
-        Settle(std::move(chunks), group, *results, epoch);
+        Settle(std::move(chunks), group, {*std::move(results), in_doubt}, epoch);
         break;
       }
       failed = results.status();
+      in_doubt = in_doubt || IsCommitUnknown(failed);
     }
     if (failed.code() == absl::StatusCode::kAborted) {
       parts_.state.ReportLost(epoch);
@@ -185,15 +207,15 @@ void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
 }
 
 void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group,
-                            const std::vector<AdvanceResult>& results, std::int64_t epoch) {
+                            const Answer& answer, std::int64_t epoch) {
+  const std::vector<AdvanceResult>& results = answer.results;
   STEPWELL_CHECK(results.size() == group.request.advances.size());
   std::vector<HeadChunkPtr> heads;
   std::uint64_t sample_count = 0;
   std::uint64_t chunk_count = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const AdvanceOutcome outcome = results[group.advance_of[i]].outcome;
-    // A repeat here is our own commit whose answer was lost: streams sort out all others.
-    const bool stored = outcome == AdvanceOutcome::kCommitted || outcome == AdvanceOutcome::kRepeat;
+    const std::size_t at = group.advance_of[i];
+    const bool stored = IsStored(group.request.advances[at], results[at], answer.was_in_doubt);
     if (!stored || !HasSequences(chunks[i])) continue;
     sample_count += static_cast<std::uint64_t>(chunks[i].decoded.sample_count);
     ++chunk_count;

@@ -63,6 +63,10 @@ class GroupCommitter {
   // Twice is fine.
   void Stop(SteadyTime deadline);
 
+  // One turn of the thread, on the caller's: stores the next group; false where none came until
+  // `deadline`. REQUIRES: Start was not called.
+  bool CommitNext(SteadyTime deadline);
+
   // Every chunk with an earlier received_time is in heads or was never committed.
   std::int64_t settled_before_us() const;
 
@@ -72,8 +76,13 @@ class GroupCommitter {
   void Store(std::vector<CheckedChunk> chunks);
   void StoreHalves(std::vector<CheckedChunk> chunks);
   void Reject(CheckedChunk chunk, const absl::Status& why);
-  void Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group,
-              const std::vector<AdvanceResult>& results, std::int64_t epoch);
+  struct Answer {
+    std::vector<AdvanceResult> results;
+    // An earlier COMMIT of the same group may have taken place.
+    bool was_in_doubt = false;
+  };
+  void Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group, const Answer& answer,
+              std::int64_t epoch);
   void EndAll(const std::vector<CheckedChunk>& chunks, const absl::Status& why);
   std::int64_t NextReceivedTime();
   // False when it is time to give up.

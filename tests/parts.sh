@@ -117,7 +117,7 @@ part_release() {
   local without_slow=(-LE slow)
   [[ $long == yes ]] && without_slow=()
   build release || return
-  run_ctest release parallel -j "$jobs" -L 'core|contract' "${without_slow[@]}"
+  run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
   # What kills processes and measures time runs alone.
   run_ctest release alone -L 'faults|e2e|slow' "${without_slow[@]}"
 }
@@ -175,7 +175,7 @@ part_benches() {
 
 # A test that fails once in three runs is found here, by name.
 part_repeat() {
-  build release && run_ctest release repeat --repeat until-fail:3 -L 'core|contract|faults|e2e'
+  build release && run_ctest release repeat --repeat until-fail:3 -L 'core|contract|simulation|faults|e2e'
 }
 
 part_tidy() {
@@ -200,7 +200,8 @@ part_fuzz() {
 
 part_asan() {
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-  build asan stepwell_tests_core stepwell_tests_contract && run_ctest asan core_contract -j "$jobs" -L 'core|contract'
+  build asan stepwell_tests_core stepwell_tests_contract stepwell_tests_simulation &&
+    run_ctest asan core_contract -j "$jobs" -L 'core|contract|simulation'
 }
 
 part_tsan() {

@@ -269,6 +269,7 @@ void FakeIngestStore::AppendJournalLocked(const CommitGroupRequest& request,
 absl::StatusOr<std::vector<AdvanceResult>> FakeIngestStore::Commit(
     const CommitGroupRequest& request) {
   STEPWELL_RETURN_IF_ERROR(CheckGroup(request));
+  ActBeforeCommit();
   absl::MutexLock lock(&mu_);
   const auto may_go = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !block_commits_; };
   mu_.Await(absl::Condition(&may_go));
@@ -345,6 +346,20 @@ void FakeIngestStore::FailNextAfterStoring(absl::Status status) {
 void FakeIngestStore::set_block_commits(bool block) {
   absl::MutexLock lock(&mu_);
   block_commits_ = block;
+}
+
+void FakeIngestStore::OnNextCommit(std::function<void()> act) {
+  absl::MutexLock lock(&mu_);
+  on_next_commit_ = std::move(act);
+}
+
+void FakeIngestStore::ActBeforeCommit() {
+  std::function<void()> act;
+  {
+    absl::MutexLock lock(&mu_);
+    act = std::exchange(on_next_commit_, nullptr);
+  }
+  if (act) act();
 }
 
 int FakeIngestStore::commit_count() const {

@@ -48,6 +48,8 @@ class FakeIngestStore final : public IngestStore {
   // The next Commit stores everything and answers this all the same, as a COMMIT in doubt does.
   void FailNextAfterStoring(absl::Status status);
   void set_block_commits(bool block);
+  // At the begin of the next Commit, without a lock held: what others do meanwhile.
+  void OnNextCommit(std::function<void()> act);
   int commit_count() const;
   // As a fold would.
   void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
@@ -75,6 +77,7 @@ class FakeIngestStore final : public IngestStore {
     std::map<Uuid, WriterNo> writer_nos;
   };
 
+  void ActBeforeCommit() ABSL_LOCKS_EXCLUDED(mu_);
   Trial* FindOrCreateTrialLocked(const OpenWriterRequest& request, TrialId& trial_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::int32_t AttemptLocked(Trial& trial, const OpenWriterRequest& request)
@@ -101,6 +104,7 @@ class FakeIngestStore final : public IngestStore {
   absl::Status fail_after_ ABSL_GUARDED_BY(mu_);
   std::uint64_t commits_in_doubt_ ABSL_GUARDED_BY(mu_) = 0;
   bool block_commits_ ABSL_GUARDED_BY(mu_) = false;
+  std::function<void()> on_next_commit_ ABSL_GUARDED_BY(mu_);
   int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

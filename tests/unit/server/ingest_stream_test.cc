@@ -94,6 +94,22 @@ TEST_F(IngestStreamTest, ACommitInDoubtThatHappenedCountsOnce) {
   stream->Finish();
 }
 
+// Found by the simulation: the repeat is fenced, and heads went without the chunk; the next fold passed it.
+TEST_F(IngestStreamTest, WhatACommitInDoubtStoredIsInHeadsThoughItsWriterWasOpenedMeanwhile) {
+  const auto first = NewStream();
+  Begin(*first, writer_);
+  const auto second = NewStream();
+  const auto open_again = [&] { second->Handle(Open(writer_)); };
+  store_.OnNextCommit([&] { store_.OnNextCommit(open_again); });  // before the repeat
+  store_.FailNextAfterStoring(CommitUnknown("connection lost, and the database away"));
+  first->Handle(Send(writer_, 1));
+  ASSERT_TRUE(first->WaitSettled(SteadyTime::Now() + absl::Seconds(30)));
+  const auto answers = Answers(*second);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].opened().committed_sequence(), 1U) << "its client will not send it again";
+  EXPECT_EQ(heads_.PinAll().chunks().size(), 1U);
+}
+
 TEST_F(IngestStreamTest, DataThatTheStoreRefusesIsNarrowedDownAndConsumed) {
   auto stream = NewStream();
   Begin(*stream, writer_);

@@ -1,0 +1,128 @@
+#include "tests/simulation/history.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::simulation {
+namespace {
+
+std::string Text(SampleNumber sample) {
+  return absl::StrCat("sample ", sample & 0xffffffff, " of rank ", RankOf(sample));
+}
+
+}  // namespace
+
+void History::Fail(std::string what) {
+  if (wrong_.empty()) wrong_ = std::move(what);
+}
+
+History::Sample* History::Find(SampleNumber sample) {
+  const auto found = samples_.find(sample);
+  if (found != samples_.end()) return &found->second;
+  Fail(absl::StrCat(Text(sample), " was never recorded"));
+  return nullptr;
+}
+
+void History::Recorded(SampleNumber sample) { samples_.try_emplace(sample); }
+
+void History::Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples) {
+  std::vector<SampleNumber>& known = sent_[writer][sequence];
+  const bool is_other = !known.empty() && known != samples;
+  if (is_other && !powerless_.contains(RankOf(known.front()))) {
+    Fail(absl::StrCat("sequence ", sequence, " of rank ", RankOf(known.front()),
+                      " was sent with other samples than before"));
+  }
+  known = std::move(samples);
+}
+
+void History::SentGap(const Uuid& writer, std::uint64_t first_sequence,
+                      std::uint64_t last_sequence) {
+  auto& chunks = sent_[writer];
+  chunks.erase(chunks.lower_bound(first_sequence), chunks.upper_bound(last_sequence));
+}
+
+void History::CheckSeries(SeriesNo series_no, SampleNumber sample) {
+  const auto [place, is_new] = rank_of_series_.try_emplace(series_no, RankOf(sample));
+  if (place->second == RankOf(sample)) return;
+  Fail(absl::StrCat(Text(sample), " was stored as one of rank ", place->second));
+}
+
+void History::Committed(SeriesNo series_no, SampleNumber sample) {
+  CheckSeries(series_no, sample);
+  Sample* const known = Find(sample);
+  if (known == nullptr) return;
+  if (known->committed) return Fail(absl::StrCat(Text(sample), " was committed twice"));
+  known->committed = true;
+  ++committed_count_;
+}
+
+// Frames that outlived the definitions before them.
+void History::Rejected(const Uuid& writer, int rank, std::uint64_t first_sequence,
+                       std::uint64_t last_sequence) {
+  if (!powerless_.contains(rank)) {
+    return Fail(absl::StrCat("sequence ", first_sequence, " of rank ", rank, " was rejected"));
+  }
+  for (std::uint64_t each = first_sequence; each <= last_sequence; ++each) {
+    rejected_[writer].insert(each);
+  }
+}
+
+void History::Acked(const Uuid& writer, std::uint64_t sequence) {
+  const auto found = sent_.find(writer);
+  if (found == sent_.end()) return;
+  const auto end = found->second.upper_bound(sequence);
+  for (auto chunk = found->second.begin(); chunk != end; ++chunk) {
+    if (rejected_[writer].contains(chunk->first)) continue;
+    for (const SampleNumber sample : chunk->second) {
+      Sample* const known = Find(sample);
+      if (known == nullptr) return;
+      if (!known->committed) {
+        return Fail(absl::StrCat(Text(sample), " is acked with sequence ", chunk->first,
+                                 " and not in the database"));
+      }
+      if (!std::exchange(known->acked, true)) ++acked_count_;
+    }
+  }
+  found->second.erase(found->second.begin(), end);
+}
+
+void History::Folded(SeriesNo series_no, SampleNumber sample) {
+  CheckSeries(series_no, sample);
+  Sample* const known = Find(sample);
+  if (known == nullptr) return;
+  if (!known->committed) return Fail(absl::StrCat(Text(sample), " is a row and was not committed"));
+  if (known->folded) return Fail(absl::StrCat(Text(sample), " is in rows twice"));
+  known->folded = true;
+}
+
+void History::PowerLost(int rank) {
+  powerless_.insert(rank);
+  const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
+  for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
+    if (!each->second.acked) each->second.excused = true;
+  }
+}
+
+void History::Ended(int rank, std::uint64_t declared_count, bool is_exact) {
+  std::uint64_t missing = dropped_[rank];
+  SampleNumber first_missing = 0;
+  const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
+  for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
+    const Sample& sample = each->second;
+    if (sample.committed != sample.folded) {
+      return Fail(absl::StrCat(Text(each->first), " is committed and in no row"));
+    }
+    if (sample.committed || sample.excused) continue;
+    ++missing;
+    if (first_missing == 0) first_missing = each->first;
+  }
+  // A loss of power takes drops with it that nobody had told yet, and makes counts of what is excused.
+  if (powerless_.contains(rank)) return;
+  if (!is_exact || missing == declared_count) return;
+  Fail(absl::StrCat("rank ", rank, ": ", missing, " samples are missing, gaps declare ",
+                    declared_count, first_missing == 0 ? "" : "; the first is ",
+                    first_missing == 0 ? "" : Text(first_missing)));
+}
+
+}  // namespace stepwell::simulation

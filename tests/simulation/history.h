@@ -1,0 +1,85 @@
+// History: what was recorded, sent, committed, acked and folded in a simulated run, sample by sample,
+// and whether that is as promised. It sees the ends of the line alone and knows no rule of the middle.
+// The first wrong thing stays. Confined to its run.
+//
+//   history.Committed(series_no, sample);
+//   if (history.wrong()) ...
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/uuid.h"
+
+namespace stepwell::simulation {
+
+// The number of a sample is its value: the rank in the upper half, the how manieth of it in the lower.
+using SampleNumber = std::uint64_t;
+constexpr SampleNumber NumberOf(int rank, std::uint64_t nth) {
+  return (static_cast<std::uint64_t>(rank) << 32) | nth;
+}
+constexpr int RankOf(SampleNumber sample) { return static_cast<int>(sample >> 32); }
+
+class History {
+ public:
+  void Recorded(SampleNumber sample);
+  // A chunk leaves the agent. Sent again it may hold other samples only where the power was lost.
+  void Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples);
+  // Nothing will be sent under these any more.
+  void SentGap(const Uuid& writer, std::uint64_t first_sequence, std::uint64_t last_sequence);
+  // A transaction stored it.
+  void Committed(SeriesNo series_no, SampleNumber sample);
+  // It stored that these are refused, as a gap.
+  void Rejected(const Uuid& writer, int rank, std::uint64_t first_sequence,
+                std::uint64_t last_sequence);
+  // The agent takes all up to `sequence` as stored for good.
+  void Acked(const Uuid& writer, std::uint64_t sequence);
+  // A fold made a row of it.
+  void Folded(SeriesNo series_no, SampleNumber sample);
+  // The rank's machine lost its power: what nobody had acked may be gone.
+  void PowerLost(int rank);
+  // The run is over, and all is calm. `declared_count`: what gaps say is missing of the rank;
+  // `is_exact`: none of them leaves its count open, or tells it roughly.
+  void Ended(int rank, std::uint64_t declared_count, bool is_exact);
+
+  // What `rank` could not even put into its ring.
+  void Dropped(int rank, std::uint64_t count) { dropped_[rank] += count; }
+
+  // What the run came by, so that a test can say what runs must come by.
+  void Saw(const std::string& what) { ++seen_[what]; }
+  const std::map<std::string, int>& seen() const { return seen_; }
+
+  void Fail(std::string what);
+  bool wrong() const { return !wrong_.empty(); }
+  const std::string& what() const { return wrong_; }
+  std::size_t committed_count() const { return committed_count_; }
+  std::size_t acked_count() const { return acked_count_; }
+
+ private:
+  struct Sample {
+    bool committed = false;
+    bool acked = false;
+    bool folded = false;
+    bool excused = false;
+  };
+
+  Sample* Find(SampleNumber sample);
+  void CheckSeries(SeriesNo series_no, SampleNumber sample);
+
+  std::map<SampleNumber, Sample> samples_;
+  std::map<Uuid, std::map<std::uint64_t, std::vector<SampleNumber>>> sent_;
+  std::map<Uuid, std::set<std::uint64_t>> rejected_;
+  std::map<SeriesNo, int> rank_of_series_;
+  std::map<int, std::uint64_t> dropped_;
+  std::set<int> powerless_;
+  std::size_t committed_count_ = 0;
+  std::size_t acked_count_ = 0;
+  std::map<std::string, int> seen_;
+  std::string wrong_;
+};
+
+}  // namespace stepwell::simulation

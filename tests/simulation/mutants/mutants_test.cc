@@ -1,0 +1,56 @@
+// The test of the test: with a guard broken on purpose the simulation finds the fault, within a thousand
+// seeds; with none broken, the same sources break nothing.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/mutants/mutated.h"
+#include "tests/simulation/seeds.h"
+
+namespace stepwell::simulation {
+namespace {
+
+// The same ones each time: a test that is red by chance would prove nothing of the change at hand.
+constexpr std::uint64_t kFirstSeed = 1;
+constexpr std::uint64_t kSeedsMax = 1000;
+constexpr std::uint64_t kSeedsWithout = 50;
+
+std::vector<std::string> Names() {
+  std::ifstream file(MUTANTS);
+  std::vector<std::string> names;
+  for (const auto& mutant : nlohmann::json::parse(file)) names.push_back(mutant["name"]);
+  return names;
+}
+
+class MutantsTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  ~MutantsTest() override { SwitchOn(""); }
+};
+
+TEST_P(MutantsTest, IsFound) {
+  SwitchOn(GetParam());
+  for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + kSeedsMax; ++seed) {
+    const Outcome outcome = RunSeed(seed);
+    if (outcome.wrong.empty()) continue;
+    std::cout << GetParam() << ": seed " << seed << ": " << outcome.wrong << std::endl;
+    return;
+  }
+  FAIL() << GetParam() << " broke nothing in " << kSeedsMax << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MutantsTest, ::testing::ValuesIn(Names()),
+                         [](const auto& each) { return each.param; });
+
+TEST(NoMutantTest, BreaksNothing) {
+  const std::uint64_t first = FirstSeed();
+  for (std::uint64_t seed = first; seed < first + kSeedsWithout; ++seed) {
+    ASSERT_EQ(RunSeed(seed).wrong, "") << Repeat(seed);
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::simulation

@@ -1,0 +1,113 @@
+// SimAgent: an agent process on a machine of its own, from the rings to the messages on the wire: the
+// real writers, spools and sender over a simulated disk. The rings are a model: numbered samples, of
+// which some find no room. What survives the process: the disk, and the rings while the machine has
+// power. Confined to the run.
+//
+//   agent.Start(); agent.Record(0); agent.Visit();
+//   if (auto message = agent.Next()) ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/agent/served_writer.h"
+#include "tests/simulation/chance.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_disk.h"
+#include "tests/simulation/trace.h"
+
+namespace stepwell::simulation {
+
+namespace pb = ::stepwell::v1;
+
+class SimAgent {
+ public:
+  struct Options {
+    std::string name;
+    std::int64_t spool_bytes_max = 1 << 20;
+    std::int64_t segment_bytes_max = 2048;
+    bool sync_before_send = false;
+    std::size_t ring_capacity = 40;
+  };
+  struct Surroundings {  // all outlive the agent
+    Chance& chance;
+    History& history;
+    Trace& trace;
+    SimDisk& disk;
+    const Clock& clock;
+  };
+  SimAgent(Options options, const Surroundings& surroundings);
+  ~SimAgent() { Kill(); }
+
+  // --- the training processes
+  // One more, which takes its samples under `rank`.
+  void AddRank(int rank);
+  void Record(std::size_t count);
+  // Those that run end, in order or killed.
+  enum class How { kClosed, kDied };
+  void EndRank(How how);
+  void EndAllRanks();
+
+  // --- the agent
+  void Start();
+  void Kill();
+  // The machine: its training processes end with it.
+  void LosePower();
+  bool runs() const { return sender_ != nullptr; }
+  // What it does each frame interval. It may die in it (SimDisk::stopped), and is then only good for Kill.
+  void Visit();
+  // Each training has ended, and all of it is the master's.
+  bool done() const;
+
+  // --- its stream
+  void OnConnected(const std::string& incarnation);
+  void OnDisconnected();
+  bool HasNext() const;
+  std::optional<pb::StreamChunksRequest> Next();
+  // False: gives up the connection.
+  bool OnMessage(const pb::StreamChunksResponse& message);
+  // An answer is due, and nothing was heard for long.
+  bool HearsNothing();
+
+  const std::string& name() const { return options_.name; }
+
+ private:
+  struct Rank {
+    int rank = 0;
+    Uuid writer;
+    // The ring.
+    std::uint64_t head = 0;
+    std::uint64_t tail = 0;
+    std::uint64_t dropped = 0;
+    bool ended = false;
+    bool died = false;
+    // The agent's.
+    std::unique_ptr<agent::ServedWriter> served;
+    std::uint64_t read = 0;
+    std::uint64_t dropped_told = 0;
+  };
+
+  std::string FolderOf(const Rank& rank) const;
+  void Serve(Rank& rank);
+  void VisitRank(Rank& rank);
+  void Drain(Rank& rank);
+  void StoreTail(Rank& rank);
+  void NoteAcked(const Uuid& writer, std::uint64_t sequence);
+  std::ptrdiff_t RetiredCount() const;
+
+  const Options options_;
+  const Surroundings around_;
+  std::vector<Rank> ranks_;
+  std::unique_ptr<agent::Sender> sender_;
+  absl::Duration heard_at_ = absl::ZeroDuration();
+  // Whose sequences ended: what the master holds under them is not what the spool has.
+  std::set<Uuid> retired_;
+};
+
+}  // namespace stepwell::simulation

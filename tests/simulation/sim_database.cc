@@ -1,0 +1,182 @@
+#include "tests/simulation/sim_database.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/journal_codec.h"
+#include "storage/pg_error.h"
+
+namespace stepwell::simulation {
+namespace {
+
+SampleNumber SampleOf(double value) { return static_cast<SampleNumber>(value); }
+
+}  // namespace
+
+absl::Status SimDatabase::CheckUp() const {
+  return down_ ? absl::UnavailableError("the database is away") : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AdvanceResult>> SimDatabase::Commit(const CommitGroupRequest& request) {
+  STEPWELL_RETURN_IF_ERROR(CheckUp());
+  if (chance_.Of(refused_)) return absl::UnavailableError("a deadlock, say");
+  auto results = store_.Commit(request);
+  if (!results.ok()) return results;
+  for (std::size_t i = 0; i < results->size(); ++i) {
+    const WriterAdvance& advance = request.advances[i];
+    trace_.Add("  stored writer ", Value(advance.writer_no), " g", advance.generation, " ",
+               advance.first_sequence, "-", advance.last_sequence, " outcome ",
+               static_cast<int>((*results)[i].outcome), " at ", (*results)[i].committed_sequence);
+    history_.Saw(absl::StrCat("outcome ", static_cast<int>((*results)[i].outcome)));
+    if ((*results)[i].outcome == AdvanceOutcome::kCommitted) NoteCommitted(advance);
+  }
+  return results;
+}
+
+// What a reader of the journal would find, by its own code.
+void SimDatabase::NoteCommitted(const WriterAdvance& advance) {
+  const Writer& writer = writers_.at({advance.trial_id, advance.writer_no});
+  for (const Gap& gap : advance.gaps) {
+    history_.Saw(absl::StrCat("gap cause ", static_cast<int>(gap.cause)));
+    if (gap.cause != GapCause::kRejected) continue;
+    history_.Rejected(writer.uuid, writer.rank, gap.first_sequence, gap.last_sequence);
+  }
+  std::vector<JournalEntry> entries;
+  const absl::Status read = DecodeJournalPayload(advance.payload, entries);
+  if (!read.ok()) history_.Fail(absl::StrCat("a journal row is unreadable: ", read.ToString()));
+  for (const JournalEntry& entry : entries) {
+    DecodedChunk chunk;
+    if (!entry.has_body) continue;
+    if (const absl::Status body = DecodeJournalBody(entry, chunk); !body.ok()) {
+      history_.Fail(absl::StrCat("a journal entry is unreadable: ", body.ToString()));
+    }
+    for (const TickTable& table : chunk.tables) {
+      for (const TickColumn& column : table.columns) {
+        for (const double value : column.values) {
+          history_.Committed(column.series_no, SampleOf(value));
+        }
+      }
+    }
+  }
+}
+
+absl::Status SimDatabase::Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds) {
+  STEPWELL_RETURN_IF_ERROR(CheckUp());
+  if (owner_epoch != newest_epoch_) return absl::AbortedError("another master owns the database");
+  for (const WriterFold& fold : folds) {
+    if (writers_[{fold.trial_id, fold.writer_no}].folded_sequence != fold.from_sequence_exclusive) {
+      return absl::FailedPreconditionError("the fold does not begin where the last one ended");
+    }
+  }
+  for (const WriterFold& fold : folds) {
+    for (const WriterFold::Part& part : fold.parts) {
+      for (const TickTable& table : *part.tables) {
+        for (const TickColumn& column : table.columns) {
+          for (const double value : column.values) {
+            history_.Folded(column.series_no, SampleOf(value));
+          }
+        }
+      }
+    }
+    if (!fold.gaps.empty()) history_.Fail("a fold declares a hole in the journal");
+    writers_[{fold.trial_id, fold.writer_no}].folded_sequence = fold.to_sequence;
+    store_.SetFolded(fold.trial_id, fold.writer_no, fold.to_sequence);
+  }
+  return absl::OkStatus();
+}
+
+void SimDatabase::NoteOpened(const OpenWriterRequest& request, const OpenedWriter& opened) {
+  Writer& writer = writers_[{opened.trial_id, opened.writer_no}];
+  writer.uuid = request.writer;
+  writer.rank = request.rank;
+}
+
+std::map<int, SimDatabase::Declared> SimDatabase::DeclaredByRank() const {
+  std::map<int, Declared> declared;
+  for (const auto& [key, writer] : writers_) {
+    for (const Gap& gap : store_.gaps(key.first)) {
+      if (gap.writer_no != key.second) continue;
+      declared[writer.rank].count += static_cast<std::uint64_t>(gap.sample_count);
+      // A spool that gives up a segment counts what arrived of it, too, where it had not read the ack,
+      // and not what frames in it told as lost.
+      const bool is_rough = gap.sample_count == 0 || gap.cause == GapCause::kSpoolFull;
+      if (is_rough) declared[writer.rank].is_exact = false;
+    }
+  }
+  return declared;
+}
+
+void SimStore::GoOnMeanwhile() {
+  if (killed_) throw MasterKilled();
+  meanwhile_();
+  if (killed_) throw MasterKilled();
+}
+
+absl::StatusOr<Ownership> SimStore::AcquireOwnership(const OwnerClaim& claim) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  auto owner = database_.store_.AcquireOwnership(claim);
+  if (owner.ok() && owner->is_owner) database_.newest_epoch_ = owner->epoch;
+  return owner;
+}
+
+absl::Status SimStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.ReleaseOwnership(master_id, epoch);
+}
+
+absl::Status SimStore::FenceTrials(std::int64_t epoch) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.FenceTrials(epoch);
+}
+
+absl::StatusOr<std::vector<WriterProgress>> SimStore::ReadWriters() {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.ReadWriters();
+}
+
+absl::Status SimStore::ReadUnfoldedJournal(const std::function<absl::Status(JournalRow)>& row) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.ReadUnfoldedJournal(row);
+}
+
+absl::StatusOr<Uuid> SimStore::ReadIncarnation() { return database_.store_.ReadIncarnation(); }
+
+absl::StatusOr<OpenedWriter> SimStore::OpenWriter(const OpenWriterRequest& request) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  auto opened = database_.store_.OpenWriter(request);
+  if (opened.ok()) database_.NoteOpened(request, *opened);
+  return opened;
+}
+
+absl::StatusOr<std::vector<SeriesNo>> SimStore::FindOrCreateSeries(
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+  // The caller waits for a database that is away: the world does not bring it definitions then.
+  return database_.store_.FindOrCreateSeries(trial_id, definitions, series_max);
+}
+
+absl::StatusOr<std::vector<AdvanceResult>> SimStore::Commit(const CommitGroupRequest& request) {
+  GoOnMeanwhile();
+  auto results = database_.Commit(request);
+  GoOnMeanwhile();
+  if (results.ok() && database_.LosesAnswer()) return CommitUnknown("the answer was lost");
+  return results;
+}
+
+absl::StatusOr<std::vector<WriterProgress>> SimStore::ReadProgress(
+    TrialId trial_id, absl::Span<const WriterNo> writers) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.ReadProgress(trial_id, writers);
+}
+
+absl::Status SimStore::SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) {
+  return database_.store_.SetTrialState(trial_id, state, owner_epoch);
+}
+
+absl::StatusOr<TrialProfiling> SimStore::SetProfiling(TrialId trial_id,
+                                                      const TrialProfiling& wanted,
+                                                      std::int64_t owner_epoch) {
+  return database_.store_.SetProfiling(trial_id, wanted, owner_epoch);
+}
+
+}  // namespace stepwell::simulation
