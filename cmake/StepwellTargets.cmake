@@ -45,7 +45,7 @@ function(stepwell_library name)
 endfunction()
 
 # stepwell_tests(NAME LABEL label DEPS target...): every *_test.cc of the folder in one executable,
-# registered test by test under LABEL (core, contract, faults, e2e or slow). WHOLE registers the
+# registered test by test under LABEL (core, simulation, contract, faults, e2e or slow). WHOLE registers the
 # executable as one test, for those whose tests share something dear, such as a PostgreSQL.
 function(stepwell_tests name)
   cmake_parse_arguments(ARG "WHOLE" "LABEL;TIMEOUT" "DEPS" ${ARGN})

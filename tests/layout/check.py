@@ -2,7 +2,7 @@
 
 Rules: floors and foreign libraries by include, length of files, open ends without a name, words
 with a better word, header guards, own header first, machine paths, registry addresses, dead files,
-the fixed top level, a test for each rule of the agent, files that tests would share, waits and
+the fixed top level, a test for each rule of the agent, the tests that the fault matrix names, files that tests would share, waits and
 durations by the wall clock. Each rule is a function check_*(tree) that yields findings.
 """
 
@@ -11,12 +11,13 @@ import sys
 
 import agent_rules
 import clocks
+import fault_rows
 import floors
 import house
 import texts
 from tree import Finding, Tree
 
-RULES = [rule for module in (agent_rules, clocks, floors, house, texts)
+RULES = [rule for module in (agent_rules, clocks, fault_rows, floors, house, texts)
          for key, rule in sorted(vars(module).items()) if key.startswith("check_")]
 
 

@@ -35,6 +35,14 @@ def agent_house(*left_out: int) -> dict[str, str | None]:
             "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
 
 
+# A house with a fault matrix; `row` is added to it.
+def matrix_house(row: str, rows: int = 52) -> dict[str, str | None]:
+    page = "".join(f"| {number} | a fault | open |\n" for number in range(1, rows + 1))
+    return {"docs/reliability.md": f"# Reliability\n\n{page}{row}", "tests/CMakeLists.txt": "stepwell_tests(t)\n",
+            "tests/crash_test.cc": "TEST_F(CrashTest,\n       NothingIsLost) {}\n",
+            "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
+
+
 def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
     """(path, rule) of what is broken in the house with these files changed, added or (None) removed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -85,6 +93,9 @@ RED = [
     ("a rule of the agent without a test", agent_house(16), ("docs/agent.md", "agent rule")),
     ("one that is switched off", {**agent_house(3), "tests/off_test.cc": "TEST(A, DISABLED_AgentRule03_X) {}\n"},
      ("docs/agent.md", "agent rule")),
+    ("a row that names a test of long ago", matrix_house("| x | `CrashTest.NothingIsDoubled` |\n"),
+     ("docs/reliability.md", "fault row")),
+    ("a row that is gone", matrix_house("", rows=51), ("docs/reliability.md", "fault row")),
     ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
      ("base/clock.cc", "scratch")),
     ("a wait until a time of the wall clock",
@@ -119,6 +130,7 @@ GREEN = [
     ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
                                               "#ifndef R_H_\n#define R_H_\n#endif\n"}),
     ("each rule of the agent has a test", agent_house()),
+    ("a row whose test exists", matrix_house("| x | `CrashTest.NothingIsLost` and `docs/spool.md` |\n")),
     ("stamps of the wall clock", {"base/clock.cc": '#include "base/clock.h"\n'
                                   "auto stamp_us = absl::ToUnixMicros(absl::Now());\n"
                                   "absl::Time RealClock::Now() const { return absl::Now(); }\n"}),

@@ -1,0 +1,33 @@
+"""The fault matrix of docs/reliability.md: each row is there, and each test that it names exists."""
+
+import re
+from collections.abc import Iterator
+
+from tree import Finding, Tree
+
+_PAGE = "docs/reliability.md"
+_ROWS = range(1, 53)
+_TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+_NAMED = re.compile(r"`([A-Z]\w+\.[A-Z]\w+)`")
+_ROW = re.compile(r"^\| (\d+) \|")
+
+
+def _tests(tree: Tree) -> set[str]:
+    return {f"{suite}.{test}" for name in tree.ending(".cc") if name.startswith("tests/")
+            for suite, test in _TEST.findall(tree.text(name))}
+
+
+def check_fault_rows(tree: Tree) -> Iterator[Finding]:
+    """Nobody need believe a table that names tests of long ago."""
+    if not tree.has(_PAGE):
+        return
+    tests = _tests(tree)
+    rows = set()
+    for number, line in tree.lines(_PAGE):
+        if row := _ROW.match(line):
+            rows.add(int(row.group(1)))
+        for named in _NAMED.findall(line):
+            if named not in tests:
+                yield Finding(_PAGE, number, "fault row", f"there is no test {named}")
+    for missing in sorted(set(_ROWS) - rows):
+        yield Finding(_PAGE, 0, "fault row", f"row {missing} of the matrix is missing")
