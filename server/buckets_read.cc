@@ -58,7 +58,7 @@ BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>&
 void BucketsRead::OnRollup(const StoredRollup& rollup) {
   BucketFold& fold = FoldOf(rollup.series_no);
   const RollupGrid& grid = *rollup.grid;
-  const RollupColumn& column = rollup.column;
+  const RollupColumn& column = *rollup.column;
   const std::int64_t step_us = INT64_C(1'000'000) * grid.step_seconds;
   std::size_t at = 0;
   for (std::size_t i = 0; i < grid.buckets.size(); ++i) {

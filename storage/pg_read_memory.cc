@@ -51,6 +51,25 @@ PgReadMemory::Grid PgReadMemory::GridOf(const TickKey& key) {
   return grids_.Find(key);
 }
 
+bool PgReadMemory::KnowsRollups(TrialId trial_id, std::int32_t step_seconds,
+                                const std::vector<std::int32_t>& series_nos) const {
+  absl::MutexLock lock(&mu_);
+  const auto known = std::count_if(series_nos.begin(), series_nos.end(), [&](std::int32_t no) {
+    return rollups_.Knows(trial_id, step_seconds, SeriesNo{no});
+  });
+  return known > 0 && 2 * static_cast<std::size_t>(known) >= series_nos.size();
+}
+
+std::vector<PgReadMemory::KnownRollup> PgReadMemory::RollupsOf(const std::vector<RollupKey>& keys) {
+  std::vector<KnownRollup> found;
+  found.reserve(keys.size());
+  absl::MutexLock lock(&mu_);
+  for (const RollupKey& key : keys) {
+    found.push_back({grids_.Find(key.ticks), rollups_.Find(key)});
+  }
+  return found;
+}
+
 std::int64_t PgReadMemory::age() const {
   absl::MutexLock lock(&mu_);
   return age_;
@@ -103,6 +122,11 @@ void PgReadMemory::NoteGrid(const TickKey& key, Grid grid, std::int64_t age) {
   if (age == age_) grids_.Note(key, std::move(grid), bytes);
 }
 
+void PgReadMemory::NoteRollup(const RollupKey& key, RollupMemory::Shared column, std::int64_t age) {
+  absl::MutexLock lock(&mu_);
+  if (age == age_) rollups_.Note(key, std::move(column));
+}
+
 void PgReadMemory::Clear() {
   absl::MutexLock lock(&mu_);
   ++age_;
@@ -113,6 +137,7 @@ void PgReadMemory::Clear() {
   usage_count_ = 0;
   ticks_.Clear();
   grids_.Clear();
+  rollups_.Clear();
 }
 
 bool PgReadMemory::may_name_leaves() const {

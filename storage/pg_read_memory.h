@@ -1,6 +1,6 @@
 // PgReadMemory: what reads need not ask the database again, because it never changes: which number a
 // trial's name has, a trial's series, which are numbered from 1 without holes and only grow, and rows of
-// ticks. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
+// ticks and of rollups. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
 // Bounded. A database is set back only while nobody is connected, so a new connection clears it.
 // Thread-safe.
 //
@@ -24,6 +24,7 @@
 #include "storage/ingest_store.h"
 #include "storage/model.h"
 #include "storage/read_store.h"
+#include "storage/rollup_memory.h"
 #include "storage/tick_memory.h"
 
 namespace stepwell {
@@ -37,6 +38,8 @@ class PgReadMemory {
   // Ticks of samples: a day of 1 Hz of 30 writers. Grids of rollups: two weeks of them.
   static constexpr std::size_t kTickBytesMax = 32 << 20;
   static constexpr std::size_t kGridBytesMax = 16 << 20;
+  // Rollups: two days of 10 s of 60 series.
+  static constexpr std::size_t kRollupBytesMax = 32 << 20;
   // Lines of ledgers: about 10 MB.
   static constexpr std::size_t kUsageMax = 100'000;
   using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
@@ -50,6 +53,15 @@ class PgReadMemory {
   Usage UsageOf(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
   Ticks TicksOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
   Grid GridOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether most of the series have rollups here, so that asking for the keys of their rows may be enough.
+  bool KnowsRollups(TrialId trial_id, std::int32_t step_seconds,
+                    const std::vector<std::int32_t>& series_nos) const ABSL_LOCKS_EXCLUDED(mu_);
+  // One for each key; without both it is unknown.
+  struct KnownRollup {
+    Grid grid;
+    RollupMemory::Shared column;
+  };
+  std::vector<KnownRollup> RollupsOf(const std::vector<RollupKey>& keys) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Grows with each Clear: what was read before one is not noted after it.
   std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -62,6 +74,8 @@ class PgReadMemory {
   void ForgetUsage() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteTicks(const TickKey& key, Ticks ticks, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteGrid(const TickKey& key, Grid grid, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteRollup(const RollupKey& key, RollupMemory::Shared column, std::int64_t age)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether leaves may be named. Not for a while after one was found to be gone: a sweep drops those that
@@ -86,6 +100,7 @@ class PgReadMemory {
   std::size_t usage_count_ ABSL_GUARDED_BY(mu_) = 0;
   TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_){kTickBytesMax};
   TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_){kGridBytesMax};
+  RollupMemory rollups_ ABSL_GUARDED_BY(mu_){kRollupBytesMax};
   SteadyTime name_leaves_from_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 

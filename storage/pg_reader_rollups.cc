@@ -2,8 +2,10 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -30,6 +32,12 @@ constexpr char kGridHeadColumns[] = "writer_no, tick_no, keep_class, received_da
 constexpr int kGridWriterNo = 0;
 constexpr int kGridFirstColumn = 4;
 
+const std::string& AllColumns() {
+  static const std::string* columns =
+      new std::string(absl::StrCat(kHeadColumns, ", ", RollupColumns()));
+  return *columns;
+}
+
 }  // namespace
 
 std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const RollupFilter& filter,
@@ -48,9 +56,9 @@ std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const Rol
   return cursor;
 }
 
-std::string PgRollupCursor::SelectSql(Pages pages, LookBack look_back, const Place* from,
-                                      std::vector<PgParam>& params) const {
-  static const std::string kColumns = absl::StrCat(kHeadColumns, ", ", RollupColumns());
+std::string PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back,
+                                      const Place* from, std::vector<PgParam>& params) const {
+  const std::string columns = holds == Holds::kKeys ? kHeadColumns : AllColumns();
   // As RowsBySeriesSql.
   const bool by_series = pages == Pages::kFirst;
   params = {Value(filter_.trial_id), PgArray(filter_.series_nos),
@@ -70,19 +78,15 @@ std::string PgRollupCursor::SelectSql(Pages pages, LookBack look_back, const Pla
   std::vector<std::string> arms;
   std::vector<std::string> ticks;
   if (look_back == LookBack::kTicks) ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
-  std::vector<std::string> places = PlacesOf("rollups", leaves_, by_, params);
   // Few rows wait to be joined: of those it looks at all that begin a day before.
-  for (std::string& place : WaitingPlacesOf("rollups", leaves_, by_, params)) {
-    places.push_back(std::move(place));
-  }
-  for (const std::string& place : places) {
+  for (const std::string& place : AllPlacesOf("rollups", params)) {
     const std::string begins =
         arms.size() >= ticks.size()
             ? ""
             : absl::StrCat(" and first_time_us >= ",
                            FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3",
                                        "$4", "$5"));
-    arms.push_back(absl::StrCat("select ", kColumns, " from ", place, " and trial_id = $1 and ",
+    arms.push_back(absl::StrCat("select ", columns, " from ", place, " and trial_id = $1 and ",
                                 by_series ? "series_no = wanted.no" : "series_no = any($2)",
                                 " and step_seconds = $3 and last_time_us >= $4 and "
                                 "first_time_us < $5",
@@ -96,17 +100,31 @@ std::string PgRollupCursor::SelectSql(Pages pages, LookBack look_back, const Pla
   return absl::StrCat(absl::StrJoin(arms, " union all "), " order by series_no, first_time_us");
 }
 
+std::vector<std::string> PgRollupCursor::AllPlacesOf(std::string_view table,
+                                                     std::vector<PgParam>& params) const {
+  std::vector<std::string> places = PlacesOf(table, leaves_, by_, params);
+  for (std::string& place : WaitingPlacesOf(table, leaves_, by_, params)) {
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
 void PgRollupCursor::AskFirstPage(LookBack look_back) {
   std::vector<PgParam> params;
-  std::string sql =
-      absl::StrCat(SelectSql(Pages::kFirst, look_back, nullptr, params), " limit ", kPageRows + 1);
+  first_page_ =
+      link_.memory().KnowsRollups(filter_.trial_id, filter_.step_seconds, filter_.series_nos)
+          ? Holds::kKeys
+          : Holds::kRows;
+  std::string sql = absl::StrCat(SelectSql(Pages::kFirst, first_page_, look_back, nullptr, params),
+                                 " limit ", kPageRows + 1);
   next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
 }
 
 void PgRollupCursor::DeclareFrom(const Place* from) {
   std::vector<PgParam> params;
-  std::string sql = absl::StrCat("declare stepwell_rollups no scroll cursor for ",
-                                 SelectSql(Pages::kAll, LookBack::kRows, from, params));
+  std::string sql =
+      absl::StrCat("declare stepwell_rollups no scroll cursor for ",
+                   SelectSql(Pages::kAll, Holds::kRows, LookBack::kRows, from, params));
   link_.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
   next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   is_declared_ = true;
@@ -123,8 +141,16 @@ absl::StatusOr<std::optional<StoredRollup>> PgRollupCursor::Next() {
     STEPWELL_RETURN_IF_ERROR(TakePage());
     if (page_rows_ == 0) return std::nullopt;
   }
-  if (page_row_ == 0) STEPWELL_RETURN_IF_ERROR(ReadGrids());
-  STEPWELL_ASSIGN_OR_RETURN(StoredRollup rollup, RollupAt(page_row_++));
+  if (page_row_ == 0) {
+    STEPWELL_RETURN_IF_ERROR(page_holds_ == Holds::kKeys ? ReadUnknown()
+                                                         : ReadGrids(page_, page_rows_));
+  }
+  const int row = page_row_++;
+  if (page_holds_ == Holds::kKeys) {
+    const auto& [grid, column] = known_[static_cast<std::size_t>(row)];
+    return StoredRollup{SeriesNo{page_.Int32(row, kSeriesNo)}, grid, column};
+  }
+  STEPWELL_ASSIGN_OR_RETURN(StoredRollup rollup, RollupAt(page_, row));
   return std::optional<StoredRollup>(std::move(rollup));
 }
 
@@ -133,6 +159,7 @@ absl::Status PgRollupCursor::TakePage() {
   STEPWELL_ASSIGN_OR_RETURN(page_, link_.Take(std::exchange(next_page_, 0)));
   page_row_ = 0;
   page_rows_ = page_.row_count();
+  page_holds_ = std::exchange(first_page_, Holds::kRows);
   ended_ = page_rows_ < kPageRows;
   if (is_declared_ || page_rows_ <= kPageRows) {
     ended_ = ended_ || !is_declared_;
@@ -165,12 +192,76 @@ TickKey PgRollupCursor::GridKeyAt(const PgResult& result, int row, int first) co
           .tick_no = result.Int64(row, first + 1)};
 }
 
-absl::Status PgRollupCursor::ReadGrids() {
+RollupKey PgRollupCursor::KeyAt(const PgResult& result, int row) const {
+  return {.ticks = GridKeyAt(result, row, kWriterNo),
+          .series_no = SeriesNo{result.Int32(row, kSeriesNo)}};
+}
+
+absl::Status PgRollupCursor::ReadUnknown() {
+  std::vector<RollupKey> keys;
+  for (int row = 0; row < page_rows_; ++row) keys.push_back(KeyAt(page_, row));
+  known_ = link_.memory().RollupsOf(keys);
+  std::vector<int> unknown;
+  for (int row = 0; row < page_rows_; ++row) {
+    const auto& [grid, column] = known_[static_cast<std::size_t>(row)];
+    if (grid == nullptr || column == nullptr) unknown.push_back(row);
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, ReadRowsOf(unknown));
+  STEPWELL_RETURN_IF_ERROR(ReadGrids(result, result.row_count()));
+  absl::flat_hash_map<RollupKey, PgReadMemory::KnownRollup> read;
+  for (int row = 0; row < result.row_count(); ++row) {
+    STEPWELL_ASSIGN_OR_RETURN(StoredRollup stored, RollupAt(result, row));
+    read[KeyAt(result, row)] = {std::move(stored.grid), std::move(stored.column)};
+  }
+  for (const int row : unknown) {
+    const auto found = read.find(keys[static_cast<std::size_t>(row)]);
+    if (found == read.end()) {
+      return absl::DataLossError(absl::StrCat("rollup of series ", page_.Int32(row, kSeriesNo),
+                                              ": it is gone within a snapshot"));
+    }
+    known_[static_cast<std::size_t>(row)] = found->second;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PgResult> PgRollupCursor::ReadRowsOf(const std::vector<int>& page_rows) {
+  std::vector<std::int32_t> series_nos;
+  std::vector<std::int32_t> writer_nos;
+  std::vector<std::int64_t> tick_nos;
+  std::vector<std::int64_t> first_times_us;
+  for (const int row : page_rows) {
+    series_nos.push_back(page_.Int32(row, kSeriesNo));
+    writer_nos.push_back(page_.Int32(row, kWriterNo));
+    tick_nos.push_back(page_.Int64(row, kTickNo));
+    first_times_us.push_back(page_.Int64(row, kFirstTime));
+  }
+  std::vector<PgParam> params = {Value(filter_.trial_id),
+                                 static_cast<std::int16_t>(filter_.step_seconds)};
+  params.emplace_back(PgArray(series_nos));
+  params.emplace_back(PgArray(first_times_us));
+  params.emplace_back(PgArray(writer_nos));
+  params.emplace_back(PgArray(tick_nos));
+  std::vector<std::string> arms;
+  for (const std::string& place : AllPlacesOf("rollups", params)) {
+    arms.push_back(absl::StrCat(
+        "select r.* from unnest($3::integer[], $4::bigint[], $5::integer[], $6::bigint[]) "
+        "as wanted (no, f, w, n) cross join lateral (select ",
+        AllColumns(), " from ", place,
+        " and trial_id = $1 and step_seconds = $2 and series_no = wanted.no "
+        "and first_time_us = wanted.f and writer_no = wanted.w and tick_no = wanted.n offset 0) "
+        "r"));
+  }
+  return link_.RunOne(ReadQuery::kRollups, absl::StrJoin(arms, " union all "), std::move(params),
+                      ReadPlan::kOnce);
+}
+
+absl::Status PgRollupCursor::ReadGrids(const PgResult& rows, int row_count) {
   static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupGridColumns());
   if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
-  for (int row = 0; row < page_rows_; ++row) {
-    const TickKey key = GridKeyAt(page_, row, kWriterNo);
+  for (int row = 0; row < row_count; ++row) {
+    const TickKey key = GridKeyAt(rows, row, kWriterNo);
     if (grids_.contains(key)) continue;
     if (auto known = link_.memory().GridOf(key)) {
       grids_[key] = std::move(known);
@@ -187,12 +278,8 @@ absl::Status PgRollupCursor::ReadGrids() {
   }
   std::vector<PgParam> params = {Value(filter_.trial_id), PgArray(writer_nos), PgArray(tick_nos),
                                  static_cast<std::int16_t>(filter_.step_seconds)};
-  std::vector<std::string> places = PlacesOf("rollup_ticks", leaves_, by_, params);
-  for (std::string& place : WaitingPlacesOf("rollup_ticks", leaves_, by_, params)) {
-    places.push_back(std::move(place));
-  }
   std::vector<std::string> arms;
-  for (const std::string& place : places) {
+  for (const std::string& place : AllPlacesOf("rollup_ticks", params)) {
     // Each by the index, however few rows PostgreSQL believes there to be.
     arms.push_back(absl::StrCat(
         "select t.* from unnest($2::integer[], $3::bigint[]) as wanted (w, n) cross join lateral "
@@ -215,17 +302,19 @@ absl::Status PgRollupCursor::ReadGrids() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(int row) const {
-  const auto grid = grids_.find(GridKeyAt(page_, row, kWriterNo));
+absl::StatusOr<StoredRollup> PgRollupCursor::RollupAt(const PgResult& rows, int row) const {
+  const RollupKey key = KeyAt(rows, row);
+  const auto grid = grids_.find(key.ticks);
   if (grid == grids_.end()) {
-    return absl::DataLossError(absl::StrCat("rollup of series ", page_.Int32(row, kSeriesNo),
-                                            ": its ticks ", page_.Int64(row, kTickNo),
-                                            " do not exist"));
+    return absl::DataLossError(absl::StrCat("rollup of series ", Value(key.series_no),
+                                            ": its ticks ", key.ticks.tick_no, " do not exist"));
   }
-  StoredRollup stored;
-  stored.series_no = SeriesNo{page_.Int32(row, kSeriesNo)};
-  stored.grid = grid->second;
-  STEPWELL_ASSIGN_OR_RETURN(stored.column, RollupColumnAt(page_, row, kFirstColumn, *stored.grid));
+  STEPWELL_ASSIGN_OR_RETURN(RollupColumn column,
+                            RollupColumnAt(rows, row, kFirstColumn, *grid->second));
+  StoredRollup stored = {key.series_no, grid->second,
+                         std::make_shared<const RollupColumn>(std::move(column))};
+  // Pages behind the first are many: they would push out what charts ask for again.
+  if (!is_declared_) link_.memory().NoteRollup(key, stored.column, link_.memory_age());
   return stored;
 }
 

@@ -1,17 +1,19 @@
 // PgRollupCursor: rows of rollups page by page, the first without an SQL cursor, with the grids that they
-// share decoded once, unless an earlier read left them in memory. Confined to one thread; the connection outlives it and runs nothing else meanwhile but
-// its statements.
+// share decoded once. Of rows that an earlier read left in memory the first page asks for the keys alone.
+// Confined to one thread; the connection outlives it and runs nothing else meanwhile but its statements.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
+#include "storage/rollup_memory.h"
 #include "storage/tick_key.h"
 
 namespace stepwell {
@@ -40,12 +42,20 @@ class PgRollupCursor final : public RollupCursor {
   void AskFirstPage(LookBack look_back);
   void DeclareFrom(const Place* from);
   enum class Pages { kFirst, kAll };
-  std::string SelectSql(Pages pages, LookBack look_back, const Place* from,
+  // Rows that memory is likely to know are asked for by their keys alone.
+  enum class Holds { kRows, kKeys };
+  std::string SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
                         std::vector<PgParam>& params) const;
+  // In leaves, then where rows wait to be joined.
+  std::vector<std::string> AllPlacesOf(std::string_view table, std::vector<PgParam>& params) const;
   absl::Status TakePage();
   int RowsBeforeLastPlace() const;
-  absl::Status ReadGrids();
-  absl::StatusOr<StoredRollup> RollupAt(int row) const;
+  // Of a page of keys: what memory does not know.
+  absl::Status ReadUnknown();
+  absl::StatusOr<PgResult> ReadRowsOf(const std::vector<int>& page_rows);
+  absl::Status ReadGrids(const PgResult& rows, int row_count);
+  absl::StatusOr<StoredRollup> RollupAt(const PgResult& rows, int row) const;
+  RollupKey KeyAt(const PgResult& result, int row) const;
   TickKey GridKeyAt(const PgResult& result, int row, int first) const;
 
   PgReadLink& link_;
@@ -54,7 +64,10 @@ class PgRollupCursor final : public RollupCursor {
   const LeafPlaces by_;
   PgReadLink::Ticket next_page_ = 0;  // asked already
   bool is_declared_ = false;
+  Holds first_page_ = Holds::kRows;
   PgResult page_;
+  Holds page_holds_ = Holds::kRows;
+  std::vector<PgReadMemory::KnownRollup> known_;  // of a page of keys
   int page_row_ = 0;
   int page_rows_ = 0;  // of page_ that count
   bool ended_ = false;

@@ -197,7 +197,7 @@ struct RollupFilter {
 struct StoredRollup {
   SeriesNo series_no{};
   std::shared_ptr<const RollupGrid> grid = {};
-  RollupColumn column = {};
+  std::shared_ptr<const RollupColumn> column = {};
 };
 
 // Rollups one by one, by series_no. As RowCursor otherwise.

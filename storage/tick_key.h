@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <utility>
 
 #include "base/ids.h"
 
@@ -19,6 +20,11 @@ struct TickKey {
   std::int64_t tick_no = 0;
 
   auto operator<=>(const TickKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const TickKey& key) {
+    return H::combine(std::move(h), key.trial_id, key.step_seconds, key.recent, key.keep_class,
+                      key.received_day, key.writer_no, key.tick_no);
+  }
 };
 
 }  // namespace stepwell

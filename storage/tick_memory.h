@@ -8,10 +8,10 @@
 
 #include <cstddef>
 #include <list>
-#include <map>
 #include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "storage/tick_key.h"
 
 namespace stepwell {
@@ -64,7 +64,7 @@ class TickMemory {
   const std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   std::list<Held> held_;  // used last first
-  std::map<TickKey, typename std::list<Held>::iterator> places_;
+  absl::flat_hash_map<TickKey, typename std::list<Held>::iterator> places_;
 };
 
 }  // namespace stepwell

@@ -183,6 +183,63 @@ TEST_F(RoundTripsTest, RowsThatReachIntoARangeAreFoundByTheirTicksWhereManySerie
   EXPECT_THAT(answer->series(0).counts(), ::testing::ElementsAre(10, 10, 10));
 }
 
+TEST_F(RoundTripsTest, RollupsThatWereReadAreAskedForByTheirKeysAndNewOnesAreRead) {
+  int whole_rows = 0;
+  const auto watch = [&](std::span<const ReadStatement> statements) {
+    for (const ReadStatement& each : statements) {
+      whole_rows +=
+          each.query == ReadQuery::kRollups && absl::StrContains(each.statement.sql, "min_form");
+    }
+  };
+  PgReader watched({.url = url_, .watch = watch, .round_trip_count = count_});
+  const QueryReads reads{QuerySources{watched, heads_, RealClock::Get(), liveness_}};
+  v1::QueryBucketsRequest request;
+  *request.mutable_trial() = Ref();
+  request.add_selectors()->set_name("value_7");
+  request.add_selectors()->set_name("value_8");
+  request.set_max_buckets(7);
+  request.set_resolution(v1::RESOLUTION_10_SECONDS);
+  v1::QueryBucketsResponse answer;
+  const auto chart = [&] {
+    auto read = reads.QueryBuckets(request, Call());
+    if (read.ok()) answer = *std::move(read);
+    return read.status();
+  };
+  const auto text = [&] {
+    std::string all;
+    for (const auto& series : answer.series()) all += series.ShortDebugString();
+    return all;
+  };
+  TripsOf(chart);
+  EXPECT_GE(whole_rows, 1);
+  const std::string first = text();
+  whole_rows = 0;
+  EXPECT_EQ(TripsOf(chart), 1);
+  EXPECT_EQ(whole_rows, 0);
+  EXPECT_EQ(text(), first);
+
+  // One of two series known: keys of both, then the rows of the other.
+  request.mutable_selectors(1)->set_name("value_9");
+  EXPECT_EQ(TripsOf(chart), 2);
+  EXPECT_EQ(whole_rows, 1);
+  EXPECT_EQ(TripsOf(chart), 1);
+
+  // Rows that came since, with ticks of their own.
+  Fold();
+  Merge(1);
+  whole_rows = 0;
+  TripsOf(chart);
+  EXPECT_EQ(whole_rows, 1) << "what is new, and that alone";
+  const std::string merged = text();
+  EXPECT_EQ(TripsOf(chart), 1);
+  EXPECT_EQ(text(), merged);
+  const auto fresh = counted_.QueryBuckets(request, Call());
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  answer = *fresh;
+  EXPECT_EQ(text(), merged) << "as a reader says that remembers nothing";
+  EXPECT_THAT(answer.series(0).counts(), ::testing::Contains(::testing::Gt(0u)));
+}
+
 TEST_F(RoundTripsTest, WhatIsRememberedIsNeverWrong) {
   ASSERT_TRUE(Latest().ok());
   // A series that came later.
