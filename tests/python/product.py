@@ -1,8 +1,11 @@
 """What the tests share: trials as processes of the installed package, and what a master has stored of them."""
 
+from __future__ import annotations
+
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import textwrap
 import time
@@ -46,6 +49,7 @@ class Sample:
         self.batch: int = line["batch"]
         self.value: float = line["value"]
         self.unit: str = line["unit"]
+        self.attempt: int = line["attempt"]
 
 
 class ProductTest(unittest.TestCase):
@@ -70,7 +74,8 @@ class ProductTest(unittest.TestCase):
             path.write_text(text)
             words = [str(path)]
         return subprocess.Popen([python(), *options, *words], env=environment, cwd=folder(), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+                                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)  # fmt: skip
 
     def run_trial(self, source: str, *, code: int = 0, options: tuple[str, ...] = (),
                   variables: dict[str, str] | None = None, as_file: bool = False) -> tuple[str, str]:  # fmt: skip
@@ -79,7 +84,7 @@ class ProductTest(unittest.TestCase):
         try:
             out, err = process.communicate(timeout=2 * WAIT_S)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # its children, too: they hold what it prints into
             self.fail(f"it did not end: {process.communicate()}")
         self.assertEqual(code, process.returncode, out + err)
         return out, err

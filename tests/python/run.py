@@ -4,6 +4,8 @@ run.py BIN [PATTERN...]: BIN is the folder of the built programs, a pattern is u
 is fetched: the package's build leans on the standard library alone.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import pathlib

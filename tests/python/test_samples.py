@@ -76,6 +76,24 @@ class SamplesTest(ProductTest):
         # The batch that was left midway keeps its number.
         self.assertEqual([0, 2, 3, 5], [sample.batch for sample in self.samples() if sample.name == "step"])
 
+    def test_a_loop_that_another_thread_drops_is_over(self):
+        self.run_trial("""
+            import threading, stepwell
+            run = stepwell.init()
+            for _ in range(3):
+                held = [iter(run.steps("abc"))]
+                next(held[0]); next(held[0])
+                thread = threading.Thread(target=held.clear)
+                thread.start(); thread.join()
+            for _ in run.steps("xy"): pass
+            def loop():
+                for _ in run.steps("uvw"): pass
+            threads = [threading.Thread(target=loop) for _ in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            """)
+        self.assertEqual(3 * 1 + 2 + 4 * 3, self.counts()["step"])
+
     def test_scopes_are_kept_nested_and_decorate(self):
         out, _ = self.run_trial("""
             import asyncio, threading, stepwell
@@ -129,6 +147,28 @@ class SamplesTest(ProductTest):
         # One that ended on another thread is still around what comes later on its own.
         self.assertEqual({"handed_on": 1, "handed_on/stacked": 1, "handed_on/forgotten": 1, "handed_on/after": 1},
                          self.counts())  # fmt: skip
+
+    def test_a_scope_that_two_threads_are_in_knows_whose_it_is(self):
+        self.run_trial("""
+            import threading, time, stepwell
+            run = stepwell.init()
+            kept = run.scope("kept")
+            entered, left = threading.Event(), threading.Event()
+            def stay():
+                with run.scope("long"), kept:
+                    begin = time.perf_counter()
+                    entered.set(); left.wait()
+                    while time.perf_counter() - begin < 2 * took + 0.01: time.sleep(0.01)
+            thread = threading.Thread(target=stay)
+            with run.scope("short"):
+                begin = time.perf_counter()
+                with kept: thread.start(); entered.wait()
+                took = time.perf_counter() - begin
+            left.set(); thread.join()
+            """)
+        values = {sample.name: sample.value for sample in self.samples()}
+        self.assertEqual({"long", "long/kept", "short", "short/kept"}, values.keys())
+        self.assertLess(values["short/kept"], values["long/kept"])
 
     def test_an_exception_passes_and_the_scope_closes(self):
         out, _ = self.run_trial("""

@@ -24,6 +24,7 @@ class SwitchingTest(ProductTest):
             """)
         found = self.await_counts({"kept": 3, "window": 3})
         self.assertEqual([0, 1, 2], [sample.value for sample in found if sample.name == "window"])
+        self.assertEqual({1}, {sample.attempt for sample in found})
 
     def test_any_thread_may_switch(self):
         out, _ = self.run_trial("""

@@ -15,20 +15,27 @@ typedef struct {
   int32_t start;  // -1 = go on
 } Steps;
 
+// Whether a loop still goes on. It outlives the loop, which another thread may drop.
+typedef struct {
+  int holder_count;  // the loop, and the thread that began it
+  int is_over;
+} LoopLife;
+
 typedef struct {
   PyObject base;
   PyObject* items;  // NULL = at its end
   int32_t batch;    // of the item that was given last
   int is_begun;
-  int is_nested;  // inside another loop's step: batches are counted from 0, and are no steps
+  LoopLife* life;           // NULL = inside another loop's step: its batches, from 0, are no steps
+  uint32_t tallied_thread;  // whose steps are counted, of this loop; 0 = not of this loop
   uint64_t step_start_ns;
 } StepIterator;
 
 static PyTypeObject StepIterator_Type;
 static ScopeName* fetch_scope;
 static int32_t next_batch;
-// The loop whose steps the calling thread is in. Not owned: it takes itself away when it ends.
-static _Thread_local StepIterator* loop_of_thread;
+// Of the loop whose steps the calling thread is in, or was in. A thread that ends leaves its last one.
+static _Thread_local LoopLife* loop_of_thread;
 
 int Steps_Init(void) {
   PyObject* name = PyUnicode_InternFromString("dataloader_next");
@@ -45,40 +52,51 @@ static uint64_t NowNs(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void LetGo(LoopLife* life) {
+  if (life != NULL && --life->holder_count == 0) PyMem_Free(life);
+}
+
 static void BeginSteps(StepIterator* loop) {
   loop->is_begun = 1;
-  loop->is_nested = loop_of_thread != NULL;
-  if (loop->is_nested) {
-    loop->batch = -1;
-    return;
-  }
-  loop_of_thread = loop;
+  const int is_nested = loop_of_thread != NULL && !loop_of_thread->is_over;
+  loop->life = is_nested ? NULL : PyMem_Calloc(1, sizeof(LoopLife));
+  if (loop->life == NULL) return;
+  loop->life->holder_count = 2;
+  LetGo(loop_of_thread);
+  loop_of_thread = loop->life;
   stepwell_step_begin();
   loop->step_start_ns = NowNs();
 }
 
 static void NextStep(StepIterator* loop) {
-  if (loop->is_nested) return;
+  if (loop->life == NULL) return;
   stepwell_step_end(loop->batch);
   const uint64_t now_ns = NowNs();
-  if (tally_thread != 0 && stepwell_enabled()) Tally_EndStep(now_ns - loop->step_start_ns);
+  if (loop->tallied_thread != 0 && loop->tallied_thread == tally_thread && stepwell_enabled()) {
+    Tally_EndStep(now_ns - loop->step_start_ns);
+  }
   loop->step_start_ns = now_ns;
 }
 
 // What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
 static void LeaveSteps(StepIterator* loop) {
-  if (loop_of_thread != loop) return;
-  loop_of_thread = NULL;
+  if (loop->life == NULL) return;
+  loop->life->is_over = 1;
+  LetGo(loop->life);
+  loop->life = NULL;
+  if (loop->tallied_thread == 0 || loop->tallied_thread != tally_thread) return;
   Tally_DropStep();
   tally_thread = 0;
 }
 
 // Timed. NULL at the end, or with an exception set.
-static PyObject* Fetch(const StepIterator* loop) {
+static PyObject* Fetch(StepIterator* loop) {
   stepwell_scope timing;
   stepwell_scope_begin(&timing, fetch_scope->id);
   const uint32_t path = timing.path;
-  if (path != 0 && !loop->is_nested && tally_thread == 0) tally_thread = timing.thread;
+  if (path != 0 && loop->life != NULL && tally_thread == 0) {
+    tally_thread = loop->tallied_thread = timing.thread;
+  }
   PyObject* item = PyIter_Next(loop->items);
   // Code of the loader's may have begun and left other scopes meanwhile.
   if (path != 0) Tally_Add(&timing, path, fetch_scope->id, stepwell_scope_end(&timing));
@@ -86,7 +104,7 @@ static PyObject* Fetch(const StepIterator* loop) {
 }
 
 static void CountBatch(StepIterator* loop) {
-  if (loop->is_nested) {
+  if (loop->life == NULL) {
     ++loop->batch;
     return;
   }
@@ -172,7 +190,9 @@ static PyObject* Steps_Iterate(PyObject* self) {
   }
   loop->items = items;
   loop->batch = -1;
-  loop->is_begun = loop->is_nested = 0;
+  loop->is_begun = 0;
+  loop->life = NULL;
+  loop->tallied_thread = 0;
   loop->step_start_ns = 0;
   // A second loop over it, an epoch, goes on.
   if (steps->start >= 0) next_batch = steps->start;
