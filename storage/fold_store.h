@@ -86,7 +86,7 @@ class FoldStore {
   [[nodiscard]] virtual absl::Status RecycleJournal(std::int64_t owner_epoch,
                                                     std::int64_t all_folded_before_us) = 0;
   // Likewise for the ring of recent: truncates segments that hold no live row and that no older
-  // snapshot can still see.
+  // snapshot can still see. And begins to analyze leaves that merges have filled, beside everything else.
   [[nodiscard]] virtual absl::Status RecycleRecent(std::int64_t owner_epoch) = 0;
 };
 

@@ -43,8 +43,9 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
       link_(FoldOptions(options)),
       ring_(options.recent),
       rollup_ring_(leaves_),
+      analyzer_(ConnectionOptions(options, "stepwell-analyze")),
       folder_(link_, ring_, groups_),
-      merger_(link_, ring_, rollup_ring_, groups_, leaves_),
+      merger_(link_, ring_, rollup_ring_, groups_, leaves_, analyzer_.growth()),
       recycler_(ring_, ConnectionOptions(options, "stepwell-vacuum")) {}
 
 absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
@@ -95,6 +96,7 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
 
 absl::Status PgFoldStore::RecycleRecent(std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, ConnectionOf(owner_epoch));
+  analyzer_.Run();
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
   STEPWELL_RETURN_IF_ERROR(
       Annotate(recycler_.Recycle(*connection, owner_epoch, now_us), "recycle recent"));

@@ -14,6 +14,7 @@
 #include "storage/fold_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_folder.h"
+#include "storage/pg_leaf_analyzer.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
 #include "storage/pg_merger.h"
@@ -59,6 +60,7 @@ class PgFoldStore final : public FoldStore {
   SeriesGroups groups_;
   PgLeaves leaves_;
   PgRollupRing rollup_ring_;
+  PgLeafAnalyzer analyzer_;
   PgFolder folder_;
   PgMerger merger_;
   PgRecentRecycler recycler_;

@@ -339,7 +339,10 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {
     place.tick_no = work_->tick_nos[i];
     copy.Add(place, i, slice.merged[i].ticks);
-    result.metrics_rows_made += static_cast<std::int64_t>(slice.merged[i].ticks.columns.size());
+    for (const EncodedColumn& column : slice.merged[i].ticks.columns) {
+      growth_.NoteRows({work_->classes.ClassOf(column.series_no), received_day}, 1);
+      ++result.metrics_rows_made;
+    }
   }
   work_->rollups.CopyInto(slice.merged, work_->tick_nos, work_->classes, copy);
   return copy.Send(connection);

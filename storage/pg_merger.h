@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "storage/fold_store.h"
+#include "storage/leaf_growth.h"
 #include "storage/merge_classes.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
@@ -30,10 +31,15 @@ namespace stepwell {
 
 class PgMerger {
  public:
-  // All five outlive this.
+  // All six outlive this.
   PgMerger(PgLink& link, RecentRing& ring, PgRollupRing& rollup_ring, SeriesGroups& groups,
-           PgLeaves& leaves)
-      : link_(link), ring_(ring), rollup_ring_(rollup_ring), groups_(groups), leaves_(leaves) {}
+           PgLeaves& leaves, LeafGrowth& growth)
+      : link_(link),
+        ring_(ring),
+        rollup_ring_(rollup_ring),
+        groups_(groups),
+        leaves_(leaves),
+        growth_(growth) {}
 
   // As FoldStore::Merge.
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
@@ -84,6 +90,7 @@ class PgMerger {
   PgRollupRing& rollup_ring_;
   SeriesGroups& groups_;
   PgLeaves& leaves_;
+  LeafGrowth& growth_;
   std::deque<StretchKey> picked_;
   std::optional<Work> work_;
   // Rows that cannot be decoded stay where they are; logged once.

@@ -21,14 +21,14 @@ PgVacuum::~PgVacuum() {
   worker_.Join();
 }
 
-void PgVacuum::Start(std::vector<std::string> tables) {
+void PgVacuum::Start(std::vector<std::string> tables, Task task) {
   {
     absl::MutexLock lock(&mu_);
     STEPWELL_CHECK(!busy_);
     busy_ = true;
   }
-  worker_ = Worker("vacuum", [this, tables = std::move(tables)] {
-    absl::Status result = Run(tables);
+  worker_ = Worker("vacuum", [this, task, tables = std::move(tables)] {
+    absl::Status result = Run(tables, task);
     absl::MutexLock lock(&mu_);
     result_ = std::move(result);
     backend_pid_ = 0;
@@ -52,13 +52,14 @@ bool PgVacuum::NoteBackend(int backend_pid) {
   return !stopping_;
 }
 
-absl::Status PgVacuum::Run(const std::vector<std::string>& tables) {
+absl::Status PgVacuum::Run(const std::vector<std::string>& tables, Task task) {
   STEPWELL_ASSIGN_OR_RETURN(const auto connection, PgConnection::Open(options_));
   connection->set_reply_timeout(kReplyTimeout);
   if (!NoteBackend(connection->backend_pid())) return absl::CancelledError("the store is closing");
+  const char* command =
+      task == Task::kVacuum ? "vacuum (skip_locked, truncate false) " : "analyze (skip_locked) ";
   for (const std::string& table : tables) {
-    STEPWELL_RETURN_IF_ERROR(
-        connection->ExecScript(absl::StrCat("vacuum (skip_locked, truncate false) ", table)));
+    STEPWELL_RETURN_IF_ERROR(connection->ExecScript(absl::StrCat(command, table)));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// PgVacuum: VACUUM of a few small tables beside everything else, on a thread ("vacuum") and a
+// PgVacuum: VACUUM or ANALYZE of a few small tables beside everything else, on a thread ("vacuum") and a
 // connection of its own, since it may take seconds and its caller, the folder, must not. It waits
 // for no lock and never truncates a table's end, so that nobody waits for it either. One run at a
 // time. Thread-compatible; ending it cancels the run.
@@ -22,14 +22,15 @@ class PgVacuum {
   explicit PgVacuum(PgConnection::Options options);
   ~PgVacuum();
 
+  enum class Task { kVacuum, kAnalyze };
   // REQUIRES: not busy.
-  void Start(std::vector<std::string> tables) ABSL_LOCKS_EXCLUDED(mu_);
+  void Start(std::vector<std::string> tables, Task task = Task::kVacuum) ABSL_LOCKS_EXCLUDED(mu_);
   bool busy() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the last run that ended.
   absl::Status result() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  absl::Status Run(const std::vector<std::string>& tables) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Run(const std::vector<std::string>& tables, Task task) ABSL_LOCKS_EXCLUDED(mu_);
   bool NoteBackend(int backend_pid) ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
