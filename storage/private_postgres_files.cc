@@ -32,12 +32,13 @@ PidFile ReadPidFile(const std::string& data_directory) {
   std::ifstream file(data_directory + "/postmaster.pid");
   PidFile found;
   std::string line;
-  for (int number = 1; number <= 7 && std::getline(file, line); ++number) {
+  for (int number = 1; number <= 8 && std::getline(file, line); ++number) {
     std::istringstream words(line);
     // A negative pid marks a single-user backend.
     if (number == 1 && !(words >> found.pid)) found.pid = 0;
     std::int64_t key = 0;
     if (number == 7 && !(words >> key >> found.shared_memory_id)) found.shared_memory_id = -1;
+    if (number == 8) found.is_stopping = absl::StartsWith(line, "stopping");
   }
   return found;
 }

@@ -15,6 +15,8 @@ struct PidFile {
   pid_t pid = 0;
   // System V id; -1 when unknown.
   int shared_memory_id = -1;
+  // Somebody asked it to stop, in whichever way.
+  bool is_stopping = false;
 };
 PidFile ReadPidFile(const std::string& data_directory);
 

@@ -22,7 +22,8 @@ namespace {
 
 constexpr absl::Duration kReadyPoll = absl::Milliseconds(10);
 constexpr absl::Duration kReadyPollLongest = absl::Milliseconds(250);
-constexpr absl::Duration kWatchPoll = absl::Seconds(30);  // how often the log's size is looked at
+constexpr absl::Duration kWatchPoll = absl::Seconds(1);
+constexpr absl::Duration kLogPoll = absl::Seconds(30);  // how often the log's size is looked at
 constexpr absl::Duration kRestartFirst = absl::Seconds(1);
 constexpr absl::Duration kRestartLongest = absl::Seconds(30);
 // A server that lived this long is healthy: its next crash is a first one again.
@@ -180,12 +181,22 @@ absl::Status PostgresSupervisor::TryConnect() const {
 }
 
 PostgresSupervisor::Event PostgresSupervisor::Watch(Server& server) {
+  SteadyTime next_trim = SteadyTime::Now() + kLogPoll;
+  bool is_hurried = false;
   while (true) {
     const Event event = WaitEvent(server, kWatchPoll);
     // An adopted one is not our child, unless we are the init of a container.
     if (event == Event::kExited) waitpid(server.pid, &server.wait_status, 0);
     if (event != Event::kTimeout) return event;
+    if (!is_hurried && ReadPidFile(cluster_.data_directory).is_stopping) {
+      // A smart shutdown lets nobody in and waits for our own sessions, which never end.
+      log::Warning("private_postgres_stopped_by_others", {{"pid", server.pid}});
+      kill(server.pid, SIGINT);
+      is_hurried = true;
+    }
+    if (!next_trim.HasPassed()) continue;
     TrimLog(cluster_);
+    next_trim = SteadyTime::Now() + kLogPoll;
   }
 }
 

@@ -1,5 +1,5 @@
 // A master under load is killed by SIGKILL at each place where work on what is stored may be cut in two:
-// folds, merges with their rollups, the recycling of all rings, sweeps of leaves and of rows. It is
+// commits, folds, merges with their rollups, the recycling of all rings, sweeps of leaves and of rows. It is
 // started again each time on a database that has aged meanwhile, so that there is something to merge,
 // recycle or sweep at once.
 //
@@ -93,6 +93,14 @@ GroupCaps SamplesOf(const char* group) {
 
 const std::vector<Work>& Works() {
   static const auto* works = new std::vector<Work>{
+      {.name = "Commit",
+       .points = {{"commit_before_begin", 20},
+                  {"commit_after_guard", 20},
+                  {"commit_mid_copy", 20},
+                  {"commit_before_commit", 20},
+                  {"commit_after_commit", 20},
+                  {"before_replay"}},
+       .age = {.seconds = 60}},
       {.name = "Fold",
        .points = {{"before_fold", 10},
                   {"fold_before_commit", 10},
