@@ -18,7 +18,7 @@ WAIT_S = 60.0
 # Of a trial, unless a test says otherwise. It waits until all of it is stored, and says so.
 _VARIABLES = {
     "STEPWELL_EXIT_WAIT": "60",
-    "STEPWELL_AGENT": "off",  # one serves the spool, started by run.py
+    "STEPWELL_AGENT_IDLE_EXIT": "1",  # none is started: that of run.py serves the spool
     "STEPWELL_SYSTEM_ROOT": "/no/such/root",
     "STEPWELL_SYSTEM_METRICS": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -64,8 +64,10 @@ class ProductTest(unittest.TestCase):
         """A Python of the package's environment that runs this text."""
         inherited = {key: value for key, value in os.environ.items()
                      if not key.startswith(("STEPWELL_", "PYTHON", "SLURM_", "TORCHELASTIC_"))}  # fmt: skip
+        # With an agent that could be started a trial waits for one that is slow to come, as on a busy machine.
         environment = {**inherited, **_VARIABLES, "STEPWELL_SERVER": server(), "STEPWELL_TRIAL": self.trial,
-                       "STEPWELL_SPOOL_DIR": os.environ["PRODUCT_SPOOL"], **(variables or {})}  # fmt: skip
+                       "STEPWELL_AGENT": program(), "STEPWELL_SPOOL_DIR": os.environ["PRODUCT_SPOOL"],
+                       **(variables or {})}  # fmt: skip
         environment = {key: value for key, value in environment.items() if value != "unset"}
         text = textwrap.dedent(source)
         words = ["-c", text]
