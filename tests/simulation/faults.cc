@@ -20,6 +20,7 @@ constexpr Kind kKinds[] = {
     {"agent_killed", &Faults::agent_killed, 0.01},
     {"agent_killed_in_write", &Faults::agent_killed_in_write, 0.01},
     {"power_lost", &Faults::power_lost, 0.004},
+    {"spool_set_back", &Faults::spool_set_back, 0.02},
     {"disk_full", &Faults::disk_full, 0.01},
     {"commit_refused", &Faults::commit_refused, 0.2},
     {"answer_lost", &Faults::answer_lost, 0.2},

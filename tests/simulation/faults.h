@@ -20,6 +20,7 @@ struct Faults {
   double agent_killed = 0;
   double agent_killed_in_write = 0;
   double power_lost = 0;
+  double spool_set_back = 0;
   double disk_full = 0;
   // Per commit, fold, sync, and chunk on its way.
   double commit_refused = 0;

@@ -29,7 +29,7 @@ void History::Recorded(SampleNumber sample) { samples_.try_emplace(sample); }
 void History::Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples) {
   std::vector<SampleNumber>& known = sent_[writer][sequence];
   const bool is_other = !known.empty() && known != samples;
-  if (is_other && !powerless_.contains(RankOf(known.front()))) {
+  if (is_other && !set_back_.contains(RankOf(known.front()))) {
     Fail(absl::StrCat("sequence ", sequence, " of rank ", RankOf(known.front()),
                       " was sent with other samples than before"));
   }
@@ -60,7 +60,7 @@ void History::Committed(SeriesNo series_no, SampleNumber sample) {
 // Frames that outlived the definitions before them.
 void History::Rejected(const Uuid& writer, int rank, std::uint64_t first_sequence,
                        std::uint64_t last_sequence) {
-  if (!powerless_.contains(rank)) {
+  if (!set_back_.contains(rank)) {
     return Fail(absl::StrCat("sequence ", first_sequence, " of rank ", rank, " was rejected"));
   }
   for (std::uint64_t each = first_sequence; each <= last_sequence; ++each) {
@@ -96,8 +96,8 @@ void History::Folded(SeriesNo series_no, SampleNumber sample) {
   known->folded = true;
 }
 
-void History::PowerLost(int rank) {
-  powerless_.insert(rank);
+void History::SetBack(int rank) {
+  set_back_.insert(rank);
   const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
   for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
     if (!each->second.acked) each->second.excused = true;
@@ -117,8 +117,8 @@ void History::Ended(int rank, std::uint64_t declared_count, bool is_exact) {
     ++missing;
     if (first_missing == 0) first_missing = each->first;
   }
-  // A loss of power takes drops with it that nobody had told yet, and makes counts of what is excused.
-  if (powerless_.contains(rank)) return;
+  // Drops that nobody had told yet are gone with it, and gaps count what is excused.
+  if (set_back_.contains(rank)) return;
   if (!is_exact || missing == declared_count) return;
   Fail(absl::StrCat("rank ", rank, ": ", missing, " samples are missing, gaps declare ",
                     declared_count, first_missing == 0 ? "" : "; the first is ",

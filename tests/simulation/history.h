@@ -27,7 +27,7 @@ constexpr int RankOf(SampleNumber sample) { return static_cast<int>(sample >> 32
 class History {
  public:
   void Recorded(SampleNumber sample);
-  // A chunk leaves the agent. Sent again it may hold other samples only where the power was lost.
+  // A chunk leaves the agent. Sent again it may hold other samples only where the spool was set back.
   void Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples);
   // Nothing will be sent under these any more.
   void SentGap(const Uuid& writer, std::uint64_t first_sequence, std::uint64_t last_sequence);
@@ -40,8 +40,8 @@ class History {
   void Acked(const Uuid& writer, std::uint64_t sequence);
   // A fold made a row of it.
   void Folded(SeriesNo series_no, SampleNumber sample);
-  // The rank's machine lost its power: what nobody had acked may be gone.
-  void PowerLost(int rank);
+  // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone.
+  void SetBack(int rank);
   // The run is over, and all is calm. `declared_count`: what gaps say is missing of the rank;
   // `is_exact`: none of them leaves its count open, or tells it roughly.
   void Ended(int rank, std::uint64_t declared_count, bool is_exact);
@@ -75,7 +75,7 @@ class History {
   std::map<Uuid, std::set<std::uint64_t>> rejected_;
   std::map<SeriesNo, int> rank_of_series_;
   std::map<int, std::uint64_t> dropped_;
-  std::set<int> powerless_;
+  std::set<int> set_back_;
   std::size_t committed_count_ = 0;
   std::size_t acked_count_ = 0;
   std::map<std::string, int> seen_;

@@ -105,10 +105,29 @@ void SimAgent::LosePower() {
   around_.trace.Add(options_.name, " loses its power");
   around_.disk.LosePower(absl::StrCat(around_.disk.root(), "/", options_.name));
   for (Rank& rank : ranks_) {
-    around_.history.PowerLost(rank.rank);
+    around_.history.SetBack(rank.rank);
     rank.tail = rank.head;  // the rings are empty
     if (!std::exchange(rank.ended, true)) rank.died = true;
   }
+}
+
+void SimAgent::KeepSpool() {
+  if (ranks_.empty()) return;
+  Rank& rank = ranks_[around_.chance.Below(ranks_.size())];
+  around_.disk.PutAside(FolderOf(rank));
+  rank.is_kept = true;
+}
+
+bool SimAgent::SetSpoolBack() {
+  const auto rank = std::find_if(ranks_.begin(), ranks_.end(),
+                                 [](const Rank& each) { return each.is_kept && !each.ended; });
+  if (rank == ranks_.end() || !retired_.empty()) return false;
+  Kill();
+  around_.trace.Add(options_.name, ": the spool of rank ", rank->rank, " is set back");
+  around_.history.SetBack(rank->rank);
+  around_.disk.SetBack(FolderOf(*rank));
+  rank->is_kept = false;
+  return true;
 }
 
 void SimAgent::Serve(Rank& rank) {

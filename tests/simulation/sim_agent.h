@@ -59,6 +59,10 @@ class SimAgent {
   void Kill();
   // The machine: its training processes end with it.
   void LosePower();
+  // A copy of a rank's spool is kept; it comes back in its place under the rank that lives on, as from a
+  // backup. False where it cannot: none was kept, or a successor told since what lies in it.
+  void KeepSpool();
+  bool SetSpoolBack();
   bool runs() const { return sender_ != nullptr; }
   // What it does each frame interval. It may die in it (SimDisk::stopped), and is then only good for Kill.
   void Visit();
@@ -87,6 +91,7 @@ class SimAgent {
     std::uint64_t dropped = 0;
     bool ended = false;
     bool died = false;
+    bool is_kept = false;
     // The agent's.
     std::unique_ptr<agent::ServedWriter> served;
     std::uint64_t read = 0;

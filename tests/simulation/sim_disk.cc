@@ -49,6 +49,7 @@ SimDisk::~SimDisk() {
   current = nullptr;
   std::error_code ignored;
   fs::remove_all(root_, ignored);
+  fs::remove_all(root_ + "-aside", ignored);
 }
 
 void SimDisk::GoOn() {
@@ -135,6 +136,31 @@ void SimDisk::LosePower(const std::string& folder) {
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) LosePowerOf(path);
+}
+
+// Beside all agents.
+std::string SimDisk::AsideOf(const std::string& folder) const {
+  return root_ + "-aside" + folder.substr(root_.size());
+}
+
+void SimDisk::PutAside(const std::string& folder) {
+  current = nullptr;  // these are no agent's calls
+  fs::remove_all(AsideOf(folder));
+  fs::create_directories(AsideOf(folder));
+  fs::copy(folder, AsideOf(folder), fs::copy_options::recursive);
+  current = this;
+}
+
+void SimDisk::SetBack(const std::string& folder) {
+  current = nullptr;
+  fs::remove_all(folder);
+  fs::copy(AsideOf(folder), folder, fs::copy_options::recursive);
+  current = this;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    struct stat status {};
+    if (!entry.is_regular_file() || stat(entry.path().c_str(), &status) != 0) continue;
+    files_[status.st_ino] = {.durable_bytes = status.st_size, .entry_durable = true, .lost = {}};
+  }
 }
 
 void SimDisk::LosePowerOf(const std::string& path) {

@@ -44,6 +44,11 @@ class SimDisk {
   // What lies below `folder` is as a machine finds it that lost its power. REQUIRES: nobody has it open.
   void LosePower(const std::string& folder);
 
+  // A copy of `folder` is put aside; and put back in its place, on the disk as it was then. REQUIRES: likewise
+  // for SetBack.
+  void PutAside(const std::string& folder);
+  void SetBack(const std::string& folder);
+
   // --- what the C library's calls became
   int Open(int directory, const char* name, int flags, mode_t mode);
   ssize_t Write(int fd, const void* bytes, std::size_t size, off_t offset);
@@ -67,6 +72,7 @@ class SimDisk {
   enum class May { kAll, kPart, kNothing };
   May Change();
   void LosePowerOf(const std::string& path);
+  std::string AsideOf(const std::string& folder) const;
 
   const std::string root_;
   Chance& chance_;

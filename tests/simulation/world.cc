@@ -253,6 +253,15 @@ void World::Harm() {
     RestartAgent(agent);
     agent.AddRank(ranks_++);
   }
+  if (chance_.Of(faults_.spool_set_back)) {
+    // As often kept as set back: what lies between is some frames.
+    SimAgent& agent = AnyAgent();
+    if (agent.SetSpoolBack()) {
+      RestartAgent(agent);
+    } else {
+      agent.KeepSpool();
+    }
+  }
   if (disk_.full() ? chance_.Of(0.05) : chance_.Of(faults_.disk_full)) {
     disk_.set_full(!disk_.full());
     trace_.Add(disk_.full() ? "the disk is full" : "the disk has room");
