@@ -21,6 +21,17 @@ std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
   return count;
 }
 
+std::int64_t NewestTime(const std::vector<HeadChunkPtr>& chunks) {
+  std::int64_t newest_us = 0;
+  for (const HeadChunkPtr& chunk : chunks) {
+    for (const TickTable& table : chunk->tables) {
+      const std::optional<SampleTimes> times = SampleTimesOf(table);
+      if (times) newest_us = std::max(newest_us, times->last_us);
+    }
+  }
+  return newest_us;
+}
+
 void RaiseCommitted(const std::vector<HeadChunkPtr>& chunks, std::vector<WriterRecord>& writers) {
   std::map<WriterNo, std::uint64_t> newest;
   for (const HeadChunkPtr& chunk : chunks) {

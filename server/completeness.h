@@ -41,6 +41,9 @@ void RaiseCommitted(const std::vector<HeadChunkPtr>& chunks, std::vector<WriterR
 std::int64_t SamplesUnfolded(const std::vector<HeadChunkPtr>& chunks,
                              const std::vector<WriterRecord>& writers);
 
+// Of all samples of the chunks; 0 without any.
+std::int64_t NewestTime(const std::vector<HeadChunkPtr>& chunks);
+
 // The trial with what is acked and not yet folded. `writers` as above.
 v1::Trial LiveTrial(const TrialRecord& record, const std::vector<HeadChunkPtr>& chunks,
                     const std::vector<WriterRecord>& writers);

@@ -187,14 +187,30 @@ Heads::Latest Heads::LatestOf(TrialId trial_id) const {
   return trial == trials_.end() ? Latest{} : trial->second.latest;
 }
 
+Heads::LatestList Heads::ListLatest(TrialId trial_id) const {
+  LatestList list;
+  std::size_t count = 0;
+  // Room for all is made outside of the lock, which acks wait for.
+  do {
+    list.reserve(count + count / 8);
+    absl::MutexLock lock(&mu_);
+    const auto trial = trials_.find(trial_id);
+    if (trial == trials_.end()) return list;
+    count = trial->second.latest.size();
+    if (count <= list.capacity()) {
+      list.assign(trial->second.latest.begin(), trial->second.latest.end());
+    }
+  } while (list.size() < count);
+  return list;
+}
+
 void Heads::NoteLatest(TrialId trial_id, const std::vector<SeriesNo>& series_nos,
                        const Latest& stored) {
   absl::MutexLock lock(&mu_);
   TrialHead& trial = UseLocked(trial_id);
   for (const auto& [series_no, value] : stored) KeepNewerLocked(trial, series_no, value);
   for (const SeriesNo series_no : series_nos) {
-    const auto held = trial.latest.find(series_no);
-    if (held != trial.latest.end()) held->second.rows_asked = true;
+    KeepNewerLocked(trial, series_no, {.time_us = LatestValue::kNoTime, .rows_asked = true});
   }
   EvictLocked();
 }

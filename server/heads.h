@@ -88,7 +88,11 @@ class Heads {
   // that was folded after it leaves.
   using Latest = std::map<SeriesNo, LatestValue>;
   Latest LatestOf(TrialId trial_id) const;
-  // What the rows said of `series_nos`: a value in `stored`, or nothing.
+  // The same by number, for answers that change nothing of it.
+  using LatestList = std::vector<std::pair<SeriesNo, LatestValue>>;
+  LatestList ListLatest(TrialId trial_id) const;
+  // What the rows said of `series_nos`: a value in `stored`, or nothing, which is kept as a value without
+  // a sample.
   void NoteLatest(TrialId trial_id, const std::vector<SeriesNo>& series_nos, const Latest& stored);
 
   // What a fold has to write: every unfolded chunk of `trial_id` (or of all trials), grouped by

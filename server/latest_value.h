@@ -15,6 +15,9 @@
 namespace stepwell {
 
 struct LatestValue {
+  // Of no sample: the rows were asked and have none.
+  static constexpr std::int64_t kNoTime = INT64_MIN;
+
   std::int64_t time_us = 0;
   std::uint64_t sequence = 0;  // 0 = read from a row
   std::int32_t batch = -1;
@@ -22,6 +25,8 @@ struct LatestValue {
   // The rows were asked, too: none holds a newer one. Otherwise an older master, or an earlier stay
   // of the trial in memory, may have seen a newer time.
   bool rows_asked = false;
+
+  bool has_sample() const { return time_us != kNoTime; }
 };
 
 using NewestValues = std::vector<std::pair<SeriesNo, LatestValue>>;

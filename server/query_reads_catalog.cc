@@ -1,4 +1,4 @@
-// The reads of QueryReads that touch no samples: trials, writers, series; and newest values.
+// The reads of QueryReads that touch no samples: trials, writers, series.
 #include <map>
 #include <vector>
 
@@ -133,54 +133,6 @@ absl::StatusOr<v1::ListSeriesResponse> QueryReads::ListSeries(
     response.set_next_page_token(MakePageToken(fingerprint, {Value(series.back().series_no)}));
   }
   for (const Series& one : series) *response.add_series() = ToWire(one);
-  STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
-                            view->Completeness(selection.metric_group));
-  return response;
-}
-
-absl::StatusOr<Heads::Latest> QueryReads::ReadLatest(TrialView& view,
-                                                     const std::vector<Series>& series) const {
-  const TrialId trial_id = view.trial_id();
-  Heads::Latest latest = sources_.heads.LatestOf(trial_id);
-  std::vector<SeriesNo> missing;
-  for (const Series& one : series) {
-    const auto held = latest.find(one.series_no);
-    if (held == latest.end() || !held->second.rows_asked) missing.push_back(one.series_no);
-  }
-  if (missing.empty()) return latest;
-  std::vector<std::int32_t> numbers;
-  for (const SeriesNo series_no : missing) numbers.push_back(Value(series_no));
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<StoredLatest> rows,
-                            view.snapshot().ReadLatest(trial_id, numbers, view.pin().fold_no()));
-  Heads::Latest stored;
-  for (const StoredLatest& row : rows) {
-    const LatestValue value{.time_us = row.time_us, .batch = row.batch, .value = row.value};
-    stored.emplace(row.series_no, value);
-    const auto [place, is_new] = latest.emplace(row.series_no, value);
-    if (!is_new) place->second = Newer(place->second, value);
-  }
-  sources_.heads.NoteLatest(trial_id, missing, stored);
-  return latest;
-}
-
-absl::StatusOr<v1::LatestValuesResponse> QueryReads::LatestValues(
-    const v1::LatestValuesRequest& request_untrusted, const ReadCall& call) const {
-  STEPWELL_ASSIGN_OR_RETURN(const SeriesSelection selection,
-                            CheckSelector("selector", request_untrusted.selector()));
-  STEPWELL_ASSIGN_OR_RETURN(const auto view,
-                            TrialView::Open(sources_, request_untrusted.trial(), call));
-  STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries({selection}));
-  STEPWELL_ASSIGN_OR_RETURN(const Heads::Latest latest, ReadLatest(*view, series));
-  v1::LatestValuesResponse response;
-  for (const Series& one : series) {
-    const auto found = latest.find(one.series_no);
-    if (found == latest.end()) continue;
-    auto& value = *response.add_values();
-    *value.mutable_series() = ToWire(one);
-    value.set_time_us(found->second.time_us);
-    value.set_batch(found->second.batch);
-    value.set_value(found->second.value);
-  }
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(selection.metric_group));
   return response;

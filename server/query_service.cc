@@ -67,7 +67,15 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   }
   grpc::Status LatestValues(grpc::ServerContext* context, const v1::LatestValuesRequest* request,
                             v1::LatestValuesResponse* response) override {
-    return Answer("LatestValues", context, &QueryReads::LatestValues, *request, response);
+    auto ticket = admission_.Enter(kTurnPatience);
+    if (!ticket.ok()) return NoTurn(ticket.status());
+    auto answer = reads_.AnswerLatest(*request, CallOf(context, *ticket));
+    if (!answer.ok()) {
+      LogFailure("LatestValues", answer.status());
+      return GrpcError(answer.status());
+    }
+    (*std::move(answer)).MoveTo(*response);
+    return grpc::Status::OK;
   }
   grpc::Status QueryBuckets(grpc::ServerContext* context, const v1::QueryBucketsRequest* request,
                             v1::QueryBucketsResponse* response) override {

@@ -91,6 +91,8 @@ struct Server::Parts {
   // Of all connections that threads wait on.
   const std::shared_ptr<PgCut> cut = std::make_shared<PgCut>();
   std::shared_ptr<JournalRing> ring;
+  // Told by all stores, for the reader.
+  const std::shared_ptr<BookChanges> book_changes = std::make_shared<BookChanges>();
   std::unique_ptr<PgIngestStore> ingest_store;
   std::unique_ptr<PgFoldStore> fold_store;
   std::optional<PgReader> reader;
@@ -144,18 +146,24 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   }
   if (master_id.empty()) master_id = MasterIdOf(grpc_listen.host, grpc->port());
   ring = std::make_shared<JournalRing>();
-  STEPWELL_ASSIGN_OR_RETURN(ingest_store,
-                            PgIngestStore::Open({.url = database.url, .cut = cut}, ring));
-  STEPWELL_ASSIGN_OR_RETURN(fold_store, PgFoldStore::Open({.url = database.url, .cut = cut}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(
+      ingest_store,
+      PgIngestStore::Open({.url = database.url, .cut = cut, .book_changes = book_changes}, ring));
+  STEPWELL_ASSIGN_OR_RETURN(
+      fold_store,
+      PgFoldStore::Open({.url = database.url, .cut = cut, .book_changes = book_changes}, ring));
   // One for each read that may run: nobody waits behind a client that does not take its answer. Those
   // who follow share two for the little that they ask.
   reader.emplace(
       PgReader::Options{.url = database.url,
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,
-                        .cut = cut});
-  caps_store.emplace(PgCapsStore::Options{.url = database.url, .cut = cut});
+                        .cut = cut,
+                        .book_changes = book_changes});
+  caps_store.emplace(
+      PgCapsStore::Options{.url = database.url, .cut = cut, .book_changes = book_changes});
   // On connections of its own: an Open waits for no sweep and no preview.
-  window_store.emplace(PgCapsStore::Options{.url = database.url, .connections_max = 2, .cut = cut});
+  window_store.emplace(PgCapsStore::Options{
+      .url = database.url, .connections_max = 2, .cut = cut, .book_changes = book_changes});
   return absl::OkStatus();
 }
 
@@ -206,7 +214,8 @@ absl::Status Server::Parts::Serve() {
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
   query_service.emplace(
       QuerySources{*reader, *heads, clock, *registry, context->incarnation,
-                   [this](TrialId trial_id) { return windows->IsOver(trial_id); }},
+                   [this](TrialId trial_id) { return windows->IsOver(trial_id); },
+                   [this] { return state.epoch(); }},
       QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());

@@ -126,17 +126,6 @@ absl::StatusOr<bool> TrialView::ConfirmBook() {
 
 std::int64_t TrialView::HeadSampleCount() const { return SamplesUnfolded(pin_.chunks(), writers_); }
 
-std::int64_t TrialView::HeadNewestTime() const {
-  std::int64_t newest_us = 0;
-  for (const HeadChunkPtr& chunk : pin_.chunks()) {
-    for (const TickTable& table : chunk->tables) {
-      const std::optional<SampleTimes> times = SampleTimesOf(table);
-      if (times) newest_us = std::max(newest_us, times->last_us);
-    }
-  }
-  return newest_us;
-}
-
 v1::Trial TrialView::Trial() const { return LiveTrial(record_, pin_.chunks(), writers_); }
 
 std::int32_t TrialView::AttemptOf(WriterNo writer_no) const {
@@ -165,7 +154,7 @@ absl::StatusOr<v1::Completeness> TrialView::Completeness(const std::string& metr
                            .writers = writers_,
                            .seen = seen_,
                            .head_sample_count = HeadSampleCount(),
-                           .head_newest_time_us = HeadNewestTime(),
+                           .head_newest_time_us = NewestTime(pin_.chunks()),
                            .recovering = pin_.recovering(),
                            .metric_group = metric_group,
                            .now_us = absl::ToUnixMicros(sources_.clock.Now())});

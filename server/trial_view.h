@@ -32,6 +32,9 @@ struct QuerySources {
   Uuid database = {};  // its incarnation
   // Whether the trial's profiling window has passed; may ask the database.
   std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
+  // Under which this master owns the database, as far as it knows; 0 = it does not. Null = the heads are
+  // those of the database's owner, whoever that is.
+  std::function<std::int64_t()> owner_epoch = nullptr;
 };
 
 // One call of a client.
@@ -105,7 +108,6 @@ class TrialView {
   absl::StatusOr<std::vector<Series>> FindRemembered(
       const std::vector<SeriesSelection>& selections);
   std::int64_t HeadSampleCount() const;
-  std::int64_t HeadNewestTime() const;
 
   const QuerySources sources_;
   HeadsPin pin_;

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/pg_book_change.h"
 #include "storage/pg_caps_places.h"
 #include "storage/pg_caps_preview.h"
 #include "storage/pg_caps_sql.h"
@@ -32,6 +33,10 @@ absl::Status ComeAgain(const absl::Status& status) {
   return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
 }
 
+BookChanges::Outcome SweepOutcome(const absl::StatusOr<SweepResult>& swept) {
+  return ChangeOutcome(swept.ok() ? swept->failed : swept.status());
+}
+
 absl::Status Gone(const FoundTrial& trial) {
   return absl::NotFoundError(absl::StrCat("trial ", Value(trial.trial_id), " was deleted"));
 }
@@ -39,7 +44,8 @@ absl::Status Gone(const FoundTrial& trial) {
 }  // namespace
 
 PgCapsStore::PgCapsStore(const Options& options)
-    : shelf_(ConnectionOptions(options), options.connections_max) {}
+    : shelf_(ConnectionOptions(options), options.connections_max),
+      book_changes_(options.book_changes) {}
 
 absl::StatusOr<CapsReport> PgCapsStore::Get(const CapsTarget& target) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
@@ -79,7 +85,9 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
   }
   const absl::Cleanup release = [this] { EndSweeping(); };
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  auto swept = sweeper_.Sweep(*connection, owner_epoch, request);
+  auto swept = ChangeBook(
+      book_changes_.get(), [&] { return sweeper_.Sweep(*connection, owner_epoch, request); },
+      SweepOutcome);
   if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
   return swept;
 }
@@ -101,13 +109,15 @@ absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
   STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
-  const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
+  const auto change = [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
                               connection->Exec(sql::kLockTrialToChange, {Value(trial.trial_id)}));
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone(trial);
     return connection->Exec(sql::kArchiveTrial, {Value(trial.trial_id), archived}).status();
-  });
+  };
+  const absl::Status changed =
+      ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   return ArchivedTrial{trial.trial_id, archived};
 }
@@ -118,7 +128,7 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
   DeletedTrial deleted{.trial_id = trial.trial_id};
-  const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
+  const auto change = [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
                               connection->Exec(sql::kLockTrialToChange, {Value(trial.trial_id)}));
@@ -132,7 +142,9 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
         connection->Exec(sql::kDeleteCapsOfTrial, {Value(trial.trial_id)}).status());
     STEPWELL_RETURN_IF_ERROR(connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status());
     return connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status();
-  });
+  };
+  const absl::Status changed =
+      ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   // A sweep under way may be at this very trial; it takes the rest, too.
   if (!TryBeginSweeping()) return deleted;
@@ -159,13 +171,14 @@ absl::StatusOr<TrialCaps> PgCapsStore::ReadTrialCaps(TrialId trial_id) {
 absl::Status PgCapsStore::NoteWindowOver(std::int64_t owner_epoch, TrialId trial_id,
                                          std::int64_t end_us) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  return connection->InTransaction([&]() -> absl::Status {
+  const auto change = [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
                               connection->Exec(sql::kLockTrialToChange, {Value(trial_id)}));
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone({.trial_id = trial_id});
     return connection->Exec(sql::kNoteWindowOver, {Value(trial_id), end_us}).status();
-  });
+  };
+  return ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
 }
 
 }  // namespace stepwell

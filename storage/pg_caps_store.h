@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/book_changes.h"
 #include "storage/caps_store.h"
 #include "storage/pg_shelf.h"
 #include "storage/pg_sweeper.h"
@@ -25,6 +26,8 @@ class PgCapsStore final : public CapsStore {
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // Told what changes books; null = nobody remembers any.
+    std::shared_ptr<BookChanges> book_changes = nullptr;
   };
   // Connects at the first call. REQUIRES: the schema is migrated.
   explicit PgCapsStore(const Options& options);
@@ -48,6 +51,7 @@ class PgCapsStore final : public CapsStore {
   void EndSweeping() ABSL_LOCKS_EXCLUDED(mu_);
 
   PgShelf shelf_;
+  const std::shared_ptr<BookChanges> book_changes_;
   absl::Mutex mu_;
   bool is_sweeping_ ABSL_GUARDED_BY(mu_) = false;
   PgSweeper sweeper_;  // of whoever set is_sweeping_

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/fold_plan.h"
+#include "storage/pg_book_change.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_journal.h"
 
@@ -26,6 +27,13 @@ PgConnection::Options FoldOptions(const PgFoldStore::Options& options) {
   return fold;
 }
 
+// Most calls find nothing that is ripe.
+BookChanges::Outcome MergeOutcome(const absl::StatusOr<MergeResult>& merged) {
+  const bool nothing = merged.ok() && merged->recent_rows_taken == 0 &&
+                       merged->metrics_rows_made == 0 && !merged->more;
+  return nothing ? BookChanges::Outcome::kNothing : ChangeOutcome(merged.status());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
@@ -39,6 +47,7 @@ absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
 
 PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal)
     : journal_(std::move(journal)),
+      book_changes_(options.book_changes),
       number_shelf_(ConnectionOptions(options, "stepwell-numbers"), 1),
       link_(FoldOptions(options)),
       ring_(options.recent),
@@ -60,13 +69,14 @@ absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch
 absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
                                              const std::vector<WriterFold>& folds) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return folder_.Fold(owner_epoch, folds);
+  return ChangeBook(book_changes_.get(), [&] { return folder_.Fold(owner_epoch, folds); });
 }
 
 absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,
                                                const MergeLimits& limits) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return merger_.Merge(owner_epoch, limits);
+  return ChangeBook(
+      book_changes_.get(), [&] { return merger_.Merge(owner_epoch, limits); }, MergeOutcome);
 }
 
 absl::StatusOr<FoldNo> PgFoldStore::NextFoldNo() {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/book_changes.h"
 #include "storage/fold_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_folder.h"
@@ -33,6 +34,8 @@ class PgFoldStore final : public FoldStore {
     RecentRing::Limits recent = {};
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // Told what changes books; null = nobody remembers any.
+    std::shared_ptr<BookChanges> book_changes = nullptr;
   };
 
   // Reads what the ring of recent holds. REQUIRES: the schema is migrated.
@@ -53,6 +56,7 @@ class PgFoldStore final : public FoldStore {
   PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal);
 
   const std::shared_ptr<JournalRing> journal_;  // with PgIngestStore
+  const std::shared_ptr<BookChanges> book_changes_;
   PgShelf number_shelf_;
   PgLink link_;
   std::int64_t ring_epoch_ = 0;  // the ownership under which ring_ was read

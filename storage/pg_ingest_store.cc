@@ -1,10 +1,12 @@
 #include "storage/pg_ingest_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_book_change.h"
 #include "storage/pg_journal.h"
 #include "storage/pg_profiling.h"
 #include "storage/pg_progress.h"
@@ -75,6 +77,7 @@ absl::StatusOr<std::unique_ptr<PgIngestStore>> PgIngestStore::Open(
 PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options connection,
                              std::shared_ptr<JournalRing> ring)
     : ring_(std::move(ring)),
+      book_changes_(options.book_changes),
       writer_({.connection = CommitOptions(options),
                .read_back_timeout = options.read_back_timeout,
                .at_point = options.at_point},
@@ -108,12 +111,14 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-    STEPWELL_RETURN_IF_ERROR(connection->InTransaction([&]() -> absl::Status {
-      STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
-                                connection->Exec(sql::kLockTrialsToFence, {epoch}));
-      std::vector<std::int64_t> trials;
-      for (int row = 0; row < locked.row_count(); ++row) trials.push_back(locked.Int64(row, 0));
-      return connection->Exec(sql::kRaiseOwnerEpoch, {PgArray(trials), epoch}).status();
+    STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_.get(), [&] {
+      return connection->InTransaction([&]() -> absl::Status {
+        STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
+                                  connection->Exec(sql::kLockTrialsToFence, {epoch}));
+        std::vector<std::int64_t> trials;
+        for (int row = 0; row < locked.row_count(); ++row) trials.push_back(locked.Int64(row, 0));
+        return connection->Exec(sql::kRaiseOwnerEpoch, {PgArray(trials), epoch}).status();
+      });
     }));
   }
   // The former owner may have filled the segments since we looked.
@@ -141,7 +146,8 @@ absl::StatusOr<Uuid> PgIngestStore::ReadIncarnation() {
 
 absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& request) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  auto opened = OpenWriterInTransaction(*connection, request);
+  auto opened = ChangeBook(book_changes_.get(),
+                           [&] { return OpenWriterInTransaction(*connection, request); });
   if (!opened.ok()) return Annotate(opened.status(), "open writer");
   return opened;
 }
@@ -149,12 +155,19 @@ absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& 
 absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
     TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  return FindOrCreateSeriesRows(*connection, trial_id, definitions, series_max);
+  return ChangeBook(book_changes_.get(), [&] {
+    return FindOrCreateSeriesRows(*connection, trial_id, definitions, series_max);
+  });
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(
     const CommitGroupRequest& request) {
-  return writer_.Commit(request);
+  // Samples alone change no book before they are folded.
+  const bool changes_book = std::any_of(
+      request.advances.begin(), request.advances.end(),
+      [](const WriterAdvance& advance) { return advance.closing || !advance.gaps.empty(); });
+  return ChangeBook(changes_book ? book_changes_.get() : nullptr,
+                    [&] { return writer_.Commit(request); });
 }
 
 absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
@@ -172,10 +185,11 @@ absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
 absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
                                           std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult updated,
-      connection->Exec(sql::kSetTrialState,
-                       {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult updated, ChangeBook(book_changes_.get(), [&] {
+                              return connection->Exec(
+                                  sql::kSetTrialState,
+                                  {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch});
+                            }));
   if (updated.affected_count() == 1) return absl::OkStatus();
   return WhyUntouched(*connection, trial_id, owner_epoch);
 }
@@ -185,9 +199,10 @@ absl::StatusOr<TrialProfiling> PgIngestStore::SetProfiling(TrialId trial_id,
                                                            std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult updated,
-      connection->Exec(sql::kSetProfiling, {Value(trial_id), wanted.on, wanted.interval_us,
-                                            PgArray(wanted.metric_groups), owner_epoch}));
+      const PgResult updated, ChangeBook(book_changes_.get(), [&] {
+        return connection->Exec(sql::kSetProfiling, {Value(trial_id), wanted.on, wanted.interval_us,
+                                                     PgArray(wanted.metric_groups), owner_epoch});
+      }));
   if (updated.row_count() == 1) return ProfilingAt(updated, 0, 0);
   return WhyUntouched(*connection, trial_id, owner_epoch);
 }

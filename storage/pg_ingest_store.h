@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/book_changes.h"
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_shelf.h"
@@ -32,6 +33,8 @@ class PgIngestStore final : public IngestStore {
     absl::Duration read_back_timeout = absl::Seconds(15);
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // Told what changes books; null = nobody remembers any.
+    std::shared_ptr<BookChanges> book_changes = nullptr;
     // For tests, see PgWriter.
     std::function<void(std::string_view point, int backend_pid)> at_point = nullptr;
   };
@@ -63,6 +66,7 @@ class PgIngestStore final : public IngestStore {
   absl::Status ReadRing();
 
   const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
+  const std::shared_ptr<BookChanges> book_changes_;
   PgWriter writer_;
   PgShelf shelf_;
   // One renewal at a time, and never behind other work: with a shelf of its own.

@@ -28,7 +28,7 @@ namespace stepwell {
 
 // Every query that a read may ask; tests ask for the plan of each.
 enum class ReadQuery {
-  kControl,  // begin, settings, fetch, close: there is nothing to plan
+  kControl,  // begin, settings, fetch, close, the one row of masters: there is nothing to plan
   kTrialId,
   kTrial,
   kTrials,

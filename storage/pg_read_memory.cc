@@ -41,6 +41,11 @@ PgReadMemory::Usage PgReadMemory::UsageOf(TrialId trial_id) const {
   return known == usage_.end() ? nullptr : known->second;
 }
 
+std::optional<RememberedBook> PgReadMemory::BookOf(TrialId trial_id) {
+  absl::MutexLock lock(&mu_);
+  return books_.Find(trial_id);
+}
+
 PgReadMemory::Ticks PgReadMemory::TicksOf(const TickKey& key) {
   absl::MutexLock lock(&mu_);
   return ticks_.Find(key);
@@ -104,6 +109,11 @@ void PgReadMemory::NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) {
   usage_count_ = 0;
 }
 
+void PgReadMemory::NoteBook(TrialId trial_id, RememberedBook book, std::int64_t age) {
+  absl::MutexLock lock(&mu_);
+  if (age == age_) books_.Note(trial_id, std::move(book));
+}
+
 void PgReadMemory::ForgetUsage() {
   absl::MutexLock lock(&mu_);
   usage_.clear();
@@ -135,6 +145,7 @@ void PgReadMemory::Clear() {
   series_count_ = 0;
   usage_.clear();
   usage_count_ = 0;
+  books_.Clear();
   ticks_.Clear();
   grids_.Clear();
   rollups_.Clear();

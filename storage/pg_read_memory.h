@@ -1,6 +1,7 @@
 // PgReadMemory: what reads need not ask the database again, because it never changes: which number a
 // trial's name has, a trial's series, which are numbered from 1 without holes and only grow, and rows of
 // ticks and of rollups. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
+// And whole books of trials, with what tells whether they changed (book_memory.h).
 // Bounded. A database is set back only while nobody is connected, so a new connection clears it.
 // Thread-safe.
 //
@@ -21,6 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/steady_time.h"
+#include "storage/book_memory.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
 #include "storage/read_store.h"
@@ -42,6 +44,8 @@ class PgReadMemory {
   static constexpr std::size_t kRollupBytesMax = 32 << 20;
   // Lines of ledgers: about 10 MB.
   static constexpr std::size_t kUsageMax = 100'000;
+  // Books of trials; most take some kilobytes.
+  static constexpr std::size_t kBookBytesMax = 16 << 20;
   using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
   using Ticks = std::shared_ptr<const TickVectors>;
   using Grid = std::shared_ptr<const RollupGrid>;
@@ -51,6 +55,7 @@ class PgReadMemory {
   AllSeries SeriesOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   // What some snapshot read last; null = unknown.
   Usage UsageOf(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<RememberedBook> BookOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   Ticks TicksOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
   Grid GridOf(const TickKey& key) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether most of the series have rollups here, so that asking for the keys of their rows may be enough.
@@ -70,6 +75,7 @@ class PgReadMemory {
   // REQUIRES: by number, from 1 on, without holes.
   void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteBook(TrialId trial_id, RememberedBook book, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   // Of all trials: some of it led to a leaf that is gone.
   void ForgetUsage() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteTicks(const TickKey& key, Ticks ticks, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
@@ -98,6 +104,7 @@ class PgReadMemory {
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<TrialId, Usage> usage_ ABSL_GUARDED_BY(mu_);
   std::size_t usage_count_ ABSL_GUARDED_BY(mu_) = 0;
+  BookMemory books_ ABSL_GUARDED_BY(mu_){kBookBytesMax};
   TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_){kTickBytesMax};
   TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_){kGridBytesMax};
   RollupMemory rollups_ ABSL_GUARDED_BY(mu_){kRollupBytesMax};

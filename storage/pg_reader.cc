@@ -8,6 +8,7 @@
 #include "storage/pg_reader_rows.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
+#include "storage/trial_book.h"
 
 namespace stepwell {
 namespace {
@@ -48,7 +49,9 @@ absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
 }  // namespace
 
 PgReader::PgReader(Options options)
-    : shelf_(ConnectionOptions(options), options.connection_count_max), watch_(options.watch) {}
+    : shelf_(ConnectionOptions(options), options.connection_count_max),
+      book_changes_(options.book_changes),
+      watch_(options.watch) {}
 
 absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
   auto loan = shelf_.Borrow(patience);
@@ -74,6 +77,37 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, Stead
   const TrialId trial_id{found->Int64(0, 0)};
   memory_.NoteTrial(selector, trial_id, link.memory_age());
   return trial_id;
+}
+
+absl::StatusOr<bool> PgReader::IsOwnedUnder(std::int64_t owner_epoch, SteadyTime deadline) {
+  STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
+  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
+  PgReadLink link(std::move(loan), watch_, memory_);
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult owner,
+      link.RunOne(ReadQuery::kControl, sql::kReadOwnerEpoch, {}, ReadPlan::kOnce));
+  return owner.row_count() == 1 && owner.Int64(0, 0) == owner_epoch;
+}
+
+absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId trial_id,
+                                                                    std::int64_t owner_epoch,
+                                                                    SteadyTime deadline) {
+  if (book_changes_ == nullptr) return ReadStore::ReadBook(trial_id, owner_epoch, deadline);
+  const std::int64_t age = memory_.age();
+  const auto known = memory_.BookOf(trial_id);
+  STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(owner_epoch, deadline));
+  if (!is_owned) return nullptr;
+  // After the answer: see book_memory.h.
+  if (known && known->owner_epoch == owner_epoch && memory_.age() == age &&
+      book_changes_->NoneSince(known->moment)) {
+    return known->book;
+  }
+  const auto moment = book_changes_->Now();
+  STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
+  const std::int64_t snapshot_age = memory_.age();
+  STEPWELL_ASSIGN_OR_RETURN(auto book, ReadBookOf(*snapshot, trial_id));
+  if (moment) memory_.NoteBook(trial_id, {book, *moment, owner_epoch}, snapshot_age);
+  return book;
 }
 
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime deadline) {

@@ -22,6 +22,8 @@ class PgReader final : public ReadStore {
     int connection_count_max = 8;
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
+    // Of all stores of this process; null = there may be others: no book is remembered.
+    std::shared_ptr<const BookChanges> book_changes = nullptr;
     // For tests; null = nobody looks.
     ReadWatch watch = nullptr;
     std::shared_ptr<std::atomic<std::int64_t>> round_trip_count = nullptr;
@@ -32,6 +34,10 @@ class PgReader final : public ReadStore {
   [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override;
   [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                   SteadyTime deadline) override;
+  [[nodiscard]] absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
+                                                  SteadyTime deadline) override;
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBook(
+      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       SteadyTime deadline) override;
 
@@ -40,6 +46,7 @@ class PgReader final : public ReadStore {
 
   PgShelf shelf_;
   PgReadMemory memory_;
+  const std::shared_ptr<const BookChanges> book_changes_;
   const ReadWatch watch_;
 };
 

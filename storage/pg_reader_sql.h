@@ -17,6 +17,8 @@ select set_config('statement_timeout', $1, true),
 inline constexpr char kPlanRead[] =
     "select set_config('plan_cache_mode', $1, true), set_config('enable_seqscan', $2, true)";
 
+inline constexpr char kReadOwnerEpoch[] = "select epoch from stepwell.masters where slot = 0";
+
 inline constexpr char kReadTrialIdById[] =
     "select trial_id from stepwell.trials where trial_id = $1 and deleted_time is null";
 inline constexpr char kReadTrialIdByName[] = R"(

@@ -270,6 +270,8 @@ class ReadSnapshot {
       TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) = 0;
 };
 
+struct TrialBook;  // trial_book.h
+
 // Thread-safe.
 class ReadStore {
  public:
@@ -281,6 +283,14 @@ class ReadStore {
   // A name's number never changes, so this may run before the heads are pinned. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                           SteadyTime deadline) = 0;
+  // Whether the masters row has this epoch. One round trip.
+  [[nodiscard]] virtual absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
+                                                          SteadyTime deadline) = 0;
+  // The trial's bookkeeping, of a moment within the call. From memory where this master, which owns the
+  // database under `owner_epoch`, has changed nothing since it was read. Null where another master owns it
+  // by now. kNotFound.
+  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBook(
+      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline);
   // Waits for a connection until `deadline`; every statement of the snapshot ends by then. The snapshot is
   // of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(

@@ -4,6 +4,7 @@
 //   reads.one_raw, .one_rollups    one series, 24 h to 1000 buckets, from samples and from rollups
 //   reads.gpus_raw, .gpus_rollups  64 series, the last hour to 500 buckets, likewise
 //   reads.latest                   newest values of all 190 series
+// `reads_bench latest` asks that one alone; --quick loads 6 h.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -28,7 +29,7 @@ double MillisecondsOf(const std::function<void()>& work) {
   return absl::ToDoubleMilliseconds(absl::Now() - begin);
 }
 
-int Main(bool quick) {
+int Main(bool quick, const std::string& only) {
   StayOnTwoCores();
   const int hours = quick ? 6 : 24;
   const char* before_bin = std::getenv("STEPWELL_BIN_BEFORE");
@@ -51,16 +52,24 @@ int Main(bool quick) {
   }
   const std::int64_t end_us = kLoadStartUs + hours * kHourUs;
   const auto compare = [&](const std::string& name, const std::function<void(LoadedMaster&)>& ask) {
+    if (!only.empty() && name != only) return;
     Pairs pairs;
-    for (int i = -5; i < 200; ++i) {
+    constexpr int kRounds = 200;
+    double our_cpu = 0;
+    double their_cpu = 0;
+    for (int i = -5; i < kRounds; ++i) {
+      if (i == 0) our_cpu = -after.CpuSeconds(), their_cpu = -before.CpuSeconds();  // both warm
       const double ours = MillisecondsOf([&] { ask(after); });
       const double theirs = MillisecondsOf([&] { ask(before); });
-      if (i < 0) continue;  // both sides warm
+      if (i < 0) continue;
       pairs.ours.push_back(ours);
       pairs.theirs.push_back(theirs);
     }
-    std::fprintf(stderr, "%s: %.3f ms, before %.3f ms\n", name.c_str(), Median(pairs.ours),
-                 Median(pairs.theirs));
+    our_cpu += after.CpuSeconds();
+    their_cpu += before.CpuSeconds();
+    std::fprintf(stderr, "%s: %.3f ms (processor %.2f), before %.3f ms (%.2f)\n", name.c_str(),
+                 Median(pairs.ours), our_cpu * 1000 / kRounds, Median(pairs.theirs),
+                 their_cpu * 1000 / kRounds);
     PrintRatio("reads." + name, "the binary before", "< 1", pairs);
   };
   compare("one_raw", [&](LoadedMaster& master) {
@@ -85,5 +94,15 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  bool quick = false;
+  std::string only;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--quick") {
+      quick = true;
+    } else {
+      only = argument;
+    }
+  }
+  return stepwell::bench::Main(quick, only);
 }

@@ -82,6 +82,9 @@ class StoreWithABreak final : public ReadStore {
   absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, SteadyTime deadline) override {
     return store_.FindTrial(selector, deadline);
   }
+  absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch, SteadyTime deadline) override {
+    return store_.IsOwnedUnder(owner_epoch, deadline);
+  }
   absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(SteadyTime deadline) override {
     before_();
     auto snapshot = store_.OpenSnapshot(deadline);

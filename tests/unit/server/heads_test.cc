@@ -56,6 +56,23 @@ TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 1.0) << "the latest value outlives the fold";
 }
 
+TEST(HeadsTest, RowsThatHadNothingAreAskedOnceToo) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  EXPECT_TRUE(heads.ListLatest(kTrial).empty());
+  heads.NoteLatest(kTrial, {kSeries}, {});
+  ASSERT_EQ(heads.ListLatest(kTrial).size(), 1U);
+  EXPECT_TRUE(heads.ListLatest(kTrial)[0].second.rows_asked);
+  EXPECT_FALSE(heads.ListLatest(kTrial)[0].second.has_sample());
+  heads.Add({Chunk(1, 100, 1.0)});
+  const Heads::LatestList list = heads.ListLatest(kTrial);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_EQ(list[0].first, kSeries);
+  EXPECT_TRUE(list[0].second.has_sample());
+  EXPECT_TRUE(list[0].second.rows_asked) << "they need not be asked again";
+  EXPECT_EQ(list[0].second.value, 1.0);
+}
+
 TEST(HeadsTest, AChunkThatIsThereOrFoldedIsLeftOut) {
   Heads heads;
   heads.NoteWriter(kTrial, kWriter, 2);
