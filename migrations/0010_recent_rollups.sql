@@ -120,5 +120,6 @@ CROSS JOIN LATERAL (SELECT
 
 -- A master of before this migration does not read these tables. One that owns the database goes on, for
 -- nothing is in them yet; but it does not take over any more, for it would say 9.
+LOCK TABLE stepwell.masters IN ACCESS EXCLUSIVE MODE;  -- before a row of it, as whoever renews it would deadlock
 UPDATE stepwell.masters SET migration = 10;
 ALTER TABLE stepwell.masters ADD CONSTRAINT masters_migration CHECK (migration >= 10);

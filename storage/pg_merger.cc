@@ -252,6 +252,13 @@ absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const S
   return work;
 }
 
+void PgMerger::NoteRollups(const Work& work) {
+  const std::int32_t received_day = std::get<3>(work.key);
+  for (const auto& [keep_class, series_nos] : work.classes.by_class()) {
+    rollup_ring_.NoteWritten({keep_class, received_day});
+  }
+}
+
 absl::Status PgMerger::PlanRollupsOf(PgConnection& connection, Work& work) {
   const auto& [trial_id, writer_no, tick_group, received_day] = work.key;
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<StretchRollups> stretches, RollUpRecent(work.ticks));
@@ -264,9 +271,7 @@ absl::Status PgMerger::PlanRollupsOf(PgConnection& connection, Work& work) {
                                                        : PgRollupJoiner::NarrowRows::kJoin,
            .day = received_day < first_open_day_ ? PgRollupJoiner::Day::kIsOver
                                                  : PgRollupJoiner::Day::kGoesOn}));
-  for (const auto& [keep_class, series_nos] : work.classes.by_class()) {
-    rollup_ring_.NoteWritten({keep_class, received_day});
-  }
+  NoteRollups(work);
   if (!work.rollups.joins()) return absl::OkStatus();
   std::vector<SeriesNo> series;
   const std::vector<SeriesNo>& narrow = work.rollups.narrow_series();
@@ -321,6 +326,8 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
                                  MergeResult& result) {
   const auto& [trial_id, writer_no, tick_group, received_day] = work_->key;
   if (slice.merged.empty() || slice.series.empty()) return absl::OkStatus();
+  // Each slice again: the ring may have read anew what is there, before this one.
+  NoteRollups(*work_);
   if (slice.is_first) {
     const auto count = static_cast<std::int64_t>(slice.merged.size());
     STEPWELL_ASSIGN_OR_RETURN(

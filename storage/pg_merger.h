@@ -76,6 +76,7 @@ class PgMerger {
                              const KeepPlan& plan);
   // What becomes of the work's rollups; the series of narrow ones that are joined become part of it.
   absl::Status PlanRollupsOf(PgConnection& connection, Work& work);
+  void NoteRollups(const Work& work);
   absl::Status TakeFailure(const absl::Status& status, const StretchKey& at, bool joins);
   absl::Status MergeSlice(PgConnection& connection, std::size_t rows_max, MergeResult& result);
   absl::StatusOr<Slice> ReadSlice(PgConnection& connection, std::size_t rows_max);

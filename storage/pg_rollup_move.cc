@@ -11,16 +11,23 @@
 namespace stepwell {
 namespace {
 
-// $1 class, $2 day, $3 trial or 0, $4 limit. Rows grid by grid, by the index, however few PostgreSQL believes
+// $1 class, $2 day, $3 trial or 0, $4 how many rows: grids are taken until they hold as many. Rows grid by grid, by the index, however few PostgreSQL believes
 // there to be.
 std::string MoveSql(int segment, bool leaves_merges_alone) {
   const std::string grids = RollupSegmentName("rollup_ticks", segment);
   const std::string rows = RollupSegmentName("rollups", segment);
   return absl::StrCat(
-      "with grids as (delete from ", grids, " where ctid = any(array(select t.ctid from ", grids,
-      " t where t.keep_class = $1 and t.received_day = $2 and ($3 = 0 or t.trial_id = $3)",
+      "with picked as (select p.id from (select t.id, sum(n.held) over (order by t.id) - n.held as "
+      "held_before from (select t.ctid as id, t.keep_class, t.trial_id, t.writer_no, t.tick_no, "
+      "t.step_seconds from ",
+      grids, " t where t.keep_class = $1 and t.received_day = $2 and ($3 = 0 or t.trial_id = $3)",
       leaves_merges_alone ? " and " STEPWELL_ROLLUPS_ARE_MADE : "",
-      " limit $4)) returning *), rows as (delete from ", rows,
+      " limit $4) t cross join lateral (select count(*) as held from ", rows,
+      " r where r.trial_id = t.trial_id and r.writer_no = t.writer_no and r.tick_no = t.tick_no "
+      "and r.step_seconds = t.step_seconds and r.keep_class = t.keep_class) n) p "
+      "where p.held_before < $4), grids as (delete from ",
+      grids, " where ctid = any(array(select id from picked)) returning *), rows as (delete from ",
+      rows,
       " where ctid = any(array(select r.id from grids g cross join lateral (select r.ctid as id "
       "from ",
       rows,
@@ -38,7 +45,7 @@ absl::StatusOr<std::int64_t> MoveRollups(PgConnection& connection, const RollupM
   STEPWELL_ASSIGN_OR_RETURN(const PgResult moved,
                             connection.Exec(MoveSql(segment, move.leaves_merges_alone).c_str(),
                                             {move.leaf.keep_class, PgDate{move.leaf.received_day},
-                                             Value(move.trial_id), move.grids_max}));
+                                             Value(move.trial_id), move.rows_max}));
   return moved.Int64(0, 0);
 }
 

@@ -14,6 +14,10 @@
 namespace stepwell {
 namespace {
 
+// How long a class and day whose rows cannot be moved (a damaged page, a disk that is too slow) does not
+// keep the others waiting.
+constexpr absl::Duration kAside = absl::Minutes(5);
+
 constexpr char kListWaiting[] = R"(
 select distinct keep_class, received_day from stepwell.recent_rollup_ticks)";
 
@@ -50,8 +54,10 @@ absl::Status PgRollupRing::Know(PgConnection& connection) {
 absl::StatusOr<bool> PgRollupRing::MoveBefore(PgConnection& connection, std::int64_t owner_epoch,
                                               std::int32_t first_day) {
   STEPWELL_RETURN_IF_ERROR(Know(connection));
+  const SteadyTime now = SteadyTime::Now();
+  std::erase_if(aside_, [&](const auto& each) { return each.second <= now; });
   const auto over = std::find_if(held_.begin(), held_.end(), [&](const LeafKey& each) {
-    return each.received_day < first_day;
+    return each.received_day < first_day && !aside_.contains(each);
   });
   if (over == held_.end()) return false;
   const RollupMove move = {.leaf = *over, .leaves_merges_alone = false};
@@ -63,9 +69,10 @@ absl::StatusOr<bool> PgRollupRing::MoveBefore(PgConnection& connection, std::int
     STEPWELL_ASSIGN_OR_RETURN(moved, MoveRollups(connection, move));
     return failpoint::Check("move_rollups_before_commit");
   });
+  if (!status.ok() && !absl::IsAborted(status)) aside_[*over] = now + kAside;
   STEPWELL_RETURN_IF_ERROR(status);
   STEPWELL_FAILPOINT("move_rollups_after_commit");
-  if (moved < move.grids_max) held_.erase(over);
+  if (moved == 0) held_.erase(over);
   return true;
 }
 

@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
 #include "storage/leaf_sweep.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_leaves.h"
@@ -46,6 +48,7 @@ class PgRollupRing {
   PgLeaves& leaves_;
   bool is_known_ = false;
   std::set<LeafKey> held_;
+  std::map<LeafKey, SteadyTime> aside_;  // whose move failed, and until when it is not tried again
   std::array<Segment, kRollupSegments> segments_{};
 };
 

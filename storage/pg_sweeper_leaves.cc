@@ -119,8 +119,8 @@ absl::StatusOr<std::vector<SweptLeaf>> PgLeafSweeper::ReadSwept() {
 
 absl::StatusOr<bool> PgLeafSweeper::TakeInRollups(const LeafKey& key) {
   const RollupMove move = {.leaf = key};
-  std::int64_t moved = move.grids_max;
-  while (moved == move.grids_max && !pace_.IsOver()) {
+  std::int64_t moved = 1;
+  while (moved > 0 && !pace_.IsOver()) {
     CapRemovals nothing;
     const auto body = [&](std::vector<CapRemoval>&) -> absl::Status {
       STEPWELL_ASSIGN_OR_RETURN(moved, MoveRollups(connection_, move));

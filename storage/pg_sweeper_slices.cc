@@ -202,7 +202,7 @@ absl::Status PgSliceSweeper::TakeInRollups(TrialId trial_id, const LeafKey& key)
       return absl::OkStatus();
     };
     STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, nothing, body));
-  } while (moved == move.grids_max && !pace_.IsOver());
+  } while (moved > 0 && !pace_.IsOver());
   return absl::OkStatus();
 }
 

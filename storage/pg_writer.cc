@@ -169,9 +169,9 @@ absl::Status PgWriter::LockWriters(PgConnection& connection, Group& group) {
       {sql::kLockWriterPairs, {PgArray(writer_trials), PgArray(writers)}}};
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<PgResult> results, connection.ExecAll(statements));
   STEPWELL_RETURN_IF_ERROR(HoldBook(connection, results[0]));
-  STEPWELL_RETURN_IF_ERROR(CheckOwner(connection, trials, results[1], group));
   group.stands = ProgressMapOf(results[2]);
-  return CompleteStands(connection, group);
+  STEPWELL_RETURN_IF_ERROR(CompleteStands(connection, group));
+  return CheckOwner(connection, trials, results[1], group);
 }
 
 // A trial that is gone, archived or deleted fences its writers; one of another owner stops us.
@@ -189,7 +189,10 @@ absl::Status PgWriter::CheckOwner(PgConnection& connection, const std::vector<st
   for (int row = 0; row < owned.row_count(); ++row) present.push_back(TrialId{owned.Int64(row, 0)});
   for (const WriterAdvance* advance : group.sorted) {
     if (!std::binary_search(present.begin(), present.end(), advance->trial_id)) {
-      group.Answer(*advance, {AdvanceOutcome::kFenced, 0});
+      // With what is stored: a COMMIT in doubt may have been, before the trial was archived.
+      const auto stand = group.stands.find(KeyOf(*advance));
+      group.Answer(*advance, {AdvanceOutcome::kFenced,
+                              stand == group.stands.end() ? 0 : stand->second.committed_sequence});
     }
   }
   return absl::OkStatus();

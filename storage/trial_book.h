@@ -27,7 +27,7 @@ struct TrialBook {
 absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBookOf(ReadSnapshot& snapshot,
                                                             TrialId trial_id);
 
-// About what it takes, without its series.
+// About what it takes, with its series: it keeps them alive where nothing else does.
 std::size_t BytesOf(const TrialBook& book);
 
 }  // namespace stepwell

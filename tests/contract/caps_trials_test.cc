@@ -65,6 +65,11 @@ TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Says(refused, "is archived") && Says(refused, "out of the archive")) << refused;
   EXPECT_EQ(Commit(writer, 2), AdvanceOutcome::kFenced);
+  // One whose COMMIT was in doubt as the trial was archived learns that it had happened.
+  const auto again = ingest_->Commit(Group({Advance(writer, 1)}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->front().outcome, AdvanceOutcome::kFenced);
+  EXPECT_EQ(again->front().committed_sequence, 1u);
   EXPECT_EQ(Commit(other, 1), AdvanceOutcome::kCommitted);
   EXPECT_EQ(Committed(writer), 1u);
   // What was acked before is kept.

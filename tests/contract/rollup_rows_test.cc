@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/fold_plan.h"
+#include "storage/pg_rollup_move.h"
+#include "storage/pg_row_copy.h"
 #include "storage/rollup_plan.h"
 #include "storage/rollup_ring.h"
 #include "tests/contract/caps_store_test.h"
@@ -184,6 +186,56 @@ TEST_F(RollupRows, GoIntoTheirLeafWhenTheDayIsOver) {
   MergeNow(kNowUs + 2 * kDayUs);
   EXPECT_EQ(Waiting(), 0);
   ExpectExact();
+}
+
+// However many rows a grid has, it moves with all of them; no more grids than asked for go with it.
+TEST_F(RollupRows, MoveByTheNumberOfTheirRows) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 5);
+  MergeStretches(writer, 5, 3);
+  const std::string before = Decoded();
+  const auto sql = Connect(url_);
+  const std::int64_t grids = Number("select count(*) from stepwell.recent_rollup_ticks");
+  ASSERT_GE(grids, 2);
+  const RollupMove one = {.leaf = {0, DayOf(kNowUs)}, .rows_max = 1, .leaves_merges_alone = false};
+  for (std::int64_t moved = 0; moved < grids; ++moved) {
+    const auto count = stepwell::MoveRollups(*sql, one);
+    ASSERT_TRUE(count.ok()) << count.status();
+    EXPECT_EQ(*count, 1);
+    EXPECT_EQ(Decoded(), before);
+  }
+  EXPECT_EQ(*stepwell::MoveRollups(*sql, one), 0);
+  EXPECT_EQ(Waiting(), 0);
+  ExpectExact();
+}
+
+TEST_F(RollupRows, OfALeafThatRefusesThemKeepNoOthersWaiting) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  MergeStretches(writer, 2, 3);
+  Fill(writer, {Table(2, kTicks, kNowUs + kDayUs)}, kNowUs + kDayUs);
+  MergeNow();
+  const std::string day = absl::StrCat("date '1970-01-01' + ", DayOf(kNowUs));
+  const auto waiting = [&](const char* is_day) {
+    return Number(absl::StrCat("select count(*) from stepwell.recent_rollups where received_day ",
+                               is_day, " ", day));
+  };
+  ASSERT_GT(waiting("="), 0);
+  ASSERT_GT(waiting(">"), 0);
+  Run("create function stepwell.is_refused() returns trigger language plpgsql as "
+      "$$ begin raise exception 'a damaged page'; end $$");
+  Run(absl::StrCat("create trigger is_refused before insert on stepwell.",
+                   LeafName("rollups", 0, DayOf(kNowUs)),
+                   " for each row execute function stepwell.is_refused()"));
+  int failed_count = 0;
+  for (int calls = 0; calls < 20; ++calls) {
+    const auto moved =
+        folds_->Merge(kEpoch, {.fold_no_max = FoldNo{0}, .now_us = kNowUs + 3 * kDayUs});
+    failed_count += moved.ok() ? 0 : 1;
+  }
+  EXPECT_EQ(failed_count, 1) << "it is not tried again at once";
+  EXPECT_GT(waiting("="), 0);
+  EXPECT_EQ(waiting(">"), 0);
 }
 
 TEST_F(RollupRows, ThatAllWentLeaveAnEmptySegment) {

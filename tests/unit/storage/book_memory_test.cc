@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace stepwell {
 namespace {
@@ -24,6 +28,29 @@ TEST(BookMemoryTest, KeepsWhatWasUsedLastWithinItsBytes) {
   EXPECT_TRUE(memory.Find(TrialId{3}));
   EXPECT_GE(memory.bytes(), 6000u);
   EXPECT_LE(memory.bytes(), 10'000u);
+}
+
+// 1000 trials that were asked about once do not keep the series of all of them.
+TEST(BookMemoryTest, SeriesCount) {
+  constexpr std::size_t kBytesMax = 1'000'000;
+  BookMemory memory(kBytesMax);
+  Series series;
+  series.definition.key.metric_group = "gpu";
+  series.definition.key.labels = {{"rank", "0"}};
+  const std::vector<Series> many(100, series);
+  std::vector<std::weak_ptr<const std::vector<Series>>> held;
+  for (int trial = 1; trial <= 1000; ++trial) {
+    TrialBook book;
+    book.series = std::make_shared<const std::vector<Series>>(many);
+    held.push_back(book.series);
+    memory.Note(TrialId{trial},
+                {std::make_shared<const TrialBook>(std::move(book)), BookChanges::Moment{5}, 1});
+  }
+  const auto alive =
+      std::count_if(held.begin(), held.end(), [](const auto& each) { return !each.expired(); });
+  EXPECT_GT(alive, 0);
+  EXPECT_LE(static_cast<std::size_t>(alive) * many.size() * sizeof(Series), kBytesMax);
+  EXPECT_LE(memory.bytes(), kBytesMax);
 }
 
 TEST(BookMemoryTest, ANewerBookTakesThePlaceOfTheFormer) {
