@@ -14,7 +14,7 @@ namespace stepwell {
 
 struct RollupMove {
   LeafKey leaf = {};
-  TrialId trial_id{};           // 0 = all trials
+  TrialId trial_id{};  // 0 = all trials
   // As many grids as hold so many rows, and one at least (a writer's 10,000 series): 10 ms and 0.15 s.
   std::int64_t rows_max = 1000;
   // For others than the thread that merges: more rows may come to the grids of a merge that is in the
