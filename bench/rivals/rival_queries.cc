@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -24,14 +25,19 @@ double MillisecondsOf(const std::function<void()>& work) {
   return absl::ToDoubleMilliseconds(absl::Now() - begin);
 }
 
-double Least(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
-}
+// In turns, block by block.
+constexpr int kBlocks = 5;
+
+struct Side {
+  std::vector<double> ms;  // the median of each block
+  double least_ms = std::numeric_limits<double>::infinity();
+  double cpu_seconds = 0;
+};
 
 class Questions {
  public:
-  Questions(LoadedMaster& ours, Victoria& theirs, int rounds)
-      : ours_(ours), theirs_(theirs), connection_(theirs.port()), rounds_(rounds) {}
+  Questions(LoadedMaster& ours, Victoria& theirs, int questions)
+      : ours_(ours), theirs_(theirs), connection_(theirs.port()), questions_(questions / kBlocks) {}
 
   // `samples` is what ours must have been computed from.
   void CompareBuckets(const std::string& name, const std::string& what, const std::string& bar,
@@ -60,40 +66,47 @@ class Questions {
 
   void Compare(const std::string& name, const std::string& what, const std::string& bar,
                const std::function<void()>& ours, const std::string& target) {
-    Pairs pairs;
-    double our_cpu = 0;
-    double their_cpu = 0;
     std::size_t bytes = 0;
     const auto theirs = [&] {
       const auto body = connection_.Get(target);
       DieUnless(body.status());
       bytes = body->size();
     };
-    for (int i = -3; i < rounds_; ++i) {
-      const double our_begin = ours_.CpuSeconds();
-      const double our_ms = MillisecondsOf(ours);
-      const double our_end = ours_.CpuSeconds();
-      const double their_begin = theirs_.CpuSeconds();
-      const double their_ms = MillisecondsOf(theirs);
-      if (i < 0) continue;  // both sides warm
-      our_cpu += our_end - our_begin;
-      their_cpu += theirs_.CpuSeconds() - their_begin;
-      pairs.ours.push_back(our_ms);
-      pairs.theirs.push_back(their_ms);
+    Side our_side, their_side;
+    for (int block = 0; block < kBlocks; ++block) {
+      Ask(
+          ours, [this] { return ours_.CpuSeconds(); }, our_side);
+      Ask(
+          theirs, [this] { return theirs_.CpuSeconds(); }, their_side);
     }
     if (bytes < 1000) DieUnless(absl::NotFoundError("VictoriaMetrics found nothing: " + target));
     std::fprintf(stderr,
                  "%s: %.3f ms (least %.3f, processor %.2f), VictoriaMetrics %.3f ms (%.3f, %.2f; "
                  "%zu bytes)\n",
-                 name.c_str(), Median(pairs.ours), Least(pairs.ours), our_cpu * 1000 / rounds_,
-                 Median(pairs.theirs), Least(pairs.theirs), their_cpu * 1000 / rounds_, bytes);
-    PrintRatio("rivals." + name, "VictoriaMetrics: " + what, bar, pairs);
+                 name.c_str(), Median(our_side.ms), our_side.least_ms, CpuMs(our_side),
+                 Median(their_side.ms), their_side.least_ms, CpuMs(their_side), bytes);
+    PrintRatio("rivals." + name, "VictoriaMetrics: " + what, bar, {our_side.ms, their_side.ms});
   }
+
+  // A block of questions: two that find the processors' caches as the other side left them, then those
+  // that count.
+  void Ask(const std::function<void()>& question, const std::function<double()>& cpu_seconds,
+           Side& side) const {
+    question();
+    question();
+    std::vector<double> ms;
+    const double begin = cpu_seconds();
+    for (int i = 0; i < questions_; ++i) ms.push_back(MillisecondsOf(question));
+    side.cpu_seconds += cpu_seconds() - begin;
+    side.ms.push_back(Median(ms));
+    side.least_ms = std::min(side.least_ms, *std::min_element(ms.begin(), ms.end()));
+  }
+  double CpuMs(const Side& side) const { return side.cpu_seconds * 1000 / kBlocks / questions_; }
 
   LoadedMaster& ours_;
   const Victoria& theirs_;
   Victoria::Connection connection_;
-  const int rounds_;
+  const int questions_;  // in a block
 };
 
 std::string Escaped(const std::string& text) {
@@ -113,8 +126,8 @@ std::string RangeTarget(const std::string& query, std::int64_t start_us, std::in
 
 }  // namespace
 
-void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, int rounds) {
-  Questions questions(ours, theirs, rounds);
+void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, int questions_each) {
+  Questions questions(ours, theirs, questions_each);
   const std::int64_t day_us = end_us - 24 * kHourUs;
   const auto day = [&](v1::Resolution resolution) { return OneSeries(day_us, end_us, resolution); };
   const auto hour = [&](v1::Resolution resolution) {

@@ -33,7 +33,7 @@ struct Plan {
   int rounds = 5;
   int day_hours = 24;
   int wide_minutes = 10;
-  int queries = 40;
+  int queries = 100;
 };
 
 Victoria StartVictoria() {
@@ -172,7 +172,7 @@ void RunWide(const Plan& plan) {
 int Main(bool quick) {
   StayOnTwoCores();
   const Plan plan =
-      quick ? Plan{.rounds = 3, .day_hours = 8, .wide_minutes = 2, .queries = 20} : Plan{};
+      quick ? Plan{.rounds = 3, .day_hours = 8, .wide_minutes = 2, .queries = 40} : Plan{};
   RunDay(plan);
   RunWide(plan);
   return 0;
