@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,8 @@ def run_tests(patterns: list[str]) -> bool:
 
 
 def main() -> int:
+    # Whoever runs this in the background of a shell has SIGINT ignored, and so would each trial.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     stepwell = str(pathlib.Path(sys.argv[1]).resolve() / "stepwell")
     with tempfile.TemporaryDirectory(prefix="stepwell-python-") as name:
         folder = pathlib.Path(name)
