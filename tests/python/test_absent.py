@@ -48,6 +48,13 @@ class AbsentTest(ProductTest):
                 self.assertEqual(1, err.count("stepwell: nothing is recorded: "), err)
                 self.assertEqual(1, err.count("Warning"), err)
 
+    def test_an_extension_that_fails_in_another_way_is_as_good_as_none(self):
+        self.extension.unlink()
+        (self.site / "stepwell" / "_core.py").write_text("raise RuntimeError('other')")
+        out, err = self.run_here(_TRAINING)
+        self.assertEqual(_PRINTED, out)
+        self.assertIn("nothing is recorded: other", err)
+
     def test_where_warnings_are_errors_it_goes_on(self):
         self.extension.unlink()
         out, err = self.run_here(_TRAINING, options=("-W", "error"))
@@ -103,6 +110,19 @@ class PackageTest(ProductTest):
         self.assertTrue((self.files() / "stepwell" / "py.typed").is_file())
         (wheel,) = self.files().glob("stepwell-*.dist-info/WHEEL")
         self.assertRegex(wheel.read_text(), r"Tag: cp3\d+-cp3\d+-manylinux_2_\d+_\w+")
+
+    def test_a_wheel_names_the_interpreter_whose_it_is(self):
+        import importlib.util
+        from unittest import mock
+
+        file = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "build_backend" / "stepwell_build.py"
+        spec = importlib.util.spec_from_file_location("stepwell_build", file)
+        assert spec is not None and spec.loader is not None
+        backend = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(backend)
+        for soabi, ending in [("cpython-313t-x86_64-linux-gnu", "313t"), ("cpython-39-x86_64-linux-gnu", "39")]:
+            with mock.patch.object(backend.sysconfig, "get_config_var", lambda name, soabi=soabi: soabi):
+                self.assertEqual(f"cp{ending}", backend._tag().split("-")[1])
 
     def test_an_import_brings_no_foreign_and_no_slow_module(self):
         out, _ = self.run_trial("""

@@ -38,6 +38,15 @@ class ClosingTest(unittest.TestCase):
     def test_less_than_nothing_is_nothing(self):
         self.assertIn("unaccounted 0.0 %", closing.lines(1, 9 * MS, {"all": (10 * MS, 1)}, "stored")[1])
 
+    def test_what_overlaps_is_not_less_than_nothing(self):
+        paths = {"all": (10 * MS, 1), "all/a": (8 * MS, 1), "all/b": (8 * MS, 1)}
+        self.assertEqual("stepwell: unaccounted 50.0 %, all/a 40.0 %, all/b 40.0 %, all 0.0 %",
+                         closing.lines(1, 20 * MS, paths, "stored")[1])  # fmt: skip
+
+    def test_what_was_dropped_is_a_line(self):
+        self.assertEqual(["stepwell: 1,234 dropped, for want of room", "stepwell: stored"],
+                         closing.lines(1, MS, {}, "stored", 1234)[1:])  # fmt: skip
+
     def test_without_steps_or_scopes_it_is_shorter(self):
         self.assertEqual(["stepwell: no steps; stored"], closing.lines(0, 0, {}, "stored"))
         self.assertEqual(2, len(closing.lines(1, MS, {}, "stored")))
@@ -53,6 +62,9 @@ class ClosingTest(unittest.TestCase):
             ("refused", ("run", False, "no agent"), "not stored: no agent"),
             ("late", ("run", False, ""),
              "not stored yet, its agent goes on: stepwell report run, or stepwell agent status"),
+            ("offline, and more behind", ("run", False, "offline: 'stepwell upload /tmp/a' sends it; no agent"),
+             "no master: stepwell serve, then stepwell upload /tmp/a, then stepwell report run"),
+            ("a name that a shell would split", ("a b", True, ""), "stored: stepwell report 'a b'"),
         ]:  # fmt: skip
             with self.subTest(name):
                 self.assertEqual(text, closing.ending(*arguments))

@@ -109,6 +109,47 @@ class EndingsTest(ProductTest):
             with self.subTest(name):
                 self.assertEqual("", self.run_trial(RECORDED, variables=variables)[1])
 
+    def test_a_run_that_is_off_at_its_end_says_what_became_of_it(self):
+        _, err = self.run_trial(RECORDED + "run.flush(60); run.off()", variables={"STEPWELL_OFFLINE": "1"})
+        self.assertIn("no master: stepwell serve, then stepwell upload", err)
+
+    def test_what_was_dropped_is_told_at_the_end(self):
+        _, err = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            with run.scope("scope"):
+                for i in range(5000):
+                    scopes = [run.scope(f"{i % 4000}") for _ in range(40)]
+                    for scope in scopes: scope.__enter__()
+                    for scope in reversed(scopes): scope.__exit__(None, None, None)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertRegex(err, r"stepwell: [\d,]+ dropped, for want of room\n")
+
+    def test_a_program_given_as_text_has_a_name_that_is_no_option(self):
+        out, _ = self.run_trial("""
+            import sys, stepwell
+            from stepwell import _identity
+            print(_identity.trial_name(None))
+            for program in (".hidden.py", "..", "-x.py"):
+                sys.argv[0] = program
+                print(_identity.trial_name(None))
+            """, variables={"STEPWELL_TRIAL": "unset"})  # fmt: skip
+        names = [line.split("-2")[0] for line in out.splitlines()]
+        self.assertEqual(["python", "hidden", "python", "python"], names)
+
+    def test_an_exit_does_not_wait_for_another_threads_flush(self):
+        self.run_trial(RECORDED + """
+    entered = threading.Event()
+    from stepwell import _run
+    close = _run.core.close
+    def told_close(wait_ms):
+        entered.set()
+        return close(wait_ms)
+    _run.core.close = told_close
+    threading.Thread(target=run.flush, args=(3600,), daemon=True).start()
+    entered.wait()
+    """, variables={"STEPWELL_SERVER": "127.0.0.1:1", "STEPWELL_EXIT_WAIT": "0.2"})  # fmt: skip
+
     def test_a_closed_stderr_hurts_nobody(self):
         self.run_trial(RECORDED + "os.close(2); sys.stderr = None")
 

@@ -2,6 +2,7 @@
 
 import unittest
 
+import product
 from product import ProductTest
 
 
@@ -116,6 +117,74 @@ class InputTest(ProductTest):
         _, err = self.run_trial("import stepwell; stepwell.init(groups=['gpus'])",
                                 variables={"STEPWELL_SYSTEM_METRICS": "unset"})  # fmt: skip
         self.assertIn("gpus", err)
+
+    def test_a_value_whose_own_code_defines_its_series_anew_is_recorded_as_what_it_was(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            class Value:
+                def __init__(self, unit, is_number): self.unit, self.is_number = unit, is_number
+                def __float__(self):
+                    run.series("loss", unit=self.unit)
+                    others = [run.series(f"other {self.unit} {i}", unit="1") for i in range(8)]
+                    if self.is_number: return 1.0
+                    raise ValueError
+            for unit in "abcd": run.record("loss", Value(unit, True))
+            run.record("loss", Value("e", False))
+            print("on")
+            """, variables={"PYTHONMALLOC": "debug"})  # fmt: skip
+        self.assertEqual("on\n", out)
+        self.assertEqual({"loss": 4}, self.counts())
+
+    def test_a_value_is_not_asked_for_where_nothing_is_recorded(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            class Value:
+                def __float__(self):
+                    print("asked")
+                    return 1.0
+            run.record("", Value())
+            kept = run.series("kept")
+            run.off()
+            run.record("value", Value())
+            kept.record(Value())
+            """)
+        self.assertEqual("", out)
+
+    def test_a_token_is_in_no_message(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            for token in ("secret\\n", "", "secret" * 200, b"secret", ["secret"], "secret\\ud800"):
+                try: stepwell.init(token=token)
+                except (TypeError, ValueError) as error: print(error)
+            """)
+        self.assertEqual(6, out.count("token"))
+        self.assertNotIn("secret", out)
+
+    def test_the_environment_may_hold_bytes_that_are_no_text(self):
+        for name, variables in [("name", {"STEPWELL_TRIAL": "\udcff", "STEPWELL_ATTEMPT_KEY": "\udcff"}),
+                                ("path", {"STEPWELL_SPOOL_DIR": str(product.folder() / "sp\udcff")})]:  # fmt: skip
+            with self.subTest(name):
+                out, _ = self.run_trial("""
+                    import os, stepwell
+                    spool = os.environ["STEPWELL_SPOOL_DIR"]
+                    run = stepwell.init(spool_dir=spool, agent=os.fsdecode(b"/no/such/\\xff"))
+                    run.record("value", 1)
+                    print(run.state, os.path.isdir(spool))
+                    """, variables={**variables, "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+                self.assertEqual("recording True\n", out)
+
+    def test_a_decorated_class_or_static_method_is_refused_where_it_is_decorated(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for decorated in (staticmethod(len), classmethod(len), stepwell.Run):
+                try: run.scope("decorator")(decorated)
+                except TypeError as error: print(error)
+            """)
+        named = [line.partition(" decorates a ")[2].partition(";")[0] for line in out.splitlines()]
+        self.assertEqual(["staticmethod", "classmethod", "class"], named)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,22 @@ class ProcessesTest(ProductTest):
             """)
         self.assertEqual("7\n", out)
 
+    def test_a_forked_child_is_in_none_of_its_parents_loops(self):
+        out, _ = self.run_trial("""
+            import os, stepwell
+            run = stepwell.init()
+            for index, batch in run.steps("ab"):
+                if index == 1: child = os.fork()
+                if index == 1 and child == 0:
+                    mine = stepwell.init()
+                    print([index for index, _ in mine.steps("xyz")], flush=True)
+                    print([index for index, _ in mine.steps("xyz")], flush=True)
+                    os._exit(0)
+            os.waitpid(child, 0)
+            """)
+        self.assertEqual("[0, 1, 2]\n[3, 4, 5]\n", out)
+        self.assertTrue(self.eventually(lambda: self.counts().get("step") == 2 + 6), self.counts())
+
 
 if __name__ == "__main__":
     unittest.main()

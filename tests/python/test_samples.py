@@ -229,6 +229,74 @@ class SamplesTest(ProductTest):
             """)
         self.assertEqual({name: 3 for name in names}, self.counts())
 
+    def test_a_loop_that_comes_to_its_end_within_its_own_fetch_is_over(self):
+        out, _ = self.run_trial("""
+            import itertools, threading, stepwell
+            run = stepwell.init()
+            class Asks:
+                asked = 0
+                def __iter__(self): return self
+                def __next__(self):
+                    Asks.asked += 1
+                    if Asks.asked == 1: return next(loop, None)
+                    raise StopIteration
+            loop = iter(run.steps(zip(Asks(), itertools.count())))
+            print(next(loop), next(loop, None))
+            class Waits:
+                def __iter__(self): return self
+                def __next__(self):
+                    if threading.current_thread() is threading.main_thread(): raise StopIteration
+                    entered.set(); ended.wait()
+                    return "alive"
+            entered, ended, given = threading.Event(), threading.Event(), []
+            loop = iter(run.steps(zip(Waits(), itertools.count())))
+            thread = threading.Thread(target=lambda: given.append(next(loop)))
+            thread.start(); entered.wait()
+            print(next(loop, None))
+            ended.set(); thread.join()
+            print(given)
+            """, variables={"PYTHONMALLOC": "debug"})  # fmt: skip
+        self.assertEqual("(0, (None, 0)) None\nNone\n[(0, ('alive', 0))]\n", out)
+
+    def test_a_loader_that_fails_at_one_batch_goes_on(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            class Loader:
+                batch = 0
+                def __iter__(self): return self
+                def __next__(self):
+                    self.batch += 1
+                    if self.batch == 2: raise OSError("bad batch")
+                    if self.batch > 4: raise StopIteration
+                    return self.batch
+            loop = iter(run.steps(Loader()))
+            given = []
+            while True:
+                try: given.append(next(loop))
+                except OSError as error: given.append(str(error))
+                except StopIteration: break
+            print(given, list(loop))
+            """)
+        self.assertEqual("[(0, 1), 'bad batch', (1, 3), (2, 4)] []\n", out)
+        self.assertEqual([0, 1, 2], [sample.batch for sample in self.samples() if sample.name == "step"])
+
+    def test_loops_in_loops_without_end_are_an_error_and_no_crash(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            nested, begun = run.steps("ab"), iter("ab")
+            for _ in range(100000): nested, begun = run.steps(nested), iter(run.steps(begun))
+            for call in (iter, len, list):
+                try: call(nested)
+                except RecursionError: print("refused", end=" ")
+            try: next(begun)
+            except RecursionError: print("refused")
+            del nested, begun
+            print(list(run.steps("ab", start=0)), bool(run.steps("")), bool(run.steps(iter(""))))
+            """)
+        self.assertEqual("refused refused refused refused\n[(0, 'a'), (1, 'b')] True True\n", out)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -113,6 +113,47 @@ class SwitchingTest(ProductTest):
         self.assertEqual("True\n", out)
         self.await_counts({"cell": 1, "step": 2, "dataloader_next": 3, "loss": 2})
 
+    def test_a_second_run_counts_its_batches_anew(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            for trial in (None, "another"):
+                with stepwell.init(trial=trial) as run: print([index for index, _ in run.steps("abc")])
+            """)
+        self.assertEqual("[0, 1, 2]\n[0, 1, 2]\n", out)
+
+    def test_a_run_that_a_signal_closes_within_flush_stays_closed(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            from stepwell import _run
+            run = stepwell.init()
+            close = _run.core.close
+            def close_and_more(wait_ms):
+                _run.core.close = close
+                is_stored = close(wait_ms)
+                run.close()
+                return is_stored
+            _run.core.close = close_and_more
+            run.flush(0)
+            print(run.state)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("closed\n", out)
+
+    def test_steps_that_end_while_a_run_closes_are_in_its_numbers(self):
+        _, err = self.run_trial("""
+            import stepwell
+            from stepwell import _run
+            run = stepwell.init()
+            loop = iter(run.steps("abcd"))
+            close = _run.core.close
+            def late_close(wait_ms):
+                for _ in loop: pass
+                return close(wait_ms)
+            _run.core.close = late_close
+            next(loop)
+            run.close()
+            """)
+        self.assertIn("stepwell: 4 steps", err)
+
 
 if __name__ == "__main__":
     unittest.main()

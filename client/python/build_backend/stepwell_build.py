@@ -71,12 +71,15 @@ def _package_files() -> list[pathlib.Path]:
 def _tag() -> str:
     """Of this interpreter, and of the glibc that it was built against."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    # cpython-313t-x86_64-linux-gnu: "t" is an interpreter without the GIL, "d" one for debugging.
+    words = (sysconfig.get_config_var("SOABI") or "").split("-")
+    abi = f"cp{words[1]}" if len(words) > 1 and words[0] == "cpython" else python
     machine = platform.machine()
     libc, number = platform.libc_ver()
     if libc != "glibc":
-        return f"{python}-{python}-linux_{machine}"
+        return f"{python}-{abi}-linux_{machine}"
     major, minor = number.split(".")[:2]
-    return f"{python}-{python}-manylinux_{major}_{minor}_{machine}"
+    return f"{python}-{abi}-manylinux_{major}_{minor}_{machine}"
 
 
 def _metadata() -> str:

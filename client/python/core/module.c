@@ -16,13 +16,14 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
   stepwell_options options;
   stepwell_options_init(&options);
   PyObject* labels = NULL;
+  Py_ssize_t spool_bytes = 0, agent_bytes = 0;  // both are bytes: a path need not be UTF-8
   int rank = -1, world_size = -1, start_agent = 1, system_metrics = 1;
   long long interval_us = 0;
-  if (!PyArg_ParseTuple(args, "zzzzzziiO!zppLzzz:open", &options.spool_dir, &options.server,
-                        &options.project, &options.trial, &options.attempt_key, &options.token,
-                        &rank, &world_size, &PyDict_Type, &labels, &options.agent, &start_agent,
-                        &system_metrics, &interval_us, &options.groups, &options.without,
-                        &options.with)) {
+  if (!PyArg_ParseTuple(args, "z#zzzzziiO!z#ppLzzz:open", &options.spool_dir, &spool_bytes,
+                        &options.server, &options.project, &options.trial, &options.attempt_key,
+                        &options.token, &rank, &world_size, &PyDict_Type, &labels, &options.agent,
+                        &agent_bytes, &start_agent, &system_metrics, &interval_us, &options.groups,
+                        &options.without, &options.with)) {
     return NULL;
   }
   options.rank = rank;
@@ -72,6 +73,12 @@ static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
   return Tally_Take();
 }
 
+static PyObject* Reset(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  Steps_Reset();
+  Tally_Reset();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
     {"close", Close, METH_O, NULL},
@@ -80,6 +87,7 @@ static PyMethodDef functions[] = {
     {"dropped_count", DroppedCount, METH_NOARGS, NULL},
     {"exit_wait_ms", ExitWaitMs, METH_NOARGS, NULL},
     {"define_series", Series_Define, METH_VARARGS, NULL},
+    {"reset", Reset, METH_NOARGS, NULL},
     {"take_tally", TakeTally, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

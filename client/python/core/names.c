@@ -28,6 +28,13 @@ static const char* PlainText(PyObject* name) {
   return text == NULL || (Py_ssize_t)strlen(text) != bytes ? NULL : text;
 }
 
+// Whether one more refused name is.
+static int MayRemember(const char* text) {
+  if (text == NULL || refused_count == REFUSED_COUNT_MAX) return 0;
+  ++refused_count;
+  return 1;
+}
+
 static ScopeName* NewScopeName(PyObject* name, stepwell_scope_id id) {
   ScopeName* made = PyObject_New(ScopeName, &ScopeName_Type);
   if (made == NULL) return NULL;
@@ -100,7 +107,7 @@ ScopeName* Names_FindScope(PyObject* name) {
   }
   const char* text = PyUnicode_Check(name) ? PlainText(name) : NULL;
   const stepwell_scope_id id = text == NULL ? 0 : stepwell_define_scope(text);
-  if (id == 0 && (text == NULL || ++refused_count > REFUSED_COUNT_MAX)) return RefuseScope(name);
+  if (id == 0 && !MayRemember(text)) return RefuseScope(name);
   ScopeName* made = NewScopeName(name, id);
   const int is_kept = made != NULL && (id == 0 || KeepId(made)) &&
                       PyDict_SetItem(scope_names, name, (PyObject*)made) == 0;
@@ -136,15 +143,22 @@ static Series* RefuseSeries(PyObject* name) {
     none = empty == NULL ? NULL : Names_NewSeries(empty);
     Py_XDECREF(empty);
   }
+  Py_XINCREF(none);
   return none;
 }
 
 Series* Names_FindSeries(PyObject* name) {
   if (PyUnicode_CheckExact(name)) {
     PyObject* known = PyDict_GetItemWithError(plain_series, name);
-    if (known != NULL) return (Series*)known;
+    if (known != NULL) {
+      Py_INCREF(known);
+      return (Series*)known;
+    }
   }
-  if (Py_TYPE(name) == &Series_Type) return (Series*)name;
+  if (Py_TYPE(name) == &Series_Type) {
+    Py_INCREF(name);
+    return (Series*)name;
+  }
   if (!PyUnicode_CheckExact(name) && PyUnicode_Check(name)) {
     PyObject* exact = PyUnicode_FromObject(name);
     Series* found = exact == NULL ? RefuseSeries(name) : Names_FindSeries(exact);
@@ -154,16 +168,19 @@ Series* Names_FindSeries(PyObject* name) {
   const char* text = PyUnicode_Check(name) ? PlainText(name) : NULL;
   const stepwell_series_id id =
       text == NULL ? 0 : stepwell_define_series("training", text, "", STEPWELL_GAUGE, NULL, 0);
-  if (id == 0 && (text == NULL || ++refused_count > REFUSED_COUNT_MAX)) return RefuseSeries(name);
+  if (id == 0 && !MayRemember(text)) return RefuseSeries(name);
   Series* made = Names_NewSeries(name);
   if (made != NULL) made->id = id;
   const int is_kept = made != NULL && Names_SetDefault(name, made);
-  Py_XDECREF(made);
-  if (!is_kept || id == 0) {
-    Series* none = RefuseSeries(name);
-    return is_kept && none != NULL ? made : none;  // the dictionary holds it
+  if (is_kept && id != 0) return made;
+  // The warning is shown by code of theirs.
+  Series* none = RefuseSeries(name);
+  if (is_kept && none != NULL) {
+    Py_DECREF(none);
+    return made;
   }
-  return made;
+  Py_XDECREF(made);
+  return none;
 }
 
 int Names_SetDefault(PyObject* name, Series* series) {
@@ -186,6 +203,8 @@ PyObject* Names_Pickled(const char* function, PyObject* arguments) {
 }
 
 int Series_Record(const Series* series, PyObject* value) {
+  // A value on a GPU is waited for.
+  if (series->id == 0 || !stepwell_enabled()) return 0;
   double number = 0;
   if (PyFloat_CheckExact(value)) {
     number = PyFloat_AS_DOUBLE(value);
@@ -197,7 +216,7 @@ int Series_Record(const Series* series, PyObject* value) {
                     series->name, Py_TYPE(value)->tp_name);
     }
   }
-  if (stepwell_enabled()) stepwell_record(series->id, number);
+  stepwell_record(series->id, number);
   return 0;
 }
 

@@ -28,8 +28,8 @@ int Names_Init(void);
 // Borrowed; never raises but what is no Exception: NULL. Refused names warn once, and record
 // nothing.
 ScopeName* Names_FindScope(PyObject* name);
-// The series of `name` in the group "training", without unit and labels; or what Names_SetDefault
-// said.
+// New: a value's own code may give the name another series meanwhile. The series of `name` in the
+// group "training", without unit and labels; or what Names_SetDefault said.
 Series* Names_FindSeries(PyObject* name);
 
 // What a plain name stands for from now on. 0 with an exception set.
@@ -42,5 +42,6 @@ PyObject* Names_OfScope(stepwell_scope_id id);
 // What pickle wants: a function of stepwell._pickled and its arguments. NULL with an exception set.
 PyObject* Names_Pickled(const char* function, PyObject* arguments);
 
-// Records `value`: what is no number warns once. -1 with an exception set that is no Exception.
+// Records `value`, which is not looked at where nothing is recorded: what is no number warns once.
+// -1 with an exception set that is no Exception.
 int Series_Record(const Series* series, PyObject* value);

@@ -54,8 +54,11 @@ static PyObject* Recording_Record(PyObject* Py_UNUSED(self), PyObject* const* ar
     }
     Py_RETURN_NONE;
   }
-  const Series* series = Names_FindSeries(values[0]);
-  if (series == NULL || Series_Record(series, values[1]) < 0) return NULL;
+  Series* series = Names_FindSeries(values[0]);
+  if (series == NULL) return NULL;
+  const int is_done = Series_Record(series, values[1]) == 0;
+  Py_DECREF(series);
+  if (!is_done) return NULL;
   Py_RETURN_NONE;
 }
 

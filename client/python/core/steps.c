@@ -56,8 +56,15 @@ static void LetGo(LoopLife* life) {
   if (life != NULL && --life->holder_count == 0) PyMem_Free(life);
 }
 
+void Steps_Reset(void) {
+  next_batch = 0;
+  LetGo(loop_of_thread);
+  loop_of_thread = NULL;
+}
+
 static void BeginSteps(StepIterator* loop) {
   loop->is_begun = 1;
+  loop->tallied_thread = 0;
   const int is_nested = loop_of_thread != NULL && !loop_of_thread->is_over;
   loop->life = is_nested ? NULL : PyMem_Calloc(1, sizeof(LoopLife));
   if (loop->life == NULL) return;
@@ -97,7 +104,15 @@ static PyObject* Fetch(StepIterator* loop) {
   if (path != 0 && loop->life != NULL && tally_thread == 0) {
     tally_thread = loop->tallied_thread = timing.thread;
   }
-  PyObject* item = PyIter_Next(loop->items);
+  // Theirs may ask this loop for its next batch, too, or another thread: it then comes to its end meanwhile.
+  PyObject* items = loop->items;
+  PyObject* item = NULL;
+  Py_INCREF(items);
+  if (Py_EnterRecursiveCall(" in a loader") == 0) {
+    item = PyIter_Next(items);
+    Py_LeaveRecursiveCall();
+  }
+  Py_DECREF(items);
   // Code of the loader's may have begun and left other scopes meanwhile.
   if (path != 0) Tally_Add(&timing, path, fetch_scope->id, stepwell_scope_end(&timing));
   return item;
@@ -123,7 +138,9 @@ static PyObject* StepIterator_Next(PyObject* self) {
   PyObject* item = Fetch(loop);
   if (item == NULL) {
     LeaveSteps(loop);
-    Py_CLEAR(loop->items);
+    // A loader that fails at one batch may have others.
+    loop->is_begun = 0;
+    if (PyErr_Occurred() == NULL) Py_CLEAR(loop->items);
     return NULL;
   }
   CountBatch(loop);
@@ -146,9 +163,11 @@ static int StepIterator_Clear(PyObject* self) {
 
 static void StepIterator_Dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
+  Py_TRASHCAN_BEGIN(self, StepIterator_Dealloc);
   LeaveSteps((StepIterator*)self);
-  Py_XDECREF(((StepIterator*)self)->items);
+  Py_CLEAR(((StepIterator*)self)->items);
   PyObject_GC_Del(self);
+  Py_TRASHCAN_END;
 }
 
 static PyTypeObject StepIterator_Type = {
@@ -181,7 +200,9 @@ PyObject* Steps_New(PyObject* loader, int32_t start) {
 static PyObject* Steps_Iterate(PyObject* self) {
   Steps* steps = (Steps*)self;
   // The loader's own errors are the training's to see.
+  if (Py_EnterRecursiveCall(" in a loader") != 0) return NULL;
   PyObject* items = PyObject_GetIter(steps->loader);
+  Py_LeaveRecursiveCall();
   if (items == NULL) return NULL;
   StepIterator* loop = PyObject_GC_New(StepIterator, &StepIterator_Type);
   if (loop == NULL) {
@@ -201,7 +222,15 @@ static PyObject* Steps_Iterate(PyObject* self) {
   return (PyObject*)loop;
 }
 
-static Py_ssize_t Steps_Length(PyObject* self) { return PyObject_Size(((Steps*)self)->loader); }
+static Py_ssize_t Steps_Length(PyObject* self) {
+  if (Py_EnterRecursiveCall(" in a loader") != 0) return -1;
+  const Py_ssize_t length = PyObject_Size(((Steps*)self)->loader);
+  Py_LeaveRecursiveCall();
+  return length;
+}
+
+// As an iterable without a length is: loops are begun with `if`, too.
+static int Steps_Bool(PyObject* Py_UNUSED(self)) { return 1; }
 
 static int Steps_Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(((Steps*)self)->loader);
@@ -218,16 +247,20 @@ static int Steps_Clear(PyObject* self) {
 
 static void Steps_Dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
-  Py_XDECREF(((Steps*)self)->loader);
+  Py_TRASHCAN_BEGIN(self, Steps_Dealloc);
+  Py_CLEAR(((Steps*)self)->loader);
   PyObject_GC_Del(self);
+  Py_TRASHCAN_END;
 }
 
+static PyNumberMethods steps_number = {.nb_bool = Steps_Bool};
 static PySequenceMethods steps_sequence = {.sq_length = Steps_Length};
 
 PyTypeObject Steps_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell.Steps",
     .tp_basicsize = sizeof(Steps),
     .tp_dealloc = Steps_Dealloc,
+    .tp_as_number = &steps_number,
     .tp_as_sequence = &steps_sequence,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Pairs of a batch's index and the batch, a step each; made by Run.steps().",

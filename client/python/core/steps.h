@@ -12,3 +12,5 @@ int Steps_Init(void);
 // New. start < 0 = the batches go on counting where the last loop ended. NULL with an exception
 // set: `loader` is nothing to iterate over.
 PyObject* Steps_New(PyObject* loader, int32_t start);
+// A run begins, or a process that was forked: batches count from 0, and this thread is in no loop.
+void Steps_Reset(void);

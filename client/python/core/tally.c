@@ -99,6 +99,13 @@ static int AppendPath(PyObject* list, uint32_t path) {
   return is_appended;
 }
 
+void Tally_Reset(void) {
+  if (path_capacity > 0) memset(paths, 0, path_capacity * sizeof(Path));
+  touched_count = 0;
+  steps_ns = step_count = 0;
+  tally_thread = 0;
+}
+
 PyObject* Tally_Take(void) {
   LeaveStep(0);
   PyObject* list = PyList_New(0);
@@ -108,8 +115,6 @@ PyObject* Tally_Take(void) {
   if (list == NULL) return NULL;
   PyObject* taken =
       Py_BuildValue("(KKN)", (unsigned long long)step_count, (unsigned long long)steps_ns, list);
-  if (path_capacity > 0) memset(paths, 0, path_capacity * sizeof(Path));
-  steps_ns = step_count = 0;
-  tally_thread = 0;
+  Tally_Reset();
   return taken;
 }

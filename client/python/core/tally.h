@@ -27,3 +27,5 @@ void Tally_DropStep(void);
 // (steps, their nanoseconds, [(path, nanoseconds, count), ...]), and begins anew: paths are
 // numbered by the writer. NULL with an exception set.
 PyObject* Tally_Take(void);
+// What was added is another run's, or another process's.
+void Tally_Reset(void);

@@ -53,6 +53,9 @@ class Steps:
     def __len__(self) -> int:
         return len(self._loader)
 
+    def __bool__(self) -> bool:
+        return True
+
 
 _NO_SERIES = Series()
 
@@ -94,6 +97,10 @@ def exit_wait_ms() -> int:
 
 def define_series(group: str, name: str, unit: str, kind: int, labels: dict[str, str]) -> Series:
     return _NO_SERIES
+
+
+def reset() -> None:
+    Steps._next_batch = 0
 
 
 def take_tally() -> tuple[int, int, list[tuple[str, int, int]]]:

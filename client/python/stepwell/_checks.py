@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 _NAME_BYTES_MAX = 256  # of the wire contract, for names of trials, projects and attempts
 _SERIES_BYTES_MAX = 200
 _LABEL_VALUE_BYTES_MAX = 1024
+_TOKEN_BYTES_MAX = 1024
 _RUN_LABEL_COUNT_MAX = 30
 _SERIES_LABEL_COUNT_MAX = 32
 _RESERVED_LABELS = ("rank", "agent", "device", "worker", "loader", "clock")
@@ -32,6 +33,15 @@ def _refuse(field: str, value: object, allowed: str) -> None:
 def name(field: str, value: str | None, bytes_max: int = _NAME_BYTES_MAX) -> str | None:
     if value is not None and (not value or not _is_text(value, bytes_max)):
         _refuse(field, value, f"1 ... {bytes_max} bytes of text without control characters")
+    return value
+
+
+def token(value: str | None) -> str | None:
+    """What it is stays unsaid: errors lie in logs."""
+    if value is not None and (not value or not _is_text(value, _TOKEN_BYTES_MAX)):
+        wrong = ValueError if isinstance(value, str) else TypeError
+        raise wrong(f"stepwell: token is not shown; allowed: 1 ... {_TOKEN_BYTES_MAX} bytes of text without control "
+                    "characters")  # fmt: skip
     return value
 
 
@@ -59,7 +69,8 @@ def path(field: str, value: object) -> str | None:
 
     try:
         text = os.fspath(value)  # type: ignore[call-overload]
-    except TypeError:
+        os.fsencode(text)
+    except (TypeError, UnicodeEncodeError):  # half of a surrogate pair
         text = None
     if not isinstance(text, str) or not text or "\0" in text:
         _refuse(field, value, "a path")

@@ -22,33 +22,39 @@ def own_times(paths: dict[str, tuple[int, int]]) -> dict[str, int]:
         parent = path.rpartition("/")[0]
         if parent in own:
             own[parent] -= ns
-    return own
+    # Scopes that overlap, as tasks do, may hold more than what they lie in.
+    return {path: max(0, ns) for path, ns in own.items()}
 
 
-def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: str) -> list[str]:
+def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: str, dropped: int = 0) -> list[str]:
     """`ending` is where to read more."""
+    given_up = [f"stepwell: {dropped:,} dropped, for want of room"] if dropped > 0 else []
     if steps == 0:
-        return [f"stepwell: no steps; {ending}"]
+        return [*given_up, f"stepwell: no steps; {ending}"]
     shown = [f"stepwell: {steps:,} steps of {duration(steps_ns / steps / 1e9)}, {duration(steps_ns / 1e9)} in all"]
     if paths and steps_ns > 0:
         own = own_times(paths)
         # Of the rest nothing was said; clocks that are read one after the other may make it less than none.
-        own["unaccounted"] = max(0, steps_ns - sum(own.values()))
+        outermost = sum(ns for path, (ns, _) in paths.items() if path.rpartition("/")[0] not in paths)
+        own["unaccounted"] = max(0, steps_ns - outermost)
         largest = sorted(own, key=lambda path: own[path], reverse=True)
         shares = [f"{path} {100 * own[path] / steps_ns:.1f} %" for path in largest[:_SHOWN]]
         if len(largest) > _SHOWN:
             shares.append(f"{len(largest) - _SHOWN} more")
         shown.append("stepwell: " + ", ".join(shares))
-    return [*shown, f"stepwell: {ending}"]
+    return [*shown, *given_up, f"stepwell: {ending}"]
 
 
 def ending(trial: str | None, stored: bool, message: str) -> str:
     """Where to read more. `message` is the recorder's, from before it was closed."""
-    report = f"stepwell report {trial}" if trial else "stepwell trials"
+    import shlex
+
+    report = f"stepwell report {shlex.quote(trial)}" if trial else "stepwell trials"
     if stored:
         return f"stored: {report}"
-    if "offline:" in message:
-        command = message.rpartition("offline: ")[2].removesuffix(" sends it").strip("'")
+    if "offline: '" in message:
+        # Other remarks may stand before it, and behind.
+        command = message.rpartition("offline: '")[2].partition("' sends it")[0]
         return f"no master: stepwell serve, then {command}, then {report}"
     if message:
         return f"not stored: {message}"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 def timed(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
     """A coroutine's time reaches from its start to its end, a generator's from its first item to its last."""
+    if isinstance(function, (type, staticmethod, classmethod)):
+        kind = "class" if isinstance(function, type) else type(function).__name__
+        raise TypeError(f"stepwell: scope {scope.name!r} decorates a {kind}; allowed: a function, inside of it")
     if not callable(function):
         raise TypeError(f"stepwell: scope {scope.name!r} decorates a {type(function).__name__}; allowed: a function")
     if inspect.isasyncgenfunction(function):

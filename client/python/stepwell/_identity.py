@@ -22,19 +22,27 @@ def _has_job() -> bool:
     )
 
 
+def _named(variable: str) -> str | None:
+    """As UTF-8: what is none of it was bytes that no name may have."""
+    return os.environ.get(variable, "").encode("utf-8", "replace").decode() or None
+
+
 def trial_name(given: str | None) -> str | None:
     """None = the recorder takes it from the job."""
-    named = given or os.environ.get("STEPWELL_TRIAL") or None
+    named = given or _named("STEPWELL_TRIAL")
     if named or _has_job():
         return named
-    program = os.path.basename(sys.argv[0] if sys.argv and sys.argv[0] else "python")
+    program = os.path.basename(sys.argv[0] if sys.argv else "")
+    if program.startswith("-"):  # of python -c
+        program = "python"
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in program.rsplit(".py", 1)[0])
+    stem = stem.lstrip("-.")  # no option, and no hidden file
     return f"{stem[:64] or 'python'}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
 
 
 def attempt_key(given: str | None) -> str | None:
     """The same for each."""
-    named = given or os.environ.get("STEPWELL_ATTEMPT_KEY") or None
+    named = given or _named("STEPWELL_ATTEMPT_KEY")
     return named if named or _has_job() else os.urandom(16).hex()
 
 
@@ -64,6 +72,8 @@ def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str 
     """
     if given is not None or os.environ.get("STEPWELL_SERVER"):
         return given
+    if os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0"):  # nothing is sent
+        return None
     if not starts_agent or os.environ.get("STEPWELL_AGENT") == "off":
         return None
     if os.path.exists(os.environ.get("STEPWELL_SYSTEM_ROOT") or "/run/stepwell"):

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 else:
     try:
         import stepwell._core as core
-    except ImportError as error:
+    except Exception as error:
         from stepwell import _absent as core
 
-        _why = str(error) if sys.platform == "linux" else f"{sys.platform} is not Linux"
+        _why = (str(error) or type(error).__name__) if sys.platform == "linux" else f"{sys.platform} is not Linux"
         warn(f"stepwell: nothing is recorded: {_why}")
         mute()
 

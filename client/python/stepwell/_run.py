@@ -32,6 +32,8 @@ class Run(core.Recording):
         self._is_on = False
         self._is_closed = False
         self._was_recorded = False
+        self._is_stored = False  # as the last leave told
+        self._last_message = ""  # from before it
         self._dropped_count = 0
         self._steps = 0
         self._steps_ns = 0
@@ -85,7 +87,7 @@ class Run(core.Recording):
             if self._is_on and not is_as_wanted:
                 self._leave(0)
             self._options.update(wanted)
-            if not self._is_on:
+            if not self._is_on and not self._is_closed:
                 self._open()
 
     def off(self) -> None:
@@ -102,7 +104,8 @@ class Run(core.Recording):
             if not self._is_on:
                 return False
             is_stored = self._leave(wait_ms)
-            self._open()
+            if not self._is_closed:  # by a signal's handler, meanwhile
+                self._open()
             return is_stored
 
     def close(self, timeout: float | None = None) -> bool:
@@ -113,11 +116,24 @@ class Run(core.Recording):
             if self._is_closed:
                 return False
             self._is_closed = True
-            message = core.message() if self._is_on else ""
-            is_stored = self._leave(wait_ms) if self._is_on else False
+            if self._is_on:
+                self._leave(wait_ms)
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid():
-            self._show_end(is_stored, message)
-        return is_stored
+            self._show_end()
+        return self._is_stored
+
+    def _close_within(self, wait_ms: int) -> None:
+        """Another thread may hold the run for longer, in flush()."""
+        import time
+
+        begin = time.monotonic()
+        if not self._lock.acquire(timeout=wait_ms / 1000):
+            os.putenv("STEPWELL_EXIT_WAIT", "0")  # the recorder's own end would wait for that thread once more
+            return
+        try:
+            self.close(max(0.0, wait_ms / 1000 - (time.monotonic() - begin)))
+        finally:
+            self._lock.release()
 
     def __enter__(self) -> Run:
         return self
@@ -134,9 +150,10 @@ class Run(core.Recording):
     # --- with the lock held ---
 
     def _open(self) -> None:
-        given = self._options
+        given = {key: os.fsencode(value) if key in _PATHS and value is not None else value
+                 for key, value in self._options.items()}  # type: ignore[call-overload]  # fmt: skip
+        self._is_on = True  # before it is: an interrupt between the two would leave it open
         state = core.open(*(given[key] for key in _OPEN_ORDER))  # type: ignore[arg-type]
-        self._is_on = True
         if _STATES[state] not in ("recording", "memory only"):
             return
         message = core.message()
@@ -148,19 +165,28 @@ class Run(core.Recording):
     def _leave(self, wait_ms: int) -> bool:
         self._is_on = False
         self._dropped_count += core.dropped_count()
+        self._last_message = core.message()
+        self._is_stored = False
+        try:
+            self._is_stored = core.close(wait_ms)
+        finally:
+            self._take_tally()  # of what other threads did until it was closed, too
+        return self._is_stored
+
+    def _take_tally(self) -> None:
         steps, steps_ns, paths = core.take_tally()
         self._steps += steps
         self._steps_ns += steps_ns
         for path, ns, count in paths:
             before = self._paths.get(path, (0, 0))
             self._paths[path] = (before[0] + ns, before[1] + count)
-        return core.close(wait_ms)
 
-    def _show_end(self, is_stored: bool, message: str) -> None:
+    def _show_end(self) -> None:
         from stepwell import _closing
 
-        ending = _closing.ending(self.trial, is_stored, message)
-        say("\n".join(_closing.lines(self._steps, self._steps_ns, self._paths, ending)))
+        ending = _closing.ending(self.trial, self._is_stored, self._last_message)
+        said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
+        say("\n".join(said))
 
 
 # Of the extension's open().
@@ -168,6 +194,7 @@ _OPEN_ORDER = (
     "spool_dir", "server", "project", "trial", "attempt_key", "token", "rank", "world_size", "labels", "agent",
     "start_agent", "system_metrics", "interval_us", "groups", "without", "with_",
 )  # fmt: skip
+_PATHS = ("spool_dir", "agent")
 
 _opening = RLock()
 _run: Run | None = None
@@ -205,7 +232,7 @@ def init(
         "server": _checks.server(server),
         "spool_dir": _checks.path("spool_dir", spool_dir),
         "attempt_key": _checks.name("attempt_key", attempt_key),
-        "token": _checks.name("token", token, 1024),
+        "token": _checks.token(token),
         "rank": _checks.number("rank", rank, 0, 2**31 - 1),
         "world_size": _checks.number("world_size", world_size, 1, 2**31 - 1),
         "agent": _checks.path("agent", agent),
@@ -219,6 +246,7 @@ def init(
                 warn(f"stepwell: trial {_run.trial!r} is open already, and goes on; {trial!r} is not opened")
             return _run
         run = Run(_resolved(options))
+        core.reset()
         run.on()
         _run = run
         return run
@@ -254,7 +282,7 @@ def _of_this_process() -> Run:
 def _close_at_exit() -> None:
     # That of a forked child is its parent's: the recorder closes the child's part by itself.
     if _run is not None and _run._pid == os.getpid():
-        _run.close()
+        _run._close_within(core.exit_wait_ms())
 
 
 def _after_fork_in_child() -> None:
@@ -263,6 +291,7 @@ def _after_fork_in_child() -> None:
     _opening = RLock()
     if _run is not None:
         _run._lock = RLock()
+    core.reset()  # its parent's loops and times
 
 
 atexit.register(_close_at_exit)
