@@ -148,6 +148,30 @@ class SamplesTest(ProductTest):
         self.assertEqual({"handed_on": 1, "handed_on/stacked": 1, "handed_on/forgotten": 1, "handed_on/after": 1},
                          self.counts())  # fmt: skip
 
+    def test_a_scope_is_left_with_any_arguments_and_outlives_its_last_name(self):
+        out, _ = self.run_trial("""
+            import gc, stepwell
+            run = stepwell.init()
+            kept = run.scope("kept")
+            for arguments in ((), (None,), (None, None, None), (1, 2, 3, 4)):
+                kept.__enter__()
+                kept.__exit__(*arguments)
+            leave = [run.scope("left").__exit__ for _ in range(100)]
+            same = leave[0]
+            opened = run.scope("opened")
+            opened.__enter__()
+            late = opened.__exit__
+            del opened
+            gc.collect()
+            [run.scope("between") for _ in range(100)]
+            print(late(None, None, None), leave[5](), same is leave[0])
+            with run.scope("after"): pass
+            try: kept(1, 2, 3)
+            except TypeError as error: print("refused")
+            """, variables={"PYTHONMALLOC": "debug"})  # fmt: skip
+        self.assertEqual("False False True\nrefused\n", out)
+        self.assertEqual({"kept": 4, "opened": 1, "after": 1}, self.counts())
+
     def test_a_scope_that_two_threads_are_in_knows_whose_it_is(self):
         self.run_trial("""
             import threading, time, stepwell

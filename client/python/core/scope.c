@@ -17,9 +17,17 @@ typedef struct Opening {
   struct Opening* older;
 } Opening;
 
+// The __exit__ of a scope, which it lies in. It has a count of references of its own, and holds the
+// scope as long as that is not 0.
 typedef struct {
   PyObject base;
   vectorcallfunc call;
+} Leaving;
+
+typedef struct {
+  PyObject base;
+  vectorcallfunc call;
+  Leaving leaving;
   PyObject* name;
   stepwell_scope_id id;
   int is_open;     // `first` is
@@ -31,18 +39,44 @@ static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
 
 // A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
-// empty one costs. Here both are the scope itself, which knows by the number of arguments what it
-// is called as: none enters, three leave, one is decorated.
+// empty one costs. Here __enter__ is the scope itself, which knows by the number of arguments what
+// it is called as (none enters, one is decorated), and __exit__ lies in it.
 typedef struct {
   PyObject base;
   PyObject* unbound;  // as the type has it: it takes the scope, too
+  int is_exit;
 } Special;
 
 static PyObject* Special_Get(PyObject* self, PyObject* scope, PyObject* Py_UNUSED(type)) {
   PyObject* found = scope == NULL || scope == Py_None ? ((Special*)self)->unbound : scope;
+  if (found == scope && ((Special*)self)->is_exit) {
+    PyObject* leaving = (PyObject*)&((Scope*)scope)->leaving;
+    if (Py_REFCNT(leaving) > 0) {
+      Py_INCREF(leaving);
+      return leaving;
+    }
+    Py_SET_REFCNT(leaving, 1);
+    Py_INCREF(scope);
+    return leaving;
+  }
   Py_INCREF(found);
   return found;
 }
+
+static inline Scope* ScopeOf(PyObject* leaving) {
+  return (Scope*)((char*)leaving - offsetof(Scope, leaving));
+}
+
+static void Leaving_Dealloc(PyObject* self) { Py_DECREF((PyObject*)ScopeOf(self)); }
+
+static PyTypeObject Leaving_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core._Leaving",
+    .tp_basicsize = sizeof(Leaving),
+    .tp_dealloc = Leaving_Dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Leaving, call),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+};
 
 static PyTypeObject Special_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core._Special",
@@ -57,14 +91,20 @@ static PyObject* Scope_Exit(PyObject* self, PyObject* const* args, Py_ssize_t co
 static PyObject* Scope_Vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count,
                                   PyObject* keywords);
 
+static PyObject* Leaving_Vectorcall(PyObject* self, PyObject* const* args, size_t flagged_count,
+                                    PyObject* Py_UNUSED(keywords)) {
+  return Scope_Exit((PyObject*)ScopeOf(self), args, PyVectorcall_NARGS(flagged_count));
+}
+
 static PyMethodDef special_methods[] = {
     {"__enter__", Scope_Enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))Scope_Exit, METH_FASTCALL, NULL},
 };
 
-static int AddSpecial(PyMethodDef* method) {
+static int AddSpecial(PyMethodDef* method, int is_exit) {
   Special* special = PyObject_New(Special, &Special_Type);
   if (special == NULL) return 0;
+  special->is_exit = is_exit;
   special->unbound = PyDescr_NewMethod(&Scope_Type, method);
   const int is_added =
       special->unbound != NULL &&
@@ -74,8 +114,9 @@ static int AddSpecial(PyMethodDef* method) {
 }
 
 int Scope_Init(void) {
-  if (PyType_Ready(&Special_Type) < 0 || PyType_Ready(&Scope_Type) < 0 ||
-      !AddSpecial(&special_methods[0]) || !AddSpecial(&special_methods[1])) {
+  if (PyType_Ready(&Special_Type) < 0 || PyType_Ready(&Leaving_Type) < 0 ||
+      PyType_Ready(&Scope_Type) < 0 || !AddSpecial(&special_methods[0], 0) ||
+      !AddSpecial(&special_methods[1], 1)) {
     return 0;
   }
   PyType_Modified(&Scope_Type);
@@ -102,6 +143,9 @@ PyObject* Scope_New(const ScopeName* name) {
     scope->is_open = 0;
     scope->newer = NULL;
     scope->call = Scope_Vectorcall;
+    scope->leaving.call = Leaving_Vectorcall;
+    Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
+    Py_SET_REFCNT((PyObject*)&scope->leaving, 0);
   }
   Py_INCREF(name->name);
   scope->name = name->name;
@@ -186,7 +230,6 @@ static PyObject* Scope_Vectorcall(PyObject* self, PyObject* const* args, size_t 
   const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
   if (keywords == NULL || PyTuple_GET_SIZE(keywords) == 0) {
     if (count == 0) return Scope_Enter(self, NULL);
-    if (count == 3) return Scope_Exit(self, args, count);
     if (count == 1) return Decorate(self, args[0]);
   }
   PyErr_SetString(PyExc_TypeError, "stepwell: a scope takes one function to decorate");
