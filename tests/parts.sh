@@ -83,9 +83,10 @@ proto_breaking() {
   check "proto breaking" "$1" breaking proto --against tests/proto/kept.binpb.gz
 }
 
-# build PRESET [TARGET...]: configure and build; ninja's own progress is the progress shown.
+# build PRESET [TARGET...]: configure and build. Where it fails, what the compiler said is shown, and not
+# the thousand lines around it.
 build() {
-  local preset=$1
+  local preset=$1 log=$results/build_$1.log
   shift
   start_dots
   cmake --preset "$preset" >"$results/configure_$preset.log" 2>&1
@@ -96,7 +97,15 @@ build() {
     fail "configure $preset" "see build/test-results/configure_$preset.log"
     return 1
   }
-  cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} || { fail "build $preset" "the compiler's words are above"; return 1; }
+  start_dots
+  cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >"$log" 2>&1
+  local built=$?
+  stop_dots
+  ((built == 0)) || {
+    grep -v '^\[[0-9]*/[0-9]*\] ' "$log" | head -n 60 | sed 's/^/    /'
+    fail "build $preset" "the compiler's words are above, all of them in ${log#"$root"/}"
+    return 1
+  }
   pass "build $preset"
 }
 

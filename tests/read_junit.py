@@ -7,23 +7,44 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-_REASON_CHARS_MAX = 200
+_REASON_CHARS_MAX = 600
 # gtest's closing line of one test, and its opening line.
 _RESULT = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.MULTILINE)
 
 
+# What a program says as it dies, of itself or by a sanitizer.
+_LAST_WORDS = re.compile(r"^.*(?:ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: |runtime error: "
+                         r"|terminate called|what\(\):|Check failed|Assertion).*$", re.MULTILINE)
+
+
 def _said(output: str) -> str:
-    """The words after gtest's "Skipped" or "Failure" line; empty without one."""
-    found = re.search(r": (?:Skipped|Failure)\n(.*?)(?:\n\n|\n\[|\Z)", output, re.DOTALL)
-    return " ".join(found.group(1).split())[:_REASON_CHARS_MAX] if found else ""
+    """Where gtest's first "Skipped" or "Failure" lies, and the words after it; empty without one."""
+    found = re.search(r"(\S*): (?:(Skipped)|Failure)\n(.*?)(?:\n\n|\n\[|\Z)", output, re.DOTALL)
+    if not found:
+        return ""
+    where, skipped, words = found.groups()
+    words = " ".join(words.split())[:_REASON_CHARS_MAX]
+    return words if skipped else f"{where.rpartition('/tests/')[2]}: {words}"
+
+
+def _died(output: str) -> str:
+    """What was running where a program ended before its tests did, and its last words."""
+    begun = re.findall(r"^\[ RUN +\] (\S+)", output, re.MULTILINE)
+    words = [match.group(0).strip() for match in _LAST_WORDS.finditer(output)][:3]
+    words = words or output.rstrip().splitlines()[-2:]
+    return f"in {begun[-1]}: {' | '.join(words)}"[:_REASON_CHARS_MAX] if begun else ""
 
 
 def reason(case: ElementTree.Element) -> str:
-    """What gtest said, else what ctest itself says."""
+    """What ctest itself says where it says more than "Failed", and what gtest or a dying program said."""
     element = case.find("failure")
     element = element if element is not None else case.find("skipped")
     message = element.get("message") if element is not None else ""
-    return _said(case.findtext("system-out") or "") or message or "no reason given"
+    output = case.findtext("system-out") or ""
+    told = _said(output)
+    if not told and case.get("status") == "fail":
+        told = " ".join(filter(None, [message, _died(output)]))
+    return told or message or "no reason given"
 
 
 def inside(output: str) -> list[tuple[str, str, str]]:
@@ -47,7 +68,9 @@ def read(path: str) -> tuple[int, list[tuple[str, str, str]]]:
             passed += sum(test[0] == "OK" for test in tests)
             others += [(kind.lower(), test, why) for kind, test, why in tests if kind != "OK"]
             if status != "run" and not any(kind == "FAILED" for kind, _, _ in tests):
-                others.append(("failed", name, reason(case)))  # crashed, leaked or timed out
+                # It crashed, leaked or timed out.
+                message = case.find("failure").get("message") if case.find("failure") is not None else ""
+                others.append(("failed", name, f"{message} {_died(case.findtext('system-out') or '')}".strip()))
         elif status == "run":
             passed += 1
         elif status == "fail" or case.find("failure") is not None:

@@ -39,7 +39,10 @@ no driver
 <testcase name="crashing" status="fail"><failure message="SEGFAULT"/><system-out>
 [       OK ] A.A (1 ms)
 [       OK ] A.B (1 ms)
-[ RUN      ] A.C</system-out></testcase>
+[ RUN      ] A.C
+==7==ERROR: AddressSanitizer: heap-use-after-free on address
+    #0 somewhere
+SUMMARY: AddressSanitizer: heap-use-after-free a.cc:3</system-out></testcase>
 <testcase name="Off.One" status="disabled"><skipped message="Disabled"/></testcase>
 </testsuite>"""
 
@@ -52,13 +55,15 @@ class ReadJunitTest(unittest.TestCase):
             passed, others = read_junit.read(file.name)
         self.assertEqual(1 + 1 + 2, passed)
         self.assertEqual([
-            ("failed", "Ring.Drops", "Expected equality: 1 and 2"),
+            ("failed", "Ring.Drops", "ring_test.cc:12: Expected equality: 1 and 2"),
             ("skipped", "Gpu.Reads", "no NVIDIA driver on this machine"),
             ("failed", "agent_tests_NOT_BUILT", "Unable to find executable"),
             ("failed", "Slow.One", "Timeout"),
-            ("failed", "Store.Folds/Postgres", "hole"),
+            ("failed", "Store.Folds/Postgres", "store_test.cc:9: hole"),
             ("skipped", "Store.Gpu", "no driver"),
-            ("failed", "crashing", "SEGFAULT"),
+            ("failed", "crashing",
+             "SEGFAULT in A.C: ==7==ERROR: AddressSanitizer: heap-use-after-free on address | "
+             "SUMMARY: AddressSanitizer: heap-use-after-free a.cc:3"),
             ("skipped", "Off.One", "disabled in its source"),
         ], others)
 
