@@ -10,7 +10,8 @@ jobs=${STEPWELL_JOBS:-2}
 long=no
 only=()
 budget_minutes=${STEPWELL_TEST_MINUTES:-55}
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 flaky=0
+flaky_max=2  # more is a machine or a change that needs a person
 notes=()  # what failed or was skipped, and why; printed before the last line
 times=()
 
@@ -66,17 +67,20 @@ check() {
   return 1
 }
 
-# Adds what a JUnit file of ctest says to the counts: count_junit FILE LABEL-FOR-MESSAGES
+# Adds what a JUnit file of ctest says to the counts: count_junit FILE LABEL-FOR-MESSAGES [BUILD-DIR]
+# With a build directory, what failed is run once more (tests/second_look.py).
 count_junit() {
-  local before=$((passed + failed + skipped))
+  local before=$((passed + failed + skipped)) reader=("$root/tests/read_junit.py")
   [[ -s $1 ]] || { fail "$2" "ctest wrote no result"; return; }
+  [[ -n ${3:-} ]] && reader=("$root/tests/second_look.py" "$3")
   while IFS=$'\t' read -r kind name why; do
     case $kind in
       passed) passed=$((passed + name)) ;;
       failed) failed=$((failed + 1)); notes+=("FAILED  $2 $name: $why") ;;
       skipped) skipped=$((skipped + 1)); notes+=("skipped $2 $name: $why") ;;
+      flaky) passed=$((passed + 1)); flaky=$((flaky + 1)); notes+=("flaky   $2 $name passed when run alone: $why") ;;
     esac
-  done < <(python3 "$root/tests/read_junit.py" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
+  done < <(python3 "${reader[@]}" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
   ((passed + failed + skipped > before)) || fail "$2" "no test ran: $(basename "$1") holds none"
 }
 
@@ -101,6 +105,8 @@ chosen=("${parts[@]}")
 [[ $long == yes ]] && chosen+=("${long_parts[@]}")
 ((${#only[@]} > 0)) && chosen=(packages "${only[@]}")
 for part in $(printf '%s\n' "${chosen[@]}" | awk '!seen[$0]++'); do run_part "$part"; done
+
+((flaky <= flaky_max)) || fail "flaky tests" "$flaky failed first and passed alone; at most $flaky_max are allowed"
 
 printf '\nTime of each part:\n'
 printf '  %s\n' "${times[@]}" "$(printf '%-11s %4d s' all "$SECONDS")"
