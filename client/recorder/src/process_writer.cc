@@ -129,6 +129,7 @@ void ProcessWriter::StopMaintenance() {
   if (starter_ != nullptr && !starter_->HandOver(kHandOverWait)) {
     // It comes back, if ever, to a writer that is kept, and ends.
     maintenance_.detach();
+    is_left_behind_ = true;
     (void)starter_.release();
     return;
   }
@@ -321,6 +322,8 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
   FreeLocked(retired_.begin());
   names_.Close();
   spool_->UnmapNames();
+  spool_->CloseDirectories();
+  is_over_ = !is_left_behind_;
   return is_stored;
 }
 

@@ -8,6 +8,8 @@
 // short threads would lose all they recorded. Past the bound of that memory they are dropped and
 // counted; were the process killed meanwhile, the agent counts them: nothing is lost in silence.
 //
+// A closed one is kept until no thread holds a ring of it; its descriptors go at its Close.
+//
 // Thread-safe. Locks are taken on first uses and by maintenance, never by a warm recording call.
 #pragma once
 
@@ -99,6 +101,8 @@ class ProcessWriter {
   // Stops recording and maintenance and waits for the ack. True = all of it is stored. A call that
   // passed the gate before lands in its ring; one that comes later is counted as dropped.
   bool Close(std::int64_t timeout_ms);
+  // Closed, and no thread has a ring of it: nobody will ask for it again. REQUIRES: mutex is held.
+  bool IsOverLocked() const { return is_over_ && threads_.empty(); }
 
  private:
   // What a thread that ended recorded before there was a ring for it.
@@ -147,11 +151,13 @@ class ProcessWriter {
   bool is_work_waiting_ = false;
   bool is_stopping_ = false;
   bool is_final_ = false;  // no ring is made any more
+  bool is_over_ = false;   // its close has returned, and its maintenance thread, too
 
   // Null: nobody is to be started. Dropped where its thread hangs.
   std::unique_ptr<AgentStarter> starter_;
   std::condition_variable wake_;
   std::thread maintenance_;
+  bool is_left_behind_ = false;  // it hangs; of the thread that closes
 };
 
 }  // namespace stepwell::recorder

@@ -248,4 +248,14 @@ void stepwell_step_end(int32_t batch) {
   Recording(Gate::kOpen, [batch](ThreadRecorder& thread) { thread.EndStep(batch); });
 }
 
+void stepwell_step_leave() {
+  Recording(Gate::kOpen, [](ThreadRecorder& thread) { thread.LeaveStep(); });
+}
+
+uint32_t stepwell_scope_path() {
+  std::uint32_t path = spool::kNoName;
+  Recording(Gate::kOn, [&](ThreadRecorder& thread) { path = thread.path(); });
+  return path;
+}
+
 }  // extern "C"

@@ -165,7 +165,7 @@ Runtime::Join Runtime::TryJoin(std::uint32_t generation) {
 
 void Runtime::ForgetParentLocked() {
   // Its files, lock and threads are the parent's. The memory stays: destructors would write there.
-  for (auto& writer : writers_) (void)writer.release();
+  (void)new std::vector<std::shared_ptr<ProcessWriter>>(std::move(writers_));
   writers_.clear();
   open_ = nullptr;
   state_ = STEPWELL_CLOSED;
@@ -220,9 +220,26 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   writer->AwaitFirstLook();
   // Registered this late, it runs before the destructors of what the program made earlier.
   if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
-  const std::lock_guard lock(mutex_);
-  UseLocked(std::move(writer), state, Joined(remarks));
+  {
+    const std::lock_guard lock(mutex_);
+    UseLocked(std::move(writer), state, Joined(remarks));
+  }
+  DropWritersThatAreOver();
   return state;
+}
+
+void Runtime::DropWritersThatAreOver() {
+  for (;;) {
+    // One at a time, without memory for a list of them. Its destructor takes the lock.
+    std::shared_ptr<ProcessWriter> over;
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(writers_.begin(), writers_.end(),
+                                    [](const auto& writer) { return writer->IsOverLocked(); });
+    // The newest is asked what it dropped.
+    if (found == writers_.end() || found + 1 == writers_.end()) return;
+    over = std::move(*found);
+    writers_.erase(found);
+  }
 }
 
 void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state,
@@ -299,11 +316,11 @@ const char* Runtime::message() {
 }
 
 std::uint64_t Runtime::dropped_count() {
-  ProcessWriter* last = nullptr;
+  std::shared_ptr<ProcessWriter> last;
   {
     const std::lock_guard lock(mutex_);
     if (IsForkedChild() || writers_.empty()) return 0;
-    last = writers_.back().get();
+    last = writers_.back();
   }
   return last->dropped_count();
 }
@@ -328,7 +345,10 @@ ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation)
     }
     generation = CurrentGeneration(generation);
   }
-  if (slot.recorder != nullptr) slot.recorder->process().EndThread(slot.recorder);
+  if (slot.recorder != nullptr) {
+    slot.recorder->process().EndThread(slot.recorder);
+    DropWritersThatAreOver();
+  }
   slot = {nullptr, 0};
   // At once: what comes next may run out of memory.
   pthread_setspecific(thread_key_, nullptr);
@@ -377,6 +397,7 @@ void Runtime::EndThread(void* recorder) {
   if (Get().IsForkedChild()) return;
   auto* ended = static_cast<ThreadRecorder*>(recorder);
   ended->process().EndThread(ended);
+  Get().DropWritersThatAreOver();
 }
 
 }  // namespace stepwell::recorder

@@ -75,6 +75,8 @@ class Runtime {
   std::uint32_t CurrentGeneration(std::uint32_t otherwise);
   void MakePage();
   void ForgetParentLocked();
+  // Those that nobody will ask for again.
+  void DropWritersThatAreOver();
   void UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state, std::string message);
 
   std::mutex opening_;  // one open or close at a time; held while the file system is used
@@ -83,8 +85,9 @@ class Runtime {
   pthread_key_t thread_key_{};
   bool has_thread_key_ = false;  // without one nothing opens
   Catalog catalog_;
-  std::vector<std::unique_ptr<ProcessWriter>> writers_;  // kept: threads may still hold their rings
-  ProcessWriter* open_ = nullptr;                        // one of them, or none
+  // The newest, and before it those of which threads hold rings still.
+  std::vector<std::shared_ptr<ProcessWriter>> writers_;
+  ProcessWriter* open_ = nullptr;  // one of them, or none
   std::uint32_t generation_ = 0;
   std::uint32_t thread_serial_ = 0;
   bool closes_at_exit_ = false;

@@ -107,6 +107,13 @@ void SpoolWriter::Unlock() {
   lock_.Close();
 }
 
+void SpoolWriter::CloseDirectories() {
+  directory_.Close();
+  shared_rings_.reset();
+  around_.directory.Close();
+  around_.shared_rings.reset();
+}
+
 bool SpoolWriter::IsAlone() const {
   struct flock asked = WholeByte(spool::kProcessLockByte);
   asked.l_len = spool::WorkerLockByte(spool::kWorkerCountMax);

@@ -66,6 +66,8 @@ class SpoolWriter {
   void KeepFiles();
   // Lets go of the lock: from here on the writer counts as dead.
   void Unlock();
+  // No ring is made any more, and nobody joins.
+  void CloseDirectories();
 
  private:
   // The writer around a worker, for the workers that it may have itself.

@@ -62,12 +62,14 @@ std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
   // Not so: begun on another thread, or open across a step's boundary, where nesting begins anew.
   if (scope.thread == serial_ && scope.step == step_) [[likely]] {
     event.flags = InStepFlag();
-    if (depth_ > 0) --depth_;
-    event.depth = depth_;
-    if (depth_ == 0) {
-      path_ = spool::kNoName;
-    } else if (path_ == scope.path) {
+    if (path_ == scope.path && depth_ > 0) [[likely]] {
+      event.depth = --depth_;
       path_ = scope.parent;
+    } else {
+      // Others began within it and are open still, as tasks' are that take turns: who lies in whom is
+      // not known, and nesting begins anew. Else each of them would lie in all before it.
+      path_ = spool::kNoName;
+      depth_ = 0;
     }
   } else if (scope.thread < process_.serial_first()) {
     // Begun under another writer, the parent's of a fork for one: its path means nothing here.
@@ -133,6 +135,17 @@ void ThreadRecorder::EndStep(std::int32_t batch) {
   process_.ObserveControl();
   OpenStep(now_ns);
   if (!is_whole && process_.is_on()) Add(StepBegin(), now_ns);
+}
+
+void ThreadRecorder::LeaveStep() {
+  if (is_step_open_) {
+    // Even while recording is off: events from before wait for it.
+    const std::uint64_t now_ns = MonotonicNs();
+    OpenStep(now_ns);
+    is_step_open_ = false;
+    Add(StepBegin(), now_ns);
+  }
+  process_.ObserveControl();
 }
 
 void ThreadRecorder::OpenStep(std::uint64_t now_ns) {

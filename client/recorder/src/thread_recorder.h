@@ -35,6 +35,10 @@ class ThreadRecorder {
   void RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us, double value);
   void BeginStep();
   void EndStep(std::int32_t batch);
+  // What was recorded since the step began lies outside any, as does what comes next.
+  void LeaveStep();
+  // Of the innermost open scope, kNoName = none.
+  std::uint32_t path() const { return path_; }
 
   // Around every call above: a close waits for calls that are on their way. After Enter the gate is
   // looked at again, for the close may have begun before it was seen (thread_barrier.h).

@@ -140,6 +140,66 @@ TEST_F(ThreadRecorderTest, BeginWithinAStepStartsItAnew) {
   EXPECT_THAT(Take(), ElementsAre("begin", "scope+ a", "begin", "end@0"));
 }
 
+TEST_F(ThreadRecorderTest, LeavingAStepPutsWhatItHeldAndWhatComesNextOutsideAny) {
+  thread_->BeginStep();
+  thread_->EndStep(-1);
+  Time(kA);
+  const auto b = Begin(kB);
+  thread_->LeaveStep();
+  thread_->LeaveStep();  // of none
+  Time(kC);
+  End(b);
+  thread_->Record(kLoss, 0.5);
+  thread_->BeginStep();
+  Time(kA);
+  thread_->EndStep(-1);
+  EXPECT_THAT(Take(), ElementsAre("begin", "end@0", "scope+ a", "begin", "scope c", "scope b",
+                                  "record training/loss@-1", "begin", "scope+ a", "end@1"));
+}
+
+TEST_F(ThreadRecorderTest, LeavingAStepFollowsTheControl) {
+  thread_->BeginStep();
+  SetControl(spool::kControlOff);
+  thread_->LeaveStep();
+  EXPECT_FALSE(process_->is_on());
+  SetControl(0);
+  thread_->LeaveStep();  // of none: a long evaluation without steps may be switched on again
+  EXPECT_TRUE(process_->is_on());
+  EXPECT_THAT(Take(), ElementsAre("begin", "begin"));
+}
+
+TEST_F(ThreadRecorderTest, ScopesThatTakeTurnsDoNotPileUp) {
+  // As a thousand tasks do that overlap in pairs.
+  stepwell_scope last = Begin(kA);
+  for (int i = 0; i < 1000; ++i) {
+    const stepwell_scope next = Begin(kA);
+    End(last);
+    last = next;
+  }
+  End(last);
+  Time(kB);
+  const std::vector<std::string> lines = Take();
+  EXPECT_EQ(lines.size(), 1002u);
+  EXPECT_EQ(lines.back(), "scope b");
+  EXPECT_LE(Names().size(), 5u) << "each path takes room in the log of names";
+  EXPECT_EQ(process_->dropped_count(), 0u);
+}
+
+TEST_F(ThreadRecorderTest, WhatBeginsAfterAnotherOrderLiesInNothing) {
+  const auto a = Begin(kA);
+  const auto b = Begin(kB);
+  End(a);
+  Time(kC);  // b is open still; whether c lies in it is not known
+  EXPECT_EQ(thread_->path(), spool::kNoName);
+  End(b);
+  const auto c = Begin(kC);
+  EXPECT_EQ(thread_->path(), c.path);
+  Time(kA);
+  End(c);
+  EXPECT_EQ(thread_->path(), spool::kNoName);
+  EXPECT_THAT(Take(), ElementsAre("scope a", "scope c", "scope a/b", "scope c/a", "scope c"));
+}
+
 TEST_F(ThreadRecorderTest, AScopeOpenAcrossTheBoundaryStandsAlone) {
   thread_->BeginStep();
   const auto a = Begin(kA);

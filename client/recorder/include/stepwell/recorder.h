@@ -195,10 +195,15 @@ typedef struct stepwell_scope {
 
 /* A named, timed region of the calling thread; nested scopes form a path. Inside a step a path
  * gives one sample per step: its total in seconds. End on the thread that began, innermost first;
- * other orders lose nesting, nothing else. Its end tells how long it took, in nanoseconds; 0 = not
+ * other orders lose nesting, nothing else: what begins after one that ended out of order lies in
+ * none of those that are open. Its end tells how long it took, in nanoseconds; 0 = not
  * recorded. */
 STEPWELL_API void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name);
 STEPWELL_API uint64_t stepwell_scope_end(stepwell_scope* scope);
+
+/* The number of the path of the innermost scope that is open on this thread, as stepwell_scope has it
+ * between begin and end; 0 = none, or nothing is recorded. */
+STEPWELL_API uint32_t stepwell_scope_path(void);
 
 /* A value now, with the batch of the step that is open on this thread, if one is. */
 STEPWELL_API void stepwell_record(stepwell_series_id series, double value);
@@ -215,6 +220,9 @@ STEPWELL_API void stepwell_step_begin(void);
  * training batch that was processed, or STEPWELL_NEXT_BATCH (from 0). Without an open step it only
  * opens one. */
 STEPWELL_API void stepwell_step_end(int32_t batch);
+/* Leaves the step that is open on this thread without ending it, as a loop does that is over: what
+ * was recorded in it, and what comes next, lies outside any step. */
+STEPWELL_API void stepwell_step_leave(void);
 
 #ifdef __cplusplus
 }

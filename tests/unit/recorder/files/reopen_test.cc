@@ -1,0 +1,106 @@
+// A recorder that is opened and closed many times, as a training does that is switched on and off.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tests/unit/recorder/files/in_child.h"
+#include "tests/unit/recorder/files/recorder_fixture.h"
+
+namespace stepwell::recorder {
+namespace {
+
+std::ptrdiff_t DescriptorCount() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+std::ptrdiff_t MappingCount() {
+  std::ifstream maps("/proc/self/maps");
+  return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+}
+
+// A thread that records when it is told to, and lives on.
+class Recording {
+ public:
+  ~Recording() {
+    Tell(0);
+    thread_.join();
+  }
+  void Once() {
+    const int wanted = Tell(1);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return count_ == wanted; });
+  }
+
+ private:
+  int Tell(int more) {
+    const std::lock_guard lock(mutex_);
+    wanted_ = more == 0 ? -1 : wanted_ + more;
+    asked_.notify_one();
+    return wanted_;
+  }
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      asked_.wait(lock, [this] { return wanted_ != count_; });
+      if (wanted_ < 0) return;
+      Scoped("elsewhere");
+      ++count_;
+      done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable asked_, done_;
+  int wanted_ = 0, count_ = 0;
+  std::thread thread_{[this] { Run(); }};
+};
+
+TEST_F(RecorderTest, ClosedWritersLeaveNothingBehind) {
+  ExpectInChild([this] {
+    const auto window = [this] {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+      Scoped("forward");
+      std::thread(Scoped, "worker").join();
+      (void)stepwell_close(0);
+    };
+    for (int warm = 0; warm < 3; ++warm) window();
+    const std::ptrdiff_t descriptors = DescriptorCount();
+    const std::ptrdiff_t mappings = MappingCount();
+    const std::size_t bytes = mallinfo2().uordblks;
+    for (int round = 0; round < 40; ++round) window();
+    EXPECT_LE(DescriptorCount(), descriptors);
+    EXPECT_LE(MappingCount(), mappings + 2);
+    // A writer has 66 KiB. Spool directories' names are kept nowhere.
+    EXPECT_LE(mallinfo2().uordblks, bytes + 40 * 8192);
+  });
+}
+
+TEST_F(RecorderTest, AThreadMayHoldTheRingOfAWriterThatClosedLongAgo) {
+  ExpectInChild([this] {
+    Recording idle;
+    for (int round = 0; round < 10; ++round) {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+      Scoped("forward");
+      if (round % 4 == 0) idle.Once();
+      EXPECT_EQ(stepwell_dropped_count(), 0u);
+      (void)stepwell_close(0);
+      idle.Once();  // too late for the writer that it recorded in, if that was this one
+    }
+    ASSERT_EQ(Open(), STEPWELL_RECORDING);
+    idle.Once();
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    (void)stepwell_close(0);
+  });
+}
+
+}  // namespace
+}  // namespace stepwell::recorder
