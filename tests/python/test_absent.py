@@ -75,7 +75,7 @@ class AbsentTest(ProductTest):
             from stepwell import _absent, _core
             def names(of): return {name for name in dir(of) if not name.startswith("_")}
             missing = names(_core) - names(_absent)
-            for kind in ("Scope", "Series", "Steps", "Recording"):
+            for kind in ("Scope", "Series", "Steps", "Loop", "Recording"):
                 missing |= names(getattr(_core, kind)) - names(getattr(_absent, kind)) - {"name"}
             print(sorted(missing), _core.version == _absent.version)
             """)

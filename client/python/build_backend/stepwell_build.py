@@ -33,7 +33,7 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
-    files = {f"{_NAME}/{path.name}": path.read_bytes() for path in _package_files()}
+    files = {str(path.relative_to(_HERE)): path.read_bytes() for path in _package_files()}
     tag = "py3-none-any"
     if sys.platform == "linux":
         tag = _tag()
@@ -65,7 +65,7 @@ def version() -> str:
 
 
 def _package_files() -> list[pathlib.Path]:
-    return sorted(path for path in (_HERE / _NAME).iterdir() if path.suffix in (".py", ".pyi", ".typed"))
+    return sorted(path for path in (_HERE / _NAME).rglob("*") if path.suffix in (".py", ".pyi", ".typed"))
 
 
 def _tag() -> str:

@@ -112,7 +112,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && Add(module, "Recording", &Recording_Type) &&
       Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
-      Add(module, "Steps", &Steps_Type) &&
+      Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;
   }

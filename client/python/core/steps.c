@@ -43,7 +43,7 @@ int Steps_Init(void) {
   fetch_scope = Names_FindScope(name);
   Py_DECREF(name);
   return fetch_scope != NULL && PyType_Ready(&Steps_Type) == 0 &&
-         PyType_Ready(&StepIterator_Type) == 0;
+         PyType_Ready(&StepIterator_Type) == 0 && PyType_Ready(&Loop_Type) == 0;
 }
 
 static uint64_t NowNs(void) {
@@ -179,6 +179,98 @@ static PyTypeObject StepIterator_Type = {
     .tp_clear = StepIterator_Clear,
     .tp_iter = PyObject_SelfIter,
     .tp_iternext = StepIterator_Next,
+};
+
+// A loop of a framework's, which tells of its batches by calls. Its `items` stay NULL.
+static PyObject* Loop_New(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  if (PyTuple_GET_SIZE(args) != 0 || (keywords != NULL && PyDict_GET_SIZE(keywords) != 0)) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: Loop() takes no arguments");
+    return NULL;
+  }
+  StepIterator* loop = (StepIterator*)type->tp_alloc(type, 0);
+  if (loop != NULL) loop->batch = -1;
+  return (PyObject*)loop;
+}
+
+static PyObject* Loop_Begin(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  StepIterator* loop = (StepIterator*)self;
+  LeaveSteps(loop);
+  // A scope knows its thread's number. The step that opens forgets that it was begun: it is no event.
+  stepwell_scope known = {.path = 0};
+  if (loop_of_thread == NULL || loop_of_thread->is_over) {
+    stepwell_scope_begin(&known, fetch_scope->id);
+  }
+  BeginSteps(loop);
+  if (loop->life == NULL) Py_RETURN_FALSE;
+  if (known.path != 0 && tally_thread == 0) tally_thread = loop->tallied_thread = known.thread;
+  Py_RETURN_TRUE;
+}
+
+static PyObject* Loop_Count(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  StepIterator* loop = (StepIterator*)self;
+  if (count > 1) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: count() takes one batch at most");
+    return NULL;
+  }
+  if (count == 1 && args[0] != Py_None) {
+    const long batch = PyLong_AsLong(args[0]);
+    if (batch < 0 || batch > INT32_MAX) {
+      if (PyErr_Occurred() == NULL || PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Format(PyExc_ValueError, "stepwell: batch is %R; allowed: 0 ... 2147483647", args[0]);
+      }
+      return NULL;
+    }
+    if (loop->life != NULL) {
+      next_batch = (int32_t)batch;
+    } else {
+      loop->batch = (int32_t)batch - 1;
+    }
+  }
+  CountBatch(loop);
+  return PyLong_FromLong(loop->batch);
+}
+
+static PyObject* Loop_Upcoming(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  const int is_in_step = loop_of_thread != NULL && !loop_of_thread->is_over;
+  StepIterator* loop = (StepIterator*)self;
+  return PyLong_FromLong(loop->life == NULL && is_in_step ? loop->batch + 1L : (long)next_batch);
+}
+
+static PyObject* Loop_Next(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  NextStep((StepIterator*)self);
+  Py_RETURN_NONE;
+}
+
+static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  LeaveSteps((StepIterator*)self);
+  Py_RETURN_NONE;
+}
+
+static void Loop_Dealloc(PyObject* self) {
+  LeaveSteps((StepIterator*)self);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef loop_methods[] = {
+    {"begin", Loop_Begin, METH_NOARGS,
+     "begin($self)\n--\n\nThe first step opens. False: inside another loop's, whose part it is."},
+    {"count", (PyCFunction)(void (*)(void))Loop_Count, METH_FASTCALL,
+     "count($self, batch=None, /)\n--\n\nThe batch of the step that is open, else the next one."},
+    {"upcoming", Loop_Upcoming, METH_NOARGS,
+     "upcoming($self)\n--\n\nWhat count() says next, where it is told nothing."},
+    {"next", Loop_Next, METH_NOARGS, "next($self)\n--\n\nThe step ends, and the next one opens."},
+    {"leave", Loop_Leave, METH_NOARGS, "leave($self)\n--\n\nWhat comes after lies in no step."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject Loop_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core.Loop",
+    .tp_basicsize = sizeof(StepIterator),
+    .tp_dealloc = Loop_Dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The steps of a training whose loop is a framework's.",
+    .tp_methods = loop_methods,
+    .tp_new = Loop_New,
 };
 
 PyObject* Steps_New(PyObject* loader, int32_t start) {

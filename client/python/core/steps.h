@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 extern PyTypeObject Steps_Type;
+// The steps of a loop that is a framework's, by calls.
+extern PyTypeObject Loop_Type;
 
 // 0 with an exception set.
 int Steps_Init(void);

@@ -16,9 +16,36 @@ from __future__ import annotations
 from stepwell._load import core
 from stepwell._run import Run, init
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stepwell._schedule import Action, Place, Schedule
+
 Scope = core.Scope
 Series = core.Series
 Steps = core.Steps
 __version__: str = core.version
 
-__all__ = ["Run", "Scope", "Series", "Steps", "__version__", "init"]
+
+
+def schedule(
+    *, skip_first: int = 0, wait: int = 0, warmup: int = 0, active: int, repeat: int = 0, per: str = "run",
+    first_batch: int = 0, first_epoch: int = 0,
+) -> Schedule:  # fmt: skip
+    """Windows of batches that are recorded, for init(): `skip_first` batches once, then `repeat` times (0 = without
+    end) `wait` that are not, `warmup` and `active` that are. `per` is "run" or "epoch"."""
+    from stepwell._schedule import Schedule
+
+    return Schedule(skip_first=skip_first, wait=wait, warmup=warmup, active=active, repeat=repeat, per=per,
+                    first_batch=first_batch, first_epoch=first_epoch)  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Of schedules, which most imports do not need."""
+    if name in ("Action", "Place", "Schedule"):
+        from stepwell import _schedule
+
+        return getattr(_schedule, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Action", "Place", "Run", "Schedule", "Scope", "Series", "Steps", "__version__", "init", "schedule"]

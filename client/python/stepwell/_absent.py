@@ -57,6 +57,27 @@ class Steps:
         return True
 
 
+class Loop:
+    _batch = -1
+
+    def begin(self) -> bool:
+        return True
+
+    def upcoming(self) -> int:
+        return Steps._next_batch
+
+    def count(self, batch: int | None = None, /) -> int:
+        self._batch = Steps._next_batch if batch is None else batch
+        Steps._next_batch = self._batch + 1
+        return self._batch
+
+    def next(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        pass
+
+
 _NO_SERIES = Series()
 
 

@@ -12,7 +12,7 @@ _LABEL_VALUE_BYTES_MAX = 1024
 _TOKEN_BYTES_MAX = 1024
 _RUN_LABEL_COUNT_MAX = 30
 _SERIES_LABEL_COUNT_MAX = 32
-_RESERVED_LABELS = ("rank", "agent", "device", "worker", "loader", "clock")
+_RESERVED_LABELS = ("rank", "agent", "device", "worker", "clock")
 KINDS = {"gauge": 1, "counter": 2, "duration": 3}
 
 

@@ -13,9 +13,12 @@ from stepwell._tell import say, warn
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Callable
     from types import TracebackType
+    from typing import Any
 
     from stepwell._core import Series
+    from stepwell._schedule import Place
 
 _STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
 _CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
@@ -38,6 +41,9 @@ class Run(core.Recording):
         self._steps = 0
         self._steps_ns = 0
         self._paths: dict[str, tuple[int, int]] = {}
+        self._schedule: Callable[[Place], object] | None = None
+        self._window_count = 0
+        self._is_resumed = False
 
     @property
     def trial(self) -> str | None:
@@ -72,6 +78,19 @@ class Run(core.Recording):
         is what its plain name means from now on."""
         number = _checks.series(name, group=group, unit=unit, kind=kind)
         return core.define_series(group, name, unit, number, _checks.labels(labels, of_series=True))
+
+    def steps(
+        self, loader: Any, *, start: int | None = None, epoch: int | None = None, batch_in_epoch: int = 0
+    ) -> Any:
+        """Pairs (batch_index, batch) of the loader, each a step; its fetch is timed. `epoch` is recorded; a schedule
+        goes by it. A training that resumes says `start`, and within an epoch `batch_in_epoch`."""
+        if self._schedule is None and epoch is None and batch_in_epoch == 0:
+            return super().steps(loader, start=start)
+        from stepwell import _stepping
+
+        return _stepping.PlannedSteps(self, super().steps(loader, start=start), loader, start=start,
+                                      epoch=_checks.number("epoch", epoch, 0, 2**31 - 1),
+                                      batch_in_epoch=_checks.number("batch_in_epoch", batch_in_epoch, 0, 2**31 - 1))  # fmt: skip
 
     def on(self, *, interval: float | None = None, groups: str | Iterable[str] | None = None) -> None:
         """Records, and samples the machine; what is given is so from now on. Again: changes nothing."""
@@ -147,6 +166,26 @@ class Run(core.Recording):
         """A spawned process has the run that it opens itself, or one that records nothing."""
         return _of_this_process, ()
 
+    def _follow(self, place: Place) -> bool:
+        """Switches as the schedule says; True = it is on since now."""
+        from stepwell import _schedule
+
+        if self._schedule is None or self._is_closed:
+            return False
+        try:
+            is_wanted = _schedule.action_of(self._schedule(place)).records
+        except Exception as error:
+            self._schedule, is_wanted = None, True
+            warn(f"stepwell: recording goes on without its schedule: {type(error).__name__}: {error}")
+        if is_wanted == self._is_on:
+            return False
+        if not is_wanted:
+            self.off()
+            return False
+        self._window_count += 1
+        self.on()
+        return True
+
     # --- with the lock held ---
 
     def _open(self) -> None:
@@ -218,6 +257,7 @@ def init(
     agent: str | os.PathLike[str] | None = None,
     start_agent: bool = True,
     system_metrics: bool = True,
+    schedule: Callable[[Place], object] | None = None,
 ) -> Run:
     """Opens the run of this process, or hands out the one that is open. What is not given is taken from the
     environment (docs/environment.md). Wrong options raise ValueError or TypeError, and nothing else does."""
@@ -239,15 +279,23 @@ def init(
         "start_agent": _checks.flag("start_agent", start_agent),
         "system_metrics": _checks.flag("system_metrics", system_metrics),
     }
+    if schedule is not None:
+        from stepwell import _schedule
+
+        _schedule.checked(schedule)
     global _run
     with _opening:
         if _run is not None and not _run._is_closed and _run._pid == os.getpid():
             if options["trial"] not in (None, _run.trial):
                 warn(f"stepwell: trial {_run.trial!r} is open already, and goes on; {trial!r} is not opened")
+            if schedule is not None and schedule != _run._schedule:
+                warn(f"stepwell: trial {_run.trial!r} is open already; the schedule is not followed")
             return _run
         run = Run(_resolved(options))
         core.reset()
-        run.on()
+        run._schedule = schedule
+        if schedule is None:  # else its steps switch it on
+            run.on()
         _run = run
         return run
 

@@ -6,9 +6,10 @@
 namespace stepwell::recorder {
 namespace {
 
-// Those the master adds and those the product's own parts set.
-constexpr std::array<std::string_view, 6> kReservedLabels = {"rank",   "agent",  "device",
-                                                             "worker", "loader", "clock"};
+// Those the master adds and those the product's own parts set. (`loader` is a training's to set: it
+// knows which of its loaders is which.)
+constexpr std::array<std::string_view, 5> kReservedLabels = {"rank", "agent", "device", "worker",
+                                                             "clock"};
 
 bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(),

@@ -75,6 +75,7 @@ TEST(CatalogTest, JudgesSeries) {
       {"empty label value", [](SeriesDefinition& s) { s.labels["layer"] = ""; }, true},
       {"empty label name", [](SeriesDefinition& s) { s.labels[""] = "x"; }, false},
       {"reserved label", [](SeriesDefinition& s) { s.labels["rank"] = "1"; }, false},
+      {"which loader", [](SeriesDefinition& s) { s.labels["loader"] = "eval"; }, true},
       {"long label", [](SeriesDefinition& s) { s.labels["l"] = std::string(1025, 'x'); }, false},
       {"too many labels",
        [](SeriesDefinition& s) {

@@ -1,0 +1,166 @@
+"""Steps that a schedule switches: between them, so that each that is recorded is whole."""
+
+from __future__ import annotations
+
+from stepwell._load import core
+from stepwell._schedule import Place, Schedule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from stepwell._run import Run
+
+
+class Stepping:
+    """The steps of a run, told of by calls. Of one thread.
+
+    begin(place) before a batch is fetched, count(place) when it is there, leave() after the last.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._loop = core.Loop()
+        self._is_begun = False
+        self._is_part = False  # of another loop's step
+        self._told: tuple[int, int] | None = None
+
+    @property
+    def upcoming(self) -> int:
+        return self._loop.upcoming()
+
+    @property
+    def is_part(self) -> bool:
+        """Of another loop's step: these are no steps."""
+        return self._is_part
+
+    def begin(self, place: Place) -> None:
+        """The step that is open ends; that of this batch begins."""
+        if self._is_part:
+            return
+        if self._is_begun:
+            self._loop.next()
+        else:
+            self._begin()
+        if not self._is_part and not _is_behind(place, self._run._schedule) and self._run._follow(place):
+            self._begin()  # a step that recording is switched in is none
+
+    def count(self, place: Place, epoch: int | None = None) -> None:
+        """This is the batch of the step that is open."""
+        self._loop.count(int(place))
+        run = self._run
+        if epoch is not None and run._is_on and self._told != (epoch, run._window_count):
+            self._told = (epoch, run._window_count)
+            run.record("epoch", epoch)
+
+    def leave(self) -> None:
+        """What comes after lies in no step."""
+        self._loop.leave()
+        self._is_begun = self._is_part = False
+
+    def end_epoch(self) -> None:
+        self.leave()
+        schedule = self._run._schedule
+        if isinstance(schedule, Schedule) and schedule.per == "epoch" and self._run._is_on:
+            self._run.off()
+
+    def _begin(self) -> None:
+        self._is_part = not self._loop.begin()
+        self._is_begun = True
+
+
+def _is_behind(place: Place, schedule: object) -> bool:
+    """The fetch that finds the end of an epoch begins no window."""
+    return (place.length is not None and place.batch_in_epoch >= place.length
+            and isinstance(schedule, Schedule) and schedule.per == "epoch")  # fmt: skip
+
+
+def length_of(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except Exception:  # theirs: a length that is asked for at a bad time
+        return None
+
+
+class PlannedSteps:
+    """As the extension's Steps, with an epoch or a schedule."""
+
+    def __init__(self, run: Run, checked: Any, loader: Any, *, start: int | None, epoch: int | None,
+                 batch_in_epoch: int | None) -> None:  # fmt: skip
+        self._run = run
+        self._checked = checked
+        self._loader = loader
+        self._start = start
+        self._epoch = epoch
+        self._batch_in_epoch = batch_in_epoch or 0
+        resume(run, start, epoch, self._batch_in_epoch)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        loop = PlannedLoop(self._run, self._loader, self._start, self._epoch, self._batch_in_epoch)
+        # A second loop over it goes on.
+        self._start, self._batch_in_epoch = None, 0
+        return loop
+
+    def __len__(self) -> int:
+        return len(self._checked)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def resume(run: Run, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
+    """Windows of a run that resumes count from where its first loop begins."""
+    schedule = run._schedule
+    if not isinstance(schedule, Schedule) or run._is_resumed:
+        return
+    run._is_resumed = True
+    if schedule.first_batch or schedule.first_epoch:
+        return  # it says so itself
+    if schedule.per == "run" and start:
+        run._schedule = schedule.resumed(batch=start)
+    elif schedule.per == "epoch" and (epoch or batch_in_epoch):
+        run._schedule = schedule.resumed(batch=batch_in_epoch, epoch=epoch or 0)
+
+
+class PlannedLoop:
+    def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
+        self._stepping = Stepping(run)
+        self._items: Any = iter(loader)  # its errors are the training's to see
+        self._fetch = run.scope("dataloader_next")
+        self._start = start
+        self._epoch = epoch
+        self._batch_in_epoch = batch_in_epoch
+        length = length_of(loader)
+        self._length = None if length is None else batch_in_epoch + length
+
+    def __iter__(self) -> PlannedLoop:
+        return self
+
+    def __next__(self) -> tuple[int, Any]:
+        items = self._items
+        if items is None:
+            raise StopIteration
+        stepping = self._stepping
+        batch = stepping.upcoming if self._start is None else self._start
+        place = Place(batch, self._epoch or 0, self._batch_in_epoch, self._length)
+        stepping.begin(place)
+        if stepping.is_part:
+            place = Place(stepping.upcoming)
+        try:
+            with self._fetch:
+                item = next(items)
+        except StopIteration:
+            self._items = None
+            stepping.end_epoch()
+            raise
+        except BaseException:
+            stepping.leave()  # it may have other batches
+            raise
+        stepping.count(place, self._epoch)
+        self._start = None
+        self._batch_in_epoch += 1
+        return int(place), item
+
+    def __del__(self) -> None:
+        self._stepping.leave()

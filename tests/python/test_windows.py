@@ -1,0 +1,143 @@
+"""A run that a schedule switches on and off between its steps."""
+
+import unittest
+
+from product import ProductTest
+
+
+class WindowsTest(ProductTest):
+    def batches(self, trial: "str | None" = None) -> "dict[str, list[int]]":
+        """Of each name the batches of its samples, those in no step left out."""
+        found: dict[str, list[int]] = {}
+        for sample in self.samples(trial):
+            if sample.batch >= 0:
+                found.setdefault(sample.name, []).append(sample.batch)
+        return {name: sorted(batches) for name, batches in found.items()}
+
+    def test_each_window_has_its_batches_whole(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init(schedule=stepwell.schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2))
+            given = []
+            for epoch in range(3):
+                for index, batch in run.steps("abcd", epoch=epoch):
+                    with run.scope("train_batch"): run.record("loss", index)
+                    given.append(f"{index}{batch}")
+            print(*given, run.state)
+            """)
+        self.assertEqual("0a 1b 2c 3d 4a 5b 6c 7d 8a 9b 10c 11d closed\n", out)
+        windows = [2, 3, 4, 6, 7, 8]
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == windows), self.batches())
+        for name in ("dataloader_next", "train_batch", "loss"):
+            self.assertEqual(windows, self.batches()[name], name)
+        self.assertEqual([(2, 0.0), (4, 1.0), (6, 1.0), (8, 2.0)],
+                         sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))  # fmt: skip
+        self.assertEqual({1}, {sample.attempt for sample in self.samples()})
+
+    def test_per_epoch_an_epochs_end_ends_a_window_and_a_resumed_one_counts_from_where_it_begins(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=2, repeat=1, per="epoch"))
+            for index, batch in run.steps("def", start=7, epoch=1, batch_in_epoch=3): pass  # 3 of 6 are left
+            print(run.state)
+            for index, batch in run.steps("ab", epoch=2):
+                if index == 11: print(run.state)
+            with run.scope("evaluate"): pass
+            print(run.state)
+            """)
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == [8, 9, 11]), self.batches())
+        self.assertNotIn("evaluate", self.counts())
+
+    def test_a_function_switches_and_may_be_torchs(self):
+        for name, function, wanted in [
+            ("of an index", "lambda batch: batch % 3 == 1", [1, 4]),
+            ("of more", "lambda place: place.epoch == 1 and place.is_last", [5]),
+            ("torch's",
+             "lambda step: Theirs.RECORD if step in (2, 3) else Theirs.NONE", [2, 3]),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_").replace("'", "")
+                self.run_trial(f"""
+                    import enum, stepwell
+                    Theirs = enum.Enum("ProfilerAction", "NONE WARMUP RECORD RECORD_AND_SAVE")
+                    run = stepwell.init(schedule={function})
+                    for epoch in range(2):
+                        for _ in run.steps("abc", epoch=epoch): pass
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                is_there = self.eventually(lambda t=trial, w=wanted: self.batches(t).get("step") == w)
+                self.assertTrue(is_there, self.batches(trial))
+
+    def test_a_function_that_fails_is_given_up_with_one_warning_and_recording_goes_on(self):
+        for name, function, said in [("raises", "lambda batch: 1 / 0", "ZeroDivisionError"),
+                                     ("says nothing", "lambda batch: None", "the schedule said None")]:  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_")
+                out, err = self.run_trial(f"""
+                    import stepwell
+                    run = stepwell.init(schedule={function})
+                    print([index for index, _ in run.steps("abc")])
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("[0, 1, 2]\n", out)
+                self.assertEqual(1, err.count("goes on without its schedule"), err)
+                self.assertIn(said, err)
+                self.assertTrue(self.eventually(lambda t=trial: self.batches(t).get("step") == [0, 1, 2]))
+
+    def test_a_loop_of_a_schedule_is_as_any_other(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1))
+            def broken():
+                yield 1
+                raise KeyError("of the loader")
+            try:
+                for index, batch in run.steps(broken()): pass
+            except KeyError as error: print(error)
+            for index, batch in run.steps("abc"):
+                if batch == "b": break
+            for index, batch in run.steps("ab"):
+                for inner, _ in run.steps("xy"): print(index, inner, end=" ")
+            print(len(run.steps("abc")), bool(run.steps("")), [i for i, _ in run.steps(iter("ab"), start=50)])
+            for call in (lambda: run.steps(7), lambda: run.steps("a", start=-1), lambda: run.steps("a", epoch=-1),
+                         lambda: run.steps("a", epoch="x"), lambda: run.steps("a", batch_in_epoch=1.5),
+                         lambda: stepwell.init(schedule=3)):
+                try: call()
+                except (TypeError, ValueError) as error: print(str(error).partition(";")[0])
+            """)
+        self.assertEqual("'of the loader'\n3 0 3 1 4 0 4 1 3 True [50, 51]\n"
+                         "stepwell: steps: loader is of type int\nstepwell: steps: start is -1\n"
+                         "stepwell: epoch is -1\nstepwell: epoch is 'x'\nstepwell: batch_in_epoch is 1.5\n"
+                         "stepwell: schedule is 3\n", out)  # fmt: skip
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == [1, 3, 51]), self.batches())
+
+    def test_windows_without_end_leave_no_descriptors(self):
+        out, _ = self.run_trial("""
+            import os, stepwell
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1))
+            for _ in run.steps(range(300)): pass
+            print(len(os.listdir("/proc/self/fd")) < 60)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("True\n", out)
+
+    def test_a_training_loop_by_calls_has_steps_and_one_in_a_step_has_none(self):
+        out, _ = self.run_trial("""
+            from stepwell import _load, init
+            run = init()
+            loop, inner = _load.core.Loop(), _load.core.Loop()
+            print(loop.begin(), inner.begin(), inner.count(), inner.count(), end=" ")
+            for batch in (None, None, 7, None):
+                print(loop.upcoming(), loop.count(batch), end=" ")
+                with run.scope("forward"): pass
+                inner.next()
+                loop.next()
+            loop.leave(); loop.next(); loop.leave()
+            print(inner.begin(), inner.count())
+            for wrong in (-1, 2**31, "x", 1.5):
+                try: loop.count(wrong)
+                except (TypeError, ValueError) as error: print(type(error).__name__, end=" ")
+            """)
+        self.assertEqual("True False 0 1 0 0 1 1 2 7 8 8 True 9\nValueError ValueError TypeError TypeError ", out)
+        self.assertTrue(self.eventually(lambda: self.batches() == {"step": [0, 1, 7, 8], "forward": [0, 1, 7, 8]}))
+
+
+if __name__ == "__main__":
+    unittest.main()
