@@ -45,10 +45,11 @@ function(stepwell_library name)
 endfunction()
 
 # stepwell_tests(NAME LABEL label DEPS target...): every *_test.cc of the folder in one executable,
-# registered test by test under LABEL (core, simulation, contract, faults, e2e or slow). WHOLE registers the
+# registered test by test under LABEL (core, simulation, contract, faults, e2e or slow); those whose names
+# match LONG under LABEL_long, with half an hour's time. WHOLE registers the
 # executable as one test, for those whose tests share something dear, such as a PostgreSQL.
 function(stepwell_tests name)
-  cmake_parse_arguments(ARG "WHOLE" "LABEL;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "LABEL;LONG;TIMEOUT" "DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -64,6 +65,11 @@ function(stepwell_tests name)
   if(ARG_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  elseif(ARG_LONG)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_FILTER "-${ARG_LONG}"
+      PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_FILTER "${ARG_LONG}" TEST_LIST ${name}_long
+      PROPERTIES LABELS ${ARG_LABEL}_long TIMEOUT 1800)
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
       PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})

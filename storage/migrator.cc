@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 
 namespace stepwell {
@@ -116,6 +117,7 @@ absl::StatusOr<bool> Apply(PgConnection& connection, const Migration& migration,
     if (pending.empty() || pending.front().number != migration.number) return absl::OkStatus();
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(std::string(migration.sql)));
     applied_now = true;
+    STEPWELL_RETURN_IF_ERROR(failpoint::Check("migration_before_commit"));
     return connection
         .Exec(kRecord, {std::int32_t{migration.number}, migration.name, Sha256Hex(migration.sql)})
         .status();
@@ -124,6 +126,7 @@ absl::StatusOr<bool> Apply(PgConnection& connection, const Migration& migration,
     return Annotate(status, absl::StrFormat("migration %04d_%s", migration.number,
                                             std::string(migration.name)));
   }
+  STEPWELL_FAILPOINT("migration_after_commit");
   return applied_now;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/backoff.h"
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/fold_plan.h"
 #include "storage/pg_caps_read.h"
@@ -66,8 +67,11 @@ absl::Status PgLeaves::Attach(PgConnection& connection, const char* table, std::
         const PgResult attached,
         connection.Exec(sql::kIsAttached, {LeafName(table, keep_class, day)}));
     if (attached.Bool(0, 0)) return absl::OkStatus();
-    status = InDdlTransaction(
-        connection, [&] { return connection.ExecScript(AttachSql(table, keep_class, day)); });
+    status = InDdlTransaction(connection, [&]() -> absl::Status {
+      STEPWELL_RETURN_IF_ERROR(connection.ExecScript(AttachSql(table, keep_class, day)));
+      return failpoint::Check("attach_before_commit");
+    });
+    if (status.ok()) STEPWELL_FAILPOINT("attach_after_commit");
     if (!IsLockTimeout(status)) return Annotate(status, "attach a leaf");
     absl::SleepFor(backoff.NextDelay());
   }

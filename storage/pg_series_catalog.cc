@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_sql.h"
@@ -140,8 +141,11 @@ absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
   if (definitions.empty()) return catalog.numbers();
   STEPWELL_RETURN_IF_ERROR(catalog.Find());
   if (!catalog.Complete()) {
-    STEPWELL_RETURN_IF_ERROR(
-        connection.InTransaction([&] { return catalog.CreateMissing(series_max); }));
+    STEPWELL_RETURN_IF_ERROR(connection.InTransaction([&] {
+      const absl::Status made = catalog.CreateMissing(series_max);
+      return made.ok() ? failpoint::Check("define_before_commit") : made;
+    }));
+    STEPWELL_FAILPOINT("define_after_commit");
   }
   return catalog.numbers();
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/open_rules.h"
 #include "storage/pg_profiling.h"
@@ -198,8 +199,9 @@ absl::StatusOr<OpenedWriter> OpenWriterInTransaction(PgConnection& connection,
   OpenedWriter opened;
   STEPWELL_RETURN_IF_ERROR(connection.InTransaction([&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(opened, Opening(connection, request).Run());
-    return absl::OkStatus();
+    return failpoint::Check("open_before_commit");
   }));
+  STEPWELL_FAILPOINT("open_after_commit");
   return opened;
 }
 

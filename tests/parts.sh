@@ -128,12 +128,22 @@ run_ctest() {
 }
 
 part_release() {
-  local without_slow=(-LE slow)
-  [[ $long == yes ]] && without_slow=()
+  local without_slow=(-LE slow) alone='^faults$|e2e|slow'
+  [[ $long == yes ]] && without_slow=() alone+='|^faults_long$'
   build release || return
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
   # What kills processes and measures time runs alone.
-  run_ctest release alone -L 'faults|e2e|slow' "${without_slow[@]}"
+  run_ctest release alone -L "$alone" "${without_slow[@]}"
+}
+
+# The fault matrix alone (--faults): one after the other, for each starts masters, agents and producers.
+part_faults() {
+  build release stepwell_tests_faults || return
+  if [[ $short == yes ]]; then
+    run_ctest release faults -L '^faults$'
+  else
+    run_ctest release faults -L '^faults(_long)?$'
+  fi
 }
 
 # What others build against: `cmake --install` into an empty folder, then a program outside the tree.

@@ -8,6 +8,8 @@ cd "$root" || exit 70
 results=$root/build/test-results
 jobs=${STEPWELL_JOBS:-2}
 long=no
+faults=no
+short=no
 only=()
 budget_minutes=${STEPWELL_TEST_MINUTES:-55}
 passed=0 failed=0 skipped=0 flaky=0
@@ -22,10 +24,12 @@ source "$root/tests/parts.sh"
 
 usage() {
   cat <<USAGE
-Usage: tests/run.sh [--long] [--only PART]... [--list]
+Usage: tests/run.sh [--long] [--only PART]... [--faults [--short]] [--list]
 Installs what is missing, builds, tests and lints Stepwell; prints the time of each part.
   --only PART   run this part alone (repeatable); packages are installed all the same
   --long        add what a CI has no time for: ${long_parts[*]}, tests labelled slow
+  --faults      the fault matrix of docs/reliability.md alone, as tests/faults does it to real processes;
+                with --short without what a CI has no time for
   --list        print the parts
 Parts: ${parts[*]}
 Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test),
@@ -37,6 +41,8 @@ USAGE
 while (($# > 0)); do
   case $1 in
     --long) long=yes ;;
+    --faults) faults=yes ;;
+    --short) short=yes ;;
     --only)
       [[ " ${parts[*]} ${long_parts[*]} " == *" ${2:-} "* && -n ${2:-} ]] || {
         echo "--only: no part '${2:-}'; allowed: ${parts[*]} ${long_parts[*]}" >&2; exit 64; }
@@ -47,6 +53,12 @@ while (($# > 0)); do
   esac
   shift
 done
+
+[[ $short == no || $faults == yes ]] || { echo "--short is a word of --faults" >&2; exit 64; }
+if [[ $faults == yes ]]; then
+  ((${#only[@]} == 0)) || { echo "--faults and --only exclude each other" >&2; exit 64; }
+  only=(faults)
+fi
 
 # pass NAME | fail NAME WHY | skip NAME WHY: one check that is no ctest case.
 pass() { passed=$((passed + 1)); echo "  pass: $1"; }
@@ -85,7 +97,7 @@ count_junit() {
 }
 
 # A run that a CI cuts off says nothing; one that gives up its last parts says which. --long has no limit.
-out_of_time() { [[ $long == no ]] && ((SECONDS > (budget_minutes - ${minutes_of_part[$1]:-1}) * 60)); }
+out_of_time() { [[ $long == no && $faults == no ]] && ((SECONDS > (budget_minutes - ${minutes_of_part[$1]:-1}) * 60)); }
 
 run_part() {
   local name=$1 start=$SECONDS

@@ -1,7 +1,7 @@
 // A master under load is killed by SIGKILL at each place where work on what is stored may be cut in two:
-// commits, folds, merges with their rollups, the recycling of all rings, sweeps of leaves and of rows. It is
-// started again each time on a database that has aged meanwhile, so that there is something to merge,
-// recycle or sweep at once.
+// Opens and definitions, the making of leaves, commits, folds, merges with their rollups, the recycling of
+// all rings, sweeps of leaves and of rows. It is started again each time on a database that has aged
+// meanwhile, so that there is something to merge, recycle or sweep at once.
 //
 // What must hold: at each death the ledger says what the tables hold, row by row, sample by sample and
 // byte by byte; in the end each sample that was acked is there once, or a gap of cause CAP counts it, and
@@ -68,6 +68,8 @@ struct Work {
   Rollups rollups = Rollups::kExact;
   // Of one more writer; 0 = there is none.
   int series_count = 0;
+  // Before each start one more writer, with a series that nobody has defined.
+  bool newcomers = false;
 };
 
 void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
@@ -101,6 +103,17 @@ const std::vector<Work>& Works() {
                   {"commit_after_commit", 20},
                   {"before_replay"}},
        .age = {.seconds = 60}},
+      {.name = "Open",
+       .points = {{"open_before_commit", 4},
+                  {"open_after_commit", 4},
+                  {"define_before_commit"},
+                  {"define_after_commit"}},
+       .age = {.seconds = 60},
+       .newcomers = true},
+      // A day goes by before each start: there are leaves to make, four tables of each class.
+      {.name = "AttachLeaves",
+       .points = {{"attach_before_commit", 3, 4}, {"attach_after_commit", 3, 4}},
+       .age = {.days = 1}},
       {.name = "Fold",
        .points = {{"before_fold", 10},
                   {"fold_before_commit", 10},
@@ -304,6 +317,7 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
     }
   }
 
+  int newcomer_count_ = 0;
   Scene scene_{absl::StrCat("kill points ", GetParam().name)};
   const std::string url_ = testing::TestPostgres::Get().Durable().FreshDatabase();
   MasterProcess master_{
@@ -335,6 +349,12 @@ TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
     ASSERT_NO_FATAL_FAILURE(AwaitBackends());
     if (work().series_count > 0) {
       ASSERT_NO_FATAL_FAILURE(FillUp());
+    }
+    if (work().newcomers) {
+      scene_.StartRawWriter(
+          40 + newcomer_count_, master_.grpc_address(),
+          {{"--chunks", "3"}, {"--samples", "1"}, {"--series", absl::StrCat(2 + newcomer_count_)}});
+      ++newcomer_count_;
     }
     const bool is_other = work().age_of_others && lives_left % 2 == 0;
     ASSERT_EQ(MakeOlder(url_, is_other ? *work().age_of_others : work().age), "");

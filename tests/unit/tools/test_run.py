@@ -17,6 +17,7 @@ part_packages() { :; }
 part_one() { %s; }
 part_two() { :; }
 part_three() { pass three; }
+part_faults() { pass "faults, short $short"; }
 """
 
 
@@ -67,8 +68,17 @@ class RunTest(unittest.TestCase):
         self.assertEqual("2 passed, 0 failed", self.run_with("pass a", "--long").stdout.splitlines()[-1])
         self.assertEqual("1 passed, 0 failed", self.run_with("pass a", "--only", "three").stdout.splitlines()[-1])
 
+    def test_faults_run_alone_long_or_short(self):
+        for arguments, word in [(("--faults",), "pass: faults, short no"),
+                                (("--faults", "--short"), "pass: faults, short yes")]:
+            with self.subTest(arguments):
+                out = self.run_with("pass a", *arguments).stdout
+                self.assertIn(word, out)
+                self.assertEqual("1 passed, 0 failed", out.splitlines()[-1])
+
     def test_refuses_what_it_does_not_know(self):
-        for arguments, word in [(("--only", "four"), "allowed: packages one two three"), (("--fast",), "--fast")]:
+        for arguments, word in [(("--only", "four"), "allowed: packages one two three"), (("--fast",), "--fast"),
+                                (("--short",), "--faults"), (("--faults", "--only", "one"), "exclude")]:
             with self.subTest(arguments):
                 done = self.run_with("pass a", *arguments)
                 self.assertEqual(64, done.returncode)

@@ -1,0 +1,124 @@
+// Holds each master and agent of each fault test to the checker's bounds, whoever started it: looks
+// four times a second at the programs below this process and judges the most that it saw when the test
+// has ended. Nothing calls it; it is there by being linked.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "tests/faults/checker/bounds.h"
+
+namespace stepwell::faults {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Text(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Each process and its parent.
+std::map<int, int> ReadParents() {
+  std::map<int, int> parents;
+  std::error_code gone;
+  for (fs::directory_iterator entry("/proc", gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    int pid = 0;
+    if (!absl::SimpleAtoi(entry->path().filename().string(), &pid)) continue;
+    const std::string stat = Text(entry->path() / "stat");
+    const std::size_t name_end = stat.rfind(')');
+    int parent = 0;
+    if (name_end == std::string::npos || name_end + 4 >= stat.size()) continue;
+    if (absl::SimpleAtoi(stat.substr(name_end + 4, stat.find(' ', name_end + 4) - name_end - 4),
+                         &parent)) {
+      parents[pid] = parent;
+    }
+  }
+  return parents;
+}
+
+bool IsBelow(int pid, int ancestor, const std::map<int, int>& parents) {
+  for (auto found = parents.find(pid); found != parents.end();
+       found = parents.find(found->second)) {
+    if (found->second == ancestor) return true;
+  }
+  return false;
+}
+
+// "serve", "agent", or "" where it is none of ours.
+std::string Role(int pid) {
+  const std::string words = Text(fs::path("/proc") / std::to_string(pid) / "cmdline");
+  const std::size_t program_end = words.find('\0');
+  if (program_end == std::string::npos) return "";
+  if (!absl::EndsWith(words.substr(0, program_end), "/stepwell")) return "";
+  const std::string word =
+      words.substr(program_end + 1, words.find('\0', program_end + 1) - program_end - 1);
+  return word == "serve" || word == "agent" ? word : "";
+}
+
+class BoundsWatch : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    thread_ = std::thread([this] { Run(); });
+  }
+
+  void TearDown() override {
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    std::map<std::string, Usage> most_of_role;
+    for (const auto& [pid, usage] : seen_) {
+      const std::string role = usage.name.substr(0, usage.name.find(' '));
+      const Bounds bounds = role == "serve" ? Bounds::OfMaster() : Bounds::OfAgent();
+      for (const std::string& finding : Exceeded(usage, bounds)) ADD_FAILURE() << finding;
+      Usage& most = most_of_role[role];
+      TakeMost(usage, most);
+      most.name = "the most of any " + role;
+    }
+    for (const auto& [role, usage] : most_of_role) std::cout << "bounds: " << ToText(usage) << "\n";
+  }
+
+ private:
+  void Run() {
+    std::unique_lock<std::mutex> lock(mu_);
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(250), [this] { return stopping_; })) {
+      Look();
+    }
+  }
+
+  void Look() {
+    const std::map<int, int> parents = ReadParents();
+    for (const auto& [pid, parent] : parents) {
+      if (!IsBelow(pid, getpid(), parents)) continue;
+      const std::string role = Role(pid);
+      if (!role.empty()) TakeMost(ReadUsage(pid, role), seen_[pid]);
+    }
+  }
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::map<int, Usage> seen_;  // the thread's until it is joined
+  std::thread thread_;
+};
+
+// Google Test owns it.
+[[maybe_unused]] const auto* const kWatch =
+    ::testing::AddGlobalTestEnvironment(new BoundsWatch);  // NOLINT
+
+}  // namespace
+}  // namespace stepwell::faults

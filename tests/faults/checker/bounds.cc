@@ -1,0 +1,66 @@
+#include "tests/faults/checker/bounds.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace stepwell::faults {
+namespace {
+
+void Compare(const Usage& usage, const char* what, std::int64_t used, std::int64_t bound,
+             std::vector<std::string>& findings) {
+  if (used <= bound) return;
+  findings.push_back(usage.name + ": " + std::to_string(used) + " " + what + ", bound " +
+                     std::to_string(bound));
+}
+
+}  // namespace
+
+// About twice what the fault tests were seen to need (docs/reliability.md).
+Bounds Bounds::OfMaster() { return {400 * 1024, 200, 150}; }
+Bounds Bounds::OfAgent() { return {150 * 1024, 300, 60}; }
+
+Usage ReadUsage(int pid, const std::string& name) {
+  Usage usage = {.name = name + " " + std::to_string(pid)};
+  const std::string folder = "/proc/" + std::to_string(pid);
+  std::ifstream status(folder + "/status");
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::int64_t number = 0;
+    if (!(words >> key >> number)) continue;
+    if (key == "VmHWM:") usage.memory_kib = number;
+    if (key == "Threads:") usage.threads = number;
+  }
+  std::error_code gone;
+  for (std::filesystem::directory_iterator entry(folder + "/fd", gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    ++usage.descriptors;
+  }
+  return usage;
+}
+
+void TakeMost(const Usage& seen, Usage& most) {
+  most.name = seen.name;
+  most.memory_kib = std::max(most.memory_kib, seen.memory_kib);
+  most.descriptors = std::max(most.descriptors, seen.descriptors);
+  most.threads = std::max(most.threads, seen.threads);
+}
+
+std::vector<std::string> Exceeded(const Usage& usage, const Bounds& bounds) {
+  std::vector<std::string> findings;
+  Compare(usage, "KiB resident", usage.memory_kib, bounds.memory_kib, findings);
+  Compare(usage, "descriptors", usage.descriptors, bounds.descriptors, findings);
+  Compare(usage, "threads", usage.threads, bounds.threads, findings);
+  return findings;
+}
+
+std::string ToText(const Usage& usage) {
+  return usage.name + ": " + std::to_string(usage.memory_kib / 1024) + " MiB, " +
+         std::to_string(usage.descriptors) + " descriptors, " + std::to_string(usage.threads) +
+         " threads";
+}
+
+}  // namespace stepwell::faults
