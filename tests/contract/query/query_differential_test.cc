@@ -169,7 +169,10 @@ class QueryReadsDifferential : public RandomTrialTest {
         share += timing.share();
       }
       if (response->ranks_size() == 0) continue;
-      ASSERT_NEAR(share + response->ranks(0).unaccounted_share(), 1, 1e-9);
+      // Scopes that are longer than their steps by what agents round are not told as a negative rest.
+      const double all = share + response->ranks(0).unaccounted_share();
+      ASSERT_GE(all, 1 - 1e-9);
+      ASSERT_LE(all, 1 + (response->ranks(0).unaccounted_share() == 0 ? 1e-4 : 1e-9));
     }
   }
 
