@@ -1,0 +1,323 @@
+// One chart: lines with the smallest and largest of each bucket around them, declared gaps as hatched bands,
+// a cursor shared with its neighbours, zoom by dragging or by keys, and in words what the cursor is on.
+import uPlot from "uplot";
+import type { Aligned, Value } from "./core/align";
+import { extentOf } from "./core/align";
+import { bandAt, type GapBand } from "./core/gap_bands";
+import { lineLook, type LineLook } from "./core/palette";
+import type { AxisKind, Range } from "./core/range";
+import { clockText, isoText } from "./core/time_text";
+import { countText, tickTexts, valueText } from "./core/units";
+import { bdi, fill, h } from "./dom";
+import { theme } from "./theme";
+
+export interface ChartData {
+  readonly aligned: Aligned;
+  readonly names: readonly string[];
+  readonly unit: string;
+  /** What is shown of the axis, in its units. */
+  readonly range: Range;
+  readonly axis: AxisKind;
+  /** Words for the axis where it is neither UTC nor batches. */
+  readonly axisName?: string;
+  readonly bands: readonly GapBand[];
+  /** Layers that lie on each other up to 1, not lines beside each other. */
+  readonly stacked?: boolean;
+  readonly looks?: readonly LineLook[];
+}
+
+export interface ChartOptions {
+  readonly title: string;
+  /** Charts with one key share a cursor. */
+  readonly syncKey: string;
+  readonly height: number;
+  onZoom(range: Range): void;
+  onZoomBy(factor: number, center: number): void;
+  onPan(fraction: number): void;
+  onReset(): void;
+}
+
+const bandNamesMax = 12;
+/** Steps of an axis of bytes: powers of two, as its units are. */
+const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
+
+function css(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export class Chart {
+  readonly element: HTMLElement;
+  private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly place = h("p", { class: "chart-place", "aria-live": "polite" });
+  private readonly resize: ResizeObserver;
+  private plot: uPlot | null = null;
+  private data: ChartData | null = null;
+  private values: HTMLElement[] = [];
+
+  constructor(private readonly options: ChartOptions) {
+    this.element = h("figure", { class: "chart" }, this.canvas, this.place, this.legend);
+    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    this.resize = new ResizeObserver(() => this.fitWidth());
+    this.resize.observe(this.canvas);
+  }
+
+  /** In CSS pixels; for how many buckets to ask. */
+  width(): number {
+    return this.canvas.clientWidth || 600;
+  }
+
+  show(data: ChartData): void {
+    const cursor = this.plot?.cursor.idx != null ? this.plot.cursor.left : undefined;
+    this.data = data;
+    this.plot?.destroy();
+    this.plot = new uPlot(this.plotOptions(data), this.plotData(data), this.canvas);
+    this.showLegend(data);
+    this.canvas.setAttribute("aria-label", this.summary(data));
+    if (cursor !== undefined) this.plot.setCursor({ left: cursor, top: 1 }, false);
+    this.showCursor();
+  }
+
+  /** Colours of another theme. */
+  redraw(): void {
+    if (this.data) this.show(this.data);
+  }
+
+  destroy(): void {
+    this.resize.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  private look(index: number): LineLook {
+    return this.data?.looks?.[index] ?? lineLook(index, theme());
+  }
+
+  private summary(data: ChartData): string {
+    const extent = extentOf(data.aligned.lines);
+    const range = extent ? `between ${valueText(extent.min, data.unit)} and ${valueText(extent.max, data.unit)}` : "no values";
+    return `${this.options.title}: ${data.names.length} ${data.names.length === 1 ? "line" : "lines"}, ${range}. ` +
+      "Arrow keys move the cursor, plus and minus zoom, page up and down pan, Home shows all.";
+  }
+
+  // Seconds for uPlot's axis of time, batches as they are.
+  private toPlot(place: number): number {
+    return this.data?.axis === "time" ? place / 1e6 : place;
+  }
+
+  private fromPlot(place: number): number {
+    return this.data?.axis === "time" ? place * 1e6 : place;
+  }
+
+  private plotData(data: ChartData): uPlot.AlignedData {
+    const columns: Value[][] = [];
+    for (const line of data.aligned.lines) {
+      columns.push(line.means);
+      if (!data.stacked) columns.push(line.mins, line.maxs);
+    }
+    return [data.aligned.places.map((place) => this.toPlot(place)), ...columns] as uPlot.AlignedData;
+  }
+
+  private plotOptions(data: ChartData): uPlot.Options {
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    data.names.forEach((_, index) => {
+      const look = this.look(index);
+      const points = { show: false };
+      if (data.stacked) {
+        series.push({ stroke: css("--panel"), width: 1, fill: index === 0 ? look.color : undefined, points } as uPlot.Series);
+        if (index > 0) bands.push({ series: [index + 1, index], fill: look.color });
+        return;
+      }
+      // A single sample has no line: it is shown as a point.
+      series.push({ stroke: look.color, width: 1.5, dash: [...look.dash], points: { show: data.aligned.places.length < 3, size: 6 } });
+      const edge = { width: 0, stroke: "transparent", points };
+      series.push(edge, edge);
+      bands.push({ series: [index * 3 + 3, index * 3 + 2], fill: look.color + (theme() === "dark" ? "40" : "30") });
+    });
+    const axisStyle = { stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, font: "12px system-ui, sans-serif" };
+    const unit = data.stacked ? "share" : data.unit;
+    const texts = (ticks: number[]): string[] => unit === "share" ? ticks.map((tick) => `${Math.round(tick * 100)} %`) : tickTexts(ticks, unit);
+    return {
+      width: this.width(),
+      height: this.options.height,
+      legend: { show: false },
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
+      cursor: {
+        sync: { key: this.options.syncKey, scales: ["x", null] },
+        drag: { x: true, y: false, setScale: false },
+        y: false,
+        points: { show: false },
+        bind: { dblclick: () => () => (this.options.onReset(), null) },
+      },
+      scales: {
+        x: { time: data.axis === "time" && data.axisName === undefined, range: [this.toPlot(data.range.start), this.toPlot(data.range.end)] },
+        y: data.stacked ? { range: [0, 1] } : { range: (_, min, max) => yRange(min, max, data.unit) },
+      },
+      axes: [
+        { ...axisStyle, size: 34, values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
+        { ...axisStyle, size: 76, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
+      ],
+      series,
+      bands,
+      hooks: {
+        drawClear: [(plot) => this.drawGaps(plot)],
+        setCursor: [() => this.showCursor()],
+        setSelect: [(plot) => this.onSelect(plot)],
+      },
+    };
+  }
+
+  private axisTexts(ticks: number[], step: number): string[] {
+    if (this.data?.axisName !== undefined && this.data.axis === "time") return tickTexts(ticks, "seconds");
+    if (this.data?.axis === "time") return ticks.map((tick) => timeTick(tick, step));
+    return ticks.map((tick) => (Number.isInteger(tick) ? countText(tick) : ""));
+  }
+
+  private onSelect(plot: uPlot): void {
+    if (plot.select.width < 5) return;
+    const start = this.fromPlot(plot.posToVal(plot.select.left, "x"));
+    const end = this.fromPlot(plot.posToVal(plot.select.left + plot.select.width, "x"));
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.options.onZoom({ start, end });
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const plot = this.plot;
+    if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
+    const width = plot.over.clientWidth;
+    const left = plot.cursor.left ?? -1;
+    const at = left < 0 ? width / 2 : left;
+    const moves: Record<string, () => void> = {
+      ArrowLeft: () => this.moveCursor(-1),
+      ArrowRight: () => this.moveCursor(1),
+      "+": () => this.options.onZoomBy(0.5, this.fromPlot(plot.posToVal(at, "x"))),
+      "=": () => this.options.onZoomBy(0.5, this.fromPlot(plot.posToVal(at, "x"))),
+      "-": () => this.options.onZoomBy(2, this.fromPlot(plot.posToVal(at, "x"))),
+      PageUp: () => this.options.onPan(-0.5),
+      PageDown: () => this.options.onPan(0.5),
+      Home: () => this.options.onReset(),
+    };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    move();
+  }
+
+  private moveCursor(by: number): void {
+    const plot = this.plot;
+    const places = plot?.data[0] ?? [];
+    if (!plot || places.length === 0) return;
+    const index = plot.cursor.idx ?? Math.floor(places.length / 2);
+    const next = Math.min(places.length - 1, Math.max(0, index + by));
+    plot.setCursor({ left: plot.valToPos(places[next] ?? 0, "x"), top: 1 });
+  }
+
+  private drawGaps(plot: uPlot): void {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const band of this.data?.bands ?? []) {
+      const left = plot.valToPos(this.toPlot(band.start), "x", true);
+      const width = Math.max(3, plot.valToPos(this.toPlot(band.end), "x", true) - left);
+      ctx.fillStyle = css("--gap");
+      ctx.fillRect(left, bbox.top, width, bbox.height);
+      ctx.strokeStyle = css("--gap-line");
+      ctx.lineWidth = 1;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(left, bbox.top, width, bbox.height);
+      ctx.clip();
+      ctx.beginPath();
+      for (let x = left - bbox.height; x < left + width; x += 10) {
+        ctx.moveTo(x, bbox.top + bbox.height);
+        ctx.lineTo(x + bbox.height, bbox.top);
+      }
+      ctx.stroke();
+      ctx.restore();
+    }
+    ctx.restore();
+  }
+
+  private showLegend(data: ChartData): void {
+    this.values = data.names.map(() => h("span", { class: "legend-value" }));
+    const items = data.names.map((name, index) => {
+      const look = this.look(index);
+      const swatch = h("span", { class: data.stacked ? "swatch filled" : "swatch", "aria-hidden": "true" });
+      swatch.style.setProperty("--look", look.color);
+      swatch.style.borderTopStyle = look.dash.length === 0 ? "solid" : look.dash.length > 2 || (look.dash[0] ?? 0) < 4 ? "dotted" : "dashed";
+      return h("li", {}, swatch, name !== "" && bdi(name, name), this.values[index]);
+    });
+    fill(this.legend, items);
+    this.legend.classList.toggle("many", data.names.length > bandNamesMax);
+  }
+
+  /** The bucket under the cursor, else the newest one of each line. */
+  private showCursor(): void {
+    const data = this.data;
+    if (!data || this.values.length !== data.names.length) return;
+    const index = this.plot?.cursor.idx ?? null;
+    const at = index === null ? null : data.aligned.places[index] ?? null;
+    data.aligned.lines.forEach((line, which) => {
+      const slot = this.values[which];
+      if (slot) slot.textContent = this.valueWords(line, which, index);
+    });
+    const left = this.plot?.cursor.left ?? -1;
+    const pointed = at === null || !this.plot || left < 0 ? null : this.fromPlot(this.plot.posToVal(left, "x"));
+    const band = pointed === null ? null : bandAt(data.bands, pointed);
+    const words = at === null ? "newest values" : this.placeWords(at, data);
+    fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
+  }
+
+  private valueWords(line: Aligned["lines"][number], which: number, index: number | null): string {
+    const data = this.data;
+    if (!data) return "";
+    const at = index ?? lastValue(line.means);
+    const mean = line.means[at];
+    if (typeof mean !== "number") return "–";
+    if (data.stacked) {
+      const below = which === 0 ? 0 : data.aligned.lines[which - 1]?.means[at] ?? 0;
+      return `${((mean - below) * 100).toFixed(1)} %`;
+    }
+    const min = line.mins[at] ?? mean;
+    const max = line.maxs[at] ?? mean;
+    const text = valueText(mean, data.unit);
+    return min === max ? text : `${text} (${valueText(min, data.unit)} … ${valueText(max, data.unit)})`;
+  }
+
+  private placeWords(at: number, data: ChartData): string {
+    if (data.axis === "batch") return `batch ${countText(Math.floor(at))}`;
+    if (data.axisName !== undefined) return `${data.axisName} ${valueText(at / 1e6, "seconds")}`;
+    return `${clockText(at, data.range.end - data.range.start)} UTC`;
+  }
+
+  private fitWidth(): void {
+    const width = this.canvas.clientWidth;
+    if (this.plot && width > 0 && Math.abs(width - this.plot.width) > 1) this.plot.setSize({ width, height: this.options.height });
+  }
+}
+
+/** "17:55", as fine as the step to the next tick (both in seconds). */
+function timeTick(seconds: number, step: number): string {
+  const iso = isoText(seconds * 1e6);
+  if (step >= 86_400) return iso.slice(5, 10);
+  if (seconds % 86_400 === 0) return iso.slice(5, 10);
+  if (step >= 60) return iso.slice(11, 16);
+  return iso.slice(11, step >= 1 ? 19 : 23);
+}
+
+function lastValue(values: readonly Value[]): number {
+  for (let i = values.length - 1; i >= 0; --i) if (typeof values[i] === "number") return i;
+  return -1;
+}
+
+/** From zero where values are of one sign, to 100 for percents; never of no height. */
+function yRange(min: number | null, max: number | null, unit: string): [number, number] {
+  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
+  if (unit === "percent" && min >= 0 && max <= 100) return [0, 100];
+  const near = min >= 0 && (min < max * 0.6 || min === max);
+  const pad = (max - min) * 0.08 || Math.abs(max) * 0.1 || 1;
+  return [near ? 0 : min - pad, max + pad];
+}

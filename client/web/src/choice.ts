@@ -1,0 +1,79 @@
+// A button that opens a list of check boxes: agents, GPUs, ranks, metrics. Closed by Escape or a click elsewhere.
+import { printable, shortened } from "./core/printable";
+import { bdi, h } from "./dom";
+
+export interface ChoiceOption {
+  readonly value: string;
+  readonly text: string;
+  readonly heading?: string;
+}
+
+const optionsMax = 2000;
+
+function summaryText(name: string, options: readonly ChoiceOption[], chosen: readonly string[]): string {
+  if (chosen.length === 0) return `${name}: ${options.length === 1 ? shortened(options[0]?.text ?? "", 24) : "all"}`;
+  if (chosen.length === 1) return `${name}: ${shortened(options.find((one) => one.value === chosen[0])?.text ?? chosen[0] ?? "", 24)}`;
+  return `${name}: ${chosen.length} of ${options.length}`;
+}
+
+/** `chosen` empty = all (or the usual ones). `onChange` hears of the new list. */
+export function choice(
+  name: string, options: readonly ChoiceOption[], chosen: readonly string[], onChange: (chosen: string[]) => void, allText = "All",
+): HTMLElement {
+  const marked = new Set(chosen);
+  const boxes: HTMLElement[] = [];
+  let heading = "";
+  for (const option of options.slice(0, optionsMax)) {
+    if (option.heading !== undefined && option.heading !== heading) {
+      heading = option.heading;
+      boxes.push(h("span", { class: "heading" }, bdi(printable(heading))));
+    }
+    const box = h("input", { type: "checkbox", "data-focus": `choice-${name}-${option.value}`, onchange: () => {
+      if (box.checked) marked.add(option.value);
+      else marked.delete(option.value);
+      onChange([...marked]);
+    } });
+    box.checked = marked.has(option.value);
+    boxes.push(h("label", {}, box, bdi(printable(option.text))));
+  }
+  const all = h("button", { type: "button", "data-focus": `choice-${name}-all`, disabled: chosen.length === 0, onclick: () => onChange([]) }, allText);
+  const details = h("details", { class: "choice", "data-choice": name },
+    h("summary", { class: "choose", "data-focus": `choice-${name}` }, bdi(printable(summaryText(name, options, chosen)))),
+    h("div", { class: "choices", role: "group", "aria-label": name }, all, boxes,
+      options.length > optionsMax && h("span", { class: "muted" }, `The first ${optionsMax} are listed.`)));
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    details.open = false;
+    details.querySelector("summary")?.focus();
+  });
+  return details;
+}
+
+const keys = new WeakMap<HTMLElement, string>();
+
+/** Puts new tools where old ones were, if `key` is another: what was open stays open, what had the focus has it. */
+export function refill(place: HTMLElement, key: string, make: () => readonly (Node | null | false)[]): void {
+  if (keys.get(place) === key) return;
+  keys.set(place, key);
+  const parts = make();
+  const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.getAttribute("data-choice")));
+  const scrolled = place.querySelector("details[open] .choices")?.scrollTop ?? 0;
+  const focused = place.contains(document.activeElement) ? document.activeElement?.getAttribute("data-focus") : null;
+  place.replaceChildren(...parts.filter((part): part is Node => part instanceof Node));
+  for (const one of place.querySelectorAll<HTMLDetailsElement>("details")) {
+    if (!open.has(one.getAttribute("data-choice"))) continue;
+    one.open = true;
+    const list = one.querySelector(".choices");
+    if (list) list.scrollTop = scrolled;
+  }
+  if (focused) place.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+}
+
+/** One listener for all of them: a click elsewhere closes what is open. */
+export function closeChoicesOnClick(): void {
+  document.addEventListener("click", (event) => {
+    for (const one of document.querySelectorAll<HTMLDetailsElement>("details.choice[open]")) {
+      if (event.target instanceof Node && event.target.isConnected && !one.contains(event.target)) one.open = false;
+    }
+  });
+}

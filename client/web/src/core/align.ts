@@ -1,0 +1,86 @@
+// Bucketed series on one axis, as a chart wants them: one column of places, a value or a hole for each series.
+//
+// undefined = nothing was due here (another series' place): the line goes on. null = something was due and is
+// not there: the line breaks.
+
+export interface Bucketed {
+  readonly indexes: readonly number[];
+  readonly mins: readonly number[];
+  readonly maxs: readonly number[];
+  readonly means: readonly number[];
+  readonly counts: readonly number[];
+}
+
+export type Value = number | null | undefined;
+
+export interface AlignedLine {
+  readonly means: Value[];
+  readonly mins: Value[];
+  readonly maxs: Value[];
+}
+
+export interface Aligned {
+  /** Middles of the buckets, on the axis of the answer. Ascending. */
+  readonly places: number[];
+  readonly lines: AlignedLine[];
+}
+
+/** Holes wider than this many usual distances break a line: one late or lost tick does not. */
+const breakDistances = 3.5;
+
+/** The usual distance between neighbours of one series, in buckets: 95 of 100 are at most so far apart.
+ *  Ticks of a clock are all as far, steps of a training are not. */
+export function usualDistance(indexes: readonly number[]): number {
+  const distances: number[] = [];
+  for (let i = 1; i < indexes.length; ++i) distances.push((indexes[i] ?? 0) - (indexes[i - 1] ?? 0));
+  distances.sort((a, b) => a - b);
+  return Math.max(1, distances[Math.floor(distances.length * 0.95)] ?? 1);
+}
+
+function breaksOf(indexes: readonly number[]): number[] {
+  const most = usualDistance(indexes) * breakDistances;
+  const breaks: number[] = [];
+  for (let i = 1; i < indexes.length; ++i) {
+    const before = indexes[i - 1] ?? 0;
+    if ((indexes[i] ?? 0) - before > most) breaks.push(before + 1);
+  }
+  return breaks;
+}
+
+function finite(value: number | undefined): number | null {
+  return value !== undefined && Number.isFinite(value) ? value : null;
+}
+
+export function aligned(series: readonly Bucketed[], start: number, width: number): Aligned {
+  const breaks = series.map((one) => breaksOf(one.indexes));
+  const taken = new Set<number>();
+  for (const one of series) for (const index of one.indexes) taken.add(index);
+  for (const one of breaks) for (const index of one) taken.add(index);
+  const indexes = [...taken].sort((a, b) => a - b);
+  const row = new Map(indexes.map((index, at) => [index, at]));
+  const lines = series.map((one, which) => {
+    const empty = (): Value[] => new Array<Value>(indexes.length).fill(undefined);
+    const line: AlignedLine = { means: empty(), mins: empty(), maxs: empty() };
+    const put = (index: number, mean: Value, min: Value, max: Value): void => {
+      const at = row.get(index) ?? 0;
+      line.means[at] = mean;
+      line.mins[at] = min;
+      line.maxs[at] = max;
+    };
+    for (const index of breaks[which] ?? []) put(index, null, null, null);
+    one.indexes.forEach((index, i) => put(index, finite(one.means[i]), finite(one.mins[i]), finite(one.maxs[i])));
+    return line;
+  });
+  return { places: indexes.map((index) => start + (index + 0.5) * width), lines };
+}
+
+/** Smallest and largest of what a line shows, for the words beside it; null where it shows nothing. */
+export function extentOf(lines: readonly AlignedLine[]): { min: number; max: number } | null {
+  let min = Infinity;
+  let max = -Infinity;
+  for (const line of lines) {
+    for (const value of line.mins) if (typeof value === "number" && value < min) min = value;
+    for (const value of line.maxs) if (typeof value === "number" && value > max) max = value;
+  }
+  return min <= max ? { min, max } : null;
+}

@@ -1,0 +1,53 @@
+// Colours that people with any colour vision can tell apart (Okabe and Ito's, darkened or lightened until
+// each has a contrast of 3 : 1 or more on its theme's ground); after eight, lines are dashed as well.
+
+export type Theme = "light" | "dark";
+
+const light = ["#0072b2", "#c45a00", "#00805f", "#b3539a", "#8a6d00", "#3a87ad", "#111827", "#a3362c"];
+const dark = ["#56b4e9", "#f0a04b", "#2fc79a", "#e39bc8", "#f0e442", "#8fb8ff", "#e5e7eb", "#ff8a7a"];
+const dashes: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+
+export interface LineLook {
+  readonly color: string;
+  readonly dash: readonly number[];
+}
+
+export function lineLook(index: number, theme: Theme): LineLook {
+  const colors = theme === "light" ? light : dark;
+  return {
+    color: colors[index % colors.length] ?? "#888888",
+    dash: dashes[Math.floor(index / colors.length) % dashes.length] ?? [],
+  };
+}
+
+/** What is in no scope is grey in any palette. */
+export function restColor(theme: Theme): string {
+  return theme === "light" ? "#9aa1ab" : "#6b7280";
+}
+
+// Cividis, made for people with and without colour vision deficiency: dark blue to yellow.
+const cividis: readonly (readonly [number, number, number])[] = [
+  [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115], [138, 134, 120], [165, 156, 116],
+  [195, 179, 105], [225, 204, 85], [254, 232, 56],
+];
+
+/** fraction 0 ... 1 → "rgb(r,g,b)". */
+export function heatColor(fraction: number): string {
+  const at = Math.min(1, Math.max(0, fraction)) * (cividis.length - 1);
+  const from = cividis[Math.floor(at)] ?? [0, 0, 0];
+  const to = cividis[Math.ceil(at)] ?? from;
+  const part = at - Math.floor(at);
+  const mixed = [0, 1, 2].map((i) => Math.round((from[i] ?? 0) + ((to[i] ?? 0) - (from[i] ?? 0)) * part));
+  return `rgb(${mixed.join(",")})`;
+}
+
+/** Contrast of two "#rrggbb" as WCAG counts it, 1 ... 21. */
+export function contrast(a: string, b: string): number {
+  const luminance = (color: string): number => {
+    const parts = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255);
+    const [red = 0, green = 0, blue = 0] = parts.map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [low = 0, high = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}

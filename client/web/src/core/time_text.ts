@@ -1,0 +1,46 @@
+// Times as people read them: UTC everywhere, as the command line and the logs have it, so that a link
+// means the same in each place. Microseconds since 1970.
+
+function padded(value: number, width: number): string {
+  return String(value).padStart(width, "0");
+}
+
+/** "2026-11-20 20:46:55 UTC"; "-" for 0. */
+export function timeText(timeUs: number): string {
+  return timeUs === 0 ? "-" : `${isoText(timeUs).slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** "20:46:55.123": as many decimals as `spanUs` needs to tell neighbours apart. */
+export function clockText(timeUs: number, spanUs: number): string {
+  const iso = isoText(timeUs);
+  const decimals = spanUs < 10_000 ? 6 : spanUs < 600_000_000 ? 3 : 0;
+  const clock = decimals > 0 ? iso.slice(11, 20 + decimals) : iso.slice(11, 19);
+  return spanUs > 43_200_000_000 ? `${iso.slice(5, 10)} ${clock}` : clock;
+}
+
+/** "2026-11-20T20:46:55.123456Z". */
+export function isoText(timeUs: number): string {
+  const seconds = Math.floor(timeUs / 1e6);
+  const date = new Date(seconds * 1000);
+  if (Number.isNaN(date.getTime())) return "an absurd time";
+  return `${date.toISOString().slice(0, 19)}.${padded(Math.round(timeUs - seconds * 1e6), 6)}Z`;
+}
+
+/** What a person wrote into a field, or null. A time without a zone is UTC. */
+export function parseTime(text: string): number | null {
+  const found = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?\s*(?:Z|UTC)?$/.exec(text.trim());
+  if (!found) return null;
+  const [, day, clock = "00:00", seconds = "00", parts = ""] = found;
+  const millis = Date.parse(`${day}T${clock}:${seconds}Z`);
+  return Number.isNaN(millis) ? null : millis * 1000 + Number(parts.padEnd(6, "0"));
+}
+
+/** "3 s ago", "2 min ago". */
+export function agoText(timeUs: number, nowUs: number): string {
+  const seconds = Math.max(0, (nowUs - timeUs) / 1e6);
+  if (seconds < 2) return "now";
+  if (seconds < 120) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
+}

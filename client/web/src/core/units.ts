@@ -1,0 +1,103 @@
+// Numbers as people read them, in the same words as the command line (client/cli/units.cc).
+
+type Scale = readonly [factor: number, unit: string];
+
+const bytes: readonly Scale[] = [
+  [2 ** 50, "PiB"], [2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"],
+];
+const seconds: readonly Scale[] = [
+  [86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"],
+];
+
+/** Three significant digits without an exponent for 1 <= |value| < 10,000. */
+function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 99.95) return value.toFixed(0);
+  return size >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function nonFinite(value: number): string {
+  if (Number.isNaN(value)) return "not a number";
+  return value > 0 ? "+infinity" : "−infinity";
+}
+
+function scaled(value: number, scales: readonly Scale[], suffix: string): string {
+  for (const [index, [factor, unit]] of scales.entries()) {
+    // 0.9995: what would be shown as 1,000 of the unit below.
+    if (Math.abs(value) < factor * 0.9995 && index !== scales.length - 1) continue;
+    return `${digits(value / factor)} ${unit}${suffix}`;
+  }
+  return "";
+}
+
+/** 1,234,567. */
+export function countText(count: number | bigint): string {
+  return count.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+export function plural(count: number | bigint, noun: string): string {
+  return `${countText(count)} ${noun}${Number(count) === 1 ? "" : "s"}`;
+}
+
+export function secondsText(value: number): string {
+  if (!Number.isFinite(value)) return nonFinite(value);
+  if (value === 0) return "0 s";
+  // Below 600 of a second the smaller unit reads better: 91.3 s rather than 1.52 min.
+  if (Math.abs(value) >= 1 && Math.abs(value) < 600) return `${digits(value)} s`;
+  return scaled(value, seconds, "");
+}
+
+/** `value` in the unit of its series: "82.9 %", "1.20 GiB/s". */
+export function valueText(value: number, unit: string): string {
+  if (!Number.isFinite(value)) return nonFinite(value);
+  if (unit === "bytes") return scaled(value, bytes, "");
+  if (unit === "bytes/s") return scaled(value, bytes, "/s");
+  if (unit === "seconds") return secondsText(value);
+  if (unit === "percent") return `${value.toFixed(1)} %`;
+  const whole = Number.isInteger(value);
+  let number: string;
+  if ((whole || Math.abs(value) >= 1000) && Math.abs(value) < 1e15) {
+    number = countText(BigInt(Math.round(value)));
+  } else {
+    number = String(Number(value.toPrecision(4)));
+  }
+  if (unit === "" || unit === "1") return number;
+  // "1/s" is said as "82.9 /s".
+  return `${number} ${unit.startsWith("1/") ? unit.slice(1) : unit}`;
+}
+
+/** Shares (0 ... 1) as percents of one decimal whose sum is that of the shares, by largest remainder. */
+export function percentTexts(shares: readonly number[]): string[] {
+  const total = Math.round(shares.reduce((sum, share) => sum + share, 0) * 1000);
+  const tenths = shares.map((share) => Math.floor(share * 1000));
+  const rest = (index: number): number => {
+    const share = shares[index] ?? 0;
+    return share * 1000 - Math.floor(share * 1000);
+  };
+  const order = shares.map((_, index) => index).sort((a, b) => rest(b) - rest(a));
+  let given = tenths.reduce((sum, tenth) => sum + tenth, 0);
+  for (const index of order) {
+    if (given >= total) break;
+    tenths[index] = (tenths[index] ?? 0) + 1;
+    ++given;
+  }
+  return tenths.map((tenth) => `${(tenth / 10).toFixed(1)} %`);
+}
+
+/** Short labels of an axis: one unit for all of its ticks, as many decimals as tell them apart. */
+export function tickTexts(ticks: readonly number[], unit: string): string[] {
+  const largest = Math.max(...ticks.map(Math.abs), 0);
+  const step = ticks.length > 1 ? Math.abs((ticks[1] ?? 0) - (ticks[0] ?? 0)) : largest;
+  const scales = unit === "bytes" || unit === "bytes/s" ? bytes : unit === "seconds" ? seconds : undefined;
+  const scale = scales?.find(([factor]) => largest >= factor) ?? scales?.[scales.length - 1];
+  const factor = scale?.[0] ?? 1;
+  const name = unit === "percent" ? "%" : scale ? scale[1] + (unit === "bytes/s" ? "/s" : "") : "";
+  const tells = (count: number): boolean => ticks.every((tick) => Math.abs(Number((tick / factor).toFixed(count)) - tick / factor) <= (step / factor) * 0.02);
+  const decimals = [0, 1, 2, 3, 4, 5].find(tells) ?? 6;
+  return ticks.map((tick) => {
+    if (tick === 0) return "0";
+    const shown = tick / factor;
+    if (!scale && Math.abs(shown) >= 1e6) return shown.toExponential(1);
+    return `${shown.toFixed(decimals)}${name ? " " + name : ""}`;
+  });
+}

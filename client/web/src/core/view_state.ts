@@ -1,0 +1,153 @@
+// What the page shows, as the part of its address behind "#", and back: a link restores the view. What
+// cannot be read falls back to the default; nothing an address says is trusted further.
+
+import type { AxisKind } from "./range";
+
+export const tabs = ["timings", "metrics", "heat", "completeness"] as const;
+export type Tab = (typeof tabs)[number];
+
+export interface TrialsView {
+  readonly page: "trials";
+  readonly search: string;
+  readonly state: string;
+  readonly project: string;
+}
+
+export interface TrialView {
+  readonly page: "trial";
+  readonly trial: string;
+  readonly tab: Tab;
+  readonly axis: AxisKind;
+  /** Null = all there is. Microseconds or batches. */
+  readonly start: number | null;
+  readonly end: number | null;
+  /** Span of the window that follows a running trial; 0 = it stands still. */
+  readonly liveUs: number;
+  /** "group/name" of the charts; empty = the usual ones. */
+  readonly metrics: readonly string[];
+  /** Label name → values that are wanted; a name that is absent = any. */
+  readonly labels: ReadonlyMap<string, readonly string[]>;
+  /** "" = the first, "all" = all together, else the rank. */
+  readonly rank: string;
+  /** One line for each series, or all of a chart in one; "" = as many as can be told apart. */
+  readonly lines: "" | "each" | "one";
+}
+
+export interface CompareView {
+  readonly page: "compare";
+  readonly trials: readonly string[];
+  readonly axis: AxisKind;
+  readonly metrics: readonly string[];
+}
+
+export interface AdminView {
+  readonly page: "admin";
+}
+
+export type View = TrialsView | TrialView | CompareView | AdminView;
+
+export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "" };
+
+export function trialView(trial: string): TrialView {
+  return {
+    page: "trial", trial, tab: "timings", axis: "time", start: null, end: null, liveUs: 0,
+    metrics: [], labels: new Map(), rank: "", lines: "",
+  };
+}
+
+const states = ["running", "completed", "failed", "lost"];
+const liveUsMax = 86_400_000_000;
+const listMax = 64;
+const labelPrefix = "l.";
+
+function whole(text: string | null): number | null {
+  if (text === null || !/^\d{1,16}$/.test(text)) return null;
+  return Number(text);
+}
+
+function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialView {
+  const start = whole(query.get("from"));
+  const end = whole(query.get("to"));
+  const ordered = start !== null && end !== null && start < end;
+  const labels = new Map<string, string[]>();
+  for (const name of new Set(query.keys())) {
+    if (name.startsWith(labelPrefix)) labels.set(name.slice(labelPrefix.length), query.getAll(name).slice(0, listMax));
+  }
+  const lines = query.get("lines");
+  return {
+    page: "trial",
+    trial,
+    tab: tabs.find((one) => one === tab) ?? "timings",
+    axis: query.get("axis") === "batch" ? "batch" : "time",
+    start: ordered ? start : null,
+    end: ordered ? end : null,
+    liveUs: Math.min(liveUsMax, whole(query.get("live")) ?? 0),
+    metrics: query.getAll("m").slice(0, listMax),
+    labels,
+    rank: /^(all|-?\d{1,9})$/.test(query.get("rank") ?? "") ? (query.get("rank") ?? "") : "",
+    lines: lines === "each" || lines === "one" ? lines : "",
+  };
+}
+
+export function parseView(hash: string): View {
+  const [path = "", search = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
+  const query = new URLSearchParams(search);
+  const [page, ...rest] = path.split("/");
+  if (page === "trial" && /^\d{1,18}$/.test(rest[0] ?? "")) return parseTrial(rest[0] ?? "", rest[1] ?? "", query);
+  if (page === "compare") {
+    const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
+    const axis = query.get("axis") === "time" ? "time" : "batch";
+    return { page: "compare", trials, axis, metrics: query.getAll("m").slice(0, listMax) };
+  }
+  if (page === "admin") return { page: "admin" };
+  const state = query.get("state") ?? "";
+  return {
+    page: "trials",
+    search: query.get("q") ?? "",
+    state: states.includes(state) ? state : "",
+    project: query.get("project") ?? "",
+  };
+}
+
+function trialQuery(view: TrialView): URLSearchParams {
+  const query = new URLSearchParams();
+  if (view.axis !== "time") query.set("axis", view.axis);
+  if (view.start !== null && view.end !== null) {
+    query.set("from", String(view.start));
+    query.set("to", String(view.end));
+  }
+  if (view.liveUs > 0) query.set("live", String(view.liveUs));
+  for (const metric of view.metrics) query.append("m", metric);
+  for (const [name, values] of view.labels) for (const value of values) query.append(labelPrefix + name, value);
+  if (view.rank !== "") query.set("rank", view.rank);
+  if (view.lines !== "") query.set("lines", view.lines);
+  return query;
+}
+
+function withQuery(path: string, query: URLSearchParams): string {
+  const text = query.toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+export function formatView(view: View): string {
+  switch (view.page) {
+    case "trial":
+      return withQuery(`#/trial/${view.trial}/${view.tab}`, trialQuery(view));
+    case "compare": {
+      const query = new URLSearchParams();
+      for (const trial of view.trials) query.append("t", trial);
+      if (view.axis !== "batch") query.set("axis", view.axis);
+      for (const metric of view.metrics) query.append("m", metric);
+      return withQuery("#/compare", query);
+    }
+    case "admin":
+      return "#/admin";
+    case "trials": {
+      const query = new URLSearchParams();
+      if (view.search !== "") query.set("q", view.search);
+      if (view.state !== "") query.set("state", view.state);
+      if (view.project !== "") query.set("project", view.project);
+      return withQuery("#/trials", query);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Elements from names and parts. Text is only ever set as text; there is no way to HTML in this file.
+
+export type Part = Node | string | number | null | undefined | false | readonly Part[];
+
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
+
+function append(parent: Node, part: Part): void {
+  if (part === null || part === undefined || part === false) return;
+  if (Array.isArray(part)) {
+    for (const one of part as readonly Part[]) append(parent, one);
+  } else {
+    parent.appendChild(part instanceof Node ? part : document.createTextNode(String(part)));
+  }
+}
+
+function set(element: HTMLElement, name: string, value: Attributes[string]): void {
+  if (typeof value === "function") {
+    element.addEventListener(name.replace(/^on/, "").toLowerCase(), value as EventListener);
+  } else if (value === true) {
+    element.setAttribute(name, "");
+  } else if (value !== false && value !== null && value !== undefined) {
+    element.setAttribute(name, String(value));
+  }
+}
+
+/** h("a", { href: "#/trials", class: "link" }, "Trials"). Attributes that are functions are listeners. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Attributes = {}, ...parts: Part[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) set(element, name, value);
+  append(element, parts);
+  return element;
+}
+
+/** Shows `parts` instead of what was there. */
+export function fill(element: Element, ...parts: Part[]): void {
+  const fragment = document.createDocumentFragment();
+  append(fragment, parts);
+  element.replaceChildren(fragment);
+}
+
+/** A name that anybody may have chosen, apart from the direction of what stands around it. */
+export function bdi(text: string, title?: string): HTMLElement {
+  return h("bdi", { title }, text);
+}
+
+/** Scrolls sideways where there is no room, by keys too. */
+export function scroller(label: string, ...parts: Part[]): HTMLElement {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...parts);
+}
+
+export function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

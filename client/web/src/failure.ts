@@ -1,0 +1,82 @@
+// Why an answer did not come, and what a person can do: each kind reads differently and asks for
+// something else. The first of each pair is the heading, the second what to do.
+import { Code, ConnectError } from "@connectrpc/connect";
+
+export type FailureKind = "lost" | "unavailable" | "refused" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed";
+
+export interface Failure {
+  readonly kind: FailureKind;
+  readonly title: string;
+  readonly advice: string;
+  /** What the master said; from anywhere, so only ever shown as text. */
+  readonly detail: string;
+  /** Whether the same question may be answered later. */
+  readonly passing: boolean;
+}
+
+export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: Failure };
+
+/** Thrown by our fetch where no answer came at all. */
+export class NoConnection extends Error {}
+
+const words: Record<FailureKind, readonly [title: string, advice: string, passing: boolean]> = {
+  lost: ["Lost the connection to the master", "It is asked again until it answers. Is 'stepwell serve' running, and this machine's network up?", true],
+  unavailable: ["The master cannot answer now", "It may be starting, recovering, a standby, or without its database. It is asked again.", true],
+  refused: ["Not permitted", "The master does not let this page see it. Ask whoever runs the master for access.", false],
+  notFound: ["Not found", "It may have been deleted, or the link is for another master.", false],
+  invalid: ["The master did not accept the question", "Go back to the whole trial and choose anew; if it stays, this page and the master differ in version: reload.", false],
+  busy: ["The master has too much to do", "It is asked again more slowly. Choose fewer series or a shorter range.", true],
+  late: ["The answer took too long", "Choose fewer series or a shorter range; it is asked again.", true],
+  missing: ["This master cannot do that yet", "It is of another version than this page. Reload the page after an upgrade.", false],
+  failed: ["Something failed", "It is asked again. If it stays, the master's log says more.", true],
+};
+
+function kindOf(code: Code): FailureKind {
+  switch (code) {
+    case Code.Unavailable:
+    case Code.Aborted:
+      return "unavailable";
+    case Code.PermissionDenied:
+    case Code.Unauthenticated:
+      return "refused";
+    case Code.NotFound:
+      return "notFound";
+    case Code.InvalidArgument:
+    case Code.OutOfRange:
+    case Code.FailedPrecondition:
+    case Code.AlreadyExists:
+      return "invalid";
+    case Code.ResourceExhausted:
+      return "busy";
+    case Code.DeadlineExceeded:
+      return "late";
+    case Code.Unimplemented:
+      return "missing";
+    case Code.Canceled:
+    case Code.Unknown:
+    case Code.Internal:
+    case Code.DataLoss:
+      return "failed";
+  }
+}
+
+export function failureOf(kind: FailureKind, detail: string): Failure {
+  const [title, advice, passing] = words[kind];
+  return { kind, title, advice, detail, passing };
+}
+
+export function toFailure(thrown: unknown): Failure {
+  const error = ConnectError.from(thrown);
+  // A TypeError is what fetch and a stream that is cut in the middle throw.
+  const lost = thrown instanceof NoConnection || error.cause instanceof NoConnection || error.cause instanceof TypeError;
+  return failureOf(lost ? "lost" : kindOf(error.code), error.rawMessage);
+}
+
+export function wasAborted(thrown: unknown): boolean {
+  return ConnectError.from(thrown).code === Code.Canceled;
+}
+
+/** The follower's place is no longer in memory: begin anew. */
+export function isOutOfRange(thrown: unknown): boolean {
+  return ConnectError.from(thrown).code === Code.OutOfRange;
+}

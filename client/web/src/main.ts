@@ -1,0 +1,95 @@
+// The page: top bar, the bar that says when the master does not answer, and the page that the address names.
+import { onReach } from "./api";
+import { formatView, parseView, trialsView, type View } from "./core/view_state";
+import { isoText } from "./core/time_text";
+import { closeChoicesOnClick } from "./choice";
+import { fill, h } from "./dom";
+import type { Go, Page } from "./page";
+import { AdminPage } from "./pages/admin_page";
+import { ComparePage } from "./pages/compare_page";
+import { TrialPage } from "./pages/trial_page";
+import { TrialsPage } from "./pages/trials_page";
+import { startTheme, theme, toggleTheme } from "./theme";
+
+const main = h("main", { id: "main", tabindex: -1 });
+const lost = h("div", { class: "lost", role: "status", hidden: true });
+const links = [
+  { name: "Trials", view: trialsView as View, pages: ["trials", "trial"] },
+  { name: "Compare", view: { page: "compare", trials: [], axis: "batch", metrics: [] } as View, pages: ["compare"] },
+  { name: "Master", view: { page: "admin" } as View, pages: ["admin"] },
+].map((link) => ({ ...link, element: h("a", { href: formatView(link.view) }, link.name) }));
+
+let page: Page | null = null;
+
+const go: Go = (view, how) => {
+  const hash = formatView(view);
+  if (how === "push") history.pushState(null, "", hash);
+  else history.replaceState(null, "", hash);
+  route();
+};
+
+function make(view: View): Page {
+  switch (view.page) {
+    case "trials": return new TrialsPage(view, go);
+    case "trial": return new TrialPage(view, go);
+    case "compare": return new ComparePage(view, go);
+    case "admin": return new AdminPage();
+  }
+}
+
+function route(): void {
+  const view = parseView(location.hash);
+  for (const link of links) {
+    if (link.pages.includes(view.page)) link.element.setAttribute("aria-current", "page");
+    else link.element.removeAttribute("aria-current");
+  }
+  if (page?.update(view)) return;
+  const first = page === null;
+  page?.destroy();
+  page = make(view);
+  fill(main, page.element);
+  document.title = `${page.title} · Stepwell`;
+  if (!first) main.focus();
+}
+
+function watchReach(): void {
+  let since = "";
+  onReach((answers) => {
+    if (answers) {
+      lost.hidden = true;
+      since = "";
+      return;
+    }
+    if (since === "") since = isoText(Date.now() * 1000).slice(11, 19);
+    lost.textContent = `Lost the connection to the master at ${since} UTC. What you see is as of then; it is asked again by itself.`;
+    lost.hidden = false;
+  });
+}
+
+function themeButton(): HTMLElement {
+  const button = h("button", { type: "button" });
+  const show = (): void => {
+    button.textContent = theme() === "dark" ? "Light" : "Dark";
+    button.setAttribute("aria-label", theme() === "dark" ? "Switch to the light theme" : "Switch to the dark theme");
+  };
+  button.addEventListener("click", () => {
+    toggleTheme();
+    show();
+  });
+  show();
+  return button;
+}
+
+startTheme();
+closeChoicesOnClick();
+document.body.append(
+  h("a", { class: "skip", href: "#main", onclick: (event: Event) => { event.preventDefault(); main.focus(); } }, "Skip to the content"),
+  h("header", { class: "top" },
+    h("a", { class: "brand", href: formatView(trialsView) }, "Stepwell"),
+    h("nav", { "aria-label": "Pages" }, links.map((link) => link.element)),
+    themeButton()),
+  lost, main);
+watchReach();
+addEventListener("hashchange", route);
+addEventListener("popstate", route);
+route();

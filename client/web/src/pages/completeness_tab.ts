@@ -1,0 +1,60 @@
+// What of what was sent is here: the sentence of the report, each gap with its cause, each writer.
+import type { Writer } from "#gen/query_pb";
+import { stateBadge } from "../badges";
+import { printable } from "../core/printable";
+import { agoText, timeText } from "../core/time_text";
+import { countText } from "../core/units";
+import type { TrialView } from "../core/view_state";
+import { bdi, fill, h, scroller, type Part } from "../dom";
+import { stateBox } from "../state_box";
+import type { TrialInfo, TrialTab } from "../trial_info";
+import { causeWords, completenessWords } from "../words";
+
+const rowsMax = 500;
+
+function table(caption: string, heads: readonly string[], rows: readonly Part[][], numbers: readonly number[]): HTMLElement {
+  const kind = (at: number): string => (numbers.includes(at) ? "number" : "");
+  return scroller(caption, h("table", {},
+    h("caption", { class: "visually-hidden" }, caption),
+    h("thead", {}, h("tr", {}, heads.map((head, at) => h("th", { scope: "col", class: kind(at) }, head)))),
+    h("tbody", {}, rows.slice(0, rowsMax).map((row) => h("tr", {}, row.map((cell, at) => h("td", { class: kind(at) }, cell)))))));
+}
+
+export class CompletenessTab implements TrialTab {
+  readonly element = h("section", { class: "through", "aria-label": "Completeness" });
+
+  constructor() {
+  }
+
+  update(_view: TrialView, info: TrialInfo): void {
+    const held = info.completeness;
+    if (!held) {
+      fill(this.element, stateBox("empty", "Nothing is known", "The master told nothing of this trial's completeness."));
+      return;
+    }
+    const now = Number(held.answeredTimeUs);
+    fill(this.element,
+      h("section", { class: "panel" }, h("h2", {}, "What is here of what was sent"), h("p", { "data-completeness": "" }, completenessWords(held).text),
+        h("p", { class: "muted" }, held.newestSampleTimeUs > 0n ? `Newest sample: ${timeText(Number(held.newestSampleTimeUs))}, ${agoText(Number(held.newestSampleTimeUs), now)}.` : "No sample yet.")),
+      held.gaps.length > 0 && h("section", { class: "panel" }, h("h2", {}, `Gaps (${countText(held.gaps.length)}${held.gapsTruncated ? " and more" : ""})`),
+        table("Gaps", ["Cause", "Samples", "Group", "Writer", "From (UTC)", "To (UTC)", "Reason"], held.gaps.map((gap) => [
+          causeWords(gap.cause), gap.sampleCount > 0n ? countText(gap.sampleCount) : "unknown", bdi(gap.metricGroup === "" ? "all" : printable(gap.metricGroup)),
+          gap.writerNo === 0 ? "all" : String(gap.writerNo), timeText(Number(gap.firstTimeUs)), timeText(Number(gap.lastTimeUs)), bdi(printable(gap.reason)),
+        ]), [1, 3])),
+      h("section", { class: "panel" }, h("h2", {}, `Writers (${countText(info.writers.length)})`),
+        info.writers.length === 0 ? h("p", { class: "muted" }, "None has opened yet.")
+          : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), [0, 3, 5]),
+        info.writers.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed.`)));
+  }
+
+  destroy(): void {
+    this.element.replaceChildren();
+  }
+
+  private row(writer: Writer, now: number): Part[] {
+    const what = writer.isSampler ? "sampler of a machine" : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
+    const seen = Number(writer.seenTimeUs);
+    return [String(writer.writerNo), what, stateBadge(writer.state), String(writer.attempt), bdi(printable(writer.agentId)),
+      countText(writer.committedSequence), seen === 0 ? "not since the master started" : agoText(seen, now)];
+  }
+}

@@ -1,0 +1,311 @@
+// What the machine did meanwhile, and the training's own metrics: a chart for each, one cursor for all.
+import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#gen/query_pb";
+import { Aggregation } from "#gen/query_pb";
+import { ask, query } from "../api";
+import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
+import { Chart } from "../chart";
+import { choice, refill } from "../choice";
+import { aligned } from "../core/align";
+import { csvText, type Cell } from "../core/csv";
+import { gapBands } from "../core/gap_bands";
+import { printable } from "../core/printable";
+import { bucketCount, liveRange, type Range } from "../core/range";
+import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
+import { isoText } from "../core/time_text";
+import { countText } from "../core/units";
+import type { TrialView } from "../core/view_state";
+import { bdi, download, fill, h } from "../dom";
+import { follow, type Follow, type FollowState } from "../follow";
+import { loop, type Loop, type Outcome } from "../loop";
+import type { Go } from "../page";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
+import { failureBox, loadingBox, stateBox } from "../state_box";
+import { onTheme } from "../theme";
+import { absenceBox, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+
+const chartHeight = 190;
+const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
+/** While following: not more often than this, and at least so often. */
+const pulseMs = 500;
+const runningMs = 3000;
+const pulseSeriesMax = 16;
+
+interface Card {
+  readonly element: HTMLElement;
+  readonly chart: Chart;
+  readonly note: HTMLElement;
+}
+
+export class MetricsTab implements TrialTab {
+  readonly element = h("section", { class: "through", "aria-label": "System metrics" });
+  private readonly tools = h("div", { class: "tools" });
+  private readonly status = h("div", { class: "tools status" });
+  private readonly notes = h("div", {});
+  private readonly place = h("div", { class: "charts" });
+  private readonly cards = new Map<string, Card>();
+  private readonly loop: Loop;
+  private readonly moves: RangeMoves;
+  private readonly unTheme = onTheme(() => this.cards.forEach((card) => card.chart.redraw()));
+  private view: TrialView | null = null;
+  private info: TrialInfo | null = null;
+  private charts: MetricChart[] = [];
+  private asked = "";
+  private shown: Range | null = null;
+  private whole: Range | null = null;
+  private answers: QueryBucketsResponse[] = [];
+  private follow: { key: string; stream: Follow } | null = null;
+  private followState: FollowState | null = null;
+  private pulsed = 0;
+
+  constructor(private readonly go: Go) {
+    fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
+    this.moves = new RangeMoves(() => this.rangeState(), this.change);
+    this.loop = loop(() => runningMs, (signal) => this.look(signal));
+  }
+
+  update(view: TrialView, info: TrialInfo): void {
+    this.view = view;
+    this.info = info;
+    const before = this.charts.map((chart) => chart.id).join("\n");
+    this.charts = this.chosen(view, info);
+    if (before !== this.charts.map((chart) => chart.id).join("\n") || this.cards.size === 0) this.showCards();
+    this.showTools();
+    this.followOrNot();
+    // Ask anew where the question changed; a running trial's loop asks by itself.
+    const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, view.lines, [...view.labels], this.charts.map((chart) => [chart.id, chart.series.length]), isRunning(info)]);
+    if (question !== this.asked) {
+      this.asked = question;
+      this.loop.now();
+    }
+  }
+
+  destroy(): void {
+    this.loop.stop();
+    this.follow?.stream.stop();
+    this.unTheme();
+    this.cards.forEach((card) => card.chart.destroy());
+  }
+
+  private readonly change: ChangeView = (change, how = "replace") => {
+    if (this.view) this.go({ ...this.view, ...change }, how);
+  };
+
+  private rangeState() {
+    const view = this.view as TrialView;
+    const bounds = view.axis === "time" && this.info && this.info.trial.sampleCount > 0n ? timeBounds(this.info.trial) : this.whole;
+    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), follow: this.followState };
+  }
+
+  private chosen(view: TrialView, info: TrialInfo): MetricChart[] {
+    return chosenCharts(metricCharts(info.series), view.metrics)
+      .map((chart) => ({ ...chart, series: chart.series.filter((series) => wanted(series, view.labels)) }))
+      .filter((chart) => chart.series.length > 0);
+  }
+
+  private showTools(): void {
+    const { view, info } = this;
+    if (!view || !info) return;
+    const state = this.rangeState();
+    fill(this.status, rangeStatus(state));
+    refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
+  }
+
+  private makeTools(view: TrialView, info: TrialInfo): (Node | null)[] {
+    const all = metricCharts(info.series);
+    const labels = [...labelValues(info.series)].filter(([, values]) => values.length > 1 || view.labels.size > 0).map(([name, values]) =>
+      choice(labelNames[name] ?? name, values.map((value) => ({ value, text: value })), view.labels.get(name) ?? [], (chosen) => {
+        const next = new Map(view.labels);
+        if (chosen.length > 0) next.set(name, chosen);
+        else next.delete(name);
+        this.change({ labels: next });
+      }));
+    const usual = view.metrics.length > 0 ? view.metrics : chosenCharts(all, []).map((chart) => chart.id);
+    const metrics = choice("Metrics", all.map((chart) => ({ value: chart.id, text: chart.name, heading: chart.metricGroup })), usual, (metrics) => this.change({ metrics }), "The usual ones");
+    const lines = h("select", { "aria-label": "Lines", "data-focus": "lines", onchange: () => this.change({ lines: lines.value as TrialView["lines"] }) },
+      h("option", { value: "" }, "lines: automatic"), h("option", { value: "each" }, "lines: one each"), h("option", { value: "one" }, "lines: all in one"));
+    lines.value = view.lines;
+    return [
+      ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }), ...labels, metrics, lines,
+      h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"), linkButton(),
+    ];
+  }
+
+  private showCards(): void {
+    this.cards.forEach((card) => card.chart.destroy());
+    this.cards.clear();
+    const info = this.info;
+    if (!info) return;
+    if (this.charts.length === 0) {
+      const none = metricCharts(info.series).length === 0;
+      fill(this.place, none ? absenceBox(info, "metrics") : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
+        h("button", { type: "button", onclick: () => this.change({ labels: new Map(), metrics: [] }) }, "Choose the usual ones")));
+      fill(this.notes);
+      return;
+    }
+    for (const chart of this.charts) this.cards.set(chart.id, this.makeCard(chart));
+    fill(this.place, [...this.cards.values()].map((card) => card.element));
+    fill(this.notes, this.notMeasured(info), info.seriesTruncated && h("p", { class: "note" }, "This trial has more series than this page lists; the command line has all: stepwell series."));
+  }
+
+  private notMeasured(info: TrialInfo): HTMLElement | null {
+    const ids = new Set(metricCharts(info.series).map((chart) => chart.id));
+    const absent = usualMetrics.filter((id) => !ids.has(id)).map((id) => id.split("/")[1] ?? id);
+    if (absent.length === 0 || (this.view && this.view.metrics.length > 0)) return null;
+    const groups = info.profiling?.metricGroups ?? [];
+    const why = groups.length > 0 ? `not enabled: by request only ${groups.join(", ")} ${groups.length === 1 ? "is" : "are"} sampled`
+      : absent.every((name) => name.startsWith("gpu")) ? "no agent of this trial found a GPU that it may read" : "no agent of this trial sampled them";
+    return h("p", { class: "muted", "data-absent": "" }, `Not measured: ${absent.join(", ")} (${why}).`);
+  }
+
+  private makeCard(metric: MetricChart): Card {
+    const chart = new Chart({
+      title: metric.name, syncKey: "metrics", height: chartHeight,
+      onZoom: (range) => this.moves.to(range),
+      onZoomBy: (factor, center) => this.moves.by(factor, center),
+      onPan: (fraction) => this.moves.pan(fraction),
+      onReset: () => this.moves.all(),
+    });
+    const note = h("div", {}, loadingBox(metric.name));
+    const element = h("section", { class: "panel", "data-metric": metric.id },
+      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(metric.name))), h("span", { class: "muted" }, bdi(printable(metric.metricGroup)))),
+      note, chart.element);
+    chart.element.hidden = true;
+    return { element, chart, note };
+  }
+
+  /** null = all there is. */
+  private askedRange(view: TrialView): Range | null {
+    if (view.start !== null && view.end !== null) return { start: view.start, end: view.end };
+    if (view.liveUs === 0 || view.axis === "batch" || !this.info) return null;
+    const bounds = timeBounds(this.info.trial);
+    const newest = Math.max(bounds.end - 1, this.newest());
+    return { start: liveRange(newest, view.liveUs, bounds).start, end: 0 };
+  }
+
+  private newest(): number {
+    return Math.max(0, ...this.answers.map((answer) => Number(answer.completeness?.newestSampleTimeUs ?? 0n)));
+  }
+
+  private async look(signal: AbortSignal): Promise<Outcome> {
+    const { view, info, charts } = this;
+    if (!view || !info || charts.length === 0) return "stop";
+    const range = this.askedRange(view);
+    const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
+    const trial = { trialId: info.trial.trialId };
+    const answers: QueryBucketsResponse[] = [];
+    for (const folds of [false, true]) {
+      const seriesNos = charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
+      if (seriesNos.length === 0) continue;
+      const span = range && range.end > range.start ? range : null;
+      const answer = await ask((options) => query.queryBuckets({
+        trial, selectors: [{ seriesNos }], axis: axisOf(view.axis, range), maxBuckets: bucketCount(width, seriesNos.length, span),
+        aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
+      }, options), signal);
+      if (!answer) return "fine";
+      if (!answer.ok) {
+        if (answer.failure.kind !== "lost" || this.answers.length === 0) {
+          for (const card of this.cards.values()) this.showNote(card, failureBox(answer.failure, () => this.loop.now()));
+        }
+        return answer.failure.passing ? "failed" : "stop";
+      }
+      answers.push(answer.value);
+    }
+    this.answers = answers;
+    this.showAnswers(view, range);
+    // What stands still is asked for once.
+    return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  private showNote(card: Card, note: HTMLElement | null): void {
+    fill(card.note, note);
+    card.chart.element.hidden = note !== null && note.getAttribute("data-absence") !== null;
+  }
+
+  private showAnswers(view: TrialView, range: Range | null): void {
+    const covered = this.answers.map(coveredRange).filter((one) => one.end > one.start);
+    const all = covered.length === 0 ? null : { start: Math.min(...covered.map((one) => one.start)), end: Math.max(...covered.map((one) => one.end)) };
+    if (range === null) this.whole = all;
+    this.shown = range === null ? (view.axis === "time" && this.info ? timeBounds(this.info.trial) : all)
+      : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
+    for (const chart of this.charts) this.showChart(chart, view);
+    this.showTools();
+  }
+
+  private seriesOf(chart: MetricChart): { answer: QueryBucketsResponse; series: QueryBucketsResponse_BucketSeries[] } | null {
+    for (const answer of this.answers) {
+      const series = answer.series.filter((one) => one.key && metricId(one.key) === chart.id);
+      if (series.length > 0) return { answer, series };
+    }
+    return null;
+  }
+
+  private showChart(metric: MetricChart, view: TrialView): void {
+    const card = this.cards.get(metric.id);
+    const found = this.seriesOf(metric);
+    if (!card) return;
+    if (!found || !this.shown || found.series.every((series) => series.indexes.length === 0)) {
+      this.showNote(card, this.emptyNote(view));
+      return;
+    }
+    const { answer, series } = found;
+    const folds = foldsTogether(metric, view.lines);
+    this.showNote(card, folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`) : null);
+    const range = this.shown;
+    card.chart.show({
+      aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
+      names: folds ? [""] : lineNames(series.map((one) => ({ labels: one.key?.labels ?? {} }))).map(printable),
+      unit: metric.unit, range, axis: view.axis,
+      bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 200) : [],
+    });
+    card.element.title = `from ${resolutionWords(answer.resolution)}`;
+  }
+
+  private emptyNote(view: TrialView): HTMLElement {
+    if (view.start !== null) return stateBox("empty", "No samples in this range", "They lie outside of it, or a gap is here: see Completeness.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all"));
+    if (view.axis === "batch") return stateBox("empty", "No samples with a batch", "These were taken while no step had ended. The wall clock shows them.", h("button", { type: "button", onclick: () => this.change({ axis: "time", start: null, end: null }) }, "Wall clock"));
+    return stateBox("no data yet", "No samples yet", "The series is known; its first samples are on the way.");
+  }
+
+  private followOrNot(): void {
+    const { view, info } = this;
+    const wants = view && info && isRunning(info) && view.start === null && this.charts.length > 0;
+    const seriesNos = wants ? this.charts.map((chart) => chart.series[0]?.seriesNo ?? 0).slice(0, pulseSeriesMax) : [];
+    const key = seriesNos.join(",");
+    if ((this.follow?.key ?? "") === key) return;
+    this.follow?.stream.stop();
+    this.follow = null;
+    this.followState = null;
+    if (!wants) return;
+    const stream = follow(info.trial.trialId, seriesNos, {
+      pulse: () => {
+        const now = performance.now();
+        if (now - this.pulsed < pulseMs) return;
+        this.pulsed = now;
+        this.loop.now();
+      },
+      state: (state) => {
+        if (state === this.followState) return;
+        this.followState = state;
+        this.showTools();
+      },
+    });
+    this.follow = { key, stream };
+  }
+
+  private saveCsv(): void {
+    const axis = this.view?.axis ?? "time";
+    const rows: Cell[][] = [];
+    for (const answer of this.answers) {
+      for (const series of answer.series) {
+        const labels = Object.entries(series.key?.labels ?? {}).map(([name, value]) => `${name}=${value}`).join(" ");
+        series.indexes.forEach((index, i) => {
+          const start = Number(answer.start) + index * Number(answer.width);
+          rows.push([series.key?.metricGroup ?? "", series.key?.name ?? "", labels, series.unit, axis === "time" ? isoText(start) : start,
+            series.mins[i] ?? null, series.maxs[i] ?? null, series.means[i] ?? null, series.lasts[i] ?? null, Number(series.counts[i] ?? 0n)]);
+        });
+      }
+    }
+    const head = ["metric_group", "name", "labels", "unit", axis === "time" ? "bucket_start" : "first_batch", "min", "max", "mean", "last", "samples"];
+    download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, csvText(head, rows));
+  }
+}

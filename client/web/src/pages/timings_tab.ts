@@ -1,0 +1,244 @@
+// Where a step's time goes: each scope's share over the batches, and in numbers per scope and rank.
+import type { QueryBucketsResponse, SummarizeTimingsResponse } from "#gen/query_pb";
+import { SeriesKind } from "#gen/model_pb";
+import { Aggregation } from "#gen/query_pb";
+import { ask, query } from "../api";
+import { axisOf, coveredRange } from "../buckets";
+import { Chart } from "../chart";
+import { refill } from "../choice";
+import { csvText } from "../core/csv";
+import { lineLook, restColor, type LineLook } from "../core/palette";
+import { printable } from "../core/printable";
+import { bucketCount, type Range } from "../core/range";
+import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
+import { countText, plural, secondsText } from "../core/units";
+import type { TrialView } from "../core/view_state";
+import { bdi, download, fill, h, scroller, type Part } from "../dom";
+import { loop, type Loop, type Outcome } from "../loop";
+import type { Go } from "../page";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
+import { failureBox, loadingBox, stateBox } from "../state_box";
+import { onTheme, theme } from "../theme";
+import { csvHead, csvRow, quantileTexts, rankText, ranksOf, timingRows, type TimingRow } from "../timing_rows";
+import { absenceBox, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+
+const chartHeight = 260;
+const layersMax = 7;
+const runningMs = 3000;
+const ranksShownMax = 64;
+
+export class TimingsTab implements TrialTab {
+  readonly element = h("section", { class: "through", "aria-label": "Timings" });
+  private readonly tools = h("div", { class: "tools" });
+  private readonly status = h("div", { class: "tools status" });
+  private readonly stackNote = h("div", {}, loadingBox("the shares of the step"));
+  private readonly tables = h("section", { class: "panel" }, loadingBox("the timings"));
+  private readonly chart: Chart;
+  private readonly moves: RangeMoves;
+  private readonly loop: Loop;
+  private readonly unTheme = onTheme(() => this.showStack());
+  private view: TrialView | null = null;
+  private info: TrialInfo | null = null;
+  private asked = "";
+  private shown: Range | null = null;
+  private whole: Range | null = null;
+  private summary: SummarizeTimingsResponse | null = null;
+  private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
+  private failed = false;
+
+  constructor(private readonly go: Go) {
+    this.moves = new RangeMoves(() => this.rangeState(), this.change);
+    this.chart = new Chart({
+      title: "Share of the step by scope", syncKey: "timings", height: chartHeight,
+      onZoom: (range) => this.moves.to(range),
+      onZoomBy: (factor, center) => this.moves.by(factor, center),
+      onPan: (fraction) => this.moves.pan(fraction),
+      onReset: () => this.moves.all(),
+    });
+    this.chart.element.hidden = true;
+    fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
+      h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element), this.tables);
+    this.loop = loop(() => runningMs, (signal) => this.look(signal));
+  }
+
+  update(view: TrialView, info: TrialInfo): void {
+    // Steps are counted in batches, whatever axis another tab has.
+    const ours: TrialView = view.axis === "batch" ? view : { ...view, axis: "batch", start: null, end: null, liveUs: 0 };
+    this.view = ours;
+    this.info = info;
+    this.showTools();
+    const question = JSON.stringify([ours.start, ours.end, ours.rank, isRunning(info), info.trial.attemptCount]);
+    if (question !== this.asked) {
+      this.asked = question;
+      this.loop.now();
+    }
+  }
+
+  destroy(): void {
+    this.loop.stop();
+    this.unTheme();
+    this.chart.destroy();
+  }
+
+  private readonly change: ChangeView = (change, how = "replace") => {
+    if (this.view) this.go({ ...this.view, ...change }, how);
+  };
+
+  private rangeState() {
+    const running = this.info !== null && isRunning(this.info);
+    // Timings are asked for every few seconds while the trial runs.
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, follow: this.failed ? "lost" as const : "live" as const };
+  }
+
+  private ranks(): number[] {
+    return this.summary ? ranksOf(this.summary) : [];
+  }
+
+  /** "all", or the rank that is shown. */
+  private rank(): string {
+    const wanted = this.view?.rank ?? "";
+    return wanted !== "" ? wanted : String(this.ranks()[0] ?? 0);
+  }
+
+  private showTools(): void {
+    const view = this.view;
+    if (!view) return;
+    const state = this.rangeState();
+    fill(this.status, rangeStatus(state));
+    refill(this.tools, toolsKey(state, this.ranks(), this.summary !== null), () => {
+      const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
+        this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
+      ranks.value = this.rank();
+      return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), h("span", { class: "space" }),
+        h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"), linkButton()];
+    });
+  }
+
+  private async look(signal: AbortSignal): Promise<Outcome> {
+    const { view, info } = this;
+    if (!view || !info) return "stop";
+    const trial = { trialId: info.trial.trialId };
+    const summary = await ask((options) => query.summarizeTimings({ trial }, options), signal);
+    if (!summary) return "fine";
+    if (!summary.ok) return this.showFailure(summary.failure);
+    this.summary = summary.value;
+    this.showTables();
+    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+    const rank = this.rank();
+    const labels: Record<string, string> = rank === "all" || rank === "-1" ? {} : { rank };
+    const buckets = await ask((options) => query.queryBuckets({
+      trial, selectors: [{ metricGroup: "timing", labels }], axis: axisOf("batch", range), groupBy: ["clock"],
+      aggregation: Aggregation.ACROSS, maxBuckets: Math.min(400, bucketCount(this.chart.width() / 2, 64, range)),
+    }, options), signal);
+    if (!buckets) return "fine";
+    if (!buckets.ok) return this.showFailure(buckets.failure);
+    this.failed = false;
+    const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
+    this.stack = { stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
+    const covered = coveredRange(buckets.value);
+    if (range === null) this.whole = covered;
+    this.shown = range ?? covered;
+    this.showStack();
+    this.showTools();
+    return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  private showFailure(failure: Parameters<typeof failureBox>[0]): Outcome {
+    this.failed = true;
+    if (failure.kind !== "lost" || !this.summary) {
+      fill(this.stackNote, failureBox(failure, () => this.loop.now()));
+      this.chart.element.hidden = true;
+    }
+    this.showTools();
+    return failure.passing ? "failed" : "stop";
+  }
+
+  private showStack(): void {
+    const { stack, info, shown } = this;
+    if (!stack || !info || !shown) return;
+    const { indexes, layers, stepSeconds } = stack.stack;
+    if (indexes.length === 0) {
+      this.chart.element.hidden = true;
+      fill(this.stackNote, this.view?.start != null
+        ? stateBox("empty", "No steps in this range", "They lie outside of it.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all"))
+        : absenceBox(info, "steps"));
+      return;
+    }
+    const mean = stepSeconds.reduce((sum, seconds) => sum + seconds, 0) / Math.max(1, stepSeconds.length);
+    fill(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`));
+    const answer = stack.answer;
+    const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
+      ? { color: layer.name === other ? "#7a6f64" : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
+    this.chart.element.hidden = false;
+    this.chart.show({
+      aligned: {
+        places: indexes.map((index) => Number(answer.start) + (index + 0.5) * Number(answer.width)),
+        lines: edges(layers).map((edge) => ({ means: edge, mins: edge, maxs: edge })),
+      },
+      names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands: [], stacked: true, looks,
+    });
+  }
+
+  private showTables(): void {
+    const { summary, info } = this;
+    if (!summary || !info) return;
+    if (summary.timings.length === 0) {
+      fill(this.tables, absenceBox(info, "timings"));
+      return;
+    }
+    const ranks = this.rank() === "all" ? this.ranks() : [Number(this.rank())];
+    const attempt = info.trial.attemptCount > 1 ? `, attempt ${summary.attempt}` : "";
+    const note = this.view?.start != null ? " The table is of all steps of the attempt, the chart of the batches chosen." : "";
+    fill(this.tables,
+      h("h2", {}, `Where a step's time goes${attempt}`), note !== "" && h("p", { class: "muted" }, note),
+      ranks.slice(0, ranksShownMax).map((rank) => this.table(summary, rank)),
+      ranks.length > ranksShownMax && h("p", { class: "muted" }, `The first ${ranksShownMax} ranks are listed; CSV has all.`));
+  }
+
+  private table(summary: SummarizeTimingsResponse, rank: number): HTMLElement {
+    const rows = timingRows(summary, rank);
+    const steps = summary.ranks.find((one) => one.rank === rank);
+    const head = steps && steps.steps > 0n
+      ? `${rankText(rank)}: ${plural(steps.steps, "step")} of ${secondsText(steps.stepSeconds / Number(steps.steps))}, ${secondsText(steps.stepSeconds)} in all` : rankText(rank);
+    const largest = Math.max(...rows.map((row) => row.share ?? 0), 1e-9);
+    const heads = ["Scope", "Share", "", "Own time", "Total", "Mean", "p50", "p95", "p99", "Steps", "Count"];
+    const sections: Part[] = [];
+    let kind: TimingRow["kind"] | "" = "";
+    for (const row of rows) {
+      if ((row.kind === "device" || row.kind === "outside") && row.kind !== kind) {
+        const title = row.kind === "device" ? "On the device's clock, per step" : "Outside the steps";
+        sections.push(h("tr", {}, h("th", { scope: "colgroup", colspan: heads.length }, title)));
+      }
+      kind = row.kind;
+      sections.push(this.row(row, largest));
+    }
+    return scroller(`Timings, ${rankText(rank)}`, h("table", { "data-rank": rank },
+      h("caption", { class: "muted" }, head),
+      h("thead", {}, h("tr", {}, heads.map((text, at) => h("th", { scope: "col", class: at > 0 && at !== 2 ? "number" : "" }, text === "" ? h("span", { class: "visually-hidden" }, "Bar") : text)))),
+      h("tbody", {}, sections)));
+  }
+
+  private row(row: TimingRow, largest: number): HTMLElement {
+    const bar = h("span", { class: "bar", "aria-hidden": "true" });
+    bar.style.width = `${row.share === null ? 0 : Math.max(0, row.share / largest) * 100}%`;
+    const timing = row.timing;
+    const cell = (text: string): HTMLElement => h("td", { class: "number" }, text);
+    return h("tr", { class: row.kind === "step" ? "total" : "" },
+      h("td", { class: "name" }, bdi(printable(row.name)), row.labels !== "" && h("span", { class: "muted" }, " ", bdi(row.labels))),
+      cell(row.shareText), h("td", { class: "bar-cell" }, row.share === null ? null : bar),
+      cell(row.selfSeconds === null ? "" : secondsText(row.selfSeconds)), cell(secondsText(row.totalSeconds)),
+      cell(timing ? secondsText(timing.meanSeconds) : ""), (timing ? quantileTexts(timing) : ["", "", ""]).map(cell),
+      cell(timing && timing.steps > 0n ? countText(timing.steps) : ""), cell(timing ? countText(timing.count) : ""));
+  }
+
+  private saveCsv(): void {
+    const summary = this.summary;
+    if (!summary) return;
+    const rows = ranksOf(summary).flatMap((rank) => timingRows(summary, rank)).map(csvRow);
+    download(`stepwell-trial-${this.view?.trial ?? ""}-timings.csv`, csvText(csvHead, rows));
+  }
+}
+
+function scopeTotals(series: QueryBucketsResponse["series"][number]): ScopeTotals {
+  return { name: series.key?.name ?? "", indexes: series.indexes, means: series.means, counts: series.counts.map(Number) };
+}

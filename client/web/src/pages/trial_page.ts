@@ -1,0 +1,130 @@
+// One trial: who it is, how it stands, how complete it is; its tabs.
+import type { Completeness, Trial } from "#gen/model_pb";
+import { ask, query } from "../api";
+import { completenessBadge, stateBadge } from "../badges";
+import { timeText } from "../core/time_text";
+import { countText, plural, secondsText } from "../core/units";
+import { formatView, tabs, type Tab, type TrialView, type View } from "../core/view_state";
+import { bdi, fill, h } from "../dom";
+import { loop, type Loop, type Outcome } from "../loop";
+import type { Go, Page } from "../page";
+import { failureBox, loadingBox } from "../state_box";
+import { isRunning, readSeries, type TrialInfo, type TrialTab } from "../trial_info";
+import { trialName } from "../words";
+import { CompletenessTab } from "./completeness_tab";
+import { HeatTab } from "./heat_tab";
+import { MetricsTab } from "./metrics_tab";
+import { TimingsTab } from "./timings_tab";
+
+const runningMs = 2000;
+const endedMs = 30_000;
+const tabNames: Record<Tab, string> = { timings: "Timings", metrics: "System metrics", heat: "Heat map", completeness: "Completeness" };
+
+export class TrialPage implements Page {
+  readonly element = h("div", { class: "through" });
+  readonly title: string;
+  private readonly head = h("header", { class: "head" });
+  private readonly tabBar = h("nav", { class: "tabs", "aria-label": "Views of the trial" });
+  private readonly place = h("div", { class: "through" });
+  private readonly loop: Loop;
+  private info: TrialInfo | null = null;
+  private tab: { name: Tab; page: TrialTab } | null = null;
+
+  constructor(private view: TrialView, private readonly go: Go) {
+    this.title = `Trial ${view.trial}`;
+    fill(this.element, this.head, this.tabBar, this.place);
+    fill(this.head, h("h1", {}, this.title));
+    fill(this.place, loadingBox("the trial"));
+    this.showTabs();
+    this.loop = loop(() => (this.info && !isRunning(this.info) ? endedMs : runningMs), (signal) => this.look(signal));
+  }
+
+  update(view: View): boolean {
+    if (view.page !== "trial" || view.trial !== this.view.trial) return false;
+    if (formatView(view) === formatView(this.view)) return true;
+    this.view = view;
+    this.showTabs();
+    this.showTab();
+    return true;
+  }
+
+  destroy(): void {
+    this.loop.stop();
+    this.tab?.page.destroy();
+  }
+
+  private async look(signal: AbortSignal): Promise<Outcome> {
+    const trialId = BigInt(this.view.trial);
+    const answer = await ask((options) => query.getTrial({ trial: { trialId } }, options), signal);
+    if (!answer) return "fine";
+    if (!answer.ok) return this.failed(answer.failure);
+    const { trial, writers, completeness, profiling } = answer.value;
+    if (!trial) return "stop";
+    let { series, seriesTruncated } = this.info ?? { series: [], seriesTruncated: false };
+    if (!this.info || this.info.trial.seriesCount !== trial.seriesCount) {
+      const listed = await readSeries(trialId, signal);
+      if (!listed) return "fine";
+      if (!listed.ok) return this.failed(listed.failure);
+      series = listed.value.series;
+      seriesTruncated = listed.value.truncated;
+    }
+    this.info = { trial, writers, completeness, profiling, series, seriesTruncated };
+    this.showHead(trial, completeness);
+    this.showTab();
+    return "fine";
+  }
+
+  private failed(failure: Parameters<typeof failureBox>[0]): Outcome {
+    if (!this.info || failure.kind !== "lost") {
+      this.tab?.page.destroy();
+      this.tab = null;
+      fill(this.place, failureBox(failure, () => this.loop.now()));
+    }
+    return failure.passing ? "failed" : "stop";
+  }
+
+  private showHead(trial: Trial, held: Completeness | undefined): void {
+    const name = trialName(trial);
+    document.title = `${name} · Stepwell`;
+    const facts: string[] = [`trial ${trial.trialId}`];
+    if (trial.sampleCount > 0n) {
+      facts.push(timeText(Number(trial.firstSampleTimeUs)));
+      facts.push(secondsText(Number(trial.lastSampleTimeUs - trial.firstSampleTimeUs) / 1e6));
+    }
+    facts.push(plural(trial.attemptCount, "attempt"), plural(trial.writerCount, "writer"), `${countText(trial.seriesCount)} series`, plural(trial.sampleCount, "sample"));
+    const toCompleteness = formatView({ ...this.view, tab: "completeness" });
+    fill(this.head,
+      h("div", { class: "line" }, h("h1", {}, bdi(name)), stateBadge(trial.state), held && completenessBadge(held, toCompleteness),
+        trial.archived && h("span", { class: "badge" }, "archived")),
+      h("p", { class: "muted" }, facts.join(" · ")),
+      this.info?.profiling && !this.info.profiling.on && h("p", { class: "note" }, "By request, recording is off; 'stepwell admin profiling TRIAL on' takes it back."),
+      held?.recovering && h("p", { class: "note" }, "The master is still recovering: the last seconds may be missing."));
+  }
+
+  private showTabs(): void {
+    fill(this.tabBar, tabs.map((tab) => {
+      // A range of one axis says nothing on another tab's.
+      const view: TrialView = { ...this.view, tab, metrics: tab === this.view.tab ? this.view.metrics : [] };
+      return h("a", { href: formatView(view), "aria-current": tab === this.view.tab ? "page" : null }, tabNames[tab]);
+    }));
+  }
+
+  private showTab(): void {
+    if (!this.info) return;
+    if (this.tab?.name !== this.view.tab) {
+      this.tab?.page.destroy();
+      this.tab = { name: this.view.tab, page: this.makeTab(this.view.tab) };
+      fill(this.place, this.tab.page.element);
+    }
+    this.tab.page.update(this.view, this.info);
+  }
+
+  private makeTab(tab: Tab): TrialTab {
+    switch (tab) {
+      case "timings": return new TimingsTab(this.go);
+      case "metrics": return new MetricsTab(this.go);
+      case "heat": return new HeatTab(this.go);
+      case "completeness": return new CompletenessTab();
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// All trials, newest first: search, state, project, pages; pick two or more to compare.
+import type { Trial } from "#gen/model_pb";
+import type { ListTrialsResponse } from "#gen/query_pb";
+import { ask, query } from "../api";
+import { stateBadge } from "../badges";
+import { agoText, timeText } from "../core/time_text";
+import { countText, plural, secondsText } from "../core/units";
+import { formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
+import { bdi, fill, h, scroller, type Part } from "../dom";
+import { loop, type Loop } from "../loop";
+import type { Go, Page } from "../page";
+import { failureBox, loadingBox, stateBox } from "../state_box";
+import { stateOf, trialName } from "../words";
+
+const pageSize = 50;
+const refreshMs = 4000;
+const typingMs = 300;
+
+export class TrialsPage implements Page {
+  readonly title = "Trials";
+  readonly element = h("div", { class: "panel" });
+  private readonly list = h("div", { "aria-busy": "true" });
+  private readonly search: HTMLInputElement;
+  private readonly project: HTMLInputElement;
+  private readonly state: HTMLSelectElement;
+  private readonly compare = h("button", { type: "button", disabled: true, onclick: () => this.goCompare() }, "Compare");
+  private readonly picked = new Set<string>();
+  /** Tokens of the pages before, the first page's ("") lowest. */
+  private tokens: string[] = [""];
+  private readonly loop: Loop;
+  private typing: ReturnType<typeof setTimeout> | undefined;
+  private shownOnce = false;
+
+  constructor(private view: TrialsView, private readonly go: Go) {
+    const typed = (): void => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(() => this.changed(), typingMs);
+    };
+    this.search = h("input", { type: "search", value: view.search, oninput: typed, placeholder: "name contains …", "aria-label": "Search trials by name" });
+    this.project = h("input", { type: "search", value: view.project, oninput: typed, placeholder: "any project", "aria-label": "Project" });
+    this.state = h("select", { onchange: () => this.changed(), "aria-label": "State" },
+      ["", "running", "completed", "failed", "lost"].map((one) => h("option", { value: one }, one === "" ? "any state" : one)));
+    this.state.value = view.state;
+    fill(this.element,
+      h("div", { class: "tools", role: "search" },
+        h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.compare),
+      this.list);
+    fill(this.list, loadingBox("the trials"));
+    this.loop = loop(() => refreshMs, (signal) => this.look(signal));
+  }
+
+  update(view: View): boolean {
+    if (view.page !== "trials") return false;
+    const same = formatView(view) === formatView(this.view);
+    this.view = view;
+    if (same) return true;
+    if (this.search.value !== view.search) this.search.value = view.search;
+    if (this.project.value !== view.project) this.project.value = view.project;
+    this.state.value = view.state;
+    this.tokens = [""];
+    this.loop.now();
+    return true;
+  }
+
+  destroy(): void {
+    clearTimeout(this.typing);
+    this.loop.stop();
+  }
+
+  private changed(): void {
+    this.go({ ...trialsView, search: this.search.value, state: this.state.value, project: this.project.value }, "replace");
+  }
+
+  private goCompare(): void {
+    this.go({ page: "compare", trials: [...this.picked], axis: "batch", metrics: [] }, "push");
+  }
+
+  private async look(signal: AbortSignal): Promise<"fine" | "failed" | "stop"> {
+    const { search, state, project } = this.view;
+    const pageToken = this.tokens[this.tokens.length - 1] ?? "";
+    const answer = await ask((options) => query.listTrials({ nameContains: search, state: stateOf(state), project, pageSize, pageToken }, options), signal);
+    if (!answer) return "fine";
+    this.list.setAttribute("aria-busy", "false");
+    if (answer.ok) {
+      this.show(answer.value);
+      this.shownOnce = true;
+      return "fine";
+    }
+    // What was there stays while the connection is lost: the bar above says so.
+    if (answer.failure.kind !== "lost" || !this.shownOnce) fill(this.list, failureBox(answer.failure, () => this.loop.now()));
+    if (answer.failure.kind === "invalid") this.tokens = [""];
+    return answer.failure.passing ? "failed" : "stop";
+  }
+
+  private show(answer: ListTrialsResponse): void {
+    const focused = document.activeElement?.getAttribute("data-focus");
+    const now = Number(answer.completeness?.answeredTimeUs ?? 0);
+    fill(this.list, answer.trials.length === 0 ? this.emptyBox() : this.table(answer.trials, now), this.pager(answer));
+    if (focused) this.list.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+    this.compare.disabled = this.picked.size < 2;
+    this.compare.textContent = this.picked.size > 0 ? `Compare ${this.picked.size}` : "Compare";
+  }
+
+  private emptyBox(): HTMLElement {
+    const { search, state, project } = this.view;
+    if (this.tokens.length > 1) return stateBox("empty", "No more trials", "This page is past the last one.");
+    if (search !== "" || state !== "" || project !== "") {
+      return stateBox("empty", "No trial matches", "Search looks for a part of the name, upper and lower case apart; the project is its whole name.",
+        h("button", { type: "button", onclick: () => this.go(trialsView, "push") }, "Show all trials"));
+    }
+    return stateBox("no data yet", "No trial yet", "In a training: import stepwell; stepwell.init() — or, without touching it: stepwell run python train.py. It appears here by itself.");
+  }
+
+  private table(trials: readonly Trial[], now: number): HTMLElement {
+    const heads: Part[] = ["Compare", "Trial", "State", "Began (UTC)", "Lasted", "Ranks and samplers", "Series", "Samples", "Missing"]
+      .map((text, at) => h("th", { scope: "col", class: at >= 4 ? "number" : "" }, at === 0 ? h("span", { class: "visually-hidden" }, text) : text));
+    return scroller("Trials", h("table", { class: "cards" },
+      h("caption", { class: "visually-hidden" }, "Trials, newest first"),
+      h("thead", {}, h("tr", {}, heads)),
+      h("tbody", {}, trials.map((trial) => this.row(trial, now)))));
+  }
+
+  private row(trial: Trial, now: number): HTMLElement {
+    const id = String(trial.trialId);
+    const name = trialName(trial);
+    const pick = h("input", { type: "checkbox", "aria-label": `Compare ${name}`, "data-focus": `pick-${id}`, onchange: () => this.pick(id, pick.checked) });
+    pick.checked = this.picked.has(id);
+    const began = Number(trial.firstSampleTimeUs) || Number(trial.createdTimeUs);
+    const lasted = (Number(trial.lastSampleTimeUs) - Number(trial.firstSampleTimeUs)) / 1e6;
+    const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, ...parts);
+    return h("tr", {},
+      h("td", { class: "pick" }, pick),
+      cell("Trial", "name", h("a", { href: formatView(trialView(id)), "data-focus": `trial-${id}` }, bdi(name)),
+        trial.archived && h("span", { class: "muted" }, " archived")),
+      cell("State", "", stateBadge(trial.state)),
+      cell("Began", "", h("span", { title: timeText(began) }, timeText(began).replace(" UTC", "")), h("span", { class: "muted" }, ` ${agoText(began, now)}`)),
+      cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
+      cell("Writers", "number", countText(trial.writerCount)),
+      cell("Series", "number", countText(trial.seriesCount)),
+      cell("Samples", "number", countText(trial.sampleCount)),
+      cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none"));
+  }
+
+  private pick(id: string, on: boolean): void {
+    if (on && this.picked.size < 16) this.picked.add(id);
+    else this.picked.delete(id);
+    this.compare.disabled = this.picked.size < 2;
+    this.compare.textContent = this.picked.size > 0 ? `Compare ${this.picked.size}` : "Compare";
+  }
+
+  private pager(answer: ListTrialsResponse): HTMLElement | null {
+    if (this.tokens.length === 1 && answer.nextPageToken === "") return null;
+    const turn = (tokens: string[]): void => {
+      this.tokens = tokens;
+      this.loop.now();
+    };
+    return h("nav", { class: "tools", "aria-label": "Pages of trials" },
+      h("button", { type: "button", "data-focus": "newer", disabled: this.tokens.length === 1, onclick: () => turn(this.tokens.slice(0, -1)) }, "‹ Newer"),
+      h("span", { class: "muted" }, `page ${this.tokens.length}, ${plural(answer.trials.length, "trial")}`),
+      h("button", { type: "button", "data-focus": "older", disabled: answer.nextPageToken === "", onclick: () => turn([...this.tokens, answer.nextPageToken]) }, "Older ›"));
+  }
+}

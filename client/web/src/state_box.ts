@@ -1,0 +1,31 @@
+// What stands where data would: which of the ways of not being there it is, and what to do about it.
+import { h, type Part } from "./dom";
+import type { Failure } from "./failure";
+
+export type Absence = "loading" | "empty" | "no data yet" | "not enabled" | "failed" | "lost" | "not permitted";
+
+const signs: Record<Absence, string> = {
+  "loading": "◌", "empty": "∅", "no data yet": "…", "not enabled": "⏻", "failed": "⚠", "lost": "⚡", "not permitted": "⛔",
+};
+
+export function stateBox(absence: Absence, title: string, advice: string, ...actions: Part[]): HTMLElement {
+  const role = absence === "failed" || absence === "lost" || absence === "not permitted" ? "alert" : "status";
+  return h("div", { class: "state-box", role, "data-absence": absence },
+    h("span", { class: "state-sign", "aria-hidden": "true" }, signs[absence]),
+    h("div", {},
+      h("p", { class: "state-title" }, title),
+      h("p", { class: "state-advice" }, advice),
+      actions.length > 0 && h("p", { class: "state-actions" }, actions)));
+}
+
+export function loadingBox(what: string): HTMLElement {
+  return stateBox("loading", `Loading ${what} …`, "The master was asked.");
+}
+
+export function failureBox(failure: Failure, again?: () => void): HTMLElement {
+  const absence: Absence = failure.kind === "lost" || failure.kind === "unavailable" ? "lost"
+    : failure.kind === "refused" ? "not permitted" : "failed";
+  return stateBox(absence, failure.title, failure.advice,
+    failure.detail !== "" && h("span", { class: "detail" }, failure.detail),
+    again && h("button", { type: "button", onclick: again }, "Try again"));
+}

@@ -1,0 +1,76 @@
+// What all tabs of a trial's page know of it: the trial, its writers, its series. Asked for by TrialPage.
+import type { Completeness, Series, Trial, TrialProfiling } from "#gen/model_pb";
+import { TrialState } from "#gen/model_pb";
+import type { Writer } from "#gen/query_pb";
+import { ask, query } from "./api";
+import type { KnownSeries } from "./core/series_choice";
+import type { Range } from "./core/range";
+import type { TrialView } from "./core/view_state";
+import { h } from "./dom";
+import type { Result } from "./failure";
+import { stateBox } from "./state_box";
+
+export interface TrialInfo {
+  readonly trial: Trial;
+  readonly writers: readonly Writer[];
+  readonly completeness: Completeness | undefined;
+  readonly profiling: TrialProfiling | undefined;
+  readonly series: readonly KnownSeries[];
+  /** There are more series than this page lists. */
+  readonly seriesTruncated: boolean;
+}
+
+/** One tab of a trial's page. */
+export interface TrialTab {
+  readonly element: HTMLElement;
+  update(view: TrialView, info: TrialInfo): void;
+  destroy(): void;
+}
+
+const seriesMax = 50_000;
+
+export function known(series: Series): KnownSeries {
+  return {
+    seriesNo: series.seriesNo, metricGroup: series.key?.metricGroup ?? "", name: series.key?.name ?? "",
+    labels: series.key?.labels ?? {}, unit: series.unit,
+  };
+}
+
+/** All series of a trial, page by page. null = given up. */
+export async function readSeries(trialId: bigint, signal: AbortSignal): Promise<Result<{ series: KnownSeries[]; truncated: boolean }> | null> {
+  const series: KnownSeries[] = [];
+  let pageToken = "";
+  do {
+    const token: string = pageToken;
+    const answer = await ask((options) => query.listSeries({ trial: { trialId }, pageSize: 10_000, pageToken: token }, options), signal);
+    if (!answer || !answer.ok) return answer;
+    series.push(...answer.value.series.map(known));
+    pageToken = answer.value.nextPageToken;
+  } while (pageToken !== "" && series.length < seriesMax);
+  return { ok: true, value: { series, truncated: pageToken !== "" } };
+}
+
+export function isRunning(info: TrialInfo): boolean {
+  return info.trial.state === TrialState.RUNNING;
+}
+
+/** From its first sample to its newest, half-open. */
+export function timeBounds(trial: Trial): Range {
+  const start = Number(trial.firstSampleTimeUs);
+  return { start, end: Math.max(start, Number(trial.lastSampleTimeUs)) + 1 };
+}
+
+/** Why there is nothing to draw of a trial, when there is nothing at all; `what`: "timings", "metrics". */
+export function absenceBox(info: TrialInfo, what: string): HTMLElement {
+  const command = h("code", {}, "stepwell admin profiling TRIAL on");
+  if (info.profiling && !info.profiling.on) {
+    return stateBox("not enabled", "Recording is off for this trial", "By request its writers record nothing. This takes it back:", command);
+  }
+  if (info.profiling && info.profiling.metricGroups.length > 0) {
+    return stateBox("not enabled", `No ${what}: only some groups are recorded`, `By request only these groups are sampled: ${info.profiling.metricGroups.join(", ")}. This takes it back:`, command);
+  }
+  if (isRunning(info)) {
+    return stateBox("no data yet", `No ${what} yet`, "The trial is running and has sent none so far. They appear here by themselves, within a second of being recorded.");
+  }
+  return stateBox("empty", `No ${what} in this trial`, "It has ended and recorded none. A training records timings with stepwell.scope(…) and step(); the machine is sampled by the agent, which the recorder starts.");
+}

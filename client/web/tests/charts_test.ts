@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aligned, extentOf, usualDistance } from "../src/core/align";
+import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
+import { cellAt, heatFraction, heatGrid } from "../src/core/heat";
+import { contrast, heatColor, lineLook } from "../src/core/palette";
+import { bucketCount, fit, liveRange, panned, zoomed } from "../src/core/range";
+import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
+
+const bounds = { start: 1000, end: 11_000 };
+
+test("zooming keeps its center and stays within what there is", () => {
+  assert.deepEqual(zoomed({ start: 2000, end: 6000 }, 0.5, bounds, "batch", 3000), { start: 2500, end: 4500 });
+  assert.deepEqual(zoomed({ start: 2000, end: 6000 }, 100, bounds, "batch"), bounds);
+  assert.deepEqual(zoomed({ start: 2000, end: 2002 }, 0.1, bounds, "batch"), { start: 2000, end: 2002 });
+  assert.deepEqual(panned({ start: 9000, end: 11_000 }, 0.5, bounds, "batch"), { start: 9000, end: 11_000 });
+  assert.deepEqual(panned({ start: 1500, end: 3500 }, -0.5, bounds, "batch"), { start: 1000, end: 3000 });
+  assert.deepEqual(fit({ start: 5000.4, end: 5000.5 }, bounds, "time"), { start: 5000, end: 6000 });
+});
+
+test("zoom and pan never leave their bounds, whatever is asked", () => {
+  const seed = Number(process.env["STEPWELL_TEST_SEED"] ?? Date.now() % 1_000_000);
+  console.log(`seed ${seed}`);
+  let state = seed + 1;
+  const random = (): number => ((state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648);
+  for (let round = 0; round < 5000; ++round) {
+    const whole = { start: Math.floor(random() * 1e6), end: 0 };
+    whole.end = whole.start + 2000 + Math.floor(random() * 1e6);
+    let range = whole;
+    for (let move = 0; move < 6; ++move) {
+      range = random() < 0.5 ? zoomed(range, random() * 4, whole, "time", range.start + random() * (range.end - range.start)) : panned(range, random() * 4 - 2, whole, "time");
+      assert.ok(range.start >= whole.start && range.end <= whole.end && range.end > range.start, JSON.stringify([whole, range]));
+      assert.ok(Number.isInteger(range.start) && Number.isInteger(range.end));
+    }
+  }
+});
+
+test("buckets are as many as pixels, within what the master answers", () => {
+  assert.equal(bucketCount(800, 1, null), 800);
+  assert.equal(bucketCount(50_000, 1, null), 10_000);
+  assert.equal(bucketCount(2000, 5000, null), 200);
+  assert.equal(bucketCount(800, 1, { start: 10, end: 20 }), 10);
+  assert.equal(bucketCount(800, 2_000_000, null), 1);
+});
+
+test("a live window ends behind the newest sample", () => {
+  assert.deepEqual(liveRange(9000, 3000, bounds), { start: 6001, end: 9001 });
+  assert.deepEqual(liveRange(1500, 3000, bounds), { start: 1000, end: 1501 });
+});
+
+function series(indexes: number[], value = 1) {
+  return { indexes, means: indexes.map(() => value), mins: indexes.map(() => value - 1), maxs: indexes.map(() => value + 1), counts: indexes.map(() => 1) };
+}
+
+test("a line goes on over places of other series and breaks at holes of its own", () => {
+  const ticks = [...Array(20).keys()].map((i) => i * 2);
+  const { places, lines } = aligned([series([...ticks, 60, 62]), series([1, 3, 5, 7, 9, 11])], 100, 10);
+  const first = new Map(places.map((place, i) => [(place - 105) / 10, lines[0]?.means[i]]));
+  assert.equal(first.get(1), undefined);
+  assert.equal(first.get(39), null);
+  assert.equal(first.get(60), 1);
+  assert.ok(!lines[1]?.means.includes(null));
+  assert.deepEqual([...places].sort((a, b) => a - b), places);
+  assert.equal(usualDistance([...ticks, 60, 62]), 2);
+  // Steps that take now one, now five times as long are no holes.
+  const uneven = aligned([series([0, 1, 2, 7, 8, 13, 14, 15, 20])], 0, 1);
+  assert.ok(!uneven.lines[0]?.means.includes(null));
+});
+
+test("NaN and infinities are holes, and extents leave them out", () => {
+  const one = { indexes: [0, 1, 2], means: [1, NaN, 3], mins: [0, NaN, 3], maxs: [2, NaN, Infinity], counts: [1, 0, 1] };
+  const { lines } = aligned([one], 0, 1);
+  assert.deepEqual(lines[0]?.means, [1, null, 3]);
+  assert.deepEqual(extentOf(lines), { min: 0, max: 2 });
+  assert.equal(extentOf([]), null);
+});
+
+function scope(name: string, means: number[], counts?: number[]) {
+  return { name, indexes: means.map((_, i) => i), means, counts: counts ?? means.map(() => 2) };
+}
+
+test("layers are own times and fill each bucket", () => {
+  const stack = stacked([scope("step", [10, 20]), scope("train", [6, 12]), scope("train/forward", [4, 4]), scope("load", [1, 2])], 8);
+  const share = (name: string): number[] => stack.layers.find((layer) => layer.name === name)?.shares.map((part) => Math.round(part * 1000) / 1000) ?? [];
+  assert.deepEqual(share("train"), [0.2, 0.4]);
+  assert.deepEqual(share("train/forward"), [0.4, 0.2]);
+  assert.deepEqual(share("load"), [0.1, 0.1]);
+  assert.deepEqual(share(unaccounted), [0.3, 0.3]);
+  assert.deepEqual(edges(stack.layers).at(-1)?.map((edge) => Math.round(edge * 1e9) / 1e9), [1, 1]);
+  assert.deepEqual(stack.stepSeconds, [10, 20]);
+});
+
+test("scopes beyond the last layer are one layer, and no step is no stack", () => {
+  const stack = stacked([scope("step", [10]), scope("a", [4]), scope("b", [3]), scope("c", [2]), scope("d", [1])], 2);
+  assert.deepEqual(stack.layers.map((layer) => layer.name), ["a", "b", other, unaccounted]);
+  assert.deepEqual(stacked([scope("a", [1])], 2), { indexes: [], layers: [], stepSeconds: [] });
+});
+
+test("a scope whose parent was not recorded counts in the step, and parts that outlast it leave nothing below zero", () => {
+  assert.equal(enclosing("a/b/c", new Set(["a", "a/b/c"])), "a");
+  assert.equal(enclosing("a/b", new Set(["a/b"])), "");
+  const own = ownSeconds(new Map([["a", 1], ["a/b", 1.0000001]]), 1);
+  assert.equal(own.get("a"), 0);
+  assert.equal(own.get(""), 0);
+});
+
+function gap(firstUs: number, lastUs: number, cause = "late", metricGroup = "gpu"): KnownGap {
+  return { cause, metricGroup, writerNo: 1, missing: 3, firstUs, lastUs, reason: "" };
+}
+
+test("gaps are bands: clipped, joined, of their group, and wide enough to be seen", () => {
+  const range = { start: 100, end: 200 };
+  const bands = gapBands([gap(50, 110), gap(105, 120, "ring full"), gap(150, 150), gap(0, 0), gap(300, 400), gap(160, 170, "late", "cpu")], range, "gpu", 4);
+  assert.deepEqual(bands.map((band) => [band.start, band.end]), [[100, 120], [148, 152]]);
+  assert.match(bands[0]?.texts.join() ?? "", /late.*ring full/);
+  assert.equal(bandAt(bands, 119)?.texts.length, 2);
+  assert.equal(bandAt(bands, 130), null);
+});
+
+test("a heat map is a grid whose colours one spike does not flatten", () => {
+  const values = [...Array(200).keys()].map((i) => (i === 7 ? 1e6 : i));
+  const grid = heatGrid([{ name: "rank 0", indexes: [...values.keys()].map((i) => i + 3), values }, { name: "rank 1", indexes: [3], values: [5] }]);
+  assert.ok(grid);
+  assert.equal(grid.columnCount, 200);
+  assert.equal(grid.firstIndex, 3);
+  assert.ok(grid.high < 1000);
+  assert.equal(cellAt(grid, 1, 0), 5);
+  assert.ok(Number.isNaN(cellAt(grid, 1, 1)));
+  assert.ok(Number.isNaN(cellAt(grid, 2, 0)));
+  assert.equal(heatFraction(grid, 1e6), 1);
+  assert.equal(heatGrid([]), null);
+});
+
+test("each colour of a line can be seen on the ground of its theme", () => {
+  for (let i = 0; i < 32; ++i) {
+    assert.ok(contrast(lineLook(i, "light").color, "#ffffff") >= 3, lineLook(i, "light").color);
+    assert.ok(contrast(lineLook(i, "dark").color, "#18202a") >= 3, lineLook(i, "dark").color);
+  }
+  assert.equal(new Set([...Array(32).keys()].map((i) => JSON.stringify(lineLook(i, "dark")))).size, 32);
+  assert.equal(heatColor(0), "rgb(0,34,78)");
+  assert.equal(heatColor(7), "rgb(254,232,56)");
+});

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { capText, parseCap } from "../src/core/cap_units";
+import { csvText } from "../src/core/csv";
+import { rangesText } from "../src/core/numbers";
+import { printable, shortened } from "../src/core/printable";
+import { agoText, clockText, isoText, parseTime, timeText } from "../src/core/time_text";
+import { countText, percentTexts, plural, secondsText, tickTexts, valueText } from "../src/core/units";
+
+test("values read as on the command line", () => {
+  const rows: [number, string, string][] = [
+    [0, "bytes", "0.00 B"], [1023, "bytes", "1023 B"], [1536, "bytes", "1.50 KiB"], [8.5e9, "bytes", "7.92 GiB"], [1048576, "bytes/s", "1.00 MiB/s"],
+    [0, "seconds", "0 s"], [0.0088, "seconds", "8.80 ms"], [91.3, "seconds", "91.3 s"], [599, "seconds", "599 s"], [5400, "seconds", "1.50 h"], [4.1e-7, "seconds", "410 ns"],
+    [41.14, "percent", "41.1 %"], [12, "1", "12"], [1234567, "", "1,234,567"], [0.123456, "1", "0.1235"], [289.87, "1/s", "289.9 /s"], [2, "W", "2 W"],
+    [NaN, "bytes", "not a number"], [Infinity, "1", "+infinity"], [-Infinity, "seconds", "−infinity"],
+  ];
+  for (const [value, unit, text] of rows) assert.equal(valueText(value, unit), text, `${value} ${unit}`);
+});
+
+test("counts have their thousands apart, and one is one", () => {
+  assert.equal(countText(12345678901234567890n), "12,345,678,901,234,567,890");
+  assert.equal(plural(1, "writer"), "1 writer");
+  assert.equal(plural(0n, "writer"), "0 writers");
+});
+
+test("percents add up to their sum", () => {
+  assert.deepEqual(percentTexts([1 / 3, 1 / 3, 1 / 3]), ["33.4 %", "33.3 %", "33.3 %"]);
+  assert.deepEqual(percentTexts([]), []);
+});
+
+test("ticks of an axis share a unit and differ from each other", () => {
+  assert.deepEqual(tickTexts([0, 0.005, 0.01], "seconds"), ["0", "5 ms", "10 ms"]);
+  assert.deepEqual(tickTexts([0, 2 ** 28, 2 ** 30], "bytes"), ["0", "0.25 GiB", "1.00 GiB"]);
+  assert.equal(new Set(tickTexts([22.41, 22.42, 22.43], "1")).size, 3);
+  assert.deepEqual(tickTexts([], "percent"), []);
+});
+
+test("times are UTC, as fine as their span needs", () => {
+  const at = 1_763_671_615_123_456;
+  assert.equal(isoText(at), "2025-11-20T20:46:55.123456Z");
+  assert.equal(timeText(0), "-");
+  assert.equal(timeText(at), "2025-11-20 20:46:55 UTC");
+  assert.equal(clockText(at, 5000), "20:46:55.123456");
+  assert.equal(clockText(at, 3e9), "20:46:55");
+  assert.equal(clockText(at, 9e10), "11-20 20:46:55");
+  assert.equal(parseTime(isoText(at)), at);
+  assert.equal(parseTime("tomorrow"), null);
+  assert.equal(isoText(9e18), "an absurd time");
+  assert.equal(agoText(0, 150e6), "2 min ago");
+  assert.equal(agoText(10, 5), "now");
+});
+
+test("names that hide or turn text around are shown with escapes", () => {
+  assert.equal(printable("a\u202Eb\u0000\nc\u200B"), "a\\u202eb\\u0000\\u000ac\\u200b");
+  assert.equal(printable("<script>alert(1)</script> שלום"), "<script>alert(1)</script> שלום");
+  assert.equal(shortened("abcdefghij", 5), "abc…j");
+  assert.equal(shortened("abc", 5), "abc");
+});
+
+test("a spreadsheet runs nothing of a CSV", () => {
+  const text = csvText(["name", "value"], [["=cmd()", 1], ['say "hi", now', NaN], ["+1", null], ["-x", -1]]);
+  assert.equal(text, "name,value\r\n'=cmd(),1\r\n\"say \"\"hi\"\", now\",NaN\r\n'+1,\r\n'-x,-1\r\n");
+});
+
+test("numbers read as ranges", () => {
+  assert.equal(rangesText([3, 5, 6, 7], 16, 10), "3, 5-7 and 12 more");
+  assert.equal(rangesText([], 0, 10), "");
+});
+
+test("caps that are shown can be given again", () => {
+  for (const [kind, value] of [["age", 5400], ["age", 2592000 + 1], ["bytes", 53687091200], ["bytes", 1000], ["samples", 1000000], ["samples", 1234], ["age", 0]] as const) {
+    assert.equal(parseCap(kind, capText(kind, value)), value, capText(kind, value));
+  }
+  assert.equal(parseCap("age", "30 days"), null);
+  assert.equal(parseCap("bytes", "1.5TB"), 1.5e12);
+  assert.equal(parseCap("samples", "-1"), null);
+});

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { changeOf, largestChange } from "../src/core/compared";
+import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
+import { formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
+
+test("a link restores the view", () => {
+  const views: View[] = [
+    trialsView,
+    { page: "trials", search: "a&b=c #?/ %", state: "failed", project: "עברית" },
+    trialView("1000000000"),
+    {
+      ...trialView("7"), tab: "metrics", axis: "batch", start: 3, end: 99, metrics: ["gpu/gpu_util", "own%2Fgroup/a/b?c&d"],
+      labels: new Map([["agent", ["vm", "<script>"]], ["device", ["GPU-1"]]]), rank: "all", lines: "one",
+    },
+    { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
+    { page: "compare", trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
+    { page: "admin" },
+  ];
+  for (const view of views) assert.deepEqual(parseView(formatView(view)), view);
+});
+
+test("what cannot be read falls back", () => {
+  assert.deepEqual(parseView(""), trialsView);
+  assert.deepEqual(parseView("#/nowhere/at/all"), trialsView);
+  assert.deepEqual(parseView("#/trial/abc/metrics"), trialsView);
+  assert.deepEqual(parseView("#/trial/7/nothing?from=9&to=3&axis=x&rank=;drop&live=-1&lines=9"), trialView("7"));
+  assert.deepEqual(parseView("#/trials?state=weird"), trialsView);
+  assert.equal((parseView(`#/compare?${[...Array(40).keys()].map((i) => `t=${i + 1}`).join("&")}`) as { trials: string[] }).trials.length, 16);
+});
+
+function series(seriesNo: number, metricGroup: string, name: string, labels: Record<string, string> = {}, unit = "percent"): KnownSeries {
+  return { seriesNo, metricGroup, name, labels, unit };
+}
+
+const all = [
+  series(1, "disk", "disk_iops", { agent: "a" }), series(2, "gpu", "gpu_util", { agent: "a", device: "GPU-2" }), series(3, "gpu", "gpu_util", { agent: "a", device: "GPU-10" }),
+  series(4, "training", "loss", { rank: "0" }), series(5, "timing", "step", { rank: "0" }), series(6, "agent", "clock_offset", { agent: "a" }),
+];
+
+test("the usual charts come first, timings have a page of their own", () => {
+  const charts = metricCharts(all);
+  assert.deepEqual(charts.map((chart) => chart.id), ["gpu/gpu_util", "disk/disk_iops", "agent/clock_offset", "training/loss"]);
+  assert.deepEqual(chosenCharts(charts, []).map((chart) => chart.id), ["gpu/gpu_util", "disk/disk_iops", "training/loss"]);
+  assert.deepEqual(chosenCharts(charts, ["agent/clock_offset", "gone/away"]).map((chart) => chart.id), ["agent/clock_offset"]);
+  assert.deepEqual(chosenCharts(metricCharts([series(1, "own", "x")]), []).map((chart) => chart.id), ["own/x"]);
+});
+
+test("labels choose, in a natural order, and what lacks a label stays", () => {
+  assert.deepEqual(labelValues(all).get("device"), ["GPU-2", "GPU-10"]);
+  const chosen = new Map([["device", ["GPU-10"]]]);
+  assert.deepEqual(all.filter((one) => wanted(one, chosen)).map((one) => one.seriesNo), [1, 3, 4, 5, 6]);
+  assert.ok(wanted(all[1] as KnownSeries, new Map([["device", []]])));
+});
+
+test("lines are named by what tells them apart", () => {
+  assert.deepEqual(lineNames([all[1] as KnownSeries, all[2] as KnownSeries]), ["device=GPU-2", "device=GPU-10"]);
+  assert.deepEqual(lineNames([all[0] as KnownSeries]), [""]);
+});
+
+test("more lines than an eye can tell apart become one", () => {
+  const chart = { id: "a/b", metricGroup: "a", name: "b", unit: "1", series: [...Array(20).keys()].map((i) => series(i + 1, "a", "b", { rank: String(i) })) };
+  assert.ok(foldsTogether(chart, ""));
+  assert.ok(!foldsTogether(chart, "each"));
+  assert.ok(!foldsTogether({ ...chart, series: chart.series.slice(0, 1) }, "one"));
+});
+
+test("a change says how much, and which way only where it is known", () => {
+  const first = { count: 5, mean: 2, ratio: 1 };
+  assert.deepEqual(changeOf(first, { count: 5, mean: 1, ratio: 0.5 }, true), { text: "50 % faster", tone: 1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, true), { text: "3.0× slower", tone: -1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 2.02, ratio: 1.01 }, true), { text: "+1.0 %", tone: 0 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
+  assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
+  assert.equal(largestChange(first, [first, { count: 1, mean: 5, ratio: 2.5 }]), 3);
+});
