@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/options.h"
+#include "client/cli/python_hooks.h"
 #include "client/cli/run_variables.h"
 #include "nlohmann/json.hpp"
 
@@ -27,11 +28,16 @@ constexpr char kExamples[] =
     "'--'.\n"
     "A program records if it opens a recorder; its code wins over the variables that name and "
     "choose.\n"
+    "A training in Python that imports torch needs no line of its own where the package stepwell "
+    "is "
+    "installed\n"
+    "(docs/python.md says what is seen): PYTHONPATH is set, too.\n"
     "Exits as PROGRAM does; with 64 where an option is wrong, 126 where PROGRAM cannot be "
     "executed, and\n"
     "127 where there is none.\n"
     "\nExamples:\n"
     "  stepwell run --trial my-run ./train --epochs 3\n"
+    "  stepwell run python train.py\n"
     "  stepwell run --trial my-run --interval 100ms --groups cpu,gpu -- ./train\n"
     "  stepwell run --offline --spool-dir ./recorded ./train\n"
     "  stepwell run --trial my-run --print ./train      what would be set\n";
@@ -81,6 +87,15 @@ int Become(std::vector<std::string> words, const RunVariables& variables, Stream
   return TellWhyNot(words[0], errno, streams);
 }
 
+// The program's own words follow: one line, and none where quiet is wanted.
+void TellWhatIsNotSeen(const std::vector<std::string>& words, Streams streams) {
+  const char* quiet = std::getenv("STEPWELL_QUIET");
+  if (quiet != nullptr && *quiet != '\0' && std::strcmp(quiet, "0") != 0) return;
+  if (const std::string remark = WhatIsNotSeen(words); !remark.empty()) {
+    streams.err << "stepwell run: " << remark << "\n";
+  }
+}
+
 int Print(const std::vector<std::string>& words, const RunVariables& variables, bool as_json,
           Streams streams) {
   if (as_json) {
@@ -103,6 +118,7 @@ int RunProgram(const std::vector<std::string>& args, Streams streams) {
   if (!variables.ok()) return options.UsageError(variables.status(), streams);
   const std::vector<std::string>& words = options.arguments();
   if (options.Has("print")) return Print(words, *variables, options.json(), streams);
+  if (variables->contains("PYTHONPATH")) TellWhatIsNotSeen(words, streams);
   return Become(words, *variables, streams);
 }
 

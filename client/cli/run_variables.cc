@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/server_address.h"
 #include "base/status_macros.h"
+#include "client/cli/python_hooks.h"
 #include "client/recorder/src/catalog.h"
 #include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/sampled_names.h"
@@ -152,6 +153,8 @@ constexpr Setting kSettings[] = {
      "the agent's program, or off: start none (stepwell on PATH, else this one)"},
     {"exit-wait", "SECONDS", "STEPWELL_EXIT_WAIT", nullptr, CheckExitWait, false,
      "what its exit waits at most until all is stored: 0 ... 3600 (5)"},
+    {"no-hooks", nullptr, "STEPWELL_HOOKS", "0", nullptr, false,
+     "put nothing into a training in Python; see what it records itself"},
     {"disabled", nullptr, "STEPWELL_DISABLED", "1", nullptr, false, "record nothing at all"},
 };
 
@@ -268,6 +271,11 @@ absl::StatusOr<RunVariables> ReadRunVariables(const CommandOptions& options,
   WinOver(options, around, variables);
   if (std::string own = OwnAgent(around); !own.empty()) {
     variables.try_emplace(kAgentVariable, std::move(own));
+  }
+  if (!options.Has("no-hooks") && !options.Has("disabled")) {
+    if (std::string path = HookedPythonPath(around); !path.empty()) {
+      variables["PYTHONPATH"] = std::move(path);
+    }
   }
   return variables;
 }

@@ -63,6 +63,16 @@ def install(folder: pathlib.Path) -> pathlib.Path:
     return python
 
 
+def torch_folder(python: pathlib.Path) -> str:
+    """Debian's torch, if this interpreter can load it; "" = none."""
+    folder = "/usr/lib/python3/dist-packages"
+    if not os.path.isdir(f"{folder}/torch"):
+        return ""
+    done = subprocess.run([str(python), "-c", "import torch"], env={**os.environ, "PYTHONPATH": folder},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    return folder if done.returncode == 0 else ""
+
+
 def run_tests(patterns: list[str]) -> bool:
     loader = unittest.TestLoader()
     if patterns:
@@ -87,7 +97,8 @@ def main() -> int:
             server = await_ready(ready_file, master, log)
             with running(folder / "agent.log", stepwell, "agent", "--server", server, "--spool-dir", str(spool)):
                 os.environ.update(PRODUCT_PYTHON=str(python), PRODUCT_PROGRAM=stepwell, PRODUCT_SERVER=server,
-                                  PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder))  # fmt: skip
+                                  PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder),
+                                  PRODUCT_TORCH=torch_folder(python))  # fmt: skip
                 return 0 if run_tests(sys.argv[2:]) else 1
 
 

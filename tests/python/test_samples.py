@@ -76,6 +76,21 @@ class SamplesTest(ProductTest):
         # The batch that was left midway keeps its number.
         self.assertEqual([0, 2, 3, 5], [sample.batch for sample in self.samples() if sample.name == "step"])
 
+    def test_what_comes_after_a_loop_lies_in_no_step(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            for epoch in range(2):
+                for _ in run.steps("ab"): pass
+                for _ in range(3):
+                    with run.scope("evaluate"): pass
+                run.record("accuracy", epoch)
+            """)
+        found = self.samples()
+        self.assertEqual([-1] * 6, [s.batch for s in found if s.name == "evaluate"])
+        self.assertEqual([-1, -1], [s.batch for s in found if s.name == "accuracy"])
+        self.assertEqual([0, 1, 2, 3], [s.batch for s in found if s.name == "step"])
+
     def test_a_loop_that_another_thread_drops_is_over(self):
         self.run_trial("""
             import threading, stepwell

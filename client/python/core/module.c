@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "client/python/core/hooked.h"
 #include "client/python/core/names.h"
 #include "client/python/core/recording.h"
 #include "client/python/core/scope.h"
@@ -69,6 +70,11 @@ static PyObject* ExitWaitMs(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignor
   return PyLong_FromLongLong(stepwell_exit_wait_ms());
 }
 
+// Of the innermost scope that is open on this thread; 0 = none.
+static PyObject* ScopePath(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyLong_FromUnsignedLong(stepwell_enabled() ? stepwell_scope_path() : 0);
+}
+
 static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
   return Tally_Take();
 }
@@ -89,6 +95,14 @@ static PyMethodDef functions[] = {
     {"define_series", Series_Define, METH_VARARGS, NULL},
     {"reset", Reset, METH_NOARGS, NULL},
     {"take_tally", TakeTally, METH_NOARGS, NULL},
+    {"record_at", Series_RecordAt, METH_VARARGS, NULL},
+    {"await_hooks", Hooked_Await, METH_O, NULL},
+    {"hooked_steps", Steps_OfHook, METH_O, NULL},
+    {"scope_path", ScopePath, METH_NOARGS, NULL},
+    {"is_fetching", Steps_IsFetching, METH_NOARGS, NULL},
+    {"batch", Steps_Batch, METH_NOARGS, NULL},
+    {"begin_work", Steps_BeginWork, METH_NOARGS, NULL},
+    {"end_work", Steps_EndWork, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -106,13 +120,15 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
-  if (PyType_Ready(&Recording_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init()) {
+  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Hooked_Type) < 0 || !Names_Init() ||
+      !Scope_Init() || !Steps_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && Add(module, "Recording", &Recording_Type) &&
       Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
       Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
+      Add(module, "Hooked", &Hooked_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;
   }

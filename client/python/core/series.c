@@ -54,3 +54,15 @@ PyObject* Series_Define(PyObject* Py_UNUSED(module), PyObject* args) {
   }
   return (PyObject*)series;
 }
+
+PyObject* Series_RecordAt(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject* series = NULL;
+  int batch = -1;
+  long long time_us = 0;
+  double value = 0;
+  if (!PyArg_ParseTuple(args, "O!iLd:record_at", &Series_Type, &series, &batch, &time_us, &value)) {
+    return NULL;
+  }
+  if (stepwell_enabled()) stepwell_record_at(((Series*)series)->id, batch, time_us, value);
+  Py_RETURN_NONE;
+}

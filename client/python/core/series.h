@@ -12,3 +12,5 @@ stepwell_label* Series_Labels(PyObject* labels, size_t* count);
 // define_series(group, name, unit, kind, labels): a Series. ValueError where the recorder refuses
 // it.
 PyObject* Series_Define(PyObject* module, PyObject* args);
+// record_at(series, batch, time_us, value): of a known time, since 1970 UTC, and batch, -1 = none.
+PyObject* Series_RecordAt(PyObject* module, PyObject* args);

@@ -13,12 +13,16 @@ typedef struct {
   PyObject base;
   PyObject* loader;
   int32_t start;  // -1 = go on
+  int is_hooked;
 } Steps;
 
 // Whether a loop still goes on. It outlives the loop, which another thread may drop.
 typedef struct {
   int holder_count;  // the loop, and the thread that began it
   int is_over;
+  int is_hooked;
+  int32_t batch;        // of the step that is open, -1 while its batch is fetched
+  stepwell_scope work;  // `train_batch` of a hook's; path 0 = not open
 } LoopLife;
 
 typedef struct {
@@ -26,6 +30,7 @@ typedef struct {
   PyObject* items;  // NULL = at its end
   int32_t batch;    // of the item that was given last
   int is_begun;
+  int is_hooked;
   LoopLife* life;           // NULL = inside another loop's step: its batches, from 0, are no steps
   uint32_t tallied_thread;  // whose steps are counted, of this loop; 0 = not of this loop
   uint64_t step_start_ns;
@@ -33,16 +38,23 @@ typedef struct {
 
 static PyTypeObject StepIterator_Type;
 static ScopeName* fetch_scope;
+static ScopeName* work_scope;
 static int32_t next_batch;
 // Of the loop whose steps the calling thread is in, or was in. A thread that ends leaves its last one.
 static _Thread_local LoopLife* loop_of_thread;
+static _Thread_local int fetch_depth;
+
+static ScopeName* FindScope(const char* text) {
+  PyObject* name = PyUnicode_InternFromString(text);
+  ScopeName* found = name == NULL ? NULL : Names_FindScope(name);
+  Py_XDECREF(name);
+  return found;
+}
 
 int Steps_Init(void) {
-  PyObject* name = PyUnicode_InternFromString("dataloader_next");
-  if (name == NULL) return 0;
-  fetch_scope = Names_FindScope(name);
-  Py_DECREF(name);
-  return fetch_scope != NULL && PyType_Ready(&Steps_Type) == 0 &&
+  fetch_scope = FindScope("dataloader_next");
+  work_scope = FindScope("train_batch");
+  return fetch_scope != NULL && work_scope != NULL && PyType_Ready(&Steps_Type) == 0 &&
          PyType_Ready(&StepIterator_Type) == 0 && PyType_Ready(&Loop_Type) == 0;
 }
 
@@ -69,14 +81,29 @@ static void BeginSteps(StepIterator* loop) {
   loop->life = is_nested ? NULL : PyMem_Calloc(1, sizeof(LoopLife));
   if (loop->life == NULL) return;
   loop->life->holder_count = 2;
+  loop->life->is_hooked = loop->is_hooked;
+  loop->life->batch = -1;
   LetGo(loop_of_thread);
   loop_of_thread = loop->life;
   stepwell_step_begin();
   loop->step_start_ns = NowNs();
 }
 
+// The loop of the step that the calling thread is in, between two fetches; NULL = none.
+static LoopLife* OpenLoop(void) {
+  LoopLife* life = loop_of_thread;
+  return life != NULL && !life->is_over && fetch_depth == 0 ? life : NULL;
+}
+
+static void EndWork(LoopLife* life) {
+  const uint32_t path = life->work.path;
+  if (path != 0) Tally_Add(&life->work, path, work_scope->id, stepwell_scope_end(&life->work));
+}
+
 static void NextStep(StepIterator* loop) {
   if (loop->life == NULL) return;
+  EndWork(loop->life);
+  loop->life->batch = -1;
   stepwell_step_end(loop->batch);
   const uint64_t now_ns = NowNs();
   if (loop->tallied_thread != 0 && loop->tallied_thread == tally_thread && stepwell_enabled()) {
@@ -89,6 +116,9 @@ static void NextStep(StepIterator* loop) {
 static void LeaveSteps(StepIterator* loop) {
   if (loop->life == NULL) return;
   loop->life->is_over = 1;
+  loop->life->work.path = 0;
+  // Another thread may drop it: there it is no step that is left.
+  if (loop->life == loop_of_thread && stepwell_enabled()) stepwell_step_leave();
   LetGo(loop->life);
   loop->life = NULL;
   if (loop->tallied_thread == 0 || loop->tallied_thread != tally_thread) return;
@@ -109,7 +139,9 @@ static PyObject* Fetch(StepIterator* loop) {
   PyObject* item = NULL;
   Py_INCREF(items);
   if (Py_EnterRecursiveCall(" in a loader") == 0) {
+    ++fetch_depth;
     item = PyIter_Next(items);
+    --fetch_depth;
     Py_LeaveRecursiveCall();
   }
   Py_DECREF(items);
@@ -123,7 +155,7 @@ static void CountBatch(StepIterator* loop) {
     ++loop->batch;
     return;
   }
-  loop->batch = next_batch;
+  loop->life->batch = loop->batch = next_batch;
   if (next_batch < INT32_MAX) ++next_batch;
 }
 
@@ -285,8 +317,42 @@ PyObject* Steps_New(PyObject* loader, int32_t start) {
   Py_INCREF(loader);
   steps->loader = loader;
   steps->start = start;
+  steps->is_hooked = 0;
   PyObject_GC_Track(steps);
   return (PyObject*)steps;
+}
+
+PyObject* Steps_OfHook(PyObject* Py_UNUSED(module), PyObject* loader) {
+  PyObject* steps = Steps_New(loader, -1);
+  if (steps != NULL) ((Steps*)steps)->is_hooked = 1;
+  return steps;
+}
+
+PyObject* Steps_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  LoopLife* life = OpenLoop();
+  if (life != NULL && life->is_hooked && life->work.path == 0 && stepwell_enabled() &&
+      stepwell_scope_path() == 0) {
+    stepwell_scope_begin(&life->work, work_scope->id);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* Steps_EndWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  LoopLife* life = OpenLoop();
+  if (life != NULL && life->work.path != 0 && stepwell_enabled() &&
+      stepwell_scope_path() == life->work.path) {
+    EndWork(life);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* Steps_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  return PyBool_FromLong(fetch_depth > 0);
+}
+
+PyObject* Steps_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  const LoopLife* life = OpenLoop();
+  return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);
 }
 
 static PyObject* Steps_Iterate(PyObject* self) {
@@ -304,6 +370,7 @@ static PyObject* Steps_Iterate(PyObject* self) {
   loop->items = items;
   loop->batch = -1;
   loop->is_begun = 0;
+  loop->is_hooked = steps->is_hooked;
   loop->life = NULL;
   loop->tallied_thread = 0;
   loop->step_start_ns = 0;

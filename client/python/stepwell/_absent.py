@@ -79,6 +79,35 @@ class Loop:
 
 
 _NO_SERIES = Series()
+Hooked = None  # nothing is hooked
+
+
+def await_hooks(is_waiting: bool) -> None:
+    pass
+
+
+def hooked_steps(loader: Any) -> Steps:
+    return Steps(loader, None)
+
+
+def is_fetching() -> bool:
+    return False
+
+
+def batch() -> int:
+    return -1
+
+
+def scope_path() -> int:
+    return 0
+
+
+def begin_work() -> None:
+    pass
+
+
+def end_work() -> None:
+    pass
 
 
 class Recording:
@@ -114,6 +143,10 @@ def dropped_count() -> int:
 
 def exit_wait_ms() -> int:
     return 0
+
+
+def record_at(series: Series, batch: int, time_us: int, value: float) -> None:
+    pass
 
 
 def define_series(group: str, name: str, unit: str, kind: int, labels: dict[str, str]) -> Series:

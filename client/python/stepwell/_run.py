@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from _thread import RLock
 
 from stepwell import _checks
@@ -225,6 +226,7 @@ class Run(core.Recording):
 
         ending = _closing.ending(self.trial, self._is_stored, self._last_message)
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
+        said[-1:-1] = _lines_of_hooks(self._steps > 0)
         say("\n".join(said))
 
 
@@ -258,6 +260,7 @@ def init(
     start_agent: bool = True,
     system_metrics: bool = True,
     schedule: Callable[[Place], object] | None = None,
+    hooks: bool = True,
 ) -> Run:
     """Opens the run of this process, or hands out the one that is open. What is not given is taken from the
     environment (docs/environment.md). Wrong options raise ValueError or TypeError, and nothing else does."""
@@ -283,6 +286,8 @@ def init(
         from stepwell import _schedule
 
         _schedule.checked(schedule)
+    if _checks.flag("hooks", hooks):
+        _install_hooks()
     global _run
     with _opening:
         if _run is not None and not _run._is_closed and _run._pid == os.getpid():
@@ -298,6 +303,28 @@ def init(
             run.on()
         _run = run
         return run
+
+
+def _install_hooks() -> None:
+    try:
+        from stepwell import hooks
+
+        hooks.install()
+    except Exception as error:
+        warn(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
+
+
+def _lines_of_hooks(has_steps: bool) -> list[str]:
+    hooks = sys.modules.get("stepwell.hooks")
+    try:
+        return [] if hooks is None else [f"stepwell: {line}" for line in hooks.lines_at_end(has_steps)]
+    except Exception:
+        return []
+
+
+def is_any_opened() -> bool:
+    """By this process, or by the one that it was forked from."""
+    return _run is not None
 
 
 def _resolved(options: dict[str, object]) -> dict[str, object]:

@@ -6,10 +6,8 @@
 namespace stepwell::recorder {
 namespace {
 
-// Those the master adds and those the product's own parts set. (`loader` is a training's to set: it
-// knows which of its loaders is which.)
-constexpr std::array<std::string_view, 5> kReservedLabels = {"rank", "agent", "device", "worker",
-                                                             "clock"};
+// Those that the master and the agent add. (`loader` and `clock` are the training's side to set.)
+constexpr std::array<std::string_view, 4> kReservedLabels = {"rank", "agent", "device", "worker"};
 
 bool HasControlCharacter(std::string_view text) {
   return std::any_of(text.begin(), text.end(),

@@ -115,6 +115,7 @@ TEST_F(RunVariablesTest, EachOptionSetsItsVariableAndNothingElse) {
       {{"--exit-wait", "0"}, "STEPWELL_EXIT_WAIT", "0"},
       {{"--exit-wait", "2.5"}, "STEPWELL_EXIT_WAIT", "2.5"},
       {{"--disabled"}, "STEPWELL_DISABLED", "1"},
+      {{"--no-hooks"}, "STEPWELL_HOOKS", "0"},
       {{"--trial", "a", "--trial", "b"}, "STEPWELL_TRIAL", "b"},
   };
   for (const auto& row : rows) {
@@ -203,14 +204,15 @@ TEST(RunTest, WrongUseStartsNothing) {
 
 TEST(RunTest, PrintShowsWhatAShellWouldRead) {
   setenv("STEPWELL_AGENT", "off", 1);
-  EXPECT_EQ(
-      RunWords({"run", "--print", "--trial", "it's mine", "--server", "a.b:7817", "./train"}).out,
-      "STEPWELL_SERVER=a.b:7817\nSTEPWELL_TRIAL='it'\\''s mine'\n");
+  EXPECT_EQ(RunWords({"run", "--print", "--no-hooks", "--trial", "it's mine", "--server",
+                      "a.b:7817", "./train"})
+                .out,
+            "STEPWELL_HOOKS=0\nSTEPWELL_SERVER=a.b:7817\nSTEPWELL_TRIAL='it'\\''s mine'\n");
   const Outcome json = RunWords({"run", "--print", "--json", "--disabled", "./train", "--json"});
   EXPECT_EQ(nlohmann::json::parse(json.out),
             (nlohmann::json{{"program", {"./train", "--json"}},
                             {"variables", {{"STEPWELL_DISABLED", "1"}}}}));
-  EXPECT_EQ(RunWords({"run", "--print", "./train"}).out, "");
+  EXPECT_EQ(RunWords({"run", "--print", "--disabled", "./train"}).out, "STEPWELL_DISABLED=1\n");
   unsetenv("STEPWELL_AGENT");
 }
 

@@ -164,7 +164,8 @@ typedef enum stepwell_series_kind {
 } stepwell_series_kind;
 
 /* group and name: 1 ... 200 bytes of UTF-8 without control characters; unit may be NULL. At most 32
- * labels, names different, none of rank, agent, device, worker, clock. At most 16384 series. */
+ * labels, names different, none of rank, agent, device, worker. At most 16384 series. loader (train,
+ * eval) and clock (host, device) are names that hooks use. */
 STEPWELL_API stepwell_series_id stepwell_define_series(const char* group, const char* name,
                                                        const char* unit, stepwell_series_kind kind,
                                                        const stepwell_label* labels,

@@ -1,0 +1,176 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/hooked.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <structmember.h>
+
+#include "stepwell/recorder.h"
+
+// Arguments up to here need no memory.
+#define FEW_COUNT 16
+// More are never made: those past it are not hooked.
+#define HOOKED_COUNT_MAX 64
+
+typedef struct {
+  PyObject base;
+  vectorcallfunc call;
+  PyObject* original;
+  PyObject* handler;
+  uint64_t bit;
+} Hooked;
+
+// Of those whose handler the thread is in.
+static _Thread_local uint64_t busy_bits;
+static int hooked_count;
+static int is_waiting;
+
+PyObject* Hooked_Await(PyObject* Py_UNUSED(module), PyObject* wanted) {
+  const int is_true = PyObject_IsTrue(wanted);
+  if (is_true < 0) return NULL;
+  is_waiting = is_true;
+  Py_RETURN_NONE;
+}
+
+// handler(original, *args, **keywords)
+static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t count,
+                             PyObject* keywords) {
+  const Py_ssize_t all = count + (keywords == NULL ? 0 : PyTuple_GET_SIZE(keywords));
+  PyObject* few[FEW_COUNT + 2];
+  PyObject** room = few;
+  if (all > FEW_COUNT) {
+    room = PyMem_Malloc(((size_t)all + 2) * sizeof(PyObject*));
+    if (room == NULL) return PyErr_NoMemory();
+  }
+  // The first place is the callee's, as the flag says.
+  room[1] = self->original;
+  for (Py_ssize_t i = 0; i < all; ++i) room[i + 2] = args[i];
+  PyObject* result = PyObject_Vectorcall(
+      self->handler, room + 1, ((size_t)count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
+  if (room != few) PyMem_Free(room);
+  return result;
+}
+
+static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, size_t flagged_count,
+                                   PyObject* keywords) {
+  Hooked* self = (Hooked*)callable;
+  if ((busy_bits & self->bit) != 0 || !(stepwell_enabled() || is_waiting)) {
+    return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  }
+  busy_bits |= self->bit;
+  PyObject* result = CallHandler(self, args, PyVectorcall_NARGS(flagged_count), keywords);
+  busy_bits &= ~self->bit;
+  return result;
+}
+
+static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  static char* kWanted[] = {"original", "handler", NULL};
+  PyObject *original = NULL, *handler = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", kWanted, &original, &handler)) return NULL;
+  if (!PyCallable_Check(original) || !PyCallable_Check(handler)) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: a hook is of two functions");
+    return NULL;
+  }
+  if (hooked_count == HOOKED_COUNT_MAX) {
+    PyErr_Format(PyExc_ValueError, "stepwell: %d functions are hooked; no more are allowed",
+                 HOOKED_COUNT_MAX);
+    return NULL;
+  }
+  Hooked* self = (Hooked*)type->tp_alloc(type, 0);
+  if (self == NULL) return NULL;
+  Py_INCREF(original);
+  Py_INCREF(handler);
+  self->original = original;
+  self->handler = handler;
+  self->bit = (uint64_t)1 << hooked_count++;
+  self->call = Hooked_Vectorcall;
+  return (PyObject*)self;
+}
+
+static PyObject* Hooked_Get(PyObject* self, PyObject* object, PyObject* Py_UNUSED(type)) {
+  if (object == NULL || object == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyMethod_New(self, object);
+}
+
+// What it has not itself it has as the original: __name__, __doc__, attributes that others gave that.
+static PyObject* Hooked_GetAttribute(PyObject* self, PyObject* name) {
+  static const char* const kOwn[] = {"__class__",  "__get__",       "__call__", "__wrapped__",
+                                     "__reduce__", "__reduce_ex__", "__eq__",   "__hash__"};
+  for (size_t i = 0; i < sizeof(kOwn) / sizeof(kOwn[0]); ++i) {
+    if (PyUnicode_CompareWithASCIIString(name, kOwn[i]) == 0) {
+      return PyObject_GenericGetAttr(self, name);
+    }
+  }
+  return PyObject_GetAttr(((Hooked*)self)->original, name);
+}
+
+// Attributes that others give it are the original's.
+static int Hooked_SetAttribute(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(((Hooked*)self)->original, name, value);
+}
+
+static PyObject* Unhooked(PyObject* object) {
+  return Py_TYPE(object) == &Hooked_Type ? ((Hooked*)object)->original : object;
+}
+
+static PyObject* Hooked_Compare(PyObject* self, PyObject* other, int operation) {
+  if (operation != Py_EQ && operation != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  return PyObject_RichCompare(Unhooked(self), Unhooked(other), operation);
+}
+
+static Py_hash_t Hooked_Hash(PyObject* self) { return PyObject_Hash(((Hooked*)self)->original); }
+
+static PyObject* Hooked_Repr(PyObject* self) { return PyObject_Repr(((Hooked*)self)->original); }
+
+// By its name, as functions are pickled.
+static PyObject* Hooked_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  return PyObject_GetAttrString(((Hooked*)self)->original, "__qualname__");
+}
+
+static int Hooked_Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(((Hooked*)self)->original);
+  Py_VISIT(((Hooked*)self)->handler);
+  return 0;
+}
+
+static void Hooked_Dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(((Hooked*)self)->original);
+  Py_CLEAR(((Hooked*)self)->handler);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef hooked_methods[] = {
+    {"__reduce__", Hooked_Reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef hooked_members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Hooked, original), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject Hooked_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core.Hooked",
+    .tp_basicsize = sizeof(Hooked),
+    .tp_dealloc = Hooked_Dealloc,
+    .tp_repr = Hooked_Repr,
+    .tp_hash = Hooked_Hash,
+    .tp_richcompare = Hooked_Compare,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Hooked, call),
+    .tp_getattro = Hooked_GetAttribute,
+    .tp_setattro = Hooked_SetAttribute,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_traverse = Hooked_Traverse,
+    .tp_descr_get = Hooked_Get,
+    .tp_methods = hooked_methods,
+    .tp_members = hooked_members,
+    .tp_new = Hooked_Make,
+};

@@ -1,0 +1,87 @@
+"""What is seen of a training without a line in it: put into torch, now or when the program imports it.
+
+`stepwell run` and `stepwell.init()` install the same. docs/python.md says what is seen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from stepwell._load import core
+from stepwell._tell import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stepwell.hooks._torch import TorchHooks
+
+_torch_hooks: TorchHooks | None = None
+_opens_runs = False
+_is_installed = False
+
+
+def are_wanted() -> bool:
+    return os.environ.get("STEPWELL_HOOKS", "1") not in ("", "0") and core.Hooked is not None
+
+
+def install(open_run: Callable[[], bool] | None = None) -> None:
+    """Once in a process; never raises."""
+    global _is_installed
+    if _is_installed or not are_wanted():
+        return
+    _is_installed = True
+    try:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "optim"):  # else it is being imported
+            _put_into(torch, open_run)
+            return
+        from stepwell.hooks import _watch
+
+        _watch.on_import("torch", lambda: _put_into(sys.modules["torch"], open_run))
+    except Exception as error:
+        say(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
+
+
+def _put_into(torch: Any, open_run: Callable[[], bool] | None) -> None:
+    global _torch_hooks
+    from stepwell.hooks._torch import TorchHooks
+
+    _torch_hooks = TorchHooks(torch, open_run)
+
+
+def begin_with_torch() -> None:
+    """Of `stepwell run`: torch was imported, and a run is opened at the first sign of a training."""
+    global _opens_runs
+    _opens_runs = True
+    install(_open_run)
+
+
+def _open_run() -> bool:
+    from stepwell import _run
+
+    if _run.is_any_opened():
+        return True
+    _run.init(**_place(sys.modules["torch"]))
+    return core.state() != 0
+
+
+def _place(torch: Any) -> dict[str, int]:
+    """Of a process that a launcher told of its rank in another way than by variables."""
+    distributed = getattr(torch, "distributed", None)
+    if os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or distributed is None:
+        return {}
+    if not distributed.is_available() or not distributed.is_initialized():
+        return {}
+    return {"rank": distributed.get_rank(), "world_size": distributed.get_world_size()}
+
+
+def lines_at_end(has_steps: bool) -> list[str]:
+    """What no hook saw. Who opens a run himself may record the rest himself."""
+    if _torch_hooks is None or (has_steps and not _opens_runs):
+        return []
+    from stepwell.hooks import _not_seen, _torch
+
+    return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED)

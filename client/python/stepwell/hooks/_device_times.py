@@ -1,0 +1,74 @@
+"""DeviceTimes: how long the device worked on what a scope gave it, by events on the stream that it is given on.
+
+Nothing is waited for: events are asked a step later at the earliest, and those that have not come to pass are asked
+again. While a graph is captured no event is recorded, nor asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Protocol
+
+    class Event(Protocol):
+        """As torch.cuda.Event, with timing."""
+
+        def record(self) -> None: ...
+        def query(self) -> bool: ...
+        def elapsed_time(self, end: Event, /) -> float: ...
+
+    Store = Callable[[str, int, int, float], None]
+
+_PENDING_COUNT_MAX = 1024  # of a device that is a few steps behind
+
+
+class DeviceTimes:
+    """`make_event` makes one that tells its time, `is_capturing` says whether the current stream records a graph;
+    store(name, batch, start in microseconds since 1970, seconds) takes what is known. Of one thread.
+
+        token = times.begin("forward", batch)
+        ...
+        times.end(token)
+        times.read(batch)        # at each step's end
+    """
+
+    def __init__(self, make_event: Callable[[], Event], is_capturing: Callable[[], bool], store: Store) -> None:
+        self._make_event = make_event
+        self._is_capturing = is_capturing
+        self._store = store
+        self._free: list[Any] = []
+        self._pending: deque[tuple[str, int, int, Any, Any]] = deque()
+        self.given_up_count = 0
+
+    def begin(self, name: str, batch: int) -> tuple[str, int, int, Any] | None:
+        if self._is_capturing():
+            return None
+        if len(self._pending) >= _PENDING_COUNT_MAX:
+            self.given_up_count += 1
+            return None
+        event = self._free.pop() if self._free else self._make_event()
+        event.record()
+        return name, batch, time.time_ns() // 1000, event
+
+    def end(self, token: tuple[str, int, int, Any] | None) -> None:
+        # One that began before a capture and ends in it has no end.
+        if token is None or self._is_capturing():
+            return
+        event = self._free.pop() if self._free else self._make_event()
+        event.record()
+        self._pending.append((*token, event))
+
+    def read(self, batch: int) -> None:
+        """Of batches before this one. In the order in which they were given: the device works in that, too."""
+        if not self._pending or self._is_capturing():
+            return
+        while self._pending:
+            name, of_batch, time_us, start, end = self._pending[0]
+            if of_batch == batch or not end.query():
+                return
+            self._pending.popleft()
+            self._store(name, of_batch, time_us, start.elapsed_time(end) / 1000)
+            self._free += (start, end)

@@ -1,0 +1,25 @@
+"""What a training did that no hook saw, in words for its end."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepwell.hooks._hook import Hook
+
+
+def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> list[str]:
+    """`expected` is what each training does. Where nothing was seen at all, its loop is its own."""
+    found = list(hooks)
+    if not any(hook.seen_count for hook in found):
+        return [] if has_steps else ["not seen: a DataLoader, or anything else of torch's that is hooked; "
+                                     "run.steps(loader) and run.scope(name) say what is"]  # fmt: skip
+    missing = [hook.what for hook in found if hook.what in expected and not hook.seen_count and not hook.trouble]
+    said = []
+    if not has_steps:
+        said.append("not seen: a DataLoader whose batches are trained on; so there are no steps")
+        missing = [what for what in missing if what != "the DataLoader"]
+    if missing:
+        said.append("not seen: " + ", ".join(missing))
+    return said

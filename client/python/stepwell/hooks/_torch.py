@@ -1,0 +1,374 @@
+"""TorchHooks: what a training of torch's does, seen from outside of it.
+
+A batch is what a DataLoader gives on the main thread while gradients are enabled. Its step reaches from one ask to the
+next and holds the fetch of its own batch. In it `train_batch` reaches from the first forward or backward pass, where
+no scope of the program's is open, to the end of the optimizer's step, or of the training step.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+
+from stepwell._load import core
+from stepwell.hooks._allocator import Allocator
+from stepwell.hooks._device_times import DeviceTimes
+from stepwell.hooks._hook import Hook
+from stepwell.hooks._transfer import direction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+EXPECTED = ("the DataLoader", "forward", "backward", "the optimizer's step")
+_LOOP = "_stepwell_loop"  # in a DataLoader's iterator
+_REDUCTIONS = ("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather",
+               "gather_object")  # fmt: skip
+_DURATION = 3
+
+
+class _Source:
+    """What a loop of steps asks for its next batch; it holds the DataLoader's iterator for that long only."""
+
+    __slots__ = ("iterator", "original")
+
+    def __iter__(self) -> _Source:
+        return self
+
+    def __next__(self) -> Any:
+        return self.original(self.iterator)
+
+
+class TorchHooks:
+    """`open_run` opens one at the first sign of a training, and says whether it is open; None = it is there, or none
+    is wanted. Made once in a process, for `torch` stays."""
+
+    def __init__(self, torch: Any, open_run: Callable[[], bool] | None) -> None:
+        self._torch = torch
+        self._open_run = open_run
+        self._pid = os.getpid()
+        self._is_in_scheduler = False
+        self._times: DeviceTimes | None = None
+        self._allocator: Allocator | None = None
+        self._evaluation_series: Any = None
+        self._device_series: dict[str, Any] = {}
+        self._recording = core.Recording()
+        self._loader = Hook("the DataLoader")
+        self._optimizer = Hook("the optimizer's step")
+        self._evaluation = Hook("an evaluation's DataLoader")
+        self._device = Hook("the GPU's time")
+        self._memory = Hook("torch's allocator")
+        self.hooks = [self._loader, self._evaluation, self._device, self._memory]
+        for put in (self._put_loader, self._put_passes, self._put_optimizer, self._put_scheduler, self._put_transfers,
+                    self._put_checkpoints, self._put_reductions):  # fmt: skip
+            hook = put()
+            if hook is not None and hook not in self.hooks:
+                self.hooks.append(hook)
+        if open_run is not None:
+            core.await_hooks(True)
+
+    # --- where they are put; a torch that lacks one has no such hook ---
+
+    def _try(self, hook: Hook, put: Callable[[], None]) -> Hook:
+        try:
+            put()
+        except Exception as error:  # another torch than those that are known
+            hook.fail(error)
+        return hook
+
+    def _put_loader(self) -> Hook:
+        def put() -> None:
+            from torch.utils.data.dataloader import _BaseDataLoaderIter  # type: ignore[import-not-found]
+
+            self._loader.replace(_BaseDataLoaderIter, "__next__", self._next_batch)
+
+        return self._try(self._loader, put)
+
+    def _put_passes(self) -> Hook:
+        forward, backward = Hook("forward"), Hook("backward")
+        self.hooks += [forward, backward]
+        if "torch._dynamo" in sys.modules:
+            # It has taken the call of a module for what it knows, and would not compile through another.
+            forward.fail(RuntimeError("torch._dynamo was imported before the hooks were put in"))
+        else:
+            self._try(forward, lambda: forward.replace(self._torch.nn.Module, "__call__", self._timed(
+                forward, "forward", is_work=True)))  # fmt: skip
+        self._try(backward, lambda: backward.replace(self._torch.autograd, "backward", self._timed(
+            backward, "backward", is_work=True, is_training=True)))  # fmt: skip
+        return forward
+
+    def _put_optimizer(self) -> Hook:
+        optimizer = self._torch.optim.Optimizer
+        handler = self._timed(self._optimizer, "optimizer_step", is_work=True, is_training=True, ends_work=True)
+
+        def hook_step_of(kind: Any) -> None:
+            if "step" in vars(kind):
+                self._optimizer.replace(kind, "step", handler)
+
+        def hook_all(kind: Any) -> None:
+            for more in kind.__subclasses__():
+                if getattr(getattr(more, "step", None), "hooked", False):  # torch's own mark: one was made of it
+                    hook_step_of(more)
+                hook_all(more)
+
+        def put() -> None:
+            make = optimizer.__init__
+
+            # A class has its step, and torch's own wrapper around it, once its first optimizer is made.
+            @functools.wraps(make)
+            def init(made: Any, *args: Any, **keywords: Any) -> None:
+                make(made, *args, **keywords)
+                try:
+                    hook_step_of(type(made))
+                except Exception as error:
+                    self._optimizer.fail(error)
+
+            hook_all(optimizer)
+            optimizer.__init__ = init
+
+        return self._try(self._optimizer, put)
+
+    def _put_scheduler(self) -> Hook:
+        hook = Hook("step_lr_schedulers")
+
+        def put() -> None:
+            module = self._torch.optim.lr_scheduler
+            for kind in list(vars(module).values()):
+                if isinstance(kind, type) and kind.__module__ == module.__name__ and "step" in vars(kind):
+                    hook.replace(kind, "step", self._scheduler_step(hook))
+
+        return self._try(hook, put)
+
+    def _put_transfers(self) -> Hook:
+        hook = Hook("transfers")
+
+        def put() -> None:
+            tensor = self._torch.Tensor
+            hook.replace(tensor, "to", self._transfer(hook, direction))
+            hook.replace(tensor, "cuda", self._transfer(hook, lambda it, *_: "to_device" if it.is_cpu else ""))
+            for name in ("cpu", "item", "tolist"):
+                hook.replace(tensor, name, self._transfer(hook, lambda it, *_: "" if it.is_cpu else "from_device"))
+            hook.replace(tensor, "pin_memory", self._transfer(hook, lambda *_: "pin_memory"))
+
+        return self._try(hook, put)
+
+    def _put_checkpoints(self) -> Hook:
+        hook = Hook("checkpoints")
+
+        def put() -> None:
+            hook.replace(self._torch, "save", self._timed(hook, "save_checkpoint"))
+            hook.replace(self._torch, "load", self._timed(hook, "load_checkpoint"))
+
+        return self._try(hook, put)
+
+    def _put_reductions(self) -> Hook | None:
+        distributed = getattr(self._torch, "distributed", None)
+        if distributed is None or not distributed.is_available():
+            return None
+        hook = Hook("reduce_metrics")
+
+        def put() -> None:
+            for name in _REDUCTIONS:
+                hook.replace(distributed, name, self._reduction(hook))
+
+        return self._try(hook, put)
+
+    # --- what they do: nothing of ours is raised, and what is called in between is theirs ---
+
+    def _timed(self, hook: Hook, name: str, *, is_work: bool = False, is_training: bool = False,
+               ends_work: bool = False) -> Callable[..., Any]:  # fmt: skip
+        scope = self._recording.scope(name)
+
+        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+            token = self._begin(hook, name, is_work, is_training)
+            try:
+                with scope:
+                    return original(*args, **keywords)
+            finally:
+                self._end(token, ends_work)
+
+        return handler
+
+    def _begin(self, hook: Hook, name: str, is_work: bool, is_training: bool) -> Any:
+        try:
+            if hook.trouble:
+                return None
+            if self._open_run is not None and not (is_training and self._opens()):
+                return None
+            hook.seen_count += 1
+            if not is_work:
+                return None
+            if self._torch.is_grad_enabled():
+                core.begin_work()
+        except Exception as error:
+            hook.fail(error)
+        return self._begin_on_device(name)
+
+    def _begin_on_device(self, name: str) -> Any:
+        try:
+            batch = core.batch()
+            return None if self._times is None or batch < 0 else self._times.begin(name, batch)
+        except Exception as error:
+            self._device.fail(error)
+            self._times = None
+        return None
+
+    def _end(self, token: Any, ends_work: bool) -> None:
+        if token is not None and self._times is not None:
+            try:
+                self._times.end(token)
+            except Exception as error:
+                self._device.fail(error)
+                self._times = None
+        if ends_work:
+            core.end_work()
+
+    def _opens(self) -> bool:
+        """Opens the run that others record into, where this is the training's process."""
+        open_run, self._open_run = self._open_run, None
+        core.await_hooks(False)
+        if open_run is None or self._pid != os.getpid() or self._torch.utils.data.get_worker_info() is not None:
+            return False
+        return open_run()
+
+    def _scheduler_step(self, hook: Hook) -> Callable[..., Any]:
+        timed = self._timed(hook, "step_lr_schedulers")
+
+        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+            if self._is_in_scheduler:  # within another one's
+                return original(*args, **keywords)
+            self._is_in_scheduler = True
+            try:
+                # The first one is a part of its construction.
+                is_first = bool(args) and getattr(args[0], "_step_count", 1) == 0
+                return original(*args, **keywords) if is_first else timed(original, *args, **keywords)
+            finally:
+                self._is_in_scheduler = False
+
+        return handler
+
+    def _transfer(self, hook: Hook, which: Callable[..., str]) -> Callable[..., Any]:
+        timed = {name: self._timed(hook, name) for name in ("to_device", "from_device", "pin_memory")}
+
+        def handler(original: Any, tensor: Any, *args: Any, **keywords: Any) -> Any:
+            name = ""
+            try:
+                # Parameters on their way at the start are no training's.
+                if core.batch() >= 0 and not hook.trouble:
+                    name = which(tensor, args, keywords)
+            except Exception as error:
+                hook.fail(error)
+            if not name:
+                return original(tensor, *args, **keywords)
+            return timed[name](original, tensor, *args, **keywords)
+
+        return handler
+
+    def _reduction(self, hook: Hook) -> Callable[..., Any]:
+        timed = self._timed(hook, "reduce_metrics")
+
+        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+            # Within a pass they are gradients' and parameters'.
+            if core.scope_path() != 0:
+                return original(*args, **keywords)
+            return timed(original, *args, **keywords)
+
+        return handler
+
+    # --- batches ---
+
+    def _next_batch(self, original: Any, iterator: Any) -> Any:
+        loop = None
+        is_eval = False
+        try:
+            if not self._loader.trouble and threading.current_thread() is threading.main_thread():
+                is_eval = not self._torch.is_grad_enabled()
+                if not is_eval:
+                    loop = self._loop_of(iterator)
+        except Exception as error:
+            self._loader.fail(error)
+        if loop is not None:
+            return self._next_of(loop, original, iterator)
+        if is_eval and self._pid == os.getpid() and not core.is_fetching():
+            return self._next_of_evaluation(original, iterator)
+        return original(iterator)
+
+    def _loop_of(self, iterator: Any) -> Any:
+        if core.is_fetching():  # of a loop over run.steps, which times it itself
+            return None
+        if self._open_run is not None and not self._opens():
+            return None
+        loop = vars(iterator).get(_LOOP)
+        if loop is None:
+            source = _Source()
+            loop = vars(iterator)[_LOOP] = (iter(core.hooked_steps(source)), source)
+        return loop
+
+    def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
+        steps, source = loop
+        source.original, source.iterator = original, iterator
+        try:
+            _, items = next(steps)
+        except StopIteration:
+            # The same iterator gives the next epoch where workers persist.
+            vars(iterator).pop(_LOOP, None)
+            raise
+        finally:
+            source.iterator = None
+        self._loader.seen_count += 1
+        self._look_at_device(core.batch())
+        return items
+
+    def _next_of_evaluation(self, original: Any, iterator: Any) -> Any:
+        begin_us, begin = time.time_ns() // 1000, time.perf_counter()
+        items = original(iterator)
+        if self._evaluation.trouble:
+            return items
+        try:
+            took = time.perf_counter() - begin
+            if self._evaluation_series is None:
+                self._evaluation_series = core.define_series(
+                    "timing", "dataloader_next", "s", _DURATION, {"loader": "eval"}
+                )
+            core.record_at(self._evaluation_series, core.batch(), begin_us, took)
+            self._evaluation.seen_count += 1
+        except Exception as error:
+            self._evaluation.fail(error)
+        return items
+
+    # --- the GPU ---
+
+    def _look_at_device(self, batch: int) -> None:
+        try:
+            cuda = self._torch.cuda
+            if not cuda.is_initialized():
+                return
+            if self._times is None and not self._device.trouble:
+                self._times = DeviceTimes(
+                    lambda: cuda.Event(enable_timing=True), cuda.is_current_stream_capturing, self._store_device_time
+                )
+            if self._times is not None:
+                self._times.read(batch)
+                self._device.seen_count += 1
+        except Exception as error:
+            self._device.fail(error)
+            self._times = None
+        try:
+            if self._allocator is None:
+                self._allocator = Allocator(self._torch.cuda)
+            if not self._memory.trouble:
+                self._allocator.sample(batch)
+                self._memory.seen_count += 1
+        except Exception as error:
+            self._memory.fail(error)
+
+    def _store_device_time(self, name: str, batch: int, time_us: int, seconds: float) -> None:
+        series = self._device_series.get(name)
+        if series is None:
+            series = core.define_series("timing", name, "s", _DURATION, {"clock": "device"})
+            self._device_series[name] = series
+        core.record_at(series, batch, time_us, seconds)

@@ -1,0 +1,3 @@
+def backward(tensors):
+    if tensors is None:
+        raise RuntimeError("does not require grad")

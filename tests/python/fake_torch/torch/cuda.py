@@ -1,0 +1,54 @@
+is_there = False
+is_capturing = False
+recorded = []
+_now_ms = 0.0
+_done_ms = -1.0
+
+
+def is_initialized():
+    return is_there
+
+
+def is_current_stream_capturing():
+    return is_capturing
+
+
+def current_device():
+    return 0
+
+
+def memory_stats(device):
+    stats = {f"{name}.all.{kind}": value for name, value in (("allocated_bytes", 1), ("active_bytes", 2),
+             ("reserved_bytes", 3), ("inactive_split_bytes", 4)) for kind in ("current", "peak")}  # fmt: skip
+    return {**stats, "num_alloc_retries": 5}
+
+
+def work(milliseconds):
+    global _now_ms
+    _now_ms += milliseconds
+
+
+def finish():
+    global _done_ms
+    _done_ms = _now_ms
+
+
+class Event:
+    def __init__(self, enable_timing=False):
+        assert enable_timing
+
+    def record(self):
+        assert not is_capturing, "an event is recorded into a graph"
+        self.at_ms = _now_ms
+        recorded.append(self)
+
+    def query(self):
+        assert not is_capturing, "an event is asked while a graph is captured"
+        return self.at_ms <= _done_ms
+
+    def elapsed_time(self, end):
+        assert end.at_ms <= _done_ms, "it would be waited for"
+        return end.at_ms - self.at_ms
+
+    def synchronize(self):
+        raise AssertionError("nothing waits for the GPU")

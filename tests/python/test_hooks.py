@@ -1,0 +1,333 @@
+"""What is seen of a training without a line in it, with a torch that is made of little."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_FAKE = str(_HERE / "fake_torch")
+_STEP = """
+def train(batches, optimizer=torch.optim.SGD(), model=torch.nn.Model()):
+    for batch in batches:
+        model(torch.Tensor()).backward()
+        optimizer.step()
+"""
+
+
+def by_run(folder: pathlib.Path, *words: str, variables: dict[str, str] | None = None, code: int = 0) -> str:
+    """`stepwell run` and these words; what they said on stderr, and on stdout before that."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("STEPWELL_", "PYTHON"))}
+    environment.update({"STEPWELL_SERVER": product.server(), "STEPWELL_SPOOL_DIR": os.environ["PRODUCT_SPOOL"],
+                        "STEPWELL_AGENT": product.program(), "STEPWELL_EXIT_WAIT": "60", "STEPWELL_SYSTEM_METRICS": "0",
+                        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": _FAKE, **(variables or {})})  # fmt: skip
+    done = subprocess.run([product.program(), "run", *words], env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * product.WAIT_S)  # fmt: skip
+    if done.returncode != code:
+        raise AssertionError(f"exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+class HooksTest(ProductTest):
+    def run_hooked(self, source: str, **more) -> tuple[str, str]:
+        variables = {"PYTHONPATH": _FAKE, **more.pop("variables", {})}
+        return self.run_trial(source, variables=variables, **more)
+
+    def test_two_lines_see_a_training(self):
+        out, err = self.run_hooked("""
+            import stepwell
+            stepwell.init()
+            import torch
+            """ + _STEP.replace("\n", "\n            ") + """
+            for epoch in range(2): train(torch.utils.data.DataLoader("abc"))
+            """)  # fmt: skip
+        found = self.samples()
+        self.assertEqual({"step": 6, "dataloader_next": 8, "train_batch": 6, "train_batch/forward": 6,
+                          "train_batch/backward": 6, "train_batch/optimizer_step": 6}, self.counts())  # fmt: skip
+        self.assertEqual(list(range(6)), [sample.batch for sample in found if sample.name == "step"])
+        self.assertIn("stepwell: 6 steps", err)
+        self.assertNotIn("not seen", err)
+
+    def test_each_timing_has_its_place(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            model, optimizer, scheduler = torch.nn.Model(), torch.optim.SGD(), torch.optim.lr_scheduler.Chained()
+            torch.Tensor().to("cuda")
+            for batch in torch.utils.data.DataLoader("ab"):
+                batch = torch.Tensor().to("cuda"); batch.to(dtype="float16"); torch.Tensor().to("cpu")
+                torch.Tensor().cuda(); torch.Tensor().pin_memory()
+                loss = model(batch); loss.backward()
+                optimizer.step(); scheduler.step()
+                loss = torch.Tensor("cuda"); loss.item(); loss.cpu(); torch.Tensor().item()
+                torch.distributed.all_reduce(loss)
+                torch.save(model, "x")
+            """)
+        self.assertEqual({"step": 2, "dataloader_next": 3, "to_device": 2, "to_device.count": 2, "pin_memory": 2,
+                          "train_batch": 2, "train_batch/forward": 2, "train_batch/backward": 2,
+                          "train_batch/optimizer_step": 2, "step_lr_schedulers": 2, "from_device": 2,
+                          "from_device.count": 2, "reduce_metrics": 2, "save_checkpoint": 2}, self.counts())  # fmt: skip
+
+    def test_accumulated_gradients_keep_true_batches_and_scopes_of_the_program_win(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            model, optimizer = torch.nn.Model(), torch.optim.SGD()
+            for index, batch in enumerate(torch.utils.data.DataLoader("abcd")):
+                if index < 2:
+                    model(torch.Tensor()).backward()
+                    if index % 2: optimizer.step()
+                else:
+                    with run.scope("mine"): model(torch.Tensor()).backward()
+            """)
+        found = self.samples()
+        batches = {name: [s.batch for s in found if s.name == name] for name in {s.name for s in found}}
+        self.assertEqual([0, 1, 2, 3], batches["step"])
+        self.assertEqual([0, 1], batches["train_batch"], "the first one's ends with its step")
+        self.assertEqual([1], batches["train_batch/optimizer_step"])
+        self.assertEqual([2, 3], batches["mine/forward"])
+        self.assertEqual([2, 3], batches["mine/backward"])
+
+    def test_an_evaluation_is_no_batch(self):
+        self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            model = torch.nn.Model()
+            for epoch in range(2):
+                for batch in torch.utils.data.DataLoader("ab", persists=True):
+                    model(torch.Tensor()).backward()
+                    if batch == "a":
+                        with torch.no_grad(): [model(torch.Tensor()) for _ in torch.utils.data.DataLoader("xy")]
+                with torch.no_grad(): [model(torch.Tensor()) for _ in torch.utils.data.DataLoader("xy")]
+            """)
+        found = self.samples()
+        self.assertEqual([0, 1, 2, 3], [s.batch for s in found if s.name == "step"])
+        fetches = [s for s in found if s.name == "dataloader_next" and s.labels.get("loader") == "eval"]
+        self.assertEqual([-1] * 4 + [0, 0, 2, 2], sorted(s.batch for s in fetches))
+        self.assertEqual({"s"}, {s.unit for s in fetches})
+        self.assertEqual(4, sum(s.name == "train_batch/backward" for s in found))
+
+    def test_loops_end_as_people_end_them(self):
+        out, err = self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            kept = torch.utils.data.DataLoader("abc", persists=True)
+            for epoch in range(2):
+                for batch in kept: torch.nn.Model()(1)
+            for batch in torch.utils.data.DataLoader("abc"):
+                torch.nn.Model()(1)
+                if batch == "b": break
+            torch.nn.Model()(1)
+            loader = iter(torch.utils.data.DataLoader(["a", OSError("bad"), "c"]))
+            for _ in range(4):
+                try: print(next(loader), end=" ")
+                except (OSError, StopIteration) as error: print(repr(error), end=" ")
+            for index, batch in run.steps(torch.utils.data.DataLoader("xyz")): pass
+            """)
+        self.assertEqual("a OSError('bad') c StopIteration() ", out)
+        found = self.samples()
+        steps = [s.batch for s in found if s.name == "step"]
+        self.assertEqual([0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12], steps, "7 was left midway")
+        # Each step has one fetch: run.steps times its own.
+        self.assertEqual([], [s.name for s in found if s.name.endswith(".count")])
+        self.assertNotIn("dataloader_next/dataloader_next", {s.name for s in found})
+        self.assertEqual([-1], [s.batch for s in found if s.name == "forward"], "after the loop: outside any step")
+
+    def test_the_gpu_is_asked_later_and_never_waited_for(self):
+        out, _ = self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            torch.cuda.is_there = True
+            model = torch.nn.Model()
+            def forward(batch): torch.cuda.work(10); return batch
+            model.inner[0].forward = forward
+            for batch in torch.utils.data.DataLoader(range(6)):
+                torch.cuda.is_capturing = batch == 3
+                model(torch.Tensor())
+                if batch == 4: torch.cuda.finish()
+            print(len(torch.cuda.recorded))
+            """)
+        self.assertEqual("10\n", out)
+        device = [s for s in self.samples() if s.labels.get("clock") == "device"]
+        self.assertEqual([("forward", batch, 0.01) for batch in (0, 1, 2, 4)],
+                         [(s.name, s.batch, round(s.value, 6)) for s in device])  # fmt: skip
+
+    def test_the_allocator_tells_current_and_peak(self):
+        self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            torch.cuda.is_there = True
+            for batch in torch.utils.data.DataLoader("abc"): pass
+            """)
+        found = {s.name: (s.value, s.unit) for s in self.samples() if s.group == "torch"}
+        self.assertEqual({"cuda_allocated": (1, "bytes"), "cuda_allocated_peak": (1, "bytes"),
+                          "cuda_active": (2, "bytes"), "cuda_active_peak": (2, "bytes"),
+                          "cuda_reserved": (3, "bytes"), "cuda_reserved_peak": (3, "bytes"),
+                          "cuda_inactive": (4, "bytes"), "cuda_inactive_peak": (4, "bytes"),
+                          "cuda_alloc_retries": (5, "1")}, found)  # fmt: skip
+
+    def test_a_hook_that_fails_is_off_and_says_so_once(self):
+        out, err = self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            torch.cuda.is_there = True
+            def broken(*_): raise ZeroDivisionError("broken")
+            torch.cuda.Event.record = broken
+            torch.cuda.memory_stats = broken
+            for batch in torch.utils.data.DataLoader("abc"):
+                torch.nn.Model()(torch.Tensor()).backward()
+            torch.is_grad_enabled = broken
+            for batch in torch.utils.data.DataLoader("abc"):
+                print(batch, torch.nn.Model()(7), torch.autograd.backward("x"), end=" ")
+            """)
+        self.assertEqual("a 7 None b 7 None c 7 None ", out)
+        for what in ("the GPU's time", "torch's allocator", "the DataLoader", "forward", "backward"):
+            self.assertEqual(1, err.count(f"stepwell: {what} is not recorded any more: "), err)
+        self.assertIn("ZeroDivisionError: broken", err)
+        self.assertNotIn("Traceback", err)
+        self.assertEqual(3, self.counts()["step"])
+
+    def test_a_compiler_that_was_there_before_keeps_its_modules(self):
+        out, err = self.run_hooked("""
+            import sys, torch
+            sys.modules["torch._dynamo"] = torch
+            import stepwell
+            stepwell.init()
+            print(type(torch.nn.Module.__call__).__name__, type(torch.autograd.backward).__name__)
+            """)
+        self.assertEqual("function Hooked\n", out)
+        self.assertIn("forward is not recorded any more: RuntimeError: torch._dynamo was imported before", err)
+
+    def test_what_is_hooked_is_as_it_was(self):
+        out, _ = self.run_hooked("""
+            import copy, functools, inspect, pickle, torch
+            before = torch.nn.Module.__call__, torch.autograd.backward, torch.Tensor.to
+            import stepwell
+            run = stepwell.init()
+            after = torch.nn.Module.__call__, torch.autograd.backward, torch.Tensor.to
+            print([a == b and hash(a) == hash(b) and {b: 1}[a] == 1 for a, b in zip(after, before)])
+            print(after[0].__name__, after[0].__doc__, after[0].__qualname__, after[0].__wrapped__ is before[0])
+            print(inspect.signature(torch.autograd.backward), repr(torch.save) == repr(torch.save.__wrapped__))
+            print(pickle.loads(pickle.dumps(torch.autograd.backward)) is torch.autograd.backward)
+            print(copy.copy(torch.save) is torch.save, functools.wraps(torch.save)(lambda: 1).__name__ == 'save')
+            try: torch.autograd.backward(None)
+            except RuntimeError as error: print(error)
+            try: torch.save()
+            except TypeError as error: print(error)
+            class Deep(torch.nn.Module):
+                def forward(self, depth): return depth and self(depth - 1)
+            print(Deep()(50), Deep()(depth=3), torch.nn.Model()(batch=3))
+            many = torch.nn.Module.__call__
+            class Wide(torch.nn.Module):
+                def forward(self, *args, **keywords): return len(args), len(keywords)
+            print(Wide()(*range(40)), Wide()(**{str(i): i for i in range(40)}), Wide()(1, a=2))
+            run.off()
+            print(Wide()(1), torch.nn.Model()(2))
+            """)
+        self.assertEqual("""[True, True, True]
+_call_impl Calls forward. Module._call_impl True
+(tensors) True
+True
+True True
+does not require grad
+save() missing 2 required positional arguments: 'what' and 'path'
+0 0 3
+(40, 0) (0, 40) (1, 1)
+(1, 0) 2
+""", out)
+
+    def test_hooks_are_not_put_in_where_nobody_wants_them(self):
+        for variables, option in (({"STEPWELL_HOOKS": "0"}, ""), ({}, "hooks=False")):
+            out, _ = self.run_hooked(f"""
+                import stepwell, torch
+                run = stepwell.init(trial={self.trial!r}, {option})
+                print(type(torch.autograd.backward).__name__)
+                """, variables=variables)  # fmt: skip
+            self.assertEqual("function\n", out)
+
+    def test_a_prefetching_thread_has_no_steps(self):
+        self.run_hooked("""
+            import threading, stepwell, torch
+            run = stepwell.init()
+            def fetch(): print(list(torch.utils.data.DataLoader("abc")))
+            thread = threading.Thread(target=fetch)
+            thread.start(); thread.join()
+            run.record("end", 1)
+            """)
+        self.assertEqual({"end": 1}, self.counts())
+
+
+class RunHooksTest(ProductTest):
+    """`stepwell run` with an untouched script."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def script(self, text: str, name: str = "train.py") -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+    def test_an_untouched_script_is_seen(self):
+        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\nprint('done')\n")
+        said = by_run(self.folder, "--trial", self.trial, product.python(), script)
+        self.assertIn("done\n", said)
+        self.assertIn("stepwell: 3 steps", said)
+        self.assertNotIn("not seen", said)
+        self.assertEqual(3, self.counts()["train_batch/backward"])
+
+    def test_it_says_what_it_did_not_see(self):
+        rows = [("no loader", "train('abc')", "not seen: a DataLoader whose batches"),
+                ("no backward", "for batch in torch.utils.data.DataLoader('abc'): torch.nn.Model()(1)",
+                 "not seen: backward, the optimizer's step")]  # fmt: skip
+        for name, text, wanted in rows:
+            with self.subTest(name):
+                script = self.script("import torch\n" + _STEP + text)
+                said = by_run(self.folder, "--trial", f"{self.trial}.{name[:4]}", product.python(), script)
+                self.assertIn(wanted, said)
+
+    def test_programs_that_train_nothing_are_left_alone(self):
+        for text in ("print(1)", "import torch; print(1)", "import torch.nn\nprint(1)",
+                     "import sys; print(1 if not any('share/stepwell' in p for p in sys.path) else sys.path)"):  # fmt: skip
+            self.assertEqual("1\n", by_run(self.folder, product.python(), "-c", text))
+        self.assertEqual("", by_run(self.folder, product.python(), "-c", "import sys; sys.exit(3)", code=3))
+
+    def test_a_sitecustomize_of_ones_own_is_run(self):
+        self.script("import sys; print('mine', __name__, __file__.rpartition('/')[2])", "sitecustomize.py")
+        path = f"{self.folder}:{_FAKE}"
+        said = by_run(self.folder, product.python(), "-c", "import sitecustomize; print(sitecustomize.__file__)",
+                      variables={"PYTHONPATH": path})  # fmt: skip
+        self.assertEqual(f"mine sitecustomize sitecustomize.py\n{self.folder}/sitecustomize.py\n", said)
+        self.script("raise RuntimeError('theirs')", "sitecustomize.py")
+        said = by_run(self.folder, product.python(), "-c", "print(2)", variables={"PYTHONPATH": path})
+        self.assertIn("RuntimeError: theirs", said)
+        self.assertIn("2\n", said)
+
+    def test_without_the_package_one_line_says_so(self):
+        script = self.script("import torch; import torch.nn; print(torch.nn.Model()(1))")
+        said = by_run(self.folder, "python3", "-s", script, variables={"PATH": "/usr/bin:/bin"})
+        self.assertIn("1\n", said)
+        self.assertEqual(1, said.count("nothing of this training is seen: "), said)
+
+    def test_interpreters_that_look_at_nothing_are_named(self):
+        said = by_run(self.folder, product.python(), "-I", "-c", "print(1)")
+        self.assertIn("-I looks at no sitecustomize", said)
+        said = by_run(self.folder, "--no-hooks", product.python(), "-I", "-c", "print(1)")
+        self.assertEqual("1\n", said)
+        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\n")
+        self.assertEqual("", by_run(self.folder, "--no-hooks", product.python(), script))
+
+    def test_the_rank_is_the_one_that_the_training_knows(self):
+        script = self.script("import torch\ntorch.distributed.init(1)\n" + _STEP
+                             + "train(torch.utils.data.DataLoader('abc'))\n")  # fmt: skip
+        by_run(self.folder, "--trial", self.trial, product.python(), script)
+        self.assertEqual({"1"}, {sample.labels["rank"] for sample in self.samples()})
+
+
+if __name__ == "__main__":
+    unittest.main()

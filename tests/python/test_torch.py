@@ -1,0 +1,132 @@
+"""Untouched scripts of torch's by `stepwell run`. Where there is no torch each test says so."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+from test_hooks import by_run
+
+_TORCH = os.environ.get("PRODUCT_TORCH", "")  # the folder that has it
+_SCRIPT = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.randn(4), torch.randn(1)
+
+def main(worker_count):
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [
+        torch.optim.lr_scheduler.ConstantLR(optimizer), torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)], [1])
+    loader = DataLoader(Slow(), batch_size=2, num_workers=worker_count, persistent_workers=worker_count > 0)
+    for epoch in range(2):
+        for inputs, wanted in loader:
+            inputs.to("meta")
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(inputs), wanted).backward()
+            optimizer.step()
+        scheduler.step()
+        with torch.no_grad():
+            for inputs, wanted in DataLoader(Slow(), batch_size=4): model(inputs)
+    torch.save(model.state_dict(), "model.pt")
+    torch.save(model, "whole.pt")
+    print(sorted(torch.load("model.pt")), torch.jit.script(model)(torch.randn(2, 4)).shape)
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+"""
+_RANKED = """
+import torch
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(12, 4), torch.randn(12, 1))
+for inputs, wanted in DataLoader(data, batch_size=2, sampler=DistributedSampler(data)):
+    loss = torch.nn.functional.mse_loss(model(inputs), wanted)
+    loss.backward()
+    optimizer.step()
+    torch.distributed.all_reduce(loss.detach())
+torch.distributed.destroy_process_group()
+"""
+_PASSES = {"train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step"}
+
+
+@unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
+class TorchTest(ProductTest):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def run_script(self, text: str, *words: str, trial: str = "") -> str:
+        (self.folder / "train.py").write_text(text)
+        return by_run(self.folder, "--trial", trial or self.trial, product.python(), *words,
+                      variables={"PYTHONPATH": _TORCH})  # fmt: skip
+
+    def test_a_slow_dataset_shows_without_and_with_workers(self):
+        for worker_count in (0, 2):
+            with self.subTest(workers=worker_count):
+                trial = f"{self.trial}.{worker_count}"
+                said = self.run_script(_SCRIPT, "train.py", str(worker_count), trial=trial)
+                self.assertIn("['0.bias', '0.weight', '2.bias', '2.weight'] torch.Size([2, 1])", said)
+                self.assertIn("stepwell: 8 steps", said)
+                self.assertNotIn("not seen", said)
+                self.assertNotIn("not recorded", said)
+                found = self.samples(trial)
+                in_steps = [s.name for s in found if s.batch >= 0 and s.group == "timing"]
+                self.assertEqual({"step": 8, "dataloader_next": 8, "to_device": 8, **dict.fromkeys(_PASSES, 8)},
+                                 {name: in_steps.count(name) for name in set(in_steps)})  # fmt: skip
+                outside = [s.name for s in found if s.batch < 0 and not s.labels.get("loader")]
+                # Each evaluation's model and the last one, each epoch's fetch that found its end, and its scheduler's step.
+                self.assertEqual({"forward": 5, "dataloader_next": 2, "step_lr_schedulers": 2, "save_checkpoint": 2,
+                                  "load_checkpoint": 1}, {name: outside.count(name) for name in set(outside)})  # fmt: skip
+                self.assertEqual(4, sum(s.labels.get("loader") == "eval" for s in found))
+                fetches = [s.value for s in found if s.name == "dataloader_next" and s.batch >= 0]
+                if worker_count == 0:
+                    self.assertGreaterEqual(min(fetches), 0.04, "two items of 20 ms each")
+
+    def test_ranks_of_torchrun_are_one_trial(self):
+        # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.
+        said = self.run_script(_RANKED, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
+                               "--redirects=1", "--tee=1", f"--log_dir={self.folder}", "train.py")  # fmt: skip
+        self.assertEqual(1, said.count("stepwell: 3 steps"), "the launcher is no rank, and rank 0 alone speaks")
+        found = self.samples()
+        for name in ("step", "reduce_metrics", *_PASSES):
+            self.assertEqual([("0", 0), ("0", 1), ("0", 2), ("1", 0), ("1", 1), ("1", 2)],
+                             sorted((s.labels["rank"], s.batch) for s in found if s.name == name), name)  # fmt: skip
+        self.assertEqual({1}, {s.attempt for s in found})
+
+    def test_ranks_that_are_spawned_know_theirs(self):
+        script = _RANKED.replace('init_process_group("gloo")', 'init_process_group("gloo", rank=rank, world_size=2)')
+        body = "\n".join("    " + line for line in script.splitlines())
+        self.run_script(f"""
+import os, sys, torch
+def main(rank):
+{body}
+if __name__ == "__main__":
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1])
+    torch.multiprocessing.spawn(main, nprocs=2)
+""", "train.py", str(self.free_port()))  # fmt: skip
+        self.assertEqual(["0"] * 3 + ["1"] * 3, sorted(s.labels["rank"] for s in self.samples() if s.name == "step"))
+
+    @staticmethod
+    def free_port() -> int:
+        import socket
+
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            return sock.getsockname()[1]
+
+
+if __name__ == "__main__":
+    unittest.main()
