@@ -20,6 +20,8 @@ done
 cmake --install "$build_dir" --component recorder --prefix "$scratch/built"
 mv "$scratch/built" "$scratch/prefix"
 [[ -x $scratch/prefix/bin/stepwell ]] || fail "the component left no program that could be its agent"
+[[ $("$scratch/prefix/bin/stepwell" run --print ./train) == *PYTHONPATH="$scratch/prefix/share/stepwell/python"* ]] ||
+  fail "stepwell run finds nothing to put before a program in Python"
 cp "$source_dir"/{CMakeLists.txt,in_c.c,in_cpp.cc} "$(mkdir "$scratch/theirs" && echo "$scratch/theirs")"
 cmake -S "$scratch/theirs" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
 cmake --build "$scratch/build"
