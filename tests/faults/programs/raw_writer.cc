@@ -36,10 +36,13 @@ constexpr std::uint64_t kWindow = 16;
 
 volatile sig_atomic_t g_stop = 0;
 
+// How far this machine's clock is from the truth, as the test wants it.
+std::int64_t g_clock_shift_us = 0;
+
 std::int64_t NowUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  return g_clock_shift_us + std::chrono::duration_cast<std::chrono::microseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count();
 }
 
 // One connection to one master. The reader thread takes the answers, the other calls the rest.
@@ -316,9 +319,11 @@ int Main(int argc, char** argv) {
                                 {"--chunks", "1000000000"},
                                 {"--series", "1"},
                                 {"--samples", "20"},
+                                {"--clock-shift-s", "0"},
                                 {"--ack-patience-ms", "1500"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
+  g_clock_shift_us = options.Number("--clock-shift-s") * 1'000'000;
   std::vector<std::string> servers;
   std::istringstream list(options.Text("--servers"));
   for (std::string server; std::getline(list, server, ',');) servers.push_back(server);
