@@ -26,6 +26,8 @@
 namespace stepwell {
 namespace {
 
+constexpr int kMessageSendBytesMax = 64 << 20;
+
 std::uint64_t InodeOf(int fd) {
   struct stat about {};
   return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
@@ -45,7 +47,7 @@ std::string AddressText(const sockaddr_storage& peer) {
 
 void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageReadBytesMax));
-  builder.SetMaxSendMessageSize(64 << 20);
+  builder.SetMaxSendMessageSize(kMessageSendBytesMax);
   // Agents ping every 20 s while a stream is open; a little leeway for their clocks.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -90,6 +92,13 @@ absl::Status GrpcServer::Start() {
   wake_fd_ = eventfd(0, EFD_CLOEXEC);
   worker_ = Worker("accept", [this] { AcceptLoop(); });
   return absl::OkStatus();
+}
+
+std::shared_ptr<grpc::Channel> GrpcServer::InProcessChannel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageSendBytesMax);
+  const absl::MutexLock lock(&mu_);
+  return server_->InProcessChannel(arguments);
 }
 
 void GrpcServer::SetServing(bool serving) {

@@ -41,6 +41,8 @@ class GrpcServer {
   }
   // Accepts from here on. REQUIRES: Bind succeeded.
   absl::Status Start();
+  // Calls of the same services from within the process. REQUIRES: started.
+  std::shared_ptr<grpc::Channel> InProcessChannel();
   // What health checks answer. Thread-safe; nothing once stopped.
   void SetServing(bool serving);
   // Takes no more connections and calls; those under way may end until `deadline`, then they are

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -18,7 +19,11 @@
 #include "server/fold_loop.h"
 #include "server/group_committer.h"
 #include "server/grpc_server.h"
-#include "server/http_server.h"
+#include "server/http/connect_gateway.h"
+#include "server/http/http_server.h"
+#include "server/http/page_files.h"
+#include "server/http/page_folder.h"
+#include "server/http/rpc_channel.h"
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
 #include "server/ownership_loop.h"
@@ -46,6 +51,8 @@ constexpr absl::Duration kCallWait = absl::Seconds(1);
 // And what still waits for the database then is cut off: acked chunks lie in the journal, others with
 // their clients.
 constexpr absl::Duration kDatabaseWait = absl::Seconds(8);
+// Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
+constexpr int kRpcThreads = 2;
 
 HttpResponse Ready(const MasterState::Snapshot& now) {
   const nlohmann::json answer{{"ready", now.accepting()},
@@ -66,10 +73,13 @@ GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& lis
   return grpc;
 }
 
-HttpServer::Options HttpOptions(const HostPort& listen) {
+HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen) {
   HttpServer::Options http;
   http.host = listen.host;
   http.port = listen.port;
+  http.names = absl::StrSplit(options.http_host, ',', absl::SkipWhitespace());
+  http.connections_max = static_cast<int>(options.http_connections_max);
+  http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   return http;
 }
 
@@ -85,6 +95,8 @@ struct Server::Parts {
   MasterState state;
   IngestStats stats;
   std::optional<Heads> heads;
+  RpcChannel rpc{kRpcThreads};
+  std::optional<ConnectGateway> gateway;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -115,6 +127,7 @@ struct Server::Parts {
   bool serving = false;
 
   absl::Status Listen();
+  absl::Status AddDoors();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
   void MakeRooms(const Uuid& incarnation);
   void MakeLoops();
@@ -129,12 +142,33 @@ absl::Status Server::Parts::Listen() {
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
   grpc.emplace(GrpcOptions(options, grpc_listen));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
-  http.emplace(HttpOptions(http_listen));
-  http->Route("GET", "/livez", [](const HttpRequest&) {
+  http.emplace(HttpOptions(options, http_listen));
+  http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
-  http->Route("GET", "/readyz", [this](const HttpRequest&) { return Ready(state.Get()); });
+  http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
+                     [this](const HttpRequest&) { return Ready(state.Get()); });
+  STEPWELL_RETURN_IF_ERROR(AddDoors());
   return Annotate(http->Start(), "--http-listen");
+}
+
+absl::Status Server::Parts::AddDoors() {
+  gateway.emplace(ConnectGateway::Options{.serves_get = options.http_get}, rpc);
+  const auto* query =
+      pb::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
+  const auto* admin = pb::FlushRequest::descriptor()->file()->FindServiceByName("AdminService");
+  gateway->Serve(*query, http->routes());
+  gateway->Serve(*admin, http->routes());
+  if (options.ui_dir.empty()) {
+    AddPage(EmbeddedPage(), http->routes());
+    return absl::OkStatus();
+  }
+  STEPWELL_RETURN_IF_ERROR(Annotate(PageFolder::Check(options.ui_dir), "--ui-dir"));
+  http->routes().AddRest(HttpDoor::kNamed,
+                         [folder = PageFolder(options.ui_dir)](const HttpRequest& request) {
+                           return folder.Answer(request);
+                         });
+  return absl::OkStatus();
 }
 
 absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) {
@@ -220,6 +254,7 @@ absl::Status Server::Parts::Serve() {
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
+  rpc.Open(grpc->InProcessChannel());
   committer->Start();
   fold_loop->Start();
   sweep_loop->Start();
@@ -290,6 +325,7 @@ void Server::Parts::Drain() {
     }
   }
   grpc->Stop(SteadyTime::Now() + kCallWait);
+  rpc.Stop();
   windows->Stop();
   sweep_loop->Stop();
   fold_loop->Stop();

@@ -94,6 +94,14 @@ const std::vector<Setting>& Settings() {
            "HOST:PORT for gRPC, port 0 = any free one"),
       Text("http-listen", &O::http_listen, "127.0.0.1:7818",
            "HOST:PORT for HTTP, port 0 = any free one"),
+      Text("http-host", &O::http_host, "",
+           "names that clients may call the HTTP port by beside localhost and its address, with "
+           "commas between them"),
+      Flag("http-get", &O::http_get,
+           "queries over HTTP by GET, too: what is asked stands in the address, and in the logs of "
+           "proxies"),
+      Text("ui-dir", &O::ui_dir, "",
+           "serve the page from this folder instead of the one built in, for those who work on it"),
       Text("ready-file", &O::ready_file, "",
            "JSON with grpc, http, database_url and pid, written once ready; one in the data "
            "directory"
@@ -130,7 +138,9 @@ const std::vector<Setting>& Settings() {
       Number("follows-max", &O::follows_max, "64", 1, 256, "calls of FollowSamples at one time"),
       Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
       Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
-             "gRPC connections from one address at one time"),
+             "connections from one address at one time, of gRPC and of HTTP each"),
+      Number("http-connections-max", &O::http_connections_max, "512", 1, 65536,
+             "connections of HTTP at one time"),
       Version(
           "minimum-agent-version", &O::minimum_agent_version, "0.1.0",
           "older agents are refused and keep what they have in their spools; at first the oldest "

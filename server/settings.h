@@ -22,6 +22,9 @@ struct ServeOptions {
   std::string database_url;
   std::string grpc_listen;
   std::string http_listen;
+  std::string http_host;
+  bool http_get = false;
+  std::string ui_dir;
   std::string ready_file;
   std::string master_id;
   std::string pg_bindir;
@@ -38,6 +41,7 @@ struct ServeOptions {
   std::int64_t follows_max = 0;
   std::int64_t streams_max = 0;
   std::int64_t connections_per_address_max = 0;
+  std::int64_t http_connections_max = 0;
   std::string minimum_agent_version;
   std::string log_format;
   std::string log_level;

@@ -1,7 +1,7 @@
 # The parts of tests/run.sh, in the order in which they run: what tells most per second comes first.
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
-parts=(packages scripts layout format proto release python install quickstart bench asan tsan)
+parts=(packages scripts layout format proto release web python install quickstart bench asan tsan)
 long_parts=(repeat clang fuzz tidy benches)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
@@ -151,6 +151,22 @@ part_install() {
   local script=$root/tests/install/run.sh
   [[ -x $script ]] || { fail "install" "tests/install/run.sh is missing"; return; }
   check "a program builds against the installed recorder" "$script" "$root/build/release"
+}
+
+# The HTTP port as the clients of others see it, which come from npm as buf does.
+part_web() {
+  command -v npm >/dev/null || { skip "Connect's clients" "npm is not installed"; return; }
+  [[ -x build/release/bin/connect_stand ]] || build release connect_stand || return
+  local log=$results/connect.log rc
+  start_dots
+  tests/web/run.sh build/release >"$log" 2>&1
+  rc=$?
+  stop_dots
+  case $rc in
+    0) pass "Connect's clients" && grep -E '^# (tests|fail) ' "$log" ;;
+    75) skip "Connect's clients" "npm could not fetch them (no network?)" ;;
+    *) grep -A 12 -E '^ *not ok' "$log" | head -60; fail "Connect's clients" "see ${log#"$root"/}" ;;
+  esac
 }
 
 # The package as pip installs it into a fresh virtual environment, beside the programs that were built.

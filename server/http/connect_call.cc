@@ -1,0 +1,99 @@
+#include "server/http/connect_call.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "server/http/connect_envelope.h"
+#include "server/http/connect_error.h"
+#include "server/http/gzip.h"
+#include "server/http/message_json.h"
+#include "server/text_check.h"
+
+namespace stepwell {
+namespace {
+
+// What gzip saves below it is less than a packet.
+constexpr std::size_t kPackedBytesMin = 1024;
+constexpr std::size_t kMessageBytesShown = 1024;
+
+RpcStatus RpcStatusOf(const absl::Status& status) {
+  return {status.code(), Shortened(status.message(), kMessageBytesShown)};
+}
+
+HttpResponse StreamHead(ConnectForm form) { return {200, form.content_type(), ""}; }
+
+}  // namespace
+
+ConnectCall::ConnectCall(const google::protobuf::MethodDescriptor& method, ConnectRequest request,
+                         std::shared_ptr<HttpExchange> exchange, std::size_t request_bytes_max)
+    : method_(method),
+      request_(std::move(request)),
+      exchange_(std::move(exchange)),
+      request_bytes_max_(request_bytes_max) {}
+
+absl::StatusOr<std::string> ConnectCall::MakeRequest() {
+  std::string message = std::move(request_.message);
+  if (request_.is_gzipped) {
+    STEPWELL_ASSIGN_OR_RETURN(message, Gunzip(message, request_bytes_max_));
+  }
+  if (!request_.form.is_json) return message;
+  absl::StatusOr<std::string> bytes = BytesOfJson(*method_.input_type(), message);
+  if (bytes.ok()) return bytes;
+  return absl::InvalidArgumentError(Shortened(bytes.status().message(), kMessageBytesShown));
+}
+
+bool ConnectCall::Encode(std::string& bytes) {
+  if (!request_.form.is_json) return true;
+  absl::StatusOr<std::string> json = JsonOfBytes(*method_.output_type(), bytes);
+  if (!json.ok()) {
+    failed_ = RpcStatusOf(json.status());
+    return false;
+  }
+  bytes = *std::move(json);
+  return true;
+}
+
+void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) {
+  if (!request_.form.is_stream) {
+    answer_ = std::move(bytes);
+    begun_ = true;
+    return call->Next();
+  }
+  if (!Encode(bytes)) return call->Cancel();
+  if (!std::exchange(begun_, true)) exchange_->Begin(StreamHead(request_.form));
+  exchange_->Write(EnvelopeText(0, bytes), [call] { call->Next(); });
+}
+
+void ConnectCall::OnEnd(const RpcStatus& status) {
+  if (!request_.form.is_stream) {
+    AnswerUnary(status);
+  } else {
+    if (!begun_) exchange_->Begin(StreamHead(request_.form));
+    exchange_->End(
+        EnvelopeText(kEnvelopeEndOfStream, ConnectEndOfStream(failed_.ok() ? status : failed_)));
+  }
+  exchange_.reset();
+}
+
+void ConnectCall::AnswerUnary(const RpcStatus& status) {
+  if (status.ok() && !begun_) failed_ = {absl::StatusCode::kInternal, "the service said nothing"};
+  if (!status.ok()) failed_ = status;
+  if (!failed_.ok() || !Encode(answer_)) return exchange_->Answer(ConnectErrorAnswer(failed_));
+  HttpResponse response{200, request_.form.content_type(), ""};
+  if (request_.accepts_gzip && answer_.size() > kPackedBytesMin) {
+    answer_ = Gzip(answer_);
+    response.headers = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}};
+  }
+  response.body = std::move(answer_);
+  exchange_->Answer(std::move(response));
+}
+
+void AnswerConnectFailure(ConnectForm form, const RpcStatus& status, HttpExchange& exchange) {
+  if (!form.is_stream) return exchange.Answer(ConnectErrorAnswer(status));
+  exchange.Begin(StreamHead(form));
+  exchange.End(EnvelopeText(kEnvelopeEndOfStream, ConnectEndOfStream(status)));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,104 @@
+#include "server/http/connect_error.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <memory>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/status.pb.h"
+#include "nlohmann/json.hpp"
+
+namespace stepwell {
+namespace {
+
+struct Row {
+  absl::StatusCode code;
+  const char* name;
+  int http_status;
+};
+
+constexpr Row kRows[] = {
+    {absl::StatusCode::kCancelled, "canceled", 499},
+    {absl::StatusCode::kUnknown, "unknown", 500},
+    {absl::StatusCode::kInvalidArgument, "invalid_argument", 400},
+    {absl::StatusCode::kDeadlineExceeded, "deadline_exceeded", 504},
+    {absl::StatusCode::kNotFound, "not_found", 404},
+    {absl::StatusCode::kAlreadyExists, "already_exists", 409},
+    {absl::StatusCode::kPermissionDenied, "permission_denied", 403},
+    {absl::StatusCode::kResourceExhausted, "resource_exhausted", 429},
+    {absl::StatusCode::kFailedPrecondition, "failed_precondition", 400},
+    {absl::StatusCode::kAborted, "aborted", 409},
+    {absl::StatusCode::kOutOfRange, "out_of_range", 400},
+    {absl::StatusCode::kUnimplemented, "unimplemented", 501},
+    {absl::StatusCode::kInternal, "internal", 500},
+    {absl::StatusCode::kUnavailable, "unavailable", 503},
+    {absl::StatusCode::kDataLoss, "data_loss", 500},
+    {absl::StatusCode::kUnauthenticated, "unauthenticated", 401},
+};
+
+const Row& RowOf(absl::StatusCode code) {
+  for (const Row& row : kRows) {
+    if (row.code == code) return row;
+  }
+  return kRows[1];
+}
+
+std::string Text(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// What the detail says, where its type is one that we were built with.
+nlohmann::json DebugOf(const google::protobuf::Any& any, const std::string& type) {
+  const auto* descriptor =
+      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type);
+  if (descriptor == nullptr) return nullptr;
+  const std::unique_ptr<google::protobuf::Message> message(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+  std::string text;
+  if (!message->ParseFromString(any.value()) ||
+      !google::protobuf::util::MessageToJsonString(*message, &text).ok()) {
+    return nullptr;
+  }
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+nlohmann::json DetailJson(const google::protobuf::Any& any) {
+  const std::string& url = any.type_url();
+  const std::string type = url.substr(url.rfind('/') + 1);
+  std::string value = absl::Base64Escape(any.value());
+  value.erase(value.find_last_not_of('=') + 1);
+  nlohmann::json detail{{"type", type}, {"value", value}};
+  if (nlohmann::json debug = DebugOf(any, type); debug.is_object()) {
+    detail["debug"] = std::move(debug);
+  }
+  return detail;
+}
+
+}  // namespace
+
+std::string_view ConnectCodeName(absl::StatusCode code) { return RowOf(code).name; }
+
+int ConnectHttpStatus(absl::StatusCode code) { return RowOf(code).http_status; }
+
+nlohmann::json ConnectErrorJson(const RpcStatus& status) {
+  nlohmann::json error{{"code", ConnectCodeName(status.code)}, {"message", status.message}};
+  google::rpc::Status wire;
+  if (wire.ParseFromString(status.details) && wire.details_size() > 0) {
+    for (const auto& any : wire.details()) error["details"].push_back(DetailJson(any));
+  }
+  return error;
+}
+
+HttpResponse ConnectErrorAnswer(const RpcStatus& status) {
+  return {ConnectHttpStatus(status.code), "application/json",
+          Text(ConnectErrorJson(status)) + "\n"};
+}
+
+std::string ConnectEndOfStream(const RpcStatus& status) {
+  nlohmann::json end = nlohmann::json::object();
+  if (!status.ok()) end["error"] = ConnectErrorJson(status);
+  return Text(end);
+}
+
+}  // namespace stepwell

@@ -1,0 +1,369 @@
+#include "server/http/http_connection.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/http/http_exchange.h"
+
+namespace stepwell {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using tcp = boost::asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+
+// How long what a client still sends is read and dropped, so that it sees the answer before the end.
+constexpr absl::Duration kLinger = absl::Seconds(2);
+constexpr int kStallsOfAnAnswer = 10;
+
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(HttpPort& port, tcp::socket socket, std::string address, bool is_loopback)
+      : port_(port),
+        stream_(std::move(socket)),
+        address_(std::move(address)),
+        is_loopback_(is_loopback) {}
+  ~HttpConnection() { port_.places.Leave(address_); }
+
+  void Start() { ReadHeader(); }
+
+ private:
+  class Exchange;
+
+  // Waits for the first byte of a further request, which may be there already.
+  void ReadNext();
+  void ReadHeader();
+  void OnHeader(beast::error_code error);
+  void ReadBody();
+  void OnBody(beast::error_code error);
+  // True where there was an error, which was answered where it can be.
+  bool Refused(beast::error_code error);
+  HttpRequest TakeRequest();
+
+  // Notices that the client goes while its request is worked on.
+  void WatchGone();
+  void OnGone();
+
+  void Answer(HttpResponse response);
+  void FillHead(const HttpResponse& response);
+  void WriteSome();
+  void Begin(const HttpResponse& head);
+  void WritePart(const std::string& part, std::function<void()> taken);
+  void End(const std::string& last);
+  void Push(std::string bytes, std::function<void()> taken);
+  void WriteFirstPart();
+  void Finish();
+  void Linger();
+
+  void ExpireAfter(absl::Duration after) {
+    stream_.expires_after(absl::ToChronoMilliseconds(after));
+  }
+
+  HttpPort& port_;
+  beast::tcp_stream stream_;
+  const std::string address_;
+  const bool is_loopback_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> answer_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+  std::optional<http::response<http::empty_body>> head_;
+  Clock::time_point answer_deadline_;
+  // Of a stream, the first being written: its head, one part and the end at most, as handlers wait for
+  // `taken`.
+  struct Part {
+    std::string bytes;
+    std::function<void()> taken;
+  };
+  std::deque<Part> parts_;
+  // Of the exchange that is open.
+  int exchange_no_ = 0;
+  bool open_ = false;
+  bool ended_ = false;  // though it may still be written
+  std::function<void()> gone_;
+  bool keep_alive_ = true;
+  bool is_head_ = false;
+  std::array<char, 4096> dropped_{};
+};
+
+// What a handler holds. Everything goes to the connection's thread, where it counts only while the request
+// it was made for is open.
+class HttpConnection::Exchange : public HttpExchange {
+ public:
+  Exchange(std::shared_ptr<HttpConnection> connection, int no)
+      : connection_(std::move(connection)), no_(no) {}
+  ~Exchange() override {
+    Post([](HttpConnection& connection) {
+      if (!connection.answer_ && !connection.head_) {
+        connection.Answer(HttpErrorAnswer(500, "nobody answered"));
+      } else if (connection.head_ && !connection.ended_) {
+        connection.OnGone();
+      }
+    });
+  }
+
+  void Answer(HttpResponse response) override {
+    Post([response = std::move(response)](HttpConnection& connection) mutable {
+      if (!connection.answer_ && !connection.head_) connection.Answer(std::move(response));
+    });
+  }
+  void Begin(HttpResponse head) override {
+    Post([head = std::move(head)](HttpConnection& connection) {
+      if (!connection.answer_ && !connection.head_) connection.Begin(head);
+    });
+  }
+  void Write(std::string part, std::function<void()> taken) override {
+    Post([part = std::move(part), taken = std::move(taken)](HttpConnection& connection) mutable {
+      connection.WritePart(part, std::move(taken));
+    });
+  }
+  void End(std::string last) override {
+    Post([last = std::move(last)](HttpConnection& connection) { connection.End(last); });
+  }
+  // On the thread of the connection, where handlers begin.
+  void WhenGone(std::function<void()> gone) override { connection_->gone_ = std::move(gone); }
+
+ private:
+  template <typename Do>
+  void Post(Do what) {
+    asio::post(connection_->stream_.get_executor(),
+               [connection = connection_, no = no_, what = std::move(what)]() mutable {
+                 if (connection->open_ && connection->exchange_no_ == no) what(*connection);
+               });
+  }
+
+  const std::shared_ptr<HttpConnection> connection_;
+  const int no_;
+};
+
+void HttpConnection::ReadNext() {
+  if (buffer_.size() > 0) return ReadHeader();
+  ExpireAfter(port_.options.idle_timeout);
+  stream_.async_read_some(buffer_.prepare(4096),
+                          [self = shared_from_this()](beast::error_code error, std::size_t count) {
+                            if (error) return;
+                            self->buffer_.commit(count);
+                            self->ReadHeader();
+                          });
+}
+
+void HttpConnection::ReadHeader() {
+  is_head_ = false;  // until this request is known: what refuses it has a body
+  answer_.reset();
+  head_.reset();
+  parser_.emplace();
+  parser_->header_limit(port_.options.header_bytes_max);
+  parser_->body_limit(port_.options.body_bytes_max);
+  ExpireAfter(port_.options.request_timeout);
+  http::async_read_header(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](beast::error_code error, std::size_t) { self->OnHeader(error); });
+}
+
+void HttpConnection::OnHeader(beast::error_code error) {
+  if (Refused(error)) return;
+  if (parser_->is_done()) return OnBody({});
+  if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return ReadBody();
+  static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream_, asio::buffer(kContinue, sizeof kContinue - 1),
+                    [self = shared_from_this()](beast::error_code failed, std::size_t) {
+                      if (!failed) self->ReadBody();
+                    });
+}
+
+void HttpConnection::ReadBody() {
+  ExpireAfter(port_.options.body_timeout);
+  http::async_read(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](beast::error_code error, std::size_t) { self->OnBody(error); });
+}
+
+bool HttpConnection::Refused(beast::error_code error) {
+  if (!error) return false;
+  keep_alive_ = false;
+  if (error == http::error::header_limit) {
+    Answer(HttpErrorAnswer(431, "the header is too large"));
+  } else if (error == http::error::body_limit) {
+    Answer(HttpErrorAnswer(413, "the body is too large"));
+  } else if (error != http::error::end_of_stream && error != beast::error::timeout &&
+             error != asio::error::connection_reset) {
+    Answer(HttpErrorAnswer(400, "the request is not HTTP/1.1"));
+  }
+  return true;
+}
+
+HttpRequest HttpConnection::TakeRequest() {
+  auto& message = parser_->get();
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const std::string target(message.target());
+  const auto query = target.find('?');
+  request.path = target.substr(0, query);
+  if (query != std::string::npos) request.query = target.substr(query + 1);
+  request.body = std::move(message.body());
+  for (const auto& field : message) {
+    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request.is_http_1_1 = message.version() >= 11;
+  request.is_from_loopback = is_loopback_;
+  return request;
+}
+
+void HttpConnection::OnBody(beast::error_code error) {
+  if (Refused(error)) return;
+  keep_alive_ = parser_->get().keep_alive();
+  const HttpRequest request = TakeRequest();
+  is_head_ = request.method == "HEAD";
+  open_ = true;
+  ended_ = false;
+  ++exchange_no_;
+  stream_.expires_never();
+  WatchGone();
+  port_.routes.Dispatch(request, port_.guard,
+                        std::make_shared<Exchange>(shared_from_this(), exchange_no_));
+}
+
+void HttpConnection::WatchGone() {
+  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
+                                                       no = exchange_no_](beast::error_code error) {
+    if (error || !self->open_ || self->exchange_no_ != no) return;
+    char byte = 0;
+    const auto count =
+        recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    // A next request that is there already hides the end behind it.
+    if (count == 0 || (count < 0 && errno != EAGAIN)) self->OnGone();
+  });
+}
+
+void HttpConnection::OnGone() {
+  open_ = false;
+  const auto gone = std::exchange(gone_, nullptr);
+  stream_.close();
+  if (gone) gone();
+}
+
+void HttpConnection::FillHead(const HttpResponse& response) {
+  const auto fill = [&](auto& message) {
+    message.version(11);
+    message.result(static_cast<unsigned>(response.status));
+    message.set(http::field::content_type, response.content_type);
+    message.set(http::field::cache_control, "no-store");
+    message.set("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : response.headers) message.set(name, value);
+    message.keep_alive(keep_alive_);
+  };
+  if (answer_) fill(*answer_);
+  if (head_) fill(*head_);
+}
+
+void HttpConnection::Answer(HttpResponse response) {
+  answer_.emplace();
+  FillHead(response);
+  answer_->body() = std::move(response.body);
+  // 304 says what a 200 would hold, and holds nothing.
+  if (response.status != 304) answer_->prepare_payload();
+  // HEAD has the header of GET, its Content-Length included.
+  if (is_head_ || response.status == 304) answer_->body().clear();
+  serializer_.emplace(*answer_);
+  answer_deadline_ =
+      Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout * kStallsOfAnAnswer);
+  WriteSome();
+}
+
+void HttpConnection::WriteSome() {
+  stream_.expires_at(std::min(
+      answer_deadline_, Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout)));
+  http::async_write_some(stream_, *serializer_,
+                         [self = shared_from_this()](beast::error_code error, std::size_t) {
+                           if (error) return self->OnGone();
+                           if (!self->serializer_->is_done()) return self->WriteSome();
+                           self->Finish();
+                         });
+}
+
+void HttpConnection::Begin(const HttpResponse& head) {
+  head_.emplace();
+  FillHead(head);
+  head_->chunked(true);
+  std::ostringstream text;
+  text << head_->base();
+  Push(text.str(), nullptr);
+}
+
+void HttpConnection::WritePart(const std::string& part, std::function<void()> taken) {
+  if (part.empty()) return taken();  // an empty chunk would be the end
+  Push(absl::StrCat(absl::Hex(part.size()), "\r\n", part, "\r\n"), std::move(taken));
+}
+
+void HttpConnection::End(const std::string& last) {
+  ended_ = true;
+  if (!last.empty()) WritePart(last, nullptr);
+  Push("0\r\n\r\n", [this] { Finish(); });
+}
+
+void HttpConnection::Push(std::string bytes, std::function<void()> taken) {
+  parts_.push_back({std::move(bytes), std::move(taken)});
+  if (parts_.size() == 1) WriteFirstPart();
+}
+
+void HttpConnection::WriteFirstPart() {
+  // Twice: a part may be larger than what a slow client takes in one go.
+  ExpireAfter(port_.options.stall_timeout * 2);
+  asio::async_write(stream_, asio::buffer(parts_.front().bytes),
+                    [self = shared_from_this()](beast::error_code error, std::size_t) {
+                      if (error) {
+                        self->parts_.clear();
+                        return self->OnGone();
+                      }
+                      self->stream_.expires_never();
+                      const auto taken = std::move(self->parts_.front().taken);
+                      self->parts_.pop_front();
+                      if (!self->parts_.empty()) self->WriteFirstPart();
+                      if (taken) taken();
+                    });
+}
+
+void HttpConnection::Finish() {
+  open_ = false;
+  gone_ = nullptr;
+  parts_.clear();
+  if (keep_alive_) return ReadNext();
+  beast::error_code ignored;
+  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  ExpireAfter(kLinger);
+  Linger();
+}
+
+void HttpConnection::Linger() {
+  stream_.async_read_some(asio::buffer(dropped_),
+                          [self = shared_from_this()](beast::error_code error, std::size_t) {
+                            if (error) return self->stream_.close();
+                            self->Linger();
+                          });
+}
+
+}  // namespace
+
+void StartHttpConnection(HttpPort& port, tcp::socket socket, const std::string& address,
+                         bool is_loopback) {
+  std::make_shared<HttpConnection>(port, std::move(socket), address, is_loopback)->Start();
+}
+
+}  // namespace stepwell

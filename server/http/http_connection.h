@@ -1,0 +1,34 @@
+// HttpConnection: one client of the HTTP port: reads its requests one after the other, has each answered
+// and writes what comes. It keeps itself alive by the operation that is pending, and by the exchange that
+// a handler holds. Confined to the thread "http".
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <string>
+
+#include "server/http/http_guard.h"
+#include "server/http/http_places.h"
+#include "server/http/http_routes.h"
+#include "server/http/http_server.h"
+
+namespace stepwell {
+
+// What the connections of a port share.
+struct HttpPort {
+  HttpPort(const HttpServer::Options& options_in, const HttpRoutes& routes_in, HttpGuard guard_in)
+      : options(options_in),
+        routes(routes_in),
+        guard(std::move(guard_in)),
+        places(options_in.connections_max, options_in.connections_per_address_max) {}
+
+  const HttpServer::Options& options;
+  const HttpRoutes& routes;
+  const HttpGuard guard;
+  HttpPlaces places;
+};
+
+// `address` has taken its place, which the connection leaves. `port` outlives it.
+void StartHttpConnection(HttpPort& port, boost::asio::ip::tcp::socket socket,
+                         const std::string& address, bool is_loopback);
+
+}  // namespace stepwell

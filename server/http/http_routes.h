@@ -1,0 +1,44 @@
+// HttpRoutes: which handler answers which path. Paths are compared as they were sent, so that none of
+// them is ever decoded, joined or walked. Filled before it is used; then thread-safe.
+//
+//   routes.Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) { return HttpResponse{}; });
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "server/http/http_exchange.h"
+#include "server/http/http_guard.h"
+
+namespace stepwell {
+
+class HttpRoutes {
+ public:
+  using Quick = std::function<HttpResponse(const HttpRequest&)>;
+
+  // `handler` runs on the thread "http" and must be quick; it may answer later.
+  void Add(const std::string& method, const std::string& path, HttpDoor door, HttpHandler handler);
+  // Answers at once.
+  void Add(const std::string& method, const std::string& path, HttpDoor door, Quick handler);
+  // What a GET of any other path gets.
+  void AddRest(HttpDoor door, Quick handler);
+
+  // Finds the handler, asks the guard, and lets the one or the other answer. A HEAD is a GET here.
+  void Dispatch(const HttpRequest& request, const HttpGuard& guard,
+                const std::shared_ptr<HttpExchange>& exchange) const;
+
+ private:
+  struct Route {
+    HttpDoor door = HttpDoor::kNamed;
+    HttpHandler handler;
+  };
+  const Route* FindRest(const std::string& method) const;
+
+  std::map<std::string, std::map<std::string, Route>> routes_;  // path → method → route
+  Route rest_;
+};
+
+// {"error": text}, for what is no call.
+HttpResponse HttpErrorAnswer(int status, const std::string& text);
+
+}  // namespace stepwell

@@ -1,0 +1,114 @@
+#include "server/http/http_server.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/http/http_connection.h"
+#include "server/listen_socket.h"
+
+namespace stepwell {
+namespace {
+
+namespace asio = boost::asio;
+using tcp = boost::asio::ip::tcp;
+
+// What a client that finds no place may read, where there is room for it at once.
+std::string NoPlace() {
+  const std::string body =
+      "{\"code\":\"unavailable\",\"message\":\"too many connections are open\"}\n";
+  return absl::StrCat(
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
+      "Retry-After: 1\r\nContent-Length: ",
+      body.size(), "\r\n\r\n", body);
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(const Options& options, const HttpRoutes& routes)
+      : port_{options, routes, HttpGuard({.host = options.host, .names = options.names})},
+        acceptor_(context_),
+        accept_timer_(context_) {}
+
+  // Takes the descriptor over.
+  void Listen(int fd, bool is_v6) {
+    acceptor_.assign(is_v6 ? tcp::v6() : tcp::v4(), fd);
+    Accept();
+  }
+  void Run() { context_.run(); }
+  void Stop() { context_.stop(); }
+
+ private:
+  void Accept();
+  void Admit(tcp::socket socket);
+
+  // Before the context, whose end lets the last connections go.
+  HttpPort port_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer accept_timer_;
+};
+
+void HttpServer::Impl::Accept() {
+  acceptor_.async_accept([this](boost::system::error_code error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (error) {
+      // Out of descriptors, mostly: the listener stays, and looks again soon.
+      accept_timer_.expires_after(std::chrono::milliseconds(50));
+      accept_timer_.async_wait([this](boost::system::error_code aborted) {
+        if (!aborted) Accept();
+      });
+      return;
+    }
+    Admit(std::move(socket));
+    Accept();
+  });
+}
+
+void HttpServer::Impl::Admit(tcp::socket socket) {
+  boost::system::error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return;  // gone again
+  const std::string address = peer.address().to_string();
+  if (!port_.places.Take(address)) {
+    static const std::string* no_place = new std::string(NoPlace());
+    send(socket.native_handle(), no_place->data(), no_place->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    return;
+  }
+  socket.set_option(tcp::no_delay(true), error);
+  StartHttpConnection(port_, std::move(socket), address, peer.address().is_loopback());
+}
+
+HttpServer::HttpServer(Options options) : options_(std::move(options)) {}
+
+HttpServer::~HttpServer() { Stop(); }
+
+absl::Status HttpServer::Start() {
+  STEPWELL_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(options_.host, options_.port));
+  port_ = socket.port();
+  impl_ = std::make_unique<Impl>(options_, routes_);
+  try {
+    const bool is_v6 = socket.is_v6();
+    impl_->Listen(socket.Release(), is_v6);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("http: ", error.what()));
+  }
+  worker_ = Worker("http", [this] { impl_->Run(); });
+  return absl::OkStatus();
+}
+
+void HttpServer::Stop() {
+  if (impl_ != nullptr) impl_->Stop();
+  worker_.Join();
+}
+
+}  // namespace stepwell

@@ -1,0 +1,50 @@
+#include "server/http/message_json.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver.h>
+#include <google/protobuf/util/type_resolver_util.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+namespace {
+
+constexpr char kUrlPrefix[] = "type.googleapis.com";
+
+google::protobuf::util::TypeResolver* Types() {
+  static auto* types = google::protobuf::util::NewTypeResolverForDescriptorPool(
+      kUrlPrefix, google::protobuf::DescriptorPool::generated_pool());
+  return types;
+}
+
+std::string UrlOf(const google::protobuf::Descriptor& message) {
+  return absl::StrCat(kUrlPrefix, "/", message.full_name());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> BytesOfJson(const google::protobuf::Descriptor& message,
+                                        const std::string& json_untrusted) {
+  std::string bytes;
+  if (json_untrusted.empty()) return bytes;
+  const auto read =
+      google::protobuf::util::JsonToBinaryString(Types(), UrlOf(message), json_untrusted, &bytes);
+  if (read.ok()) return bytes;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the JSON is no ", message.name(), ": ",
+                   std::string(read.message().data(), read.message().size())));
+}
+
+absl::StatusOr<std::string> JsonOfBytes(const google::protobuf::Descriptor& message,
+                                        const std::string& bytes) {
+  std::string json;
+  const auto written =
+      google::protobuf::util::BinaryToJsonString(Types(), UrlOf(message), bytes, &json);
+  if (written.ok()) return json;
+  return absl::InternalError(
+      absl::StrCat("no JSON of ", message.name(), ": ",
+                   std::string(written.message().data(), written.message().size())));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,65 @@
+// RpcChannel: calls of our own gRPC services from within the process, by name and in bytes, so that other
+// doors than gRPC's lead to the same rooms: the same checks, turns, deadlines and errors. It waits for
+// nobody: a call is a state machine on the threads "http-rpc", and takes a message of a stream only when the
+// one before was taken, so that a slow reader holds back the service and no memory here. Thread-safe.
+//
+//   RpcChannel rpc(2);
+//   rpc.Open(server);                                        // once gRPC serves
+//   auto call = rpc.Start("/stepwell.v1.QueryService/GetTrial", deadline, receiver);
+//   rpc.Stop();
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "server/http/rpc_status.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
+namespace stepwell {
+
+// A call that is under way.
+class RpcCall {
+ public:
+  virtual ~RpcCall() = default;
+  // The message was taken; the next may come.
+  virtual void Next() = 0;
+  // Its receiver still hears its end.
+  virtual void Cancel() = 0;
+};
+
+// Who asked; called on the threads "http-rpc", one call after the other.
+class RpcReceiver {
+ public:
+  virtual ~RpcReceiver() = default;
+  // Made there, as it may cost something. A failure ends the call.
+  virtual absl::StatusOr<std::string> MakeRequest() = 0;
+  // Then nothing until Next.
+  virtual void OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) = 0;
+  // Once, last.
+  virtual void OnEnd(const RpcStatus& status) = 0;
+};
+
+class RpcChannel {
+ public:
+  explicit RpcChannel(int thread_count);
+  ~RpcChannel();
+
+  void Open(std::shared_ptr<grpc::Channel> channel);
+  // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped.
+  absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, SteadyTime deadline,
+                                                 std::shared_ptr<RpcReceiver> receiver);
+  // Cancels what is under way and waits for its end. Twice is fine.
+  void Stop();
+
+ private:
+  class Call;
+  struct State;  // rpc_channel.cc
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,50 @@
+#include "server/http/url_text.h"
+
+#include <cctype>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
+
+namespace stepwell {
+namespace {
+
+std::optional<std::string> Decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+') {
+      plain.push_back(' ');
+    } else if (text[i] != '%') {
+      plain.push_back(text[i]);
+    } else {
+      if (i + 2 >= text.size() || std::isxdigit(static_cast<unsigned char>(text[i + 1])) == 0 ||
+          std::isxdigit(static_cast<unsigned char>(text[i + 2])) == 0) {
+        return std::nullopt;
+      }
+      plain += absl::HexStringToBytes({text.data() + i + 1, 2});
+      i += 2;
+    }
+  }
+  return plain;
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> ParseUrlQuery(std::string_view query_untrusted) {
+  std::map<std::string, std::string> values;
+  for (const absl::string_view part :
+       absl::StrSplit(absl::string_view(query_untrusted.data(), query_untrusted.size()), '&',
+                      absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const auto name = Decoded({pair.first.data(), pair.first.size()});
+    const auto value = Decoded({pair.second.data(), pair.second.size()});
+    if (!name || !value) {
+      return absl::InvalidArgumentError("the query has a % without two hexadecimal digits");
+    }
+    values.emplace(*name, *value);
+  }
+  return values;
+}
+
+}  // namespace stepwell

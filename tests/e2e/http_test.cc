@@ -1,0 +1,137 @@
+// The HTTP port of a real master: the lines of docs/http.md as they stand there, and the page.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "stepwell/v1/query.pb.h"
+#include "tests/e2e/spine.h"
+
+namespace stepwell::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The commands of the page's ```bash blocks, line by line.
+std::vector<std::string> CommandsOfThePage() {
+  std::ifstream page(HTTP_PAGE);
+  std::vector<std::string> commands;
+  bool in_block = false;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "```")) {
+      in_block = line == "```bash";
+    } else if (in_block && !line.empty()) {
+      commands.push_back(line);
+    }
+  }
+  return commands;
+}
+
+struct Answered {
+  int exit_code = -1;
+  std::string output;
+};
+
+class HttpTest : public SpineTest {
+ protected:
+  // `script` in bash; what it writes, and how it ended.
+  Answered RunBash(const std::string& script) {
+    const std::string file = scratch_.path() + "/script";
+    std::ofstream(file) << script;
+    FILE* pipe = popen(("timeout 60 bash " + file + " 2>&1").c_str(), "r");
+    Answered answered;
+    char block[4096];
+    std::size_t count = 0;
+    while ((count = fread(block, 1, sizeof block, pipe)) > 0) answered.output.append(block, count);
+    const int status = pclose(pipe);
+    answered.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return answered;
+  }
+
+  // A trial of two steps that has ended.
+  void Record(const std::string& trial) {
+    const Uuid writer = Uuid::Random();
+    RawStream stream(*client_);
+    Open(stream, writer, trial);
+    ASSERT_TRUE(stream.Send(
+        DefinitionMessage(writer, {{.ref = 2, .metric_group = "timing", .name = "step"}})));
+    ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(2, NowUs(), 1000, {0.25, 0.5}))));
+    ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
+    ASSERT_TRUE(stream.Send(CloseMessage(writer, 1)));
+    EXPECT_TRUE(stream.Finish().ok());
+  }
+};
+
+TEST_F(HttpTest, TheLinesOfThePageAnswerAsTheyStandThere) {
+  StartMaster();
+  Record("documented");
+  Record("another");
+  std::string prelude = "set -o pipefail\nTRIAL=documented\nOTHER=another\n";
+  std::map<std::string, std::string> answers;  // RPC → what its line printed
+  for (const std::string& command : CommandsOfThePage()) {
+    const std::string here =
+        absl::StrReplaceAll(command, {{"127.0.0.1:7818", master_->http_address()}});
+    const std::vector<std::string> words = absl::StrSplit(here, ' ');
+    if (words[0] != "ask" && words[0] != "stream") {
+      prelude += here + "\n";
+      continue;
+    }
+    SCOPED_TRACE(command);
+    const Answered answered = RunBash(prelude + here + "\n");
+    EXPECT_EQ(answered.exit_code, 0) << answered.output;
+    answers[words[1]] = answered.output;
+  }
+  const auto& service =
+      *v1::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
+  for (int i = 0; i < service.method_count(); ++i) {
+    EXPECT_EQ(answers.count(service.method(i)->name()), 1U) << service.method(i)->name();
+  }
+  const auto json = [&](const char* rpc) {
+    return nlohmann::json::parse(answers[rpc], nullptr, false);
+  };
+  EXPECT_EQ(json("ListTrials")["trials"][1]["externalId"], "documented") << answers["ListTrials"];
+  EXPECT_EQ(json("GetTrial")["trial"]["externalId"], "documented") << answers["GetTrial"];
+  EXPECT_EQ(json("ListSeries")["series"][0]["key"]["name"], "step") << answers["ListSeries"];
+  EXPECT_EQ(json("LatestValues")["values"][0]["value"], 0.5) << answers["LatestValues"];
+  EXPECT_EQ(json("QueryBuckets")["series"][0]["seriesNos"][0], 2) << answers["QueryBuckets"];
+  EXPECT_EQ(json("SummarizeTimings")["attempt"], 1) << answers["SummarizeTimings"];
+  EXPECT_EQ(json("CompareTrials")["series"].size(), 1U) << answers["CompareTrials"];
+  for (const char* rpc : {"ReadSamples", "FollowSamples"}) {
+    EXPECT_THAT(answers[rpc], HasSubstr("\"values\":[0.25,0.5]"));
+    EXPECT_THAT(answers[rpc], ::testing::EndsWith("{}")) << "a stream that ended well";
+  }
+}
+
+TEST_F(HttpTest, ThePageComesOutOfTheExecutableByItsNamesAlone) {
+  StartMaster();
+  const std::string page = master_->Get("/");
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(page, HasSubstr("<title>Stepwell"));
+  EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'self'"));
+  const std::string url = "http://" + master_->http_address();
+  const auto status = [&](const std::string& arguments) {
+    return RunBash("curl -sS -o /dev/null -w '%{http_code}' " + arguments).output;
+  };
+  EXPECT_EQ(status("-H 'Host: evil.example' " + url + "/"), "403");
+  EXPECT_EQ(status("-H 'Host: evil.example' " + url + "/livez"), "200");
+  const std::string call = " -H 'Content-Type: application/json' -d '{}' " + url +
+                           "/stepwell.v1.QueryService/ListTrials";
+  EXPECT_EQ(status(call), "200");
+  EXPECT_EQ(status("-H 'Origin: " + url + "'" + call), "200");
+  EXPECT_EQ(status("-H 'Origin: http://evil.example'" + call), "403");
+  EXPECT_EQ(status("-d '{}' " + url + "/stepwell.v1.AdminService/Flush"), "415") << "a form";
+  EXPECT_EQ(status(url + "/stepwell.v1.QueryService/ListTrials"), "405") << "GET is off";
+  EXPECT_EQ(status("-X POST " + url + "/stepwell.v1.IngestService/WriteChunks"), "404");
+}
+
+}  // namespace
+}  // namespace stepwell::testing

@@ -1,0 +1,215 @@
+// The Connect gateway over raw sockets, before a service of the test's: what no client of others sends, and
+// what a client that is slow or gone leaves behind.
+#include "server/http/connect_gateway.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/grpc_server.h"
+#include "server/http/connect_envelope.h"
+#include "server/http/gzip.h"
+#include "server/http/http_server.h"
+#include "server/http/rpc_channel.h"
+#include "stepwell/v1/query.grpc.pb.h"
+#include "tests/unit/server/raw_http.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::size_t kLargeBytes = 1 << 20;
+
+bool Eventually(const std::function<bool()>& holds) {
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+  while (!holds()) {
+    if (deadline.HasPassed()) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+class Service final : public v1::QueryService::Service {
+ public:
+  grpc::Status ListTrials(grpc::ServerContext*, const v1::ListTrialsRequest* request,
+                          v1::ListTrialsResponse* response) override {
+    response->set_next_page_token(request->name_contains());
+    return grpc::Status::OK;
+  }
+  // Until nobody waits.
+  grpc::Status GetTrial(grpc::ServerContext* context, const v1::GetTrialRequest*,
+                        v1::GetTrialResponse*) override {
+    ++begun;
+    const bool over = Eventually([&] { return context->IsCancelled(); });
+    ++ended;
+    return {over ? grpc::StatusCode::CANCELLED : grpc::StatusCode::INTERNAL, "over"};
+  }
+  // Large messages for as long as they are taken.
+  grpc::Status ReadSamples(grpc::ServerContext*, const v1::ReadSamplesRequest*,
+                           grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
+    ++begun;
+    v1::ReadSamplesResponse response;
+    response.set_cursor(std::string(kLargeBytes, 'x'));
+    while (writer->Write(response)) ++written;
+    ++ended;
+    return grpc::Status::OK;
+  }
+
+  std::atomic<int> begun = 0;
+  std::atomic<int> ended = 0;
+  std::atomic<int> written = 0;
+};
+
+class ConnectGatewayTest : public ::testing::Test {
+ protected:
+  void Start(HttpServer::Options options = {}, bool open = true) {
+    grpc_.Register(&service_, v1::QueryService::service_full_name());
+    ASSERT_TRUE(grpc_.Bind().ok());
+    ASSERT_TRUE(grpc_.Start().ok());
+    if (open) rpc_.Open(grpc_.InProcessChannel());
+    http_ = std::make_unique<HttpServer>(options);
+    gateway_.Serve(*v1::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService"),
+                   http_->routes());
+    ASSERT_TRUE(http_->Start().ok());
+  }
+  void TearDown() override {
+    grpc_.Stop(SteadyTime::Now());
+    rpc_.Stop();
+    http_->Stop();
+  }
+  static std::string Post(const std::string& method, const std::string& headers,
+                          const std::string& body) {
+    return absl::StrCat("POST /stepwell.v1.QueryService/", method,
+                        " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ",
+                        body.size(), "\r\n", headers, "\r\n", body);
+  }
+  std::string Exchange(const std::string& request) {
+    RawHttp client(http_->port());
+    EXPECT_TRUE(client.Send(request));
+    return client.ReadAll();
+  }
+
+  Service service_;
+  GrpcServer grpc_{{}};
+  RpcChannel rpc_{2};
+  ConnectGateway gateway_{{}, rpc_};
+  std::unique_ptr<HttpServer> http_;
+};
+
+constexpr char kJson[] = "Content-Type: application/json\r\n";
+constexpr char kJsonStream[] = "Content-Type: application/connect+json\r\n";
+
+TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
+  Start();
+  struct Row {
+    const char* name;
+    std::string request;
+    const char* status;
+    const char* text;
+  };
+  const std::string gzip = absl::StrCat(kJson, "Content-Encoding: gzip\r\n");
+  for (const Row& row : std::vector<Row>{
+           {"answered", Post("ListTrials", kJson, "{\"nameContains\":\"x\"}"), "200",
+            "\r\n\r\n{\"nextPageToken\":\"x\"}"},
+           {"no body is an empty message", Post("ListTrials", kJson, ""), "200", "\r\n\r\n{}"},
+           {"not JSON", Post("ListTrials", kJson, "{"), "400", "\"code\":\"invalid_argument\""},
+           {"no such field", Post("ListTrials", kJson, "{\"nam\":1}"), "400", "nam"},
+           {"nested without end",
+            Post("ListTrials", kJson, absl::StrCat("{\"state\":", std::string(100'000, '['))),
+            "400", "\"code\":\"invalid_argument\""},
+           {"not the message",
+            Post("ListTrials", "Content-Type: application/proto\r\n", "\xff\xff\xff"), "500", ""},
+           {"gzip", Post("ListTrials", gzip, Gzip("{\"nameContains\":\"y\"}")), "200",
+            "{\"nextPageToken\":\"y\"}"},
+           {"a bomb", Post("ListTrials", gzip, Gzip(std::string(5 << 20, ' '))), "429",
+            "\"code\":\"resource_exhausted\""},
+           {"another packing",
+            Post("ListTrials", absl::StrCat(kJson, "Content-Encoding: br\r\n"), "x"), "501",
+            "\"code\":\"unimplemented\""},
+           {"a form", Post("ListTrials", "Content-Type: text/plain\r\n", "{}"), "415",
+            "Accept-Post: application/json, application/proto"},
+           {"a stream of a unary method", Post("ListTrials", kJsonStream, ""), "415", ""},
+           {"no service has it", Post("Nothing", kJson, "{}"), "404", ""},
+           {"asked of a GET",
+            "GET /stepwell.v1.QueryService/ListTrials?encoding=json&message={} HTTP/1.1\r\n"
+            "Host: localhost\r\nConnection: close\r\n\r\n",
+            "405", "Allow: POST"},
+           {"by another's name",
+            "POST /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\nHost: evil.example\r\n"
+            "Connection: close\r\nContent-Length: 0\r\n\r\n",
+            "403", "\"code\":\"permission_denied\""},
+           {"a stream for a client of 1996",
+            "POST /stepwell.v1.QueryService/ReadSamples HTTP/1.0\r\nHost: localhost\r\n"
+            "Content-Type: application/connect+json\r\n\r\n",
+            "505", ""},
+           {"a stream without an envelope", Post("ReadSamples", kJsonStream, "{}"), "200",
+            "{\"error\":{\"code\":\"invalid_argument\""},
+           {"too late already",
+            Post("GetTrial", absl::StrCat(kJson, "Connect-Timeout-Ms: 0\r\n"), "{}"), "504",
+            "\"code\":\"deadline_exceeded\""},
+       }) {
+    SCOPED_TRACE(row.name);
+    const std::string answer = Exchange(row.request);
+    EXPECT_THAT(answer, StartsWith(absl::StrCat("HTTP/1.1 ", row.status, " ")));
+    EXPECT_THAT(answer, HasSubstr(row.text));
+    EXPECT_THAT(answer, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  }
+}
+
+TEST_F(ConnectGatewayTest, CallsBeforeTheServicesAreThereAreSentAway) {
+  Start({}, /*open=*/false);
+  const std::string answer = Exchange(Post("ListTrials", kJson, "{}"));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(answer, HasSubstr("\"message\":\"this master is starting\""));
+  rpc_.Open(grpc_.InProcessChannel());
+  EXPECT_THAT(Exchange(Post("ListTrials", kJson, "{}")), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(ConnectGatewayTest, ASlowReaderHoldsTheServiceBackAndIsSentAway) {
+  HttpServer::Options options;
+  options.stall_timeout = absl::Milliseconds(150);
+  Start(options);
+  RawHttp client(http_->port());
+  ASSERT_TRUE(client.Send(
+      Post("ReadSamples", "Content-Type: application/connect+proto\r\n", EnvelopeText(0, ""))));
+  EXPECT_THAT(client.ReadBytes(12), StartsWith("HTTP/1.1 200"));
+  // What lies in the sockets' buffers, some MiB, and one message here and there.
+  ASSERT_TRUE(Eventually([&] { return service_.ended == 1; })) << "nobody noticed that it stalls";
+  EXPECT_LT(service_.written, 48);
+}
+
+TEST_F(ConnectGatewayTest, AClientThatGoesEndsItsCall) {
+  Start();
+  {
+    const RawHttp client(http_->port());
+    ASSERT_TRUE(client.Send(Post("GetTrial", kJson, "{}")));
+    ASSERT_TRUE(Eventually([&] { return service_.begun == 1; }));
+  }
+  EXPECT_TRUE(Eventually([&] { return service_.ended == 1; }));
+}
+
+TEST_F(ConnectGatewayTest, AStopEndsCallsThatAreUnderWay) {
+  Start();
+  RawHttp waiting(http_->port());
+  ASSERT_TRUE(waiting.Send(Post("GetTrial", kJson, "{}")));
+  RawHttp slow(http_->port());
+  ASSERT_TRUE(slow.Send(
+      Post("ReadSamples", "Content-Type: application/connect+proto\r\n", EnvelopeText(0, ""))));
+  ASSERT_TRUE(Eventually([&] { return service_.begun == 2 && service_.written > 0; }));
+  rpc_.Stop();
+  EXPECT_TRUE(Eventually([&] { return service_.ended == 2; }));
+  EXPECT_THAT(waiting.ReadAll(), HasSubstr("\"code\":\"canceled\""));
+  EXPECT_THAT(Exchange(Post("ListTrials", kJson, "{}")), HasSubstr("this master is stopping"));
+}
+
+}  // namespace
+}  // namespace stepwell

@@ -1,0 +1,171 @@
+// The Connect protocol as its own clients speak it, unmodified: in a browser's way (fetch) and in Node's,
+// in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { compressionGzip, createConnectTransport as createNodeTransport } from "@connectrpc/connect-node";
+import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
+import { eventually, readContract, startStand } from "./stand.mjs";
+
+const contract = readContract();
+const service = contract.getService("stepwell.v1.QueryService");
+const adminService = contract.getService("stepwell.v1.AdminService");
+const errorInfo = contract.getMessage("google.rpc.ErrorInfo");
+const retryInfo = contract.getMessage("google.rpc.RetryInfo");
+const badRequest = contract.getMessage("google.rpc.BadRequest");
+
+// The protocol's table (connectrpc.com/docs/protocol, "Error codes").
+const httpStatusOf = new Map([
+  [Code.Canceled, 499], [Code.Unknown, 500], [Code.InvalidArgument, 400], [Code.DeadlineExceeded, 504],
+  [Code.NotFound, 404], [Code.AlreadyExists, 409], [Code.PermissionDenied, 403], [Code.ResourceExhausted, 429],
+  [Code.FailedPrecondition, 400], [Code.Aborted, 409], [Code.OutOfRange, 400], [Code.Unimplemented, 501],
+  [Code.Internal, 500], [Code.Unavailable, 503], [Code.DataLoss, 500], [Code.Unauthenticated, 401],
+]);
+
+let stand;
+const transports = new Map();
+
+before(async () => {
+  stand = await startStand(process.env.CONNECT_STAND);
+  const baseUrl = stand.address;
+  for (const useBinaryFormat of [true, false]) {
+    const form = useBinaryFormat ? "binary" : "JSON";
+    transports.set(`web, ${form}`, createWebTransport({ baseUrl, useBinaryFormat }));
+    transports.set(`web by GET, ${form}`, createWebTransport({ baseUrl, useBinaryFormat, useHttpGet: true }));
+    transports.set(`node, ${form}`, createNodeTransport({ baseUrl, useBinaryFormat, httpVersion: "1.1" }));
+    transports.set(`node with gzip, ${form}`, createNodeTransport({
+      baseUrl, useBinaryFormat, httpVersion: "1.1", sendCompression: compressionGzip, compressMinBytes: 0,
+    }));
+  }
+});
+
+after(async () => assert.equal(await stand.stop(), 0));
+
+async function forEachClient(t, check) {
+  for (const [name, transport] of transports) {
+    await t.test(name, () => check(createClient(service, transport), name));
+  }
+}
+
+async function failureOf(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    return ConnectError.from(error);
+  }
+  return assert.fail("no error came");
+}
+
+async function collect(stream) {
+  const messages = [];
+  for await (const message of stream) messages.push(message);
+  return messages;
+}
+
+function checkError(error, code) {
+  assert.equal(error.code, code, error.message);
+  assert.equal(error.rawMessage, `as asked: ${code}, "größer"`);
+  const [info] = error.findDetails(errorInfo);
+  assert.equal(info.reason, "AS_ASKED");
+  assert.equal(info.domain, "stepwell");
+  assert.deepEqual(info.metadata, { code: `${code}` });
+  const [retry] = error.findDetails(retryInfo);
+  assert.equal(retry.retryDelay.seconds, 1n);
+  assert.equal(retry.retryDelay.nanos, 500_000_000);
+  const [bad] = error.findDetails(badRequest);
+  assert.equal(bad.fieldViolations[0].field, "trial");
+}
+
+test("the table has all codes", () => assert.equal(httpStatusOf.size, 16));
+
+test("a unary call is answered", (t) => forEachClient(t, async (client) => {
+  const answer = await client.listTrials({ nameContains: "send 3" });
+  assert.deepEqual(answer.trials.map((trial) => trial.trialId),
+    [9007199254740993n, 9007199254740994n, 9007199254740995n]);
+  assert.equal(answer.trials[2].externalId, "größer-2");
+}));
+
+test("a large answer comes whole", (t) => forEachClient(t, async (client) => {
+  const answer = await client.listTrials({ nameContains: "send 20000" });
+  assert.equal(answer.trials.length, 20000);
+  assert.equal(answer.trials[19999].externalId, "größer-19999");
+}));
+
+test("each code arrives with its details", (t) => forEachClient(t, async (client) => {
+  for (const code of httpStatusOf.keys()) {
+    checkError(await failureOf(client.listTrials({ nameContains: `end ${code}` })), code);
+  }
+}));
+
+test("each code has its HTTP status", async () => {
+  for (const [code, status] of httpStatusOf) {
+    const response = await fetch(`${stand.address}/stepwell.v1.QueryService/ListTrials`, {
+      method: "POST",
+      headers: { "Content-Type": "application/proto" },
+      // name_contains = "end N"
+      body: new Uint8Array([0x12, `end ${code}`.length, ...new TextEncoder().encode(`end ${code}`)]),
+    });
+    assert.equal(response.status, status);
+    assert.equal(response.headers.get("content-type"), "application/json", "of errors, whatever was asked");
+    const error = await response.json();
+    assert.equal(error.details.length, 3);
+    assert.equal(error.details[0].type, "google.rpc.ErrorInfo");
+    assert.equal(error.details[0].debug.reason, "AS_ASKED");
+    assert.doesNotMatch(error.details[0].value, /=/);
+  }
+});
+
+test("a stream arrives in order", (t) => forEachClient(t, async (client) => {
+  const messages = await collect(client.readSamples({ trial: { externalId: "send 500" } }));
+  assert.equal(messages.length, 500);
+  messages.forEach((message, i) => {
+    assert.equal(message.cursor, `${i}`);
+    assert.deepEqual(message.values, [i + 0.5]);
+  });
+}));
+
+test("an empty stream ends well", (t) => forEachClient(t, async (client) => {
+  assert.deepEqual(await collect(client.readSamples({})), []);
+}));
+
+test("each code ends a stream with its details", (t) => forEachClient(t, async (client) => {
+  for (const code of httpStatusOf.keys()) {
+    const seen = [];
+    const error = await failureOf((async () => {
+      const ref = { externalId: `send 2 end ${code}` };
+      for await (const message of client.readSamples({ trial: ref })) seen.push(message);
+    })());
+    assert.equal(seen.length, 2);
+    checkError(error, code);
+  }
+}));
+
+test("a deadline ends a call at the service, too", (t) => forEachClient(t, async (client) => {
+  const waited = async () => Number((await client.listTrials({ nameContains: "waited" })).nextPageToken);
+  const had = await waited();
+  const error = await failureOf(client.listTrials({ nameContains: "wait" }, { timeoutMs: 50 }));
+  assert.equal(error.code, Code.DeadlineExceeded);
+  await eventually("the service hears of it", async () => (await waited()) === had + 1);
+}));
+
+test("a client that goes ends its stream at the service", (t) => forEachClient(t, async (client) => {
+  const waited = async () => Number((await client.listTrials({ nameContains: "waited" })).nextPageToken);
+  const had = await waited();
+  const controller = new AbortController();
+  const ref = { externalId: "send 1 wait" };
+  const error = await failureOf((async () => {
+    for await (const message of client.readSamples({ trial: ref }, { signal: controller.signal })) {
+      assert.equal(message.cursor, "0");
+      controller.abort();
+    }
+  })());
+  assert.equal(error.code, Code.Canceled);
+  await eventually("the service hears of it", async () => (await waited()) === had + 1);
+}));
+
+test("what no service has is unimplemented", (t) => forEachClient(t, async (client, name) => {
+  const error = await failureOf(client.getTrial({}));
+  assert.equal(error.code, Code.Unimplemented);
+  const absent = createClient(adminService, transports.get(name));
+  assert.equal((await failureOf(absent.getStatus({}))).code, Code.Unimplemented);
+}));

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The HTTP port as Connect's own clients see it: tests/web/run.sh BUILD-FOLDER. Fetches them once, by a lock
+# file with checksums. Exit 75 where they cannot be fetched.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=${1:?the folder of a build, such as build/release}
+build=$(cd "$build" && pwd)
+
+cd "$here"
+if ! [[ node_modules/.package-lock.json -nt package-lock.json ]]; then
+  npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 || exit 75
+fi
+CONNECT_STAND=$build/bin/connect_stand exec node --test .
