@@ -58,6 +58,8 @@ mkdirSync(dist, { recursive: true });
 const script = named("app", "js", await bundle("src/main.ts"));
 const style = named("app", "css", await bundle("src/style.css"));
 const icon = named("icon", "svg", readFileSync("src/icon.svg"));
+// What others' licences ask to be shown with their code.
+writeFileSync(join(dist, "licenses.txt"), readFileSync("src/licenses.txt"));
 const page = readFileSync("src/index.html", "utf8")
   .replace("{{style}}", style.name)
   .replace("{{script}}", script.name)

@@ -14,6 +14,8 @@ export interface RangeState {
   /** All there is, as far as known. */
   readonly bounds: Range | null;
   readonly running: boolean;
+  /** What is said of a trial that does not run. */
+  readonly ended: string;
   readonly follow: FollowState | null;
 }
 
@@ -78,7 +80,7 @@ function button(focus: string, text: string, label: string, disabled: boolean, a
 
 function followBadge(state: RangeState): HTMLElement {
   const standing = state.view.start !== null;
-  if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, "trial has ended");
+  if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
   if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "polling" }, "refreshed every few seconds");

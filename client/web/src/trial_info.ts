@@ -54,6 +54,11 @@ export function isRunning(info: TrialInfo): boolean {
   return info.trial.state === TrialState.RUNNING;
 }
 
+/** Of a trial that does not run: that it ended, or that nobody knows. */
+export function endedWords(info: TrialInfo | null): string {
+  return info?.trial.state === TrialState.LOST ? "not heard of for a minute" : "trial has ended";
+}
+
 /** From its first sample to its newest, half-open. */
 export function timeBounds(trial: Trial): Range {
   const start = Number(trial.firstSampleTimeUs);

@@ -17,7 +17,7 @@ import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
-import { absenceBox, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 
 const runningMs = 4000;
 const rowLabels = ["rank", "agent", "device"];
@@ -71,7 +71,7 @@ export class HeatTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
-    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), follow: "live" as const };
+    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: "live" as const };
   }
 
   /** Metrics and scopes that more than nothing can be said of, the step first. */

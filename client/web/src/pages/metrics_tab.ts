@@ -21,7 +21,7 @@ import type { Go } from "../page";
 import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
-import { absenceBox, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 
 const chartHeight = 190;
 const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
@@ -68,6 +68,7 @@ export class MetricsTab implements TrialTab {
     this.info = info;
     const before = this.charts.map((chart) => chart.id).join("\n");
     this.charts = this.chosen(view, info);
+    if (view.start !== null && view.end !== null) this.shown = { start: view.start, end: view.end };
     if (before !== this.charts.map((chart) => chart.id).join("\n") || this.cards.size === 0) this.showCards();
     this.showTools();
     this.followOrNot();
@@ -93,7 +94,7 @@ export class MetricsTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info && this.info.trial.sampleCount > 0n ? timeBounds(this.info.trial) : this.whole;
-    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), follow: this.followState };
+    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: this.followState };
   }
 
   private chosen(view: TrialView, info: TrialInfo): MetricChart[] {
@@ -131,10 +132,9 @@ export class MetricsTab implements TrialTab {
   }
 
   private showCards(): void {
-    this.cards.forEach((card) => card.chart.destroy());
-    this.cards.clear();
     const info = this.info;
     if (!info) return;
+    this.dropCards(new Set(this.charts.map((chart) => chart.id)));
     if (this.charts.length === 0) {
       const none = metricCharts(info.series).length === 0;
       fill(this.place, none ? absenceBox(info, "metrics") : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
@@ -142,9 +142,24 @@ export class MetricsTab implements TrialTab {
       fill(this.notes);
       return;
     }
-    for (const chart of this.charts) this.cards.set(chart.id, this.makeCard(chart));
-    fill(this.place, [...this.cards.values()].map((card) => card.element));
+    // What is there already stays where it is, with its focus and its lines.
+    if (this.cards.size === 0) fill(this.place);
+    this.charts.forEach((chart, at) => {
+      const card = this.cards.get(chart.id) ?? this.makeCard(chart);
+      this.cards.set(chart.id, card);
+      const there = this.place.children[at] ?? null;
+      if (there !== card.element) this.place.insertBefore(card.element, there);
+    });
     fill(this.notes, this.notMeasured(info), info.seriesTruncated && h("p", { class: "note" }, "This trial has more series than this page lists; the command line has all: stepwell series."));
+  }
+
+  private dropCards(keep: ReadonlySet<string>): void {
+    for (const [id, card] of this.cards) {
+      if (keep.has(id)) continue;
+      card.chart.destroy();
+      card.element.remove();
+      this.cards.delete(id);
+    }
   }
 
   private notMeasured(info: TrialInfo): HTMLElement | null {
@@ -297,7 +312,7 @@ export class MetricsTab implements TrialTab {
     const rows: Cell[][] = [];
     for (const answer of this.answers) {
       for (const series of answer.series) {
-        const labels = Object.entries(series.key?.labels ?? {}).map(([name, value]) => `${name}=${value}`).join(" ");
+        const labels = Object.entries(series.key?.labels ?? {}).sort().map(([name, value]) => `${name}=${value}`).join(" ");
         series.indexes.forEach((index, i) => {
           const start = Number(answer.start) + index * Number(answer.width);
           rows.push([series.key?.metricGroup ?? "", series.key?.name ?? "", labels, series.unit, axis === "time" ? isoText(start) : start,

@@ -20,7 +20,7 @@ import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeV
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
 import { csvHead, csvRow, quantileTexts, rankText, ranksOf, timingRows, type TimingRow } from "../timing_rows";
-import { absenceBox, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
 
 const chartHeight = 260;
 const layersMax = 7;
@@ -37,6 +37,8 @@ export class TimingsTab implements TrialTab {
   private readonly moves: RangeMoves;
   private readonly loop: Loop;
   private readonly unTheme = onTheme(() => this.showStack());
+  /** As the address has it, and as this tab shows it: by batch. */
+  private given: TrialView | null = null;
   private view: TrialView | null = null;
   private info: TrialInfo | null = null;
   private asked = "";
@@ -64,6 +66,7 @@ export class TimingsTab implements TrialTab {
   update(view: TrialView, info: TrialInfo): void {
     // Steps are counted in batches, whatever axis another tab has.
     const ours: TrialView = view.axis === "batch" ? view : { ...view, axis: "batch", start: null, end: null, liveUs: 0 };
+    this.given = view;
     this.view = ours;
     this.info = info;
     this.showTools();
@@ -81,13 +84,15 @@ export class TimingsTab implements TrialTab {
   }
 
   private readonly change: ChangeView = (change, how = "replace") => {
-    if (this.view) this.go({ ...this.view, ...change }, how);
+    // A chosen rank leaves the axis of the other tabs alone, a chosen range is of batches for them, too.
+    const from = "start" in change ? this.view : this.given;
+    if (from) this.go({ ...from, ...change }, how);
   };
 
   private rangeState() {
     const running = this.info !== null && isRunning(this.info);
     // Timings are asked for every few seconds while the trial runs.
-    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, follow: this.failed ? "lost" as const : "live" as const };
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? "lost" as const : "live" as const };
   }
 
   private ranks(): number[] {

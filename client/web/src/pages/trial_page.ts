@@ -103,7 +103,7 @@ export class TrialPage implements Page {
 
   private showTabs(): void {
     fill(this.tabBar, tabs.map((tab) => {
-      // A range of one axis says nothing on another tab's.
+      // Axis and range go along: what did the machine do in these batches? What is drawn does not.
       const view: TrialView = { ...this.view, tab, metrics: tab === this.view.tab ? this.view.metrics : [] };
       return h("a", { href: formatView(view), "aria-current": tab === this.view.tab ? "page" : null }, tabNames[tab]);
     }));

@@ -1,0 +1,41 @@
+// Run within the page: what a person with weak eyes or without a pointer would stumble over.
+
+/** Texts whose contrast with what is behind them is below WCAG's AA. Each function stands alone: it is sent. */
+export function lowContrast() {
+  const parse = (color) => {
+    const parts = (color.match(/[\d.]+(?:e-?\d+)?/g) ?? []).map(Number);
+    const [red, green, blue, alpha = 1] = color.startsWith("color(srgb") ? [parts[0] * 255, parts[1] * 255, parts[2] * 255, parts[3] ?? 1] : parts;
+    return { red, green, blue, alpha };
+  };
+  const luminance = ({ red, green, blue }) => {
+    const [r, g, b] = [red, green, blue].map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = parse(getComputedStyle(at).backgroundColor);
+      if (color.alpha > 0.99) return color;
+    }
+    return { red: 255, green: 255, blue: 255, alpha: 1 };
+  };
+  const found = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.textContent.trim() || !element.checkVisibility() || element.closest(":disabled, .visually-hidden, noscript, option, [hidden]")) continue;
+    const style = getComputedStyle(element);
+    const [low, high] = [luminance(parse(style.color)), luminance(ground(element))].sort((a, b) => a - b);
+    const ratio = (high + 0.05) / (low + 0.05);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5)) found.add(`${ratio.toFixed(2)}: ${node.textContent.trim().slice(0, 40)}`);
+  }
+  return [...found];
+}
+
+/** Controls that a screen reader could not name. */
+export function unnamedControls() {
+  return [...document.querySelectorAll("button, a[href], input, select, summary, [tabindex='0']")]
+    .filter((control) => control.checkVisibility())
+    .filter((control) => !(control.getAttribute("aria-label") || control.textContent.trim() || control.labels?.[0]?.textContent.trim() || control.title))
+    .map((control) => control.outerHTML.slice(0, 100));
+}

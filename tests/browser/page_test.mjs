@@ -1,0 +1,260 @@
+// The page in a real browser, before a real master: what each page shows, the states in which there is nothing
+// to show, hostile names, a master that is killed and comes back, keys, widths, contrast.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test page_test.mjs
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { lowContrast, unnamedControls } from "./looks.mjs";
+
+const [bin, page, playwright, chromiumPath, library] = process.env.STEPWELL_BROWSER_TEST.split(":");
+const { chromium } = await import(pathToFileURL(playwright).href);
+const here = dirname(fileURLToPath(import.meta.url));
+const hostileName = `<script>window.harmed=1</script> \u202egnp.exe שלום ${"x".repeat(120)}`;
+
+const stand = new Stand(bin, page);
+let browser;
+let tab;
+let training;
+const troubles = [];
+const foreign = [];
+/** What the browser says of answers that a test asked to fail. */
+const expected = /Failed to load resource|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/;
+
+const show = (hash) => tab.evaluate((to) => { location.hash = to; }, hash);
+const text = (selector) => tab.locator(selector).first().innerText();
+/** Where it is not seen in time: what is. */
+const seen = (selector) => tab.waitForSelector(selector, { timeout: deadlineMs }).catch(async (error) => {
+  throw new Error(`${error.message}\n${tab.url()}\n${(await tab.innerText("body")).slice(0, 1500)}`);
+});
+const gone = (selector) => tab.waitForSelector(selector, { state: "hidden", timeout: deadlineMs });
+
+before(async () => {
+  await stand.startMaster();
+  stand.startAgent();
+  browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox", "--disable-gpu"] });
+  tab = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+  tab.setDefaultTimeout(deadlineMs);
+  tab.on("pageerror", (error) => troubles.push(String(error.stack)));
+  tab.on("console", (said) => said.type() === "error" && !expected.test(said.text()) && troubles.push(said.text()));
+  tab.on("request", (request) => new URL(request.url()).origin !== new URL(stand.url).origin && !/^(blob|data):/.test(request.url()) && foreign.push(request.url()));
+}, { timeout: 3 * deadlineMs });
+
+after(async () => {
+  await browser?.close();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+test("without a trial the page says how to get one, and a trial that begins appears by itself", async () => {
+  await tab.goto(stand.url);
+  await seen('[data-absence="no data yet"]');
+  assert.match(await text('[data-absence="no data yet"]'), /stepwell\.init\(\)/);
+  training = stand.train("first", "--seconds", "75", "--data", join(here, "..", "..", "docs"));
+  await seen('tbody tr:has-text("first") .badge[data-tone="live"]');
+});
+
+test("timings divide the step, in a chart and in a table", async () => {
+  await tab.click('tbody a:has-text("first")');
+  await seen('tr.total:has-text("step")');
+  await seen(".legend li:has-text('train_batch/backward')");
+  const shares = await tab.locator("table[data-rank] tbody tr td:nth-child(2)").allInnerTexts();
+  const sum = shares.slice(0, shares.indexOf("100.0 %")).reduce((total, share) => total + parseFloat(share), 0);
+  assert.ok(Math.abs(sum - 100) < 0.25, `shares add to ${sum}: ${shares}`);
+  await tab.selectOption('select[aria-label="Rank"]', "all");
+  await seen('table[data-rank="1"]');
+});
+
+test("system metrics follow the trial, hold at a pause, and say what is not measured", async () => {
+  await tab.click('nav.tabs a:has-text("System metrics")');
+  await seen('[data-metric="cpu/cpu_util_simple"] canvas');
+  await seen('[data-follow="live"]');
+  const range = () => text("[data-range]");
+  const first = await range();
+  await until("the range grows", async () => (await range()) !== first);
+  await tab.click('button:has-text("Pause")');
+  await seen('[data-follow="paused"]');
+  const held = await range();
+  assert.match(tab.url(), /from=\d+&to=\d+/);
+  await tab.waitForResponse((answer) => answer.url().endsWith("/GetTrial"));
+  await tab.waitForResponse((answer) => answer.url().endsWith("/GetTrial"));
+  assert.equal(await range(), held);
+  await tab.click('button:has-text("Follow")');
+  await seen('[data-follow="live"]');
+});
+
+test("a master that is killed is told, what was there stays, and all goes on when it is back", async () => {
+  const sampled = () => text('[data-metric="training/loss"] .legend-value');
+  await until("a value of the loss", async () => /\d/.test(await sampled()));
+  await stand.killMaster();
+  await seen(".lost:visible");
+  await seen('[data-follow="lost"]');
+  assert.match(await text(".lost"), /Lost the connection to the master at/);
+  assert.match(await sampled(), /\d/);
+  await stand.startMaster();
+  await gone(".lost");
+  await seen('[data-follow="live"]');
+  const before = await text("[data-range]");
+  await until("the charts go on", async () => (await text("[data-range]")) !== before);
+});
+
+test("keys zoom a chart, the link restores what is shown, and Home shows all", async () => {
+  const chart = tab.locator('[data-metric="training/loss"] .chart-canvas');
+  await chart.focus();
+  await tab.keyboard.press("ArrowLeft");
+  assert.match(await text('[data-metric="training/loss"] .chart-place'), /UTC/);
+  const all = await text("[data-range]");
+  await tab.keyboard.press("+");
+  await seen('[data-follow="paused"]');
+  const asked = tab.url();
+  const range = await text("[data-range]");
+  assert.notEqual(range, all);
+  await tab.reload();
+  await seen('[data-metric="training/loss"] canvas');
+  assert.equal(tab.url(), asked);
+  assert.equal(await text("[data-range]"), range);
+  await tab.click('button:has-text("Batch")');
+  await until("the axis is of batches", async () => /batches 0 to/.test(await text("[data-range]")));
+  await tab.goBack();
+  await until("back to the range", async () => (await text("[data-range]")) === range);
+  await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
+  await tab.keyboard.press("Home");
+  await until("all is shown", () => !tab.url().includes("from="));
+});
+
+test("dragging zooms, and finer buckets come", async () => {
+  const asked = tab.waitForRequest((request) => request.url().endsWith("/QueryBuckets") && tab.url().includes("from="));
+  const box = await tab.locator('[data-metric="training/loss"] .u-over').boundingBox();
+  await tab.mouse.move(box.x + box.width * 0.3, box.y + 40);
+  await tab.mouse.down();
+  await tab.mouse.move(box.x + box.width * 0.6, box.y + 40, { steps: 5 });
+  await tab.mouse.up();
+  await asked;
+  assert.match(tab.url(), /from=\d+&to=\d+/);
+});
+
+test("a CSV has what the charts show", async () => {
+  const [saved] = await Promise.all([tab.waitForEvent("download"), tab.click('button:has-text("CSV")')]);
+  const lines = readFileSync(await saved.path(), "utf8").split("\r\n");
+  assert.equal(lines[0], "metric_group,name,labels,unit,bucket_start,min,max,mean,last,samples");
+  assert.ok(lines.some((line) => line.startsWith("training,loss,agent=")), lines.slice(0, 5).join("\n"));
+});
+
+test("a heat map tells its cells by keys", async () => {
+  await tab.click('nav.tabs a:has-text("Heat map")');
+  await tab.locator(".heat canvas[tabindex]").focus();
+  await tab.keyboard.press("ArrowDown");
+  await until("the cell of rank 1", async () => /^rank 1, .*: (no samples|[\d.]+ (ms|s|µs))/.test(await text(".heat .chart-place")));
+});
+
+test("hostile names are text and nothing else", async (t) => {
+  const names = [hostileName];
+  training.kill("SIGINT");
+  await training.ended;
+  const hostile = library ? stand.start("hostile", "python3", [join(here, "hostile_trial.py"), library], stand.recording(hostileName))
+    : stand.train(hostileName, "--steps", "20", "--data", join(here, "..", "..", "docs"));
+  const { code } = await hostile.ended;
+  assert.equal(code, 0, hostile.said);
+  await show("#/trials");
+  await seen('tbody a:has-text("<script>")');
+  assert.ok((await text('tbody a:has-text("<script>")')).includes("\\u202egnp.exe"));
+  await tab.click('tbody a:has-text("<script>")');
+  await tab.click('nav.tabs a:has-text("System metrics")');
+  if (library) {
+    await tab.click('summary:has-text("Metrics")');
+    const boxes = tab.locator('details[data-choice="Metrics"] label:has-text("onerror")');
+    await boxes.first().click();
+    await tab.keyboard.press("Escape");
+    await seen('h3:has-text("onerror")');
+  } else {
+    t.diagnostic("names of series are not looked at: no shared library of the recorder");
+  }
+  for (const where of ["timings", "heat", "completeness"]) await tab.click(`nav.tabs a[href*="/${where}"]`);
+  await seen("[data-completeness]");
+  assert.equal(await tab.evaluate(() => window.harmed), undefined, names.join());
+  assert.equal(await tab.locator("main script, main img").count(), 0);
+});
+
+test("a trial that has ended says so, and its completeness is told", async () => {
+  await show("#/trials");
+  await tab.click('tbody bdi:text-is("first")');
+  await tab.click('nav.tabs a:has-text("Completeness")');
+  await seen("[data-completeness]");
+  assert.match(await text("[data-completeness]"), /^(Complete|Incomplete|Perhaps)/);
+  await tab.click('nav.tabs a:has-text("System metrics")');
+  await seen('[data-follow="ended"]');
+});
+
+test("trials are compared", async () => {
+  await show("#/trials");
+  const boxes = tab.locator('tbody input[type="checkbox"]');
+  await boxes.nth(0).check();
+  await boxes.nth(1).check();
+  await tab.click('button:has-text("Compare 2")');
+  await seen('td.name:has-text("step")');
+  await seen(".compared li >> nth=1");
+});
+
+test("caps are shown, wrong ones marked, and none set before what it removes is told", async () => {
+  await show("#/admin");
+  await seen('dd:has-text("owner")');
+  await tab.fill("#cap-seriesSamples", "many");
+  await tab.click('button:has-text("Show what it would remove")');
+  await seen('#cap-seriesSamples[aria-invalid="true"]');
+  await tab.fill("#cap-seriesSamples", "1M");
+  await tab.click('button:has-text("Show what it would remove")');
+  await tab.click('button:has-text("Set these caps")');
+  await seen('tr:has-text("Samples of a series") td:text-is("1M")');
+});
+
+const refusals = [
+  { name: "not permitted", status: 403, code: "permission_denied", absence: "not permitted" },
+  { name: "unavailable", status: 503, code: "unavailable", absence: "lost" },
+  { name: "a failure of the master's", status: 500, code: "internal", absence: "failed" },
+];
+for (const { name, status, code, absence } of refusals) {
+  test(`${name}: told apart, with what to do and the master's words`, async () => {
+    await tab.route("**/stepwell.v1.QueryService/ListTrials", (route) => route.fulfill({
+      status, contentType: "application/json", body: JSON.stringify({ code, message: "because <b>so</b>" }),
+    }));
+    await tab.goto(`${stand.url}#/trials`);
+    await tab.reload();
+    await seen(`[data-absence="${absence}"]`);
+    assert.match(await text(`[data-absence="${absence}"]`), /because <b>so<\/b>/);
+    await tab.unroute("**/stepwell.v1.QueryService/ListTrials");
+    await tab.click('button:has-text("Try again")');
+    await seen("tbody tr");
+  });
+}
+
+test("what is not there is told", async () => {
+  await show("#/trial/999999/timings");
+  await seen('[data-absence="failed"]');
+  assert.match(await text('[data-absence="failed"]'), /Not found/);
+});
+
+test("each page fits each width, has names for its controls, and contrast in both themes", async () => {
+  const pages = ["#/trials", "#/trial/1000000000/timings", "#/trial/1000000000/metrics", "#/trial/1000000000/heat", "#/trial/1000000000/completeness",
+    "#/compare?t=1000000000&t=1000000001", "#/admin"];
+  for (const hash of pages) {
+    await show(hash);
+    await seen("table, canvas, dl");
+    for (const width of [360, 1280, 2560]) {
+      await tab.setViewportSize({ width, height: 900 });
+      const over = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${hash} is ${over} px too wide at ${width}`);
+    }
+    for (const colorScheme of ["light", "dark"]) {
+      await tab.emulateMedia({ colorScheme });
+      assert.deepEqual(await tab.evaluate(lowContrast), [], `${hash} ${colorScheme}`);
+    }
+    assert.deepEqual(await tab.evaluate(unnamedControls), [], hash);
+  }
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});

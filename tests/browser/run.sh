@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The page in Debian's chromium: tests/browser/run.sh BUILD-FOLDER. Exit: 0 passed, 1 not, 75 skipped, with the
+# reason on the last line.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=$(cd "$1" && pwd)
+skip() { echo "skipped: $1"; exit 75; }
+
+chromium=$(command -v chromium) || skip "chromium is not installed (apt-get install --no-install-recommends chromium, 80 MB)"
+command -v node >/dev/null || skip "node is not installed"
+playwright=$root/client/web/node_modules/playwright-core/index.mjs
+[[ -f $playwright ]] || (cd "$root/client/web" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || skip "npm could not fetch playwright-core (no network?)"
+library=$(compgen -G "$build/client/recorder/libstepwell_recorder.so.*" | head -n 1)
+export STEPWELL_BROWSER_TEST=$build/bin:$root/client/web/dist:$playwright:$chromium:$library
+node --test "$here/page_test.mjs"
