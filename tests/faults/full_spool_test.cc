@@ -2,7 +2,6 @@
 // be kept is counted and declared; another agent beside it, with a spool elsewhere, notices nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,31 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
+#include "tests/faults/small_disk.h"
 
 namespace stepwell::faults {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A file system of its own for the spool, seen by this process and its children alone. Empty =
-// mounted, else why it cannot be.
-std::string MountSmall(const std::string& directory, const char* size) {
-  if (mkdir(directory.c_str(), 0700) != 0) return std::strerror(errno);
-  if (unshare(CLONE_NEWNS) != 0) return absl::StrCat("unshare: ", std::strerror(errno));
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      mount("none", directory.c_str(), "tmpfs", MS_NOSUID,
-            absl::StrCat("mode=0700,size=", size).c_str()) != 0) {
-    return absl::StrCat("mount: ", std::strerror(errno));
-  }
-  return "";
-}
-
-void FillUp(const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
-  const std::string block(4096, 'x');
-  while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-  }
-}
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
@@ -79,7 +59,7 @@ class Neighbour {
 TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
   Scene scene("full spool");
   const std::string spool = scene.path("small");
-  if (const std::string why = MountSmall(spool, "4m"); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = MountSmallDisk(spool, "4m"); !why.empty()) GTEST_SKIP() << why;
   scene.set_spool_dir(spool);
   MasterProcess master({.scratch = scene.path("")});
   MasterClient client(master.grpc_address());
@@ -134,7 +114,7 @@ TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
 TEST(FullSpoolTest, AReadOnlyDiskLeavesTheTrainingAlone) {
   Scene scene("read-only spool");
   const std::string spool = scene.path("small");
-  if (const std::string why = MountSmall(spool, "4m"); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = MountSmallDisk(spool, "4m"); !why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(mount("none", spool.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, "size=4m"), 0)
       << std::strerror(errno);
   scene.set_spool_dir(spool);

@@ -1,4 +1,4 @@
-"""The fault matrix of docs/reliability.md: each row is there, and each test that it names exists."""
+"""The fault matrix of docs/reliability.md: each row is there, and each test that it or docs/never-harm.md names exists."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tree import Finding, Tree
 
 _PAGE = "docs/reliability.md"
+_PAGES_BESIDE = ("docs/never-harm.md",)
 _ROWS = range(1, 53)
 _TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 _NAMED = re.compile(r"`([A-Z]\w+\.[A-Z]\w+)`")
@@ -19,15 +20,19 @@ def _tests(tree: Tree) -> set[str]:
 
 def check_fault_rows(tree: Tree) -> Iterator[Finding]:
     """Nobody need believe a table that names tests of long ago."""
-    if not tree.has(_PAGE):
+    pages = [page for page in (_PAGE, *_PAGES_BESIDE) if tree.has(page)]
+    if not pages:
         return
     tests = _tests(tree)
     rows = set()
-    for number, line in tree.lines(_PAGE):
-        if row := _ROW.match(line):
-            rows.add(int(row.group(1)))
-        for named in _NAMED.findall(line):
-            if named not in tests:
-                yield Finding(_PAGE, number, "fault row", f"there is no test {named}")
+    for page in pages:
+        for number, line in tree.lines(page):
+            if page == _PAGE and (row := _ROW.match(line)):
+                rows.add(int(row.group(1)))
+            for named in _NAMED.findall(line):
+                if named not in tests:
+                    yield Finding(page, number, "fault row", f"there is no test {named}")
+    if not tree.has(_PAGE):
+        return
     for missing in sorted(set(_ROWS) - rows):
         yield Finding(_PAGE, 0, "fault row", f"row {missing} of the matrix is missing")

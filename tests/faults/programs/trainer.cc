@@ -6,15 +6,23 @@
 // into a ledger of its own (the log's name, "-w", its number) and leaves by _exit: at the end, or after
 // --worker-samples. With --leave-open 1 it exits without closing.
 //
+// With --held 1 the thread that trains is held by the kernel: it may sleep until its next step and write
+// to its ledger, and any other system call in a step ends the process with exit code 90 and the call's
+// number on stderr. What does not ask the kernel waits for nobody. Beside it, where --disturb says so
+// (a sum of 1 forks that leave at once, 2 forks that execute, 4 signals, 8 all descriptors used up), the
+// main thread does what programs do. With --ask-at N the training itself asks the kernel in step N.
+//
 // Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record. With
 // --own-exit CODE it is a trial that knows nothing of recorders: it says how it trains, on stdout and
 // stderr, nothing else, and ends with that code.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -25,6 +33,8 @@
 
 #include "stepwell/stepwell.h"
 #include "tests/faults/checker/ledger.h"
+#include "tests/faults/programs/disturbance.h"
+#include "tests/faults/programs/held_thread.h"
 #include "tests/faults/programs/options.h"
 
 namespace stepwell::faults {
@@ -53,6 +63,7 @@ class Trainer {
         worker_count_(static_cast<int>(options.Number("--workers"))),
         worker_sample_count_(options.Number("--worker-samples")),
         own_exit_(static_cast<int>(options.Number("--own-exit"))),
+        ask_at_(options.Number("--ask-at")),
         log_path_(options.Text("--log")),
         log_(OpenLog(log_path_)),
         recorder_({.spool_dir = options.Text("--spool-dir"),
@@ -80,6 +91,7 @@ class Trainer {
         { STEPWELL_SCOPE("forward"); }
         { STEPWELL_SCOPE("forward"); }
       }
+      if (step == ask_at_) (void)syscall(SYS_getpid);
       const bool dies = step == die_at;
       RecordSamples(start_us, dies || !scopes_ ? -1 : step);
       if (dies) Die(start_us);
@@ -88,11 +100,31 @@ class Trainer {
       if (scopes_) LogScopes(start_us, step);
       Write();
       if (is_plain()) Say(step);
-      if (step == 0) StartWorkers();
+      if (step == 0) Warm();
       due = std::max(due + interval_, steady_clock::now() - std::chrono::seconds(1));
-      std::this_thread::sleep_until(due);
+      SleepUntil(due);
+    }
+    if (!is_held_) StopWorkers();
+  }
+
+  // The same on a thread that the kernel holds, from its second step on. It is not joined: its end would
+  // be system calls.
+  void RunHeld(std::int64_t step_count, std::int64_t disturbances) {
+    is_held_ = true;
+    pending_.reserve(1 << 16);
+    std::thread([this, step_count] {
+      Run(step_count, -1);
+      is_done_ = true;
+      while (true) SleepUntil(steady_clock::now() + std::chrono::seconds(1));
+    }).detach();
+    Disturbance disturbance(disturbances);
+    while (!is_done_) {
+      if (is_warm_) disturbance.Again();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     StopWorkers();
+    std::printf("trainer rank %d: held, %s\n", rank_, disturbance.ToText().c_str());
+    std::fflush(stdout);
   }
 
   // As a program that knows nothing of closing: exit destroys no local object.
@@ -131,7 +163,15 @@ class Trainer {
     return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   }
 
+  // After the first step: what first uses cost is behind.
+  void Warm() {
+    StartWorkers();
+    if (is_held_) HoldThisThread(log_);
+    is_warm_ = true;
+  }
+
   void StartWorkers() {
+    if (worker_count_ == 0) return;
     std::fflush(nullptr);
     for (int i = 0; i < worker_count_; ++i) {
       const pid_t child = fork();
@@ -225,6 +265,7 @@ class Trainer {
   const int worker_count_;
   const std::int64_t worker_sample_count_;
   const int own_exit_;  // -1 = none
+  const std::int64_t ask_at_;
   const std::string log_path_;
   const int log_;
   Recorder recorder_;
@@ -237,6 +278,9 @@ class Trainer {
   steady_clock::duration slowest_ = {};
   std::string pending_;
   std::vector<pid_t> workers_;
+  bool is_held_ = false;  // set before the held thread begins
+  std::atomic<bool> is_warm_{false};
+  std::atomic<bool> is_done_{false};
 };
 
 int Main(int argc, char** argv) {
@@ -255,13 +299,20 @@ int Main(int argc, char** argv) {
                                 {"--steps", "1000000"},
                                 {"--die-at", "-1"},
                                 {"--leave-open", "0"},
+                                {"--held", "0"},
+                                {"--ask-at", "-1"},
+                                {"--disturb", "0"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
   Trainer trainer(options);
   if (!trainer.records() && !trainer.is_plain()) {
     std::printf("trainer: does not record: %s\n", trainer.message().c_str());
   }
-  trainer.Run(options.Number("--steps"), options.Number("--die-at"));
+  if (options.Number("--held") != 0) {
+    trainer.RunHeld(options.Number("--steps"), options.Number("--disturb"));
+  } else {
+    trainer.Run(options.Number("--steps"), options.Number("--die-at"));
+  }
   if (options.Number("--leave-open") != 0) trainer.LeaveOpen();
   const bool acked = trainer.Close(std::chrono::milliseconds(options.Number("--close-wait-ms")));
   if (trainer.is_plain()) return trainer.own_exit();

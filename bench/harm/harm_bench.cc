@@ -1,0 +1,277 @@
+// harm_bench: does a training notice that it is measured? The same step with and without scopes in turns
+// within one process, the agent on another processor; the slowest calls beside an empty loop's slowest
+// turns, with an agent, with one that is stopped while the rings are full, and without a spool; and the
+// system calls that warm calls make, which strace(1) counts.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/harm/call_tail.h"
+#include "bench/harm/paired_steps.h"
+#include "bench/harm/processor.h"
+#include "stepwell/stepwell.h"
+
+extern char** environ;
+
+namespace {
+
+using stepwell::bench::CallTail;
+using stepwell::bench::Interval;
+using stepwell::bench::PairedSteps;
+using stepwell::bench::StayOn;
+
+constexpr int kTrainingProcessor = 0;
+constexpr int kAgentProcessor = 1;
+// A call that no program makes: strace shows where the counted ones begin and end.
+constexpr int kMark = -4711;
+
+struct Size {
+  int pair_count;
+  std::chrono::microseconds step;
+  int repeats;
+  std::size_t calls;
+};
+
+std::filesystem::path OwnPath() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+pid_t Start(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, arguments[0], &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  return failed == 0 ? child : 0;
+}
+
+bool EndsWell(pid_t child) {
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+         WEXITSTATUS(status) == 0;
+}
+
+// What serves the spool of this bench: an agent whose master does not answer, on the other processor.
+class Agent {
+ public:
+  explicit Agent(const std::string& root) {
+    const char* folder = std::getenv("STEPWELL_BIN");
+    const std::string bin =
+        folder != nullptr ? std::string(folder) : OwnPath().parent_path().string();
+    const std::string program = bin + "/stepwell";
+    StayOn(kAgentProcessor);
+    child_ = Start({program, "agent", "--server", "127.0.0.1:9", "--spool-dir", root});
+    StayOn(kTrainingProcessor);
+  }
+  ~Agent() {
+    if (child_ == 0) return;
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+  void Stop() const { kill(child_, SIGSTOP); }
+
+ private:
+  pid_t child_ = 0;
+};
+
+stepwell::Options In(const std::string& root) {
+  return {.spool_dir = root,
+          .trial = "harm",
+          .exit_wait = std::chrono::milliseconds(0),
+          .start_agent = false};
+}
+
+bool IsRecording(const stepwell::Recorder& recorder) {
+  if (recorder.state() == STEPWELL_RECORDING) return true;
+  std::fprintf(stderr, "harm_bench: %s\n", recorder.message().c_str());
+  return false;
+}
+
+void Call() {
+  static const stepwell::Series kLoss("training", "loss");
+  stepwell::Record(kLoss, 1.5);
+}
+
+void Print(const std::string& name, const std::string& text) {
+  std::printf("{\"name\": \"harm.%s\", %s}\n", name.c_str(), text.c_str());
+  std::fflush(stdout);
+}
+
+std::string Formatted(const char* format, double first, double second) {
+  char text[128];
+  std::snprintf(text, sizeof(text), format, first, second);
+  return text;
+}
+
+void PrintSlowdown(const std::string& name, const std::string& of, const Interval& percent,
+                   int pair_count) {
+  Print(name, Formatted("\"value\": %.5f, \"spread\": [%.5f, ", percent.high, percent.low) +
+                  Formatted("%.5f], \"unit\": \"percent\", ", percent.high, 0) +
+                  "\"against\": \"the same step without scopes, " + of +
+                  ": upper end of the median's 95 % confidence interval\", \"bar\": \"<= 0.05\", "
+                  "\"n\": " +
+                  std::to_string(pair_count));
+  std::fprintf(stderr, "harm.%s: %.5f %% [%.5f, %.5f]\n", name.c_str(), percent.median, percent.low,
+               percent.high);
+}
+
+void MeasureSteps(const Size& size, stepwell::Recorder& recorder) {
+  const PairedSteps::Result result =
+      PairedSteps(recorder, size.step).Measure(size.pair_count, std::random_device()());
+  PrintSlowdown("step", "by the clock on the wall", result.wall, size.pair_count);
+  PrintSlowdown("step_cpu", "by the thread's processor time", result.cpu, size.pair_count);
+  const auto more = static_cast<double>(result.switches_with - result.switches_without);
+  Print("switches", Formatted("\"value\": %.0f, \"unit\": \"switches\", ", std::max(0.0, more), 0) +
+                        "\"against\": \"voluntary context switches of the same steps without "
+                        "scopes, subtracted\", \"bar\": \"<= 0\", \"n\": " +
+                        std::to_string(size.pair_count));
+  std::fprintf(stderr, "harm.switches: %lld with, %lld without\n",
+               static_cast<long long>(result.switches_with),
+               static_cast<long long>(result.switches_without));
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void MeasureTail(const std::string& name, const std::string& when, const Size& size) {
+  std::vector<double> calls, empty, ratios;
+  for (int i = 0; i < size.repeats; ++i) {
+    const CallTail::Result tail = CallTail::Measure(size.calls, [] { Call(); });
+    calls.push_back(tail.call_ns);
+    empty.push_back(tail.empty_ns);
+    ratios.push_back(tail.call_ns / tail.empty_ns);
+  }
+  Print(name,
+        Formatted("\"value\": %.3f, \"raw\": {\"ours\": %.0f, ", Median(ratios), Median(calls)) +
+            Formatted("\"theirs\": %.0f}, \"spread\": [%.3f, ", Median(empty),
+                      *std::min_element(ratios.begin(), ratios.end())) +
+            Formatted("%.3f], \"unit\": \"ratio\", ",
+                      *std::max_element(ratios.begin(), ratios.end()), 0) +
+            "\"against\": \"p99.99 of a turn of an empty loop; a record, " + when +
+            "\", \"bar\": \"<= 2\", \"n\": " + std::to_string(size.repeats));
+}
+
+// What strace follows: this process, no thread of it but the one that calls.
+int MakeCalls(const std::string& root) {
+  stepwell::Recorder recorder(In(root));
+  const auto step = [&] {
+    STEPWELL_SCOPE("call");
+    Call();
+    recorder.StepEnd();
+  };
+  step();
+  syscall(kMark);
+  for (int i = 0; i < 100'000; ++i) step();
+  syscall(kMark);
+  return recorder.state() == STEPWELL_RECORDING ? 0 : 1;
+}
+
+// Lines of strace between the marks; -1 = it could not be done.
+int CountCalls(const std::string& root) {
+  const std::string trace = root + "/trace";
+  if (!EndsWell(Start({"strace", "-o", trace, OwnPath(), "--calls", root + "/traced"}))) return -1;
+  std::ifstream file(trace);
+  int marks = 0;
+  int calls = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("syscall_") == 0 && line.find("ENOSYS") != std::string::npos) {
+      ++marks;
+    } else if (marks == 1) {
+      ++calls;
+    }
+  }
+  return marks == 2 ? calls : -1;
+}
+
+bool MeasureCalls(const std::string& root, int repeats) {
+  std::vector<double> counts;
+  for (int i = 0; i < repeats; ++i) counts.push_back(CountCalls(root));
+  if (*std::min_element(counts.begin(), counts.end()) < 0) {
+    std::fprintf(stderr, "harm_bench: strace could not follow the calls\n");
+    return false;
+  }
+  Print("system_calls",
+        Formatted("\"value\": %.0f, \"unit\": \"calls\", ", Median(counts), 0) +
+            "\"against\": \"none: what strace sees while 100,000 steps with a scope "
+            "and a record each are recorded\", \"bar\": \"<= 0\", \"n\": " +
+            std::to_string(repeats));
+  return true;
+}
+
+// With an agent, then with one that is stopped: what it leaves in the rings fills them.
+bool MeasureServed(const std::string& root, const Size& size) {
+  const Agent agent(root);
+  stepwell::Recorder recorder(In(root));
+  if (!IsRecording(recorder)) return false;
+  recorder.StepBegin();
+  MeasureSteps(size, recorder);
+  MeasureTail("tail", "an agent reads the rings", size);
+  const std::uint64_t dropped = recorder.dropped_count();
+  agent.Stop();
+  for (int i = 0; i < 400'000; ++i) Call();
+  MeasureTail("tail_full", "the rings are full", size);
+  std::fprintf(stderr, "harm_bench: dropped %llu while it was served, %llu since\n",
+               static_cast<unsigned long long>(dropped),
+               static_cast<unsigned long long>(recorder.dropped_count() - dropped));
+  return true;
+}
+
+bool MeasureWithoutSpool(const std::string& root, const Size& size) {
+  std::ofstream(root + "/file") << "no directory";
+  const stepwell::Recorder recorder(In(root + "/file"));
+  if (recorder.state() != STEPWELL_MEMORY_ONLY) return false;
+  MeasureTail("tail_without_spool", "the spool cannot be made", size);
+  return true;
+}
+
+int Measure(bool is_quick, const std::string& root) {
+  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000}
+                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000};
+  StayOn(kTrainingProcessor);
+  return MeasureServed(root + "/spool", size) && MeasureWithoutSpool(root, size) &&
+                 MeasureCalls(root, 3)
+             ? 0
+             : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--calls") == 0) return MakeCalls(argv[2]);
+  for (const char* name : {"STEPWELL_DISABLED", "STEPWELL_OFFLINE", "STEPWELL_SERVER"}) {
+    unsetenv(name);
+  }
+  // Rings on a disk's file system wait for it where the kernel writes their pages back.
+  std::string root =
+      access("/dev/shm", W_OK) == 0
+          ? "/dev/shm/stepwell-harm-XXXXXX"
+          : (std::filesystem::temp_directory_path() / "stepwell-harm-XXXXXX").string();
+  if (mkdtemp(root.data()) == nullptr) {
+    std::perror("harm_bench: no directory");
+    return 1;
+  }
+  const int status = Measure(argc > 1 && std::strcmp(argv[1], "--quick") == 0, root);
+  std::filesystem::remove_all(root);
+  return status;
+}

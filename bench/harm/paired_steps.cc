@@ -1,0 +1,110 @@
+#include "bench/harm/paired_steps.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+
+#include "bench/harm/processor.h"
+
+namespace stepwell::bench {
+namespace {
+
+// A layer's weights fit a second-level cache: what the scopes push out of the caches shows.
+constexpr std::size_t kWidth = 256;
+// Of a step, as a training has them: a batch is fetched, moved, run forward and back, the weights change.
+constexpr int kParts = 8;
+
+std::int64_t VoluntarySwitches() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nvcsw;
+}
+
+}  // namespace
+
+Interval MedianInterval(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto count = static_cast<double>(values.size());
+  const double half = 1.96 * std::sqrt(count) / 2;
+  const auto at = [&](double rank) {
+    return values[static_cast<std::size_t>(std::clamp(rank, 0.0, count - 1))];
+  };
+  return {at(std::floor(count / 2 - half)), at(count / 2), at(std::ceil(count / 2 + half))};
+}
+
+PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
+    : recorder_(recorder), weights_(kWidth * kWidth, 0.5F), values_(kWidth, 1.0F) {
+  const auto wanted_ns = static_cast<double>(std::chrono::nanoseconds(step).count()) / kParts;
+  Work(100);
+  const std::uint64_t begin_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  Work(1000);
+  const auto each_ns = static_cast<double>(ClockNs(CLOCK_THREAD_CPUTIME_ID) - begin_ns) / 1000;
+  times_ = std::max(1, static_cast<int>(wanted_ns / each_ns));
+}
+
+// The one code of both sides: no side's is placed better in memory.
+[[gnu::noinline]] void PairedSteps::Work(int times) {
+  for (int i = 0; i < times; ++i) {
+    for (std::size_t row = 0; row < kWidth; ++row) {
+      float sum = 0;
+      for (std::size_t column = 0; column < kWidth; ++column) {
+        sum += weights_[row * kWidth + column] * values_[column];
+      }
+      values_[row] = sum * 0.0078F;
+    }
+    asm volatile("" : : : "memory");
+  }
+}
+
+[[gnu::noinline]] PairedSteps::Spent PairedSteps::Step(bool with_scopes) {
+  static const ScopeName kBatch("train_batch");
+  static const ScopeName kPart("part");
+  static const Series kLoss("training", "loss");
+  const std::int64_t switches = VoluntarySwitches();
+  const std::uint64_t cpu_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t wall_ns = ClockNs(CLOCK_MONOTONIC);
+  stepwell_scope batch{};
+  stepwell_scope part{};
+  if (with_scopes) stepwell_scope_begin(&batch, kBatch.id());
+  for (int i = 0; i < kParts; ++i) {
+    if (with_scopes) stepwell_scope_begin(&part, kPart.id());
+    Work(times_);
+    if (with_scopes) stepwell_scope_end(&part);
+  }
+  if (with_scopes) {
+    stepwell_record(kLoss.id(), values_[0]);
+    stepwell_scope_end(&batch);
+    recorder_.StepEnd();
+  }
+  const Spent spent{static_cast<double>(ClockNs(CLOCK_MONOTONIC) - wall_ns),
+                    static_cast<double>(ClockNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns),
+                    VoluntarySwitches() - switches};
+  return spent;
+}
+
+PairedSteps::Result PairedSteps::Measure(int pair_count, std::uint32_t seed) {
+  std::minstd_rand random(seed);
+  Result result;
+  std::vector<double> wall;
+  std::vector<double> cpu;
+  for (int i = 0; i < 20; ++i) (void)Step(i % 2 == 0);
+  for (int i = 0; i < pair_count; ++i) {
+    const bool with_first = random() % 2 == 0;
+    const Spent first = Step(with_first);
+    const Spent second = Step(!with_first);
+    const Spent& with = with_first ? first : second;
+    const Spent& without = with_first ? second : first;
+    wall.push_back(100 * (with.wall_ns / without.wall_ns - 1));
+    cpu.push_back(100 * (with.cpu_ns / without.cpu_ns - 1));
+    result.switches_with += with.switches;
+    result.switches_without += without.switches;
+  }
+  result.wall = MedianInterval(std::move(wall));
+  result.cpu = MedianInterval(std::move(cpu));
+  return result;
+}
+
+}  // namespace stepwell::bench

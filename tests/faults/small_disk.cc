@@ -1,0 +1,33 @@
+#include "tests/faults/small_disk.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::faults {
+
+std::string MountSmallDisk(const std::string& directory, const char* size) {
+  if (mkdir(directory.c_str(), 0700) != 0) return std::strerror(errno);
+  if (unshare(CLONE_NEWNS) != 0) return absl::StrCat("unshare: ", std::strerror(errno));
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("none", directory.c_str(), "tmpfs", MS_NOSUID,
+            absl::StrCat("mode=0700,size=", size).c_str()) != 0) {
+    return absl::StrCat("mount: ", std::strerror(errno));
+  }
+  return "";
+}
+
+void FillUp(const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  const std::string block(4096, 'x');
+  while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+  }
+}
+
+}  // namespace stepwell::faults

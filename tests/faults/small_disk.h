@@ -1,0 +1,17 @@
+// A small file system of its own for a test: it fills up. Seen by the calling process and its children
+// alone; it goes with them.
+//
+//   if (const std::string why = MountSmallDisk(path, "4m"); !why.empty()) GTEST_SKIP() << why;
+#pragma once
+
+#include <string>
+
+namespace stepwell::faults {
+
+// Makes `directory` and mounts there a file system of `size` ("4m"). Empty = done, else why it cannot be.
+std::string MountSmallDisk(const std::string& directory, const char* size);
+
+// Writes `path` until there is no room.
+void FillUp(const std::string& path);
+
+}  // namespace stepwell::faults
