@@ -97,6 +97,11 @@ cxxopts::Options Flags() {
        "(or STEPWELL_SYSTEM_ROOT)")  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
+      ("spool-age-max",
+       "what no master took for so long is given up, as a gap, 1h-87600h; nothing in an agent's "
+       "first "
+       "ten minutes",
+       cxxopts::value<std::string>()->default_value("720h"))  //
       ("sync-before-send",
        "put each frame on the disk before it is sent, instead of within 500 ms: a power loss then "
        "never leaves the master with more than the spool has")  //
@@ -244,6 +249,8 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadOnDemand(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadSelection(parsed, options.selection));
+  STEPWELL_RETURN_IF_ERROR(ReadDuration(parsed, "spool-age-max", absl::Hours(1),
+                                        absl::Hours(10 * 365 * 24), options.spool_age_max));
   return ReadDuration(parsed, "frame-interval", absl::Milliseconds(10), absl::Seconds(1),
                       options.frame_interval);
 }

@@ -37,6 +37,8 @@ struct AgentOptions {
   bool removes_root = false;
   // Of all spools together; the default is also held to 5 % of what the file system has free.
   std::int64_t spool_bytes_max = std::int64_t{1} << 30;
+  // What no master took for so long is given up.
+  absl::Duration spool_age_max = absl::Hours(30 * 24);
   // fdatasync of a frame before it is sent, instead of within 500 ms.
   bool sync_before_send = false;
   // How long a stop may take to send what is left.

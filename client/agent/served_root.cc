@@ -56,6 +56,8 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
       rings_(place.ring_count_max),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
+  // What a person uploads is wanted however old it is.
+  if (!options_.upload) spool_.unacked_age_max = options_.spool_age_max;
   // Below a system root none lie in shared memory.
   if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
   if (options_.trial.empty() || options_.upload) return;

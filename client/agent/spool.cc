@@ -109,6 +109,7 @@ absl::Status Spool::AppendBytes(const std::string& records, WhenFull when_full) 
   absl::MutexLock lock(&mu_);
   current_->bytes += static_cast<std::int64_t>(records.size());
   current_->written_at = clock_.Monotonic();
+  current_->written_time = clock_.Now();
   return absl::OkStatus();
 }
 
@@ -163,6 +164,7 @@ absl::Status Spool::StartSegment() {
   segment->last_sequence = start.next_sequence - 1;
   segment->bytes = segment->head_bytes = static_cast<std::int64_t>(head.size());
   segment->written_at = clock_.Monotonic();
+  segment->written_time = clock_.Now();
   current_ = segment;
   current_failed_ = false;
   absl::MutexLock lock(&mu_);
@@ -216,19 +218,30 @@ absl::Status Spool::Trim() {
   }
 }
 
-bool Spool::MayFreeLocked(bool is_needed) const {
-  std::int64_t bytes = 0;
-  std::int64_t acked_bytes = 0;
+bool Spool::IsPastBoundLocked() const {
   std::int64_t unacked_bytes = 0;
   for (const SegmentPtr& segment : segments_) {
-    bytes += segment->bytes;
     if (segment->last_sequence > acked_.sequence) unacked_bytes += segment->bytes;
+  }
+  return unacked_bytes > bounds_.unacked_bytes_max;
+}
+
+bool Spool::IsTooOldLocked() const {
+  return clock_.Monotonic() - opened_at_ >= options_.unacked_patience &&
+         clock_.Now() - segments_.front()->written_time > options_.unacked_age_max;
+}
+
+bool Spool::MayFreeLocked(bool is_needed) const {
+  if (IsPastBoundLocked()) return true;
+  if (is_needed) return IsTooOldLocked();
+  std::int64_t bytes = 0;
+  std::int64_t acked_bytes = 0;
+  for (const SegmentPtr& segment : segments_) {
+    bytes += segment->bytes;
     if (segment != segments_.back() && segment->last_sequence <= acked_.sequence) {
       acked_bytes += segment->bytes;
     }
   }
-  if (unacked_bytes > bounds_.unacked_bytes_max) return true;
-  if (is_needed) return false;
   const absl::Duration age = clock_.Monotonic() - segments_.front()->written_at;
   return bytes > bounds_.bytes_max || age > options_.acked_age_max ||
          acked_bytes > options_.acked_bytes_max;
@@ -243,10 +256,12 @@ absl::Status Spool::DropOldest(const SegmentPtr& oldest) {
     acked = acked_.sequence;
     gap.first_sequence = std::max(oldest->first_sequence, acked + 1);
     gap.last_sequence = oldest->last_sequence;
+    gap.reason = IsPastBoundLocked()
+                     ? "the spool reached its bound; its oldest frames were given up"
+                     : "frames that no master took were older than the spool's bound";
   }
   gap.cause = pb::GAP_CAUSE_SPOOL_FULL;
   gap.span = SpanOfUnacked(*oldest, acked);
-  gap.reason = "the spool reached its bound; its oldest frames were given up";
   STEPWELL_RETURN_IF_ERROR(
       AppendBytes(EncodeRecord(RecordType::kGap, gap.Encode()), WhenFull::kStay));
   LogDropped(gap);

@@ -40,6 +40,12 @@ class Spool {
     // SetBounds says otherwise.
     std::int64_t bytes_max = std::int64_t{1} << 30;
     std::int64_t segment_bytes_max = 16 << 20;
+    // Segments that nobody acked go, too, as a gap SPOOL_FULL, once nothing was written to them for so
+    // long: by the wall clock, which goes on where no agent runs. Not before `patience` has passed
+    // since Open: a master takes what it can first, and a machine that has just started may not know
+    // the time yet.
+    absl::Duration unacked_age_max = absl::InfiniteDuration();
+    absl::Duration unacked_patience = absl::Minutes(10);
     // Acked frames are kept so long, and so many, for a master that comes back older.
     absl::Duration acked_age_max = absl::Minutes(5);
     std::int64_t acked_bytes_max = 64 << 20;
@@ -112,6 +118,7 @@ class Spool {
     // Of its frames.
     SampleSpan span;
     absl::Duration written_at = absl::ZeroDuration();
+    absl::Time written_time;  // the wall clock's
   };
   // What a segment held that is gone.
   struct Freed {
@@ -128,7 +135,10 @@ class Spool {
   };
 
   Spool(FileDescriptor directory, Options options, const Clock& clock)
-      : options_(options), directory_(std::move(directory)), clock_(clock) {}
+      : options_(options),
+        directory_(std::move(directory)),
+        clock_(clock),
+        opened_at_(clock.Monotonic()) {}
 
   absl::Status Recover();
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
@@ -154,6 +164,8 @@ class Spool {
 
   // Of the oldest segment. `is_needed`: it holds what is not acked.
   bool MayFreeLocked(bool is_needed) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool IsPastBoundLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool IsTooOldLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status Free(const SegmentPtr& segment);
   absl::Status DropOldest(const SegmentPtr& oldest);
   // Once a minute.
@@ -166,6 +178,7 @@ class Spool {
   Options options_;
   const FileDescriptor directory_;
   const Clock& clock_;
+  const absl::Duration opened_at_;
   bool lost_acked_ = false;
 
   // Confined to the appending thread.

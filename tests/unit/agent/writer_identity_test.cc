@@ -235,6 +235,8 @@ TEST(AgentOptionsTest, SaysWhatIsWrongAndWhatIsAllowed) {
        "--once-idle-exit soon: must be a number of seconds from 0 to 86400"},
       {with({"--trial", "id:0"}), kConfig, "--trial id:0: must be a name, or id: and a number"},
       {with({"--spool-bytes-max", "5"}), kConfig, "--spool-bytes-max 5: must be"},
+      {with({"--spool-age-max", "1m"}), kConfig,
+       "--spool-age-max 1m: must be a duration like 250ms, from 1h to 87600h"},
       {with({"--system"}), kUsage, "--spool-dir with --system"},
       {{"--system", "--trial", "t"}, kUsage, "--trial with --system"},
       {with({"--on-demand"}), kConfig, "--spool-dir d: must be an absolute path, with --on-demand"},
