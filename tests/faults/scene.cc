@@ -91,6 +91,15 @@ ChildProcess& Scene::StartRawWriter(int rank, const std::string& servers,
   return StartProducer("fault_raw_writer", rank, std::move(all));
 }
 
+ChildProcess& Scene::StartCrowd(int rank, const std::string& server,
+                                const std::map<std::string, std::string>& options) {
+  const std::string spools = path(absl::StrCat("crowd-", rank));
+  mkdir(spools.c_str(), 0700);
+  std::map<std::string, std::string> all = {{"--servers", server}, {"--spool-dir", spools}};
+  all.insert(options.begin(), options.end());
+  return StartProducer("fault_writer_crowd", rank, std::move(all));
+}
+
 ChildProcess& Scene::StartProducer(const std::string& program, int rank,
                                    std::map<std::string, std::string> options) {
   ledgers_.push_back(path(absl::StrCat("ledger-", ledgers_.size())));

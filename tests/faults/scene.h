@@ -55,6 +55,9 @@ class Scene {
   ChildProcess& StartTrainer(int rank, const std::map<std::string, std::string>& options = {});
   ChildProcess& StartRawWriter(int rank, const std::string& servers,
                                const std::map<std::string, std::string>& options = {});
+  // `rank` = the first of its writers, whose spools lie in a directory of their own.
+  ChildProcess& StartCrowd(int rank, const std::string& server,
+                           const std::map<std::string, std::string>& options);
   // SIGTERM to all that run, then waits: each must end with exit code 0, which means that each got
   // its last ack.
   void StopProducers(absl::Duration patience);

@@ -1,0 +1,171 @@
+// Many agents, made of the agent's own parts, lose one master or its database at once and come back at
+// once: each resumes, nothing is lost or doubled, and the load goes on as before. How long it takes until
+// nobody is behind is printed, and held to nothing but patience: the machine may be busy.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/faults/master_client.h"
+#include "tests/faults/scene.h"
+
+namespace stepwell::faults {
+namespace {
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The postmaster and its children.
+class Postgres {
+ public:
+  explicit Postgres(pid_t postmaster) : pids_{postmaster} {
+    const std::string children =
+        ReadText(absl::StrCat("/proc/", postmaster, "/task/", postmaster, "/children"));
+    for (const absl::string_view text : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
+      pid_t child = 0;
+      if (absl::SimpleAtoi(text, &child)) pids_.push_back(child);
+    }
+  }
+  void Signal(int signal) const {
+    for (const pid_t pid : pids_) kill(pid, signal);
+  }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+class CrowdTest : public ::testing::Test {
+ protected:
+  struct Size {
+    int processes;
+    int streams;  // of each
+    int writers;  // of each stream
+    absl::Duration outage;
+    absl::Duration steady;  // afterwards
+  };
+
+  void Start(const Size& size) {
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    const int of_each = size.streams * size.writers;
+    for (int i = 0; i < size.processes; ++i) {
+      ranks_.push_back(i * of_each);
+      scene_.StartCrowd(ranks_.back(), master_.grpc_address(),
+                        {{"--streams", absl::StrCat(size.streams)},
+                         {"--writers", absl::StrCat(size.writers)},
+                         {"--close-wait-ms", "300000"},
+                         {"--world-size", absl::StrCat(size.processes * of_each)}});
+    }
+    ASSERT_TRUE(AwaitNoneBehind("all are open")) << scene_.Logs() << master_.LogTail();
+  }
+  // Of the outage that was, then of the load that goes on.
+  void ExpectResumed(const Size& size) {
+    EXPECT_TRUE(AwaitNoneBehind("all resumed")) << scene_.Logs() << master_.LogTail();
+    const std::uint64_t before = acked();
+    const std::uint64_t more =
+        static_cast<std::uint64_t>(size.processes * size.streams * size.writers) *
+        static_cast<std::uint64_t>(absl::ToInt64Seconds(size.steady));
+    EXPECT_TRUE(scene_.Await("steady", absl::Seconds(600), [&] {
+      return acked() >= before + more;
+    })) << scene_.Logs();
+    scene_.StopProducers(absl::Seconds(600));
+    const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+    EXPECT_EQ(verdict.declared_count, 0U);
+    EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
+  }
+  void MasterDies(const Size& size) {
+    Start(size);
+    master_.Kill();
+    scene_.Say("the master is killed");
+    ASSERT_TRUE(AwaitAnyBehind());
+    WaitOut(size.outage);
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    scene_.Say("the master is back");
+    ExpectResumed(size);
+  }
+  void DatabaseHangs(const Size& size) {
+    Start(size);
+    const Postgres postgres(master_.PostmasterPid());
+    postgres.Signal(SIGSTOP);
+    scene_.Say("the database answers no more");
+    EXPECT_TRUE(AwaitAnyBehind());
+    WaitOut(size.outage);
+    EXPECT_TRUE(master_.running()) << master_.LogTail();
+    postgres.Signal(SIGCONT);
+    scene_.Say("it does again");
+    ExpectResumed(size);
+  }
+
+ private:
+  struct Told {
+    std::uint64_t acked = 0;
+    int behind = -1;  // nothing told yet
+  };
+  // What the last line of each crowd says, together.
+  Told ReadTold() const {
+    const std::string text = ReadText(scene_.path("producers.log"));
+    Told all{.acked = 0, .behind = 0};
+    for (const int rank : ranks_) {
+      const std::size_t line = text.rfind(absl::StrCat("crowd ", rank, ", "));
+      const std::size_t acked = line == std::string::npos ? line : text.find("acked ", line);
+      unsigned long long count = 0;
+      int behind = 0;
+      if (acked == std::string::npos || text.find('\n', acked) == std::string::npos ||
+          std::sscanf(text.c_str() + acked, "acked %llu, behind %d", &count, &behind) != 2) {
+        return {};
+      }
+      all.acked += count;
+      all.behind += behind;
+    }
+    return all;
+  }
+  std::uint64_t acked() const { return ReadTold().acked; }
+  bool AwaitNoneBehind(const std::string& what) {
+    return scene_.Await(what, absl::Seconds(600), [&] {
+      const Told told = ReadTold();
+      return told.behind == 0 && told.acked > 0;
+    });
+  }
+  bool AwaitAnyBehind() {
+    return scene_.Await("some are behind", absl::Seconds(120),
+                        [&] { return ReadTold().behind > 0; });
+  }
+  void WaitOut(absl::Duration outage) const {
+    scene_.Await("outage", absl::Hours(1),
+                 [&, end = scene_.Elapsed() + outage] { return scene_.Elapsed() >= end; });
+  }
+
+  Scene scene_{::testing::UnitTest::GetInstance()->current_test_info()->name()};
+  MasterProcess master_{{.scratch = scene_.path("")}};
+  std::vector<int> ranks_;
+};
+
+constexpr int kShort = 2;
+
+TEST_F(CrowdTest, ResumesAtOnceWhereTheMasterDied) {
+  MasterDies({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3)});
+}
+
+TEST_F(CrowdTest, ResumesWhereTheDatabaseWasDead) {
+  DatabaseHangs({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3)});
+}
+
+// 10,000 writers on 200 streams; ./tests/run.sh --faults.
+TEST_F(CrowdTest, LongTenThousandWritersResumeAtOnceWhereTheMasterDied) {
+  MasterDies({4, 50, 50, absl::Seconds(10), absl::Seconds(60)});
+}
+
+TEST_F(CrowdTest, LongTenThousandWritersResumeWhereTheDatabaseWasDeadForTenMinutes) {
+  DatabaseHangs({4, 50, 50, absl::Minutes(10), absl::Seconds(60)});
+}
+
+}  // namespace
+}  // namespace stepwell::faults
