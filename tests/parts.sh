@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release web python install quickstart bench asan tsan)
-long_parts=(repeat clang fuzz tidy benches)
+long_parts=(repeat clang fuzz tidy benches frameworks)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -177,6 +177,27 @@ part_python() {
   "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "hooks of torch" "python3-torch cannot be installed"
   check "the Python package records" python3 tests/python/run.py "${program%/*}" &&
     grep -E '^Ran [0-9]+ tests' "$results/the_Python_package_records.log"
+  while read -r why; do
+    skip "an integration" "$why"
+  done < <(sed -nE "s/.* skipped '(.*)'\$/\1/p" "$results/the_Python_package_records.log" | sort -u)
+}
+
+# The integrations beside the real frameworks, some 5 GB of them, which stay in a folder outside of the checkout.
+part_frameworks() {
+  local program=$root/build/release/bin/stepwell folder=${STEPWELL_FRAMEWORKS:-${TMPDIR:-/var/tmp}/stepwell-frameworks-$UID}
+  [[ -x $program ]] || build release stepwell || return
+  [[ -x $folder/bin/python ]] || python3 -m venv "$folder" || { fail frameworks "no virtual environment in $folder"; return; }
+  start_dots
+  "$folder/bin/python" -m pip install -q -r tests/python/frameworks.txt >"$results/frameworks_pip.log" 2>&1
+  local rc=$?
+  stop_dots
+  ((rc == 0)) || {
+    tail -n 5 "$results/frameworks_pip.log" | sed 's/^/    /'
+    skip frameworks "pip could not fetch them (no network?)"
+    return
+  }
+  check "integrations beside the real frameworks" env STEPWELL_FRAMEWORKS_PYTHON="$folder/bin/python" \
+    python3 tests/python/run.py "${program%/*}" test_frameworks
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

@@ -60,7 +60,7 @@ class ProductTest(unittest.TestCase):
         return self.id().replace("test_", "")[-200:]
 
     def start(self, source: str, *, options: tuple[str, ...] = (), variables: dict[str, str] | None = None,
-              as_file: bool = False) -> subprocess.Popen[str]:  # fmt: skip
+              as_file: bool = False, interpreter: str | None = None) -> subprocess.Popen[str]:  # fmt: skip
         """A Python of the package's environment that runs this text."""
         inherited = {key: value for key, value in os.environ.items()
                      if not key.startswith(("STEPWELL_", "PYTHON", "SLURM_", "TORCHELASTIC_"))}  # fmt: skip
@@ -75,14 +75,15 @@ class ProductTest(unittest.TestCase):
             path = folder() / f"{self.trial}.py"
             path.write_text(text)
             words = [str(path)]
-        return subprocess.Popen([python(), *options, *words], env=environment, cwd=folder(), text=True,
+        return subprocess.Popen([interpreter or python(), *options, *words], env=environment, cwd=folder(), text=True,
                                 start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)  # fmt: skip
 
     def run_trial(self, source: str, *, code: int = 0, options: tuple[str, ...] = (),
-                  variables: dict[str, str] | None = None, as_file: bool = False) -> tuple[str, str]:  # fmt: skip
+                  variables: dict[str, str] | None = None, as_file: bool = False,
+                  interpreter: str | None = None) -> tuple[str, str]:  # fmt: skip
         """Runs it to its end: what it printed, and what it said on stderr."""
-        process = self.start(source, options=options, variables=variables, as_file=as_file)
+        process = self.start(source, options=options, variables=variables, as_file=as_file, interpreter=interpreter)
         try:
             out, err = process.communicate(timeout=2 * WAIT_S)
         except subprocess.TimeoutExpired:

@@ -113,6 +113,22 @@ class InputTest(ProductTest):
         self.assertIn("'one more' is refused; at most 16384", out)
         self.assertEqual(2, err.count("RuntimeWarning"), err)
 
+    def test_bombs_of_labels_are_bounded(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            refused = 0
+            for i in range(17000):
+                try: run.series("bomb", labels={"sample": str(i)}).record(i)
+                except ValueError: refused += 1
+            for labels in ({str(i): "" for i in range(33)}, {"a": "b" * 1025}, {"a" * 201: ""}, {"": "b"}):
+                try: run.series("other", labels=labels)
+                except ValueError as error: print("refused", end=" ")
+            with run.scope("after"): pass
+            print(refused >= 17000 - 16384)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("refused refused refused refused True\n", out)
+
     def test_what_the_recorder_remarks_is_said(self):
         _, err = self.run_trial("import stepwell; stepwell.init(groups=['gpus'])",
                                 variables={"STEPWELL_SYSTEM_METRICS": "unset"})  # fmt: skip

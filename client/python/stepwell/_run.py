@@ -89,9 +89,10 @@ class Run(core.Recording):
             return super().steps(loader, start=start)
         from stepwell import _stepping
 
+        within = _checks.number("batch_in_epoch", batch_in_epoch, 0, 2**31 - 1)
         return _stepping.PlannedSteps(self, super().steps(loader, start=start), loader, start=start,
                                       epoch=_checks.number("epoch", epoch, 0, 2**31 - 1),
-                                      batch_in_epoch=_checks.number("batch_in_epoch", batch_in_epoch, 0, 2**31 - 1))  # fmt: skip
+                                      batch_in_epoch=within)  # fmt: skip
 
     def on(self, *, interval: float | None = None, groups: str | Iterable[str] | None = None) -> None:
         """Records, and samples the machine; what is given is so from now on. Again: changes nothing."""
@@ -218,8 +219,12 @@ class Run(core.Recording):
         self._steps += steps
         self._steps_ns += steps_ns
         for path, ns, count in paths:
-            before = self._paths.get(path, (0, 0))
-            self._paths[path] = (before[0] + ns, before[1] + count)
+            self._add_time(path, ns, count)
+
+    def _add_time(self, path: str, ns: int, count: int) -> None:
+        """Of steps of the tallied thread, which was told as a series, not as a scope."""
+        before = self._paths.get(path, (0, 0))
+        self._paths[path] = (before[0] + ns, before[1] + count)
 
     def _show_end(self) -> None:
         from stepwell import _closing
@@ -354,7 +359,12 @@ def _of_this_process() -> Run:
     return run
 
 
+_is_exiting = False
+
+
 def _close_at_exit() -> None:
+    global _is_exiting
+    _is_exiting = True
     # That of a forked child is its parent's: the recorder closes the child's part by itself.
     if _run is not None and _run._pid == os.getpid():
         _run._close_within(core.exit_wait_ms())

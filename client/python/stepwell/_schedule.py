@@ -62,6 +62,14 @@ class Schedule:
     """Windows of batches. Equal where its numbers are."""
 
     __slots__ = ("active", "first_batch", "first_epoch", "per", "repeat", "skip_first", "wait", "warmup")
+    active: int
+    first_batch: int
+    first_epoch: int
+    per: str
+    repeat: int
+    skip_first: int
+    wait: int
+    warmup: int
 
     def __init__(
         self,
@@ -85,7 +93,8 @@ class Schedule:
         if per == "run" and active == 0:
             raise ValueError("stepwell: schedule: active is 0; allowed: 1 or more, of schedules per run")
         if self.window == 0 and repeat == 0:
-            raise ValueError("stepwell: schedule: wait, warmup and active are 0, without end; allowed: one of them is not")
+            raise ValueError("stepwell: schedule: wait, warmup and active are 0, without end; "
+                             "allowed: one of them is not")  # fmt: skip
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
@@ -96,7 +105,7 @@ class Schedule:
     @property
     def window(self) -> int:
         """Its batches."""
-        return int(self.wait + self.warmup + self.active)
+        return self.wait + self.warmup + self.active
 
     def resumed(self, *, batch: int, epoch: int = 0) -> Schedule:
         """For a training that goes on there: windows count from this batch of the run, or of that epoch."""
@@ -155,8 +164,9 @@ def _count(field: str, value: object) -> int:
 def checked(value: object) -> Callable[[Place], object] | None:
     """What init() takes as a schedule."""
     if value is None or (callable(value) and not isinstance(value, type)):
-        return value  # type: ignore[return-value]
-    raise TypeError(f"stepwell: schedule is {value!r}; allowed: stepwell.schedule(...), or a function of a batch's index")
+        return value
+    allowed = "stepwell.schedule(...), or a function of a batch's index"
+    raise TypeError(f"stepwell: schedule is {value!r}; allowed: {allowed}")
 
 
 def action_of(said: object) -> Action:

@@ -54,6 +54,11 @@ class Stepping:
             self._told = (epoch, run._window_count)
             run.record("epoch", epoch)
 
+    def end_step(self) -> None:
+        """The step that is open ends, before leave()."""
+        if self._is_begun and not self._is_part:
+            self._loop.next()
+
     def leave(self) -> None:
         """What comes after lies in no step."""
         self._loop.leave()

@@ -1,0 +1,244 @@
+"""Training: what the modules of frameworks tell of a training, as steps, timings and series. Of one thread."""
+
+from __future__ import annotations
+
+import time
+
+from stepwell import _run, _stepping
+from stepwell._schedule import Place
+from stepwell.integrations._guard import guard_methods, tell_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepwell._core import Scope, Series
+    from stepwell._run import Run
+
+
+def samples_of(batch: Any, depth: int = 4) -> int | None:
+    """How many samples a batch has: the first dimension of the first array in it."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) > 0 else None
+    if depth == 0:
+        return None
+    if isinstance(batch, dict) or hasattr(batch, "values"):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        for part in batch:
+            found = samples_of(part, depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+@guard_methods
+class Training:
+    """A step reaches from the first fetch of a batch to that of the next one's.
+
+        training.fetch_begins(batch=7, epoch=1)
+        training.fetch_ends(samples=32)
+        training.begin("train_batch"); ...; training.end("train_batch")
+        training.step_ends()                      # the next fetch begins another
+        training.leave()                          # evaluation: in no step
+        training.eval_fetch_begins(); training.eval_fetch_ends()
+    """
+
+    def __init__(self, run: Run | None = None) -> None:
+        self._given_run = run
+        self._stepping: Any = None
+        self._of_run: Run | None = None
+        self._durations: dict[tuple[str, str], Series] = {}
+        self._series: dict[str, Series] = {}
+        self._open: list[tuple[str, Scope]] = []
+        self._place: Place | None = None
+        self._epoch: int | None = None
+        self._is_over = True  # no step is open, or the one that is ended
+        self._samples: int | None = None
+        self._step_begin_s = 0.0
+        self._fetch_begin_s: float | None = None
+        self._eval_begin_s: float | None = None
+        self._fetch_ns = 0
+        self._fetch_count = 0
+        self._is_resumed = False
+        self._transfer_begin_s: float | None = None
+        self._transfer_s = 0.0  # within the fetch that is on its way
+
+    @property
+    def run(self) -> Run:
+        """The one that was given, else the one that is open, else a new one."""
+        run = self._of_run if self._given_run is None else self._given_run
+        if run is None or (run._is_closed and self._given_run is None and not _run._is_exiting):
+            try:
+                run = _run.init()
+            except Exception as error:  # where the interpreter ends, say
+                tell_once("the training", error)
+                run = _run._of_this_process()
+        if run is not self._of_run:
+            self._of_run, self._stepping = run, _stepping.Stepping(run)
+        return run
+
+    # --- steps ---
+
+    def fetch_begins(
+        self, batch: int | None = None, epoch: int | None = None, batch_in_epoch: int | None = None,
+        length: int | None = None,
+    ) -> None:  # fmt: skip
+        """Of a batch. Where no step is open it opens one, of this batch, index None = the next in count."""
+        run = self.run
+        now_s = time.perf_counter()
+        if self._is_over:
+            self._end_step(now_s)
+            if not self._is_resumed:
+                _stepping.resume(run, batch, epoch, batch_in_epoch or 0)
+                self._is_resumed = True
+            known = self._stepping.upcoming if batch is None else batch
+            self._place = Place(known, epoch or 0, batch_in_epoch, length)
+            self._epoch = epoch
+            self._stepping.begin(self._place)
+            self._is_over = False
+            self._samples = None
+            self._step_begin_s = now_s
+        self._transfer_s = 0.0
+        self._fetch_begin_s = time.perf_counter()
+
+    def fetch_ends(self, samples: int | None = None, is_found: bool = True) -> None:
+        """Not found: that was the last of its epoch."""
+        if self._fetch_begin_s is None:
+            return
+        seconds = max(0.0, time.perf_counter() - self._fetch_begin_s - self._transfer_s)
+        self._fetch_begin_s = None
+        if not is_found:
+            if self._fetch_count == 0:
+                self.leave(is_epoch_over=True)
+            return
+        self.took("dataloader_next", seconds, "train")
+        self._fetch_ns += int(seconds * 1e9)
+        self._fetch_count += 1
+        self.add_samples(samples)
+        if self._fetch_count == 1 and self._place is not None:
+            self._stepping.count(self._place, self._epoch)
+
+    def add_samples(self, samples: int | None) -> None:
+        """Of a batch that was seen after its fetch."""
+        if samples is not None:
+            self._samples = (self._samples or 0) + samples
+
+    def step_ends(self) -> None:
+        """What comes until the next fetch is a part of it still."""
+        self._is_over = True
+
+    @property
+    def batch(self) -> int:
+        """Of the step that is open, or ended last."""
+        return -1 if self._place is None else int(self._place)
+
+    def fetch_unseen(self) -> None:
+        """The batch is there; how long that took is not known."""
+        self._fetch_begin_s = None
+        self._fetch_count += 1
+        if self._place is not None:
+            self._stepping.count(self._place, self._epoch)
+
+    def leave_between(self) -> None:
+        """Where nobody says that a step is over, but evaluation begins."""
+        if self._fetch_count > 0:
+            self._is_over = True
+        self.leave()
+
+    def abandon(self) -> None:
+        """The step that is open is left midway: it is none."""
+        self._is_over = False
+
+    def leave(self, is_epoch_over: bool = False) -> None:
+        """The step that is open ends, if its batch was found; what comes lies in none."""
+        if self._stepping is None:
+            return
+        self._close_scopes()
+        if self._fetch_count > 0 and self._is_over:
+            self._end_step(time.perf_counter())
+            self._stepping.end_step()
+        self._forget()
+        if is_epoch_over:
+            self._stepping.end_epoch()
+        else:
+            self._stepping.leave()
+
+    def finish(self) -> None:
+        """The training is over, however it ended."""
+        self.leave()
+
+    def _end_step(self, now_s: float) -> None:
+        self._close_scopes()
+        run = self._of_run
+        if run is not None and self._fetch_count > 0 and run._is_on:
+            if self._samples and now_s > self._step_begin_s:
+                self.record("samples_per_second", self._samples / (now_s - self._step_begin_s), unit="samples/s")
+            if not self._stepping.is_part:
+                run._add_time("dataloader_next", self._fetch_ns, self._fetch_count)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._fetch_ns = self._fetch_count = 0
+        self._fetch_begin_s = None
+        self._is_over = True
+
+    def transfer_begins(self) -> None:
+        """To the device; some loaders do it within their fetch, of which it is no part then."""
+        if self._transfer_begin_s is None:
+            self._transfer_begin_s = time.perf_counter()
+            self.begin("to_device")
+
+    def transfer_ends(self) -> None:
+        if self._transfer_begin_s is not None:
+            self.end("to_device")
+            self._transfer_s += time.perf_counter() - self._transfer_begin_s
+            self._transfer_begin_s = None
+
+    # --- evaluation ---
+
+    def eval_fetch_begins(self) -> None:
+        self._eval_begin_s = time.perf_counter()
+
+    def eval_fetch_ends(self, is_found: bool = True) -> None:
+        begin_s, self._eval_begin_s = self._eval_begin_s, None
+        if begin_s is not None and is_found:
+            self.took("dataloader_next", time.perf_counter() - begin_s, "eval")
+
+    # --- timings ---
+
+    def begin(self, name: str) -> None:
+        scope = self.run.scope(name)
+        scope.__enter__()
+        self._open.append((name, scope))
+
+    def end(self, name: str) -> None:
+        """With those that were begun in it and not ended, as an exception leaves them."""
+        if all(name != opened for opened, _ in self._open):
+            return
+        while self._open:
+            opened, scope = self._open.pop()
+            scope.__exit__(None, None, None)
+            if opened == name:
+                return
+
+    def _close_scopes(self) -> None:
+        while self._open:
+            self._open.pop()[1].__exit__(None, None, None)
+
+    def took(self, name: str, seconds: float, loader: str = "", group: str = "timing") -> None:
+        """A timing that is known when it is over."""
+        key = (f"{group} {name}", loader)
+        series = self._durations.get(key)
+        if series is None:
+            labels = {"loader": loader} if loader else None
+            series = self.run.series(name, group=group, unit="seconds", kind="duration", labels=labels)
+            self._durations[key] = series
+        series.record(seconds)
+
+    def record(self, name: str, value: Any, unit: str = "") -> None:
+        series = self._series.get(name)
+        if series is None:
+            series = self._series[name] = self.run.series(name, unit=unit)
+        series.record(value)

@@ -1,0 +1,209 @@
+"""Composer.
+
+    from stepwell.integrations.composer import StepwellCallback
+
+    Trainer(callbacks=[StepwellCallback(), ...])
+
+Of a step: `dataloader_next` (the loader's next() alone, not the ranks' agreement after it), `train_batch` with
+`to_device`, `forward`, `loss` and `backward` in it, `step_lr_schedulers`. Each pair of trainer events is a timing
+of the group `composer`: `event/fit`, `event/epoch`, `event/eval`, ...; each call of a callback and of an algorithm one of the
+group `timing`: `callback/CheckpointSaver/batch_end`, `algorithm/LabelSmoothing/before_loss`.
+"""
+
+from __future__ import annotations
+
+import time
+
+from stepwell.integrations._guard import guard_methods, tell_once
+from stepwell.integrations._training import Training
+from stepwell.integrations._watch import Watches, watch_loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepwell._run import Run
+
+# The pairs of events that are scopes of a step, by the name without before_ and after_.
+_SCOPES = {"train_batch": "train_batch", "forward": "forward", "loss": "loss", "backward": "backward",
+           "eval_batch": "eval_batch", "eval_forward": "forward", "predict_batch": "predict_batch",
+           "predict_forward": "forward"}  # fmt: skip
+
+
+@guard_methods
+class _Watcher:
+    def __init__(self, run: Run | None) -> None:
+        self.training = Training(run)
+        self._watches = Watches()
+        self._begun: dict[str, float] = {}
+        self._watched: set[int] = set()
+        self._samples = 0
+        self._state: Any = None
+
+    def on_event(self, event: Any, state: Any) -> None:
+        self._state = state
+        name = event.canonical_name
+        if event.is_after_event:
+            self._ends(name)
+        handler = getattr(self, f"_on_{event.value}", None)
+        if handler is not None:
+            handler(state)
+        if event.is_before_event:
+            self._begins(name)
+
+    # --- pairs ---
+
+    def _begins(self, name: str) -> None:
+        self._begun[name] = time.perf_counter()
+        if name in _SCOPES:
+            self.training.begin(_SCOPES[name])
+
+    def _ends(self, name: str) -> None:
+        if name in _SCOPES:
+            self.training.end(_SCOPES[name])
+        begin_s = self._begun.pop(name, None)
+        if begin_s is not None:
+            self.training.took(f"event/{name}", time.perf_counter() - begin_s, group="composer")
+
+    # --- what a step consists of ---
+
+    def _on_fit_start(self, state: Any) -> None:
+        self._samples = int(state.timestamp.sample)
+        self._watch(state)
+
+    def _on_epoch_start(self, state: Any) -> None:
+        self._watch(state)
+
+    def _on_batch_end(self, state: Any) -> None:
+        samples = int(state.timestamp.sample)
+        self.training.add_samples(samples - self._samples)
+        self._samples = samples
+        self.training.step_ends()
+
+    def _on_eval_before_all(self, state: Any) -> None:
+        self.training.leave()
+
+    def _on_eval_start(self, state: Any) -> None:
+        self._watch_eval(state.dataloader)
+
+    def _on_epoch_end(self, state: Any) -> None:
+        self.training.leave(is_epoch_over=True)
+
+    def _on_fit_end(self, state: Any) -> None:
+        self.training.leave()
+
+    def close(self) -> None:
+        self.training.finish()
+        self._watches.end()
+        self._watched.clear()
+
+    # --- what is watched ---
+
+    def _watch(self, state: Any) -> None:
+        training = self.training
+
+        def begin() -> None:
+            stamp = self._state.timestamp
+            training.fetch_begins(int(stamp.batch), int(stamp.epoch), int(stamp.batch_in_epoch), _length(self._state))
+
+        loader = state.train_dataloader if state.train_dataloader is not None else state.dataloader
+        if self._is_new(loader):
+            self._watches.add(watch_loader(loader, begin, lambda item, found: training.fetch_ends(None, found)))
+        for callback in state.callbacks:
+            if type(callback).__name__ != "StepwellCallback" and self._is_new(callback):
+                self._time_events(callback, "run_event", "callback", 0)
+        for algorithm in state.algorithms:
+            if self._is_new(algorithm):
+                self._time_events(algorithm, "apply", "algorithm", 0)
+        for scheduler in state.schedulers:
+            if self._is_new(scheduler):
+                self._time(scheduler, "step", "step_lr_schedulers")
+        device = state.device
+        if self._is_new(device):
+            self._time(device, "batch_to_device", "to_device")
+
+    def _watch_eval(self, loader: Any) -> None:
+        training = self.training
+        if self._is_new(loader):
+            self._watches.add(watch_loader(loader, training.eval_fetch_begins,
+                                           lambda item, found: training.eval_fetch_ends(found)))  # fmt: skip
+
+    def _is_new(self, thing: Any) -> bool:
+        if thing is None or id(thing) in self._watched:
+            return False
+        self._watched.add(id(thing))
+        return True
+
+    def _time(self, owner: Any, name: str, timing: str) -> None:
+        from stepwell.integrations._watch import watch_call
+
+        training = self.training
+        self._watches.add(watch_call(owner, name, lambda *_, **__: training.begin(timing),
+                                     lambda: training.end(timing)))  # fmt: skip
+
+    def _time_events(self, owner: Any, name: str, kind: str, place: int) -> None:
+        """A method whose argument at `place` is an event. Those that it does nothing at cost, and are, next to nothing:
+        they are left out."""
+        original = getattr(owner, name)
+        label = type(owner).__name__
+        training = self.training
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            event = args[place] if len(args) > place else keywords.get("event")
+            begin_s = time.perf_counter()
+            try:
+                return original(*args, **keywords)
+            finally:
+                value = getattr(event, "value", None)
+                if value is not None and (kind == "algorithm" or _does(owner, value)):
+                    training.took(f"{kind}/{label}/{value}", time.perf_counter() - begin_s)
+
+        try:
+            setattr(owner, name, call)
+        except (AttributeError, TypeError) as error:
+            tell_once(f"{kind}/{label}", error)
+            return
+        self._watches.add(lambda: delattr(owner, name))
+
+
+def _does(callback: Any, event: str) -> bool:
+    """Whether it has a method of its own for that."""
+    from composer import Callback
+
+    kind = type(callback)
+    return (getattr(kind, event, None) is not getattr(Callback, event, None)
+            or kind.run_event is not Callback.run_event)  # fmt: skip
+
+
+def _length(state: Any) -> int | None:
+    length = state.dataloader_len
+    return None if length is None else int(length)
+
+
+def _make_callback() -> type:
+    from composer import Callback
+
+    class StepwellCallback(Callback):  # type: ignore[misc]
+        """`run` is the one that is open, else a new one."""
+
+        def __init__(self, run: Run | None = None) -> None:
+            self._stepwell = _Watcher(run)
+
+        def run_event(self, event: Any, state: Any, logger: Any) -> None:
+            self._stepwell.on_event(event, state)
+
+        def close(self, state: Any, logger: Any) -> None:
+            self._stepwell.close()
+
+    return StepwellCallback
+
+
+def __getattr__(name: str) -> Any:
+    """A class of Composer's, which is imported where it is asked for."""
+    if name != "StepwellCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals().get(name)
+    if made is None:
+        made = globals()[name] = _make_callback()
+        made.__module__, made.__qualname__ = __name__, name
+    return made

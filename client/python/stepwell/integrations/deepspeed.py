@@ -1,0 +1,98 @@
+"""DeepSpeed.
+
+    from stepwell.integrations.deepspeed import watch
+
+    engine, optimizer, loader, scheduler = deepspeed.initialize(...)
+    watch(engine, loader)
+
+Of each batch of the loader: `dataloader_next`, and in `train_batch`, from the model's call to the end of engine.step(),
+`forward`, `backward` and `optimizer_step` with `step_lr_schedulers` in it. What the engine tells its monitors (the
+loss, the learning rate, its own times) becomes series of the group `deepspeed`.
+"""
+
+from __future__ import annotations
+
+from stepwell.integrations._guard import guard_methods
+from stepwell.integrations._training import Training, samples_of
+from stepwell.integrations._watch import Watches, watch_call, watch_loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepwell._core import Series
+    from stepwell._run import Run
+
+
+@guard_methods
+class Watched:
+    """Made by watch()."""
+
+    def __init__(self, run: Run | None) -> None:
+        self.training = Training(run)
+        self._watches = Watches()
+        self._engine: Any = None
+        self._series: dict[str, Series] = {}
+        self._epoch = -1
+
+    def begin(self, engine: Any, loader: Any, eval_loader: Any) -> None:
+        self._engine = engine
+        training, watches = self.training, self._watches
+        if loader is None:
+            loader = getattr(engine, "training_dataloader", None)
+        if loader is not None:
+            watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends))
+        if eval_loader is not None:
+            watches.add(watch_loader(eval_loader, self._eval_fetch_begins,
+                                     lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
+        watches.add(watch_call(engine, "forward", self._forward_begins, lambda: training.end("forward")))
+        watches.add(watch_call(engine, "backward", lambda *_, **__: training.begin("backward"),
+                               lambda: training.end("backward")))  # fmt: skip
+        watches.add(watch_call(engine, "step", lambda *_, **__: training.begin("optimizer_step"), self._step_ends))
+        scheduler = getattr(engine, "lr_scheduler", None)
+        if scheduler is not None:
+            watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
+                                   lambda: training.end("step_lr_schedulers")))  # fmt: skip
+        monitor = getattr(engine, "monitor", None)
+        if monitor is not None:
+            watches.add(watch_call(monitor, "write_events", self._record_events, lambda: None))
+            monitor.enabled = True  # else nothing is told to it
+
+    def end(self) -> None:
+        """The training is over."""
+        self.training.finish()
+        self._watches.end()
+
+    def _fetch_begins(self) -> None:
+        engine = self._engine
+        self.training.step_ends()
+        self.training.fetch_begins(int(getattr(engine, "micro_steps", 0)))
+
+    def _fetch_ends(self, item: Any, is_found: bool) -> None:
+        self.training.fetch_ends(samples_of(item) if is_found else None, is_found)
+
+    def _eval_fetch_begins(self) -> None:
+        self.training.leave_between()
+        self.training.eval_fetch_begins()
+
+    def _forward_begins(self, *_: Any, **__: Any) -> None:
+        if getattr(self._engine, "training", True):
+            self.training.begin("train_batch")
+        self.training.begin("forward")
+
+    def _step_ends(self) -> None:
+        self.training.end("train_batch")
+
+    def _record_events(self, events: Any, *_: Any, **__: Any) -> None:
+        for name, value, *_rest in events:
+            series = self._series.get(name)
+            if series is None:
+                series = self._series[name] = self.training.run.series(name, group="deepspeed")
+            series.record(value)
+
+
+def watch(engine: Any, loader: Any = None, eval_loader: Any = None, *, run: Run | None = None) -> Watched:
+    """Times what the engine does; without `loader` that of its own, which deepspeed.initialize() made."""
+    watched = Watched(run)
+    watched.begin(engine, loader, eval_loader)
+    return watched

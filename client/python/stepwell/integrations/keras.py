@@ -1,0 +1,119 @@
+"""Keras 3.
+
+    from stepwell.integrations.keras import StepwellCallback
+
+    model.fit(..., callbacks=[StepwellCallback()])
+
+Keras tells of a batch when it is there: the fetch is the time since the one before was over, with what other callbacks
+did in it. On TensorFlow the batch is fetched inside of the training function, where nothing sees it.
+"""
+
+from __future__ import annotations
+
+from stepwell.integrations._guard import guard_methods
+from stepwell.integrations._training import Training
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepwell._run import Run
+
+
+@guard_methods
+class _Watcher:
+    def __init__(self, run: Run | None, batch_size: int | None) -> None:
+        self.training = Training(run)
+        self.steps: int | None = None  # of an epoch
+        self._batch_size = batch_size
+        self._epoch = 0
+
+    def epoch_begins(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._fetch_begins(0)
+
+    def batch_begins(self) -> None:
+        self.training.fetch_ends(self._batch_size)
+        self.training.begin("train_batch")
+
+    def batch_ends(self, batch: int) -> None:
+        self.training.end("train_batch")
+        self.training.step_ends()
+        self._fetch_begins(batch + 1)
+
+    def eval_begins(self) -> None:
+        self.training.leave()
+        self.training.eval_fetch_begins()
+
+    def eval_batch_begins(self) -> None:
+        self.training.eval_fetch_ends()
+        self.training.begin("eval_batch")
+
+    def eval_batch_ends(self) -> None:
+        self.training.end("eval_batch")
+        self.training.eval_fetch_begins()
+
+    def eval_ends(self) -> None:
+        self.training.eval_fetch_ends(is_found=False)
+
+    def epoch_ends(self) -> None:
+        self.training.leave(is_epoch_over=True)
+
+    def _fetch_begins(self, batch_in_epoch: int) -> None:
+        batch = None if self.steps is None else self._epoch * self.steps + batch_in_epoch
+        self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
+
+
+def _make_callback() -> type:
+    from keras.callbacks import Callback
+
+    class StepwellCallback(Callback):  # type: ignore[misc]
+        """`run` is the one that is open, else a new one. With `batch_size` it records samples per second."""
+
+        def __init__(self, run: Run | None = None, batch_size: int | None = None) -> None:
+            super().__init__()
+            self._stepwell = _Watcher(run, batch_size)
+
+        def set_params(self, params: dict[str, Any]) -> None:
+            super().set_params(params)
+            self._stepwell.steps = (params or {}).get("steps")
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self._stepwell.epoch_begins(epoch)
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.batch_begins()
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.batch_ends(batch)
+
+        def on_test_begin(self, logs: Any = None) -> None:
+            self._stepwell.eval_begins()
+
+        def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.eval_batch_begins()
+
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.eval_batch_ends()
+
+        def on_test_end(self, logs: Any = None) -> None:
+            self._stepwell.eval_ends()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self._stepwell.epoch_ends()
+
+        def on_train_end(self, logs: Any = None) -> None:
+            self._stepwell.training.finish()
+
+    return StepwellCallback
+
+
+def __getattr__(name: str) -> Any:
+    """A class of Keras's, which is imported where it is asked for."""
+    if name != "StepwellCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals().get(name)
+    if made is None:
+        made = globals()[name] = _make_callback()
+        made.__module__, made.__qualname__ = __name__, name
+    return made

@@ -1,0 +1,249 @@
+"""Lightning: a Callback, and a Profiler.
+
+    from stepwell.integrations.lightning import StepwellCallback
+
+    Trainer(callbacks=[StepwellCallback()])
+
+The callback knows the batch and the epoch of a training that resumes, too, and sees what the trainer's profiler is
+told, whichever that is. `Trainer(profiler=StepwellProfiler())` sees the same and counts batches from 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from stepwell.integrations._guard import guard_methods
+from stepwell.integrations._training import Training, samples_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from stepwell._run import Run
+
+# What Lightning says, without the class that it says it of -> what it is here.
+_SCOPES = {
+    "run_training_batch": "train_batch", "batch_to_device": "to_device", "training_step": "forward",
+    "backward": "backward", "optimizer_step": "optimizer_step", "lr_scheduler_step": "step_lr_schedulers",
+    "validation_step": "eval_batch", "test_step": "eval_batch",
+}  # fmt: skip
+_EVAL_FETCHES = ("val_next", "test_next", "predict_next")
+
+
+@guard_methods
+class Actions:
+    """What Trainer.profiler is told, as timings of a training. `where` says the next batch, its epoch, its index in
+    that and the epoch's length; None = not known."""
+
+    def __init__(self, run: Run | None = None) -> None:
+        self.training = Training(run)
+        self.where: Any = None
+        self._begun: dict[str, float] = {}
+        self._epoch = -1
+        self._is_failed = False
+
+    def fail(self, action: str) -> None:
+        """A batch that raises is no step."""
+        self._is_failed = action == "run_training_batch"
+
+    def start(self, action: str) -> None:
+        kind, name, owner = _parts(action)
+        if name == "train_dataloader_next":
+            found = self.where() if self.where is not None else {"epoch": max(self._epoch, 0)}
+            self.training.fetch_begins(**found)
+        elif name in _EVAL_FETCHES:
+            self.training.leave()
+            self.training.eval_fetch_begins()
+        elif name == "run_training_epoch":
+            self._epoch += 1
+            self._begun[action] = time.perf_counter()
+        elif kind == "Callback":
+            self._begun[action] = time.perf_counter()
+        elif _is_scope(kind, name):
+            self.training.begin(_SCOPES[name])
+
+    def stop(self, action: str) -> None:
+        kind, name, owner = _parts(action)
+        if name == "train_dataloader_next":
+            self.training.fetch_ends()
+        elif name in _EVAL_FETCHES:
+            self.training.eval_fetch_ends()
+        elif kind == "Callback":
+            begin_s = self._begun.pop(action, None)
+            if begin_s is not None and not owner.startswith("Stepwell"):
+                self.training.took(f"callback/{owner}/{name}", time.perf_counter() - begin_s)
+        elif name == "run_training_epoch":
+            self.training.leave(is_epoch_over=True)
+            begin_s = self._begun.pop(action, None)
+            if begin_s is not None:
+                self.training.took("event/epoch", time.perf_counter() - begin_s, group="lightning")
+        elif _is_scope(kind, name):
+            self.training.end(_SCOPES[name])
+            if name == "run_training_batch" and not self._is_failed:
+                self.training.step_ends()
+            self._is_failed = False
+
+
+def _parts(action: str) -> tuple[str, str, str]:
+    """[Strategy]SingleDeviceStrategy.training_step -> Strategy, training_step, SingleDeviceStrategy. A callback's class
+    stands before what tells it from others of its class."""
+    kind, bracket, rest = action[1:].partition("]") if action.startswith("[") else ("", "", action)
+    owner, _, name = rest.rpartition(".")
+    return kind, name, owner.partition("{")[0].strip() or kind
+
+
+def _is_scope(kind: str, name: str) -> bool:
+    """Hooks of a model are those of its strategy once more, but for two."""
+    if name not in _SCOPES:
+        return False
+    if name in ("optimizer_step", "lr_scheduler_step"):
+        return kind == "LightningModule"
+    return kind in ("", "Strategy")
+
+
+def _package() -> Any:
+    """Whichever of its two names the training uses."""
+    import importlib
+    import sys
+
+    if "lightning.pytorch" in sys.modules or "pytorch_lightning" not in sys.modules:
+        try:
+            return importlib.import_module("lightning.pytorch")
+        except ModuleNotFoundError:
+            pass
+    return importlib.import_module("pytorch_lightning")
+
+
+def _make_profiler() -> type:
+    base = _package().profilers.Profiler
+
+    class StepwellProfiler(base):  # type: ignore[misc, valid-type]
+        """`then` is another profiler, which is told all of it, too."""
+
+        def __init__(self, run: Run | None = None, then: Any = None) -> None:
+            super().__init__()
+            self._stepwell = Actions(run)
+            self._then = then
+
+        def start(self, action_name: str) -> None:
+            if self._then is not None:
+                self._then.start(action_name)
+            self._stepwell.start(action_name)
+
+        def stop(self, action_name: str) -> None:
+            self._stepwell.stop(action_name)
+            if self._then is not None:
+                self._then.stop(action_name)
+
+        @contextlib.contextmanager
+        def profile(self, action_name: str) -> Iterator[str]:
+            self.start(action_name)
+            try:
+                yield action_name
+            except BaseException:
+                self._stepwell.fail(action_name)
+                raise
+            finally:
+                self.stop(action_name)
+
+        def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
+            super().setup(stage, local_rank, log_dir)
+            if self._then is not None:
+                self._then.setup(stage, local_rank, log_dir)
+
+        def teardown(self, stage: str | None) -> None:
+            super().teardown(stage)
+            self._stepwell.training.finish()
+            if self._then is not None:
+                self._then.teardown(stage)
+
+        def describe(self) -> None:
+            if self._then is not None:
+                self._then.describe()
+
+        def summary(self) -> str:
+            return str(self._then.summary()) if self._then is not None else ""
+
+        def __getattr__(self, name: str) -> Any:
+            """Those of others have more, which their callers know."""
+            then = self.__dict__.get("_then")
+            if then is None:
+                raise AttributeError(name)
+            return getattr(then, name)
+
+    return StepwellProfiler
+
+
+@guard_methods
+class _Callback:
+    """What the callback does, beside its class's."""
+
+    def install(self, trainer: Any, run: Run | None) -> None:
+        profiler = trainer.profiler
+        kind = _find("StepwellProfiler")
+        if not isinstance(profiler, kind):
+            profiler = trainer.profiler = kind(run, then=profiler)
+        self.actions = profiler._stepwell
+        self.actions.where = lambda: _where(trainer)
+
+    def samples(self, batch: Any) -> None:
+        self.actions.training.add_samples(samples_of(batch))
+
+    def leave(self) -> None:
+        self.actions.training.leave()
+
+    def finish(self) -> None:
+        self.actions.training.finish()
+
+
+def _where(trainer: Any) -> dict[str, Any]:
+    loop = trainer.fit_loop.epoch_loop
+    length = trainer.num_training_batches
+    return {"batch": loop.total_batch_idx + 1, "epoch": trainer.current_epoch, "batch_in_epoch": loop.batch_idx + 1,
+            "length": int(length) if length != float("inf") else None}  # fmt: skip
+
+
+def _make_callback() -> type:
+    base = _package().Callback
+
+    class StepwellCallback(base):  # type: ignore[misc, valid-type]
+        def __init__(self, run: Run | None = None) -> None:
+            self._run = run
+            self._stepwell = _Callback()
+
+        def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            self._stepwell.install(trainer, self._run)
+
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+            self._stepwell.samples(batch)
+
+        def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+            self._stepwell.leave()
+
+        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            self._stepwell.finish()
+
+        def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            self._stepwell.finish()
+
+    return StepwellCallback
+
+
+_MAKERS = {"StepwellProfiler": _make_profiler, "StepwellCallback": _make_callback}
+
+
+def _find(name: str) -> Any:
+    made = globals().get(name)
+    if made is None:
+        made = globals()[name] = _MAKERS[name]()
+        made.__module__, made.__qualname__ = __name__, name
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    """Classes of Lightning's, which is imported where they are asked for."""
+    if name in _MAKERS:
+        return _find(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,85 @@
+"""A training loop of PyTorch's that is one's own: its steps, its evaluation, and the timings of both by their names.
+
+    from stepwell.integrations.pytorch import TrainingLoop
+
+    training = TrainingLoop()
+    for epoch in range(3):
+        for batch_index, (inputs, targets) in training.steps(loader, epoch=epoch):
+            with training.to_device:
+                inputs, targets = inputs.to(device), targets.to(device)
+            with training.train_batch:
+                ...
+            with training.step_lr_schedulers:
+                scheduler.step()
+        for inputs, targets in training.evaluate(eval_loader):
+            ...
+"""
+
+from __future__ import annotations
+
+from stepwell import _stepping
+from stepwell.integrations._training import Training, samples_of
+from stepwell.integrations._watch import watch_items
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from stepwell._core import Scope
+    from stepwell._run import Run
+
+_TIMINGS = ("to_device", "train_batch", "forward", "backward", "optimizer_step", "step_lr_schedulers", "from_device",
+            "reduce_metrics")  # fmt: skip
+
+
+class TrainingLoop:
+    """`run` is the one that is open, else a new one."""
+
+    def __init__(self, run: Run | None = None) -> None:
+        self._training = Training(run)
+
+    def steps(
+        self, loader: Iterable[Any], *, epoch: int | None = None, start: int | None = None, batch_in_epoch: int = 0
+    ) -> Iterator[tuple[int, Any]]:
+        """Pairs of a batch's index and the batch, each a step, as Run.steps gives them; the fetch has the label
+        loader=train. A training that resumes says `start` and `batch_in_epoch`."""
+        training = self._training
+        length = _stepping.length_of(loader)
+        next_batch, within = start, batch_in_epoch
+
+        def begin() -> None:
+            whole = None if length is None else batch_in_epoch + length
+            training.fetch_begins(next_batch, epoch, within, whole)
+
+        def end(item: Any, is_found: bool) -> None:
+            training.fetch_ends(samples_of(item) if is_found else None, is_found)
+            training.step_ends()
+
+        try:
+            for item in watch_items(iter(loader), begin, end):
+                yield training.batch, item
+                next_batch, within = None, within + 1
+        except GeneratorExit:
+            training.abandon()  # the batch that it was left in
+            raise
+        finally:
+            training.leave(is_epoch_over=True)
+
+    def evaluate(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """Its batches; each fetch is timed, with the label loader=eval. In no step, where no loop is."""
+        training = self._training
+        yield from watch_items(iter(loader), training.eval_fetch_begins,
+                               lambda item, is_found: training.eval_fetch_ends(is_found))  # fmt: skip
+
+    def __getattr__(self, name: str) -> Scope:
+        """Of the timings to_device, train_batch, forward, backward, optimizer_step, step_lr_schedulers, from_device and
+        reduce_metrics: `with training.to_device:`."""
+        if name not in _TIMINGS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        scope = self._training.run.scope(name)
+        setattr(self, name, scope)
+        return scope
+
+    def record(self, name: str, value: Any) -> None:
+        self._training.run.record(name, value)

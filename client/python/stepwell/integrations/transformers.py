@@ -1,0 +1,143 @@
+"""Hugging Face's Trainer.
+
+    from stepwell.integrations.transformers import StepwellCallback, watch
+
+    Trainer(..., callbacks=[StepwellCallback()])      # the training loop
+    watch(trainer)                                    # and its evaluation
+
+A step is one of the optimizer, as the Trainer counts them: with gradient accumulation it holds several fetches.
+"""
+
+from __future__ import annotations
+
+from stepwell.integrations._guard import guard_methods, guarded
+from stepwell.integrations._training import Training, samples_of
+from stepwell.integrations._watch import Watches, watch_call, watch_loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepwell._run import Run
+
+
+@guard_methods
+class _Watcher:
+    def __init__(self, run: Run | None) -> None:
+        self.training = Training(run)
+        self.watches = Watches()
+        self._state: Any = None
+        self._has_fetch = False
+
+    def train_begins(self, state: Any, loader: Any, scheduler: Any) -> None:
+        self.watches.end()
+        self._state = state
+        training = self.training
+
+        def fetched(item: Any, is_found: bool) -> None:
+            training.fetch_ends(samples_of(item) if is_found else None, is_found)
+
+        if loader is not None:
+            self.watches.add(watch_loader(loader, self.fetch_begins, fetched))
+        if scheduler is not None:
+            self.watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
+                                        lambda: training.end("step_lr_schedulers")))  # fmt: skip
+        try:
+            from accelerate import data_loader
+        except ImportError:
+            return
+        self.watches.add(watch_call(data_loader, "send_to_device", lambda *_, **__: training.transfer_begins(),
+                                    training.transfer_ends))  # fmt: skip
+
+    def fetch_begins(self) -> None:
+        state = self._state
+        self._has_fetch = True
+        self.training.fetch_begins(int(state.global_step), int(state.epoch or 0))
+
+    def step_begins(self, state: Any) -> None:
+        self._state = state
+        if not self._has_fetch:  # of a loader that cannot be watched, as one that skips batches at a resume
+            self.training.fetch_begins(int(state.global_step), int(state.epoch or 0))
+            self.training.fetch_unseen()
+        self.training.begin("train_batch")
+
+    def step_ends(self) -> None:
+        self.training.end("train_batch")
+        self.training.step_ends()
+        self._has_fetch = False
+
+    def train_ends(self) -> None:
+        self.training.finish()
+        self.watches.end()
+
+    def watch_evaluation(self, trainer: Any) -> None:
+        original = trainer.get_eval_dataloader
+        training = self.training
+
+        def get_eval_dataloader(*args: Any, **keywords: Any) -> Any:
+            loader = original(*args, **keywords)
+            guarded(watch_loader)(loader, training.eval_fetch_begins, lambda _, found: training.eval_fetch_ends(found))
+            return loader
+
+        trainer.get_eval_dataloader = get_eval_dataloader
+        watch_call(trainer, "evaluate", lambda *_, **__: training.leave(), lambda: None)
+        watch_call(trainer, "prediction_step", lambda *_, **__: training.begin("eval_batch"),
+                   lambda: training.end("eval_batch"))  # fmt: skip
+
+
+def _make_callback() -> type:
+    from transformers import TrainerCallback
+
+    class StepwellCallback(TrainerCallback):  # type: ignore[misc]
+        """`run` is the one that is open, else a new one."""
+
+        def __init__(self, run: Run | None = None) -> None:
+            self._stepwell = _Watcher(run)
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.train_begins(state, more.get("train_dataloader"), more.get("lr_scheduler"))
+
+        def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.step_begins(state)
+
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.training.begin("optimizer_step")
+
+        def on_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.training.end("train_batch")
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.step_ends()
+
+        def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.training.leave()
+
+        def on_epoch_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.training.leave(is_epoch_over=True)
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            self._stepwell.train_ends()
+
+    return StepwellCallback
+
+
+@guarded
+def watch(trainer: Any, run: Run | None = None) -> None:
+    """Adds the callback, unless it is there, and times the evaluation, too."""
+    kind = __getattr__("StepwellCallback")
+    callback = next((one for one in trainer.callback_handler.callbacks if isinstance(one, kind)), None)
+    if callback is None:
+        callback = kind(run)
+        trainer.add_callback(callback)
+    callback._stepwell.watch_evaluation(trainer)
+
+
+def __getattr__(name: str) -> Any:
+    """A class of Transformers', which is imported where it is asked for."""
+    if name != "StepwellCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals().get(name)
+    if made is None:
+        made = globals()[name] = _make_callback()
+        made.__module__, made.__qualname__ = __name__, name
+    return made

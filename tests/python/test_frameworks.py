@@ -1,0 +1,349 @@
+"""Each framework's integration beside the real one: its timings, with the batch and the epoch that they belong to."""
+
+import unittest
+
+from frameworks import FrameworkTest
+
+_TORCH = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.manual_seed(0)
+    def loader(count=24, size=4):
+        return DataLoader(TensorDataset(torch.randn(count, 8), torch.randint(0, 2, (count,))), batch_size=size)
+    """
+
+
+class PyTorchTest(FrameworkTest):
+    module = "torch"
+
+    def test_a_loop_of_ones_own(self):
+        self.train(_TORCH + """
+    from stepwell.integrations.pytorch import TrainingLoop
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    training = TrainingLoop()
+    for epoch in range(2):
+        for batch_index, (inputs, targets) in training.steps(loader(), epoch=epoch):
+            with training.to_device: inputs = inputs.to("cpu")
+            with training.train_batch:
+                with training.forward: loss = nn.functional.cross_entropy(model(inputs), targets)
+                with training.backward: loss.backward()
+                optimizer.step()
+            with training.step_lr_schedulers: scheduler.step()
+            with training.from_device: loss = loss.item()
+            with training.reduce_metrics: training.record("loss", loss)
+        for inputs, targets in training.evaluate(loader(8)): model(inputs)
+    """)
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            "step", "to_device", "train_batch", "train_batch/forward", "train_batch/backward", "step_lr_schedulers",
+            "from_device", "reduce_metrics", "loss", "samples_per_second"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+
+    def test_a_schedule_switches_it(self):
+        self.train(_TORCH + """
+    import stepwell
+    from stepwell.integrations.pytorch import TrainingLoop
+    run = stepwell.init(schedule=stepwell.schedule(wait=2, active=2, repeat=1, per="epoch"))
+    training = TrainingLoop(run)
+    for epoch in range(2):
+        for batch_index, batch in training.steps(loader(), epoch=epoch):
+            with training.train_batch: pass
+    """)
+        wanted = [2, 3, 8, 9]
+        self.assertTrue(self.eventually(lambda: self.batches_of("step") == wanted), self.batches_of("step"))
+        self.assert_steps(wanted, (
+            "train_batch", "samples_per_second"))  # fmt: skip
+        self.assertEqual(wanted, self.batches_of("dataloader_next", {"loader": "train"}))
+
+
+class LightningTest(FrameworkTest):
+    module = "pytorch_lightning"
+    MODEL = _TORCH + """
+    import logging, warnings
+    import pytorch_lightning as pl
+    warnings.filterwarnings("ignore", "(?!stepwell)"); logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    class Model(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+        def training_step(self, batch, index):
+            return nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+        def validation_step(self, batch, index):
+            self.log("val_loss", nn.functional.cross_entropy(self.layer(batch[0]), batch[1]))
+        def configure_optimizers(self):
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+            return [optimizer], [{"scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 1), "interval": "step"}]
+    class Other(pl.Callback):
+        def on_train_batch_end(self, *args): pass
+    def trainer(**more):
+        return pl.Trainer(logger=False, enable_progress_bar=False, enable_model_summary=False, accelerator="cpu",
+                          **more)
+    """
+    NAMES = ("step", "to_device", "train_batch", "train_batch/optimizer_step/forward",
+             "train_batch/optimizer_step/backward", "train_batch/optimizer_step", "step_lr_schedulers")  # fmt: skip
+
+    def test_the_callback_knows_batch_and_epoch_of_a_resumed_training_too(self):
+        self.train(self.MODEL + """
+    import stepwell, tempfile
+    from stepwell.integrations.lightning import StepwellCallback
+    folder = tempfile.mkdtemp()
+    first = trainer(max_epochs=1, callbacks=[StepwellCallback(), Other()], enable_checkpointing=False)
+    first.fit(Model(), loader(), loader(8))
+    first.save_checkpoint(folder + "/a.ckpt", weights_only=False)
+    second = trainer(max_epochs=2, callbacks=[Other(), StepwellCallback()], enable_checkpointing=False)
+    second.fit(Model(), loader(), loader(8), ckpt_path=folder + "/a.ckpt", **WEIGHTS)
+    print(type(second.profiler).__name__, second.profiler.summary() == "")
+    """.replace("**WEIGHTS", "weights_only=False"))
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            *self.NAMES, "samples_per_second", "callback/Other/on_train_batch_end"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+        # Two batches each, and two of the look at the model before a training begins.
+        self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"})[:6])
+        self.assertEqual({-1}, set(self.batches_of("eval_batch")))
+
+    def test_the_profiler_alone(self):
+        out, _ = self.train(self.MODEL + """
+    from stepwell.integrations.lightning import StepwellProfiler
+    from pytorch_lightning.profilers import SimpleProfiler
+    then = SimpleProfiler()
+    one = trainer(max_epochs=2, profiler=StepwellProfiler(then=then), enable_checkpointing=False)
+    one.fit(Model(), loader(), loader(8))
+    print(len(then.recorded_durations["run_training_batch"]), "run_training_batch" in one.profiler.summary())
+    """)
+        self.assertIn("12 True", out)
+        steps = list(range(12))
+        self.assert_steps(steps, self.NAMES)
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+
+    def test_a_loader_without_a_length_and_an_exception(self):
+        out, _ = self.train(self.MODEL + """
+    import stepwell
+    from stepwell.integrations.lightning import StepwellCallback
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self): return iter([(torch.randn(8), 1)] * 20)
+    class Fails(Model):
+        def training_step(self, batch, index):
+            if self.current_epoch == 1 and index == 2: raise OSError("theirs")
+            return super().training_step(batch, index)
+    try:
+        trainer(max_epochs=2, callbacks=[StepwellCallback()], enable_checkpointing=False).fit(
+            Fails(), DataLoader(Stream(), batch_size=4))
+    except OSError as error: print(error)
+    with stepwell.init().scope("after"): pass
+    """)
+        self.assertIn("theirs", out)
+        self.assertEqual(list(range(7)), self.batches_of("step"))
+        self.assertEqual([-1], self.batches_of("after"))
+
+
+class TransformersTest(FrameworkTest):
+    module = "transformers"
+
+    def test_a_trainer_its_accumulation_and_its_evaluation(self):
+        self.train(_TORCH + """
+    import tempfile, warnings
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    from transformers import Trainer, TrainingArguments
+    from stepwell.integrations.transformers import StepwellCallback, watch
+    class Data(torch.utils.data.Dataset):
+        def __init__(self, count): self.count = count
+        def __len__(self): return self.count
+        def __getitem__(self, i): return {"x": torch.randn(8), "labels": torch.tensor(i % 2)}
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+        def forward(self, x, labels=None):
+            logits = self.layer(x)
+            return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+    def arguments(**more):
+        return TrainingArguments(tempfile.mkdtemp(), per_device_train_batch_size=4, per_device_eval_batch_size=4,
+                                 report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, **more)
+    one = Trainer(Model(), arguments(num_train_epochs=2, eval_strategy="epoch"), train_dataset=Data(24),
+                  eval_dataset=Data(8), callbacks=[StepwellCallback()])
+    watch(one)
+    one.train()
+    """)
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            "step", "train_batch", "train_batch/optimizer_step", "step_lr_schedulers", "to_device",
+            "samples_per_second"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertEqual({-1}, set(self.batches_of("eval_batch")))
+
+    def test_a_step_of_accumulated_batches_holds_their_fetches(self):
+        self.train(_TORCH + """
+    import tempfile, warnings
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    from transformers import Trainer, TrainingArguments
+    from stepwell.integrations.transformers import StepwellCallback
+    class Data(torch.utils.data.Dataset):
+        def __len__(self): return 24
+        def __getitem__(self, i): return {"x": torch.randn(8), "labels": torch.tensor(i % 2)}
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+        def forward(self, x, labels=None): return {"loss": nn.functional.cross_entropy(self.layer(x), labels)}
+    Trainer(Model(), TrainingArguments(tempfile.mkdtemp(), per_device_train_batch_size=4, report_to=[], use_cpu=True,
+            save_strategy="no", disable_tqdm=True, num_train_epochs=1, gradient_accumulation_steps=2),
+            train_dataset=Data(), callbacks=[StepwellCallback()]).train()
+    """)
+        self.assertEqual([0, 1, 2], self.batches_of("step"))
+        self.assertEqual([0, 0, 1, 1, 2, 2], self.batches_of("dataloader_next", {"loader": "train"}))
+
+
+class KerasTest(FrameworkTest):
+    module = "keras"
+
+    def test_fit_and_its_validation(self):
+        self.train("""
+    import numpy, keras
+    from stepwell.integrations.keras import StepwellCallback
+    model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    x, y = numpy.random.rand(24, 8), numpy.random.rand(24, 2)
+    model.fit(x, y, batch_size=4, epochs=2, verbose=0, validation_data=(x[:8], y[:8]), validation_batch_size=4,
+              callbacks=[StepwellCallback(batch_size=4)])
+    model.fit(x, y, batch_size=4, initial_epoch=2, epochs=3, verbose=0, callbacks=[StepwellCallback(batch_size=4)])
+    """, KERAS_BACKEND="torch")
+        steps = list(range(18))
+        self.assert_steps(steps, (
+            "step", "train_batch", "samples_per_second"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6, 12], self.batches_of("epoch"))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+
+
+class ComposerTest(FrameworkTest):
+    module = "composer"
+
+    def test_events_callbacks_and_algorithms(self):
+        self.train(_TORCH + """
+    import warnings, logging
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    from composer import Algorithm, Callback, Event, Trainer
+    from composer.models import ComposerModel
+    from stepwell.integrations.composer import StepwellCallback
+    class Model(ComposerModel):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+        def forward(self, batch): return self.layer(batch[0])
+        def loss(self, outputs, batch): return nn.functional.cross_entropy(outputs, batch[1])
+        def eval_forward(self, batch, outputs=None): return self.forward(batch)
+        def get_metrics(self, is_train=False): return {}
+        def update_metric(self, batch, outputs, metric): pass
+    class Other(Callback):
+        def batch_end(self, state, logger): pass
+    class Scale(Algorithm):
+        def match(self, event, state): return event == Event.AFTER_LOSS
+        def apply(self, event, state, logger): state.loss = state.loss * 1
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    one = Trainer(model=model, train_dataloader=loader(), eval_dataloader=loader(8), optimizers=optimizer,
+                  schedulers=torch.optim.lr_scheduler.StepLR(optimizer, 1), step_schedulers_every_batch=True,
+                  max_duration="2ep", callbacks=[Other(), StepwellCallback()], algorithms=[Scale()], device="cpu",
+                  progress_bar=False, log_to_console=False)
+    one.fit(); one.close()
+    """)
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            "step", "train_batch", "train_batch/forward", "train_batch/loss", "train_batch/backward",
+            "step_lr_schedulers", "train_batch/to_device", "samples_per_second", "callback/Other/batch_end",
+            "algorithm/Scale/after_loss"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        events = {sample.name for sample in self.samples() if sample.group == "composer"}
+        wanted = {"fit", "epoch", "dataloader", "batch", "train_batch", "forward", "loss", "backward", "eval_all",
+                  "eval", "eval_batch", "eval_forward"}  # fmt: skip
+        self.assertLessEqual({f"event/{name}" for name in wanted}, events)
+
+
+class AccelerateTest(FrameworkTest):
+    module = "accelerate"
+
+    def test_a_loop_of_what_was_prepared_and_its_tracker(self):
+        self.train(_TORCH + """
+    from accelerate import Accelerator
+    from stepwell.integrations.accelerate import StepwellTracker, watch
+    accelerator = Accelerator(cpu=True, log_with=StepwellTracker())
+    accelerator.init_trackers("mine", config={"lr": 0.1})
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    model, optimizer, train, evaluation, scheduler = accelerator.prepare(
+        model, optimizer, loader(), loader(8), scheduler)
+    watched = watch(accelerator, train, evaluation)
+    for epoch in range(2):
+        for inputs, targets in train:
+            loss = nn.functional.cross_entropy(model(inputs), targets)
+            accelerator.backward(loss)
+            optimizer.step(); scheduler.step(); optimizer.zero_grad()
+            accelerator.log({"loss": accelerator.gather(loss).mean()})
+        for inputs, targets in evaluation: accelerator.gather_for_metrics(targets)
+    accelerator.end_training(); watched.end()
+    """)
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            "step", "forward", "backward", "optimizer_step", "step_lr_schedulers", "to_device", "loss",
+            "samples_per_second"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertEqual(steps, [batch for batch in self.batches_of("reduce_metrics") if batch >= 0])
+
+
+class DeepSpeedTest(FrameworkTest):
+    module = "deepspeed"
+
+    def test_an_engine(self):
+        self.train(_TORCH + """
+    import os, warnings, logging
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
+                      DS_ACCELERATOR="cpu")
+    import deepspeed, deepspeed.comm.torch
+    deepspeed.comm.torch.build_shm_op = lambda: None  # it would be compiled
+    from stepwell.integrations.deepspeed import watch
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    model = nn.Linear(8, 2)
+    data = TensorDataset(torch.randn(24, 8), torch.randint(0, 2, (24,)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    engine, _, train, _ = deepspeed.initialize(
+        model=model, optimizer=optimizer, training_data=data,
+        lr_scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 1),
+        config={"train_micro_batch_size_per_gpu": 4, "steps_per_print": 10**9})
+    watched = watch(engine, eval_loader=(evaluation := loader(8)))
+    for epoch in range(2):
+        for inputs, targets in train:
+            loss = nn.functional.cross_entropy(engine(inputs), targets)
+            engine.backward(loss)
+            engine.step()
+        engine.eval()
+        for inputs, targets in evaluation: engine(inputs)
+        engine.train()
+    watched.end()
+    """, STEPWELL_ATTEMPT_KEY="one")
+        steps = list(range(12))
+        self.assert_steps(steps, (
+            "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
+            "train_batch/optimizer_step/step_lr_schedulers", "samples_per_second"))  # fmt: skip
+        self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertIn("Train/Samples/lr", {sample.name for sample in self.samples() if sample.group == "deepspeed"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,271 @@
+"""What the modules of frameworks are made of, without a framework; and that none of it harms a training."""
+
+import ast
+import pathlib
+import re
+import unittest
+
+from product import ProductTest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class TrainingTest(ProductTest):
+    def train_batches(self, name: str) -> "list[int]":
+        return sorted(sample.batch for sample in self.samples() if sample.name == name)
+
+    def test_a_loop_of_ones_own_has_its_timings_by_their_names(self):
+        out, err = self.run_trial("""
+            from stepwell.integrations.pytorch import TrainingLoop
+            class Batch:
+                shape = (4, 2)
+            training = TrainingLoop()
+            for epoch in range(2):
+                start = 5 if epoch == 0 else None
+                for index, (inputs, _) in training.steps([(Batch(), 0)] * 3, epoch=epoch, start=start):
+                    with training.to_device: pass
+                    with training.train_batch:
+                        with training.forward: pass
+                for batch in training.evaluate("ab"): print(batch, index, end=" ")
+            for index, batch in training.steps("xyz", epoch=2):
+                if batch == "y": break
+            for batch in training.evaluate("a"): pass
+            try: training.elsewhere
+            except AttributeError as error: print(error)
+            """)
+        self.assertEqual("a 7 b 7 a 10 b 10 'TrainingLoop' object has no attribute 'elsewhere'\n", out)
+        steps = list(range(5, 12))
+        self.assertEqual(steps, self.train_batches("step"))
+        for name in ("to_device", "train_batch", "train_batch/forward", "samples_per_second"):
+            self.assertEqual(steps[:-1], self.train_batches(name), name)
+        found = [sample for sample in self.samples() if sample.name == "dataloader_next"]
+        self.assertEqual({"train", "eval"}, {sample.labels["loader"] for sample in found})
+        self.assertEqual([-1] * 5, [sample.batch for sample in found if sample.labels["loader"] == "eval"])
+        self.assertEqual([(5, 0.0), (8, 1.0), (11, 2.0)],
+                         sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))  # fmt: skip
+        self.assertIn("dataloader_next", err)
+
+    def test_lightnings_actions_are_timings(self):
+        self.run_trial("""
+            from stepwell.integrations.lightning import Actions
+            actions = Actions()
+            def do(action, *inner):
+                actions.start(action)
+                for one in inner: do(*one)
+                actions.stop(action)
+            batch = ("run_training_batch", ("[Strategy]Single.training_step",),
+                     ("[LightningModule]Mine.training_step",),
+                     ("[LightningModule]Mine.optimizer_step",))
+            epoch = ("run_training_epoch", *2 * (("[_TrainingEpochLoop].train_dataloader_next",),
+                     ("[Strategy]Single.batch_to_device",), batch, ("[LightningModule]Mine.lr_scheduler_step",),
+                     ("[Callback]Mine{'a': 1}.on_train_batch_end",)), ("[_EvaluationLoop].val_next",),
+                     ("[Strategy]Single.validation_step",))
+            do(*epoch); do(*epoch)
+            """)
+        steps = [0, 1, 2, 3]
+        for name in ("step", "dataloader_next", "to_device", "train_batch", "train_batch/forward",
+                     "train_batch/optimizer_step", "step_lr_schedulers",
+                     "callback/Mine/on_train_batch_end"):  # fmt: skip
+            self.assertEqual(steps, [batch for batch in self.train_batches(name) if batch >= 0], name)
+        self.assertEqual([-1, -1], self.train_batches("eval_batch"))
+        self.assertEqual([0, 2], self.train_batches("epoch"))
+
+    def test_an_engine_that_only_looks_like_deepspeeds(self):
+        out, _ = self.run_trial("""
+            from stepwell.integrations.deepspeed import watch
+            class Loader(list): pass
+            class Scheduler:
+                def step(self): pass
+            class Monitor:
+                def write_events(self, events): print(events, end=" ")
+            class Engine:
+                training, micro_steps = True, 0
+                training_dataloader, lr_scheduler, monitor = Loader("abc"), Scheduler(), Monitor()
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self):
+                    self.lr_scheduler.step(); self.monitor.write_events([("Train/lr", 0.1, 4)])
+                    self.micro_steps += 1
+            engine = Engine()
+            watched = watch(engine)
+            for batch in engine.training_dataloader:
+                engine.backward(engine.forward(batch)); engine.step()
+            watched.end()
+            print(type(engine.training_dataloader) is Loader, engine.forward.__name__, "step" in vars(engine))
+            """)
+        self.assertEqual("[('Train/lr', 0.1, 4)] " * 3 + "True forward False\n", out)
+        for name in ("step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
+                     "train_batch/optimizer_step/step_lr_schedulers", "Train/lr"):  # fmt: skip
+            self.assertEqual([0, 1, 2], self.train_batches(name), name)
+
+
+class HarmTest(ProductTest):
+    def test_no_module_imports_a_framework_before_it_is_used(self):
+        names = sorted(path.stem for path in (_ROOT / "client/python/stepwell/integrations").glob("[a-z]*.py"))
+        self.assertEqual(7, len(names))
+        out, _ = self.run_trial(f"""
+            import builtins, importlib, sys
+            original = builtins.__import__
+            def watched(name, *rest, **more):
+                top = name.partition(".")[0]
+                if top in {{*{names!r}, "torch", "pytorch_lightning"}}: print("imported", name)
+                return original(name, *rest, **more)
+            builtins.__import__ = watched
+            for name in {names!r}:
+                module = importlib.import_module("stepwell.integrations." + name)
+                try: module.Missing
+                except AttributeError as error: print(name, end=" ")
+            """)
+        self.assertEqual(" ".join(names) + " ", out)
+
+    def test_what_fails_in_ours_is_a_warning_once_and_no_exception(self):
+        out, err = self.run_trial("""
+            import stepwell
+            from stepwell.integrations._training import Training
+            from stepwell.integrations._watch import watch_call, watch_items
+            class Broken:
+                _schedule, _is_closed = None, False
+                def __getattr__(self, name): raise OSError("ours")
+            training = Training(Broken())
+            for _ in range(3):
+                training.fetch_begins(); training.fetch_ends(4)
+                training.begin("train_batch"); training.end("train_batch")
+                training.step_ends(); training.leave(); training.finish(); training.record("loss", 1)
+            def fail(*_): raise ValueError("ours, too")
+            class Owner:
+                def call(self, value): return value + 1
+            owner = Owner()
+            restore = watch_call(owner, "call", fail, fail)
+            print(list(watch_items(iter("ab"), fail, fail)), owner.call(1), restore(), owner.call(2))
+            """)
+        self.assertEqual("['a', 'b'] 2 None 3\n", out)
+        said = [line for line in err.splitlines() if "is not recorded" in line]
+        self.assertEqual(len(said), len(set(said)), err)
+        for error in ("OSError: ours", "ValueError: ours, too"):
+            self.assertTrue(any(error in line for line in said), err)
+
+    def test_a_watched_loader_is_what_it_was(self):
+        out, _ = self.run_trial("""
+            import copy, pickle
+            from stepwell.integrations._watch import watch_loader
+            seen = []
+            def end(item, is_found): seen.append((item, is_found))
+            class Loader:
+                def __init__(self): self.batches = [1, 2]
+                def __iter__(self): return iter(self.batches)
+                def __len__(self): return len(self.batches)
+            class Posing(Loader):
+                @property
+                def __class__(self): return dict
+            for kind in (Loader, Posing):
+                loader = kind()
+                restore = watch_loader(loader, lambda: None, end)
+                print(list(loader), seen, len(loader), type(loader).__name__,
+                      isinstance(loader, Loader), list(copy.copy(loader)),
+                      type(pickle.loads(pickle.dumps(loader))) is kind, watch_loader(loader, None, None))
+                restore(); seen.clear()
+                print(type(loader) is kind, list(loader), seen)
+            class Fails(Loader):
+                def __iter__(self):
+                    yield 1
+                    raise KeyError("theirs")
+            loader = Fails()
+            watch_loader(loader, lambda: None, end)
+            try:
+                for _ in loader: pass
+            except KeyError as error: print(error, seen)
+            print(watch_loader([1], None, None))
+            """)
+        self.assertEqual(
+            "[1, 2] [(1, True), (2, True), (None, False)] 2 Loader True [1, 2] True None\nTrue [1, 2] []\n"
+            "[1, 2] [(1, True), (2, True), (None, False)] 2 Posing True [1, 2] True None\nTrue [1, 2] []\n"
+            "'theirs' [(1, True), (None, False)]\nNone\n", out)  # fmt: skip
+
+    def test_scopes_that_an_exception_left_open_are_closed(self):
+        self.run_trial("""
+            from stepwell.integrations._training import Training
+            training = Training()
+            training.fetch_begins(); training.fetch_ends()
+            training.begin("train_batch"); training.begin("forward")   # and it raised
+            training.end("never begun")
+            training.step_ends()
+            training.fetch_begins(); training.fetch_ends()
+            training.begin("train_batch"); training.begin("forward"); training.end("train_batch")
+            training.step_ends(); training.finish(); training.finish()
+            """)
+        self.assertEqual({"step": 2, "dataloader_next": 2, "train_batch": 2, "train_batch/forward": 2}, self.counts())
+
+    def test_a_wall_clock_that_jumps_is_in_no_timing(self):
+        self.run_trial("""
+            import time, stepwell
+            from stepwell.integrations.pytorch import TrainingLoop
+            now_s = time.time()
+            def jump(days=[0]):
+                days[0] = -days[0] + 1
+                return now_s + days[0] * 86400
+            time.time, time.time_ns = jump, lambda: int(jump() * 1e9)
+            training = TrainingLoop()
+            for index, batch in training.steps(range(5), epoch=0):
+                with training.train_batch: pass
+            """)
+        timings = [sample for sample in self.samples() if sample.group == "timing"]
+        self.assertEqual(15, len(timings))
+        self.assertTrue(all(0 <= sample.value < 60 for sample in timings), [sample.value for sample in timings])
+
+    def test_what_records_while_the_interpreter_ends_harms_nobody(self):
+        _, err = self.run_trial("""
+            import atexit, stepwell, threading
+            from stepwell.integrations.pytorch import TrainingLoop
+            run = stepwell.init()
+            class Late:
+                def __init__(self): self.training, self.loop = TrainingLoop(run), iter(run.steps("abc", epoch=1))
+                def __del__(self):
+                    next(self.loop, None)
+                    with self.training.train_batch: run.record("late", 1)
+            late = Late(); late.itself = late
+            left = training = TrainingLoop(run).steps("abc", epoch=0); next(left)
+            kept = run.scope("kept"); kept.__enter__()
+            atexit.register(lambda: run.record("at exit", 1))
+            next(late.loop)
+            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertNotIn("Traceback", err)
+        self.assertNotIn("Exception ignored", err)
+        self.assertTrue(self.eventually(lambda: self.counts().get("at exit") == 1), self.counts())
+
+    def test_samples_of_a_batch_are_counted_where_they_can_be(self):
+        out, _ = self.run_trial("""
+            from stepwell.integrations._training import samples_of
+            class Array:
+                def __init__(self, *shape): self.shape = shape
+            nested = {"a": ["text", {"x": (Array(7, 2), Array(9))}]}
+            deep = Array(3)
+            for _ in range(9): deep = [deep]
+            for batch in (Array(4, 3), [Array(5)], nested, Array(), "text", None, 3, [], {}, deep):
+                print(samples_of(batch), end=" ")
+            """)
+        self.assertEqual("4 5 7 None None None None None None None ", out)
+
+
+class PagesTest(unittest.TestCase):
+    def test_examples_are_python(self):
+        pages = [*(_ROOT / "docs" / "frameworks").glob("*.md"), _ROOT / "docs" / "tutorial-loader.md"]
+        for page in pages:
+            blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+            self.assertTrue(blocks, page)
+            for block in blocks:
+                with self.subTest(page.name):
+                    ast.parse(block)
+
+    def test_each_module_has_a_page_that_names_it(self):
+        for path in sorted((_ROOT / "client/python/stepwell/integrations").glob("[a-z]*.py")):
+            with self.subTest(path.stem):
+                page = _ROOT / "docs" / "frameworks" / f"{path.stem}.md"
+                self.assertTrue(page.is_file(), page)
+                imports = re.compile(rf"stepwell\.integrations\.{path.stem} import ([\w, ]+)")
+                for names in imports.findall(page.read_text("utf-8")):
+                    for word in names.split(", "):
+                        self.assertIn(word, path.read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()
