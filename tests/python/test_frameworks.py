@@ -314,8 +314,8 @@ class DeepSpeedTest(FrameworkTest):
     warnings.filterwarnings("ignore", "(?!stepwell)")
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
                       DS_ACCELERATOR="cpu")
-    import deepspeed, deepspeed.comm.torch
-    deepspeed.comm.torch.build_shm_op = lambda: None  # it would be compiled
+    import sys, deepspeed
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # it would be compiled
     from stepwell.integrations.deepspeed import watch
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     model = nn.Linear(8, 2)

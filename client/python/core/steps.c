@@ -273,6 +273,14 @@ static PyObject* Loop_Next(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   Py_RETURN_NONE;
 }
 
+// Hooks leave alone what is fetched meanwhile: it is timed by who says this.
+static PyObject* Loop_Fetching(PyObject* Py_UNUSED(self), PyObject* is_begun) {
+  const int is_true = PyObject_IsTrue(is_begun);
+  if (is_true < 0) return NULL;
+  fetch_depth += is_true ? 1 : -1;
+  Py_RETURN_NONE;
+}
+
 static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   LeaveSteps((StepIterator*)self);
   Py_RETURN_NONE;
@@ -291,6 +299,8 @@ static PyMethodDef loop_methods[] = {
     {"upcoming", Loop_Upcoming, METH_NOARGS,
      "upcoming($self)\n--\n\nWhat count() says next, where it is told nothing."},
     {"next", Loop_Next, METH_NOARGS, "next($self)\n--\n\nThe step ends, and the next one opens."},
+    {"fetching", Loop_Fetching, METH_O,
+     "fetching($self, is_begun, /)\n--\n\nA fetch begins on this thread, or ends."},
     {"leave", Loop_Leave, METH_NOARGS, "leave($self)\n--\n\nWhat comes after lies in no step."},
     {NULL, NULL, 0, NULL},
 };

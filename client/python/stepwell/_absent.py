@@ -74,6 +74,9 @@ class Loop:
     def next(self) -> None:
         pass
 
+    def fetching(self, is_begun: bool, /) -> None:
+        pass
+
     def leave(self) -> None:
         pass
 

@@ -35,6 +35,10 @@ class Stepping:
         """Of another loop's step: these are no steps."""
         return self._is_part
 
+    def fetching(self, is_begun: bool) -> None:
+        """Of this thread; what hooks see meanwhile they leave alone. Begun as often as ended."""
+        self._loop.fetching(is_begun)
+
     def begin(self, place: Place) -> None:
         """The step that is open ends; that of this batch begins."""
         if self._is_part:
@@ -152,6 +156,7 @@ class PlannedLoop:
         stepping.begin(place)
         if stepping.is_part:
             place = Place(stepping.upcoming)
+        stepping.fetching(True)
         try:
             with self._fetch:
                 item = next(items)
@@ -162,6 +167,8 @@ class PlannedLoop:
         except BaseException:
             stepping.leave()  # it may have other batches
             raise
+        finally:
+            stepping.fetching(False)
         stepping.count(place, self._epoch)
         self._start = None
         self._batch_in_epoch += 1

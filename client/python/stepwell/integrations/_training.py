@@ -62,6 +62,7 @@ class Training:
         self._fetch_ns = 0
         self._fetch_count = 0
         self._is_resumed = False
+        self._is_fetching = False
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
 
@@ -71,7 +72,8 @@ class Training:
         run = self._of_run if self._given_run is None else self._given_run
         if run is None or (run._is_closed and self._given_run is None and not _run._is_exiting):
             try:
-                run = _run.init()
+                # What hooks would see is told here, under the same names.
+                run = _run.init(hooks=False)
             except Exception as error:  # where the interpreter ends, say
                 tell_once("the training", error)
                 run = _run._of_this_process()
@@ -101,10 +103,12 @@ class Training:
             self._samples = None
             self._step_begin_s = now_s
         self._transfer_s = 0.0
+        self._set_fetching(True)
         self._fetch_begin_s = time.perf_counter()
 
     def fetch_ends(self, samples: int | None = None, is_found: bool = True) -> None:
         """Not found: that was the last of its epoch."""
+        self._set_fetching(False)
         if self._fetch_begin_s is None:
             return
         seconds = max(0.0, time.perf_counter() - self._fetch_begin_s - self._transfer_s)
@@ -136,6 +140,7 @@ class Training:
 
     def fetch_unseen(self) -> None:
         """The batch is there; how long that took is not known."""
+        self._set_fetching(False)
         self._fetch_begin_s = None
         self._fetch_count += 1
         if self._place is not None:
@@ -183,6 +188,12 @@ class Training:
         self._fetch_ns = self._fetch_count = 0
         self._fetch_begin_s = None
         self._is_over = True
+        self._set_fetching(False)
+
+    def _set_fetching(self, is_begun: bool) -> None:
+        if self._stepping is not None and is_begun != self._is_fetching:
+            self._is_fetching = is_begun
+            self._stepping.fetching(is_begun)
 
     def transfer_begins(self) -> None:
         """To the device; some loaders do it within their fetch, of which it is no part then."""
@@ -199,9 +210,12 @@ class Training:
     # --- evaluation ---
 
     def eval_fetch_begins(self) -> None:
+        if self.run is not None:
+            self._set_fetching(True)
         self._eval_begin_s = time.perf_counter()
 
     def eval_fetch_ends(self, is_found: bool = True) -> None:
+        self._set_fetching(False)
         begin_s, self._eval_begin_s = self._eval_begin_s, None
         if begin_s is not None and is_found:
             self.took("dataloader_next", time.perf_counter() - begin_s, "eval")
