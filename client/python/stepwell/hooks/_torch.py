@@ -332,7 +332,7 @@ class TorchHooks:
             took = time.perf_counter() - begin
             if self._evaluation_series is None:
                 self._evaluation_series = core.define_series(
-                    "timing", "dataloader_next", "s", _DURATION, {"loader": "eval"}
+                    "timing", "dataloader_next", "seconds", _DURATION, {"loader": "eval"}
                 )
             core.record_at(self._evaluation_series, core.batch(), begin_us, took)
             self._evaluation.seen_count += 1
@@ -369,6 +369,6 @@ class TorchHooks:
     def _store_device_time(self, name: str, batch: int, time_us: int, seconds: float) -> None:
         series = self._device_series.get(name)
         if series is None:
-            series = core.define_series("timing", name, "s", _DURATION, {"clock": "device"})
+            series = core.define_series("timing", name, "seconds", _DURATION, {"clock": "device"})
             self._device_series[name] = series
         core.record_at(series, batch, time_us, seconds)
