@@ -39,6 +39,36 @@ class BitWriter {
     word_ = filled_ == 0 ? 0 : value << (64 - filled_);
   }
 
+  // `count` values, next(0), next(1) and so on; the same in a loop that keeps its state in registers.
+  // REQUIRES: each is below 2^width, and all there is room for.
+  template <typename Next>
+  void AppendAll(std::size_t count, Next next) {
+    if (width_ == 0) return;
+    const auto wide = static_cast<unsigned>(width_);
+    const std::size_t bit_count = count * wide + static_cast<std::size_t>(filled_);
+    STEPWELL_CHECK(used_ + (bit_count + 7) / 8 <= bits_.bytes.size());
+    char* to = bits_.bytes.data() + used_;
+    std::uint64_t word = word_;
+    unsigned room = 64 - static_cast<unsigned>(filled_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t value = next(i);
+      if (wide < room) {
+        room -= wide;
+        word |= value << room;
+        continue;
+      }
+      const unsigned rest = wide - room;  // below 63
+      const std::uint64_t stored = __builtin_bswap64(word | value >> rest);
+      std::memcpy(to, &stored, sizeof(stored));
+      to += sizeof(stored);
+      word = rest == 0 ? 0 : value << (64 - rest);
+      room = 64 - rest;
+    }
+    used_ = static_cast<std::size_t>(to - bits_.bytes.data());
+    word_ = word;
+    filled_ = 64 - static_cast<int>(room);
+  }
+
   BitString Take() && {
     for (; used_ < bits_.bytes.size(); ++used_, word_ <<= 8) {
       bits_.bytes[used_] = static_cast<char>(word_ >> 56);

@@ -31,11 +31,13 @@ void OfferDelta(FormChoice& choice, std::size_t count) {
   Offer(choice, Form::kDelta, PackedBytes(count - 1, width) + kArrayOverheadBytes + 8);
 }
 
-void OfferRuns(FormChoice& choice) {
+void OfferRuns(FormChoice& choice, std::span<const std::int64_t> integers) {
   const IntegerShape& shape = choice.shape;
+  const std::size_t heads_bytes = PackedBytes(shape.run_count, shape.range.Width());
+  if (heads_bytes >= choice.bytes) return;
+  choice.longest_run = LongestRun(integers);
   Offer(choice, Form::kRuns,
-        PackedBytes(shape.run_count, shape.range.Width()) +
-            PackedBytes(shape.run_count, BitWidth(shape.run_length_max - 1)));
+        heads_bytes + PackedBytes(shape.run_count, BitWidth(choice.longest_run - 1)));
 }
 
 // Zeros apart from a narrow band of others: disks that idle. Gathers the others only where their
@@ -57,7 +59,15 @@ void OfferSparse(FormChoice& choice, std::span<const std::int64_t> integers) {
 void OfferLine(FormChoice& choice, std::span<const std::int64_t> integers) {
   constexpr std::size_t kStepBytes = kArrayOverheadBytes + 8;
   if (integers.size() < 2 || choice.bytes <= kStepBytes || !LineFits(choice.shape.range)) return;
-  choice.line = MeasureLine(integers);
+  int width_max = -1;
+  while (width_max < kVectorWidthMax &&
+         kStepBytes + PackedBytes(integers.size(), width_max + 1) < choice.bytes) {
+    ++width_max;
+  }
+  if (width_max < 0) return;
+  const std::optional<IntegerLine> line = MeasureLine(integers, width_max);
+  if (!line) return;
+  choice.line = *line;
   Offer(choice, Form::kLinear,
         kStepBytes + PackedBytes(integers.size(), choice.line.residual.Width()));
 }
@@ -86,7 +96,7 @@ FormChoice ChooseForm(std::span<const std::int64_t> integers) {
   if (choice.bytes == 0) return choice;
   choice.shape = MeasureShape(integers, choice.shape.range);
   OfferDelta(choice, integers.size());
-  OfferRuns(choice);
+  OfferRuns(choice, integers);
   OfferSparse(choice, integers);
   OfferDictionary(choice, integers);
   OfferLine(choice, integers);

@@ -1,6 +1,7 @@
 #include "storage/integer_shape.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -31,17 +32,153 @@ std::uint64_t CommonFactor(std::span<const std::int64_t> integers, const Integer
   return std::max<std::uint64_t>(factor, 1);
 }
 
+// Least and greatest.
+struct Bounds {
+  explicit Bounds(std::int64_t first) : least(first), greatest(first) {}
+  void Add(std::int64_t integer) {
+    least = std::min(least, integer);
+    greatest = std::max(greatest, integer);
+  }
+  std::int64_t least;
+  std::int64_t greatest;
+};
+
+// What neighbours tell, of all from the second integer on.
+struct Neighbours {
+  explicit Neighbours(std::int64_t first_delta) : deltas(first_delta) {}
+  void Add(std::int64_t before, std::int64_t integer) {
+    const std::int64_t delta = integer - before;
+    deltas.Add(delta);
+    change_count += delta != 0 ? 1 : 0;
+    zero_count += integer == 0 ? 1 : 0;
+  }
+  Bounds deltas;
+  std::size_t change_count = 0;
+  std::size_t zero_count = 0;
+};
+
+#if defined(__x86_64__)
+// Compilers do not know before run time whether four integers fit an instruction.
+#define STEPWELL_WIDE __attribute__((target("avx2")))
+constexpr std::size_t kLanes = 4;
+using Four = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
+
+bool IsWide() {
+  static const bool is_wide = __builtin_cpu_supports("avx2") != 0;
+  return is_wide;
+}
+
+// Takes what of `integers` fills whole vectors, and says how many that were.
+STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Bounds& bounds) {
+  Four least = {bounds.least, bounds.least, bounds.least, bounds.least};
+  Four greatest = {bounds.greatest, bounds.greatest, bounds.greatest, bounds.greatest};
+  std::size_t i = 0;
+  for (; i + kLanes <= integers.size(); i += kLanes) {
+    Four x;
+    std::memcpy(&x, integers.data() + i, sizeof(x));
+    least = x < least ? x : least;
+    greatest = x > greatest ? x : greatest;
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    bounds.Add(least[lane]);
+    bounds.Add(greatest[lane]);
+  }
+  return i;
+}
+
+// The same from the second integer on.
+STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Neighbours& neighbours) {
+  Bounds& deltas = neighbours.deltas;
+  Four least = {deltas.least, deltas.least, deltas.least, deltas.least};
+  Four greatest = {deltas.greatest, deltas.greatest, deltas.greatest, deltas.greatest};
+  Four changes = {};  // each true is -1
+  Four zeros = {};
+  std::size_t i = 1;
+  for (; i + kLanes <= integers.size(); i += kLanes) {
+    Four before;
+    Four x;
+    std::memcpy(&before, integers.data() + i - 1, sizeof(before));
+    std::memcpy(&x, integers.data() + i, sizeof(x));
+    const Four delta = x - before;
+    least = delta < least ? delta : least;
+    greatest = delta > greatest ? delta : greatest;
+    changes -= delta != 0;
+    zeros -= x == 0;
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    deltas.Add(least[lane]);
+    deltas.Add(greatest[lane]);
+    neighbours.change_count += static_cast<std::size_t>(changes[lane]);
+    neighbours.zero_count += static_cast<std::size_t>(zeros[lane]);
+  }
+  return i;
+}
+#endif
+
+Bounds BoundsOf(std::span<const std::int64_t> integers) {
+  Bounds bounds(integers[0]);
+  std::size_t done = 0;
+#if defined(__x86_64__)
+  if (IsWide()) done = AddWide(integers, bounds);
+#endif
+  for (std::size_t i = done; i < integers.size(); ++i) bounds.Add(integers[i]);
+  return bounds;
+}
+
+// REQUIRES: two integers or more.
+Neighbours NeighboursOf(std::span<const std::int64_t> integers) {
+  Neighbours neighbours(integers[1] - integers[0]);
+  std::size_t done = 1;
+#if defined(__x86_64__)
+  if (IsWide()) done = AddWide(integers, neighbours);
+#endif
+  for (std::size_t i = done; i < integers.size(); ++i) {
+    neighbours.Add(integers[i - 1], integers[i]);
+  }
+  return neighbours;
+}
+
+// Of the residuals of a line, while they pass by.
+struct Residuals {
+  // How many bits they take at least, however the others lie: their factor divides `factor`.
+  int WidthAtLeast() const {
+    return BitWidth(Distance(bounds.least, bounds.greatest) / std::max<std::uint64_t>(factor, 1));
+  }
+  Bounds bounds{0};
+  // Of the first ones that differ at all.
+  std::uint64_t factor = 0;
+};
+
+constexpr std::size_t kLookInterval = 64;
+
+// False as soon as they take more than `width_max` bits.
+bool AddResiduals(std::span<const std::int64_t> integers, std::int64_t step, int width_max,
+                  Residuals& residuals) {
+  std::int64_t at = integers.front();
+  for (std::size_t begin = 0; begin < integers.size(); begin += kLookInterval) {
+    const auto part = integers.subspan(begin, std::min(kLookInterval, integers.size() - begin));
+    const bool factor_is_known = residuals.factor != 0;
+    for (const std::int64_t integer : part) {
+      const std::int64_t residual = integer - at;
+      residuals.bounds.Add(residual);
+      if (!factor_is_known && residuals.factor != 1) {
+        Narrow(residuals.factor, residual < 0 ? Distance(residual, 0) : Distance(0, residual));
+      }
+      at += step;
+    }
+    if (residuals.WidthAtLeast() > width_max) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int IntegerRange::Width() const { return BitWidth(Distance(min, max) / factor); }
 
 IntegerRange MeasureRange(std::span<const std::int64_t> integers) {
   STEPWELL_CHECK(!integers.empty());
-  IntegerRange range{integers[0], integers[0], 1, true};
-  for (const std::int64_t integer : integers) {
-    range.min = std::min(range.min, integer);
-    range.max = std::max(range.max, integer);
-  }
+  const Bounds bounds = BoundsOf(integers);
+  IntegerRange range{bounds.least, bounds.greatest, 1, true};
   range.narrow = Distance(range.min, range.max) <= std::numeric_limits<std::int64_t>::max();
   if (range.narrow) range.factor = CommonFactor(integers, range);
   return range;
@@ -49,28 +186,29 @@ IntegerRange MeasureRange(std::span<const std::int64_t> integers) {
 
 IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range) {
   STEPWELL_CHECK(!integers.empty() && range.narrow);
-  IntegerShape shape{.range = range, .run_count = 1, .run_length_max = 1};
+  IntegerShape shape{.range = range, .run_count = 1};
   shape.zero_count = integers[0] == 0 ? 1 : 0;
   if (integers.size() == 1) return shape;
-  shape.delta_min = shape.delta_max = integers[1] - integers[0];
-  std::size_t run_start = 0;
-  for (std::size_t i = 1; i < integers.size(); ++i) {
-    const std::int64_t delta = integers[i] - integers[i - 1];
-    shape.delta_min = std::min(shape.delta_min, delta);
-    shape.delta_max = std::max(shape.delta_max, delta);
-    shape.zero_count += integers[i] == 0 ? 1 : 0;
-    if (delta == 0) continue;
-    shape.run_length_max = std::max(shape.run_length_max, i - run_start);
-    run_start = i;
-    ++shape.run_count;
-  }
-  shape.run_length_max = std::max(shape.run_length_max, integers.size() - run_start);
+  const Neighbours neighbours = NeighboursOf(integers);
+  shape.delta_min = neighbours.deltas.least;
+  shape.delta_max = neighbours.deltas.greatest;
+  shape.run_count += neighbours.change_count;
+  shape.zero_count += neighbours.zero_count;
   return shape;
+}
+
+std::size_t LongestRun(std::span<const std::int64_t> integers) {
+  std::size_t longest = 0;
+  for (std::size_t begin = 0, end = 0; begin < integers.size(); begin = end) {
+    while (end < integers.size() && integers[end] == integers[begin]) ++end;
+    longest = std::max(longest, end - begin);
+  }
+  return longest;
 }
 
 bool LineFits(const IntegerRange& range) { return range.min >= -kLineMax && range.max <= kLineMax; }
 
-IntegerLine MeasureLine(std::span<const std::int64_t> integers) {
+std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max) {
   STEPWELL_CHECK(integers.size() >= 2);
   const std::int64_t first = integers.front();
   IntegerLine line;
@@ -78,14 +216,12 @@ IntegerLine MeasureLine(std::span<const std::int64_t> integers) {
   const auto steps = static_cast<std::int64_t>(integers.size() - 1);
   const std::int64_t rise = integers.back() - first;
   line.step = (rise + (rise < 0 ? -steps : steps) / 2) / steps;
-  std::int64_t at = first;
-  for (const std::int64_t integer : integers) {
-    line.residual.min = std::min(line.residual.min, integer - at);
-    line.residual.max = std::max(line.residual.max, integer - at);
-    at += line.step;
-  }
+  Residuals residuals;
+  if (!AddResiduals(integers, line.step, width_max, residuals)) return std::nullopt;
+  line.residual.min = residuals.bounds.least;
+  line.residual.max = residuals.bounds.greatest;
   std::uint64_t factor = Distance(line.residual.min, line.residual.max);
-  at = first;
+  std::int64_t at = first;
   for (const std::int64_t integer : integers) {
     if (factor <= 1) break;
     Narrow(factor, Distance(line.residual.min, integer - at));

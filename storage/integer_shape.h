@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace stepwell {
@@ -26,7 +27,6 @@ struct IntegerShape {
   std::int64_t delta_min = 0;
   std::int64_t delta_max = 0;
   std::size_t run_count = 0;
-  std::size_t run_length_max = 0;
   std::size_t zero_count = 0;
 };
 
@@ -41,9 +41,12 @@ struct IntegerLine {
 IntegerRange MeasureRange(std::span<const std::int64_t> integers);
 // REQUIRES: integers is not empty, `range` is theirs and narrow.
 IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range);
+// The length of the longest run. REQUIRES: integers is not empty.
+std::size_t LongestRun(std::span<const std::int64_t> integers);
 // Whether no term of a line overflows in PostgreSQL either.
 bool LineFits(const IntegerRange& range);
-// REQUIRES: two integers or more, LineFits(their range).
-IntegerLine MeasureLine(std::span<const std::int64_t> integers);
+// Nothing where its residual takes more than `width_max` bits, which is mostly found after some hundred
+// integers. REQUIRES: two integers or more, LineFits(their range).
+std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max);
 
 }  // namespace stepwell

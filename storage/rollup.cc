@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "storage/integer_shape.h"
 
 namespace stepwell {
 namespace {
@@ -21,6 +22,8 @@ class ScaledSum {
     exact_ = !__builtin_add_overflow(integer_, scaled_->integers[index], &integer_) &&
              integer_ >= -kExactMax && integer_ <= kExactMax;
   }
+  // Of all at once. REQUIRES: it is a double.
+  void Set(std::int64_t integer) { integer_ = integer; }
   double Take() const {
     if (!scaled_.has_value() || !exact_) return plain_;
     return static_cast<double>(integer_) / Divisor(scaled_->divisor_exponent);
@@ -60,10 +63,53 @@ struct BucketSum {
   }
 };
 
+// A column whose values are k / divisor, none of them NaN or -0: integers are compared and summed in half
+// the time, and give the same back.
+class ScaledColumn {
+ public:
+  // False where a bucket of all ticks could sum up to what no double holds.
+  static bool Fits(const std::optional<ScaledValues>& scaled) {
+    if (!scaled.has_value() || scaled->integers.empty()) return false;
+    const IntegerRange range = MeasureRange(scaled->integers);
+    const auto count = static_cast<std::int64_t>(scaled->integers.size());
+    return range.min >= -kExactMax / count && range.max <= kExactMax / count;
+  }
+  explicit ScaledColumn(const ScaledValues& scaled)
+      : integers_(scaled.integers), divisor_(Divisor(scaled.divisor_exponent)) {}
+
+  // Of `count` values from `first` on.
+  void Fill(std::size_t first, std::size_t count, BucketSum& bucket) const {
+    std::int64_t least = integers_[first];
+    std::int64_t greatest = least;
+    std::int64_t sum = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      least = std::min(least, integers_[i]);
+      greatest = std::max(greatest, integers_[i]);
+      sum += integers_[i];
+    }
+    bucket.count = static_cast<std::int64_t>(count);
+    bucket.min = static_cast<double>(least) / divisor_;
+    bucket.max = static_cast<double>(greatest) / divisor_;
+    bucket.last = static_cast<double>(integers_[first + count - 1]) / divisor_;
+    bucket.sum.Set(sum);
+  }
+
+ private:
+  const std::vector<std::int64_t>& integers_;
+  const double divisor_;
+};
+
 class ColumnRollup {
  public:
   explicit ColumnRollup(const RollupGrid& grid) : grid_(grid) {
-    column_.presence.assign(grid.buckets.size(), 0);
+    const std::size_t count = grid.buckets.size();
+    column_.presence.assign(count, 0);
+    for (auto* vector : {&column_.counts, &column_.nan_counts, &column_.last_lags_us}) {
+      vector->reserve(count);
+    }
+    for (auto* vector : {&column_.mins, &column_.maxs, &column_.sums, &column_.lasts}) {
+      vector->reserve(count);
+    }
   }
 
   void Add(std::size_t bucket, const BucketSum& sum) {
@@ -137,9 +183,15 @@ RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> 
   ColumnRollup column(grid);
   std::size_t next_value = 0;
   std::size_t tick = 0;
+  const bool is_quick = presence.empty() && ScaledColumn::Fits(scaled);
   for (std::size_t bucket = 0; bucket < grid.buckets.size(); ++bucket) {
     BucketSum sum(scaled);
     const std::size_t end = tick + static_cast<std::size_t>(grid.tick_counts[bucket]);
+    if (is_quick && end > tick) {
+      ScaledColumn(*scaled).Fill(tick, end - tick, sum);
+      sum.last_time_us = times_us[end - 1];
+      next_value = tick = end;
+    }
     for (; tick < end; ++tick) {
       if (!presence.empty() && presence[tick] == 0) continue;
       sum.Add(times_us[tick], values[next_value], next_value);

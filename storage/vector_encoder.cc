@@ -20,10 +20,14 @@ void PackFrame(std::span<const std::int64_t> integers, const IntegerRange& range
   encoded.factor = static_cast<std::int64_t>(range.factor);
   encoded.width = static_cast<std::int16_t>(range.Width());
   BitWriter writer(encoded.width, integers.size());
-  for (const std::int64_t integer : integers) {
-    // Dividing costs more than all the rest, and most factors are 1.
-    const auto distance = static_cast<std::uint64_t>(integer - range.min);
-    writer.Append(range.factor == 1 ? distance : distance / range.factor);
+  const auto distance = [&](std::size_t i) {
+    return static_cast<std::uint64_t>(integers[i] - range.min);
+  };
+  // Dividing costs more than all the rest, and most factors are 1.
+  if (range.factor == 1) {
+    writer.AppendAll(integers.size(), distance);
+  } else {
+    writer.AppendAll(integers.size(), [&](std::size_t i) { return distance(i) / range.factor; });
   }
   encoded.bits = std::move(writer).Take();
 }
@@ -38,18 +42,24 @@ void PackDelta(std::span<const std::int64_t> integers, const IntegerShape& shape
   encoded.width = static_cast<std::int16_t>(
       BitWidth(static_cast<std::uint64_t>(shape.delta_max / factor - lowest)));
   BitWriter writer(encoded.width, integers.size() - 1);
-  for (std::size_t i = 1; i < integers.size(); ++i) {
-    const std::int64_t delta = integers[i] - integers[i - 1];
-    writer.Append(static_cast<std::uint64_t>((factor == 1 ? delta : delta / factor) - lowest));
+  const auto delta = [&](std::size_t i) { return integers[i + 1] - integers[i]; };
+  if (factor == 1) {
+    writer.AppendAll(integers.size() - 1,
+                     [&](std::size_t i) { return static_cast<std::uint64_t>(delta(i) - lowest); });
+  } else {
+    writer.AppendAll(integers.size() - 1, [&](std::size_t i) {
+      return static_cast<std::uint64_t>(delta(i) / factor - lowest);
+    });
   }
   encoded.bits = std::move(writer).Take();
 }
 
-void PackRuns(std::span<const std::int64_t> integers, const IntegerShape& shape,
+void PackRuns(std::span<const std::int64_t> integers, const FormChoice& choice,
               EncodedVector& encoded) {
+  const IntegerShape& shape = choice.shape;
   std::vector<std::int64_t> heads;
   heads.reserve(shape.run_count);
-  encoded.width2 = static_cast<std::int16_t>(BitWidth(shape.run_length_max - 1));
+  encoded.width2 = static_cast<std::int16_t>(BitWidth(choice.longest_run - 1));
   BitWriter lengths(encoded.width2, shape.run_count);
   for (std::size_t start = 0, end = 0; start < integers.size(); start = end) {
     while (end < integers.size() && integers[end] == integers[start]) ++end;
@@ -63,7 +73,8 @@ void PackRuns(std::span<const std::int64_t> integers, const IntegerShape& shape,
 void PackSparse(std::span<const std::int64_t> integers, const FormChoice& choice,
                 EncodedVector& encoded) {
   BitWriter presence(1, integers.size());
-  for (const std::int64_t integer : integers) presence.Append(integer != 0 ? 1 : 0);
+  presence.AppendAll(integers.size(),
+                     [&](std::size_t i) { return std::uint64_t{integers[i] != 0 ? 1U : 0U}; });
   encoded.bits2 = std::move(presence).Take();
   PackFrame(choice.non_zeros, choice.non_zero_range, encoded);
 }
@@ -71,7 +82,8 @@ void PackSparse(std::span<const std::int64_t> integers, const FormChoice& choice
 void PackIndexes(const Dictionary& dictionary, EncodedVector& encoded) {
   encoded.width = static_cast<std::int16_t>(dictionary.Width());
   BitWriter writer(encoded.width, dictionary.indexes.size());
-  for (const std::uint32_t index : dictionary.indexes) writer.Append(index);
+  writer.AppendAll(dictionary.indexes.size(),
+                   [&](std::size_t i) { return std::uint64_t{dictionary.indexes[i]}; });
   encoded.bits = std::move(writer).Take();
 }
 
@@ -84,11 +96,11 @@ void PackLine(std::span<const std::int64_t> integers, const IntegerLine& line,
   encoded.width = static_cast<std::int16_t>(residual.Width());
   BitWriter writer(encoded.width, integers.size());
   std::int64_t at = encoded.base;
-  for (const std::int64_t integer : integers) {
-    const auto distance = static_cast<std::uint64_t>(integer - at);
-    writer.Append(residual.factor == 1 ? distance : distance / residual.factor);
+  writer.AppendAll(integers.size(), [&](std::size_t i) {
+    const auto distance = static_cast<std::uint64_t>(integers[i] - at);
     at += line.step;
-  }
+    return residual.factor == 1 ? distance : distance / residual.factor;
+  });
   encoded.bits = std::move(writer).Take();
 }
 
@@ -103,7 +115,7 @@ EncodedVector Pack(std::span<const std::int64_t> integers, const FormChoice& cho
       PackDelta(integers, choice.shape, encoded);
       break;
     case Form::kRuns:
-      PackRuns(integers, choice.shape, encoded);
+      PackRuns(integers, choice, encoded);
       break;
     case Form::kSparse:
       PackSparse(integers, choice, encoded);

@@ -28,6 +28,16 @@ TEST(BitReaderTest, ReadsBackEveryWidth) {
       BitWriter writer(width, count);
       for (const std::uint64_t value : values) writer.Append(value);
       const BitString bits = std::move(writer).Take();
+      // At once, and some of them after others.
+      for (const std::size_t one_by_one : {std::size_t{0}, count / 2, count}) {
+        BitWriter other(width, count);
+        for (std::size_t i = 0; i < one_by_one; ++i) other.Append(values[i]);
+        other.AppendAll((count - one_by_one) / 2,
+                        [&](std::size_t i) { return values[one_by_one + i]; });
+        const std::size_t done = one_by_one + (count - one_by_one) / 2;
+        other.AppendAll(count - done, [&](std::size_t i) { return values[done + i]; });
+        ASSERT_EQ(std::move(other).Take(), bits) << "width " << width << " count " << count;
+      }
       const BitReader reader(bits, width);
       ASSERT_TRUE(reader.Holds(count)) << width << " " << count;
       for (std::size_t i = 0; i < count; ++i) {
