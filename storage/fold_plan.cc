@@ -13,8 +13,25 @@ namespace {
 
 struct DayJoin {
   std::int64_t received_time_us = std::numeric_limits<std::int64_t>::max();
+  std::size_t tick_count = 0;
+  std::size_t value_count = 0;
   TickJoin join;
 };
+using DayJoins = std::map<std::pair<std::int32_t, std::uint32_t>, DayJoin>;
+
+// A pass over sizes alone, so that no column is moved as it grows.
+DayJoins ExpectAll(const WriterFold& fold) {
+  DayJoins joins;
+  for (const WriterFold::Part& part : fold.parts) {
+    for (const TickTable& table : *part.tables) {
+      DayJoin& day = joins[{DayOf(part.received_time_us), table.tick_group}];
+      day.tick_count += table.times_us.size();
+      for (const TickColumn& column : table.columns) day.value_count += column.values.size();
+    }
+  }
+  for (auto& [key, day] : joins) day.join.Expect(day.tick_count, day.value_count);
+  return joins;
+}
 
 }  // namespace
 
@@ -25,7 +42,7 @@ std::int32_t DayOf(std::int64_t time_us) {
 }
 
 absl::StatusOr<std::vector<PlannedTicks>> PlanFold(const WriterFold& fold) {
-  std::map<std::pair<std::int32_t, std::uint32_t>, DayJoin> joins;
+  DayJoins joins = ExpectAll(fold);
   for (const WriterFold::Part& part : fold.parts) {
     for (const TickTable& table : *part.tables) {
       DayJoin& day = joins[{DayOf(part.received_time_us), table.tick_group}];

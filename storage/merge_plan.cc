@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/presence.h"
+#include "storage/stretch.h"
 #include "storage/tick_join.h"
 #include "storage/vector_codec.h"
 
@@ -55,13 +56,23 @@ std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
   return stretches;
 }
 
+// What a row says that it holds, which may be damaged: never more than a fold puts into one.
+std::size_t ClaimedCount(std::int32_t count) {
+  return std::min(static_cast<std::size_t>(std::max(count, 0)), kStretchTicksMax);
+}
+
 absl::StatusOr<TickTable> JoinTable(absl::Span<const RecentTicksRow> ticks,
                                     absl::Span<const RecentColumnRow> columns) {
   std::map<std::int64_t, std::vector<const RecentColumnRow*>> columns_of;
+  std::size_t value_count = 0;
   for (const RecentColumnRow& column : columns) {
     columns_of[column.place.tick_no].push_back(&column);
+    value_count += ClaimedCount(column.column.sample_count);
   }
+  std::size_t tick_count = 0;
+  for (const RecentTicksRow& row : ticks) tick_count += ClaimedCount(row.ticks.tick_count);
   TickJoin join;
+  join.Expect(tick_count, value_count);
   for (const RecentTicksRow& row : ticks) {
     if (row.ticks.tick_count < 0) return absl::DataLossError("a row of ticks has a negative count");
     STEPWELL_ASSIGN_OR_RETURN(TickTable table, DecodeTicks(row.ticks));

@@ -74,6 +74,13 @@ void SortByTime(TickTable& table) {
 
 }  // namespace
 
+void TickJoin::Expect(std::size_t tick_count, std::size_t value_count) {
+  expected_ticks_ = tick_count;
+  reserve_left_ = 2 * value_count;
+  joined_.times_us.reserve(tick_count);
+  joined_.batches.reserve(tick_count);
+}
+
 absl::Status TickJoin::Add(const TickTable& table) {
   STEPWELL_RETURN_IF_ERROR(CheckTable(table));
   const std::size_t first_tick = tick_count();
@@ -104,6 +111,9 @@ std::size_t TickJoin::ColumnFor(SeriesNo series_no, std::size_t hint) {
   if (last != kNone) cursors_[last].next_same = cursors_.size();
   cursors_.emplace_back();
   joined_.columns.push_back({.series_no = series_no, .values = {}, .presence = {}});
+  const std::size_t reserved = std::min(expected_ticks_, reserve_left_);
+  joined_.columns.back().values.reserve(reserved);
+  reserve_left_ -= reserved;
   return cursors_.size() - 1;
 }
 
@@ -135,7 +145,7 @@ TickTable TickJoin::Take() {
   TickTable taken = std::exchange(joined_, {});
   cursors_.clear();
   first_column_.clear();
-  table_no_ = 0;
+  table_no_ = expected_ticks_ = reserve_left_ = 0;
   SortByTime(taken);
   return taken;
 }

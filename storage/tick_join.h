@@ -19,6 +19,9 @@ class TickJoin {
  public:
   // kInternal when the vectors of `table` do not fit each other. Copies.
   [[nodiscard]] absl::Status Add(const TickTable& table);
+  // Before the first Add: about so many ticks and values are to come in all. Columns then grow in one
+  // step, in no more than twice the memory of these values, however few ticks each series stands on.
+  void Expect(std::size_t tick_count, std::size_t value_count);
   std::size_t tick_count() const { return joined_.times_us.size(); }
   // Ticks of one time stay in the order in which they came. Empty again afterwards.
   TickTable Take();
@@ -38,6 +41,8 @@ class TickJoin {
   std::vector<Cursor> cursors_;  // one per joined column
   absl::flat_hash_map<SeriesNo, std::size_t> first_column_;
   std::size_t table_no_ = 0;
+  std::size_t expected_ticks_ = 0;
+  std::size_t reserve_left_ = 0;  // values
 };
 
 }  // namespace stepwell

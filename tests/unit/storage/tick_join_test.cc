@@ -35,6 +35,30 @@ TEST(TickJoinTest, JoinsTablesOfTheSameColumns) {
   EXPECT_EQ(join.tick_count(), 0u);
 }
 
+TEST(TickJoinTest, WhatIsExpectedIsRoomAndNothingElse) {
+  TickJoin join;
+  join.Expect(3, 2);
+  for (std::int64_t tick = 1; tick <= 5; ++tick) {
+    ASSERT_TRUE(join.Add(Table({tick}, {Column(static_cast<int>(tick % 2), {1.0})})).ok());
+  }
+  const TickTable all = join.Take();
+  EXPECT_EQ(all.times_us.size(), 5u);
+  ASSERT_EQ(all.columns.size(), 2u);
+  EXPECT_EQ(all.columns[0].presence, (std::vector<std::uint8_t>{1, 0, 1, 0, 1}));
+  EXPECT_EQ(all.columns[1].values, (std::vector<double>{1, 1}));
+}
+
+// Many series of few ticks each: room for all ticks in each column would be their product.
+TEST(TickJoinTest, RoomIsBoundedByTheValues) {
+  constexpr int kSeries = 1000;
+  TickJoin join;
+  join.Expect(kSeries, kSeries);
+  for (int i = 1; i <= kSeries; ++i) ASSERT_TRUE(join.Add(Table({i}, {Column(i, {1.0})})).ok());
+  std::size_t room = 0;
+  for (const TickColumn& column : join.Take().columns) room += column.values.capacity();
+  EXPECT_LE(room, 4u * kSeries);
+}
+
 TEST(TickJoinTest, MarksWhatComesLateGoesEarlyOrMisses) {
   TickJoin join;
   ASSERT_TRUE(join.Add(Table({1, 2}, {Column(1, {10, 20}), Column(2, {21}, {0, 1})})).ok());
