@@ -21,8 +21,12 @@
 
 namespace stepwell {
 
+// What is read of a stream while its thread handles what came before: so much, or one message. A thread
+// that is woken for each message is switched to for each; the next read is begun where the last one ended.
+constexpr std::size_t kReadAheadBytes = 64 << 10;
+
 // One stream. Made by gRPC's thread, used by its own, deleted at the end of that one. `writing_`
-// keeps gRPC's rule of one write at a time.
+// keeps gRPC's rule of one write at a time, `reading_` that of one read.
 class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   StreamReactor(IngestService& service, grpc::CallbackServerContext* call)
@@ -32,8 +36,21 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   }
 
   void OnReadDone(bool ok) override {
+    {
+      absl::MutexLock lock(&mu_);
+      input_ended_ = input_ended_ || !ok;
+      if (ok) {
+        read_bytes_ += read_.Length();
+        inputs_.emplace_back().Swap(&read_);
+      }
+      reading_ = ok && read_bytes_ < kReadAheadBytes && !finishing_;
+      if (!reading_) return;
+      starting_read_ = true;
+    }
+    StartRead(&read_);
+    // This call ends before OnDone comes, whatever the read does.
     absl::MutexLock lock(&mu_);
-    (ok ? has_input_ : input_ended_) = true;
+    starting_read_ = false;
   }
   void OnWriteDone(bool ok) override {
     {
@@ -64,7 +81,10 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   void Run();
   void ReadAll();
-  void HandleInput();
+  using Inputs = std::vector<grpc::ByteBuffer>;
+  // Waits for messages; false at the end of them. Goes on reading where room was what lacked.
+  bool TakeInputs(Inputs& inputs);
+  void HandleInput(grpc::ByteBuffer& input);
   void Drain();
   // Starts the next write if there is something to write.
   void Kick();
@@ -77,17 +97,21 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   grpc::CallbackServerContext* const call_;
   const std::shared_ptr<Link> link_;
   std::shared_ptr<IngestStream> stream_;
-  grpc::ByteBuffer input_;
+  grpc::ByteBuffer read_;  // of the read under way
   grpc::ByteBuffer output_;
   pb::StreamChunksRequest request_;
   absl::Notification done_;
   mutable absl::Mutex mu_;
-  bool has_input_ ABSL_GUARDED_BY(mu_) = false;
+  // Read and not taken yet.
+  Inputs inputs_ ABSL_GUARDED_BY(mu_);
+  std::size_t read_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  bool reading_ ABSL_GUARDED_BY(mu_) = false;
+  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;
   bool input_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool finishing_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool changed_ ABSL_GUARDED_BY(mu_) = false;
+  bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 void StreamReactor::Run() {
@@ -104,6 +128,7 @@ void StreamReactor::Run() {
     {
       absl::MutexLock lock(&mu_);
       stream_ = *std::move(stream);
+      stream_ended_ = !stream_->end_status().ok();  // before anyone could see it end here
     }
     ReadAll();
     Drain();
@@ -114,7 +139,8 @@ void StreamReactor::Run() {
     // From here on nobody writes.
     absl::MutexLock lock(&mu_);
     finishing_ = true;
-    const auto quiet = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !writing_; };
+    const auto quiet = [this]()
+                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !writing_ && !starting_read_; };
     if (!mu_.AwaitWithTimeout(absl::Condition(&quiet), absl::Seconds(2))) {
       // The client does not read: there is nothing to wait for.
       call_->TryCancel();
@@ -132,39 +158,50 @@ void StreamReactor::Run() {
   service.ThreadEnded();
 }
 
-void StreamReactor::ReadAll() {
+bool StreamReactor::TakeInputs(Inputs& inputs) {
   const auto has_news = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return has_input_ || input_ended_ || broken_ || changed_;
+    return !inputs_.empty() || input_ended_ || broken_ || stream_ended_;
   };
-  StartRead(&input_);
-  while (true) {
-    bool take = false;
-    {
-      absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&has_news));
-      changed_ = false;
-      take = has_input_;
-      has_input_ = false;
-      if (!take && (input_ended_ || broken_)) return;
+  inputs.clear();
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(&has_news));
+    if (stream_ended_ || inputs_.empty()) return false;
+    inputs.swap(inputs_);
+    read_bytes_ = 0;
+    if (reading_ || input_ended_) return true;
+    reading_ = true;
+  }
+  StartRead(&read_);
+  return true;
+}
+
+void StreamReactor::ReadAll() {
+  {
+    absl::MutexLock lock(&mu_);
+    reading_ = true;
+  }
+  StartRead(&read_);
+  Inputs inputs;
+  while (TakeInputs(inputs)) {
+    for (grpc::ByteBuffer& input : inputs) {
+      if (!stream_->end_status().ok()) return;
+      HandleInput(input);
+      input.Clear();
     }
-    if (!stream_->end_status().ok()) return;
-    if (!take) continue;
-    HandleInput();
-    input_.Clear();
-    StartRead(&input_);
   }
 }
 
-void StreamReactor::HandleInput() {
-  const std::size_t bytes = input_.Length();
-  grpc::ByteBuffer copy = input_;  // shares the slices; Deserialize empties its argument
+void StreamReactor::HandleInput(grpc::ByteBuffer& input) {
+  const std::size_t bytes = input.Length();
+  grpc::ByteBuffer copy = input;  // shares the slices; Deserialize empties its argument
   request_.Clear();
   const grpc::Status parsed =
       grpc::SerializationTraits<pb::StreamChunksRequest>::Deserialize(&copy, &request_);
   if (!parsed.ok()) {
     std::vector<grpc::Slice> slices;
     std::string flat;
-    if (input_.Dump(&slices).ok()) {
+    if (input.Dump(&slices).ok()) {
       for (const grpc::Slice& slice : slices) {
         flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
       }
@@ -197,7 +234,8 @@ void StreamReactor::Drain() {
 void StreamReactor::Kick() {
   {
     absl::MutexLock lock(&mu_);
-    changed_ = true;
+    // Who waits for messages is woken for this alone, not for each ack.
+    stream_ended_ = stream_ended_ || (stream_ != nullptr && !stream_->end_status().ok());
     if (writing_ || finishing_ || broken_ || stream_ == nullptr) return;
     pb::StreamChunksResponse message;
     if (!stream_->board().TakeNext(message)) return;
