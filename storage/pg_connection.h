@@ -47,8 +47,9 @@ struct PgStatement {
   bool keep = false;
 };
 
-// A statement that was kept is not there, or its name is somebody else's: there is a pooler after all.
-// The connection keeps none from then on; whatever the transaction was doing may be done again.
+// A statement that was kept is not there, or its name is somebody else's: there is a pooler after all. Or
+// a migration changed what it answers. The connection keeps none from then on; whatever the transaction
+// was doing may be done again.
 bool IsStatementUnknown(const absl::Status& status);
 
 class PgConnection {
@@ -85,6 +86,10 @@ class PgConnection {
   // In one round trip, in order; one result each. The first that fails ends them and is the answer:
   // outside of a transaction none has done anything then. None may be a COPY.
   absl::StatusOr<std::vector<PgResult>> ExecAll(std::span<const PgStatement> statements);
+  // One statement that is asked again and again on this connection, kept: parsed and planned once.
+  // kUnavailable where the server does not have it any more, or it answers other columns since: whoever
+  // does the transaction again finds it unnamed.
+  absl::StatusOr<PgResult> ExecKept(std::string sql, std::vector<PgParam> params);
   // Whether statements that say so are kept; false until the first ExecAll with one has looked.
   bool keeps_statements() const { return keeps_ == Keeps::kYes; }
   // Several statements without values, as one string: for migrations and DDL of ours only.

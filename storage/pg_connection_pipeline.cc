@@ -22,7 +22,17 @@ struct PgConnection::Step {
 
 bool IsStatementUnknown(const absl::Status& status) {
   const std::string state = SqlState(status);
-  return state == "26000" || state == "42P05";  // no such name; a name of somebody else's
+  // No such name; a name of somebody else's; another type of result.
+  return state == "26000" || state == "42P05" || state == "0A000";
+}
+
+absl::StatusOr<PgResult> PgConnection::ExecKept(std::string sql, std::vector<PgParam> params) {
+  const PgStatement statement = {std::move(sql), std::move(params), /*keep=*/true};
+  auto results = ExecAll({&statement, 1});
+  if (results.ok()) return std::move(results->front());
+  if (!IsStatementUnknown(results.status())) return results.status();
+  return absl::UnavailableError(
+      absl::StrCat("a kept statement is of no use any more: ", results.status().message()));
 }
 
 absl::StatusOr<std::vector<PgResult>> PgConnection::ExecAll(

@@ -97,9 +97,10 @@ absl::Status MoveFolded(PgConnection& connection, const std::vector<WriterFold>&
     froms.push_back(static_cast<std::int64_t>(fold.from_sequence_exclusive));
     tos.push_back(static_cast<std::int64_t>(fold.to_sequence));
   }
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult moved,
-                            connection.Exec(sql::kMoveFolded, {PgArray(trials), PgArray(writers),
-                                                               PgArray(froms), PgArray(tos)}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult moved,
+      connection.ExecKept(sql::kMoveFolded,
+                          {PgArray(trials), PgArray(writers), PgArray(froms), PgArray(tos)}));
   const auto asked = static_cast<std::int64_t>(folds.size());
   if (moved.affected_count() == asked) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -111,8 +112,9 @@ absl::Status MoveFolded(PgConnection& connection, const std::vector<WriterFold>&
 
 absl::StatusOr<std::vector<std::int64_t>> NextFoldNumbers(PgConnection& connection,
                                                           std::int64_t count) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
-                            connection.Exec(sql::kNextFoldNos, {static_cast<std::int32_t>(count)}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection.ExecKept(sql::kNextFoldNos, {static_cast<std::int32_t>(count)}));
   std::vector<std::int64_t> numbers;
   for (int row = 0; row < rows.row_count(); ++row) numbers.push_back(rows.Int64(row, 0));
   return numbers;

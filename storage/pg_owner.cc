@@ -19,7 +19,7 @@ absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t
 absl::StatusOr<std::vector<std::int64_t>> CheckOwnerOfLiving(
     PgConnection& connection, const std::vector<std::int64_t>& trials, std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult owned,
-                            connection.Exec(sql::kCheckOwner, {PgArray(trials), owner_epoch}));
+                            connection.ExecKept(sql::kCheckOwner, {PgArray(trials), owner_epoch}));
   const auto asked = static_cast<int>(trials.size());
   if (owned.row_count() == asked) {
     std::vector<std::int64_t> deleted;

@@ -76,9 +76,9 @@ absl::Status InsertProgress(PgConnection& connection, int segment,
     sequences.push_back(static_cast<std::int64_t>(row.committed_sequence));
     crcs.push_back(row.last_crc32c);
   }
-  const std::string sql = absl::StrCat("insert into ", ProgressTable(segment), sql::kIntoProgress);
   return connection
-      .Exec(sql.c_str(), {PgArray(trials), PgArray(writer_nos), PgArray(sequences), PgArray(crcs)})
+      .ExecKept(absl::StrCat("insert into ", ProgressTable(segment), sql::kIntoProgress),
+                {PgArray(trials), PgArray(writer_nos), PgArray(sequences), PgArray(crcs)})
       .status();
 }
 

@@ -164,9 +164,9 @@ absl::Status PgWriter::LockWriters(PgConnection& connection, Group& group) {
     writers.push_back(Value(advance->writer_no));
   }
   const std::vector<PgStatement> statements = {
-      {sql::kHoldProgressBook, {}},
-      {sql::kCheckOwnerToCommit, {PgArray(trials), group.request.owner_epoch}},
-      {sql::kLockWriterPairs, {PgArray(writer_trials), PgArray(writers)}}};
+      {sql::kHoldProgressBook, {}, /*keep=*/true},
+      {sql::kCheckOwnerToCommit, {PgArray(trials), group.request.owner_epoch}, /*keep=*/true},
+      {sql::kLockWriterPairs, {PgArray(writer_trials), PgArray(writers)}, /*keep=*/true}};
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<PgResult> results, connection.ExecAll(statements));
   STEPWELL_RETURN_IF_ERROR(HoldBook(connection, results[0]));
   group.stands = ProgressMapOf(results[2]);

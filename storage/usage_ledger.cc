@@ -47,10 +47,10 @@ absl::Status WriteUsage(PgConnection& connection, const UsageLedger& ledger) {
     lasts.push_back(change.last_time_us);
   }
   return connection
-      .Exec(sql::kMoveUsage,
-            {PgArray(trials), PgArray(days), PgArray(classes), PgArray(groups), PgArray(rows),
-             PgArray(samples), PgArray(bytes), PgArray(rollup_bytes), PgArray(firsts),
-             PgArray(lasts), PgArray(removed)})
+      .ExecKept(sql::kMoveUsage,
+                {PgArray(trials), PgArray(days), PgArray(classes), PgArray(groups), PgArray(rows),
+                 PgArray(samples), PgArray(bytes), PgArray(rollup_bytes), PgArray(firsts),
+                 PgArray(lasts), PgArray(removed)})
       .status();
 }
 

@@ -142,6 +142,20 @@ TEST_F(PgConnectionTest, WhereNamesAreLostStatementsGoUnnamedFromThenOn) {
   EXPECT_EQ(KeptCount(*connection_), 0);
 }
 
+// As a migration does of a newer master beside us, which widens a column.
+TEST_F(PgConnectionTest, AKeptStatementThatAnswersOtherTypesSinceGoesUnnamedFromThenOn) {
+  ASSERT_TRUE(connection_->ExecScript("create table t (k int); insert into t values (7)").ok());
+  const auto read = [&] { return connection_->ExecKept("select k from t", {}); };
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(read()->Int32(0, 0), 7);
+  EXPECT_TRUE(connection_->keeps_statements());
+  ASSERT_TRUE(connection_->ExecScript("alter table t alter column k type bigint").ok());
+  // Whoever retries what is unavailable goes on, and takes it for no fault of the data.
+  const auto changed = read();
+  EXPECT_EQ(changed.status().code(), absl::StatusCode::kUnavailable) << changed.status();
+  EXPECT_FALSE(connection_->keeps_statements());
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(read()->Int64(0, 0), 7);
+}
+
 TEST_F(PgConnectionTest, ReturnsEachTypeAsItWasBound) {
   const Uuid uuid = Uuid::Random();
   const std::vector<std::int64_t> integers = {1, -2, std::numeric_limits<std::int64_t>::min()};
