@@ -264,6 +264,9 @@ void RecordedRings::AddRing(RingReader reader, RingSlot slot, int directory) {
     if (mark->second.tail > ring.read) {
       ring.read = mark->second.tail;
       ring.reader.StoreTail(ring.read).IgnoreError();
+    } else {
+      // A tail follows its frame: where the spool knows less, it was set back or cut since.
+      ring.gone_count = ring.read - mark->second.tail;
     }
     ring.dropped_told = mark->second.dropped_told;
   }
@@ -299,6 +302,7 @@ absl::Status RecordedRings::DrainThread(Thread& thread, Ending ending, ThreadSam
       STEPWELL_ASSIGN_OR_RETURN(now, ring.reader.ReadSnapshot());
       if (IsBeyondLap(ring, now)) SkipToLastLap(ring, now, sink);
     }
+    TellGone(ring, sink);
     STEPWELL_RETURN_IF_ERROR(DrainRing(thread, ring, now, sink));
     TellDrops(ring, now, sink);
     ring.state = now.state;
@@ -399,7 +403,14 @@ void RecordedRings::TellDrops(Ring& ring, const RingSnapshot& now, ThreadSampleS
   sink.OnLoss(loss);
   ring.dropped_told = now.dropped;
   ring.dropped_last_ns = now.dropped_last_ns;
-  ring.dropped_moved = true;
+  ring.told_moved = true;
+}
+
+// More than a lap may well have gone; a forged tail tells as much as it likes of its own writer.
+void RecordedRings::TellGone(Ring& ring, ThreadSampleSink& sink) {
+  if (ring.gone_count == 0) return;
+  sink.OnLoss({EventLoss::Cause::kFramesGone, std::exchange(ring.gone_count, 0), 0, 0});
+  ring.told_moved = true;
 }
 
 RecordedRings::Moved RecordedRings::TakeProgress(RingProgress& progress) {
@@ -416,11 +427,11 @@ RecordedRings::Moved RecordedRings::TakeProgress(RingProgress& progress) {
       thread.state_moved = false;
     }
     for (Ring& ring : thread.rings) {
-      if (ring.safe == ring.stored && !ring.dropped_moved) continue;
+      if (ring.safe == ring.stored && !ring.told_moved) continue;
       progress.rings[ring.reader.number()] = {ring.safe, ring.dropped_told};
       moved.moved = true;
       moved.urgent |= ring.safe - ring.stored > ring.reader.capacity() / 4;
-      ring.dropped_moved = false;
+      ring.told_moved = false;
     }
   }
   for (const std::uint32_t ring : gone_) progress.rings[ring] = {RingMark::kGone, 0};

@@ -30,7 +30,7 @@ namespace stepwell::agent {
 
 // Events that were given up before they could be sealed.
 struct EventLoss {
-  enum class Cause { kRingFull, kNoRing, kNoName, kDamaged, kHidden };
+  enum class Cause { kRingFull, kNoRing, kNoName, kDamaged, kHidden, kFramesGone };
   Cause cause = Cause::kRingFull;
   // 0 = unknown.
   std::uint64_t event_count = 0;
@@ -132,7 +132,10 @@ class RecordedRings {
     std::uint64_t stored = 0;
     std::uint64_t dropped_told = 0;
     std::uint64_t dropped_last_ns = 0;
-    bool dropped_moved = false;
+    // Something was told that its progress must say, also where its tail stays.
+    bool told_moved = false;
+    // Left the ring in frames that the spool no longer has, and are not told yet.
+    std::uint64_t gone_count = 0;
     // As of the last Drain.
     std::uint32_t state = spool::kRingLive;
     // Succeeded or ended: once safe reaches it, the file may go.
@@ -172,6 +175,7 @@ class RecordedRings {
   bool Known(const spool::Event& event) const;
   static void MarkSafe(Thread& thread);
   static void TellDrops(Ring& ring, const RingSnapshot& now, ThreadSampleSink& sink);
+  static void TellGone(Ring& ring, ThreadSampleSink& sink);
   void TellLosses(const RecordedHeader& header, Ending ending, ThreadSampleSink& sink);
   void End(ThreadSampleSink& sink);
 

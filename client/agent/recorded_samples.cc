@@ -181,6 +181,9 @@ void RecordedSamples::OnLoss(const EventLoss& loss) {
     case EventLoss::Cause::kHidden:
       return TellLoss(pb::GAP_CAUSE_SPOOL_LOST, loss.event_count, first_us, last_us,
                       "rings in a shared memory that the agent does not see");
+    case EventLoss::Cause::kFramesGone:
+      return TellLoss(pb::GAP_CAUSE_SPOOL_LOST, loss.event_count, first_us, last_us,
+                      "events of frames that the spool has no more");
   }
 }
 

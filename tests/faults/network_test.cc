@@ -78,15 +78,20 @@ TEST_P(BadNetworkTest, AcksComeAndNothingIsLostOrDoubled) {
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 
+std::string NameOf(const ::testing::TestParamInfo<Row>& row) { return row.param.name; }
+
 INSTANTIATE_TEST_SUITE_P(, BadNetworkTest,
                          ::testing::Values(Row{"Slow", "delay=300ms jitter=200ms", "50"},
-                                           Row{"Stalls", "delay=20ms stall=10%:700ms", "50"},
-                                           Row{"Narrow", "rate=8000", "10"},
                                            Row{"Slices", "slice=1", "50"},
                                            Row{"Resets", "reset=30000", "100", 4},
-                                           Row{"ResetsSoon", "slice=100 reset=6000", "20", 6},
                                            Row{"Flaps", "flap=1500ms:500ms", "50", 5}),
-                         [](const auto& row) { return std::string(row.param.name); });
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Long, BadNetworkTest,
+                         ::testing::Values(Row{"Stalls", "delay=20ms stall=10%:700ms", "50"},
+                                           Row{"Narrow", "rate=8000", "10"},
+                                           Row{"ResetsSoon", "slice=100 reset=6000", "20", 6},
+                                           Row{"FlapsLong", "flap=5s:10s delay=100ms", "50", 5}),
+                         NameOf);
 
 // An agent with a spool, a trainer and a network of its own.
 class Site {

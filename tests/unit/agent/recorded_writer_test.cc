@@ -155,6 +155,30 @@ TEST_F(RecordedWriterTest, AgentRule02_GoesOnBehindAWrittenFrameWhoseTailWasNotS
   EXPECT_THAT(rest.lines, ElementsAre("0 step 20 b2"));
 }
 
+// The last frame was damaged on the disk, or the directory was set back: the rings went on.
+TEST_F(RecordedWriterTest, AgentRule02_EventsOfFramesThatTheSpoolLostAreToldOnce) {
+  MakeRing(0, 64, 0);
+  for (const Event& event : {Begin(0), End(0, 10, 0)}) Push(0, event);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  Checkpoint kept = writer->TakeProgress().checkpoint;
+  writer->StoreTails(kept);
+  for (const Event& event : {End(10, 10, 1), End(20, 10, 2)}) Push(0, event);
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  writer->StoreTails(writer->TakeProgress().checkpoint);  // of a frame that goes
+  writer = Open(kept);
+  sink.lines.clear();
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("loss 5 n2 0-0"));
+  kept.MergeFrom(writer->TakeProgress().checkpoint);
+  EXPECT_EQ(kept.rings.at(0).tail, 4u);
+  writer = Open(kept);
+  sink.lines.clear();
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_TRUE(sink.lines.empty());
+}
+
 TEST_F(RecordedWriterTest, AStepGoesOnInTheRingThatSucceedsAFullOne) {
   MakeRing(0, 4, 0);
   for (const Event& event : {Begin(0), End(0, 5, 0), Scope(6, 1)}) Push(0, event);
