@@ -137,7 +137,7 @@ class LightningTest(FrameworkTest):
         trainer(max_epochs=2, callbacks=[StepwellCallback()], enable_checkpointing=False).fit(
             Fails(), DataLoader(Stream(), batch_size=4))
     except OSError as error: print(error)
-    with stepwell.init().scope("after"): pass
+    with stepwell.init(hooks=False).scope("after"): pass
     """)
         self.assertIn("theirs", out)
         self.assertEqual(list(range(7)), self.batches_of("step"))
@@ -310,14 +310,15 @@ class DeepSpeedTest(FrameworkTest):
 
     def test_an_engine(self):
         self.train(_TORCH + """
-    import os, warnings, logging
+    import os, socket, sys, warnings
     warnings.filterwarnings("ignore", "(?!stepwell)")
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
+    with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
                       DS_ACCELERATOR="cpu")
-    import sys, deepspeed
-    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # it would be compiled
+    import deepspeed
     from stepwell.integrations.deepspeed import watch
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # it would be compiled
+    deepspeed.init_distributed("gloo", auto_mpi_discovery=False)
     model = nn.Linear(8, 2)
     data = TensorDataset(torch.randn(24, 8), torch.randint(0, 2, (24,)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

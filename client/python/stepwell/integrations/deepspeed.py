@@ -76,7 +76,8 @@ class Watched:
         self.training.eval_fetch_begins()
 
     def _forward_begins(self, *_: Any, **__: Any) -> None:
-        if getattr(self._engine, "training", True):
+        model = getattr(self._engine, "module", self._engine)  # the engine itself is not told of eval()
+        if getattr(model, "training", True):
             self.training.begin("train_batch")
         self.training.begin("forward")
 
