@@ -153,9 +153,15 @@ part_install() {
   check "a program builds against the installed recorder" "$script" "$root/build/release"
 }
 
-# The HTTP port as the clients of others see it, which come from npm as buf does.
+# The HTTP port as the clients of others see it, which come from npm as buf does; the page, rebuilt and opened.
 part_web() {
-  command -v npm >/dev/null || { skip "Connect's clients" "npm is not installed"; return; }
+  command -v npm >/dev/null || { skip "Connect's clients and the page" "npm is not installed"; return; }
+  connect_clients
+  page_bytes
+  page_in_browser
+}
+
+connect_clients() {
   [[ -x build/release/bin/connect_stand ]] || build release connect_stand || return
   local log=$results/connect.log rc
   start_dots
@@ -166,6 +172,34 @@ part_web() {
     0) pass "Connect's clients" && grep -E '^# (tests|fail) ' "$log" ;;
     75) skip "Connect's clients" "npm could not fetch them (no network?)" ;;
     *) grep -A 12 -E '^ *not ok' "$log" | head -60; fail "Connect's clients" "see ${log#"$root"/}" ;;
+  esac
+}
+
+# The committed page is what its sources build, and its cores hold.
+page_bytes() {
+  local log=$results/page.log rc
+  start_dots
+  client/web/check.sh >"$log" 2>&1
+  rc=$?
+  stop_dots
+  case $rc in
+    0) pass "the page is what its sources build" && grep -E '^# (tests|fail) ' "$log" ;;
+    75) skip "the page is what its sources build" "npm could not fetch its tools (no network?)" ;;
+    *) tail -n 40 "$log"; fail "the page is what its sources build" "see ${log#"$root"/}" ;;
+  esac
+}
+
+page_in_browser() {
+  local log=$results/browser.log rc
+  start_dots
+  command -v chromium >/dev/null || timeout 300 deploy/install_packages.sh browser >"$log" 2>&1
+  { [[ -x build/release/bin/stepwell-demo ]] || build release stepwell stepwell-demo; } && tests/browser/run.sh build/release >"$log" 2>&1
+  rc=$?
+  stop_dots
+  case $rc in
+    0) pass "the page in a browser" && grep -E '^# (tests|fail) ' "$log" ;;
+    75) skip "the page in a browser" "$(tail -n 1 "$log" | sed 's/^skipped: //')" ;;
+    *) grep -A 25 -E '^ *not ok' "$log" | head -90; fail "the page in a browser" "see ${log#"$root"/}" ;;
   esac
 }
 

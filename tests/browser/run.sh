@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The page in Debian's chromium: tests/browser/run.sh BUILD-FOLDER. Exit: 0 passed, 1 not, 75 skipped, with the
+# The page in Debian's chromium: tests/browser/run.sh BUILD-FOLDER [PAGE-FOLDER]. Without the second it is the
+# page that the build has inside. Exit: 0 passed, 1 not, 75 skipped, with the
 # reason on the last line.
 set -uo pipefail
 
@@ -13,5 +14,5 @@ command -v node >/dev/null || skip "node is not installed"
 playwright=$root/client/web/node_modules/playwright-core/index.mjs
 [[ -f $playwright ]] || (cd "$root/client/web" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || skip "npm could not fetch playwright-core (no network?)"
 library=$(compgen -G "$build/client/recorder/libstepwell_recorder.so.*" | head -n 1)
-export STEPWELL_BROWSER_TEST=$build/bin:$root/client/web/dist:$playwright:$chromium:$library
+export STEPWELL_BROWSER_TEST=$build/bin:${2:+$(realpath "$2")}:$playwright:$chromium:$library
 node --test "$here/page_test.mjs"

@@ -38,6 +38,8 @@ export interface ChartOptions {
 }
 
 const bandNamesMax = 12;
+/** So far from a gap the pointer still means it. */
+const pointedPixels = 5;
 /** Steps of an axis of bytes: powers of two, as its units are. */
 const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
@@ -53,6 +55,9 @@ export class Chart {
   private readonly resize: ResizeObserver;
   private plot: uPlot | null = null;
   private data: ChartData | null = null;
+  private waiting: ChartData | null = null;
+  private dragging = false;
+  private shape = "";
   private values: HTMLElement[] = [];
 
   constructor(private readonly options: ChartOptions) {
@@ -60,6 +65,7 @@ export class Chart {
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
     this.resize = new ResizeObserver(() => this.fitWidth());
     this.resize.observe(this.canvas);
+    document.addEventListener("mouseup", this.released);
   }
 
   /** In CSS pixels; for how many buckets to ask. */
@@ -67,14 +73,25 @@ export class Chart {
     return this.canvas.clientWidth || 600;
   }
 
+  /** New data of the same lines change nothing else: a live chart keeps its cursor. While a person drags
+   *  they wait. */
   show(data: ChartData): void {
-    const cursor = this.plot?.cursor.idx != null ? this.plot.cursor.left : undefined;
+    if (this.dragging) {
+      this.waiting = data;
+      return;
+    }
+    const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.aligned.places.length < 3, theme()]);
     this.data = data;
-    this.plot?.destroy();
-    this.plot = new uPlot(this.plotOptions(data), this.plotData(data), this.canvas);
-    this.showLegend(data);
+    if (this.plot && shape === this.shape) {
+      this.plot.setData(this.plotData(data));
+    } else {
+      this.shape = shape;
+      this.plot?.destroy();
+      this.plot = new uPlot(this.plotOptions(data), this.plotData(data), this.canvas);
+      this.plot.over.addEventListener("mousedown", () => (this.dragging = true));
+      this.showLegend(data);
+    }
     this.canvas.setAttribute("aria-label", this.summary(data));
-    if (cursor !== undefined) this.plot.setCursor({ left: cursor, top: 1 }, false);
     this.showCursor();
   }
 
@@ -83,8 +100,18 @@ export class Chart {
     if (this.data) this.show(this.data);
   }
 
+  private readonly released = (): void => {
+    if (!this.dragging) return;
+    this.dragging = false;
+    const waiting = this.waiting;
+    this.waiting = null;
+    // After uPlot has heard of the release, too.
+    if (waiting) setTimeout(() => this.plot && this.show(waiting));
+  };
+
   destroy(): void {
     this.resize.disconnect();
+    document.removeEventListener("mouseup", this.released);
     this.plot?.destroy();
     this.plot = null;
   }
@@ -107,6 +134,11 @@ export class Chart {
 
   private fromPlot(place: number): number {
     return this.data?.axis === "time" ? place * 1e6 : place;
+  }
+
+  private plotRange(): [number, number] {
+    const range = this.data?.range ?? { start: 0, end: 1 };
+    return [this.toPlot(range.start), this.toPlot(range.end)];
   }
 
   private plotData(data: ChartData): uPlot.AlignedData {
@@ -151,7 +183,7 @@ export class Chart {
         bind: { dblclick: () => () => (this.options.onReset(), null) },
       },
       scales: {
-        x: { time: data.axis === "time" && data.axisName === undefined, range: [this.toPlot(data.range.start), this.toPlot(data.range.end)] },
+        x: { time: data.axis === "time" && data.axisName === undefined, range: () => this.plotRange() },
         y: data.stacked ? { range: [0, 1] } : { range: (_, min, max) => yRange(min, max, data.unit) },
       },
       axes: [
@@ -266,7 +298,9 @@ export class Chart {
     });
     const left = this.plot?.cursor.left ?? -1;
     const pointed = at === null || !this.plot || left < 0 ? null : this.fromPlot(this.plot.posToVal(left, "x"));
-    const band = pointed === null ? null : bandAt(data.bands, pointed);
+    const slack = ((data.range.end - data.range.start) * pointedPixels) / Math.max(1, this.plot?.over.clientWidth ?? 1);
+    // Told in the chart that a person is on, not in all that share its cursor.
+    const band = pointed === null || !this.element.matches(":hover, :focus-within") ? null : bandAt(data.bands, pointed, slack);
     const words = at === null ? "newest values" : this.placeWords(at, data);
     fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
   }
@@ -316,7 +350,7 @@ function lastValue(values: readonly Value[]): number {
 /** From zero where values are of one sign, to 100 for percents; never of no height. */
 function yRange(min: number | null, max: number | null, unit: string): [number, number] {
   if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
-  if (unit === "percent" && min >= 0 && max <= 100) return [0, 100];
+  if (unit === "percent" && min >= 0 && max <= 100) return [0, 102]; // a line at 100 is seen whole
   const near = min >= 0 && (min < max * 0.6 || min === max);
   const pad = (max - min) * 0.08 || Math.abs(max) * 0.1 || 1;
   return [near ? 0 : min - pad, max + pad];

@@ -115,6 +115,9 @@ test("gaps are bands: clipped, joined, of their group, and wide enough to be see
   assert.match(bands[0]?.texts.join() ?? "", /late.*ring full/);
   assert.equal(bandAt(bands, 119)?.texts.length, 2);
   assert.equal(bandAt(bands, 130), null);
+  assert.equal(bandAt(bands, 122, 3)?.end, 120);
+  assert.deepEqual(gapBands([gap(199, 199)], range, "gpu", 4).map((band) => [band.start, band.end]), [[196, 200]]);
+  assert.deepEqual(gapBands([gap(100, 100)], range, "gpu", 4).map((band) => [band.start, band.end]), [[100, 104]]);
 });
 
 test("a heat map is a grid whose colours one spike does not flatten", () => {

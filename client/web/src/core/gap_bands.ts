@@ -24,35 +24,41 @@ export function gapText(gap: KnownGap): string {
   return `${gap.cause} (${count}${place})${reason}`;
 }
 
+/** Clipped to `range`, then as wide as can be seen, towards its middle where it lies at an end. */
+function widened(first: number, last: number, range: Range, widthMin: number): Range {
+  const start = Math.max(first, range.start);
+  const end = Math.min(last, range.end);
+  const pad = Math.max(0, (widthMin - (end - start)) / 2);
+  const from = Math.min(Math.max(start - pad, range.start), range.end - 2 * pad);
+  return pad === 0 ? { start, end } : { start: from, end: Math.min(range.end, from + (end - start) + 2 * pad) };
+}
+
 /** Bands that touch `range`, clipped to it, overlapping ones joined; of `metricGroup`, or of all ("").
  *  Each is at least `widthMin` wide, so that one lost tick can be seen and pointed at. */
 export function gapBands(gaps: readonly KnownGap[], range: Range, metricGroup: string, widthMin: number): GapBand[] {
   const bands = gaps
     .filter((gap) => gap.firstUs > 0 && gap.lastUs >= gap.firstUs)
     .filter((gap) => metricGroup === "" || gap.metricGroup === "" || gap.metricGroup === metricGroup)
-    .map((gap) => {
-      const pad = Math.max(0, (widthMin - (gap.lastUs - gap.firstUs)) / 2);
-      return { start: gap.firstUs - pad, end: gap.lastUs + pad, texts: [gapText(gap)] };
-    })
-    .filter((band) => band.end >= range.start && band.start < range.end)
+    .filter((gap) => gap.lastUs >= range.start && gap.firstUs < range.end)
+    .map((gap) => ({ ...widened(gap.firstUs, gap.lastUs, range, widthMin), texts: [gapText(gap)] }))
     .sort((a, b) => a.start - b.start);
   const joined: GapBand[] = [];
   for (const band of bands) {
-    const clipped = { ...band, start: Math.max(band.start, range.start), end: Math.min(band.end, range.end) };
     const before = joined[joined.length - 1];
-    if (before && clipped.start <= before.end) {
+    if (before && band.start <= before.end) {
       joined[joined.length - 1] = {
         start: before.start,
-        end: Math.max(before.end, clipped.end),
-        texts: [...new Set([...before.texts, ...clipped.texts])],
+        end: Math.max(before.end, band.end),
+        texts: [...new Set([...before.texts, ...band.texts])],
       };
     } else {
-      joined.push(clipped);
+      joined.push(band);
     }
   }
   return joined;
 }
 
-export function bandAt(bands: readonly GapBand[], place: number): GapBand | null {
-  return bands.find((band) => place >= band.start && place <= band.end) ?? null;
+/** The band at `place`, or within `slack` of it: a thin one can be pointed at. */
+export function bandAt(bands: readonly GapBand[], place: number, slack = 0): GapBand | null {
+  return bands.find((band) => place >= band.start - slack && place <= band.end + slack) ?? null;
 }

@@ -21,6 +21,7 @@ import type { Go } from "../page";
 import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
+import { labelsText } from "../words";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 
 const chartHeight = 190;
@@ -29,6 +30,8 @@ const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", ra
 const pulseMs = 500;
 const runningMs = 3000;
 const pulseSeriesMax = 16;
+/** "rank=2" before "rank=10". */
+const natural = new Intl.Collator("en", { numeric: true });
 
 interface Card {
   readonly element: HTMLElement;
@@ -248,7 +251,9 @@ export class MetricsTab implements TrialTab {
 
   private seriesOf(chart: MetricChart): { answer: QueryBucketsResponse; series: QueryBucketsResponse_BucketSeries[] } | null {
     for (const answer of this.answers) {
-      const series = answer.series.filter((one) => one.key && metricId(one.key) === chart.id);
+      // In an order of their own: each answer's may be another, and a line keeps its colour.
+      const labels = (one: QueryBucketsResponse_BucketSeries): string => labelsText(one.key?.labels ?? {});
+      const series = answer.series.filter((one) => one.key && metricId(one.key) === chart.id).sort((a, b) => natural.compare(labels(a), labels(b)));
       if (series.length > 0) return { answer, series };
     }
     return null;
@@ -270,7 +275,7 @@ export class MetricsTab implements TrialTab {
       aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
       names: folds ? [""] : lineNames(series.map((one) => ({ labels: one.key?.labels ?? {} }))).map(printable),
       unit: metric.unit, range, axis: view.axis,
-      bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 200) : [],
+      bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100) : [],
     });
     card.element.title = `from ${resolutionWords(answer.resolution)}`;
   }

@@ -127,13 +127,13 @@ export class TrialsPage implements Page {
     pick.checked = this.picked.has(id);
     const began = Number(trial.firstSampleTimeUs) || Number(trial.createdTimeUs);
     const lasted = (Number(trial.lastSampleTimeUs) - Number(trial.firstSampleTimeUs)) / 1e6;
-    const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, ...parts);
+    const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
     return h("tr", {},
       h("td", { class: "pick" }, pick),
       cell("Trial", "name", h("a", { href: formatView(trialView(id)), "data-focus": `trial-${id}` }, bdi(name)),
         trial.archived && h("span", { class: "muted" }, " archived")),
       cell("State", "", stateBadge(trial.state)),
-      cell("Began", "", h("span", { title: timeText(began) }, timeText(began).replace(" UTC", "")), h("span", { class: "muted" }, ` ${agoText(began, now)}`)),
+      cell("Began", "", h("span", { title: timeText(began) }, timeText(began).replace(" UTC", "")), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
       cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
       cell("Writers", "number", countText(trial.writerCount)),
       cell("Series", "number", countText(trial.seriesCount)),
