@@ -110,8 +110,12 @@ void PostgresSupervisor::Run() {
     SetPhase(Phase::kDown, 0, reason);
     log::Warning("private_postgres_down",
                  {{"reason", reason}, {"restart_in_ms", absl::ToInt64Milliseconds(delay)}});
-    SettleFirst(absl::UnavailableError(
-        absl::StrCat("private PostgreSQL did not start: ", reason, "; see ", cluster_.log_file)));
+    // Tried once more before it has failed: what a master that was killed had just begun to start holds the
+    // lock of the directory before it can be seen there, and is adopted or ended by the second try.
+    if (crash_count > 1) {
+      SettleFirst(absl::UnavailableError(
+          absl::StrCat("private PostgreSQL did not start: ", reason, "; see ", cluster_.log_file)));
+    }
     if (WaitEvent({}, delay) == Event::kStopAsked) break;
     // The reason stays until it is ready: a person who looks now wants to know it.
     SetPhase(Phase::kStarting, 0, reason);

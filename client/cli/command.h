@@ -52,6 +52,8 @@ int RunAdminStatus(const std::vector<std::string>& args, Streams streams);
 int RunAdminArchive(const std::vector<std::string>& args, Streams streams);
 int RunAdminUnarchive(const std::vector<std::string>& args, Streams streams);
 int RunAdminDelete(const std::vector<std::string>& args, Streams streams);
+int RunTraceMerge(const std::vector<std::string>& args, Streams streams);
+int RunTraceReport(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 
 // Every subcommand that talks to a master, in the order of the list.

@@ -18,6 +18,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "storage/pg_connection.h"
+#include "storage/private_postgres_binaries.h"
 #include "storage/private_postgres_cluster.h"
 #include "storage/private_postgres_files.h"
 #include "storage/private_postgres_process.h"
@@ -432,6 +433,31 @@ TEST_F(PrivatePostgresTest, AKilledMasterTakesItsServerAlong) {
   EXPECT_TRUE(Eventually([&] { return postgres->state().phase == Phase::kReady; }));
   EXPECT_TRUE(Eventually([&] { return !IsAlive(server); }));
   EXPECT_EQ(Value(postgres->url(), "select 'x'"), "x");
+}
+
+TEST_F(PrivatePostgresTest, AFirstStartThatMeetsADyingOnesLockIsTriedOnceMore) {
+  // What a killed master had just begun to start holds the lock for a moment; here the first start finds it.
+  const auto real = FindPostgresBinaries("", 0);
+  ASSERT_TRUE(real.ok()) << real.status();
+  const std::string binaries = scratch_ / "bin";
+  const std::string marks = scratch_ / "marks";
+  std::filesystem::create_directories(binaries);
+  std::filesystem::create_directories(marks);
+  std::filesystem::permissions(marks, std::filesystem::perms::all);
+  std::filesystem::create_symlink(real->initdb, binaries + "/initdb");
+  std::ofstream(binaries + "/postgres")
+      << "#!/bin/sh\nif [ \"$1\" = -D ] && ! [ -e " << marks << "/one ]; then\n  echo >" << marks
+      << "/one\n  echo 'FATAL:  lock file \"postmaster.pid\" already exists' >&2\n  exit "
+         "1\nfi\nexec "
+      << real->postgres << " \"$@\"\n";
+  std::filesystem::permissions(binaries + "/postgres", std::filesystem::perms(0755));
+  PrivatePostgres::Options options = SmallOptions(directory_);
+  options.binary_directory = binaries;
+  const auto postgres = PrivatePostgres::Open(options);
+  ASSERT_TRUE(postgres.ok()) << postgres.status();
+  EXPECT_EQ((*postgres)->state().phase, Phase::kReady);
+  EXPECT_EQ((*postgres)->state().restart_count, 1);
+  EXPECT_TRUE(std::filesystem::exists(marks + "/one"));
 }
 
 TEST_F(PrivatePostgresTest, LastWordsPreferThePanicAndNameTheFullDisk) {

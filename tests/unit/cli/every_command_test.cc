@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -28,12 +29,26 @@ bool TakesTrial(const std::string& name) {
          name == "admin unarchive" || name == "admin delete";
 }
 // One after the other.
-bool TakesMore(const std::string& name) { return name == "compare"; }
+bool TakesMore(const std::string& name) { return name == "compare" || name == "trace merge"; }
 // Samples are printed an object per line, so that they can be read while they come.
 bool IsByLine(const std::string& name) { return name == "read" || name == "export"; }
 // Given or not.
 bool MayTakeTrial(const std::string& name) { return TakesTrial(name) || name == "top"; }
-bool AsksMaster(const std::string& name) { return name != "version"; }
+// A file, and no master.
+bool ReadsTrace(const std::string& name) { return absl::StartsWith(name, "trace "); }
+bool AsksMaster(const std::string& name) { return name != "version" && !ReadsTrace(name); }
+
+// A trace of one rank and operator, made once.
+const std::string& TraceFile() {
+  static const std::string file = [] {
+    const std::string path =
+        ::testing::TempDir() + "every-command-" + std::to_string(getpid()) + ".rank0.json";
+    std::ofstream(path)
+        << R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","ts":1,"dur":2,"pid":1,"tid":1}]})";
+    return path;
+  }();
+  return file;
+}
 
 Words WordsOf(const Command& command) { return absl::StrSplit(command.name, ' '); }
 
@@ -44,7 +59,8 @@ Words GoodUse(const Command& command) {
   if (std::string(command.name) == "admin profiling") words.emplace_back("off");
   if (std::string(command.name) == "admin delete") words.emplace_back("--yes");
   if (std::string(command.name) == "caps set") words.insert(words.end(), {"--raw-age", "30d"});
-  if (TakesMore(command.name)) words.emplace_back("next-run");
+  if (std::string(command.name) == "compare") words.emplace_back("next-run");
+  if (ReadsTrace(command.name)) words.push_back(TraceFile());
   return words;
 }
 

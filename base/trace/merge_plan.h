@@ -1,0 +1,60 @@
+// MergePlan: how traces of several ranks, cycles and profilers come onto one time line: by how much each is
+// shifted, how far that may be off, and which rows it gets. Pure functions, thread-safe.
+//
+// Clocks, in this order:
+//   1. A shift that a person gave.
+//   2. Where ranks left a barrier together (TraceOrigin::sync_time_ns): the lowest rank's clock counts, and each
+//      file is shifted by the difference of its own cycle, not by another's: clocks drift. What a native profiler
+//      of the same rank wrote goes by the last barrier before it.
+//   3. Otherwise none: files of one machine share its clock, and files of several are off by what their clocks are,
+//      which nothing here can tell (error unknown).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/trace/trace_origin.h"
+
+namespace stepwell {
+
+struct MergeInput {
+  std::string label;  // its file, for messages and the merged trace
+  TraceOrigin origin;
+  std::optional<std::int32_t> rank;  // before what the trace says itself
+  std::string cycle;    // "ep0-ba7"; ranks' files of one cycle share it. Empty: by order in time
+  std::string machine;  // empty: unknown
+  std::optional<std::int64_t> shift_ns;
+};
+
+enum class MergeAlignment {
+  kClock,  // as above
+  kStart,  // every input begins where the first one does; for clocks that have nothing in common
+};
+
+struct PlacedInput {
+  std::string label;
+  std::int32_t rank = 0;
+  bool is_native = false;
+  // What belongs to one row of processes: rank and profiler, over all cycles. A rank whose trace is there
+  // twice at one time has a lane of its own for each.
+  std::int32_t lane = 0;
+  std::int64_t base_time_ns = 0;         // added to each of its times, then
+  std::int64_t shift_ns = 0;             // this
+  std::optional<std::int64_t> error_ns;  // nothing: unknown
+  std::map<std::string, std::string, std::less<>> process_names;
+};
+
+struct MergePlan {
+  std::int64_t base_time_ns = 0;  // what times of the merged trace count from, since 1970
+  std::vector<PlacedInput> inputs;
+  std::vector<std::string> notes;  // for people
+};
+
+// kInvalidArgument names the input and what would help: no rank, no event, a clock years from the others'.
+[[nodiscard]] absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
+                                                  MergeAlignment alignment);
+
+}  // namespace stepwell

@@ -1,0 +1,259 @@
+// stepwell trace merge: traces of several ranks, cycles and profilers as one, from files to a file.
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/trace/exact_time.h"
+#include "base/trace/gzip_packer.h"
+#include "base/trace/merge_plan.h"
+#include "base/trace/trace_merger.h"
+#include "base/trace/trace_origin.h"
+#include "client/cli/command.h"
+#include "client/cli/export_output.h"
+#include "client/cli/options.h"
+#include "client/cli/progress.h"
+#include "client/cli/trace_file.h"
+#include "client/cli/units.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr std::size_t kFilesMax = 4096;
+constexpr char kExamples[] =
+    "\nReads Chrome traces (Composer's, PyTorch's, TensorFlow's and others'; gzip or not) and "
+    "writes one, which\n"
+    "Perfetto (https://ui.perfetto.dev) opens. A rank is told by the trace itself, its file's name "
+    "(rank3) or\n"
+    "--rank. Each file is shifted by the barrier that its ranks left together, where it tells one; "
+    "files of\n"
+    "one machine (--one-machine) are not. The merged trace says by how much each was shifted, and "
+    "how far that\n"
+    "may be off. A file that ends too early gives what it has. Files are read twice, and never "
+    "held in memory.\n"
+    "Exits with 0 where a trace was written, 66 where a file cannot be read, 1 where they cannot "
+    "be merged.\n"
+    "\nExamples:\n"
+    "  stepwell trace merge traces/*.json --output merged.json.gz\n"
+    "  stepwell trace merge ep0-ba7-rank0.json rank0.7.pt.trace.json.gz --output rank0.json\n"
+    "  stepwell trace merge a.json b.json --rank a.json=0 --rank b.json=1 --shift b.json=-1500 "
+    "--output ab.json\n";
+
+// "FILE=VALUE" of the options of that name, for `file`; the last counts.
+std::optional<std::string> OfFile(const CommandOptions& options, const std::string& name,
+                                  const std::string& file) {
+  std::optional<std::string> found;
+  for (const std::string& each : options.Texts(name)) {
+    if (each.size() > file.size() && each[file.size()] == '=' && absl::StartsWith(each, file)) {
+      found = each.substr(file.size() + 1);
+    }
+  }
+  return found;
+}
+
+absl::Status CheckNamed(const CommandOptions& options, const std::string& name) {
+  for (const std::string& each : options.Texts(name)) {
+    const std::string file = each.substr(0, each.rfind('='));
+    const std::vector<std::string>& files = options.arguments();
+    if (std::find(files.begin(), files.end(), file) == files.end() || file.size() == each.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", name, " is '", each, "'; allowed: FILE=NUMBER, with a FILE that is merged"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MergeInput> InputOf(const CommandOptions& options, const std::string& file) {
+  MergeInput input;
+  input.label = file;
+  input.rank = RankOfFileName(file);
+  input.cycle = CycleOfFileName(file);
+  if (options.Has("one-machine")) input.machine = "this";
+  if (const auto rank = OfFile(options, "rank", file); rank.has_value()) {
+    std::int32_t number = 0;
+    if (!absl::SimpleAtoi(*rank, &number) || number < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--rank of ", file, " is '", *rank, "'; allowed: 0 and up"));
+    }
+    input.rank = number;
+  }
+  if (const auto shift = OfFile(options, "shift", file); shift.has_value()) {
+    input.shift_ns = NsOfMicros(*shift);
+    if (!input.shift_ns.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("--shift of ", file, " is '", *shift,
+                                                     "'; allowed: microseconds, such as -1500.25"));
+    }
+  }
+  return input;
+}
+
+struct Wanted {
+  std::vector<MergeInput> inputs;
+  MergeAlignment alignment = MergeAlignment::kClock;
+  std::string output;
+  bool is_json = false;
+};
+
+absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
+  Wanted wanted;
+  if (options.arguments().empty()) return absl::InvalidArgumentError("no FILE to merge");
+  if (options.arguments().size() > kFilesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.arguments().size(), " files; allowed: up to ", kFilesMax));
+  }
+  for (const char* name : {"rank", "shift"}) STEPWELL_RETURN_IF_ERROR(CheckNamed(options, name));
+  for (const std::string& file : options.arguments()) {
+    STEPWELL_ASSIGN_OR_RETURN(wanted.inputs.emplace_back(), InputOf(options, file));
+  }
+  const std::string align = options.Text("align");
+  if (align == "start") {
+    wanted.alignment = MergeAlignment::kStart;
+  } else if (!align.empty() && align != "clock") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--align is '", align, "'; allowed: clock, start"));
+  }
+  wanted.is_json = options.json();
+  wanted.output = options.Text("output");
+  if (options.Has("output") && wanted.output.empty()) {
+    return absl::InvalidArgumentError("--output is ''; allowed: the name of a file");
+  }
+  return wanted;
+}
+
+absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
+  for (MergeInput& input : inputs) {
+    TraceScan scan;
+    STEPWELL_ASSIGN_OR_RETURN(
+        const TraceForm form,
+        ReadTraceFile(input.label, {.event =
+                                        [&](std::string_view json) {
+                                          scan.TakeEvent(json);
+                                          return absl::OkStatus();
+                                        },
+                                    .member =
+                                        [&](std::string_view name, std::string_view json) {
+                                          scan.TakeMember(name, json);
+                                          return absl::OkStatus();
+                                        }}));
+    input.origin = scan.Finish();
+    if (form.is_cut)
+      err << "stepwell: " << input.label << " ends too early; what it has is taken\n";
+    if (form.passed_over > 0) {
+      err << "stepwell: " << input.label << ": " << Plural(form.passed_over, "thing")
+          << " beside events, or too large, left out\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct MergeCounts {
+  std::int64_t written = 0;
+  std::int64_t left_out = 0;
+};
+
+absl::StatusOr<MergeCounts> Write(const MergePlan& plan, const TakeBytes& take) {
+  TraceMerger merger(plan, take);
+  STEPWELL_RETURN_IF_ERROR(merger.Begin());
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    merger.BeginInput(i);
+    const auto form = ReadTraceFile(
+        plan.inputs[i].label,
+        {.event = [&](std::string_view json) { return merger.TakeEvent(json); }, .member = {}});
+    STEPWELL_RETURN_IF_ERROR(form.status());
+  }
+  STEPWELL_RETURN_IF_ERROR(merger.End());
+  return MergeCounts{merger.written_count(), merger.left_out_count()};
+}
+
+nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
+  nlohmann::json inputs = nlohmann::json::array();
+  for (const PlacedInput& input : plan.inputs) {
+    nlohmann::json one = {{"file", input.label},
+                          {"rank", input.rank},
+                          {"is_native", input.is_native},
+                          {"shift_us", static_cast<double>(input.shift_ns) * 1e-3},
+                          {"clock_error_us", nullptr}};
+    if (input.error_ns.has_value())
+      one["clock_error_us"] = static_cast<double>(*input.error_ns) * 1e-3;
+    inputs.push_back(std::move(one));
+  }
+  return {{"event_count", counts.written}, {"left_out_count", counts.left_out}, {"inputs", inputs}};
+}
+
+int Failed(const absl::Status& status, Streams streams) {
+  // Whoever reads has had enough.
+  if (absl::IsOutOfRange(status)) return kExitOk;
+  streams.err << "stepwell: " << status.message() << "\n";
+  return absl::IsNotFound(status) ? kExitNoInput : kExitFailed;
+}
+
+int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, Streams streams) {
+  const auto write = [&](std::string_view bytes) { return output.Write(bytes); };
+  absl::StatusOr<MergeCounts> counts;
+  if (absl::EndsWith(wanted.output, ".gz")) {
+    GzipPacker packer(write);
+    counts = Write(plan, [&](std::string_view bytes) { return packer.Feed(bytes); });
+    if (const absl::Status packed = counts.ok() ? packer.Finish() : counts.status(); !packed.ok()) {
+      return Failed(packed, streams);
+    }
+  } else {
+    counts = Write(plan, write);
+    if (!counts.ok()) return Failed(counts.status(), streams);
+  }
+  if (const absl::Status whole = output.Finish(); !whole.ok()) return Failed(whole, streams);
+  for (const std::string& note : plan.notes) streams.err << "stepwell: " << note << "\n";
+  if (counts->left_out > 0) {
+    streams.err << "stepwell: " << Plural(counts->left_out, "event")
+                << " without a time or beyond a bound left out\n";
+  }
+  bool is_error_unknown = false;
+  for (const PlacedInput& input : plan.inputs) is_error_unknown |= !input.error_ns.has_value();
+  if (is_error_unknown) {
+    streams.err << "stepwell: nothing tells how far the clocks of different machines are apart; "
+                   "files of one machine: "
+                   "--one-machine\n";
+  }
+  if (wanted.is_json && !wanted.output.empty()) {
+    streams.out << JsonOf(plan, *counts).dump() << "\n";
+  } else if (!wanted.output.empty()) {
+    streams.err << Plural(counts->written, "event") << " of "
+                << Plural(std::ssize(plan.inputs), "file") << " are in " << wanted.output << "\n";
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("trace merge", "[FILE...]", kExamples, CommandOptions::Asks::kNobody);
+  options.Value("output", "FILE",
+                "write to FILE, which has its name once it is whole; packed where it ends in .gz");
+  options.List("rank", "FILE=N", "that file is of rank N");
+  options.List("shift", "FILE=US", "add so many microseconds to the times of that file");
+  options.Value("align", "HOW",
+                "clock, or start: each file begins where the first one does (clock)");
+  options.Flag("one-machine", "all files are of one machine, whose clock they share");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  absl::StatusOr<Wanted> wanted = WantedOf(options);
+  if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
+  const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));
+  if (const absl::Status scanned = Scan(wanted->inputs, streams.err); !scanned.ok())
+    return Failed(scanned, streams);
+  const auto plan = PlanMerge(wanted->inputs, wanted->alignment);
+  if (!plan.ok()) return Failed(plan.status(), streams);
+  if (wanted->output.empty())
+    return MergeTo(*ExportOutput::ToStream(streams.out), *wanted, *plan, streams);
+  const auto output = ExportOutput::ToFile(wanted->output);
+  if (!output.ok()) {
+    streams.err << "stepwell: " << output.status().message() << "\n";
+    return kExitFailed;
+  }
+  return MergeTo(**output, *wanted, *plan, streams);
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,191 @@
+#include "base/trace/trace_merger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/trace/trace_origin.h"
+#include "base/trace/trace_splitter.h"
+
+namespace stepwell {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Merged {
+  json trace;
+  std::int64_t left_out = 0;
+  // Events by phase and name, metadata left out.
+  std::vector<json> Named(const std::string& name) const {
+    std::vector<json> found;
+    for (const json& event : trace.at("traceEvents")) {
+      if (event.at("ph") != "M" && event.value("name", "") == name) found.push_back(event);
+    }
+    return found;
+  }
+  std::string ProcessName(const json& pid) const {
+    for (const json& event : trace.at("traceEvents")) {
+      if (event.value("name", "") == "process_name" && event.at("pid") == pid)
+        return event.at("args").at("name");
+    }
+    return "";
+  }
+};
+
+Merged Merge(const std::vector<std::string>& texts) {
+  std::vector<MergeInput> inputs;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    TraceScan scan;
+    TraceSplitter splitter({.event =
+                                [&](std::string_view event) {
+                                  scan.TakeEvent(event);
+                                  return absl::OkStatus();
+                                },
+                            .member =
+                                [&](std::string_view name, std::string_view value) {
+                                  scan.TakeMember(name, value);
+                                  return absl::OkStatus();
+                                }});
+    EXPECT_TRUE(splitter.Feed(texts[i]).ok());
+    EXPECT_TRUE(splitter.Finish().ok());
+    inputs.push_back({.label = absl::StrCat("file ", i),
+                      .origin = scan.Finish(),
+                      .rank = {},
+                      .cycle = "",
+                      .machine = "",
+                      .shift_ns = {}});
+  }
+  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  std::string out;
+  TraceMerger merger(*plan, [&](std::string_view bytes) {
+    out += bytes;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(merger.Begin().ok());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    merger.BeginInput(i);
+    TraceSplitter splitter(
+        {.event = [&](std::string_view event) { return merger.TakeEvent(event); }, .member = {}});
+    EXPECT_TRUE(splitter.Feed(texts[i]).ok());
+  }
+  EXPECT_TRUE(merger.End().ok());
+  return {json::parse(out), merger.left_out_count()};
+}
+
+// A cycle as Composer writes it.
+std::string Cycle(int rank, int sync_us, int begin_us, int end_us) {
+  const std::string common = absl::StrCat("\"pid\":", rank, ",\"tid\":77,\"ts\":");
+  return absl::StrCat(
+      "[{\"name\":\"global_rank\",\"ph\":\"M\",", common, sync_us, ",\"args\":{\"value\":", rank,
+      "}},\n{\"name\":\"process_name\",\"ph\":\"M\",", common, sync_us,
+      ",\"args\":{\"name\":\"training\"}},\n{\"name\":\"clock_sync_timestamp_us\",\"ph\":\"M\",",
+      common, sync_us, ",\"args\":{\"value\":", sync_us,
+      "}},\n{\"name\":\"f\",\"cat\":\"event\",\"ph\":\"B\",", common, begin_us,
+      ",\"args\":{\"epoch\":0}},\n{\"name\":\"f\",\"ph\":\"E\",", common, end_us, "}]");
+}
+
+TEST(TraceMerger, RanksAndCyclesOfComposerLieWhereTheyWere) {
+  const Merged merged = Merge({Cycle(0, 1000, 1100, 1200), Cycle(1, 5000, 5100, 5200),
+                               Cycle(0, 2000, 2100, 2150), Cycle(1, 6500, 6600, 6650)});
+  std::map<std::string, std::vector<double>> times;
+  for (const json& event : merged.Named("f")) {
+    times[merged.ProcessName(event.at("pid"))].push_back(event.at("ts").get<double>());
+  }
+  EXPECT_EQ(merged.trace.at("baseTimeNanoseconds"), 0);
+  EXPECT_THAT(times["rank 0 · training"], ElementsAre(1100, 1200, 2100, 2150));
+  EXPECT_THAT(times["rank 1 · training"], ElementsAre(1100, 1200, 2100, 2150));
+  EXPECT_EQ(times.size(), 2u);
+  EXPECT_EQ(merged.trace.at("metadata").at("inputs").at(3).at("shift_us"), -4500);
+}
+
+TEST(TraceMerger, KinetosBaseIsAddedBackAndItsGridRespected) {
+  // The same moment, of two ranks that took their bases on either side of a line of the grid.
+  const auto trace = [](int rank, const char* base, const char* ts, bool base_last) {
+    const std::string head =
+        absl::StrCat("\"schemaVersion\":1,\"distributedInfo\":{\"rank\":", rank, "}");
+    const std::string base_text = absl::StrCat("\"baseTimeNanoseconds\":", base);
+    return absl::StrCat("{", head, ",", base_last ? "" : base_text + ",",
+                        "\"traceEvents\":[{\"ph\":\"X\",\"name\":\"op\",",
+                        "\"cat\":\"cpu_op\",\"ts\":", ts, ",\"dur\":1.5,\"pid\":9,\"tid\":9}]",
+                        base_last ? "," + base_text : "", "}");
+  };
+  const Merged merged = Merge({trace(0, "1727722758000000000", "7889238000000.123", false),
+                               trace(1, "1735611996000000000", "0.123", true)});
+  const auto ops = merged.Named("op");
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(ops[0].at("ts"), ops[1].at("ts"));
+  EXPECT_EQ(ops[0].at("dur").dump(), "1.5");
+  EXPECT_NE(ops[0].at("pid"), ops[1].at("pid"));
+  EXPECT_EQ(merged.trace.at("baseTimeNanoseconds").get<std::int64_t>() % 3'600'000'000'000, 0);
+  EXPECT_EQ(
+      merged.trace.at("baseTimeNanoseconds").get<double>() + ops[0].at("ts").get<double>() * 1000,
+      1735611996000000123.0);
+}
+
+TEST(TraceMerger, PidsFlowsAndThreadsOfInputsAreKeptApart) {
+  const auto trace = [](int rank) {
+    return absl::StrCat(
+        "{\"distributedInfo\":{\"rank\":", rank,
+        "},\"traceEvents\":["
+        "{\"ph\":\"s\",\"name\":\"flow\",\"cat\":\"ac2g\",\"id\":5,\"ts\":1,\"pid\":3,\"tid\":4},"
+        "{\"ph\":\"f\",\"bp\":\"e\",\"name\":\"flow\",\"cat\":\"ac2g\",\"id\":5,\"ts\":2,\"pid\":0,"
+        "\"tid\":7},"
+        "{\"ph\":\"X\",\"name\":\"hex\",\"id\":\"0x10\",\"bind_id\":\"0x10\",\"ts\":1,\"dur\":1,"
+        "\"pid\":3,\"tid\":0},"
+        "{\"ph\":\"X\",\"name\":\"odd\",\"id\":\"wide\",\"ts\":1,\"dur\":1,\"pid\":\"Spans\","
+        "\"tid\":\"PyTorch Profiler (0)\"},"
+        "{\"ph\":\"X\",\"name\":\"minus\",\"ts\":1,\"dur\":1,\"pid\":-1,\"tid\":-5}]}");
+  };
+  const Merged merged = Merge({trace(0), trace(1)});
+  const auto flows = merged.Named("flow");
+  ASSERT_EQ(flows.size(), 4u);
+  EXPECT_EQ(flows[0].at("id"), flows[1].at("id"));
+  EXPECT_EQ(flows[2].at("id"), flows[3].at("id"));
+  EXPECT_NE(flows[0].at("id"), flows[2].at("id"));
+  EXPECT_EQ(flows[1].at("bp"), "e");
+  std::set<json> pids;
+  for (const json& event : merged.trace.at("traceEvents")) {
+    EXPECT_TRUE(event.at("pid").is_number_unsigned() && event.at("pid") != 0);
+    EXPECT_TRUE(event.at("tid").is_number_unsigned());
+    if (event.at("ph") == "M") continue;
+    EXPECT_NE(event.at("tid"), 0) << event;
+    pids.insert(event.at("pid"));
+  }
+  EXPECT_EQ(pids.size(), 8u);
+  const auto hex = merged.Named("hex");
+  EXPECT_EQ(hex[0].at("id"), hex[0].at("bind_id"));
+  EXPECT_NE(hex[0].at("id"), hex[1].at("id"));
+  EXPECT_THAT(merged.ProcessName(merged.Named("odd")[1].at("pid")), HasSubstr("rank 1"));
+}
+
+TEST(TraceMerger, WhatIsNoEventIsLeftOutAndCounted) {
+  const Merged merged =
+      Merge({"{\"distributedInfo\":{\"rank\":0},\"traceEvents\":["
+             "{\"ph\":\"X\",\"name\":\"good\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1},"
+             "{\"ph\":\"X\",\"name\":\"no time\",\"pid\":1,\"tid\":1},"
+             "{\"ph\":\"X\",\"name\":\"never\",\"ts\":NaN,\"pid\":1,\"tid\":1},"
+             "{\"ph\":\"X\",\"name\":\"far\",\"ts\":9e18,\"pid\":1,\"tid\":1},"
+             "{\"name\":\"no phase\",\"ts\":1},"
+             "{\"ph\":\"E\",\"ts\":3,\"pid\":1,\"tid\":1}]}"});
+  EXPECT_EQ(merged.left_out, 4);
+  EXPECT_EQ(merged.Named("good").size(), 1u);
+  EXPECT_EQ(merged.Named("").size(), 1u) << "an E needs no name";
+}
+
+TEST(TraceMerger, AMergedTraceIsATraceAgain) {
+  const std::vector<std::string> cycles = {Cycle(0, 1000, 1100, 1200), Cycle(1, 5000, 5100, 5200)};
+  const Merged merged = Merge(cycles);
+  EXPECT_TRUE(merged.Named("global_rank").empty());
+  for (const json& event : merged.trace.at("traceEvents")) {
+    EXPECT_NE(event.value("name", ""), "clock_sync_timestamp_us") << "it no longer holds";
+  }
+}
+
+}  // namespace
+}  // namespace stepwell

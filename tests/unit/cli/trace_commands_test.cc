@@ -1,0 +1,187 @@
+// stepwell trace merge and report, on files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/trace_file.h"
+#include "tests/unit/cli/outcome.h"
+
+namespace stepwell::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+class TraceCommandsTest : public ::testing::Test {
+ protected:
+  TraceCommandsTest() {
+    std::string made = ::testing::TempDir() + "traces-XXXXXX";
+    folder_ = mkdtemp(made.data());
+  }
+  ~TraceCommandsTest() override { fs::remove_all(folder_); }
+
+  std::string File(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  static std::string Text(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  // One operator of `begin_us` on, a tenth of a second long.
+  static std::string Operator(std::int64_t begin_us) {
+    return absl::StrCat(
+        "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\",\"ts\":", begin_us,
+        ",\"dur\":100000,\"pid\":4,\"tid\":5}]}");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TraceCommandsTest, FilesOfTwoRanksBecomeOnePackedOrNot) {
+  const std::string zero = File("ep0-ba7-rank0.json", Operator(1'000));
+  const std::string one = File("ep0-ba7-rank1.json", Operator(3'000));
+  for (const std::string name : {"merged.json", "merged.json.gz"}) {
+    const std::string out = folder_ / name;
+    const Outcome outcome =
+        RunWords({"trace", "merge", zero, one, "--output", out, "--shift", one + "=-1500.5"});
+    EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("2 events of 2 files are in ", out)));
+    std::string text;
+    const auto form = ReadTraceFile(out, {.event =
+                                              [&](std::string_view event) {
+                                                text += event;
+                                                text += '\n';
+                                                return absl::OkStatus();
+                                              },
+                                          .member = {}});
+    ASSERT_TRUE(form.ok()) << form.status();
+    EXPECT_FALSE(form->is_cut);
+    EXPECT_THAT(text, HasSubstr("\"ts\":1000.000"));
+    EXPECT_THAT(text, HasSubstr("\"ts\":1499.500"));
+    EXPECT_THAT(text, HasSubstr("rank 1"));
+  }
+  EXPECT_EQ(Text(folder_ / "merged.json.gz").substr(0, 2), "\x1f\x8b");
+  const Outcome told = RunWords(
+      {"trace", "merge", zero, one, "--one-machine", "--json", "--output", folder_ / "again.json"});
+  EXPECT_EQ(json::parse(told.out).at("inputs").at(1).at("clock_error_us"), 0.0);
+  EXPECT_EQ(told.err, "");
+  const Outcome printed = RunWords({"trace", "merge", zero, one, "--one-machine"});
+  EXPECT_EQ(printed.out, Text(folder_ / "again.json"));
+}
+
+TEST_F(TraceCommandsTest, ACutPackedFileGivesWhatItHas) {
+  std::string whole = "[";
+  for (int i = 0; i < 20'000; ++i) {
+    absl::StrAppend(&whole, i == 0 ? "" : ",", "\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op",
+                    i * 7919 % 1000, "\",\"ts\":", i * 10, ",\"dur\":5,\"pid\":4,\"tid\":5}");
+  }
+  const std::string plain = File("rank0.json", whole + "]");
+  const std::string packed = folder_ / "rank0.json.gz";
+  ASSERT_EQ(RunWords({"trace", "merge", plain, "--output", packed}).exit, kExitOk);
+  fs::resize_file(packed, fs::file_size(packed) / 2);
+  const Outcome outcome = RunWords({"trace", "report", packed, "--json"});
+  EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("ends too early"));
+  EXPECT_GT(json::parse(outcome.out).at("steps").at(0).at("seconds"), 0.05);
+}
+
+TEST_F(TraceCommandsTest, ReportAddsUpAStep) {
+  const auto event = [](const char* category, const char* name, int begin_us, int length_us) {
+    return absl::StrCat("{\"ph\":\"X\",\"cat\":\"", category, "\",\"name\":\"", name,
+                        "\",\"ts\":", begin_us, ",\"dur\":", length_us, ",\"pid\":1,\"tid\":1}");
+  };
+  const std::string file = File(
+      "t.json", absl::StrCat("[", event("user_annotation", "ProfilerStep#4", 0, 1000), ",",
+                             event("user_annotation", "enumerate(DataLoader)#x.__next__", 0, 600),
+                             ",", event("cpu_op", "aten::add", 600, 300), ",7]"));
+  const Outcome text = RunWords({"trace", "report", file});
+  EXPECT_EQ(text.exit, kExitOk) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("1 step of 1.00 ms on average"));
+  EXPECT_THAT(text.out, HasSubstr("data loader  600 µs"));
+  EXPECT_THAT(text.out, HasSubstr("60.0 %"));
+  EXPECT_THAT(text.err, HasSubstr("1 thing that is no event left out"));
+  const json report = json::parse(RunWords({"trace", "report", file, "--json"}).out);
+  EXPECT_EQ(report.at("steps").at(0).at("name"), "ProfilerStep#4");
+  EXPECT_DOUBLE_EQ(report.at("steps").at(0).at("class_seconds").at("processor"), 300e-6);
+}
+
+TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
+  const std::string good = File("rank0.json", Operator(1'000));
+  const std::string nameless = File("trace.json", Operator(1'000));
+  const std::string text = File("rank1.txt", "hello");
+  const std::string empty = File("rank2.json", "");
+  const std::string far = File("rank3.json", Operator(1'700'000'000'000'000));
+  const std::string none = folder_ / "rank4.json";
+  const struct {
+    std::vector<std::string> words;
+    int exit;
+    std::string says;
+  } rows[] = {
+      {{"merge"}, kExitUsage, "no FILE to merge"},
+      {{"merge", good, "--align", "end"}, kExitUsage, "--align is 'end'; allowed: clock, start"},
+      {{"merge", good, "--rank", "x.json=1"},
+       kExitUsage,
+       "allowed: FILE=NUMBER, with a FILE that is merged"},
+      {{"merge", good, "--rank", good}, kExitUsage, "allowed: FILE=NUMBER"},
+      {{"merge", good, "--rank", good + "=-1"}, kExitUsage, "allowed: 0 and up"},
+      {{"merge", good, "--shift", good + "=soon"}, kExitUsage, "allowed: microseconds"},
+      {{"merge", good, "--output", ""}, kExitUsage, "--output is ''"},
+      {{"merge", nameless}, kExitFailed, "trace.json: nothing tells its rank"},
+      {{"merge", text},
+       kExitFailed,
+       "rank1.txt: this is no Chrome trace: '{' or '[' expected, found 'h'"},
+      {{"merge", empty}, kExitFailed, "rank2.json: this is empty"},
+      {{"merge", good, far}, kExitFailed, "rank3.json begins 53.9 years after"},
+      {{"merge", good, none}, kExitNoInput, "rank4.json: No such file or directory"},
+      {{"merge", good, "--output", "/proc/none/x.json"}, kExitFailed, "/proc/none/x.json"},
+      {{"report"}, kExitUsage, "FILE is missing"},
+      {{"report", none}, kExitNoInput, "rank4.json: No such file"},
+      {{"report", folder_}, kExitNoInput, "Is a directory"},
+      {{"report", File("m.json", "[{\"ph\":\"M\",\"name\":\"x\"}]")}, kExitFailed, "has no step"},
+  };
+  for (const auto& row : rows) {
+    std::vector<std::string> words = {"trace"};
+    words.insert(words.end(), row.words.begin(), row.words.end());
+    const Outcome outcome = RunWords(words);
+    EXPECT_EQ(outcome.exit, row.exit) << row.says << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(row.says));
+    EXPECT_EQ(outcome.out, "");
+  }
+  const std::string out = folder_ / "out.json";
+  EXPECT_EQ(RunWords({"trace", "merge", good, far, "--align", "start", "--output", out}).exit,
+            kExitOk);
+}
+
+TEST(TraceFileNames, TellRankAndCycle) {
+  const struct {
+    const char* path;
+    std::optional<std::int32_t> rank;
+    const char* cycle;
+  } rows[] = {
+      {"ep0-ba7-rank3.json", 3, "ep0-ba7"},
+      {"/rank9/ep1-ba20-rank12.json.gz", 12, "ep1-ba20"},
+      {"rank3.7.pt.trace.json.gz", 3, ""},
+      {"frank-rank2.json", 2, ""},
+      {"/rank5/trace.json", std::nullopt, ""},
+      {"rank99999999999.json", std::nullopt, ""},
+      {"", std::nullopt, ""},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(RankOfFileName(row.path), row.rank) << row.path;
+    EXPECT_EQ(CycleOfFileName(row.path), row.cycle) << row.path;
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::cli
