@@ -55,17 +55,31 @@ BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>&
   }
 }
 
+std::size_t PresentBefore(const RollupColumn& column, std::size_t end) {
+  const auto begin = column.presence.begin();
+  return static_cast<std::size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(end),
+                                                [](std::uint8_t present) { return present != 0; }));
+}
+
 void BucketsRead::OnRollup(const StoredRollup& rollup) {
   BucketFold& fold = FoldOf(rollup.series_no);
   const RollupGrid& grid = *rollup.grid;
   const RollupColumn& column = *rollup.column;
   const std::int64_t step_us = INT64_C(1'000'000) * grid.step_seconds;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < grid.buckets.size(); ++i) {
-    if (!column.presence.empty() && column.presence[i] == 0) continue;
+  // Of the first bucket that begins at `time_us` or later.
+  const auto index_of = [&](std::int64_t time_us) {
+    const std::int64_t bucket = time_us / step_us + (time_us % step_us > 0 ? 1 : 0);
+    const auto found = std::lower_bound(grid.buckets.begin(), grid.buckets.end(), bucket);
+    return static_cast<std::size_t>(found - grid.buckets.begin());
+  };
+  const std::size_t first = index_of(plan_.start);
+  const std::size_t end = index_of(plan_.end);
+  const bool has_all = column.presence.empty();
+  std::size_t at = has_all ? first : PresentBefore(column, first);
+  for (std::size_t i = first; i < end; ++i) {
+    if (!has_all && column.presence[i] == 0) continue;
     const std::size_t own = at++;
     const std::int64_t place = grid.buckets[i] * step_us;
-    if (!plan_.Holds(place)) continue;
     const std::int64_t count = column.counts.empty() ? grid.tick_counts[i] : column.counts[own];
     const std::int64_t nan_count = column.nan_counts.empty() ? 0 : column.nan_counts[own];
     const std::int64_t lag_us = column.last_lags_us.empty() ? 0 : column.last_lags_us[own];

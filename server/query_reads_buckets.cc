@@ -218,7 +218,7 @@ absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
 absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
     const v1::QueryBucketsRequest& request_untrusted, const ReadCall& call) const {
   STEPWELL_ASSIGN_OR_RETURN(const AskedBuckets asked, CheckAsked(request_untrusted));
-  auto book = asked.by_batch ? TrialView::Book::kRead : TrialView::Book::kPresumed;
+  auto book = asked.by_batch ? TrialView::Book::kRead : TrialView::Book::kRemembered;
   for (;;) {
     STEPWELL_ASSIGN_OR_RETURN(const auto view, TrialView::Open(sources_, request_untrusted.trial(),
                                                                call, asked.gaps, book));
@@ -226,7 +226,7 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
     auto answer = BucketsAnswer(*view, request_untrusted, asked).Make();
     if (answer.ok() && answer->has_value()) return **std::move(answer);
     if (!was_presumed) return answer.status();
-    book = TrialView::Book::kRead;
+    book = view->is_remembered() ? TrialView::Book::kPresumed : TrialView::Book::kRead;
   }
 }
 

@@ -21,6 +21,10 @@ constexpr std::int32_t kSeriesPerPage = 10'000;
 // Trials with more are asked for what is chosen of them.
 constexpr std::int32_t kSeriesRemembered = 10'000;
 
+std::int64_t OwnerEpoch(const QuerySources& sources) {
+  return sources.owner_epoch == nullptr ? 0 : sources.owner_epoch();
+}
+
 HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime patience,
                      const ReadCall& call) {
   const auto must_wait = [&](const HeadsPin& pin) {
@@ -86,12 +90,20 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
   for (const TrialId trial_id : trial_ids) {
     views.emplace_back(new TrialView(sources, PinReplayed(sources, trial_id, patience, call)));
   }
-  STEPWELL_ASSIGN_OR_RETURN(const std::shared_ptr<ReadSnapshot> snapshot,
-                            sources.store.OpenSnapshot(call.deadline));
+  if (book == Book::kRemembered) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool remembered,
+                              views.front()->OpenRemembered(trial_ids.front(), call));
+    if (remembered) return views;
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<ReadSnapshot> snapshot,
+      book == Book::kRead
+          ? sources.store.OpenSnapshot(call.deadline)
+          : sources.store.OpenToRemember(trial_ids.front(), OwnerEpoch(sources), call.deadline));
   for (const TrialId trial_id : trial_ids) snapshot->ExpectBook(trial_id, gaps);
   for (std::size_t i = 0; i < views.size(); ++i) {
     views[i]->snapshot_ = snapshot;
-    if (book == Book::kPresumed) views[i]->PresumeBook(trial_ids[i]);
+    if (book != Book::kRead) views[i]->PresumeBook(trial_ids[i]);
     if (views[i]->is_presumed()) continue;
     STEPWELL_RETURN_IF_ERROR(views[i]->ReadBookkeeping(trial_ids[i]));
   }
@@ -116,8 +128,19 @@ void TrialView::PresumeBook(TrialId trial_id) {
   is_presumed_ = true;
 }
 
+absl::StatusOr<bool> TrialView::OpenRemembered(TrialId trial_id, const ReadCall& call) {
+  // A journal that is being replayed is not all in heads, and nothing is lost by asking.
+  if (pin_.recovering()) return false;
+  snapshot_ = sources_.store.OpenRemembered(trial_id, OwnerEpoch(sources_), call.deadline);
+  if (snapshot_ == nullptr) return false;
+  STEPWELL_RETURN_IF_ERROR(ReadBookkeeping(trial_id));
+  is_presumed_ = is_remembered_ = true;
+  return true;
+}
+
 absl::StatusOr<bool> TrialView::ConfirmBook() {
   if (!std::exchange(is_presumed_, false)) return true;
+  if (is_remembered_) return snapshot_->ConfirmBook(trial_id());
   const std::int32_t series_count = record_.series_count;
   STEPWELL_RETURN_IF_ERROR(ReadBookkeeping(trial_id()));
   STEPWELL_ASSIGN_OR_RETURN(const bool held, snapshot_->ConfirmBook(trial_id()));

@@ -52,8 +52,9 @@ inline constexpr std::int32_t kReadSeriesMax = 100'000;
 class TrialView {
  public:
   // Whether the trial's bookkeeping is read at once, or with the first rows: until then what is remembered
-  // of it is presumed to hold.
-  enum class Book { kRead, kPresumed };
+  // of it is presumed to hold. kRemembered: rows are presumed, too, where both are remembered. What is read
+  // by the latter two is remembered.
+  enum class Book { kRead, kPresumed, kRemembered };
 
   // `gaps`: those that Completeness will be asked about, if it is known. kNotFound; kInvalidArgument for a
   // bad reference. Waits a while for a journal that is being replayed, then goes on without its last seconds
@@ -72,6 +73,8 @@ class TrialView {
   // Of a view with a presumed book only trial_id(), snapshot(), pin(), usage() and FindSeries() say
   // anything, and usage() may be out of date.
   bool is_presumed() const { return is_presumed_; }
+  // Its rows are, too.
+  bool is_remembered() const { return is_remembered_; }
   // Reads the book, where it was presumed. False = what was found by it so far answers nothing, nor does
   // anything that comes out otherwise now that usage() is the snapshot's.
   absl::StatusOr<bool> ConfirmBook();
@@ -105,6 +108,8 @@ class TrialView {
       const GapFilter& gaps = {}, Book book = Book::kRead);
   absl::Status ReadBookkeeping(TrialId trial_id);
   void PresumeBook(TrialId trial_id);
+  // False = it is not remembered.
+  absl::StatusOr<bool> OpenRemembered(TrialId trial_id, const ReadCall& call);
   absl::StatusOr<std::vector<Series>> FindRemembered(
       const std::vector<SeriesSelection>& selections);
   std::int64_t HeadSampleCount() const;
@@ -118,6 +123,7 @@ class TrialView {
   std::map<WriterNo, WriterSeen> seen_;
   std::vector<UsageRecord> usage_;
   bool is_presumed_ = false;
+  bool is_remembered_ = false;
 };
 
 // The numbers of `series`, which are sorted.

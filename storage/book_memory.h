@@ -21,15 +21,14 @@
 #include <memory>
 #include <optional>
 
-#include "storage/book_changes.h"
+#include "storage/read_moment.h"
 #include "storage/trial_book.h"
 
 namespace stepwell {
 
 struct RememberedBook {
   std::shared_ptr<const TrialBook> book = {};
-  BookChanges::Moment moment{};
-  std::int64_t owner_epoch = 0;
+  ReadMoment moment = {};
 };
 
 class BookMemory {

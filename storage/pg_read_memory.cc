@@ -75,6 +75,20 @@ std::vector<PgReadMemory::KnownRollup> PgReadMemory::RollupsOf(const std::vector
   return found;
 }
 
+std::vector<RangeMemory::Shared> PgReadMemory::RangesOf(TrialId trial_id, const RangeSource& source,
+                                                        const std::vector<std::int32_t>& series_nos,
+                                                        const ReadMoment& moment) {
+  std::vector<RangeMemory::Shared> found;
+  found.reserve(series_nos.size());
+  absl::MutexLock lock(&mu_);
+  for (const std::int32_t series_no : series_nos) {
+    RangeMemory::Shared range = ranges_.Find({trial_id, SeriesNo{series_no}, source}, moment);
+    if (range == nullptr) return {};
+    found.push_back(std::move(range));
+  }
+  return found;
+}
+
 std::int64_t PgReadMemory::age() const {
   absl::MutexLock lock(&mu_);
   return age_;
@@ -137,6 +151,13 @@ void PgReadMemory::NoteRollup(const RollupKey& key, RollupMemory::Shared column,
   if (age == age_) rollups_.Note(key, std::move(column));
 }
 
+void PgReadMemory::NoteRanges(std::vector<std::pair<RangeKey, RangeMemory::Shared>> ranges,
+                              const ReadMoment& moment, std::int64_t age) {
+  absl::MutexLock lock(&mu_);
+  if (age != age_) return;
+  for (auto& [key, range] : ranges) ranges_.Note(key, moment, std::move(range));
+}
+
 void PgReadMemory::Clear() {
   absl::MutexLock lock(&mu_);
   ++age_;
@@ -149,6 +170,7 @@ void PgReadMemory::Clear() {
   ticks_.Clear();
   grids_.Clear();
   rollups_.Clear();
+  ranges_.Clear();
 }
 
 bool PgReadMemory::may_name_leaves() const {

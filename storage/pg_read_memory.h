@@ -1,7 +1,8 @@
 // PgReadMemory: what reads need not ask the database again, because it never changes: which number a
 // trial's name has, a trial's series, which are numbered from 1 without holes and only grow, and rows of
 // ticks and of rollups. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
-// And whole books of trials, with what tells whether they changed (book_memory.h).
+// And whole books of trials, with what tells whether they changed (book_memory.h), and what charts found of
+// series with it (range_memory.h).
 // Bounded. A database is set back only while nobody is connected, so a new connection clears it.
 // Thread-safe.
 //
@@ -25,6 +26,7 @@
 #include "storage/book_memory.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
+#include "storage/range_memory.h"
 #include "storage/read_store.h"
 #include "storage/rollup_memory.h"
 #include "storage/tick_memory.h"
@@ -46,6 +48,8 @@ class PgReadMemory {
   static constexpr std::size_t kUsageMax = 100'000;
   // Books of trials; most take some kilobytes.
   static constexpr std::size_t kBookBytesMax = 16 << 20;
+  // Rows and rollups of charts: a day of 1 Hz of some 60 series from rollups of 10 s, or from samples.
+  static constexpr std::size_t kRangeBytesMax = 32 << 20;
   using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
   using Ticks = std::shared_ptr<const TickVectors>;
   using Grid = std::shared_ptr<const RollupGrid>;
@@ -68,6 +72,11 @@ class PgReadMemory {
   };
   std::vector<KnownRollup> RollupsOf(const std::vector<RollupKey>& keys) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Of each of the series at `moment`; empty where one is unknown.
+  std::vector<RangeMemory::Shared> RangesOf(TrialId trial_id, const RangeSource& source,
+                                            const std::vector<std::int32_t>& series_nos,
+                                            const ReadMoment& moment) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Grows with each Clear: what was read before one is not noted after it.
   std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
   void NoteTrial(const TrialSelector& selector, TrialId trial_id, std::int64_t age)
@@ -82,6 +91,8 @@ class PgReadMemory {
   void NoteGrid(const TickKey& key, Grid grid, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteRollup(const RollupKey& key, RollupMemory::Shared column, std::int64_t age)
       ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteRanges(std::vector<std::pair<RangeKey, RangeMemory::Shared>> ranges,
+                  const ReadMoment& moment, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether leaves may be named. Not for a while after one was found to be gone: a sweep drops those that
@@ -108,6 +119,7 @@ class PgReadMemory {
   TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_){kTickBytesMax};
   TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_){kGridBytesMax};
   RollupMemory rollups_ ABSL_GUARDED_BY(mu_){kRollupBytesMax};
+  RangeMemory ranges_ ABSL_GUARDED_BY(mu_){kRangeBytesMax};
   SteadyTime name_leaves_from_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 

@@ -8,6 +8,8 @@
 #include "storage/pg_reader_rows.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
+#include "storage/remembered_snapshot.h"
+#include "storage/remembering_snapshot.h"
 #include "storage/trial_book.h"
 
 namespace stepwell {
@@ -98,16 +100,57 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(owner_epoch, deadline));
   if (!is_owned) return nullptr;
   // After the answer: see book_memory.h.
-  if (known && known->owner_epoch == owner_epoch && memory_.age() == age &&
-      book_changes_->NoneSince(known->moment)) {
+  if (known && known->moment.owner_epoch == owner_epoch && memory_.age() == age &&
+      book_changes_->NoneSince(known->moment.changes)) {
     return known->book;
   }
   const auto moment = book_changes_->Now();
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
   const std::int64_t snapshot_age = memory_.age();
   STEPWELL_ASSIGN_OR_RETURN(auto book, ReadBookOf(*snapshot, trial_id));
-  if (moment) memory_.NoteBook(trial_id, {book, *moment, owner_epoch}, snapshot_age);
+  if (moment) memory_.NoteBook(trial_id, {book, {*moment, owner_epoch}}, snapshot_age);
   return book;
+}
+
+absl::StatusOr<bool> PgReader::Holds(const ReadMoment& moment, std::int64_t age,
+                                     SteadyTime deadline) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(moment.owner_epoch, deadline));
+  // After the answer: see book_memory.h.
+  return is_owned && memory_.age() == age && book_changes_->NoneSince(moment.changes);
+}
+
+std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::int64_t owner_epoch,
+                                                       SteadyTime deadline) {
+  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now();
+  if (!changes || owner_epoch == 0) return nullptr;
+  const ReadMoment moment = {*changes, owner_epoch};
+  const std::int64_t age = memory_.age();
+  const auto known = memory_.BookOf(trial_id);
+  if (!known || known->moment != moment || known->book->series == nullptr) return nullptr;
+  RememberedSnapshot::Memory memory;
+  memory.ranges = [this, trial_id, moment](const RangeSource& source,
+                                           const std::vector<std::int32_t>& series_nos) {
+    return memory_.RangesOf(trial_id, source, series_nos, moment);
+  };
+  memory.holds = [this, moment, age, deadline] { return Holds(moment, age, deadline); };
+  return std::make_unique<RememberedSnapshot>(known->book, std::move(memory));
+}
+
+absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenToRemember(TrialId trial_id,
+                                                                       std::int64_t owner_epoch,
+                                                                       SteadyTime deadline) {
+  // Before the snapshot: what changes meanwhile is then seen.
+  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now();
+  STEPWELL_ASSIGN_OR_RETURN(auto snapshot, OpenSnapshot(deadline));
+  if (!changes || owner_epoch == 0) return snapshot;
+  const ReadMoment moment = {*changes, owner_epoch};
+  const std::int64_t age = memory_.age();
+  auto keep = [this, moment, age](RememberingSnapshot::Kept kept) {
+    if (!book_changes_->NoneSince(moment.changes)) return;
+    if (kept.book != nullptr) memory_.NoteBook(kept.trial_id, {kept.book, moment}, age);
+    memory_.NoteRanges(std::move(kept.ranges), moment, age);
+  };
+  return std::make_unique<RememberingSnapshot>(std::move(snapshot), trial_id, std::move(keep));
 }
 
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime deadline) {

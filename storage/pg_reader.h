@@ -40,8 +40,15 @@ class PgReader final : public ReadStore {
       TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       SteadyTime deadline) override;
+  [[nodiscard]] std::unique_ptr<ReadSnapshot> OpenRemembered(TrialId trial_id,
+                                                             std::int64_t owner_epoch,
+                                                             SteadyTime deadline) override;
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenToRemember(
+      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
 
  private:
+  // Whether what was read at `moment`, when the memory was of `age`, is what the database holds now.
+  absl::StatusOr<bool> Holds(const ReadMoment& moment, std::int64_t age, SteadyTime deadline);
   absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);
 
   PgShelf shelf_;

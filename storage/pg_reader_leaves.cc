@@ -103,10 +103,14 @@ std::vector<std::string> WaitingPlacesOf(std::string_view table,
 }
 
 std::string FirstTimeOf(const std::string& place, const std::string& condition,
-                        const std::string& start, const std::string& end) {
+                        const TickTimes& times) {
   return absl::StrCat("coalesce((select min(first_time_us) from ", place, " and ", condition,
-                      " and last_time_us >= ", start, " and first_time_us < ", end, "), ", end,
-                      ")");
+                      " and first_time_us >= ", times.earliest, " and first_time_us < ", times.end,
+                      " and last_time_us >= ", times.start, "), ", times.end, ")");
+}
+
+std::int64_t TimeBefore(std::int64_t time_us, std::int64_t span_us) {
+  return time_us > INT64_MIN + span_us ? time_us - span_us : INT64_MIN;
 }
 
 }  // namespace stepwell

@@ -65,8 +65,15 @@ std::vector<std::string> WaitingPlacesOf(std::string_view table,
                                          std::vector<PgParam>& params);
 
 // The first time of the ticks at `place` that lie in [start, end), or the end: no row on them begins
-// before. `condition` chooses ticks, `start` and `end` are placeholders.
+// before. `condition` chooses ticks. All are placeholders; no ticks that lie there begin before `earliest`.
+struct TickTimes {
+  std::string start = {};
+  std::string end = {};
+  std::string earliest = {};
+};
 std::string FirstTimeOf(const std::string& place, const std::string& condition,
-                        const std::string& start, const std::string& end);
+                        const TickTimes& times);
+// `time_us` - `span_us`, or as early as there is.
+std::int64_t TimeBefore(std::int64_t time_us, std::int64_t span_us);
 
 }  // namespace stepwell

@@ -77,15 +77,19 @@ std::string PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_ba
   }
   std::vector<std::string> arms;
   std::vector<std::string> ticks;
-  if (look_back == LookBack::kTicks) ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
+  TickTimes times = {.start = "$4", .end = "$5"};
+  if (look_back == LookBack::kTicks) {
+    times.earliest = add(TimeBefore(filter_.start_us, kSlowStretchSpanUs));
+    ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
+  }
   // Few rows wait to be joined: of those it looks at all that begin a day before.
   for (const std::string& place : AllPlacesOf("rollups", params)) {
     const std::string begins =
         arms.size() >= ticks.size()
             ? ""
-            : absl::StrCat(" and first_time_us >= ",
-                           FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3",
-                                       "$4", "$5"));
+            : absl::StrCat(
+                  " and first_time_us >= ",
+                  FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3", times));
     arms.push_back(absl::StrCat("select ", columns, " from ", place, " and trial_id = $1 and ",
                                 by_series ? "series_no = wanted.no" : "series_no = any($2)",
                                 " and step_seconds = $3 and last_time_us >= $4 and "

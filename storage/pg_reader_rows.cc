@@ -135,13 +135,16 @@ Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafP
     }
   }
   if (look_back == LookBack::kTicks && !filter.only_recent) {
-    const std::string start = statement.Add(filter.start_us);
-    const std::string end = statement.Add(filter.end_us);
+    const TickTimes times = {
+        .start = statement.Add(filter.start_us),
+        .end = statement.Add(filter.end_us),
+        .earliest = statement.Add(TimeBefore(filter.start_us, kRowSpanUs)),
+    };
     const std::vector<std::string> ticks = PlacesOf("ticks", leaves, by, statement.params);
     STEPWELL_CHECK(ticks.size() == arms.merged.size());
     for (std::size_t i = 0; i < ticks.size(); ++i) {
       absl::StrAppend(&arms.merged[i], " and first_time_us >= ",
-                      FirstTimeOf(ticks[i], "trial_id = " + trial, start, end));
+                      FirstTimeOf(ticks[i], "trial_id = " + trial, times));
     }
   }
   const std::string fold_no = statement.Add(Value(filter.fold_no_max));

@@ -295,6 +295,17 @@ class ReadStore {
   // of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       SteadyTime deadline) = 0;
+  // What is remembered of the trial by this master, which owns the database under `owner_epoch`, without
+  // asking: what it answers counts when its ConfirmBook says so (remembered_snapshot.h). Null = nothing.
+  [[nodiscard]] virtual std::unique_ptr<ReadSnapshot> OpenRemembered(TrialId, std::int64_t,
+                                                                     SteadyTime) {
+    return nullptr;
+  }
+  // A snapshot of which is remembered what is read of the trial.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenToRemember(
+      TrialId, std::int64_t /*owner_epoch*/, SteadyTime deadline) {
+    return OpenSnapshot(deadline);
+  }
 };
 
 }  // namespace stepwell

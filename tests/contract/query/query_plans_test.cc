@@ -114,11 +114,7 @@ class QueryPlansTest : public RandomTrialTest {
                               "recent",
                               "recent_ticks",
                               "journal_0"}) {
-      const auto columns = connection_->Exec(
-          "select column_name::text from information_schema.columns where table_schema = "
-          "'stepwell' "
-          "and table_name = $1 and column_name <> 'gap_no'",
-          {table});
+      const auto columns = ColumnsOf(table);
       ASSERT_TRUE(columns.ok()) << columns.status();
       std::string names;
       std::string values;
@@ -136,6 +132,38 @@ class QueryPlansTest : public RandomTrialTest {
     }
     Run("analyze");
   }
+
+  absl::StatusOr<PgResult> ColumnsOf(const char* table) {
+    return connection_->Exec(
+        "select column_name::text from information_schema.columns where table_schema = "
+        "'stepwell' and table_name = $1 and column_name <> 'gap_no'",
+        {table});
+  }
+
+  // The trial's merged rows once more for each of so many hours, which end two days before them.
+  void LengthenTrial(int hours) {
+    for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
+      const auto columns = ColumnsOf(table);
+      ASSERT_TRUE(columns.ok()) << columns.status();
+      std::vector<std::string> names;
+      std::vector<std::string> values;
+      for (int row = 0; row < columns->row_count(); ++row) {
+        const std::string name(columns->Text(row, 0));
+        names.push_back(name);
+        const bool is_time = name == "first_time_us" || name == "last_time_us";
+        values.push_back(is_time             ? name + " - (48 + n) * 3600000000"
+                         : name == "tick_no" ? name + " + n * 1000000"
+                                             : name);
+      }
+      Run(absl::StrCat("insert into stepwell.", table, " (", absl::StrJoin(names, ", "),
+                       ") select ", absl::StrJoin(values, ", "), " from stepwell.", table,
+                       ", generate_series(1::bigint, ", hours,
+                       ") n where trial_id = ", Value(trial_id_)));
+    }
+    Run("analyze");
+  }
+  // Rows that a chart of all series of a range looks at, once they are known.
+  double RowsOfChart(v1::Resolution resolution);
 
   static std::string Changed(const std::string& column) {
     if (column == "trial_id" || column == "place_id") return column + " + n";
@@ -297,6 +325,31 @@ std::vector<Asked> QueryPlansTest::AskAll() {
   return asked;
 }
 
+double QueryPlansTest::RowsOfChart(v1::Resolution resolution) {
+  std::vector<PgStatement> asked;
+  PgReader reader({.url = url_, .watch = [&](std::span<const ReadStatement> statements) {
+                     for (const ReadStatement& one : statements) {
+                       const bool is_chart =
+                           one.query == ReadQuery::kRows || one.query == ReadQuery::kRollups;
+                       if (is_chart) asked.push_back(one.statement);
+                     }
+                   }});
+  const QueryReads reads(QuerySources{reader, heads_, RealClock::Get(), liveness_});
+  v1::QueryBucketsRequest request;
+  *request.mutable_trial() = Ref();
+  request.mutable_time_range()->set_start_time_us(kStartUs);
+  request.mutable_time_range()->set_end_time_us(kStartUs + 3'600'000'000);
+  request.set_resolution(resolution);
+  for (int i = 0; i < 3; ++i) {
+    asked.clear();
+    EXPECT_TRUE(reads.QueryBuckets(request, Call()).ok());
+  }
+  EXPECT_GT(asked.size(), 0u);
+  double rows = 0;
+  for (const PgStatement& one : asked) rows += ExplainQuery(*connection_, one).rows();
+  return rows;
+}
+
 // Nothing is summed up for trials that are not on the page.
 void ExpectSumsOfOnePage(const QueryPlan& plan) {
   for (const QueryPlan::Scan& scan : plan.scans) {
@@ -342,6 +395,21 @@ TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {
   const QueryPlan window = ExplainQuery(*connection_, {sql::kReadCapsOfTrial, {Value(trial_id_)}});
   for (const QueryPlan::Scan& scan : window.scans) EXPECT_NE(scan.node, "Seq Scan") << scan.table;
   EXPECT_LE(window.buffers, 12);
+}
+
+TEST_F(QueryPlansTest, AChartOfManySeriesLooksAtNoMoreWhereItsTrialIsLonger) {
+  const std::vector<PgStatement> any = {{"select 1", {}, true}};
+  ASSERT_TRUE(connection_->ExecAll(any).ok());
+  ASSERT_TRUE(connection_->keeps_statements());
+  Run("analyze");
+  std::map<v1::Resolution, double> before;
+  for (const auto resolution : {v1::RESOLUTION_RAW, v1::RESOLUTION_10_SECONDS}) {
+    before[resolution] = RowsOfChart(resolution);
+  }
+  LengthenTrial(500);
+  for (const auto& [resolution, rows] : before) {
+    EXPECT_LE(RowsOfChart(resolution), 1.05 * rows + 10) << resolution;
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 RememberedBook Book(std::size_t bytes, std::int64_t epoch = 1) {
   TrialBook book;
   book.writers.push_back({.agent_id = std::string(bytes, 'a')});
-  return {std::make_shared<const TrialBook>(std::move(book)), BookChanges::Moment{5}, epoch};
+  return {std::make_shared<const TrialBook>(std::move(book)), {BookChanges::Moment{5}, epoch}};
 }
 
 TEST(BookMemoryTest, KeepsWhatWasUsedLastWithinItsBytes) {
@@ -44,7 +44,7 @@ TEST(BookMemoryTest, SeriesCount) {
     book.series = std::make_shared<const std::vector<Series>>(many);
     held.push_back(book.series);
     memory.Note(TrialId{trial},
-                {std::make_shared<const TrialBook>(std::move(book)), BookChanges::Moment{5}, 1});
+                {std::make_shared<const TrialBook>(std::move(book)), {BookChanges::Moment{5}, 1}});
   }
   const auto alive =
       std::count_if(held.begin(), held.end(), [](const auto& each) { return !each.expired(); });
@@ -58,7 +58,7 @@ TEST(BookMemoryTest, ANewerBookTakesThePlaceOfTheFormer) {
   memory.Note(TrialId{1}, Book(3000, 1));
   const std::size_t bytes = memory.bytes();
   memory.Note(TrialId{1}, Book(3000, 2));
-  EXPECT_EQ(memory.Find(TrialId{1})->owner_epoch, 2);
+  EXPECT_EQ(memory.Find(TrialId{1})->moment.owner_epoch, 2);
   EXPECT_EQ(memory.bytes(), bytes);
   memory.Note(TrialId{1}, Book(20'000, 3));
   EXPECT_FALSE(memory.Find(TrialId{1})) << "neither the former nor one that is too large";
