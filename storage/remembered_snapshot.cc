@@ -23,10 +23,15 @@ bool IsWholeIn(const TimeGrid& grid, const StoredRow& row) {
   return bucket_of(row.first_time_us) == bucket_of(row.last_time_us);
 }
 
+bool Touches(const StoredRow& row, std::int64_t start_us, std::int64_t end_us) {
+  return row.last_time_us >= start_us && row.first_time_us < end_us;
+}
+
 bool SaysAll(const RememberedRange& range, const RowFilter& filter) {
   return range.fold_no_max == filter.fold_no_max &&
          std::all_of(range.rows.begin(), range.rows.end(), [&](const StoredRow& row) {
-           return row.ticks != nullptr || IsWholeIn(filter.grid, row);
+           return row.ticks != nullptr || IsWholeIn(filter.grid, row) ||
+                  !Touches(row, filter.start_us, filter.end_us);
          });
 }
 
@@ -42,7 +47,7 @@ class RememberedRows final : public RowCursor {
       const std::vector<StoredRow>& rows = ranges_[range_]->rows;
       while (row_ < rows.size()) {
         const StoredRow& row = rows[row_++];
-        if (row.last_time_us >= start_us_ && row.first_time_us < end_us_) return {row};
+        if (Touches(row, start_us_, end_us_)) return {row};
       }
     }
     return std::nullopt;

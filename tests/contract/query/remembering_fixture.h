@@ -49,7 +49,7 @@ class RememberingTest : public QueryReadsTest {
                                .presence = {}});
     }
     if (table.columns.empty()) return false;
-    Commit(feed_, {std::move(table)}, kStartUs, std::move(gaps));
+    Commit(feed_, {std::move(table)}, received_us_, std::move(gaps));
     return true;
   }
 
@@ -108,6 +108,7 @@ class RememberingTest : public QueryReadsTest {
   Feed feed_;
   std::vector<std::int32_t> series_;
   std::int64_t time_us_ = kStartUs;
+  std::int64_t received_us_ = kStartUs;
 };
 
 }  // namespace stepwell
