@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/check.h"
 #include "server/http/http_exchange.h"
 
 namespace stepwell {
@@ -32,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 // How long what a client still sends is read and dropped, so that it sees the answer before the end.
 constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kStallsOfAnAnswer = 10;
+// Beside a header: what is read at once. No line of a request may be longer, nor its trailers in all.
+constexpr std::size_t kReadBytesMax = 64 << 10;
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -39,8 +42,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       : port_(port),
         stream_(std::move(socket)),
         address_(std::move(address)),
-        is_loopback_(is_loopback) {}
-  ~HttpConnection() { port_.places.Leave(address_); }
+        is_loopback_(is_loopback),
+        buffer_(port.options.header_bytes_max + kReadBytesMax) {}
+  ~HttpConnection() {
+    // The places have no lock, and a socket's timers no second thread.
+    STEPWELL_CHECK(port_.IsConfined());
+    port_.places.Leave(address_);
+  }
 
   void Start() { ReadHeader(); }
 
@@ -56,6 +64,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // True where there was an error, which was answered where it can be.
   bool Refused(beast::error_code error);
   HttpRequest TakeRequest();
+
+  bool IsOpen(int exchange_no) const { return open_ && exchange_no_ == exchange_no; }
 
   // Notices that the client goes while its request is worked on.
   void WatchGone();
@@ -110,11 +120,14 @@ class HttpConnection::Exchange : public HttpExchange {
   Exchange(std::shared_ptr<HttpConnection> connection, int no)
       : connection_(std::move(connection)), no_(no) {}
   ~Exchange() override {
-    Post([](HttpConnection& connection) {
-      if (!connection.answer_ && !connection.head_) {
-        connection.Answer(HttpErrorAnswer(500, "nobody answered"));
-      } else if (connection.head_ && !connection.ended_) {
-        connection.OnGone();
+    // The reference goes along: this may be the last, on a thread that is not the connection's.
+    const auto executor = connection_->stream_.get_executor();
+    asio::post(executor, [connection = std::move(connection_), no = no_] {
+      if (!connection->IsOpen(no)) return;
+      if (!connection->answer_ && !connection->head_) {
+        connection->Answer(HttpErrorAnswer(500, "nobody answered"));
+      } else if (connection->head_ && !connection->ended_) {
+        connection->OnGone();
       }
     });
   }
@@ -145,11 +158,11 @@ class HttpConnection::Exchange : public HttpExchange {
   void Post(Do what) {
     asio::post(connection_->stream_.get_executor(),
                [connection = connection_, no = no_, what = std::move(what)]() mutable {
-                 if (connection->open_ && connection->exchange_no_ == no) what(*connection);
+                 if (connection->IsOpen(no)) what(*connection);
                });
   }
 
-  const std::shared_ptr<HttpConnection> connection_;
+  std::shared_ptr<HttpConnection> connection_;
   const int no_;
 };
 
@@ -202,6 +215,9 @@ bool HttpConnection::Refused(beast::error_code error) {
     Answer(HttpErrorAnswer(431, "the header is too large"));
   } else if (error == http::error::body_limit) {
     Answer(HttpErrorAnswer(413, "the body is too large"));
+  } else if (error == http::error::buffer_overflow) {
+    // Of the header the limit comes first.
+    Answer(HttpErrorAnswer(413, "a chunk's extension or the trailers are too large"));
   } else if (error != http::error::end_of_stream && error != beast::error::timeout &&
              error != asio::error::connection_reset) {
     Answer(HttpErrorAnswer(400, "the request is not HTTP/1.1"));
@@ -243,7 +259,7 @@ void HttpConnection::OnBody(beast::error_code error) {
 void HttpConnection::WatchGone() {
   stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
                                                        no = exchange_no_](beast::error_code error) {
-    if (error || !self->open_ || self->exchange_no_ != no) return;
+    if (error || !self->IsOpen(no)) return;
     char byte = 0;
     const auto count =
         recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -3,6 +3,7 @@
 // a handler holds. Confined to the thread "http".
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <string>
 
@@ -15,12 +16,20 @@ namespace stepwell {
 
 // What the connections of a port share.
 struct HttpPort {
-  HttpPort(const HttpServer::Options& options_in, const HttpRoutes& routes_in, HttpGuard guard_in)
-      : options(options_in),
+  HttpPort(boost::asio::io_context& context_in, const HttpServer::Options& options_in,
+           const HttpRoutes& routes_in, HttpGuard guard_in)
+      : context(context_in),
+        options(options_in),
         routes(routes_in),
         guard(std::move(guard_in)),
         places(options_in.connections_max, options_in.connections_per_address_max) {}
 
+  // Whether the caller is the thread "http", or that has ended.
+  bool IsConfined() const {
+    return context.stopped() || context.get_executor().running_in_this_thread();
+  }
+
+  boost::asio::io_context& context;
   const HttpServer::Options& options;
   const HttpRoutes& routes;
   const HttpGuard guard;

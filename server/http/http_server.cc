@@ -35,7 +35,7 @@ std::string NoPlace() {
 class HttpServer::Impl {
  public:
   Impl(const Options& options, const HttpRoutes& routes)
-      : port_{options, routes, HttpGuard({.host = options.host, .names = options.names})},
+      : port_{context_, options, routes, HttpGuard({.host = options.host, .names = options.names})},
         acceptor_(context_),
         accept_timer_(context_) {}
 

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/grpc_server.h"
@@ -195,6 +197,26 @@ TEST_F(ConnectGatewayTest, AClientThatGoesEndsItsCall) {
     ASSERT_TRUE(Eventually([&] { return service_.begun == 1; }));
   }
   EXPECT_TRUE(Eventually([&] { return service_.ended == 1; }));
+}
+
+// The last that holds a connection is then often the call, on its own thread: it aborts where that ends it.
+TEST_F(ConnectGatewayTest, ManyClientsThatGoDuringTheirCallsLeaveTheirPlaces) {
+  HttpServer::Options options;
+  options.connections_max = 32;  // of 400
+  Start(options);
+  constexpr int kRounds = 100;
+  for (int round = 1; round <= kRounds; ++round) {
+    std::deque<RawHttp> clients;
+    for (int i = 0; i < 4; ++i) {
+      const RawHttp& client = clients.emplace_back(http_->port());
+      ASSERT_TRUE(client.Send(Post(i % 2 == 0 ? "GetTrial" : "ListTrials", kJson, "{}")));
+    }
+    ASSERT_TRUE(Eventually([&] { return service_.begun == 2 * round; })) << round;
+    clients.clear();
+    ASSERT_TRUE(Eventually([&] { return service_.ended == 2 * round; })) << round;
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StartsWith(Exchange(Post("ListTrials", kJson, "{}")), "HTTP/1.1 200"); }));
 }
 
 TEST_F(ConnectGatewayTest, AStopEndsCallsThatAreUnderWay) {

@@ -164,6 +164,26 @@ TEST_F(HttpServerTest, AConnectionIsKeptForTheNextRequest) {
   }
 }
 
+TEST_F(HttpServerTest, WhatHasNoEndIsNotKept) {
+  Start();
+  const std::string chunked =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string trailers = "0\r\n";
+  while (trailers.size() < (1 << 20)) trailers += "X: some trailer\r\n";
+  for (const std::string& endless : {absl::StrCat("1;", std::string(1 << 20, 'x')), trailers}) {
+    SCOPED_TRACE(endless.substr(0, 2));
+    // It may answer and hang up before all is sent.
+    const std::string answer = Exchange(absl::StrCat(chunked, endless));
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 413"));
+    EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
+    EXPECT_THAT(Exchange(kLastGet), EndsWith(kAlive));
+  }
+  const std::string small = Exchange(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+      "3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n");
+  EXPECT_THAT(small, EndsWith("|abc"));
+}
+
 TEST_F(HttpServerTest, WhoDribblesIsCutOffAndNobodyWaitsForIt) {
   HttpServer::Options options;
   options.request_timeout = absl::Milliseconds(500);
