@@ -98,9 +98,9 @@ cxxopts::Options Flags() {
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
        cxxopts::value<std::string>())  //
       ("spool-age-max",
-       "what no master took for so long is given up, as a gap, 1h-87600h; nothing in an agent's "
-       "first "
-       "ten minutes",
+       "what no master took for so long is given up, as a gap, 1h-87600h; nothing within ten "
+       "minutes "
+       "of an agent's start, or of the last that a master took of the same writer",
        cxxopts::value<std::string>()->default_value("720h"))  //
       ("sync-before-send",
        "put each frame on the disk before it is sent, instead of within 500 ms: a power loss then "

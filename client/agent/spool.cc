@@ -109,7 +109,6 @@ absl::Status Spool::AppendBytes(const std::string& records, WhenFull when_full) 
   absl::MutexLock lock(&mu_);
   current_->bytes += static_cast<std::int64_t>(records.size());
   current_->written_at = clock_.Monotonic();
-  current_->written_time = clock_.Now();
   return absl::OkStatus();
 }
 
@@ -164,7 +163,6 @@ absl::Status Spool::StartSegment() {
   segment->last_sequence = start.next_sequence - 1;
   segment->bytes = segment->head_bytes = static_cast<std::int64_t>(head.size());
   segment->written_at = clock_.Monotonic();
-  segment->written_time = clock_.Now();
   current_ = segment;
   current_failed_ = false;
   absl::MutexLock lock(&mu_);
@@ -227,8 +225,12 @@ bool Spool::IsPastBoundLocked() const {
 }
 
 bool Spool::IsTooOldLocked() const {
-  return clock_.Monotonic() - opened_at_ >= options_.unacked_patience &&
-         clock_.Now() - segments_.front()->written_time > options_.unacked_age_max;
+  const absl::Duration now = clock_.Monotonic();
+  if (now - taken_at_ < options_.unacked_patience) return false;
+  const Segment& oldest = *segments_.front();
+  const absl::Duration age =
+      oldest.written_before ? clock_.Now() - *oldest.written_before : now - oldest.written_at;
+  return age > options_.unacked_age_max;
 }
 
 bool Spool::MayFreeLocked(bool is_needed) const {
@@ -349,6 +351,7 @@ void Spool::AddGapLocked(GapSpan gap) {
 
 void Spool::SetAcked(AckedMark mark) {
   absl::MutexLock lock(&mu_);
+  if (mark.sequence != acked_.sequence) taken_at_ = clock_.Monotonic();
   acked_ = mark;
   acked_highest_ = std::max(acked_highest_, mark.sequence);
 }

@@ -41,9 +41,9 @@ class Spool {
     std::int64_t bytes_max = std::int64_t{1} << 30;
     std::int64_t segment_bytes_max = 16 << 20;
     // Segments that nobody acked go, too, as a gap SPOOL_FULL, once nothing was written to them for so
-    // long: by the wall clock, which goes on where no agent runs. Not before `patience` has passed
-    // since Open: a master takes what it can first, and a machine that has just started may not know
-    // the time yet.
+    // long: those of earlier agents by the wall clock, which goes on where no agent runs. Not before
+    // `patience` has passed since Open, for a machine that has just started may not know the time
+    // yet, and since the last ack of anything: a master takes what it can first.
     absl::Duration unacked_age_max = absl::InfiniteDuration();
     absl::Duration unacked_patience = absl::Minutes(10);
     // Acked frames are kept so long, and so many, for a master that comes back older.
@@ -117,8 +117,10 @@ class Spool {
     std::int64_t head_bytes = 0;
     // Of its frames.
     SampleSpan span;
-    absl::Duration written_at = absl::ZeroDuration();
-    absl::Time written_time;  // the wall clock's
+    absl::Duration written_at = absl::ZeroDuration();  // or recovered
+    // By the wall clock, where an earlier agent wrote it. Nothing that this process wrote is of any age
+    // by that clock: it may step by years.
+    std::optional<absl::Time> written_before;
   };
   // What a segment held that is gone.
   struct Freed {
@@ -138,7 +140,7 @@ class Spool {
       : options_(options),
         directory_(std::move(directory)),
         clock_(clock),
-        opened_at_(clock.Monotonic()) {}
+        taken_at_(clock.Monotonic()) {}
 
   absl::Status Recover();
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
@@ -178,7 +180,6 @@ class Spool {
   Options options_;
   const FileDescriptor directory_;
   const Clock& clock_;
-  const absl::Duration opened_at_;
   bool lost_acked_ = false;
 
   // Confined to the appending thread.
@@ -200,6 +201,8 @@ class Spool {
   std::uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t synced_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   AckedMark acked_ ABSL_GUARDED_BY(mu_);
+  // When a master last took something, or Open.
+  absl::Duration taken_at_ ABSL_GUARDED_BY(mu_);
   // Highest ever, for the cause of what is absent.
   std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;
   SpoolBounds bounds_ ABSL_GUARDED_BY(mu_);

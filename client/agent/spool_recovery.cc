@@ -137,7 +137,7 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
   }
   segment->bytes = static_cast<std::int64_t>(offset);
   segment->written_at = clock_.Monotonic();
-  segment->written_time = absl::TimeFromTimespec(status.st_mtim);
+  segment->written_before = absl::TimeFromTimespec(status.st_mtim);
   absl::MutexLock lock(&mu_);
   last_sequence_ = next_sequence - 1;
   segments_.push_back(std::move(segment));

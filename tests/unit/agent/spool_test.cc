@@ -234,37 +234,6 @@ TEST_F(SpoolTest, PastItsBoundTheOldestUnackedSegmentBecomesAGap) {
   EXPECT_EQ(std::get<GapSpan>(*again).span.sample_count, gap.span.sample_count);
 }
 
-// By the files' times, as an agent finds them that starts weeks later.
-TEST_F(SpoolTest, WhatNobodyTookForTooLongBecomesAGapButNotAtOnce) {
-  options_.unacked_age_max = absl::Hours(24);
-  Fill(*Open(), 1, 100);
-  const fs::path oldest = Segments().front();
-  ASSERT_GT(Segments().size(), 2u);
-  const auto set_age = [&](const fs::path& segment, absl::Duration age) {
-    const timespec written = absl::ToTimespec(clock_.Now() - age);
-    const timespec times[] = {written, written};
-    ASSERT_EQ(utimensat(AT_FDCWD, segment.c_str(), times, 0), 0);
-  };
-  for (const fs::path& segment : Segments()) set_age(segment, absl::Hours(23));
-  set_age(oldest, absl::Hours(25));
-  auto spool = Open();
-  ASSERT_TRUE(spool->Trim().ok());
-  EXPECT_EQ(Text(*spool, 1), "frame") << "a master may still take it";
-  clock_.Advance(absl::Minutes(11));
-  ASSERT_TRUE(spool->Trim().ok());
-  const GapSpan first = std::get<GapSpan>(*spool->Read(1));
-  EXPECT_EQ(first.cause, pb::GAP_CAUSE_SPOOL_FULL);
-  EXPECT_EQ(first.reason, "frames that no master took were older than the spool's bound");
-  EXPECT_EQ(first.span.sample_count, 3 * first.last_sequence);
-  EXPECT_EQ(Text(*spool, first.last_sequence + 1), "frame");
-  EXPECT_FALSE(fs::exists(oldest));
-  // All but the newest, which the first gap began, and whose head the next agent goes on from.
-  clock_.Advance(absl::Hours(24));
-  ASSERT_TRUE(spool->Trim().ok());
-  EXPECT_EQ(Segments().size(), 1u);
-  EXPECT_EQ(Text(*spool, 100), "SPOOL_FULL 100-100 n=300");
-}
-
 // Many series, a small bound: each segment's head is larger than what it may hold.
 TEST_F(SpoolTest, ABoundSmallerThanTwoHeadsKeepsTheNewestFramesAndComesToAnEnd) {
   options_.segment_bytes_max = 16 << 20;
