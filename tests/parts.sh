@@ -193,11 +193,12 @@ page_in_browser() {
   local log=$results/browser.log rc
   start_dots
   command -v chromium >/dev/null || timeout 300 deploy/install_packages.sh browser >"$log" 2>&1
-  { [[ -x build/release/bin/stepwell-demo ]] || build release stepwell stepwell-demo; } && tests/browser/run.sh build/release >"$log" 2>&1
+  { [[ -x build/release/bin/stepwell-demo && -e build/release/client/recorder/libstepwell_recorder.so ]] ||
+    build release stepwell stepwell-demo stepwell_recorder_shared; } && tests/browser/run.sh build/release >"$log" 2>&1
   rc=$?
   stop_dots
   case $rc in
-    0) pass "the page in a browser" && grep -E '^# (tests|fail) ' "$log" ;;
+    0) pass "the page in a browser" && grep -E '^# (tests|fail) |# SKIP' "$log" ;;
     75) skip "the page in a browser" "$(tail -n 1 "$log" | sed 's/^skipped: //')" ;;
     *) grep -A 25 -E '^ *not ok' "$log" | head -90; fail "the page in a browser" "see ${log#"$root"/}" ;;
   esac

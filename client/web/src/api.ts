@@ -4,7 +4,7 @@ import { createClient, type Client } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AdminService } from "#gen/admin_pb";
 import { QueryService } from "#gen/query_pb";
-import { NoConnection, toFailure, wasAborted, type Result } from "./failure";
+import { NoConnection, toFailure, type Result } from "./failure";
 
 /** Of a question; the master has its own, shorter ones for statements. */
 const timeoutMs = 30_000;
@@ -53,7 +53,8 @@ export async function ask<T>(
   try {
     return { ok: true, value: await call({ signal, timeoutMs }) };
   } catch (thrown) {
-    if (signal.aborted || wasAborted(thrown)) return null;
+    // "canceled" of the master's is an answer: only who asked can give it up.
+    if (signal.aborted) return null;
     return { ok: false, failure: toFailure(thrown) };
   }
 }

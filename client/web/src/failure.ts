@@ -2,7 +2,7 @@
 // something else. The first of each pair is the heading, the second what to do.
 import { Code, ConnectError } from "@connectrpc/connect";
 
-export type FailureKind = "lost" | "unavailable" | "refused" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed";
+export type FailureKind = "lost" | "unavailable" | "refused" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed" | "broken";
 
 export interface Failure {
   readonly kind: FailureKind;
@@ -28,6 +28,7 @@ const words: Record<FailureKind, readonly [title: string, advice: string, passin
   busy: ["The master has too much to do", "It is asked again more slowly. Choose fewer series or a shorter range.", true],
   late: ["The answer took too long", "Choose fewer series or a shorter range; it is asked again.", true],
   missing: ["This master cannot do that yet", "It is of another version than this page. Reload the page after an upgrade.", false],
+  broken: ["The page made a mistake", "It tries again by itself. Reload the page; if it stays, the browser's console says more.", true],
   failed: ["Something failed", "It is asked again. If it stays, the master's log says more.", true],
 };
 
@@ -72,8 +73,9 @@ export function toFailure(thrown: unknown): Failure {
   return failureOf(lost ? "lost" : kindOf(error.code), error.rawMessage);
 }
 
-export function wasAborted(thrown: unknown): boolean {
-  return ConnectError.from(thrown).code === Code.Canceled;
+/** What no call threw, but the page itself. */
+export function brokenPage(thrown: unknown): Failure {
+  return failureOf("broken", thrown instanceof Error ? thrown.message : String(thrown));
 }
 
 /** The follower's place is no longer in memory: begin anew. */

@@ -83,7 +83,8 @@ function followBadge(state: RangeState): HTMLElement {
   if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
   if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
-  if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "polling" }, "refreshed every few seconds");
+  if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
+  if (state.follow === "polling") return h("span", { class: "badge", "data-tone": "live", "data-follow": "polling", title: "Another tab has the live stream" }, "refreshed every few seconds");
   if (state.follow === "live") return h("span", { class: "badge", "data-tone": "live", "data-follow": "live" }, h("span", { class: "dot", "aria-hidden": "true" }), "live");
   return h("span", { class: "badge", "data-follow": "connecting" }, "connecting");
 }

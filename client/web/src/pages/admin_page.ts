@@ -8,6 +8,7 @@ import { timeText } from "../core/time_text";
 import { countText, plural, valueText } from "../core/units";
 import type { View } from "../core/view_state";
 import { bdi, fill, h, scroller, type Part } from "../dom";
+import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Page } from "../page";
 import { failureBox, loadingBox, stateBox } from "../state_box";
@@ -56,8 +57,8 @@ export class AdminPage implements Page {
     fill(this.element,
       h("section", { class: "panel" }, h("h1", {}, "Master"), this.status),
       h("section", { class: "panel" }, h("h2", {}, "Caps of all trials"), this.capsPlace, this.preview));
-    this.loop = loop(() => refreshMs, (signal) => this.lookStatus(signal));
-    this.capsLoop = loop(() => refreshMs, (signal) => this.lookCaps(signal));
+    this.loop = loop(() => refreshMs, (signal) => this.lookStatus(signal), (failure) => this.showStatusFailure(failure));
+    this.capsLoop = loop(() => refreshMs, (signal) => this.lookCaps(signal), (failure) => this.showCapsFailure(failure));
   }
 
   update(view: View): boolean {
@@ -73,12 +74,14 @@ export class AdminPage implements Page {
   private async lookStatus(signal: AbortSignal): Promise<Outcome> {
     const answer = await ask((options) => admin.getStatus({}, options), signal);
     if (!answer) return "fine";
-    if (!answer.ok) {
-      if (answer.failure.kind !== "lost" || !this.before) fill(this.status, failureBox(answer.failure, () => this.loop.now()));
-      return answer.failure.passing ? "failed" : "stop";
-    }
+    if (!answer.ok) return this.showStatusFailure(answer.failure);
     this.showStatus(answer.value);
     return "fine";
+  }
+
+  private showStatusFailure(failure: Failure): Outcome {
+    if (failure.kind !== "lost" || !this.before) fill(this.status, failureBox(failure, () => this.loop.now()));
+    return failure.passing ? "failed" : "stop";
   }
 
   private showStatus(status: GetStatusResponse): void {
@@ -104,12 +107,14 @@ export class AdminPage implements Page {
   private async lookCaps(signal: AbortSignal): Promise<Outcome> {
     const answer = await ask((options) => admin.getCaps({ place: {} }, options), signal);
     if (!answer) return "fine";
-    if (!answer.ok) {
-      fill(this.capsPlace, failureBox(answer.failure, () => this.capsLoop.now()));
-      return answer.failure.passing ? "failed" : "stop";
-    }
+    if (!answer.ok) return this.showCapsFailure(answer.failure);
     this.showCaps(answer.value);
     return "stop"; // a form that a person may be typing into
+  }
+
+  private showCapsFailure(failure: Failure): Outcome {
+    fill(this.capsPlace, failureBox(failure, () => this.capsLoop.now()));
+    return failure.passing ? "failed" : "stop";
   }
 
   private showCaps(answer: GetCapsResponse): void {

@@ -14,6 +14,7 @@ import { metricId } from "../core/series_choice";
 import { valueText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, fill, h, scroller } from "../dom";
+import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { linkButton } from "../range_tools";
@@ -51,7 +52,7 @@ export class ComparePage implements Page {
   constructor(private view: CompareView, private readonly go: Go) {
     fill(this.element, this.head, this.charts, this.table);
     this.showHead();
-    this.loop = loop(() => refreshMs, (signal) => this.look(signal));
+    this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
     if (view.trials.length >= 2) fill(this.table, loadingBox("the comparison"));
     else this.table.hidden = true;
   }
@@ -128,15 +129,17 @@ export class ComparePage implements Page {
       start: BigInt(this.range?.start ?? 0), end: BigInt(this.range?.end ?? 0), maxBuckets: 300,
     }, options), signal);
     if (!answer) return "fine";
-    if (!answer.ok) {
-      if (answer.failure.kind !== "lost" || !this.answer) fill(this.table, failureBox(answer.failure, () => this.loop.now()));
-      return answer.failure.passing ? "failed" : "stop";
-    }
+    if (!answer.ok) return this.showFailure(answer.failure);
     this.answer = answer.value;
     this.showHead();
     this.showCharts();
     this.showTable();
     return "fine";
+  }
+
+  private showFailure(failure: Failure): Outcome {
+    if (failure.kind !== "lost" || !this.answer) fill(this.table, failureBox(failure, () => this.loop.now()));
+    return failure.passing ? "failed" : "stop";
   }
 
   private opened(): string[] {
@@ -150,7 +153,7 @@ export class ComparePage implements Page {
     this.drawn = [];
     const cards: HTMLElement[] = [];
     const width = Number(answer.width);
-    const last = Math.max(0, ...answer.series.flatMap((series) => series.sides.map((one) => one.indexes[one.indexes.length - 1] ?? 0)));
+    const last = answer.series.reduce((largest, series) => series.sides.reduce((most, one) => Math.max(most, one.indexes[one.indexes.length - 1] ?? 0), largest), 0);
     const whole = { start: Number(answer.start), end: Number(answer.start) + (last + 1) * width };
     for (const series of answer.series) {
       if (!series.key || !this.opened().includes(metricId(series.key))) continue;

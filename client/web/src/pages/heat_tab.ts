@@ -13,6 +13,7 @@ import { clockText } from "../core/time_text";
 import { countText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, fill, h } from "../dom";
+import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
@@ -46,7 +47,7 @@ export class HeatTab implements TrialTab {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), h("section", { class: "panel heat" }, this.place));
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
-    this.loop = loop(() => runningMs, (signal) => this.look(signal));
+    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -121,10 +122,7 @@ export class HeatTab implements TrialTab {
       aggregation: Aggregation.ACROSS, groupBy, maxBuckets: Math.min(1200, bucketCount((this.place.clientWidth || 800) / 3, series.length * 2, range)),
     }, options), signal);
     if (!answer) return "fine";
-    if (!answer.ok) {
-      if (answer.failure.kind !== "lost" || !this.grid) fill(this.place, failureBox(answer.failure, () => this.loop.now()));
-      return answer.failure.passing ? "failed" : "stop";
-    }
+    if (!answer.ok) return this.showFailure(answer.failure);
     this.answer = answer.value;
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
@@ -132,6 +130,11 @@ export class HeatTab implements TrialTab {
     this.show(groupBy, first);
     this.showTools();
     return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  private showFailure(failure: Failure): Outcome {
+    if (failure.kind !== "lost" || !this.grid) fill(this.place, failureBox(failure, () => this.loop.now()));
+    return failure.passing ? "failed" : "stop";
   }
 
   private show(groupBy: readonly string[], metric: KnownSeries): void {

@@ -15,6 +15,7 @@ import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
+import type { Failure } from "../failure";
 import { follow, type Follow, type FollowState } from "../follow";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
@@ -59,11 +60,12 @@ export class MetricsTab implements TrialTab {
   private follow: { key: string; stream: Follow } | null = null;
   private followState: FollowState | null = null;
   private pulsed = 0;
+  private failed = false;
 
   constructor(private readonly go: Go) {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
-    this.loop = loop(() => runningMs, (signal) => this.look(signal));
+    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -97,7 +99,12 @@ export class MetricsTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info && this.info.trial.sampleCount > 0n ? timeBounds(this.info.trial) : this.whole;
-    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: this.followState };
+    // Without a stream the questions tell whether the master is there.
+    const polls = this.followState === "polling" || this.followState === "refused";
+    return {
+      view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info),
+      follow: polls && this.failed ? "lost" as const : this.followState,
+    };
   }
 
   private chosen(view: TrialView, info: TrialInfo): MetricChart[] {
@@ -220,18 +227,23 @@ export class MetricsTab implements TrialTab {
         aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
       }, options), signal);
       if (!answer) return "fine";
-      if (!answer.ok) {
-        if (answer.failure.kind !== "lost" || this.answers.length === 0) {
-          for (const card of this.cards.values()) this.showNote(card, failureBox(answer.failure, () => this.loop.now()));
-        }
-        return answer.failure.passing ? "failed" : "stop";
-      }
+      if (!answer.ok) return this.showFailure(answer.failure);
       answers.push(answer.value);
     }
     this.answers = answers;
+    this.failed = false;
     this.showAnswers(view, range);
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  private showFailure(failure: Failure): Outcome {
+    this.failed = true;
+    if (failure.kind !== "lost" || this.answers.length === 0) {
+      for (const card of this.cards.values()) this.showNote(card, failureBox(failure, () => this.loop.now()));
+    }
+    this.showTools();
+    return failure.passing ? "failed" : "stop";
   }
 
   private showNote(card: Card, note: HTMLElement | null): void {
@@ -301,7 +313,7 @@ export class MetricsTab implements TrialTab {
         const now = performance.now();
         if (now - this.pulsed < pulseMs) return;
         this.pulsed = now;
-        this.loop.now();
+        this.loop.soon();
       },
       state: (state) => {
         if (state === this.followState) return;

@@ -60,7 +60,7 @@ export class TimingsTab implements TrialTab {
     this.chart.element.hidden = true;
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element), this.tables);
-    this.loop = loop(() => runningMs, (signal) => this.look(signal));
+    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -205,7 +205,7 @@ export class TimingsTab implements TrialTab {
     const steps = summary.ranks.find((one) => one.rank === rank);
     const head = steps && steps.steps > 0n
       ? `${rankText(rank)}: ${plural(steps.steps, "step")} of ${secondsText(steps.stepSeconds / Number(steps.steps))}, ${secondsText(steps.stepSeconds)} in all` : rankText(rank);
-    const largest = Math.max(...rows.map((row) => row.share ?? 0), 1e-9);
+    const largest = rows.reduce((most, row) => Math.max(most, row.share ?? 0), 1e-9);
     const heads = ["Scope", "Share", "", "Own time", "Total", "Mean", "p50", "p95", "p99", "Steps", "Count"];
     const sections: Part[] = [];
     let kind: TimingRow["kind"] | "" = "";

@@ -36,7 +36,7 @@ export class TrialPage implements Page {
     fill(this.head, h("h1", {}, this.title));
     fill(this.place, loadingBox("the trial"));
     this.showTabs();
-    this.loop = loop(() => (this.info && !isRunning(this.info) ? endedMs : runningMs), (signal) => this.look(signal));
+    this.loop = loop(() => (this.info && !isRunning(this.info) ? endedMs : runningMs), (signal) => this.look(signal), (failure) => this.failed(failure));
   }
 
   update(view: View): boolean {

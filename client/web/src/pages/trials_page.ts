@@ -7,7 +7,8 @@ import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
 import { formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
 import { bdi, fill, h, scroller, type Part } from "../dom";
-import { loop, type Loop } from "../loop";
+import type { Failure } from "../failure";
+import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { stateOf, trialName } from "../words";
@@ -46,7 +47,7 @@ export class TrialsPage implements Page {
         h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.compare),
       this.list);
     fill(this.list, loadingBox("the trials"));
-    this.loop = loop(() => refreshMs, (signal) => this.look(signal));
+    this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: View): boolean {
@@ -75,21 +76,23 @@ export class TrialsPage implements Page {
     this.go({ page: "compare", trials: [...this.picked], axis: "batch", metrics: [] }, "push");
   }
 
-  private async look(signal: AbortSignal): Promise<"fine" | "failed" | "stop"> {
+  private async look(signal: AbortSignal): Promise<Outcome> {
     const { search, state, project } = this.view;
     const pageToken = this.tokens[this.tokens.length - 1] ?? "";
     const answer = await ask((options) => query.listTrials({ nameContains: search, state: stateOf(state), project, pageSize, pageToken }, options), signal);
     if (!answer) return "fine";
     this.list.setAttribute("aria-busy", "false");
-    if (answer.ok) {
-      this.show(answer.value);
-      this.shownOnce = true;
-      return "fine";
-    }
+    if (!answer.ok) return this.showFailure(answer.failure);
+    this.show(answer.value);
+    this.shownOnce = true;
+    return "fine";
+  }
+
+  private showFailure(failure: Failure): Outcome {
     // What was there stays while the connection is lost: the bar above says so.
-    if (answer.failure.kind !== "lost" || !this.shownOnce) fill(this.list, failureBox(answer.failure, () => this.loop.now()));
-    if (answer.failure.kind === "invalid") this.tokens = [""];
-    return answer.failure.passing ? "failed" : "stop";
+    if (failure.kind !== "lost" || !this.shownOnce) fill(this.list, failureBox(failure, () => this.loop.now()));
+    if (failure.kind === "invalid") this.tokens = [""];
+    return failure.passing ? "failed" : "stop";
   }
 
   private show(answer: ListTrialsResponse): void {
