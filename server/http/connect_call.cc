@@ -44,7 +44,14 @@ absl::StatusOr<std::string> ConnectCall::MakeRequest() {
   return absl::InvalidArgumentError(Shortened(bytes.status().message(), kMessageBytesShown));
 }
 
+bool ConnectCall::HasRoom(const std::string& bytes) {
+  if (exchange_->HasRoom(bytes.size())) return true;
+  failed_ = {absl::StatusCode::kResourceExhausted, "too many answers wait for their clients"};
+  return false;
+}
+
 bool ConnectCall::Encode(std::string& bytes) {
+  if (!HasRoom(bytes)) return false;
   if (!request_.form.is_json) return true;
   absl::StatusOr<std::string> json = JsonOfBytes(*method_.output_type(), bytes);
   if (!json.ok()) {
@@ -52,7 +59,7 @@ bool ConnectCall::Encode(std::string& bytes) {
     return false;
   }
   bytes = *std::move(json);
-  return true;
+  return HasRoom(bytes);
 }
 
 void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) {

@@ -27,7 +27,9 @@ class ConnectCall : public RpcReceiver {
 
  private:
   void AnswerUnary(const RpcStatus& status);
-  // A message as the client wants it; a failure, which ends the call, is kept.
+  // Whether the client may be given that; a failure, which ends the call, is kept.
+  bool HasRoom(const std::string& bytes);
+  // A message as the client wants it; a failure as with HasRoom.
   bool Encode(std::string& bytes);
 
   const google::protobuf::MethodDescriptor& method_;

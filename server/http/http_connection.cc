@@ -71,13 +71,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void WatchGone();
   void OnGone();
 
-  void Answer(HttpResponse response);
+  void Answer(HttpResponse response, HttpHeldBytes::Hold hold = {});
   void FillHead(const HttpResponse& response);
   void WriteSome();
+  void DropAnswer();
   void Begin(const HttpResponse& head);
-  void WritePart(const std::string& part, std::function<void()> taken);
+  void WritePart(const std::string& part, std::function<void()> taken, HttpHeldBytes::Hold hold);
   void End(const std::string& last);
-  void Push(std::string bytes, std::function<void()> taken);
+  void Push(std::string bytes, std::function<void()> taken, HttpHeldBytes::Hold hold = {});
   void WriteFirstPart();
   void Finish();
   void Linger();
@@ -94,6 +95,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> answer_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
+  HttpHeldBytes::Hold answer_hold_;
   std::optional<http::response<http::empty_body>> head_;
   Clock::time_point answer_deadline_;
   // Of a stream, the first being written: its head, one part and the end at most, as handlers wait for
@@ -101,6 +103,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   struct Part {
     std::string bytes;
     std::function<void()> taken;
+    HttpHeldBytes::Hold hold;
   };
   std::deque<Part> parts_;
   // Of the exchange that is open.
@@ -132,9 +135,16 @@ class HttpConnection::Exchange : public HttpExchange {
     });
   }
 
+  bool HasRoom(std::size_t bytes) const override { return connection_->port_.held.HasRoom(bytes); }
   void Answer(HttpResponse response) override {
-    Post([response = std::move(response)](HttpConnection& connection) mutable {
-      if (!connection.answer_ && !connection.head_) connection.Answer(std::move(response));
+    if (!HasRoom(response.body.size())) {
+      response = HttpErrorAnswer(503, "too many answers wait for their clients");
+    }
+    auto hold = connection_->port_.held.Add(response.body.size());
+    Post([response = std::move(response),
+          hold = std::move(hold)](HttpConnection& connection) mutable {
+      if (connection.answer_ || connection.head_) return;
+      connection.Answer(std::move(response), std::move(hold));
     });
   }
   void Begin(HttpResponse head) override {
@@ -143,8 +153,10 @@ class HttpConnection::Exchange : public HttpExchange {
     });
   }
   void Write(std::string part, std::function<void()> taken) override {
-    Post([part = std::move(part), taken = std::move(taken)](HttpConnection& connection) mutable {
-      connection.WritePart(part, std::move(taken));
+    auto hold = connection_->port_.held.Add(part.size());
+    Post([part = std::move(part), taken = std::move(taken),
+          hold = std::move(hold)](HttpConnection& connection) mutable {
+      connection.WritePart(part, std::move(taken), std::move(hold));
     });
   }
   void End(std::string last) override {
@@ -289,8 +301,9 @@ void HttpConnection::FillHead(const HttpResponse& response) {
   if (head_) fill(*head_);
 }
 
-void HttpConnection::Answer(HttpResponse response) {
+void HttpConnection::Answer(HttpResponse response, HttpHeldBytes::Hold hold) {
   answer_.emplace();
+  answer_hold_ = std::move(hold);
   FillHead(response);
   answer_->body() = std::move(response.body);
   // 304 says what a 200 would hold, and holds nothing.
@@ -308,10 +321,18 @@ void HttpConnection::WriteSome() {
       answer_deadline_, Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout)));
   http::async_write_some(stream_, *serializer_,
                          [self = shared_from_this()](beast::error_code error, std::size_t) {
+                           if (!error && !self->serializer_->is_done()) return self->WriteSome();
+                           // At once: others wait for its room, and the client may keep its connection.
+                           self->DropAnswer();
                            if (error) return self->OnGone();
-                           if (!self->serializer_->is_done()) return self->WriteSome();
                            self->Finish();
                          });
+}
+
+void HttpConnection::DropAnswer() {
+  serializer_.reset();
+  answer_.reset();
+  answer_hold_ = {};
 }
 
 void HttpConnection::Begin(const HttpResponse& head) {
@@ -323,19 +344,22 @@ void HttpConnection::Begin(const HttpResponse& head) {
   Push(text.str(), nullptr);
 }
 
-void HttpConnection::WritePart(const std::string& part, std::function<void()> taken) {
+void HttpConnection::WritePart(const std::string& part, std::function<void()> taken,
+                               HttpHeldBytes::Hold hold) {
   if (part.empty()) return taken();  // an empty chunk would be the end
-  Push(absl::StrCat(absl::Hex(part.size()), "\r\n", part, "\r\n"), std::move(taken));
+  Push(absl::StrCat(absl::Hex(part.size()), "\r\n", part, "\r\n"), std::move(taken),
+       std::move(hold));
 }
 
 void HttpConnection::End(const std::string& last) {
   ended_ = true;
-  if (!last.empty()) WritePart(last, nullptr);
+  if (!last.empty()) WritePart(last, nullptr, {});
   Push("0\r\n\r\n", [this] { Finish(); });
 }
 
-void HttpConnection::Push(std::string bytes, std::function<void()> taken) {
-  parts_.push_back({std::move(bytes), std::move(taken)});
+void HttpConnection::Push(std::string bytes, std::function<void()> taken,
+                          HttpHeldBytes::Hold hold) {
+  parts_.push_back({std::move(bytes), std::move(taken), std::move(hold)});
   if (parts_.size() == 1) WriteFirstPart();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/http/http_guard.h"
+#include "server/http/http_held_bytes.h"
 #include "server/http/http_places.h"
 #include "server/http/http_routes.h"
 #include "server/http/http_server.h"
@@ -22,7 +23,8 @@ struct HttpPort {
         options(options_in),
         routes(routes_in),
         guard(std::move(guard_in)),
-        places(options_in.connections_max, options_in.connections_per_address_max) {}
+        places(options_in.connections_max, options_in.connections_per_address_max),
+        held(options_in.held_bytes_max) {}
 
   // Whether the caller is the thread "http", or that has ended.
   bool IsConfined() const {
@@ -34,6 +36,7 @@ struct HttpPort {
   const HttpRoutes& routes;
   const HttpGuard guard;
   HttpPlaces places;
+  HttpHeldBytes held;
 };
 
 // `address` has taken its place, which the connection leaves. `port` outlives it.

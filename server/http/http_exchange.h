@@ -7,6 +7,7 @@
 //   exchange->End(last);
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,10 @@ namespace stepwell {
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;
+
+  // Whether that many bytes of an answer may wait for clients beside those that do. Without it a whole
+  // answer becomes a 503; of a part its handler takes care.
+  virtual bool HasRoom(std::size_t bytes) const = 0;
 
   // Either this, once,
   virtual void Answer(HttpResponse response) = 0;

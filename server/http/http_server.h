@@ -1,6 +1,6 @@
 // HttpServer: one HTTP/1.1 port on Boost.Beast: health, the page, calls. One thread, "http", reads and
 // writes all connections; handlers run on it and must be quick, or answer later (HttpExchange). Bounded:
-// header and body bytes, connections in all and of one address, time for each part of a request and for
+// header and body bytes, bytes of answers, connections in all and of one address, time for each part of a request and for
 // what a client takes.
 //
 //   HttpServer server(options);
@@ -29,6 +29,8 @@ class HttpServer {
     std::vector<std::string> names = {};
     std::uint32_t header_bytes_max = 16 << 10;
     std::uint64_t body_bytes_max = 4 << 20;
+    // Of answers that wait for their clients, in all.
+    std::uint64_t held_bytes_max = 512 << 20;
     int connections_max = 512;
     int connections_per_address_max = 256;
     // From the connection, or the first byte of a further request, to the end of the header.

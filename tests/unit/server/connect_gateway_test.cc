@@ -45,6 +45,11 @@ class Service final : public v1::QueryService::Service {
   grpc::Status ListTrials(grpc::ServerContext*, const v1::ListTrialsRequest* request,
                           v1::ListTrialsResponse* response) override {
     response->set_next_page_token(request->name_contains());
+    // A MiB of it for each line of the page.
+    if (request->page_size() > 0) {
+      response->set_next_page_token(
+          std::string(static_cast<std::size_t>(request->page_size()) << 20, 'x'));
+    }
     return grpc::Status::OK;
   }
   // Until nobody waits.
@@ -187,6 +192,37 @@ TEST_F(ConnectGatewayTest, ASlowReaderHoldsTheServiceBackAndIsSentAway) {
   // What lies in the sockets' buffers, some MiB, and one message here and there.
   ASSERT_TRUE(Eventually([&] { return service_.ended == 1; })) << "nobody noticed that it stalls";
   EXPECT_LT(service_.written, 48);
+}
+
+TEST_F(ConnectGatewayTest, AnswersThatWaitForTheirClientsHaveABoundInAll) {
+  HttpServer::Options options;
+  options.held_bytes_max = (32 << 20) + (512 << 10);
+  Start(options);
+  const auto ask = [](int mebibytes) {
+    v1::ListTrialsRequest request;
+    request.set_page_size(mebibytes);
+    return Post("ListTrials", "Content-Type: application/proto\r\n", request.SerializeAsString());
+  };
+  // More than the sockets' buffers hold.
+  auto slow = std::make_unique<RawHttp>(http_->port());
+  ASSERT_TRUE(slow->Send(ask(32)));
+  EXPECT_THAT(slow->ReadBytes(12), StartsWith("HTTP/1.1 200"));
+
+  const std::string refused = Exchange(ask(1));
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(refused, HasSubstr("\"code\":\"resource_exhausted\""));
+  const std::string stream = Exchange(Post("ReadSamples", kJsonStream, EnvelopeText(0, "{}")));
+  EXPECT_THAT(stream, HasSubstr("{\"error\":{\"code\":\"resource_exhausted\""));
+  EXPECT_TRUE(Eventually([&] { return service_.ended == 1; }));
+  EXPECT_THAT(Exchange(Post("ListTrials", kJson, "{}")), StartsWith("HTTP/1.1 200"))
+      << "small ones go on";
+
+  slow.reset();
+  EXPECT_TRUE(Eventually([&] { return absl::StartsWith(Exchange(ask(1)), "HTTP/1.1 200"); }));
+  // Nothing is left of those that were taken.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Exchange(ask(32)).substr(0, 12), StartsWith("HTTP/1.1 200")) << i;
+  }
 }
 
 TEST_F(ConnectGatewayTest, AClientThatGoesEndsItsCall) {

@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 class Answered : public HttpExchange {
  public:
   explicit Answered(HttpResponse& response) : response_(response) {}
+  bool HasRoom(std::size_t) const override { return true; }
   void Answer(HttpResponse response) override { response_ = std::move(response); }
   void Begin(HttpResponse) override {}
   void Write(std::string, std::function<void()>) override {}
