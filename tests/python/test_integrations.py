@@ -7,6 +7,7 @@ import unittest
 
 from product import ProductTest
 
+_HERE = pathlib.Path(__file__).resolve().parent
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -77,6 +78,7 @@ class TrainingTest(ProductTest):
             class Scheduler:
                 def step(self): pass
             class Monitor:
+                enabled = True
                 def write_events(self, events): print(events, end=" ")
             class Engine:
                 training, micro_steps = True, 0
@@ -98,8 +100,144 @@ class TrainingTest(ProductTest):
                      "train_batch/optimizer_step/step_lr_schedulers", "Train/lr"):  # fmt: skip
             self.assertEqual([0, 1, 2], self.train_batches(name), name)
 
+    def test_a_monitor_that_nobody_enabled_stays_off(self):
+        out, _ = self.run_trial("""
+            from stepwell.integrations.deepspeed import watch
+            class Monitor:
+                enabled = False
+                def write_events(self, events): print(events)
+            class Engine:
+                training_dataloader, lr_scheduler, monitor = None, None, Monitor()
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self):
+                    if self.monitor.enabled: print("waits for the device")
+            engine = Engine()
+            watch(engine)
+            engine.step()
+            print(engine.monitor.enabled)
+            """)
+        self.assertEqual("False\n", out)
+
+
+# A training of Accelerate's, Composer's and Transformers' by their looks; `owners` is all that is watched.
+_WATCHED = """
+    import copy, pickle, sys, types
+    import torch
+    data_loader = types.ModuleType("accelerate.data_loader")
+    def send_to_device(batch): return batch
+    data_loader.send_to_device = send_to_device
+    accelerate, composer = types.ModuleType("accelerate"), types.ModuleType("composer")
+    accelerate.data_loader = data_loader
+    sys.modules.update({"accelerate": accelerate, "accelerate.data_loader": data_loader, "composer": composer})
+    class Callback:
+        def run_event(self, event): pass
+    composer.Callback = Callback
+    class Saver(Callback):
+        def __init__(self): self.saved = []
+        def run_event(self, event): self.saved.append(event.value)
+    class Trainer:
+        def __init__(self): self.eval_batches = Loader("xy")
+        def get_eval_dataloader(self): return self.eval_batches
+        def evaluate(self): return list(self.get_eval_dataloader())
+        def prediction_step(self): pass
+    class Accelerator:
+        def backward(self, loss): pass
+        def gather(self, tensor): return tensor
+    class Loader(list): pass
+    class Slotted:
+        __slots__ = ("weight",)
+        def __init__(self): self.weight = 2
+        def forward(self, batch): return self.weight * batch
+    class Reduced(torch.nn.Weighted):
+        def __reduce__(self): return type(self), (self.weight,)
+    class Copied(torch.nn.Weighted):
+        def __deepcopy__(self, memo): return type(self)(self.weight)
+    optimizer, scheduler = torch.optim.SGD(), torch.optim.lr_scheduler.LRScheduler()
+    late = torch.optim.SGD()
+    torch.optim.lr_scheduler.LRScheduler(late)
+    models = [torch.nn.Weighted(2), Slotted(), Reduced(2), Copied(2)]
+    loader, saver, trainer, accelerator = Loader("ab"), Saver(), Trainer(), Accelerator()
+    accelerator._optimizers, accelerator._schedulers, accelerator._models = [optimizer, late], [scheduler], models
+    owners = [optimizer, late, scheduler, *models, loader, saver, trainer, accelerator]
+    before = [(type(owner), list(getattr(owner, "__dict__", ()))) for owner in owners]
+    from stepwell.integrations import accelerate as of_accelerate, composer as of_composer
+    from stepwell.integrations import transformers as of_transformers
+    watched = of_accelerate.watch(accelerator, loader)
+    composers, transformers = of_composer._Watcher(None), of_transformers._Watcher(None)
+    composers._time_events(saver, "run_event", "callback", 0)
+    transformers.watch_evaluation(trainer)
+"""
+
 
 class HarmTest(ProductTest):
+    def run_watched(self, source: str) -> tuple[str, str]:
+        return self.run_trial(_WATCHED + source, variables={"PYTHONPATH": str(_HERE / "fake_torch")})
+
+    def test_what_is_watched_is_stored_and_copied_as_it_was(self):
+        out, err = self.run_watched("""
+    stored = torch.save([scheduler.state_dict(), optimizer], "x")
+    print(b"stepwell" in stored, pickle.loads(stored)[0])
+    for owner, (kind, names) in zip(owners, before):
+        if list(getattr(owner, "__dict__", ())) != names: print(kind, vars(owner))
+        for protocol in (2, 3, 4, 5):
+            if kind is Slotted and protocol < 2: continue
+            stored = pickle.dumps(owner, protocol)
+            if b"stepwell" in stored or type(pickle.loads(stored)) is not kind: print(kind, stored)
+        for copied in (copy.copy(owner), copy.deepcopy(owner)):
+            if type(copied) is not kind: print(kind, type(copied))
+    for model in models:
+        for make in (copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))):
+            copied = make(model)
+            copied.weight = 5
+            print(copied.forward(10), model.forward(10), end=" ")
+        print(pickle.loads(pickle.dumps(model.forward))(10), copy.deepcopy(model.forward)(10))
+    print(pickle.loads(pickle.dumps(data_loader.send_to_device))(1))
+    watched.end()
+    composers.close()
+    print([type(owner) is kind for owner, (kind, _) in zip(owners, before)], data_loader.send_to_device is send_to_device)
+    """)
+        self.assertEqual("False {'_step_count': 1}\n" + 4 * "50 20 50 20 20 20\n" + "1\n"
+                         f"{[True] * 9 + [False, True]} True\n", out, err)  # fmt: skip
+
+    def test_what_is_watched_is_seen_and_called_as_it_was(self):
+        out, err = self.run_watched("""
+    class Event: value = "batch_end"
+    torch.optim.lr_scheduler.LRScheduler(optimizer)     # puts its wrapper into what is watched
+    import threading
+    for batch in loader:
+        print(models[0].forward(2), models[0](3), accelerator.backward(None), end=" ")
+        print(optimizer.step(), late.step(), scheduler.step(), saver.run_event(Event()))
+        thread = threading.Thread(target=models[0].forward, args=(1,))
+        thread.start(); thread.join()
+    print(optimizer.count, late.count, hasattr(late.step, "counts"), late.step.__name__, type(optimizer).__qualname__)
+    print(saver.saved, trainer.evaluate(), models[0].forward == torch.nn.Weighted.forward.__get__(models[0]))
+    import inspect
+    print(inspect.signature(models[0].forward), type(optimizer).step.hooked)
+    watched.end(); composers.close()
+    """)
+        self.assertEqual(2 * "4 6 None stepped stepped None None\n" + "2 2 True counted SGD\n"
+                         "['batch_end', 'batch_end'] ['x', 'y'] True\n(batch) True\n", out, err)  # fmt: skip
+        counts = self.counts()
+        for name in ("forward", "backward", "optimizer_step", "step_lr_schedulers"):
+            self.assertEqual(2, counts.get(name), counts)
+        self.assertEqual((2, 2), (counts.get("forward.count"), counts.get("optimizer_step.count")), "none twice")
+        self.assertEqual(2, counts.get("callback/Saver/batch_end"))
+
+    def test_a_batch_that_cannot_be_looked_at_ends_its_fetch(self):
+        out, err = self.run_trial("""
+            from stepwell.integrations.pytorch import TrainingLoop
+            class Batch:
+                @property
+                def shape(self): raise RuntimeError("lazy")
+            class Graph:
+                def values(self): raise RuntimeError("on the device")
+            for index, batch in TrainingLoop().steps([Batch(), Graph(), Batch()]): print(index, end=" ")
+            """)
+        self.assertEqual("0 1 2 ", out)
+        self.assertEqual([0, 1, 2], [sample.batch for sample in self.samples() if sample.name == "dataloader_next"])
+        self.assertEqual(1, err.count("is not recorded: RuntimeError: lazy"), err)
+        self.assertNotIn("on the device", err)
     def test_no_module_imports_a_framework_before_it_is_used(self):
         names = sorted(path.stem for path in (_ROOT / "client/python/stepwell/integrations").glob("[a-z]*.py"))
         self.assertEqual(7, len(names))
@@ -237,13 +375,21 @@ class HarmTest(ProductTest):
             from stepwell.integrations._training import samples_of
             class Array:
                 def __init__(self, *shape): self.shape = shape
-            nested = {"a": ["text", {"x": (Array(7, 2), Array(9))}]}
+            nested = {"a": [{"x": (Array(7, 2), Array(9))}, "text"]}
+            texts = {"text": ["a", "b"], "ids": Array(6, 2)}
             deep = Array(3)
             for _ in range(9): deep = [deep]
-            for batch in (Array(4, 3), [Array(5)], nested, Array(), "text", None, 3, [], {}, deep):
+            looks = []
+            class Number(int):
+                def __getattr__(self, name): looks.append(name); raise AttributeError(name)
+            lists = {"ids": [[Number(1)] * 2048] * 64, "mask": [[Number(1)] * 2048] * 64}
+            class Graph:
+                def values(self): raise RuntimeError("on the device")
+            for batch in (Array(4, 3), [Array(5)], nested, texts, Array(), "text", None, 3, [], {}, deep, lists, Graph()):
                 print(samples_of(batch), end=" ")
+            print(len(looks) < 100)
             """)
-        self.assertEqual("4 5 7 None None None None None None None ", out)
+        self.assertEqual("4 5 7 6 None None None None None None None None None True\n", out)
 
 
 class PagesTest(unittest.TestCase):

@@ -95,6 +95,36 @@ class TorchTest(ProductTest):
                 if worker_count == 0:
                     self.assertGreaterEqual(min(fetches), 0.04, "two items of 20 ms each")
 
+    def test_what_is_watched_is_stored_and_copied_as_it_was(self):
+        self.run_script("""
+import copy, io, pickle, torch
+from stepwell.integrations._watch import Watches, watch_call
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+watches, calls = Watches(), []
+for owner, name in ((model, "forward"), (optimizer, "step"), (scheduler, "step")):
+    watches.add(watch_call(owner, name, lambda *_, name=name, **__: calls.append(name), lambda: None))
+late = torch.optim.lr_scheduler.ConstantLR(optimizer)     # puts its wrapper over the optimizer's step
+model(torch.randn(2, 4)).sum().backward()
+optimizer.step(); scheduler.step(); late.step()
+assert calls == ["forward", "step", "step"], calls
+stored = io.BytesIO()
+torch.save([scheduler.state_dict(), optimizer.state_dict(), model.state_dict(), model], stored)
+assert b"stepwell" not in stored.getvalue()
+stored.seek(0)
+inputs = torch.randn(2, 4)
+for copied in (torch.load(stored)[3], copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+    torch.nn.init.zeros_(copied.weight); torch.nn.init.zeros_(copied.bias)
+    assert type(copied) is torch.nn.Linear and copied(inputs).abs().sum() == 0 != model(inputs).abs().sum()
+assert len(calls) == 6, calls
+copy.deepcopy(optimizer); copy.deepcopy(scheduler)
+watches.end()
+kinds = [torch.nn.Linear, torch.optim.SGD, torch.optim.lr_scheduler.StepLR]
+assert [type(it) for it in (model, optimizer, scheduler)] == kinds
+torch.jit.script(model)
+""", "-W", "error::UserWarning", "train.py")  # fmt: skip
+
     def test_ranks_of_torchrun_are_one_trial(self):
         # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.
         said = self.run_script(_RANKED, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",

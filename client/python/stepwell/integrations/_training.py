@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from itertools import islice
 
 from stepwell import _run, _stepping
 from stepwell._schedule import Place
-from stepwell.integrations._guard import guard_methods, tell_once
+from stepwell.integrations._guard import guard_methods, guarded, tell_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,20 +18,27 @@ if TYPE_CHECKING:
     from stepwell._run import Run
 
 
-def samples_of(batch: Any, depth: int = 4) -> int | None:
-    """How many samples a batch has: the first dimension of the first array in it."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) > 0 else None
-    if depth == 0:
-        return None
-    if isinstance(batch, dict) or hasattr(batch, "values"):
-        batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        for part in batch:
-            found = samples_of(part, depth - 1)
-            if found is not None:
-                return found
+_PART_COUNT_MAX = 16
+
+
+@guarded
+def samples_of(batch: Any) -> int | None:
+    """How many samples a batch has: the first dimension of the first array in it, as far as a few looks show. Of each
+    level the first parts are looked at, and only the first of them for more: a batch may be thousands of lists."""
+    for _ in range(5):
+        if isinstance(batch, Mapping):
+            parts = list(islice(batch.values(), _PART_COUNT_MAX))
+        elif isinstance(batch, (list, tuple)):
+            parts = list(batch[:_PART_COUNT_MAX])
+        else:
+            parts = []
+        for part in (batch, *parts):
+            shape = getattr(part, "shape", None)
+            if shape is not None:
+                return int(shape[0]) if len(shape) > 0 else None
+        if not parts:
+            return None
+        batch = parts[0]
     return None
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import copyreg
+import functools
+import threading
+import types
+
 from stepwell.integrations._guard import guarded, tell_once
 
 TYPE_CHECKING = False
@@ -56,41 +62,193 @@ def watch_items(items: Iterator[Any], begin: Begin, end: End) -> WatchedItems:
     return kind(items, begin, end)
 
 
-def _new(kind: type, *arguments: Any) -> Any:
-    return kind.__new__(kind, *arguments)
+class _Watched:
+    """In the class of what is watched, in place of its method. Before what lies in the instance, which torch's
+    schedulers and compiler put there; nothing of ours does, so that what is stored of an instance is what it was."""
+
+    def __init__(self, kind: type, name: str, call: Callable[..., Any]) -> None:
+        self.kind = kind
+        self.name = name
+        self.call = call
+        self.is_within = False
+        self.thread = 0  # that of the first call: replicas and autograd have others
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        if owner is None:
+            return getattr(self.kind, self.name)
+        return _WatchedCall(self, owner, self._original(owner))
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars_of(owner)[self.name] = value
+
+    def __delete__(self, owner: Any) -> None:
+        if self.name not in vars_of(owner):
+            raise AttributeError(self.name)
+        del vars_of(owner)[self.name]
+
+    def _original(self, owner: Any) -> Any:
+        own = vars_of(owner)
+        if self.name in own:
+            return own[self.name]
+        try:
+            return getattr(super(_child_of(owner), owner), self.name)  # type: ignore[misc]
+        except AttributeError:
+            return self.kind.__getattr__(owner, self.name)  # type: ignore[attr-defined]
 
 
-def _plain(kind: type, watched: type, reduced: Any) -> Any:
-    """What copy and pickle make of it is one that is not watched."""
-    if not isinstance(reduced, tuple) or len(reduced) < 2 or watched not in reduced[1]:
-        return reduced
-    return (_new, tuple(kind if argument is watched else argument for argument in reduced[1]), *reduced[2:])
+class _WatchedCall:
+    """A method that is watched, bound; what is asked of it is the original's."""
+
+    __slots__ = ("__wrapped__", "_stepwell")
+
+    def __init__(self, watched: _Watched, owner: Any, original: Any) -> None:
+        self._stepwell = (watched, owner)
+        self.__wrapped__ = original
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        watched = self._stepwell[0]
+        here = threading.get_ident()
+        if watched.is_within or (watched.thread or here) != here:
+            return self.__wrapped__(*args, **keywords)
+        watched.is_within, watched.thread = True, here
+        try:
+            return watched.call(self.__wrapped__, *args, **keywords)
+        finally:
+            watched.is_within = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]
+        return self.__wrapped__.__doc__
+
+    def __eq__(self, other: Any) -> Any:
+        return self.__wrapped__ == (other.__wrapped__ if isinstance(other, _WatchedCall) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __reduce__(self) -> Any:
+        watched, owner = self._stepwell
+        if not isinstance(owner, types.ModuleType):
+            return getattr, (owner, watched.name)
+        is_its_own = getattr(self.__wrapped__, "__module__", "") == owner.__name__
+        return watched.name if is_its_own else (functools.partial, (self.__wrapped__,))
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        watched, owner = self._stepwell
+        return self if isinstance(owner, types.ModuleType) else getattr(copy.deepcopy(owner, memo), watched.name)
+
+
+def vars_of(owner: Any) -> dict[str, Any]:
+    """Without what it has of its own to say of that."""
+    try:
+        return object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def _child_of(owner: Any) -> type:
+    """The class that is ours: others make further children."""
+    return next(kind for kind in type(owner).__mro__ if "_stepwell_watched" in vars(kind))
+
+
+def _plainly(owner: Any, watched: type, kind: type, function: Callable[[], Any]) -> Any:
+    """Calls while it is no more than it was."""
+    if type(owner) is not watched:
+        return function()
+    _CLASS.__set__(owner, kind)
+    try:
+        return function()
+    finally:
+        _CLASS.__set__(owner, watched)
+
+
+def _without_check(reduced: Any) -> Any:
+    """The same object by another call: pickle compares the class in these with that of the object."""
+    if isinstance(reduced, tuple) and reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
+        return (reduced[1][0].__new__, reduced[1], *reduced[2:])
+    if isinstance(reduced, tuple) and reduced[0] is copyreg.__newobj_ex__:  # type: ignore[attr-defined]
+        kind, args, keywords = reduced[1]
+        return (functools.partial(kind.__new__, kind, *args, **keywords), (), *reduced[2:])
+    return reduced
+
+
+def _watched_kind(owner: Any) -> type:
+    """Makes it one of a child of its class, unless it is one. What copy and pickle make of it is not watched, and
+    loads where we are not installed."""
+    kind = type(owner)
+    if getattr(kind, "_stepwell_watched", None) is not None:
+        return _child_of(owner)
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        return _without_check(_plainly(self, watched, kind, lambda: kind.__reduce_ex__(self, protocol)))
+
+    def deep_copy(self: Any, memo: Any) -> Any:
+        return _plainly(self, watched, kind, lambda: kind.__deepcopy__(self, memo))
+
+    def shallow_copy(self: Any) -> Any:
+        return _plainly(self, watched, kind, lambda: kind.__copy__(self))
+
+    inside = {"__slots__": (), "__reduce_ex__": reduce, "_stepwell_watched": kind, "__module__": kind.__module__,
+              "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}  # fmt: skip
+    if hasattr(kind, "__deepcopy__"):
+        inside["__deepcopy__"] = deep_copy
+    if hasattr(kind, "__copy__"):
+        inside["__copy__"] = shallow_copy
+    watched = type(kind.__name__, (kind,), inside)
+    _CLASS.__set__(owner, watched)
+    return watched
+
+
+def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | None:
+    """Into the class of this one alone, until what it hands out is called. None where it cannot be: one of C."""
+    try:
+        watched = _watched_kind(owner)
+        if name in vars(watched):
+            return None
+        setattr(watched, name, value(vars(watched)["_stepwell_watched"]))
+    except Exception as error:
+        tell_once(what, error)
+        return None
+
+    def restore() -> None:
+        if name in vars(watched):
+            delattr(watched, name)
+        is_used = any(isinstance(value, _Watched) for value in vars(watched).values()) or "__iter__" in vars(watched)
+        if type(owner) is watched and not is_used:
+            _CLASS.__set__(owner, vars(watched)["_stepwell_watched"])
+
+    return restore
 
 
 def watch_loader(loader: Any, begin: Begin, end: End) -> Callable[[], None] | None:
     """Its iterators are watched from now on, until what this hands out is called. It stays the object that it is, of a
-    class that is its own's child. None where it cannot be: one of C, or with __slots__."""
-    kind = type(loader)
-    if getattr(kind, "_stepwell_watched", None) is not None:
+    class that is its own's child. None where it cannot be."""
+
+    def of(kind: type) -> Any:
+        def iterate(self: Any) -> WatchedItems:
+            return watch_items(kind.__iter__(self), begin, end)  # type: ignore[attr-defined]
+
+        return iterate
+
+    return _put(loader, "__iter__", of, f"dataloader_next of a {type(loader).__name__}")
+
+
+def _watch(owner: Any, name: str, call: Callable[..., Any]) -> Callable[[], None] | None:
+    """call(original, ...) in place of owner.name(...)."""
+    original = getattr(owner, name, None)
+    if not callable(original) or isinstance(original, _WatchedCall):
         return None
-
-    def iterate(self: Any) -> WatchedItems:
-        return watch_items(kind.__iter__(self), begin, end)
-
-    def reduce(self: Any, protocol: Any) -> Any:
-        return _plain(kind, watched, kind.__reduce_ex__(self, protocol))  # type: ignore[call-arg]
-
-    try:
-        watched = type(kind.__name__, (kind,), {"__iter__": iterate, "__reduce_ex__": reduce, "_stepwell_watched": kind,
-                                                "__module__": kind.__module__, "__doc__": kind.__doc__})  # fmt: skip
-        _CLASS.__set__(loader, watched)
-    except (TypeError, AttributeError) as error:
-        tell_once(f"dataloader_next of a {kind.__name__}", error)
-        return None
+    if not isinstance(owner, types.ModuleType):
+        return _put(owner, name, lambda kind: _Watched(kind, name, call), name)
+    there = _WatchedCall(_Watched(type(owner), name, call), owner, original)
+    setattr(owner, name, there)
 
     def restore() -> None:
-        if type(loader) is watched:
-            _CLASS.__set__(loader, kind)
+        if vars(owner).get(name) is there:  # else another's lies over it
+            setattr(owner, name, original)
 
     return restore
 
@@ -98,41 +256,30 @@ def watch_loader(loader: Any, begin: Begin, end: End) -> Callable[[], None] | No
 def watch_call(
     owner: Any, name: str, begin: Callable[..., None], end: Callable[[], None]
 ) -> Callable[[], None] | None:  # fmt: skip
-    """owner.name(...) has begin(...) called before and end() after, however it ends. None = no such thing."""
+    """owner.name(...) has begin(...) called before and end() after, however it ends; one within another, or on another
+    thread than the first, is the original's alone. None = no such thing."""
     begin, end = guarded(begin), guarded(end)
-    original = getattr(owner, name, None)
-    if not callable(original) or getattr(original, "_stepwell_original", None) is not None:
-        return None
 
-    def call(*args: Any, **keywords: Any) -> Any:
+    def call(original: Any, *args: Any, **keywords: Any) -> Any:
         begin(*args, **keywords)
         try:
             return original(*args, **keywords)
         finally:
             end()
 
-    for attribute in ("__name__", "__qualname__", "__doc__", "__wrapped__", "__self__", "__func__"):
-        try:
-            setattr(call, attribute, original if attribute == "__wrapped__" else getattr(original, attribute))
-        except (AttributeError, TypeError):
-            pass  # schedulers of torch look for some of these
-    call._stepwell_original = original  # type: ignore[attr-defined]
-    was_own = name in getattr(owner, "__dict__", {})
-    try:
-        setattr(owner, name, call)
-    except (AttributeError, TypeError) as error:
-        tell_once(name, error)
-        return None
+    return _watch(owner, name, call)
 
-    def restore() -> None:
-        if getattr(owner, "__dict__", {}).get(name) is not call:
-            return  # another's lies over it
-        if was_own:
-            setattr(owner, name, original)
-        else:
-            delattr(owner, name)
 
-    return restore
+def watch_result(owner: Any, name: str, found: Callable[[Any], None]) -> Callable[[], None] | None:
+    """What owner.name(...) hands out is shown to found()."""
+    found = guarded(found)
+
+    def call(original: Any, *args: Any, **keywords: Any) -> Any:
+        result = original(*args, **keywords)
+        found(result)
+        return result
+
+    return _watch(owner, name, call)
 
 
 class Watches:

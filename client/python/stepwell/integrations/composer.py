@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import time
 
-from stepwell.integrations._guard import guard_methods, tell_once
+from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training
-from stepwell.integrations._watch import Watches, watch_loader
+from stepwell.integrations._watch import Watches, watch_call, watch_loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,8 +135,6 @@ class _Watcher:
         return True
 
     def _time(self, owner: Any, name: str, timing: str) -> None:
-        from stepwell.integrations._watch import watch_call
-
         training = self.training
         self._watches.add(watch_call(owner, name, lambda *_, **__: training.begin(timing),
                                      lambda: training.end(timing)))  # fmt: skip
@@ -144,26 +142,20 @@ class _Watcher:
     def _time_events(self, owner: Any, name: str, kind: str, place: int) -> None:
         """A method whose argument at `place` is an event. Those that it does nothing at cost, and are, next to nothing:
         they are left out."""
-        original = getattr(owner, name)
         label = type(owner).__name__
         training = self.training
+        begun: list[tuple[str | None, float]] = []
 
-        def call(*args: Any, **keywords: Any) -> Any:
+        def begin(*args: Any, **keywords: Any) -> None:
             event = args[place] if len(args) > place else keywords.get("event")
-            begin_s = time.perf_counter()
-            try:
-                return original(*args, **keywords)
-            finally:
-                value = getattr(event, "value", None)
-                if value is not None and (kind == "algorithm" or _does(owner, value)):
-                    training.took(f"{kind}/{label}/{value}", time.perf_counter() - begin_s)
+            begun.append((getattr(event, "value", None), time.perf_counter()))
 
-        try:
-            setattr(owner, name, call)
-        except (AttributeError, TypeError) as error:
-            tell_once(f"{kind}/{label}", error)
-            return
-        self._watches.add(lambda: delattr(owner, name))
+        def end() -> None:
+            value, begin_s = begun.pop()
+            if value is not None and (kind == "algorithm" or _does(owner, value)):
+                training.took(f"{kind}/{label}/{value}", time.perf_counter() - begin_s)
+
+        self._watches.add(watch_call(owner, name, begin, end))
 
 
 def _does(callback: Any, event: str) -> bool:

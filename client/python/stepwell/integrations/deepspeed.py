@@ -7,7 +7,7 @@
 
 Of each batch of the loader: `dataloader_next`, and in `train_batch`, from the model's call to the end of engine.step(),
 `forward`, `backward` and `optimizer_step` with `step_lr_schedulers` in it. What the engine tells its monitors (the
-loss, the learning rate, its own times) becomes series of the group `deepspeed`.
+loss, the learning rate, its own times) becomes series of the group `deepspeed`, where the training enabled one.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Watched:
             watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
                                    lambda: training.end("step_lr_schedulers")))  # fmt: skip
         monitor = getattr(engine, "monitor", None)
-        if monitor is not None:
+        # Never enabled by us: for a monitor the engine fetches the loss from the device at each step.
+        if getattr(monitor, "enabled", False):
             watches.add(watch_call(monitor, "write_events", self._record_events, lambda: None))
-            monitor.enabled = True  # else nothing is told to it
 
     def end(self) -> None:
         """The training is over."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
-from stepwell.integrations._watch import Watches, watch_call, watch_loader
+from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,15 +71,12 @@ class _Watcher:
         self.watches.end()
 
     def watch_evaluation(self, trainer: Any) -> None:
-        original = trainer.get_eval_dataloader
         training = self.training
 
-        def get_eval_dataloader(*args: Any, **keywords: Any) -> Any:
-            loader = original(*args, **keywords)
-            guarded(watch_loader)(loader, training.eval_fetch_begins, lambda _, found: training.eval_fetch_ends(found))
-            return loader
+        def watch_found(loader: Any) -> None:
+            watch_loader(loader, training.eval_fetch_begins, lambda _, found: training.eval_fetch_ends(found))
 
-        trainer.get_eval_dataloader = get_eval_dataloader
+        watch_result(trainer, "get_eval_dataloader", watch_found)
         watch_call(trainer, "evaluate", lambda *_, **__: training.leave(), lambda: None)
         watch_call(trainer, "prediction_step", lambda *_, **__: training.begin("eval_batch"),
                    lambda: training.end("eval_batch"))  # fmt: skip

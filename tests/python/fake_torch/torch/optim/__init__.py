@@ -13,6 +13,10 @@ class Optimizer:
             type(self).step = hooked
 
 
+    def __getstate__(self):
+        return {}
+
+
 class SGD(Optimizer):
     def step(self):
         return "stepped"
