@@ -250,6 +250,87 @@ save() missing 2 required positional arguments: 'what' and 'path'
                 """, variables=variables)  # fmt: skip
             self.assertEqual("function\n", out)
 
+    def test_methods_of_c_are_pickled_as_they_were(self):
+        out, _ = self.run_hooked("""
+            import copy, pickle, torch
+            torch.Tensor.item = int.bit_length       # as torch's: of C
+            import stepwell
+            run = stepwell.init()
+            item = torch.Tensor.item
+            print(type(item).__name__, [pickle.loads(pickle.dumps(item, p)) == item for p in (2, 3, 4, 5)])
+            print(copy.copy(item) == copy.deepcopy(item) == item)
+            """)
+        self.assertEqual("Hooked [True, True, True, True]\nTrue\n", out)
+
+    def test_other_threads_than_the_main_one_are_left_alone(self):
+        self.run_hooked("""
+            import threading, stepwell, torch
+            run = stepwell.init()
+            model, optimizer = torch.nn.Model(), torch.optim.SGD()
+            def recompute():        # as autograd's thread, under activation checkpointing
+                model(torch.Tensor()).backward(); optimizer.step(); torch.distributed.all_reduce(1)
+                torch.Tensor("cuda").item(); torch.save(1, "x")
+            for batch in torch.utils.data.DataLoader("ab"):
+                thread = threading.Thread(target=recompute)
+                thread.start(); thread.join()
+            """)
+        self.assertEqual({"step": 2, "dataloader_next": 3}, self.counts())
+
+    def test_reductions_outside_of_steps_are_no_trainings(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            torch.distributed.all_reduce(1)
+            for batch in torch.utils.data.DataLoader("ab"): torch.distributed.all_reduce(1)
+            torch.distributed.all_reduce(1)
+            """)
+        self.assertEqual([0, 1], [s.batch for s in self.samples() if s.name == "reduce_metrics"])
+
+    def test_the_import_may_be_asked_for_before_and_may_fail(self):
+        out, err = self.run_hooked("""
+            import importlib.util, sys
+            import stepwell
+            stepwell.init()
+            spec = importlib.util.find_spec("torch")
+            print(spec.origin.rpartition("/")[2], spec.loader.get_filename("torch") == spec.origin, "torch" in sys.modules)
+            sys.modules["torch.cuda"] = None        # and so the first import fails
+            try: import torch
+            except ImportError: print("failed", "torch" in sys.modules)
+            for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]: del sys.modules[name]
+            print(importlib.util.find_spec("torch").name)
+            import torch
+            print(type(torch.autograd.backward).__name__, type(torch.__loader__).__name__,
+                  any(type(finder).__name__ == "_Watch" for finder in sys.meta_path))
+            importlib.reload(torch)
+            """)
+        self.assertEqual("__init__.py True False\nfailed False\ntorch\nHooked SourceFileLoader False\n", out, err)
+        self.assertNotIn("is hooked: ", err)
+
+    def test_a_torch_that_is_none_or_half_a_one_is_imported_as_it_is(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        path = pathlib.Path(scratch.name, "torch.py")
+        half = """
+import sys, types
+optim = nn = autograd = utils = distributed = types.ModuleType("half")
+def broken(): raise RuntimeError("half a one")
+distributed.is_available = broken
+"""
+        for text, wanted in (("", "nothing of torch is hooked: ImportError"), (half, "RuntimeError: half a one")):
+            path.write_text(text)
+            for source in ("import stepwell; stepwell.init(trial='none')\nimport torch; print(1)",
+                           "import torch, stepwell; stepwell.init(trial='none'); print(1)"):  # fmt: skip
+                with self.subTest(wanted, source=source):
+                    out, err = self.run_trial(source, variables={"PYTHONPATH": scratch.name})
+                    self.assertEqual("1\n", out)
+                    self.assertNotIn("Traceback", err)
+                    if text or "stepwell.init(trial='none')\n" in source:
+                        self.assertEqual(1, err.count(wanted), err)
+            said = by_run(product.folder(), product.python(), "-c", "import torch; print(1)",
+                          variables={"PYTHONPATH": scratch.name})  # fmt: skip
+            self.assertIn("1\n", said)
+            self.assertNotIn("Traceback", said)
+
     def test_a_prefetching_thread_has_no_steps(self):
         self.run_hooked("""
             import threading, stepwell, torch
@@ -308,6 +389,19 @@ class RunHooksTest(ProductTest):
         said = by_run(self.folder, product.python(), "-c", "print(2)", variables={"PYTHONPATH": path})
         self.assertIn("RuntimeError: theirs", said)
         self.assertIn("2\n", said)
+
+    def test_a_working_directory_that_is_gone_keeps_the_sitecustomize(self):
+        self.script("print('mine')", "sitecustomize.py")
+        source = pathlib.Path(__file__).resolve().parents[2] / "client/python/site/sitecustomize.py"
+        text = f"""if True:
+            import os, runpy, sys
+            os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+            sys.path[:0] = ["", {str(self.folder)!r}]
+            runpy.run_path({str(source)!r})
+            print(sys.path[0] == "")
+            """  # newer Pythons do not begin there with a path of that kind, older ones do
+        out, err = self.run_trial(f"import os; os.chdir({str(self.folder)!r})\nexec({text!r})")
+        self.assertEqual("mine\nTrue\n", out, err)
 
     def test_without_the_package_one_line_says_so(self):
         script = self.script("import torch; import torch.nn; print(torch.nn.Model()(1))")

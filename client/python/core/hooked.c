@@ -26,6 +26,24 @@ typedef struct {
 static _Thread_local uint64_t busy_bits;
 static int hooked_count;
 static int is_waiting;
+// Steps are those of the main thread. Others call the same functions: autograd's under activation
+// checkpointing, those of replicas and of gradients' reductions.
+static unsigned long main_thread;
+
+static int KnowMainThread(void) {
+  if (main_thread != 0) return 1;
+  PyObject* threading = PyImport_ImportModule("threading");
+  if (threading == NULL) return 0;
+  PyObject* thread = PyObject_CallMethod(threading, "main_thread", NULL);
+  Py_DECREF(threading);
+  if (thread == NULL) return 0;
+  PyObject* ident = PyObject_GetAttrString(thread, "ident");
+  Py_DECREF(thread);
+  if (ident == NULL) return 0;
+  main_thread = PyLong_AsUnsignedLong(ident);
+  Py_DECREF(ident);
+  return PyErr_Occurred() == NULL;
+}
 
 PyObject* Hooked_Await(PyObject* Py_UNUSED(module), PyObject* wanted) {
   const int is_true = PyObject_IsTrue(wanted);
@@ -56,7 +74,8 @@ static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t cou
 static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, size_t flagged_count,
                                    PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
-  if ((busy_bits & self->bit) != 0 || !(stepwell_enabled() || is_waiting)) {
+  if ((busy_bits & self->bit) != 0 || !(stepwell_enabled() || is_waiting) ||
+      PyThread_get_thread_ident() != main_thread) {
     return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
   }
   busy_bits |= self->bit;
@@ -73,6 +92,7 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
     PyErr_SetString(PyExc_TypeError, "stepwell: a hook is of two functions");
     return NULL;
   }
+  if (!KnowMainThread()) return NULL;
   if (hooked_count == HOOKED_COUNT_MAX) {
     PyErr_Format(PyExc_ValueError, "stepwell: %d functions are hooked; no more are allowed",
                  HOOKED_COUNT_MAX);
@@ -99,8 +119,8 @@ static PyObject* Hooked_Get(PyObject* self, PyObject* object, PyObject* Py_UNUSE
 
 // What it has not itself it has as the original: __name__, __doc__, attributes that others gave that.
 static PyObject* Hooked_GetAttribute(PyObject* self, PyObject* name) {
-  static const char* const kOwn[] = {"__class__",  "__get__",       "__call__", "__wrapped__",
-                                     "__reduce__", "__reduce_ex__", "__eq__",   "__hash__"};
+  static const char* const kOwn[] = {"__class__",     "__get__", "__call__", "__wrapped__",
+                                     "__reduce_ex__", "__eq__",  "__hash__"};
   for (size_t i = 0; i < sizeof(kOwn) / sizeof(kOwn[0]); ++i) {
     if (PyUnicode_CompareWithASCIIString(name, kOwn[i]) == 0) {
       return PyObject_GenericGetAttr(self, name);
@@ -127,9 +147,11 @@ static Py_hash_t Hooked_Hash(PyObject* self) { return PyObject_Hash(((Hooked*)se
 
 static PyObject* Hooked_Repr(PyObject* self) { return PyObject_Repr(((Hooked*)self)->original); }
 
-// By its name, as functions are pickled.
-static PyObject* Hooked_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {
-  return PyObject_GetAttrString(((Hooked*)self)->original, "__qualname__");
+// By its name, as functions are pickled; those of C have their own ways.
+static PyObject* Hooked_Reduce(PyObject* self, PyObject* protocol) {
+  PyObject* original = ((Hooked*)self)->original;
+  if (PyFunction_Check(original)) return PyObject_GetAttrString(original, "__qualname__");
+  return PyObject_CallMethod(original, "__reduce_ex__", "O", protocol);
 }
 
 static int Hooked_Traverse(PyObject* self, visitproc visit, void* arg) {
@@ -146,7 +168,7 @@ static void Hooked_Dealloc(PyObject* self) {
 }
 
 static PyMethodDef hooked_methods[] = {
-    {"__reduce__", Hooked_Reduce, METH_NOARGS, NULL},
+    {"__reduce_ex__", Hooked_Reduce, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

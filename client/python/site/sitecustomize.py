@@ -24,12 +24,20 @@ def _set(name):
     return os.environ.get(name, "0") not in ("", "0")
 
 
+def _absolute(entry):
+    """As it is where the working directory is gone."""
+    try:
+        return os.path.abspath(entry or os.curdir)
+    except OSError:
+        return entry
+
+
 def _chain(here):
     """Runs the next one on the path, under its name."""
     import importlib.machinery
     import importlib.util
 
-    path = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    path = [entry for entry in sys.path if _absolute(entry) != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is None or spec.loader is None:
         return
@@ -38,7 +46,7 @@ def _chain(here):
     spec.loader.exec_module(module)
 
 
-_here = os.path.dirname(os.path.abspath(__file__))
+_here = os.path.dirname(_absolute(__file__))
 if not _set("STEPWELL_DISABLED") and os.environ.get("STEPWELL_HOOKS", "1") not in ("", "0"):
     try:
         import stepwell_watch
@@ -47,5 +55,5 @@ if not _set("STEPWELL_DISABLED") and os.environ.get("STEPWELL_HOOKS", "1") not i
     except Exception as _error:
         sys.stderr.write("stepwell: nothing of this program is seen: %s\n" % _error)
 # The program finds its modules where it would without us. Its children have the variable still.
-sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry or os.curdir) != _here]
+sys.path[:] = [_entry for _entry in sys.path if _absolute(_entry) != _here]
 _chain(_here)

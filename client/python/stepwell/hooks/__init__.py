@@ -40,9 +40,24 @@ def install(open_run: Callable[[], bool] | None = None) -> None:
             return
         from stepwell.hooks import _watch
 
-        _watch.on_import("torch", lambda: _put_into(sys.modules["torch"], open_run))
+        _watch.on_import("torch", lambda: _put_after_import(open_run))
     except Exception as error:
-        say(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
+        _say_nothing_is_hooked(error)
+
+
+def _put_after_import(open_run: Callable[[], bool] | None) -> None:
+    """Within the program's own import: what it raised would be raised there."""
+    try:
+        torch = sys.modules["torch"]
+        if not hasattr(torch, "optim"):
+            raise ImportError(f"{getattr(torch, '__file__', torch)} is no torch that is known")
+        _put_into(torch, open_run)
+    except Exception as error:
+        _say_nothing_is_hooked(error)
+
+
+def _say_nothing_is_hooked(error: Exception) -> None:
+    say(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
 
 
 def _put_into(torch: Any, open_run: Callable[[], bool] | None) -> None:

@@ -66,7 +66,7 @@ class TorchHooks:
         for put in (self._put_loader, self._put_passes, self._put_optimizer, self._put_scheduler, self._put_transfers,
                     self._put_checkpoints, self._put_reductions):  # fmt: skip
             hook = put()
-            if hook is not None and hook not in self.hooks:
+            if hook not in self.hooks:
                 self.hooks.append(hook)
         if open_run is not None:
             core.await_hooks(True)
@@ -102,7 +102,6 @@ class TorchHooks:
         return forward
 
     def _put_optimizer(self) -> Hook:
-        optimizer = self._torch.optim.Optimizer
         handler = self._timed(self._optimizer, "optimizer_step", is_work=True, is_training=True, ends_work=True)
 
         def hook_step_of(kind: Any) -> None:
@@ -116,6 +115,7 @@ class TorchHooks:
                 hook_all(more)
 
         def put() -> None:
+            optimizer = self._torch.optim.Optimizer
             make = optimizer.__init__
 
             # A class has its step, and torch's own wrapper around it, once its first optimizer is made.
@@ -165,13 +165,13 @@ class TorchHooks:
 
         return self._try(hook, put)
 
-    def _put_reductions(self) -> Hook | None:
-        distributed = getattr(self._torch, "distributed", None)
-        if distributed is None or not distributed.is_available():
-            return None
+    def _put_reductions(self) -> Hook:
         hook = Hook("reduce_metrics")
 
         def put() -> None:
+            distributed = getattr(self._torch, "distributed", None)
+            if distributed is None or not distributed.is_available():
+                return
             for name in _REDUCTIONS:
                 hook.replace(distributed, name, self._reduction(hook))
 
@@ -272,8 +272,8 @@ class TorchHooks:
         timed = self._timed(hook, "reduce_metrics")
 
         def handler(original: Any, *args: Any, **keywords: Any) -> Any:
-            # Within a pass they are gradients' and parameters'.
-            if core.scope_path() != 0:
+            # Within a pass they are gradients' and parameters', outside of a step a launcher's or a model's.
+            if core.scope_path() != 0 or core.batch() < 0:
                 return original(*args, **keywords)
             return timed(original, *args, **keywords)
 
