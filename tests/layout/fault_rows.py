@@ -9,13 +9,20 @@ _PAGE = "docs/reliability.md"
 _PAGES_BESIDE = ("docs/never-harm.md",)
 _ROWS = range(1, 53)
 _TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
-_NAMED = re.compile(r"`([A-Z]\w+\.[A-Z]\w+)`")
+_PYTHON_TEST = re.compile(r"^(?:class (\w+)|    def (test_\w+))", re.MULTILINE)
+_NAMED = re.compile(r"`([A-Z]\w+\.(?:[A-Z]|test_)\w+)`")
 _ROW = re.compile(r"^\| (\d+) \|")
 
 
 def _tests(tree: Tree) -> set[str]:
-    return {f"{suite}.{test}" for name in tree.ending(".cc") if name.startswith("tests/")
-            for suite, test in _TEST.findall(tree.text(name))}
+    found = {f"{suite}.{test}" for name in tree.ending(".cc") if name.startswith("tests/")
+             for suite, test in _TEST.findall(tree.text(name))}  # fmt: skip
+    for name in tree.ending(".py"):
+        suite = ""
+        for kind, test in _PYTHON_TEST.findall(tree.text(name)) if name.startswith("tests/") else ():
+            suite = kind or suite
+            found.add(f"{suite}.{test}")
+    return found
 
 
 def check_fault_rows(tree: Tree) -> Iterator[Finding]:

@@ -156,6 +156,16 @@ class HooksTest(ProductTest):
         self.assertEqual([("forward", batch, 0.01) for batch in (0, 1, 2, 4)],
                          [(s.name, s.batch, round(s.value, 6)) for s in device])  # fmt: skip
 
+    def test_gpu_times_that_were_given_up_are_told(self):
+        _, err = self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            torch.cuda.is_there = True          # and done with nothing
+            model = torch.nn.Model()
+            for batch in torch.utils.data.DataLoader(range(1030)): model(torch.Tensor())
+            """)
+        self.assertIn("stepwell: not seen: the GPU's time of 6 timings, for it was too many behind", err)
+
     def test_the_allocator_tells_current_and_peak(self):
         self.run_hooked("""
             import stepwell, torch

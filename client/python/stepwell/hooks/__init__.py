@@ -95,8 +95,11 @@ def _place(torch: Any) -> dict[str, int]:
 
 def lines_at_end(has_steps: bool) -> list[str]:
     """What no hook saw. Who opens a run himself may record the rest himself."""
-    if _torch_hooks is None or (has_steps and not _opens_runs):
+    if _torch_hooks is None:
         return []
     from stepwell.hooks import _not_seen, _torch
 
-    return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED)
+    given_up = _not_seen.given_up_lines(_torch_hooks.given_up_count)
+    if has_steps and not _opens_runs:
+        return given_up
+    return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED) + given_up

@@ -23,3 +23,8 @@ def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> 
     if missing:
         said.append("not seen: " + ", ".join(missing))
     return said
+
+
+def given_up_lines(count: int) -> list[str]:
+    """Of the GPU's times, which wait until the device has come to them."""
+    return [f"not seen: the GPU's time of {count:,} timings, for it was too many behind"] if count > 0 else []

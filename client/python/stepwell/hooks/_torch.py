@@ -71,6 +71,10 @@ class TorchHooks:
         if open_run is not None:
             core.await_hooks(True)
 
+    @property
+    def given_up_count(self) -> int:
+        return 0 if self._times is None else self._times.given_up_count
+
     # --- where they are put; a torch that lacks one has no such hook ---
 
     def _try(self, hook: Hook, put: Callable[[], None]) -> Hook:
