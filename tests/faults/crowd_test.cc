@@ -51,9 +51,13 @@ class CrowdTest : public ::testing::Test {
     int writers;  // of each stream
     absl::Duration outage;
     absl::Duration steady;  // afterwards
+    // Of all waits together, so that what hangs is told before ctest's timeout ends the test: 400 s, or
+    // 1800 s of long ones. The last flush and the end of the master come on top, a minute each at most.
+    absl::Duration patience;
   };
 
   void Start(const Size& size) {
+    patience_ = size.patience;
     ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
     const int of_each = size.streams * size.writers;
     for (int i = 0; i < size.processes; ++i) {
@@ -73,10 +77,9 @@ class CrowdTest : public ::testing::Test {
     const std::uint64_t more =
         static_cast<std::uint64_t>(size.processes * size.streams * size.writers) *
         static_cast<std::uint64_t>(absl::ToInt64Seconds(size.steady));
-    EXPECT_TRUE(scene_.Await("steady", absl::Seconds(600), [&] {
-      return acked() >= before + more;
-    })) << scene_.Logs();
-    scene_.StopProducers(absl::Seconds(600));
+    EXPECT_TRUE(scene_.Await("steady", left(), [&] { return acked() >= before + more; }))
+        << scene_.Logs();
+    scene_.StopProducers(left());
     const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
     EXPECT_EQ(verdict.declared_count, 0U);
     EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
@@ -128,43 +131,46 @@ class CrowdTest : public ::testing::Test {
     return all;
   }
   std::uint64_t acked() const { return ReadTold().acked; }
+  absl::Duration left() const { return patience_ - scene_.Elapsed(); }
   bool AwaitNoneBehind(const std::string& what) {
-    return scene_.Await(what, absl::Seconds(600), [&] {
+    return scene_.Await(what, left(), [&] {
       const Told told = ReadTold();
       return told.behind == 0 && told.acked > 0;
     });
   }
   bool AwaitAnyBehind() {
-    return scene_.Await("some are behind", absl::Seconds(120),
-                        [&] { return ReadTold().behind > 0; });
+    return scene_.Await("some are behind", left(), [&] { return ReadTold().behind > 0; });
   }
   void WaitOut(absl::Duration outage) const {
-    scene_.Await("outage", absl::Hours(1),
+    scene_.Await("outage", outage + absl::Seconds(30),
                  [&, end = scene_.Elapsed() + outage] { return scene_.Elapsed() >= end; });
   }
 
   Scene scene_{::testing::UnitTest::GetInstance()->current_test_info()->name()};
   MasterProcess master_{{.scratch = scene_.path("")}};
   std::vector<int> ranks_;
+  absl::Duration patience_;
 };
 
 constexpr int kShort = 2;
+constexpr absl::Duration kShortPatience = absl::Seconds(220);
+constexpr absl::Duration kLongPatience = absl::Seconds(1600);
 
 TEST_F(CrowdTest, ResumesAtOnceWhereTheMasterDied) {
-  MasterDies({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3)});
+  MasterDies({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3), kShortPatience});
 }
 
 TEST_F(CrowdTest, ResumesWhereTheDatabaseWasDead) {
-  DatabaseHangs({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3)});
+  DatabaseHangs({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3), kShortPatience});
 }
 
 // 10,000 writers on 200 streams; ./tests/run.sh --faults.
 TEST_F(CrowdTest, LongTenThousandWritersResumeAtOnceWhereTheMasterDied) {
-  MasterDies({4, 50, 50, absl::Seconds(10), absl::Seconds(60)});
+  MasterDies({4, 50, 50, absl::Seconds(10), absl::Seconds(60), kLongPatience});
 }
 
 TEST_F(CrowdTest, LongTenThousandWritersResumeWhereTheDatabaseWasDeadForTenMinutes) {
-  DatabaseHangs({4, 50, 50, absl::Minutes(10), absl::Seconds(60)});
+  DatabaseHangs({4, 50, 50, absl::Minutes(10), absl::Seconds(60), kLongPatience});
 }
 
 }  // namespace
