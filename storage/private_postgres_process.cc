@@ -52,6 +52,8 @@ void ResetSignals() {
   dup2(null, STDIN_FILENO);
   dup2(plan.output, STDOUT_FILENO);
   dup2(plan.output, STDERR_FILENO);
+  // No library of ours is trusted to have said so of each of its descriptors. Before Linux 5.11 it is.
+  (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
   umask(077);
   if (plan.own_group) setpgid(0, 0);

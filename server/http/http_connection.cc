@@ -80,11 +80,22 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void End(const std::string& last);
   void Push(std::string bytes, std::function<void()> taken, HttpHeldBytes::Hold hold = {});
   void WriteFirstPart();
+  void WriteSomeOfPart();
   void Finish();
   void Linger();
 
   void ExpireAfter(absl::Duration after) {
     stream_.expires_after(absl::ToChronoMilliseconds(after));
+  }
+
+  // Of an answer, or of a part of a stream.
+  Clock::time_point AnswerDeadline() const {
+    return Clock::now() +
+           absl::ToChronoMilliseconds(port_.options.stall_timeout * kStallsOfAnAnswer);
+  }
+  void ExpireAtStall() {
+    stream_.expires_at(std::min(
+        answer_deadline_, Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout)));
   }
 
   HttpPort& port_;
@@ -104,6 +115,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::string bytes;
     std::function<void()> taken;
     HttpHeldBytes::Hold hold;
+    std::size_t written = 0;
   };
   std::deque<Part> parts_;
   // Of the exchange that is open.
@@ -311,14 +323,12 @@ void HttpConnection::Answer(HttpResponse response, HttpHeldBytes::Hold hold) {
   // HEAD has the header of GET, its Content-Length included.
   if (is_head_ || response.status == 304) answer_->body().clear();
   serializer_.emplace(*answer_);
-  answer_deadline_ =
-      Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout * kStallsOfAnAnswer);
+  answer_deadline_ = AnswerDeadline();
   WriteSome();
 }
 
 void HttpConnection::WriteSome() {
-  stream_.expires_at(std::min(
-      answer_deadline_, Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout)));
+  ExpireAtStall();
   http::async_write_some(stream_, *serializer_,
                          [self = shared_from_this()](beast::error_code error, std::size_t) {
                            if (!error && !self->serializer_->is_done()) return self->WriteSome();
@@ -364,20 +374,28 @@ void HttpConnection::Push(std::string bytes, std::function<void()> taken,
 }
 
 void HttpConnection::WriteFirstPart() {
-  // Twice: a part may be larger than what a slow client takes in one go.
-  ExpireAfter(port_.options.stall_timeout * 2);
-  asio::async_write(stream_, asio::buffer(parts_.front().bytes),
-                    [self = shared_from_this()](beast::error_code error, std::size_t) {
-                      if (error) {
-                        self->parts_.clear();
-                        return self->OnGone();
-                      }
-                      self->stream_.expires_never();
-                      const auto taken = std::move(self->parts_.front().taken);
-                      self->parts_.pop_front();
-                      if (!self->parts_.empty()) self->WriteFirstPart();
-                      if (taken) taken();
-                    });
+  answer_deadline_ = AnswerDeadline();
+  WriteSomeOfPart();
+}
+
+void HttpConnection::WriteSomeOfPart() {
+  ExpireAtStall();
+  const Part& part = parts_.front();
+  stream_.async_write_some(asio::buffer(part.bytes) + part.written,
+                           [self = shared_from_this()](beast::error_code error, std::size_t count) {
+                             if (error) {
+                               self->parts_.clear();
+                               return self->OnGone();
+                             }
+                             Part& first = self->parts_.front();
+                             first.written += count;
+                             if (first.written < first.bytes.size()) return self->WriteSomeOfPart();
+                             self->stream_.expires_never();
+                             const auto taken = std::move(first.taken);
+                             self->parts_.pop_front();
+                             if (!self->parts_.empty()) self->WriteFirstPart();
+                             if (taken) taken();
+                           });
 }
 
 void HttpConnection::Finish() {

@@ -1,5 +1,8 @@
 #include "server/http/http_server.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
@@ -28,6 +31,17 @@ std::string NoPlace() {
       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
       "Retry-After: 1\r\nContent-Length: ",
       body.size(), "\r\n\r\n", body);
+}
+
+// A client whose machine is gone says nothing: the kernel asks it, and does not wait for ever for what
+// it does not acknowledge. No child inherits a connection.
+void SetUp(int fd) {
+  const int on = 1;
+  const int unacknowledged_ms = 60'000;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 }  // namespace
@@ -84,7 +98,7 @@ void HttpServer::Impl::Admit(tcp::socket socket) {
     send(socket.native_handle(), no_place->data(), no_place->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return;
   }
-  socket.set_option(tcp::no_delay(true), error);
+  SetUp(socket.native_handle());
   StartHttpConnection(port_, std::move(socket), address, peer.address().is_loopback());
 }
 

@@ -38,7 +38,7 @@ class HttpServer {
     absl::Duration body_timeout = absl::Seconds(30);
     // Between requests.
     absl::Duration idle_timeout = absl::Seconds(60);
-    // For a part of an answer in which the client takes nothing; for a whole one in all, ten times that.
+    // While the client takes nothing of an answer; for a whole one, or a part of a stream, ten times that.
     absl::Duration stall_timeout = absl::Seconds(30);
   };
 

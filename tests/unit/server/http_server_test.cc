@@ -1,13 +1,19 @@
 // The HTTP port over real sockets: what clients that are odd, slow or many get.
 #include "server/http/http_server.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -28,7 +34,7 @@ constexpr char kAlive[] = "{\"alive\":true}\n";
 
 class HttpServerTest : public ::testing::Test {
  protected:
-  void Start(HttpServer::Options options = {}) {
+  void Start(HttpServer::Options options = {}, HttpHandler streams = nullptr) {
     server_ = std::make_unique<HttpServer>(options);
     server_->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
       return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
@@ -39,6 +45,7 @@ class HttpServerTest : public ::testing::Test {
     server_->routes().Add(
         "GET", "/throws", HttpDoor::kOpen,
         [](const HttpRequest&) -> HttpResponse { throw std::runtime_error("of the handler"); });
+    if (streams) server_->routes().Add("GET", "/streams", HttpDoor::kOpen, std::move(streams));
     const absl::Status started = server_->Start();
     ASSERT_TRUE(started.ok()) << started;
   }
@@ -282,6 +289,57 @@ TEST_F(HttpServerTest, OneConnectionTooManyIsClosedAndThereIsRoomAgain) {
   EXPECT_THAT(second.ReadUntil(kAlive), StartsWith("HTTP/1.1 200")) << "others are served";
   first.reset();
   EXPECT_THAT(ExchangeOnceThereIsRoom(), EndsWith(kAlive));
+}
+
+// By the table of descriptors, as server and test are one process.
+TEST_F(HttpServerTest, AConnectionIsWatchedByTheKernelAndInheritedByNobody) {
+  Start();
+  RawHttp client(server_->port());
+  ASSERT_TRUE(client.Send(kGet));
+  EXPECT_THAT(client.ReadUntil(kAlive), StartsWith("HTTP/1.1 200"));
+  int found = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in us{};
+    sockaddr_in peer{};
+    socklen_t bytes = sizeof us;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&us), &bytes) != 0) continue;
+    if (us.sin_family != AF_INET || ntohs(us.sin_port) != server_->port()) continue;
+    bytes = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) continue;
+    ++found;
+    EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    int value = 0;
+    bytes = sizeof value;
+    EXPECT_EQ(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, &bytes), 0);
+    EXPECT_EQ(value, 1);
+    EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &bytes), 0);
+    EXPECT_EQ(value, 60'000);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST_F(HttpServerTest, APartOfAStreamMayTakeLongWhileItsClientTakesSomeOfIt) {
+  HttpServer::Options options;
+  options.stall_timeout = absl::Seconds(2);
+  // More than sockets' buffers hold.
+  constexpr std::size_t kPartBytes = 64 << 20;
+  Start(options, [](const HttpRequest&, const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Begin({200, "text/plain", ""});
+    exchange->Write(std::string(kPartBytes, 'x'), [exchange] { exchange->End(""); });
+  });
+  RawHttp client(server_->port());
+  ASSERT_TRUE(client.Send("GET /streams HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n4000000\r\n"), StartsWith("HTTP/1.1 200"));
+  // Six seconds for it, with looks a fortieth of the stall apart.
+  std::size_t taken = 0;
+  while (taken < kPartBytes) {
+    const std::size_t got =
+        client.ReadBytes(std::min<std::size_t>(512 << 10, kPartBytes - taken)).size();
+    ASSERT_GT(got, 0) << taken;
+    taken += got;
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_THAT(client.ReadAll(), EndsWith("\r\n0\r\n\r\n"));
 }
 
 TEST_F(HttpServerTest, AStopEndsConnectionsThatAreOpen) {
