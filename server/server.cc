@@ -324,6 +324,7 @@ void Server::Parts::Drain() {
       log::Warning("last_fold_failed", {{"status", folded.status().ToString()}});
     }
   }
+  rpc.StopTaking();
   grpc->Stop(SteadyTime::Now() + kCallWait);
   rpc.Stop();
   windows->Stop();

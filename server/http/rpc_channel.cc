@@ -23,6 +23,10 @@ RpcStatus StatusOf(const grpc::Status& status) {
           status.error_details()};
 }
 
+constexpr char kStopping[] = "this master is stopping";
+
+RpcStatus Stopping() { return {absl::StatusCode::kUnavailable, kStopping}; }
+
 std::string BytesOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   std::string bytes;
@@ -41,6 +45,7 @@ struct RpcChannel::State {
   absl::Mutex mu;
   std::unique_ptr<grpc::GenericStub> stub ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
   std::set<std::shared_ptr<Call>> calls ABSL_GUARDED_BY(mu);
   std::vector<Worker> workers;
 };
@@ -85,7 +90,7 @@ class RpcChannel::Call : public RpcCall, public std::enable_shared_from_this<Cal
   }
   void Send();
   void Give();
-  void End(const RpcStatus& status);
+  void End(RpcStatus status);
 
   State& state_;
   grpc::GenericStub& stub_;
@@ -161,8 +166,13 @@ void RpcChannel::Call::Send() {
   stream_->StartCall(this);
 }
 
-void RpcChannel::Call::End(const RpcStatus& status) {
+void RpcChannel::Call::End(RpcStatus status) {
   const std::shared_ptr<Call> self = shared_from_this();
+  {
+    const absl::MutexLock lock(&state_.mu);
+    // Not by its caller, who went or would not know why.
+    if (state_.stopping && status.code == absl::StatusCode::kCancelled) status = Stopping();
+  }
   std::exchange(receiver_, nullptr)->OnEnd(status);
   const absl::MutexLock lock(&state_.mu);
   state_.calls.erase(self);
@@ -189,7 +199,7 @@ absl::StatusOr<std::shared_ptr<RpcCall>> RpcChannel::Start(const std::string& me
                                                            SteadyTime deadline,
                                                            std::shared_ptr<RpcReceiver> receiver) {
   const absl::MutexLock lock(&state_->mu);
-  if (state_->stopping) return absl::UnavailableError("this master is stopping");
+  if (state_->stopping) return absl::UnavailableError(kStopping);
   if (state_->stub == nullptr) return absl::UnavailableError("this master is starting");
   auto call = std::make_shared<Call>(*state_, *state_->stub, method, std::move(receiver));
   state_->calls.insert(call);
@@ -197,14 +207,17 @@ absl::StatusOr<std::shared_ptr<RpcCall>> RpcChannel::Start(const std::string& me
   return call;
 }
 
+void RpcChannel::StopTaking() {
+  const absl::MutexLock lock(&state_->mu);
+  state_->stopping = true;
+}
+
 void RpcChannel::Stop() {
-  {
-    const absl::MutexLock lock(&state_->mu);
-    if (std::exchange(state_->stopping, true)) return;
-  }
+  StopTaking();
   std::set<std::shared_ptr<Call>> calls;
   {
     const absl::MutexLock lock(&state_->mu);
+    if (std::exchange(state_->stopped, true)) return;
     calls = state_->calls;
   }
   for (const auto& call : calls) call->Cancel();

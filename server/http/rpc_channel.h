@@ -53,6 +53,9 @@ class RpcChannel {
   // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped.
   absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, SteadyTime deadline,
                                                  std::shared_ptr<RpcReceiver> receiver);
+  // Before who serves the calls stops: none begins from here on, and one that is cancelled ends with
+  // kUnavailable.
+  void StopTaking();
   // Cancels what is under way and waits for its end. Twice is fine.
   void Stop();
 

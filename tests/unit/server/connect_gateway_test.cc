@@ -263,9 +263,13 @@ TEST_F(ConnectGatewayTest, AStopEndsCallsThatAreUnderWay) {
   ASSERT_TRUE(slow.Send(
       Post("ReadSamples", "Content-Type: application/connect+proto\r\n", EnvelopeText(0, ""))));
   ASSERT_TRUE(Eventually([&] { return service_.begun == 2 && service_.written > 0; }));
+  rpc_.StopTaking();
+  EXPECT_THAT(Exchange(Post("ListTrials", kJson, "{}")), HasSubstr("this master is stopping"));
+  EXPECT_EQ(service_.ended, 0) << "those under way go on";
   rpc_.Stop();
   EXPECT_TRUE(Eventually([&] { return service_.ended == 2; }));
-  EXPECT_THAT(waiting.ReadAll(), HasSubstr("\"code\":\"canceled\""));
+  EXPECT_THAT(waiting.ReadAll(),
+              HasSubstr("{\"code\":\"unavailable\",\"message\":\"this master is stopping\"}"));
   EXPECT_THAT(Exchange(Post("ListTrials", kJson, "{}")), HasSubstr("this master is stopping"));
 }
 
