@@ -24,6 +24,8 @@ namespace stepwell {
 // What is read of a stream while its thread handles what came before: so much, or one message. A thread
 // that is woken for each message is switched to for each; the next read is begun where the last one ended.
 constexpr std::size_t kReadAheadBytes = 64 << 10;
+// What a message takes beside its bytes, so that empty ones are bounded too: 64 of them.
+constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
 
 // One stream. Made by gRPC's thread, used by its own, deleted at the end of that one. `writing_`
 // keeps gRPC's rule of one write at a time, `reading_` that of one read.
@@ -40,17 +42,17 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
       absl::MutexLock lock(&mu_);
       input_ended_ = input_ended_ || !ok;
       if (ok) {
-        read_bytes_ += read_.Length();
+        read_bytes_ += read_.Length() + kReadAheadBytesOfMessage;
         inputs_.emplace_back().Swap(&read_);
       }
       reading_ = ok && read_bytes_ < kReadAheadBytes && !finishing_;
       if (!reading_) return;
-      starting_read_ = true;
+      ++starting_read_count_;
     }
     StartRead(&read_);
     // This call ends before OnDone comes, whatever the read does.
     absl::MutexLock lock(&mu_);
-    starting_read_ = false;
+    --starting_read_count_;
   }
   void OnWriteDone(bool ok) override {
     {
@@ -106,7 +108,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   Inputs inputs_ ABSL_GUARDED_BY(mu_);
   std::size_t read_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;
+  // A read may end, and begin the next one, before the call that began it has returned.
+  int starting_read_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool input_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool finishing_ ABSL_GUARDED_BY(mu_) = false;
@@ -139,8 +142,9 @@ void StreamReactor::Run() {
     // From here on nobody writes.
     absl::MutexLock lock(&mu_);
     finishing_ = true;
-    const auto quiet = [this]()
-                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !writing_ && !starting_read_; };
+    const auto quiet = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return !writing_ && starting_read_count_ == 0;
+    };
     if (!mu_.AwaitWithTimeout(absl::Condition(&quiet), absl::Seconds(2))) {
       // The client does not read: there is nothing to wait for.
       call_->TryCancel();

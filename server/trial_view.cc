@@ -139,8 +139,9 @@ absl::StatusOr<bool> TrialView::OpenRemembered(TrialId trial_id, const ReadCall&
 }
 
 absl::StatusOr<bool> TrialView::ConfirmBook() {
-  if (!std::exchange(is_presumed_, false)) return true;
+  // Each time: what memory holds is looked up as it is asked for, also after an earlier confirmation.
   if (is_remembered_) return snapshot_->ConfirmBook(trial_id());
+  if (!std::exchange(is_presumed_, false)) return true;
   const std::int32_t series_count = record_.series_count;
   STEPWELL_RETURN_IF_ERROR(ReadBookkeeping(trial_id()));
   STEPWELL_ASSIGN_OR_RETURN(const bool held, snapshot_->ConfirmBook(trial_id()));

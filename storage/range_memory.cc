@@ -13,9 +13,6 @@ std::size_t BytesOf(const EncodedVector& vector) {
          8 * (vector.dictionary.capacity() + vector.raw.capacity());
 }
 
-std::size_t BytesOf(const TickVectors& ticks) {
-  return 128 + ticks.times_us.size() * (sizeof(std::int64_t) + sizeof(std::int32_t));
-}
 std::size_t BytesOf(const RollupGrid& grid) {
   return 256 + grid.buckets.size() * 5 * sizeof(std::int64_t);
 }
@@ -31,7 +28,7 @@ std::size_t BytesOf(const RollupColumn& column) {
 template <typename Use>
 void ForEachPart(const RememberedRange& range, const Use& use) {
   for (const StoredRow& row : range.rows) {
-    if (row.ticks != nullptr) use(row.ticks.get(), BytesOf(*row.ticks));
+    if (row.ticks != nullptr) use(row.ticks.get(), TickBytesOf(row));
   }
   for (const StoredRollup& rollup : range.rollups) {
     use(rollup.grid.get(), BytesOf(*rollup.grid));
@@ -50,6 +47,11 @@ std::size_t OwnBytesOf(const RememberedRange& range) {
 
 std::size_t BytesOf(const StoredRow& row) {
   return sizeof(row) + BytesOf(row.values) + row.presence.size();
+}
+
+std::size_t TickBytesOf(const StoredRow& row) {
+  constexpr std::size_t kOfTick = sizeof(std::int64_t) + sizeof(std::int32_t);
+  return row.ticks == nullptr ? 0 : 128 + row.ticks->times_us.size() * kOfTick;
 }
 
 std::size_t BytesOf(const StoredRollup& rollup) {

@@ -100,6 +100,8 @@ class RangeMemory {
 
 // About what it takes, without what it shares.
 std::size_t BytesOf(const StoredRow& row);
+// Of its ticks, which other rows of its stretch share; 0 without.
+std::size_t TickBytesOf(const StoredRow& row);
 // With its grid and its column.
 std::size_t BytesOf(const StoredRollup& rollup);
 

@@ -19,7 +19,7 @@ class RememberingSnapshot::Rows final : public RowCursor {
       if (!std::exchange(ended_, true)) snapshot_.End(std::move(reading_));
       return std::nullopt;
     }
-    if (auto* range = snapshot_.RangeOf(reading_, row->series_no, BytesOf(*row))) {
+    if (auto* range = snapshot_.RangeOf(reading_, row->series_no, snapshot_.NewBytesOf(*row))) {
       range->rows.push_back(*row);
     }
     return row;
@@ -71,6 +71,11 @@ RememberingSnapshot::Reading RememberingSnapshot::Begin(const RangeSource& sourc
           series_nos.size(), {.start_us = start_us, .end_us = end_us, .fold_no_max = fold_no_max})};
 }
 
+std::size_t RememberingSnapshot::NewBytesOf(const StoredRow& row) {
+  const bool is_first = row.ticks != nullptr && ticks_.insert(row.ticks.get()).second;
+  return BytesOf(row) + (is_first ? TickBytesOf(row) : 0);
+}
+
 RememberedRange* RememberingSnapshot::RangeOf(Reading& reading, SeriesNo series_no,
                                               std::size_t bytes) {
   bytes_ += bytes;
@@ -78,6 +83,7 @@ RememberedRange* RememberingSnapshot::RangeOf(Reading& reading, SeriesNo series_
     reading.ranges.clear();
     reading.series_nos.clear();
     read_.clear();
+    ticks_.clear();
     return nullptr;
   }
   while (reading.at < reading.series_nos.size() &&

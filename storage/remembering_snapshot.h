@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "storage/range_memory.h"
 #include "storage/read_store.h"
 #include "storage/trial_book.h"
@@ -69,6 +70,8 @@ class RememberingSnapshot final : public ReadSnapshot {
 
   Reading Begin(const RangeSource& source, const std::vector<std::int32_t>& series_nos,
                 std::int64_t start_us, std::int64_t end_us, FoldNo fold_no_max) const;
+  // Of the row, and of its ticks where no row before had them: kept rows hold them.
+  std::size_t NewBytesOf(const StoredRow& row);
   // The range of `series_no`; null = nothing is kept any more.
   RememberedRange* RangeOf(Reading& reading, SeriesNo series_no, std::size_t bytes);
   void End(Reading reading);
@@ -81,7 +84,8 @@ class RememberingSnapshot final : public ReadSnapshot {
   const TrialId trial_id_;
   // True while rows are asked by a ledger that is presumed.
   bool is_presumed_ = false;
-  std::size_t bytes_ = 0;  // of all rows that were read
+  std::size_t bytes_ = 0;                   // of all rows that were read, and their ticks
+  absl::flat_hash_set<const void*> ticks_;  // that were counted; what is kept keeps them alive
   std::vector<Reading> read_;
   // What was read of the book.
   std::optional<TrialRecord> record_;

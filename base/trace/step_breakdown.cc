@@ -9,6 +9,9 @@
 namespace stepwell {
 namespace {
 
+// 73 years either way: sums and differences of such times fit into 64 bits.
+constexpr std::int64_t kTimeMaxNs = std::int64_t{1} << 61;
+
 enum class Kind { kNone, kDevice, kRuntime, kOperator };
 
 struct Category {
@@ -58,7 +61,8 @@ std::optional<Interval> TimesOf(const TraceEvent& event) {
   Interval at;
   if (!begin.has_value() || !length.has_value() || *length < 0) return std::nullopt;
   at.begin = *begin;
-  if (__builtin_add_overflow(*begin, *length, &at.end)) return std::nullopt;
+  if (*begin > kTimeMaxNs || *begin < -kTimeMaxNs || *length > kTimeMaxNs) return std::nullopt;
+  at.end = *begin + *length;
   return at;
 }
 

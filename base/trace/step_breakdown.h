@@ -6,8 +6,8 @@
 // behind kernels is no loader time. The classes of a step add to its length.
 //
 // A step is a ProfilerStep#N of the profiler; without any, everything from the first to the last event of the
-// processor is one. Where there is a GPU, a step ends with the last device event that a call within it
-// launched, and the next begins no earlier. Steps at the end whose device events are missing (fewer than 80 % of the
+// processor is one. Where there is a GPU, a step ends no earlier than the last device event that a call
+// within it launched, and the next begins no earlier than that. Steps at the end whose device events are missing (fewer than 80 % of the
 // step before: recording stopped) are left out.
 //
 //   StepBreakdown breakdown;

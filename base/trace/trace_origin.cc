@@ -1,11 +1,15 @@
 #include "base/trace/trace_origin.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/trace/exact_time.h"
 
 namespace stepwell {
 namespace {
+
+// No barrier takes an hour; sums of two fit.
+constexpr std::int64_t kSyncErrorMaxNs = std::int64_t{3600} * 1'000'000'000;
 
 std::optional<std::int32_t> RankOf(std::string_view json) {
   const std::optional<std::int64_t> rank = WholeNumber(json);
@@ -42,7 +46,8 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
   } else if (*name == "clock_sync_timestamp_us") {
     origin_.sync_time_ns = NsOfMicros(MemberOfJson(event.args, "value"));
   } else if (*name == "clock_sync_error_bound") {
-    origin_.sync_error_ns = NsOfMicros(MemberOfJson(event.args, "value")).value_or(0);
+    const std::int64_t error = NsOfMicros(MemberOfJson(event.args, "value")).value_or(0);
+    origin_.sync_error_ns = std::clamp(error, std::int64_t{0}, kSyncErrorMaxNs);
   }
 }
 

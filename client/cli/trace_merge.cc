@@ -18,6 +18,7 @@
 #include "client/cli/export_output.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
+#include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
 #include "client/cli/units.h"
 
@@ -142,9 +143,9 @@ absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
                                         }}));
     input.origin = scan.Finish();
     if (form.is_cut)
-      err << "stepwell: " << input.label << " ends too early; what it has is taken\n";
+      err << "stepwell: " << Printable(input.label) << " ends too early; what it has is taken\n";
     if (form.passed_over > 0) {
-      err << "stepwell: " << input.label << ": " << Plural(form.passed_over, "thing")
+      err << "stepwell: " << Printable(input.label) << ": " << Plural(form.passed_over, "thing")
           << " beside events, or too large, left out\n";
     }
   }
@@ -188,7 +189,7 @@ nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
 int Failed(const absl::Status& status, Streams streams) {
   // Whoever reads has had enough.
   if (absl::IsOutOfRange(status)) return kExitOk;
-  streams.err << "stepwell: " << status.message() << "\n";
+  streams.err << "stepwell: " << Printable(std::string(status.message())) << "\n";
   return absl::IsNotFound(status) ? kExitNoInput : kExitFailed;
 }
 
@@ -206,7 +207,7 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
     if (!counts.ok()) return Failed(counts.status(), streams);
   }
   if (const absl::Status whole = output.Finish(); !whole.ok()) return Failed(whole, streams);
-  for (const std::string& note : plan.notes) streams.err << "stepwell: " << note << "\n";
+  for (const std::string& note : plan.notes) streams.err << "stepwell: " << Printable(note) << "\n";
   if (counts->left_out > 0) {
     streams.err << "stepwell: " << Plural(counts->left_out, "event")
                 << " without a time or beyond a bound left out\n";
@@ -219,7 +220,9 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
                    "--one-machine\n";
   }
   if (wanted.is_json && !wanted.output.empty()) {
-    streams.out << JsonOf(plan, *counts).dump() << "\n";
+    streams.out
+        << JsonOf(plan, *counts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
   } else if (!wanted.output.empty()) {
     streams.err << Plural(counts->written, "event") << " of "
                 << Plural(std::ssize(plan.inputs), "file") << " are in " << wanted.output << "\n";

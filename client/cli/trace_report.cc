@@ -178,7 +178,8 @@ int RunTraceReport(const std::vector<std::string>& args, Streams streams) {
     return kExitFailed;
   }
   if (options.json()) {
-    streams.out << JsonOf(report).dump() << "\n";
+    streams.out << JsonOf(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
   } else {
     streams.out << ReportText(report, PaintFor(streams.out));
   }

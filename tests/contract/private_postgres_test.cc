@@ -446,7 +446,8 @@ TEST_F(PrivatePostgresTest, AFirstStartThatMeetsADyingOnesLockIsTriedOnceMore) {
   std::filesystem::permissions(marks, std::filesystem::perms::all);
   std::filesystem::create_symlink(real->initdb, binaries + "/initdb");
   std::ofstream(binaries + "/postgres")
-      << "#!/bin/sh\nif [ \"$1\" = -D ] && ! [ -e " << marks << "/one ]; then\n  echo >" << marks
+      << "#!/bin/sh\nif [ $# -eq 2 ] && [ \"$1\" = -D ] && ! [ -e " << marks
+      << "/one ]; then\n  echo >" << marks
       << "/one\n  echo 'FATAL:  lock file \"postmaster.pid\" already exists' >&2\n  exit "
          "1\nfi\nexec "
       << real->postgres << " \"$@\"\n";

@@ -147,6 +147,19 @@ TEST_F(StepBreakdownTest, ADataPipeIsALoaderToo) {
   EXPECT_THAT(Costs(breakdown_.Finish().steps.at(0)), ElementsAre(0, 0, 0, 0, 0, 23, 0, 177, 200));
 }
 
+TEST_F(StepBreakdownTest, AbsurdTimesCountForNothing) {
+  Op(100, 60);
+  for (const char* times : {"\"ts\":-9e15,\"dur\":9e15", "\"ts\":9e15,\"dur\":1",
+                            "\"ts\":1,\"dur\":9e15", "\"ts\":1,\"dur\":-1"}) {
+    ASSERT_TRUE(parser_.Parse(
+        absl::StrCat("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",", times, "}")));
+    breakdown_.TakeEvent(parser_.event());
+  }
+  const StepReport report = breakdown_.Finish();
+  EXPECT_FALSE(report.has_device);
+  EXPECT_EQ(report.steps.at(0).length_ns(), 60'000);
+}
+
 TEST_F(StepBreakdownTest, NothingThatCountsGivesNoSteps) {
   Take("python_function", "main.py: train", 0, 100);
   const StepReport report = breakdown_.Finish();

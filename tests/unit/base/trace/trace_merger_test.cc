@@ -164,6 +164,19 @@ TEST(TraceMerger, PidsFlowsAndThreadsOfInputsAreKeptApart) {
   EXPECT_THAT(merged.ProcessName(merged.Named("odd")[1].at("pid")), HasSubstr("rank 1"));
 }
 
+TEST(TraceMerger, AnAbsurdBoundOfABarrierIsNone) {
+  const auto cycle = [](int rank, const char* bound) {
+    std::string text = Cycle(rank, 1000, 1100, 1200);
+    text.insert(
+        1, absl::StrCat("{\"name\":\"clock_sync_error_bound\",\"ph\":\"M\",\"args\":{\"value\":",
+                        bound, "}},"));
+    return text;
+  };
+  const Merged merged = Merge({cycle(0, "9e15"), cycle(1, "9e15"), cycle(2, "-5")});
+  EXPECT_EQ(merged.trace.at("metadata").at("inputs").at(1).at("clock_error_us"), 7.2e9);
+  EXPECT_EQ(merged.trace.at("metadata").at("inputs").at(2).at("clock_error_us"), 3.6e9);
+}
+
 TEST(TraceMerger, WhatIsNoEventIsLeftOutAndCounted) {
   const Merged merged =
       Merge({"{\"distributedInfo\":{\"rank\":0},\"traceEvents\":["
