@@ -155,13 +155,18 @@ export class ComparePage implements Page {
     const width = Number(answer.width);
     const last = answer.series.reduce((largest, series) => series.sides.reduce((most, one) => Math.max(most, one.indexes[one.indexes.length - 1] ?? 0), largest), 0);
     const whole = { start: Number(answer.start), end: Number(answer.start) + (last + 1) * width };
+    // Charts stand until those of another axis are there: microseconds are no batches.
+    const { axis } = this.view;
+    const zoom = (range: Range): void => {
+      if (this.view.axis === axis) this.zoom(range);
+    };
     for (const series of answer.series) {
       if (!series.key || !this.opened().includes(metricId(series.key))) continue;
-      const by = (factor: number, center: number): void => this.zoom({ start: center - ((whole.end - whole.start) * factor) / 2, end: center + ((whole.end - whole.start) * factor) / 2 });
+      const by = (factor: number, center: number): void => zoom({ start: center - ((whole.end - whole.start) * factor) / 2, end: center + ((whole.end - whole.start) * factor) / 2 });
       const chart = new Chart({
         title: series.key.name, syncKey: "compare", height: chartHeight,
-        onZoom: (range) => this.zoom(range), onZoomBy: by, onReset: () => this.zoom(null),
-        onPan: (fraction) => this.zoom({ start: whole.start + (whole.end - whole.start) * fraction, end: whole.end + (whole.end - whole.start) * fraction }),
+        onZoom: (range) => zoom(range), onZoomBy: by, onReset: () => this.zoom(null),
+        onPan: (fraction) => zoom({ start: whole.start + (whole.end - whole.start) * fraction, end: whole.end + (whole.end - whole.start) * fraction }),
       });
       this.drawn.push(chart);
       cards.push(h("section", { class: "panel", "data-metric": metricId(series.key) },

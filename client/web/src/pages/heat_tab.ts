@@ -51,6 +51,7 @@ export class HeatTab implements TrialTab {
   }
 
   update(view: TrialView, info: TrialInfo): void {
+    if (this.view && view.axis !== this.view.axis) this.shown = this.whole = null;
     this.view = view;
     this.info = info;
     this.showTools();

@@ -56,6 +56,7 @@ export class MetricsTab implements TrialTab {
   private asked = "";
   private shown: Range | null = null;
   private whole: Range | null = null;
+  private drawnAxis: TrialView["axis"] | null = null;
   private answers: QueryBucketsResponse[] = [];
   private follow: { key: string; stream: Follow } | null = null;
   private followState: FollowState | null = null;
@@ -69,6 +70,7 @@ export class MetricsTab implements TrialTab {
   }
 
   update(view: TrialView, info: TrialInfo): void {
+    if (this.view && view.axis !== this.view.axis) this.shown = this.whole = null;
     this.view = view;
     this.info = info;
     const before = this.charts.map((chart) => chart.id).join("\n");
@@ -185,9 +187,9 @@ export class MetricsTab implements TrialTab {
   private makeCard(metric: MetricChart): Card {
     const chart = new Chart({
       title: metric.name, syncKey: "metrics", height: chartHeight,
-      onZoom: (range) => this.moves.to(range),
-      onZoomBy: (factor, center) => this.moves.by(factor, center),
-      onPan: (fraction) => this.moves.pan(fraction),
+      onZoom: (range) => this.ofThisAxis() && this.moves.to(range),
+      onZoomBy: (factor, center) => this.ofThisAxis() && this.moves.by(factor, center),
+      onPan: (fraction) => this.ofThisAxis() && this.moves.pan(fraction),
       onReset: () => this.moves.all(),
     });
     const note = h("div", {}, loadingBox(metric.name));
@@ -196,6 +198,11 @@ export class MetricsTab implements TrialTab {
       note, chart.element);
     chart.element.hidden = true;
     return { element, chart, note };
+  }
+
+  /** Charts keep the axis before until the answer of the new one is there: microseconds are no batches. */
+  private ofThisAxis(): boolean {
+    return this.drawnAxis === this.view?.axis;
   }
 
   /** null = all there is. */
@@ -231,6 +238,7 @@ export class MetricsTab implements TrialTab {
       answers.push(answer.value);
     }
     this.answers = answers;
+    this.drawnAxis = view.axis;
     this.failed = false;
     this.showAnswers(view, range);
     // What stands still is asked for once.
@@ -325,7 +333,7 @@ export class MetricsTab implements TrialTab {
   }
 
   private saveCsv(): void {
-    const axis = this.view?.axis ?? "time";
+    const axis = this.drawnAxis ?? "time";
     const rows: Cell[][] = [];
     for (const answer of this.answers) {
       for (const series of answer.series) {
