@@ -151,8 +151,9 @@ TEST_F(StepBreakdownTest, AbsurdTimesCountForNothing) {
   Op(100, 60);
   for (const char* times : {"\"ts\":-9e15,\"dur\":9e15", "\"ts\":9e15,\"dur\":1",
                             "\"ts\":1,\"dur\":9e15", "\"ts\":1,\"dur\":-1"}) {
-    ASSERT_TRUE(parser_.Parse(
-        absl::StrCat("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",", times, "}")));
+    const std::string json =
+        absl::StrCat("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",", times, "}");
+    ASSERT_TRUE(parser_.Parse(json));
     breakdown_.TakeEvent(parser_.event());
   }
   const StepReport report = breakdown_.Finish();
