@@ -210,11 +210,21 @@ part_python() {
   [[ -x $program ]] || build release stepwell || return
   # 150 MB to fetch, for a few tests: where it cannot be, they are skipped by name.
   "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "hooks of torch" "python3-torch cannot be installed"
-  check "the Python package records" python3 tests/python/run.py "${program%/*}" &&
-    grep -E '^Ran [0-9]+ tests' "$results/the_Python_package_records.log"
-  while read -r why; do
-    skip "an integration" "$why"
-  done < <(sed -nE "s/.* skipped '(.*)'\$/\1/p" "$results/the_Python_package_records.log" | sort -u)
+  python_tests python "${program%/*}"
+}
+
+# python_tests LABEL BIN [PATTERN...]: each test of tests/python/run.py counts by itself.
+python_tests() {
+  local label=$1 rows=$results/$1_rows.txt log=$results/$1_tests.log
+  shift
+  rm -f "$rows"
+  start_dots
+  python3 tests/python/run.py --rows "$rows" "$@" >"$log" 2>&1
+  stop_dots
+  [[ -s $rows ]] || { tail -n 40 "$log" | sed 's/^/    /'; fail "$label" "it ended before its tests did: see ${log#"$root"/}"; return; }
+  grep -E '^Ran [0-9]+ tests' "$log"
+  grep -qE $'^(failed|flaky)\t' "$rows" && tail -n 60 "$log" | sed 's/^/    /'
+  count_rows "$label" <"$rows"
 }
 
 # The integrations beside the real frameworks, some 5 GB of them, which stay in a folder outside of the checkout.
@@ -231,8 +241,7 @@ part_frameworks() {
     skip frameworks "pip could not fetch them (no network?)"
     return
   }
-  check "integrations beside the real frameworks" env STEPWELL_FRAMEWORKS_PYTHON="$folder/bin/python" \
-    python3 tests/python/run.py "${program%/*}" test_frameworks
+  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" test_frameworks
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

@@ -82,18 +82,24 @@ check() {
 # Adds what a JUnit file of ctest says to the counts: count_junit FILE LABEL-FOR-MESSAGES [BUILD-DIR]
 # With a build directory, what failed is run once more (tests/second_look.py).
 count_junit() {
-  local before=$((passed + failed + skipped)) reader=("$root/tests/read_junit.py")
+  local reader=("$root/tests/read_junit.py")
   [[ -s $1 ]] || { fail "$2" "ctest wrote no result"; return; }
   [[ -n ${3:-} ]] && reader=("$root/tests/second_look.py" "$3")
+  count_rows "$2" < <(python3 "${reader[@]}" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
+}
+
+# Adds the rows on standard input, as read_junit.py writes them: count_rows LABEL-FOR-MESSAGES
+count_rows() {
+  local before=$((passed + failed + skipped)) kind name why
   while IFS=$'\t' read -r kind name why; do
     case $kind in
       passed) passed=$((passed + name)) ;;
-      failed) failed=$((failed + 1)); notes+=("FAILED  $2 $name: $why") ;;
-      skipped) skipped=$((skipped + 1)); notes+=("skipped $2 $name: $why") ;;
-      flaky) passed=$((passed + 1)); flaky=$((flaky + 1)); notes+=("flaky   $2 $name passed when run alone: $why") ;;
+      failed) failed=$((failed + 1)); notes+=("FAILED  $1 $name: $why") ;;
+      skipped) skipped=$((skipped + 1)); notes+=("skipped $1 $name: $why") ;;
+      flaky) passed=$((passed + 1)); flaky=$((flaky + 1)); notes+=("flaky   $1 $name passed when run alone: $why") ;;
     esac
-  done < <(python3 "${reader[@]}" "$1" || printf 'failed\tread_junit\t%s is unreadable\n' "$1")
-  ((passed + failed + skipped > before)) || fail "$2" "no test ran: $(basename "$1") holds none"
+  done
+  ((passed + failed + skipped > before)) || fail "$1" "no test ran"
 }
 
 # A run that a CI cuts off says nothing; one that gives up its last parts says which. --long has no limit.

@@ -1,11 +1,13 @@
 """Installs the package into a fresh virtual environment and runs the tests beside a master and an agent.
 
-run.py BIN [PATTERN...]: BIN is the folder of the built programs, a pattern is unittest's -k. Nothing
-is fetched: the package's build leans on the standard library alone.
+run.py [--rows FILE] BIN [PATTERN...]: BIN is the folder of the built programs, a pattern is unittest's -k;
+FILE gets the rows of tests/read_junit.py. Nothing is fetched: the package's build leans on the standard
+library alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pathlib
@@ -17,6 +19,8 @@ import time
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import rows
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "client" / "python"
@@ -73,18 +77,23 @@ def torch_folder(python: pathlib.Path) -> str:
     return folder if done.returncode == 0 else ""
 
 
-def run_tests(patterns: list[str]) -> bool:
+def run_tests(patterns: list[str]) -> list[tuple[str, ...]]:
     loader = unittest.TestLoader()
     if patterns:
         loader.testNamePatterns = [pattern if "*" in pattern else f"*{pattern}*" for pattern in patterns]
     suite = loader.discover(str(HERE), pattern="test_*.py")
-    return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
+    return rows.run(suite, unittest.TextTestRunner(verbosity=2))
 
 
 def main() -> int:
     # Whoever runs this in the background of a shell has SIGINT ignored, and so would each trial.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    stepwell = str(pathlib.Path(sys.argv[1]).resolve() / "stepwell")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=pathlib.Path)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("patterns", nargs="*")
+    options = parser.parse_args()
+    stepwell = str(options.bin.resolve() / "stepwell")
     with tempfile.TemporaryDirectory(prefix="stepwell-python-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)  # PostgreSQL's own user passes through it.
@@ -99,7 +108,10 @@ def main() -> int:
                 os.environ.update(PRODUCT_PYTHON=str(python), PRODUCT_PROGRAM=stepwell, PRODUCT_SERVER=server,
                                   PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder),
                                   PRODUCT_TORCH=torch_folder(python))  # fmt: skip
-                return 0 if run_tests(sys.argv[2:]) else 1
+                found = run_tests(options.patterns)
+    if options.rows:
+        options.rows.write_text("".join("\t".join(row) + "\n" for row in found))
+    return 1 if any(row[0] in ("failed", "flaky") for row in found) else 0
 
 
 if __name__ == "__main__":

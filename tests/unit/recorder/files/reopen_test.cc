@@ -76,11 +76,14 @@ TEST_F(RecorderTest, ClosedWritersLeaveNothingBehind) {
     const std::ptrdiff_t descriptors = DescriptorCount();
     const std::ptrdiff_t mappings = MappingCount();
     const std::size_t bytes = mallinfo2().uordblks;
-    for (int round = 0; round < 40; ++round) window();
+    constexpr int kRounds = 40;
+    for (int round = 0; round < kRounds; ++round) window();
     EXPECT_LE(DescriptorCount(), descriptors);
-    EXPECT_LE(MappingCount(), mappings + 2);
+    // Allocators map a region now and then (AddressSanitizer's most of all); a window that left one
+    // mapping behind would leave kRounds.
+    EXPECT_LE(MappingCount(), mappings + kRounds / 2);
     // A writer has 66 KiB. Spool directories' names are kept nowhere.
-    EXPECT_LE(mallinfo2().uordblks, bytes + 40 * 8192);
+    EXPECT_LE(mallinfo2().uordblks, bytes + kRounds * 8192);
   });
 }
 
