@@ -43,6 +43,8 @@ def main(worker_count):
 if __name__ == "__main__":
     main(int(sys.argv[1]))
 """
+# What was reduced outlives `model`: torch 1.13 may hang, also without us, where the last reference to a
+# tensor is a thread's of gloo, which the model's end waits for while it holds the interpreter's lock.
 _RANKED = """
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -51,11 +53,13 @@ torch.distributed.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 data = TensorDataset(torch.randn(12, 4), torch.randn(12, 1))
+reduced = []
 for inputs, wanted in DataLoader(data, batch_size=2, sampler=DistributedSampler(data)):
     loss = torch.nn.functional.mse_loss(model(inputs), wanted)
     loss.backward()
     optimizer.step()
-    torch.distributed.all_reduce(loss.detach())
+    reduced.append(loss.detach())
+    torch.distributed.all_reduce(reduced[-1])
 torch.distributed.destroy_process_group()
 """
 _PASSES = {"train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step"}
