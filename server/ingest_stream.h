@@ -90,6 +90,8 @@ class IngestStream final : public CommitListener,
   // Numbers for definitions, waiting for the database; halves them to find the bad one.
   using Fresh = std::vector<CheckedDefinition>;
   void Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals);
+  void Refuse(IngestSession& session, CheckedDefinition fresh, const absl::Status& status,
+              RefusalSummary& refusals);
   absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::vector<SeriesNo>& out);
   // Answers what is not taken; true when the range is, from `from` on.
   bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,

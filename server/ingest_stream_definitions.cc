@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/backoff.h"
 #include "server/definition_check.h"
 #include "server/ingest_answers.h"
@@ -75,9 +76,9 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
       default:
         break;
     }
-    // The database does not answer. Were the definitions refused now, the chunks behind them would
-    // be lost as unknown refs: the stream waits instead, and its client with it.
-    context_.state.SetDatabase(found.status());
+    // The database does not answer, or others keep it busy. Were the definitions refused now, the chunks
+    // behind them would be lost as unknown refs: the stream waits instead, and its client with it. Whether
+    // the database counts as down, which stops everybody's credit, the owner's renewals and commits say.
     const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
     absl::MutexLock lock(&mu_);
     if (mu_.AwaitWithTimeout(absl::Condition(&has_ended), backoff.NextDelay())) return end_status_;
@@ -88,7 +89,14 @@ void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& r
   std::vector<SeriesNo> numbers;
   const absl::Status status = FindSeries(session.trial_id(), fresh, numbers);
   if (status.ok()) {
+    const absl::Status full =
+        absl::ResourceExhaustedError(absl::StrCat("trial ", Value(session.trial_id()), " has its ",
+                                                  kSeriesPerTrialMax, " series, the limit"));
     for (std::size_t i = 0; i < fresh.size(); ++i) {
+      if (numbers[i] == SeriesNo{}) {
+        Refuse(session, std::move(fresh[i]), full, refusals);
+        continue;
+      }
       fresh[i].ref.series_no = numbers[i];
       session.refs()[fresh[i].number] = std::move(fresh[i].ref);
     }
@@ -103,9 +111,14 @@ void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& r
     Number(session, std::move(rest), refusals);
     return;
   }
-  const Complaint complaint = SeriesComplaint(status, fresh.front());
-  fresh.front().ref.refused_reason = complaint.reason;
-  session.refs()[fresh.front().number] = std::move(fresh.front().ref);
+  Refuse(session, std::move(fresh.front()), status, refusals);
+}
+
+void IngestStream::Refuse(IngestSession& session, CheckedDefinition fresh,
+                          const absl::Status& status, RefusalSummary& refusals) {
+  const Complaint complaint = SeriesComplaint(status, fresh);
+  fresh.ref.refused_reason = complaint.reason;
+  session.refs()[fresh.number] = std::move(fresh.ref);
   refusals.Add(complaint);
 }
 

@@ -170,9 +170,9 @@ class IngestStore {
   // not that of the masters row (checked where there is one) or below the trial's. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<OpenedWriter> OpenWriter(
       const OpenWriterRequest& request) = 0;
-  // Numbers for all of `definitions`, in order; unknown ones are created, in one transaction.
-  // kResourceExhausted beyond `series_max` per trial. kInvalidArgument if a known series has
-  // another unit or kind. Thread-safe.
+  // Numbers for all of `definitions`, in order; unknown ones are created, up to 1000 in a
+  // transaction. SeriesNo{} for those that would be beyond `series_max` per trial: whoever is refused costs
+  // one call, not one for each. kInvalidArgument if a known series has another unit or kind. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) = 0;
 

@@ -17,6 +17,13 @@
 namespace stepwell {
 namespace {
 
+// Definitions up to so many are found, or created, beside others; more of them wait for their turn.
+constexpr std::size_t kFewSeries = 100;
+// Of one turn and transaction: some 30 ms, so that turns are short, and one fdatasync for many.
+constexpr std::size_t kSeriesPerTurn = 1000;
+// Hundreds of turns of others.
+constexpr absl::Duration kManySeriesPatience = absl::Minutes(1);
+
 PgConnection::Options ConnectionOptions(const PgIngestStore::Options& options, const char* name) {
   return {.url = options.url,
           .application_name = name,
@@ -82,7 +89,8 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
                .read_back_timeout = options.read_back_timeout,
                .at_point = options.at_point},
               ring_),
-      shelf_(std::move(connection), options.control_connections_max),
+      shelf_(connection, options.control_connections_max),
+      many_series_shelf_(std::move(connection), 1),
       owner_shelf_(OwnerOptions(options), 1) {}
 
 absl::Status PgIngestStore::ReadRing() {
@@ -154,10 +162,20 @@ absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& 
 
 absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
     TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  return ChangeBook(book_changes_.get(), [&] {
-    return FindOrCreateSeriesRows(*connection, trial_id, definitions, series_max);
-  });
+  const bool are_many = definitions.size() > kFewSeries;
+  std::vector<SeriesNo> numbers;
+  while (numbers.size() < definitions.size()) {
+    const auto part = definitions.subspan(numbers.size(), kSeriesPerTurn);
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgShelf::Loan connection,
+        are_many ? many_series_shelf_.Borrow(kManySeriesPatience) : shelf_.Borrow());
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::vector<SeriesNo> found, ChangeBook(book_changes_.get(), [&] {
+          return FindOrCreateSeriesRows(*connection, trial_id, part, series_max);
+        }));
+    numbers.insert(numbers.end(), found.begin(), found.end());
+  }
+  return numbers;
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(

@@ -69,6 +69,9 @@ class PgIngestStore final : public IngestStore {
   const std::shared_ptr<BookChanges> book_changes_;
   PgWriter writer_;
   PgShelf shelf_;
+  // Of many series at once, in turns: a flood of new series takes one processor and holds none of the
+  // connections on which others open their writers.
+  PgShelf many_series_shelf_;
   // One renewal at a time, and never behind other work: with a shelf of its own.
   PgShelf owner_shelf_;
 };

@@ -1,5 +1,6 @@
 #include "storage/pg_series_catalog.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,10 @@ class Catalog {
     }
     return true;
   }
+  // Whether the trial has its `series_max`, asked without a lock: series are never taken away, so
+  // that it will have them later, too.
+  absl::StatusOr<bool> TrialIsFull(int series_max) const;
+  // Those for which there is room; the others stay without a number.
   absl::Status CreateMissing(int series_max);
   std::vector<SeriesNo> numbers() const { return numbers_; }
 
@@ -75,6 +80,12 @@ absl::Status Catalog::CheckSame(const SeriesDefinition& given, std::int16_t kind
                    "' and kind ", static_cast<int>(given.kind)));
 }
 
+absl::StatusOr<bool> Catalog::TrialIsFull(int series_max) const {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult trial,
+                            connection_.Exec(sql::kReadSeriesCount, {Value(trial_id_)}));
+  return trial.row_count() > 0 && trial.Int32(0, 0) >= series_max;
+}
+
 absl::Status Catalog::CreateMissing(int series_max) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult trial,
                             connection_.Exec(sql::kLockSeriesCount, {Value(trial_id_)}));
@@ -82,6 +93,7 @@ absl::Status Catalog::CreateMissing(int series_max) {
     return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id_), ": there is none"));
   }
   const std::int32_t known_count = trial.Int32(0, 0);
+  const auto room = static_cast<std::size_t>(std::max(series_max - known_count, 0));
   // Under the lock nobody else creates any: what is missing now is ours to create.
   STEPWELL_RETURN_IF_ERROR(Find());
   absl::flat_hash_map<SeriesKey, std::size_t> first_with;
@@ -89,25 +101,18 @@ absl::Status Catalog::CreateMissing(int series_max) {
   for (std::size_t i = 0; i < definitions_.size(); ++i) {
     if (numbers_[i] != SeriesNo{}) continue;
     const auto [first, is_new] = first_with.emplace(definitions_[i].key, i);
-    if (is_new) missing.push_back(i);
+    if (is_new && missing.size() < room) missing.push_back(i);
     const SeriesDefinition& same = definitions_[first->second];
     STEPWELL_RETURN_IF_ERROR(
         CheckSame(definitions_[i], static_cast<std::int16_t>(same.kind), same.unit));
   }
   if (missing.empty()) return absl::OkStatus();
-  const auto count = known_count + static_cast<std::int64_t>(missing.size());
-  if (count > series_max) {
-    return absl::ResourceExhaustedError(absl::StrCat("trial ", Value(trial_id_), " has ",
-                                                     known_count, " series, ", missing.size(),
-                                                     " more were given, limit ", series_max));
-  }
+  const auto count = known_count + static_cast<std::int32_t>(missing.size());
   STEPWELL_RETURN_IF_ERROR(Insert(missing, known_count + 1));
   for (std::size_t i = 0; i < definitions_.size(); ++i) {
     if (numbers_[i] == SeriesNo{}) numbers_[i] = numbers_[first_with.at(definitions_[i].key)];
   }
-  return connection_
-      .Exec(sql::kSetSeriesCount, {Value(trial_id_), static_cast<std::int32_t>(count)})
-      .status();
+  return connection_.Exec(sql::kSetSeriesCount, {Value(trial_id_), count}).status();
 }
 
 absl::Status Catalog::Insert(absl::Span<const std::size_t> missing, std::int32_t first_number) {
@@ -141,6 +146,8 @@ absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
   if (definitions.empty()) return catalog.numbers();
   STEPWELL_RETURN_IF_ERROR(catalog.Find());
   if (!catalog.Complete()) {
+    STEPWELL_ASSIGN_OR_RETURN(const bool is_full, catalog.TrialIsFull(series_max));
+    if (is_full) return catalog.numbers();
     STEPWELL_RETURN_IF_ERROR(connection.InTransaction([&] {
       const absl::Status made = catalog.CreateMissing(series_max);
       return made.ok() ? failpoint::Check("define_before_commit") : made;

@@ -241,6 +241,8 @@ from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality
        as k (metric_group, name, labels_hash, ordinal)
 join stepwell.series s on s.trial_id = $1 and s.metric_group = k.metric_group
   and s.name = k.name and s.labels_hash = k.labels_hash)";
+inline constexpr char kReadSeriesCount[] =
+    "select series_count from stepwell.trials where trial_id = $1 and deleted_time is null";
 inline constexpr char kLockSeriesCount[] =
     "select series_count from stepwell.trials where trial_id = $1 and deleted_time is null "
     "for no key update";

@@ -6,6 +6,8 @@
 //   beside.ack_p99_snapshot  beside a transaction that somebody left open, half a minute ago (--quick: 3 s)
 //   beside.ack_p99_dump      beside pg_dump
 //   beside.ack_p99_all       all of that at once
+//   beside.ack_p99_flood     beside a client that names new series as fast as it can, by what it is without,
+//                            right before (--flood: this alone)
 // And what sweeps do:
 //   beside.leaf_lock         how long the sweep of a leaf holds its tables, or their parents
 //   beside.leaf_wal          bytes of write-ahead log of that
@@ -31,6 +33,7 @@
 #include "bench/beside/neighbours.h"
 #include "bench/beside/old_leaf.h"
 #include "bench/beside/paced_load.h"
+#include "bench/beside/series_flood.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
 #include "bench/load/made_up_chunks.h"
@@ -57,14 +60,20 @@ struct Figure {
   std::string against;
   std::string bar;
   std::vector<double> runs = {};
+  // Of a ratio: what it was made from.
+  std::vector<double> ours = {};
+  std::vector<double> theirs = {};
 };
 
 void Print(const std::string& name, const Figure& figure) {
   const auto [least, most] = std::minmax_element(figure.runs.begin(), figure.runs.end());
-  const nlohmann::json line = {{"name", "beside." + name}, {"value", Median(figure.runs)},
-                               {"unit", figure.unit},      {"against", figure.against},
-                               {"bar", figure.bar},        {"n", figure.runs.size()},
-                               {"spread", {*least, *most}}};
+  nlohmann::json line = {{"name", "beside." + name}, {"value", Median(figure.runs)},
+                         {"unit", figure.unit},      {"against", figure.against},
+                         {"bar", figure.bar},        {"n", figure.runs.size()},
+                         {"spread", {*least, *most}}};
+  if (!figure.ours.empty()) {
+    line["raw"] = {{"ours", Median(figure.ours)}, {"theirs", Median(figure.theirs)}};
+  }
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
 }
@@ -98,6 +107,23 @@ class Bench {
       std::fprintf(stderr, "run %d: %s %.3g %s\n", run, name.c_str(), figure.runs.back(),
                    figure.unit.c_str());
     }
+    return absl::OkStatus();
+  }
+
+  // Behind all others: a flood leaves 200,000 series in the tables.
+  absl::Status Flood(int run) {
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
+    STEPWELL_ASSIGN_OR_RETURN(const double alone_ms, load_.AckP99Ms(plan_.phase));
+    const auto flood = StartSeriesFlood(master_.grpc_address(), absl::StrCat("flood-", run));
+    STEPWELL_ASSIGN_OR_RETURN(const double beside_ms, load_.AckP99Ms(plan_.phase));
+    STEPWELL_RETURN_IF_ERROR(flood->End());
+    std::fprintf(stderr, "run %d: ack p99 %.3g ms alone, %.3g ms beside a flood of series\n", run,
+                 alone_ms, beside_ms);
+    Note("ack_p99_flood", "ratio",
+         "32,000 samples/s from 64 writers, Write to ack: beside a flood of new series, by alone",
+         "<= 2", beside_ms / alone_ms);
+    figures_.at("ack_p99_flood").ours.push_back(beside_ms);
+    figures_.at("ack_p99_flood").theirs.push_back(alone_ms);
     return absl::OkStatus();
   }
 
@@ -212,7 +238,7 @@ class Bench {
   std::map<std::string, Figure> figures_;
 };
 
-int Main(bool quick) {
+int Main(bool quick, bool flood_alone) {
   StayOnTwoCores();
   const Plan plan = quick ? Plan{.runs = 3,
                                  .phase = absl::Milliseconds(1200),
@@ -228,7 +254,8 @@ int Main(bool quick) {
   DieUnless(admin.status());
   Bench bench(plan, *std::move(master), *std::move(admin));
   DieUnless(bench.Prepare());
-  for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Run(run));
+  for (int run = 0; run < plan.runs && !flood_alone; ++run) DieUnless(bench.Run(run));
+  for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Flood(run));
   bench.PrintAll();
   return 0;
 }
@@ -237,5 +264,9 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto asked = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return stepwell::bench::Main(asked("--quick"), asked("--flood"));
 }

@@ -59,7 +59,11 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
   }
 }
 
-[[gnu::noinline]] PairedSteps::Spent PairedSteps::Step(bool with_scopes) {
+[[gnu::noinline]] PairedSteps::Spent PairedSteps::Step(Added added) {
+  const bool with_scopes = added == Added::kScopes;
+  const auto read_clock = [added] {
+    if (added == Added::kClockReads) (void)ClockNs(CLOCK_MONOTONIC);
+  };
   static const ScopeName kBatch("train_batch");
   static const ScopeName kPart("part");
   static const Series kLoss("training", "loss");
@@ -69,11 +73,16 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
   stepwell_scope batch{};
   stepwell_scope part{};
   if (with_scopes) stepwell_scope_begin(&batch, kBatch.id());
+  read_clock();
   for (int i = 0; i < kParts; ++i) {
     if (with_scopes) stepwell_scope_begin(&part, kPart.id());
+    read_clock();
     Work(times_);
     if (with_scopes) stepwell_scope_end(&part);
+    read_clock();
   }
+  // A record, the batch's end and the step's.
+  for (int i = 0; i < 3; ++i) read_clock();
   if (with_scopes) {
     stepwell_record(kLoss.id(), values_[0]);
     stepwell_scope_end(&batch);
@@ -85,16 +94,16 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
   return spent;
 }
 
-PairedSteps::Result PairedSteps::Measure(int pair_count, std::uint32_t seed) {
+PairedSteps::Result PairedSteps::Measure(Added added, int pair_count, std::uint32_t seed) {
   std::minstd_rand random(seed);
   Result result;
   std::vector<double> wall;
   std::vector<double> cpu;
-  for (int i = 0; i < 20; ++i) (void)Step(i % 2 == 0);
+  for (int i = 0; i < 20; ++i) (void)Step(i % 2 == 0 ? added : Added::kNothing);
   for (int i = 0; i < pair_count; ++i) {
     const bool with_first = random() % 2 == 0;
-    const Spent first = Step(with_first);
-    const Spent second = Step(!with_first);
+    const Spent first = Step(with_first ? added : Added::kNothing);
+    const Spent second = Step(with_first ? Added::kNothing : added);
     const Spent& with = with_first ? first : second;
     const Spent& without = with_first ? second : first;
     wall.push_back(100 * (with.wall_ns / without.wall_ns - 1));

@@ -1,7 +1,8 @@
 // PairedSteps: the same training step with and without scopes, in turns, and what of its time the scopes
 // were. Confined to one thread.
 //
-//   const PairedSteps::Result result = PairedSteps(recorder, 10 ms).Measure(5000);
+//   PairedSteps steps(recorder, 10 ms);
+//   const PairedSteps::Result result = steps.Measure(PairedSteps::Added::kScopes, 5000, seed);
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,15 @@ Interval MedianInterval(std::vector<double> values);
 
 class PairedSteps {
  public:
-  // Percent of the step without scopes.
+  // What a step has beside its work.
+  enum class Added {
+    kNothing,
+    // As many bare reads of the clock as scopes need: what any measuring costs at least, for whoever comes
+    // seldom finds the caches as the work, and the machine's other programs, left them.
+    kClockReads,
+    kScopes,
+  };
+  // Percent of the step without.
   struct Result {
     Interval wall;
     Interval cpu;
@@ -34,8 +43,8 @@ class PairedSteps {
   // `step` = about how long one takes. `recorder` is open and outlives this.
   PairedSteps(Recorder& recorder, std::chrono::microseconds step);
 
-  // Who begins a pair is left to chance (`seed`).
-  Result Measure(int pair_count, std::uint32_t seed);
+  // Pairs of a step with `added` and one with nothing. Who begins is left to chance (`seed`).
+  Result Measure(Added added, int pair_count, std::uint32_t seed);
 
  private:
   struct Spent {
@@ -43,7 +52,7 @@ class PairedSteps {
     double cpu_ns = 0;
     std::int64_t switches = 0;
   };
-  Spent Step(bool with_scopes);
+  Spent Step(Added added);
   void Work(int times);
 
   Recorder& recorder_;

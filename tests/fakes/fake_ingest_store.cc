@@ -174,6 +174,12 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
 absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
     TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
   absl::MutexLock lock(&mu_);
+  ++series_calls_;
+  if (series_busy_ > 0) {
+    --series_busy_;
+    return absl::UnavailableError("others are busy");
+  }
+  series_max = std::min(series_max, series_max_);
   if (definitions.empty()) return std::vector<SeriesNo>();
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return NoTrial(trial_id);
@@ -184,6 +190,10 @@ absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
       return known.definition.key == definition.key;
     });
     if (found == series.end()) {
+      if (series.size() >= static_cast<std::size_t>(series_max)) {
+        numbers.push_back(SeriesNo{});
+        continue;
+      }
       const auto number = SeriesNo{static_cast<std::int32_t>(series.size()) + 1};
       found = series.insert(series.end(), {number, definition});
     }
@@ -193,11 +203,6 @@ absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
           found->definition.unit, "', given was '", definition.unit, "'"));
     }
     numbers.push_back(found->series_no);
-  }
-  if (series.size() > trial->second.series.size() &&
-      series.size() > static_cast<std::size_t>(series_max)) {
-    return absl::ResourceExhaustedError(absl::StrCat("trial ", Value(trial_id), ": ", series.size(),
-                                                     " series, limit ", series_max));
   }
   trial->second.series = std::move(series);
   return numbers;
@@ -360,6 +365,21 @@ void FakeIngestStore::ActBeforeCommit() {
     act = std::exchange(on_next_commit_, nullptr);
   }
   if (act) act();
+}
+
+void FakeIngestStore::set_series_max(int series_max) {
+  absl::MutexLock lock(&mu_);
+  series_max_ = series_max;
+}
+
+void FakeIngestStore::KeepSeriesBusy(int count) {
+  absl::MutexLock lock(&mu_);
+  series_busy_ = count;
+}
+
+int FakeIngestStore::series_calls() const {
+  absl::MutexLock lock(&mu_);
+  return series_calls_;
 }
 
 int FakeIngestStore::commit_count() const {

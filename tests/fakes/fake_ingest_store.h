@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -51,6 +52,12 @@ class FakeIngestStore final : public IngestStore {
   // At the begin of the next Commit, without a lock held: what others do meanwhile.
   void OnNextCommit(std::function<void()> act);
   int commit_count() const;
+  // A trial has room for fewer series than the master asks for.
+  void set_series_max(int series_max);
+  // The next `count` calls of FindOrCreateSeries answer kUnavailable.
+  void KeepSeriesBusy(int count);
+  // Calls of FindOrCreateSeries.
+  int series_calls() const;
   // As a fold would.
   void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
   std::vector<Gap> gaps(TrialId trial_id) const;
@@ -106,6 +113,9 @@ class FakeIngestStore final : public IngestStore {
   bool block_commits_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> on_next_commit_ ABSL_GUARDED_BY(mu_);
   int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int series_max_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
+  int series_busy_ ABSL_GUARDED_BY(mu_) = 0;
+  int series_calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell::testing

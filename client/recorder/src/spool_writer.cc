@@ -10,6 +10,7 @@
 #include <new>
 
 #include "client/recorder/src/file_room.h"
+#include "client/recorder/src/memory_room.h"
 #include "client/recorder/src/monotonic.h"
 #include "client/recorder/src/spool_file.h"
 #include "client/recorder/src/spool_root.h"
@@ -218,6 +219,10 @@ bool SpoolWriter::WriteIdentity(const Identity& identity) {
 std::unique_ptr<Ring> SpoolWriter::MakeRing(Ring::Spec spec) {
   const std::size_t bytes = spool::RingFileBytes(spec.capacity);
   if (ring_bytes_.fetch_add(bytes) + bytes > spool::kProcessRingBytesMax) {
+    ring_bytes_.fetch_sub(bytes);
+    return nullptr;
+  }
+  if (!MemoryRoom().HasFor(bytes)) {
     ring_bytes_.fetch_sub(bytes);
     return nullptr;
   }

@@ -54,8 +54,9 @@ class SpoolWriter {
   std::span<std::byte> names() { return {names_, spool::kNamesBytesMax}; }
   void UnmapNames();
 
-  // A ring of `spec` with the next number, or null: no room, no directory any more, or the
-  // process's share of kProcessRingBytesMax is used up. Blocks on the file system. Thread-safe.
+  // A ring of `spec` with the next number, or null: no room, in the file system or in the memory of a
+  // cgroup, no directory any more, or the process's share of kProcessRingBytesMax is used up. Blocks on
+  // the file system. Thread-safe.
   std::unique_ptr<Ring> MakeRing(Ring::Spec spec);
   // Gives a ring's share back. Thread-safe.
   void FreeRing(std::unique_ptr<Ring> ring);

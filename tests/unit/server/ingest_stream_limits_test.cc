@@ -108,5 +108,53 @@ TEST_F(IngestStreamLimitsTest, ManyBadDefinitionsAreOneAnswer) {
   stream->Finish();
 }
 
+pb::StreamChunksRequest DefineMany(const Uuid& writer, int count) {
+  pb::StreamChunksRequest message;
+  message.mutable_definitions()->set_writer(writer.ToBytes());
+  for (int i = 0; i < count; ++i) {
+    pb::Definition& definition = *message.mutable_definitions()->add_definitions();
+    definition.set_ref(static_cast<std::uint32_t>(i + 1));
+    definition.set_tick_group(1);
+    definition.set_metric_group("gpu");
+    definition.set_name(absl::StrCat("s", i));
+    definition.set_kind(pb::SERIES_KIND_GAUGE);
+  }
+  return message;
+}
+
+// A flood of new series must not cost the store a call for each of them.
+TEST_F(IngestStreamLimitsTest, SeriesBeyondATrialsLimitAreRefusedWithOneCallAndTheOthersGoOn) {
+  store_.set_series_max(3);
+  auto stream = NewStream();
+  stream->Handle(Open(writer_));
+  const int before = store_.series_calls();
+  stream->Handle(DefineMany(writer_, 1000));
+  EXPECT_EQ(store_.series_calls(), before + 1);
+  const auto answers = Answers(*stream);
+  ASSERT_EQ(answers.size(), 2U);
+  ASSERT_TRUE(answers[1].has_refused()) << answers[1].ShortDebugString();
+  EXPECT_EQ(answers[1].refused().code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(answers[1].refused().reason(), "SERIES_LIMIT");
+  EXPECT_EQ(answers[1].refused().message(),
+            absl::StrCat("ref 4 (gpu s3): trial ", answers[0].opened().trial_id(), " has its ",
+                         kSeriesPerTrialMax, " series, the limit; and 996 more of the message"));
+  EXPECT_FALSE(answers[1].refused().terminal());
+  stream->Handle(Send(writer_, 1, 3));
+  EXPECT_EQ(Answers(*stream).at(0).ack().committed_sequence(), 1U);
+  EXPECT_EQ(heads_.UnfoldedSampleCount(static_cast<TrialId>(answers[0].opened().trial_id())), 2);
+  stream->Finish();
+}
+
+TEST_F(IngestStreamLimitsTest, AStoreThatIsBusyWithSeriesStopsNobodysCredit) {
+  auto stream = NewStream();
+  stream->Handle(Open(writer_));
+  store_.KeepSeriesBusy(2);
+  stream->Handle(Define(writer_));
+  EXPECT_TRUE(state_.Get().database_up);
+  stream->Handle(Send(writer_, 1));
+  EXPECT_EQ(Answers(*stream).back().ack().committed_sequence(), 1U);
+  stream->Finish();
+}
+
 }  // namespace
 }  // namespace stepwell
