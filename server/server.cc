@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include "server/http/rpc_channel.h"
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
+#include "server/master_metrics.h"
 #include "server/ownership_loop.h"
 #include "server/profiling_windows.h"
 #include "server/query_service.h"
@@ -125,9 +127,12 @@ struct Server::Parts {
   std::optional<AdminService> admin_service;
   std::optional<QueryGrpcService> query_service;
   bool serving = false;
+  // The rooms are there, and stay until HTTP has stopped.
+  std::atomic<bool> serves = false;
 
   absl::Status Listen();
   absl::Status AddDoors();
+  MasterReading Read();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
   void MakeRooms(const Uuid& incarnation);
   void MakeLoops();
@@ -148,8 +153,19 @@ absl::Status Server::Parts::Listen() {
   });
   http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
                      [this](const HttpRequest&) { return Ready(state.Get()); });
+  http->routes().Add("GET", "/metrics", HttpDoor::kNamed, [this](const HttpRequest&) {
+    return HttpResponse{200, kMetricsContentType, MetricsText(Read())};
+  });
   STEPWELL_RETURN_IF_ERROR(AddDoors());
   return Annotate(http->Start(), "--http-listen");
+}
+
+MasterReading Server::Parts::Read() {
+  MasterReading reading{STEPWELL_VERSION, state.Get(), stats};
+  if (!serves) return reading;
+  reading.writers_open = static_cast<std::int64_t>(registry->open_count());
+  reading.unfolded_bytes = heads->unfolded_bytes();
+  return reading;
 }
 
 absl::Status Server::Parts::AddDoors() {
@@ -260,6 +276,7 @@ absl::Status Server::Parts::Serve() {
   sweep_loop->Start();
   windows->Start();
   ownership->Start();
+  serves = true;
   return absl::OkStatus();
 }
 

@@ -117,6 +117,7 @@ TEST_F(HttpTest, ThePageComesOutOfTheExecutableByItsNamesAlone) {
   EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(page, HasSubstr("<title>Stepwell"));
   EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'self'"));
+  EXPECT_THAT(master_->Get("/metrics"), HasSubstr("\nstepwell_ready 1\n"));
   const std::string url = "http://" + master_->http_address();
   const auto status = [&](const std::string& arguments) {
     return RunBash("curl -sS -o /dev/null -w '%{http_code}' " + arguments).output;
