@@ -295,14 +295,16 @@ part_clang() {
   build clang stepwell stepwell_recorder
 }
 
-# A minute of what the corpus in tests/fuzz/codec began with; a find lies beside it and fails the part.
+# A minute each of what the corpus of the same name in tests/fuzz began with; a find fails the part.
 part_fuzz() {
-  local finds=$results/fuzz
+  local finds=$results/fuzz noun
   command -v clang++-14 >/dev/null || { fail "fuzz" "clang++-14 is not installed"; return; }
-  build fuzz codec_fuzz || return
-  rm -rf "$finds" && mkdir -p "$finds/new"
-  check "fuzz codec" build/fuzz/bin/codec_fuzz -max_total_time=60 -max_len=2048 -timeout=10 \
-    -artifact_prefix="$finds/" "$finds/new" tests/fuzz/codec
+  build fuzz codec_fuzz http_fuzz || return
+  for noun in codec http; do
+    rm -rf "$finds/$noun" && mkdir -p "$finds/$noun/new"
+    check "fuzz $noun" "build/fuzz/bin/${noun}_fuzz" -max_total_time=60 -max_len=2048 -timeout=10 \
+      -artifact_prefix="$finds/$noun/" "$finds/$noun/new" "tests/fuzz/$noun"
+  done
 }
 
 part_asan() {

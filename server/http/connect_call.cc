@@ -38,20 +38,23 @@ absl::StatusOr<std::string> ConnectCall::MakeRequest() {
   if (request_.is_gzipped) {
     STEPWELL_ASSIGN_OR_RETURN(message, Gunzip(message, request_bytes_max_));
   }
-  if (!request_.form.is_json) return message;
+  if (!request_.form.is_json) {
+    STEPWELL_RETURN_IF_ERROR(CheckBytes(*method_.input_type(), message));
+    return message;
+  }
   absl::StatusOr<std::string> bytes = BytesOfJson(*method_.input_type(), message);
   if (bytes.ok()) return bytes;
   return absl::InvalidArgumentError(Shortened(bytes.status().message(), kMessageBytesShown));
 }
 
-bool ConnectCall::HasRoom(const std::string& bytes) {
-  if (exchange_->HasRoom(bytes.size())) return true;
+bool ConnectCall::HasRoom(std::size_t bytes) {
+  if (exchange_->HasRoom(bytes)) return true;
   failed_ = {absl::StatusCode::kResourceExhausted, "too many answers wait for their clients"};
   return false;
 }
 
 bool ConnectCall::Encode(std::string& bytes) {
-  if (!HasRoom(bytes)) return false;
+  if (!HasRoom(bytes.size())) return false;
   if (!request_.form.is_json) return true;
   absl::StatusOr<std::string> json = JsonOfBytes(*method_.output_type(), bytes);
   if (!json.ok()) {
@@ -59,18 +62,27 @@ bool ConnectCall::Encode(std::string& bytes) {
     return false;
   }
   bytes = *std::move(json);
-  return HasRoom(bytes);
+  return HasRoom(bytes.size());
 }
 
-void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) {
+void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBytes& bytes) {
   if (!request_.form.is_stream) {
-    answer_ = std::move(bytes);
+    answer_ = bytes.Text();
     begun_ = true;
     return call->Next();
   }
-  if (!Encode(bytes)) return call->Cancel();
+  SharedBytes part;
+  if (request_.form.is_json) {
+    std::string text = bytes.Text();
+    if (!Encode(text)) return call->Cancel();
+    part = SharedBytes(std::move(text));
+  } else {
+    if (!HasRoom(bytes.size())) return call->Cancel();
+    part = bytes;
+  }
+  part.Prepend(EnvelopeHead(0, part.size()));
   if (!std::exchange(begun_, true)) exchange_->Begin(StreamHead(request_.form));
-  exchange_->Write(EnvelopeText(0, bytes), [call] { call->Next(); });
+  exchange_->Write(std::move(part), [call] { call->Next(); });
 }
 
 void ConnectCall::OnEnd(const RpcStatus& status) {

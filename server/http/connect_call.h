@@ -22,13 +22,13 @@ class ConnectCall : public RpcReceiver {
               std::shared_ptr<HttpExchange> exchange, std::size_t request_bytes_max);
 
   absl::StatusOr<std::string> MakeRequest() override;
-  void OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) override;
+  void OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBytes& bytes) override;
   void OnEnd(const RpcStatus& status) override;
 
  private:
   void AnswerUnary(const RpcStatus& status);
   // Whether the client may be given that; a failure, which ends the call, is kept.
-  bool HasRoom(const std::string& bytes);
+  bool HasRoom(std::size_t bytes);
   // A message as the client wants it; a failure as with HasRoom.
   bool Encode(std::string& bytes);
 

@@ -9,16 +9,16 @@ constexpr std::size_t kHeadBytes = 5;
 
 }  // namespace
 
-std::string EnvelopeText(std::uint8_t flags, std::string_view payload) {
-  const auto bytes = static_cast<std::uint32_t>(payload.size());
-  std::string text;
-  text.reserve(kHeadBytes + payload.size());
-  text.push_back(static_cast<char>(flags));
+std::string EnvelopeHead(std::uint8_t flags, std::size_t payload_bytes) {
+  std::string head(1, static_cast<char>(flags));
   for (int shift = 24; shift >= 0; shift -= 8) {
-    text.push_back(static_cast<char>((bytes >> shift) & 0xff));
+    head.push_back(static_cast<char>((payload_bytes >> shift) & 0xff));
   }
-  text.append(payload);
-  return text;
+  return head;
+}
+
+std::string EnvelopeText(std::uint8_t flags, std::string_view payload) {
+  return EnvelopeHead(flags, payload.size()).append(payload);
 }
 
 absl::StatusOr<ConnectEnvelope> ParseOneEnvelope(std::string_view body) {

@@ -2,6 +2,7 @@
 // (4 bytes, big endian), payload. A core.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,7 +19,9 @@ struct ConnectEnvelope {
   std::string_view payload;  // of what was parsed
 };
 
-// REQUIRES: the payload is below 4 GiB.
+// What stands before a payload. REQUIRES: that is below 4 GiB.
+std::string EnvelopeHead(std::uint8_t flags, std::size_t payload_bytes);
+// With its payload.
 std::string EnvelopeText(std::uint8_t flags, std::string_view payload);
 // The body of a call that has one request. kInvalidArgument: it is cut off, or not just one;
 // kUnimplemented: flags of a later protocol.

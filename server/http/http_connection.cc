@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -35,6 +36,9 @@ constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kStallsOfAnAnswer = 10;
 // Beside a header: what is read at once. No line of a request may be longer, nor its trailers in all.
 constexpr std::size_t kReadBytesMax = 64 << 10;
+
+// Of a part of a stream; what a message of 64 MiB comes in, and its frames.
+constexpr std::size_t kPiecesAtOnce = 64;
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -76,9 +80,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void WriteSome();
   void DropAnswer();
   void Begin(const HttpResponse& head);
-  void WritePart(const std::string& part, std::function<void()> taken, HttpHeldBytes::Hold hold);
-  void End(const std::string& last);
-  void Push(std::string bytes, std::function<void()> taken, HttpHeldBytes::Hold hold = {});
+  void WritePart(SharedBytes part, std::function<void()> taken, HttpHeldBytes::Hold hold);
+  void End(std::string last);
+  void Push(SharedBytes bytes, std::function<void()> taken, HttpHeldBytes::Hold hold = {});
   void WriteFirstPart();
   void WriteSomeOfPart();
   void Finish();
@@ -112,7 +116,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Of a stream, the first being written: its head, one part and the end at most, as handlers wait for
   // `taken`.
   struct Part {
-    std::string bytes;
+    SharedBytes bytes;
     std::function<void()> taken;
     HttpHeldBytes::Hold hold;
     std::size_t written = 0;
@@ -164,15 +168,17 @@ class HttpConnection::Exchange : public HttpExchange {
       if (!connection.answer_ && !connection.head_) connection.Begin(head);
     });
   }
-  void Write(std::string part, std::function<void()> taken) override {
+  void Write(SharedBytes part, std::function<void()> taken) override {
     auto hold = connection_->port_.held.Add(part.size());
     Post([part = std::move(part), taken = std::move(taken),
           hold = std::move(hold)](HttpConnection& connection) mutable {
-      connection.WritePart(part, std::move(taken), std::move(hold));
+      connection.WritePart(std::move(part), std::move(taken), std::move(hold));
     });
   }
   void End(std::string last) override {
-    Post([last = std::move(last)](HttpConnection& connection) { connection.End(last); });
+    Post([last = std::move(last)](HttpConnection& connection) mutable {
+      connection.End(std::move(last));
+    });
   }
   // On the thread of the connection, where handlers begin.
   void WhenGone(std::function<void()> gone) override { connection_->gone_ = std::move(gone); }
@@ -351,23 +357,24 @@ void HttpConnection::Begin(const HttpResponse& head) {
   head_->chunked(true);
   std::ostringstream text;
   text << head_->base();
-  Push(text.str(), nullptr);
+  Push(SharedBytes(text.str()), nullptr);
 }
 
-void HttpConnection::WritePart(const std::string& part, std::function<void()> taken,
+void HttpConnection::WritePart(SharedBytes part, std::function<void()> taken,
                                HttpHeldBytes::Hold hold) {
   if (part.empty()) return taken();  // an empty chunk would be the end
-  Push(absl::StrCat(absl::Hex(part.size()), "\r\n", part, "\r\n"), std::move(taken),
-       std::move(hold));
+  part.Prepend(absl::StrCat(absl::Hex(part.size()), "\r\n"));
+  part.Append("\r\n");
+  Push(std::move(part), std::move(taken), std::move(hold));
 }
 
-void HttpConnection::End(const std::string& last) {
+void HttpConnection::End(std::string last) {
   ended_ = true;
-  if (!last.empty()) WritePart(last, nullptr, {});
-  Push("0\r\n\r\n", [this] { Finish(); });
+  if (!last.empty()) WritePart(SharedBytes(std::move(last)), nullptr, {});
+  Push(SharedBytes("0\r\n\r\n"), [this] { Finish(); });
 }
 
-void HttpConnection::Push(std::string bytes, std::function<void()> taken,
+void HttpConnection::Push(SharedBytes bytes, std::function<void()> taken,
                           HttpHeldBytes::Hold hold) {
   parts_.push_back({std::move(bytes), std::move(taken), std::move(hold)});
   if (parts_.size() == 1) WriteFirstPart();
@@ -381,7 +388,11 @@ void HttpConnection::WriteFirstPart() {
 void HttpConnection::WriteSomeOfPart() {
   ExpireAtStall();
   const Part& part = parts_.front();
-  stream_.async_write_some(asio::buffer(part.bytes) + part.written,
+  std::vector<asio::const_buffer> buffers;
+  for (const std::string_view piece : part.bytes.From(part.written, kPiecesAtOnce)) {
+    buffers.emplace_back(piece.data(), piece.size());
+  }
+  stream_.async_write_some(buffers,
                            [self = shared_from_this()](beast::error_code error, std::size_t count) {
                              if (error) {
                                self->parts_.clear();

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "server/http/http_message.h"
+#include "server/http/shared_bytes.h"
 
 namespace stepwell {
 
@@ -29,7 +30,7 @@ class HttpExchange {
   // or a head, whose body is ignored, parts and an end.
   virtual void Begin(HttpResponse head) = 0;
   // `taken`: the part is with the client's system, and the next may come. Not called once the client went.
-  virtual void Write(std::string part, std::function<void()> taken) = 0;
+  virtual void Write(SharedBytes part, std::function<void()> taken) = 0;
   // The last part, which may be empty.
   virtual void End(std::string last) = 0;
 

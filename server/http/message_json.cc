@@ -1,9 +1,12 @@
 #include "server/http/message_json.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/type_resolver.h>
 #include <google/protobuf/util/type_resolver_util.h>
+
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 
@@ -23,6 +26,14 @@ std::string UrlOf(const google::protobuf::Descriptor& message) {
 }
 
 }  // namespace
+
+absl::Status CheckBytes(const google::protobuf::Descriptor& message,
+                        const std::string& bytes_untrusted) {
+  const std::unique_ptr<google::protobuf::Message> parsed(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(&message)->New());
+  if (parsed->ParseFromString(bytes_untrusted)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the body is no ", message.name()));
+}
 
 absl::StatusOr<std::string> BytesOfJson(const google::protobuf::Descriptor& message,
                                         const std::string& json_untrusted) {

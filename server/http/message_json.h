@@ -14,6 +14,9 @@ class Descriptor;
 
 namespace stepwell {
 
+// kInvalidArgument: the bytes are no such message, of which gRPC would say that the service failed.
+absl::Status CheckBytes(const google::protobuf::Descriptor& message,
+                        const std::string& bytes_untrusted);
 // kInvalidArgument says where: also for a field that the message does not have, which would go unnoticed
 // otherwise. An empty text is an empty message.
 absl::StatusOr<std::string> BytesOfJson(const google::protobuf::Descriptor& message,

@@ -27,15 +27,14 @@ constexpr char kStopping[] = "this master is stopping";
 
 RpcStatus Stopping() { return {absl::StatusCode::kUnavailable, kStopping}; }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  std::string bytes;
-  if (!buffer.Dump(&slices).ok()) return bytes;
-  bytes.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+SharedBytes BytesOf(const grpc::ByteBuffer& buffer) {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  if (!buffer.Dump(slices.get()).ok()) return {};
+  std::vector<std::string_view> pieces;
+  for (const grpc::Slice& slice : *slices) {
+    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  return bytes;
+  return {pieces, slices};
 }
 
 }  // namespace
@@ -144,9 +143,9 @@ void RpcChannel::Call::Proceed(bool ok) {
 }
 
 void RpcChannel::Call::Give() {
-  std::string bytes = BytesOf(message_);
+  const SharedBytes bytes = BytesOf(message_);
   message_.Clear();
-  receiver_->OnMessage(shared_from_this(), std::move(bytes));
+  receiver_->OnMessage(shared_from_this(), bytes);
   const absl::MutexLock lock(&mu_);
   if (cancelled_) return FinishLocked();
   if (std::exchange(next_wanted_, false)) return ReadLocked();

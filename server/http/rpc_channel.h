@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
 #include "server/http/rpc_status.h"
+#include "server/http/shared_bytes.h"
 
 namespace grpc {
 class Channel;
@@ -39,7 +40,7 @@ class RpcReceiver {
   // Made there, as it may cost something. A failure ends the call.
   virtual absl::StatusOr<std::string> MakeRequest() = 0;
   // Then nothing until Next.
-  virtual void OnMessage(const std::shared_ptr<RpcCall>& call, std::string bytes) = 0;
+  virtual void OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBytes& bytes) = 0;
   // Once, last.
   virtual void OnEnd(const RpcStatus& status) = 0;
 };

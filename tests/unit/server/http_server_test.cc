@@ -325,7 +325,7 @@ TEST_F(HttpServerTest, APartOfAStreamMayTakeLongWhileItsClientTakesSomeOfIt) {
   constexpr std::size_t kPartBytes = 64 << 20;
   Start(options, [](const HttpRequest&, const std::shared_ptr<HttpExchange>& exchange) {
     exchange->Begin({200, "text/plain", ""});
-    exchange->Write(std::string(kPartBytes, 'x'), [exchange] { exchange->End(""); });
+    exchange->Write(SharedBytes(std::string(kPartBytes, 'x')), [exchange] { exchange->End(""); });
   });
   RawHttp client(server_->port());
   ASSERT_TRUE(client.Send("GET /streams HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));

@@ -16,7 +16,7 @@ class Answered : public HttpExchange {
   bool HasRoom(std::size_t) const override { return true; }
   void Answer(HttpResponse response) override { response_ = std::move(response); }
   void Begin(HttpResponse) override {}
-  void Write(std::string, std::function<void()>) override {}
+  void Write(SharedBytes, std::function<void()>) override {}
   void End(std::string) override {}
   void WhenGone(std::function<void()>) override {}
 
