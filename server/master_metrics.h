@@ -1,7 +1,7 @@
-// MasterMetrics: what the master measures about itself, as Prometheus reads it (text format 0.0.4): base
-// units, counters end in _total, no label whose values grow with trials. A core; the names are a promise.
+// MasterMetrics: what the master measures about itself, as Prometheus reads it: base units, counters end in
+// _total, no label whose values grow with trials. A core; the names are a promise.
 //
-//   response.body = MetricsText(reading);
+//   AddMasterMetrics(reading, families);
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
+#include "server/metric_families.h"
 
 namespace stepwell {
 
@@ -20,8 +21,6 @@ struct MasterReading {
   std::int64_t unfolded_bytes = 0;
 };
 
-inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
-
-std::string MetricsText(const MasterReading& reading);
+void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families);
 
 }  // namespace stepwell

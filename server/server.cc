@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -21,9 +20,11 @@
 #include "server/group_committer.h"
 #include "server/grpc_server.h"
 #include "server/http/connect_gateway.h"
+#include "server/http/host_names.h"
 #include "server/http/http_server.h"
 #include "server/http/page_files.h"
 #include "server/http/page_folder.h"
+#include "server/http/prometheus_door.h"
 #include "server/http/rpc_channel.h"
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
@@ -75,11 +76,12 @@ GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& lis
   return grpc;
 }
 
-HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen) {
+HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen,
+                                std::vector<std::string> names) {
   HttpServer::Options http;
   http.host = listen.host;
   http.port = listen.port;
-  http.names = absl::StrSplit(options.http_host, ',', absl::SkipWhitespace());
+  http.names = std::move(names);
   http.connections_max = static_cast<int>(options.http_connections_max);
   http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   return http;
@@ -99,6 +101,7 @@ struct Server::Parts {
   std::optional<Heads> heads;
   RpcChannel rpc{kRpcThreads};
   std::optional<ConnectGateway> gateway;
+  std::optional<PrometheusDoor> prometheus;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -147,15 +150,16 @@ absl::Status Server::Parts::Listen() {
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
   grpc.emplace(GrpcOptions(options, grpc_listen));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
-  http.emplace(HttpOptions(options, http_listen));
+  auto names = ParseHostNames(options.http_host);
+  STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
+  http.emplace(HttpOptions(options, http_listen, *std::move(names)));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
   http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
                      [this](const HttpRequest&) { return Ready(state.Get()); });
-  http->routes().Add("GET", "/metrics", HttpDoor::kNamed, [this](const HttpRequest&) {
-    return HttpResponse{200, kMetricsContentType, MetricsText(Read())};
-  });
+  prometheus.emplace(rpc, [this](MetricFamilies& families) { AddMasterMetrics(Read(), families); });
+  prometheus->Serve(http->routes());
   STEPWELL_RETURN_IF_ERROR(AddDoors());
   return Annotate(http->Start(), "--http-listen");
 }

@@ -1,8 +1,6 @@
 // The HTTP port of a real master: the lines of docs/http.md as they stand there, and the page.
 #include <gmock/gmock.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "stepwell/v1/query.pb.h"
+#include "tests/e2e/bash.h"
 #include "tests/e2e/spine.h"
 
 namespace stepwell::testing {
@@ -36,26 +35,9 @@ std::vector<std::string> CommandsOfThePage() {
   return commands;
 }
 
-struct Answered {
-  int exit_code = -1;
-  std::string output;
-};
-
 class HttpTest : public SpineTest {
  protected:
-  // `script` in bash; what it writes, and how it ended.
-  Answered RunBash(const std::string& script) {
-    const std::string file = scratch_.path() + "/script";
-    std::ofstream(file) << script;
-    FILE* pipe = popen(("timeout 60 bash " + file + " 2>&1").c_str(), "r");
-    Answered answered;
-    char block[4096];
-    std::size_t count = 0;
-    while ((count = fread(block, 1, sizeof block, pipe)) > 0) answered.output.append(block, count);
-    const int status = pclose(pipe);
-    answered.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return answered;
-  }
+  Answered RunBash(const std::string& script) { return testing::RunBash(scratch_.path(), script); }
 
   // A trial of two steps that has ended.
   void Record(const std::string& trial) {

@@ -8,6 +8,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+std::string MetricsText(const MasterReading& reading) {
+  MetricFamilies families;
+  AddMasterMetrics(reading, families);
+  return families.Text();
+}
+
 TEST(MasterMetricsTest, EachIsWrittenAsPrometheusReadsIt) {
   IngestStats stats;
   stats.chunks_committed = 7;
@@ -25,8 +31,8 @@ TEST(MasterMetricsTest, EachIsWrittenAsPrometheusReadsIt) {
        {"# HELP stepwell_ingest_chunks_total Chunks that were answered, by what became of them.\n"
         "# TYPE stepwell_ingest_chunks_total counter\n"
         "stepwell_ingest_chunks_total{result=\"committed\"} 7\n"
-        "stepwell_ingest_chunks_total{result=\"repeated\"} 0\n"
-        "stepwell_ingest_chunks_total{result=\"rejected\"} 2\n",
+        "stepwell_ingest_chunks_total{result=\"rejected\"} 2\n"
+        "stepwell_ingest_chunks_total{result=\"repeated\"} 0\n",
         "\nstepwell_ingest_samples_total 12345678\n", "stepwell_build_info{version=\"1.2.3\"} 1\n",
         "\nstepwell_ready 1\n", "\nstepwell_owner 1\n", "\nstepwell_pg_up 1\n",
         "\nstepwell_streams 3\n", "\nstepwell_writers 5\n", "\nstepwell_unfolded_bytes 4096\n",

@@ -1,0 +1,147 @@
+#include "server/trial_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace stepwell {
+namespace {
+
+using Value = v1::LatestValuesResponse::Value;
+
+constexpr std::array<std::string_view, 6> kMachineGroups = {"agent", "cpu",    "disk",
+                                                            "gpu",   "memory", "network"};
+constexpr char kPrefix[] = "stepwell_trial_";
+// Its own: a series that is called so would be taken for it.
+constexpr char kInfo[] = "stepwell_trial_info";
+
+struct Unit {
+  std::string suffix;
+  double factor = 1;
+};
+
+// Prometheus' base units; the master's are, but for percent.
+Unit UnitOf(const std::string& unit) {
+  if (unit.empty() || unit == "1") return {"", 1};
+  if (unit == "percent") return {"_ratio", 0.01};
+  if (unit == "1/s") return {"_per_second", 1};
+  if (absl::EndsWith(unit, "/s")) {
+    return {absl::StrCat("_", unit.substr(0, unit.size() - 2), "_per_second"), 1};
+  }
+  return {absl::StrCat("_", unit), 1};
+}
+
+// [a-zA-Z0-9_]: what else a name has becomes a line.
+std::string Plain(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text;
+}
+
+// Those of the machine's series are few; another's, of the same name as ours, steps aside.
+std::string LabelOf(const std::string& group, const std::string& label) {
+  if (group == "gpu" && label == "device") return "gpu_uuid";
+  const std::string plain = Plain(label);
+  const bool is_ours = plain == "project" || plain == "trial" || plain == "gpu_uuid";
+  const bool is_bad =
+      plain.empty() || plain[0] == '_' || std::isdigit(static_cast<unsigned char>(plain[0])) != 0;
+  return is_ours || is_bad ? absl::StrCat("label_", plain) : plain;
+}
+
+std::optional<MetricName> MetricOf(const v1::Series& series, const Unit& unit) {
+  const std::string& group = series.key().metric_group();
+  if (std::find(kMachineGroups.begin(), kMachineGroups.end(), group) == kMachineGroups.end()) {
+    return std::nullopt;
+  }
+  MetricName name;
+  name.name = absl::StrCat(kPrefix, group == "agent" ? "agent_" : "", Plain(series.key().name()),
+                           Plain(unit.suffix));
+  if (series.kind() == v1::SERIES_KIND_COUNTER) {
+    name.name += "_total";
+    name.type = MetricType::kCounter;
+  }
+  if (name.name == kInfo) return std::nullopt;
+  name.help =
+      absl::StrCat(group, "/", Plain(series.key().name()), " of docs/metrics.md, newest value.");
+  return name;
+}
+
+}  // namespace
+
+std::string NameOf(const v1::Trial& trial) {
+  return trial.external_id().empty() ? absl::StrCat("id:", trial.trial_id()) : trial.external_id();
+}
+
+void TrialMetrics::Add(const v1::Trial& trial, const v1::LatestValuesResponse& latest) {
+  const MetricLabels labels{{"project", trial.project()}, {"trial", NameOf(trial)}};
+  const std::int64_t oldest_us =
+      latest.completeness().answered_time_us() - absl::ToInt64Microseconds(options_.age_max);
+  for (const Value& value : latest.values()) {
+    if (value.time_us() >= oldest_us) AddValue(labels, value);
+  }
+  // One that measures nothing (yet) is there, too.
+  const auto known = machines_.lower_bound(labels);
+  const bool has_machine = known != machines_.end() && known->first.size() > labels.size() &&
+                           std::equal(labels.begin(), labels.end(), known->first.begin());
+  if (!has_machine) machines_[labels];
+}
+
+void TrialMetrics::AddValue(const MetricLabels& trial, const Value& value) {
+  const v1::Series& series = value.series();
+  const Unit unit = UnitOf(series.unit());
+  const std::optional<MetricName> name = MetricOf(series, unit);
+  if (!name) return;
+  if (value_count_ >= options_.values_max) return NoteIncomplete();
+  const std::string& group = series.key().metric_group();
+  // By name: protobuf's maps have no order.
+  const std::map<std::string, std::string> own(series.key().labels().begin(),
+                                               series.key().labels().end());
+  const auto text_of = [&](const char* label) {
+    const auto found = own.find(label);
+    return found == own.end() ? std::string() : found->second;
+  };
+  MetricLabels labels = trial;
+  if (own.count("agent") != 0) labels.emplace_back("agent", text_of("agent"));
+  Machine& machine = machines_[labels];
+  if (group == "gpu") machine.gpus.insert(text_of(own.count("parent") ? "parent" : "device"));
+  if (own.count("container") != 0) machine.containers.insert(text_of("container"));
+  for (const auto& [label, text] : own) {
+    // Two that become one name: a line that has a name twice would spoil the whole answer.
+    const std::string name_here = LabelOf(group, label);
+    const auto is_it = [&](const auto& there) { return there.first == name_here; };
+    if (label == "agent" || std::any_of(labels.begin(), labels.end(), is_it)) continue;
+    labels.emplace_back(name_here, text);
+  }
+  if (families_.Add(*name, value.value() * unit.factor, labels)) ++value_count_;
+}
+
+void TrialMetrics::AddInfo(const MetricLabels& machine, const std::string& gpu,
+                           const std::string& container) {
+  MetricLabels labels = machine;
+  if (!gpu.empty()) labels.emplace_back("gpu_uuid", gpu);
+  if (!container.empty()) labels.emplace_back("container_id", container);
+  families_.Add({kInfo, "1 for each GPU and container that a running trial is seen with."}, 1,
+                labels);
+}
+
+void TrialMetrics::Finish() {
+  for (const auto& [labels, machine] : machines_) {
+    if (machine.gpus.empty() && machine.containers.empty()) AddInfo(labels, "", "");
+    for (const std::string& gpu : machine.gpus) {
+      AddInfo(labels, gpu, machine.containers.size() == 1 ? *machine.containers.begin() : "");
+    }
+    if (machine.containers.size() == 1 && !machine.gpus.empty()) continue;
+    for (const std::string& container : machine.containers) AddInfo(labels, "", container);
+  }
+  families_.Add({"stepwell_trial_metrics_complete",
+                 "0 where running trials or values of theirs were left out of this answer."},
+                complete_ ? 1 : 0);
+}
+
+}  // namespace stepwell

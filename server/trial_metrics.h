@@ -1,0 +1,64 @@
+// TrialMetrics: the newest values of the machines that running trials use, as Prometheus reads them: one
+// gauge for each metric of docs/metrics.md, in base units, with the labels project, trial, agent and the
+// series' own (a GPU's is `gpu_uuid`); and stepwell_trial_info, which says what else runs where. A core.
+//
+//   TrialMetrics metrics(families);
+//   metrics.Add(trial, latest_values);    // of each running trial
+//   metrics.Finish();
+//
+// What is old, or beyond the bound, is left out: Prometheus ends a series that a scrape does not have.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/metric_families.h"
+#include "stepwell/v1/query.pb.h"
+
+namespace stepwell {
+
+class TrialMetrics {
+ public:
+  struct Options {
+    std::size_t values_max = 20'000;
+    // Behind the master's clock: beyond it Prometheus would not show it either.
+    absl::Duration age_max = absl::Minutes(5);
+  };
+
+  // `families` outlives this.
+  explicit TrialMetrics(MetricFamilies& families) : TrialMetrics(families, Options()) {}
+  TrialMetrics(MetricFamilies& families, Options options)
+      : families_(families), options_(options) {}
+
+  void Add(const v1::Trial& trial, const v1::LatestValuesResponse& latest);
+  // Not all is told: there was too much, or it was not answered.
+  void NoteIncomplete() { complete_ = false; }
+  // Once, last.
+  void Finish();
+
+ private:
+  // What an agent was seen with.
+  struct Machine {
+    std::set<std::string> gpus;
+    std::set<std::string> containers;
+  };
+  // Project, trial and agent.
+  using Machines = std::map<MetricLabels, Machine>;
+
+  void AddValue(const MetricLabels& trial, const v1::LatestValuesResponse::Value& value);
+  void AddInfo(const MetricLabels& machine, const std::string& gpu, const std::string& container);
+
+  MetricFamilies& families_;
+  const Options options_;
+  Machines machines_;
+  std::size_t value_count_ = 0;
+  bool complete_ = true;
+};
+
+// How people name it: its own name, or "id:7".
+std::string NameOf(const v1::Trial& trial);
+
+}  // namespace stepwell
