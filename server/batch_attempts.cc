@@ -18,6 +18,13 @@ bool BatchAttempts::Counts(std::int32_t attempt, std::int32_t batch) const {
   return true;
 }
 
+std::optional<std::int32_t> BatchAttempts::NewestIn(std::int64_t start, std::int64_t end) const {
+  for (auto it = spans_.rbegin(); it != spans_.rend(); ++it) {
+    if (it->second.first < end && it->second.last >= start) return it->first;
+  }
+  return std::nullopt;
+}
+
 std::int64_t BatchAttempts::end_batch() const {
   std::int64_t end = 0;
   for (const auto& [attempt, span] : spans_) end = std::max<std::int64_t>(end, span.last + 1LL);

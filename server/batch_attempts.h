@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 namespace stepwell {
 
@@ -16,6 +17,8 @@ class BatchAttempts {
 
   // False where a newer attempt has the batch. Samples without batch (-1) count for all.
   bool Counts(std::int32_t attempt, std::int32_t batch) const;
+  // The newest that spans a batch of [start, end); nothing where none does.
+  std::optional<std::int32_t> NewestIn(std::int64_t start, std::int64_t end) const;
   // One past the last batch of any attempt; 0 = none.
   std::int64_t end_batch() const;
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace stepwell {
 
@@ -38,6 +39,13 @@ absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untru
         range_untrusted.start_batch(), ") and above"));
   }
   return range_untrusted;
+}
+
+absl::StatusOr<BatchBounds> CheckBatchBounds(const v1::BatchRange& range_untrusted) {
+  STEPWELL_ASSIGN_OR_RETURN(const v1::BatchRange range, CheckBatchRange(range_untrusted));
+  return BatchBounds{.is_bound = true,
+                     .start = range.start_batch(),
+                     .end = range.end_batch() == 0 ? INT32_MAX : range.end_batch()};
 }
 
 std::optional<SampleTimes> SampleTimesOf(const TickTable& table) {

@@ -30,6 +30,18 @@ struct TimeBounds {
 // An open end stays 0.
 [[nodiscard]] absl::StatusOr<v1::BatchRange> CheckBatchRange(const v1::BatchRange& range_untrusted);
 
+// [start, end) of batches; by default no bound: samples without batch, too.
+struct BatchBounds {
+  bool is_bound = false;
+  std::int32_t start = 0;
+  std::int32_t end = INT32_MAX;
+
+  bool Holds(std::int32_t batch) const { return !is_bound || (batch >= start && batch < end); }
+};
+
+// Of a range that was given; an error as of CheckBatchRange.
+[[nodiscard]] absl::StatusOr<BatchBounds> CheckBatchBounds(const v1::BatchRange& range_untrusted);
+
 // Times of the first and the last sample of a table, both inclusive; nothing where it has none. A tick
 // that no column has a sample of does not count.
 struct SampleTimes {

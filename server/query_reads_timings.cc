@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/buckets_read.h"
 #include "server/head_samples.h"
 #include "server/query_range.h"
 #include "server/query_reads.h"
@@ -18,9 +19,9 @@ constexpr char kTimingGroup[] = "timing";
 // Feeds a summary with the samples of one attempt.
 class TimingsRead final : public RowVisitor {
  public:
-  TimingsRead(TimingSummary& summary, const HeadSamples& heads, const TimeBounds& bounds,
-              std::int32_t attempt)
-      : summary_(summary), heads_(heads), bounds_(bounds), attempt_(attempt) {}
+  TimingsRead(TimingSummary& summary, const HeadSamples& heads, const TimeBounds& times,
+              const BatchBounds& batches, std::int32_t attempt)
+      : summary_(summary), heads_(heads), times_(times), batches_(batches), attempt_(attempt) {}
 
   // Rows come of this attempt's writers alone.
   absl::Status OnRow(const StoredRow& row) override {
@@ -38,14 +39,16 @@ class TimingsRead final : public RowVisitor {
  private:
   void AddRun(SeriesNo series_no, const SampleRun& run) {
     for (const Sample& sample : run) {
-      if (sample.attempt != attempt_ || !bounds_.Holds(sample.time_us)) continue;
+      if (sample.attempt != attempt_ || !times_.Holds(sample.time_us)) continue;
+      if (!batches_.Holds(sample.batch)) continue;
       summary_.Add(series_no, sample.batch, sample.value);
     }
   }
 
   TimingSummary& summary_;
   const HeadSamples& heads_;
-  const TimeBounds bounds_;
+  const TimeBounds times_;
+  const BatchBounds batches_;
   const std::int32_t attempt_;
 };
 
@@ -83,11 +86,17 @@ v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
   return response;
 }
 
-// The attempt asked for, or the newest; kNotFound when it does not exist.
-absl::StatusOr<std::int32_t> PickAttempt(const TrialView& view, std::int32_t asked) {
+// The attempt asked for, or the newest (of those that have such batches, if one does); kNotFound when
+// it does not exist.
+absl::StatusOr<std::int32_t> PickAttempt(TrialView& view, std::int32_t asked,
+                                         const BatchBounds& batches) {
   if (asked < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "attempt is ", asked, "; allowed: 0 (the newest) ... ", view.record().attempt_count));
+  }
+  if (asked == 0 && batches.is_bound) {
+    STEPWELL_ASSIGN_OR_RETURN(const BatchAttempts attempts, ReadBatchAttempts(view));
+    return attempts.NewestIn(batches.start, batches.end).value_or(view.NewestAttempt());
   }
   if (asked == 0) return view.NewestAttempt();
   if (asked > view.record().attempt_count) {
@@ -103,12 +112,16 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
     const v1::SummarizeTimingsRequest& request_untrusted, const ReadCall& call) const {
   STEPWELL_ASSIGN_OR_RETURN(const TimeBounds bounds,
                             CheckTimeRange(request_untrusted.time_range()));
+  BatchBounds batches;
+  if (request_untrusted.has_batch_range()) {
+    STEPWELL_ASSIGN_OR_RETURN(batches, CheckBatchBounds(request_untrusted.batch_range()));
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const auto view,
       TrialView::Open(sources_, request_untrusted.trial(), call,
                       {.first_time_us = bounds.GapFirst(), .last_time_us = bounds.GapLast()}));
   STEPWELL_ASSIGN_OR_RETURN(const std::int32_t attempt,
-                            PickAttempt(*view, request_untrusted.attempt()));
+                            PickAttempt(*view, request_untrusted.attempt(), batches));
   SeriesSelection selection;
   selection.metric_group = kTimingGroup;
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<Series> series, view->FindSeries({selection}));
@@ -118,13 +131,17 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
   filter.series_nos = NumbersOf(series);
   filter.start_us = bounds.start_us;
   filter.end_us = bounds.end_us;
+  if (batches.is_bound) {
+    filter.start_batch = batches.start;
+    filter.end_batch = batches.end;
+  }
   filter.fold_no_max = view->pin().fold_no();
   for (const WriterRecord& writer : view->writers()) {
     if (writer.attempt == attempt) filter.writer_nos.push_back(Value(writer.writer_no));
   }
   TimingSummary summary(series);
   const HeadSamples heads(view->pin().chunks(), filter.series_nos);
-  TimingsRead read(summary, heads, bounds, attempt);
+  TimingsRead read(summary, heads, bounds, batches, attempt);
   RowSequence rows(view->snapshot(), RowSequence::Slice(filter));
   STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
 

@@ -12,6 +12,7 @@ import { lowContrast, unnamedControls } from "./looks.mjs";
 
 const [bin, page, playwright, chromiumPath, library] = process.env.STEPWELL_BROWSER_TEST.split(":");
 const { chromium } = await import(pathToFileURL(playwright).href);
+const axe = readFileSync(join(dirname(playwright), "..", "axe-core", "axe.min.js"), "utf8");
 const here = dirname(fileURLToPath(import.meta.url));
 const hostileName = `<script>window.harmed=1</script> \u202egnp.exe שלום ${"x".repeat(120)}`;
 
@@ -69,6 +70,15 @@ async function openTab(name) {
   await until(`${name} is loaded`, async () => (await count('[data-absence="loading"]')) === 0);
 }
 
+/** What axe finds that keeps people out; the source is evaluated, for the page's own policy lets no script in. */
+async function graveFindings() {
+  if (!(await tab.evaluate(() => "axe" in window))) await tab.evaluate(axe);
+  const { violations, passes } = await tab.evaluate(() => window.axe.run(document));
+  assert.ok(passes.length > 10, "it looks at the page");
+  return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" ")}`);
+}
+
 async function assertUnharmed(where) {
   assert.equal(await tab.evaluate(() => window.harmed), undefined, where);
   assert.equal(await count("main script, main img"), 0, where);
@@ -107,6 +117,23 @@ test("timings divide the step, in a chart and in a table", async () => {
   assert.ok(Math.abs(sum - 100) < 0.25, `shares add to ${sum}: ${shares}`);
   await tab.selectOption('select[aria-label="Rank"]', "all");
   await seen('table[data-rank="1"]');
+});
+
+test("the table of timings is of the batches that its chart is zoomed to", async () => {
+  await tab.locator(".chart-canvas").first().focus();
+  await tab.keyboard.press("+");
+  await seen('h2:has-text(", batches ")');
+  const steps = () => text('table[data-rank="0"] tr.total td:nth-child(10)');
+  await until("each batch of the range is a step", async () => {
+    const found = (await text('h2:has-text(", batches ")')).replaceAll(",", "").match(/batches (\d+) to (\d+)$/);
+    return found && (await steps()).replaceAll(",", "") === String(Number(found[2]) - Number(found[1]) + 1);
+  });
+  const zoomed = Number((await steps()).replaceAll(",", ""));
+  await tab.locator(".chart-canvas").first().focus();
+  await tab.keyboard.press("Home");
+  await until("all is shown", async () => Number((await steps()).replaceAll(",", "")) > zoomed && (await count('h2:has-text(", batches ")')) === 0);
+  // The chosen range was one of batches for the other tabs, too.
+  await show(new URL(tab.url()).hash.split("?")[0]);
 });
 
 test("system metrics follow the trial, hold at a pause, and say what is not measured", async () => {
@@ -310,6 +337,30 @@ test("caps are shown, wrong ones marked, and none set before what it removes is 
   await seen('tr:has-text("Samples of a series") td:text-is("1M")');
 });
 
+test("caps of a project and of a metric group are set where they are looked at, and found again", async () => {
+  await tab.selectOption("#place-owner", "project");
+  await tab.fill("#place-name", "default");
+  await tab.fill("#place-group", "cpu");
+  await tab.click('button:has-text("Show its caps")');
+  await seen('h2:has-text("project default, group cpu")');
+  await seen("#cap-trialBytes");
+  assert.equal(await count("#cap-profilingWindowSeconds"), 0, "no group has a window");
+  await tab.fill("#cap-trialBytes", "50GiB");
+  await tab.click('button:has-text("Show what it would remove")');
+  await tab.click('button:has-text("Set these caps")');
+  await seen('tr:has-text("Bytes of a trial") td:text-is("50GiB")');
+  await seen('tr:has-text("Samples of a series") td:text-is("all trials")');
+  await tab.click('button:text-is("All trials")');
+  await tab.click('summary:has-text("Set elsewhere")');
+  await tab.click('.places button:has-text("project default, group cpu")');
+  await until("what was set", async () => (await count("#cap-trialBytes")) === 1 && (await tab.inputValue("#cap-trialBytes")) === "50GiB");
+  await tab.fill("#place-name", "");
+  await tab.selectOption("#place-owner", "trial");
+  await tab.fill("#place-name", "999999");
+  await tab.click('button:has-text("Show its caps")');
+  await seen('[data-absence="failed"]');
+});
+
 const refusals = [
   { name: "not permitted", status: 403, code: "permission_denied", absence: "not permitted" },
   { name: "unavailable", status: 503, code: "unavailable", absence: "lost" },
@@ -352,6 +403,7 @@ test("each page fits each width, has names for its controls, and contrast in bot
       assert.deepEqual(await tab.evaluate(lowContrast), [], `${hash} ${colorScheme}`);
     }
     assert.deepEqual(await tab.evaluate(unnamedControls), [], hash);
+    assert.deepEqual(await graveFindings(), [], hash);
   }
 });
 

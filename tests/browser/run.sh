@@ -12,7 +12,7 @@ skip() { echo "skipped: $1"; exit 75; }
 chromium=$(command -v chromium) || skip "chromium is not installed (apt-get install --no-install-recommends chromium, 80 MB)"
 command -v node >/dev/null || skip "node is not installed"
 playwright=$root/client/web/node_modules/playwright-core/index.mjs
-[[ -f $playwright ]] || (cd "$root/client/web" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || skip "npm could not fetch playwright-core (no network?)"
+[[ -f $playwright && -f $root/client/web/node_modules/axe-core/axe.min.js ]] || (cd "$root/client/web" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || skip "npm could not fetch playwright-core (no network?)"
 library=$(compgen -G "$build/client/recorder/libstepwell_recorder.so.*" | head -n 1)
 export STEPWELL_BROWSER_TEST=$build/bin:${2:+$(realpath "$2")}:$playwright:$chromium:$library
 node --test "$here/page_test.mjs"

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { placeAt, placeOf, placeText, type Place } from "../src/core/cap_place";
 import { capText, parseCap } from "../src/core/cap_units";
 import { csvText } from "../src/core/csv";
 import { rangesText } from "../src/core/numbers";
@@ -74,4 +75,19 @@ test("caps that are shown can be given again", () => {
   assert.equal(parseCap("age", "30 days"), null);
   assert.equal(parseCap("bytes", "1.5TB"), 1.5e12);
   assert.equal(parseCap("samples", "-1"), null);
+});
+
+test("places of caps are named as the master has them, and back", () => {
+  const rows: [Place, string][] = [
+    [{ owner: "all", name: "", metricGroup: "" }, "all trials"], [{ owner: "all", name: "", metricGroup: "gpu" }, "all trials, group gpu"],
+    [{ owner: "project", name: "vision", metricGroup: "" }, "project vision"], [{ owner: "trial", name: "7", metricGroup: "cpu" }, "trial 7, group cpu"],
+    [{ owner: "trial", name: "resnet", metricGroup: "" }, "trial resnet"],
+  ];
+  for (const [place, text] of rows) {
+    assert.equal(placeText(place), text);
+    const wire = placeOf(place);
+    const owner = wire.owner?.case === "trial" ? { case: "trial" as const, value: { trialId: 0n, externalId: "", ...wire.owner.value } } : wire.owner ?? { case: undefined };
+    assert.deepEqual(placeAt({ metricGroup: wire.metricGroup, owner }), place, text);
+  }
+  assert.deepEqual(placeOf({ owner: "trial", name: "7", metricGroup: "" }).owner, { case: "trial", value: { trialId: 7n } });
 });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -147,20 +148,52 @@ class QueryReadsDifferential : public RandomTrialTest {
     ASSERT_FALSE(response->completeness().contiguous()) << "no writer is being heard of";
   }
 
-  void CheckTimings() {
-    for (const int attempt : {1, 2}) {
+  // Which attempt is told where none is asked for; nothing: none has batches of the range.
+  std::optional<int> NewestWith(const v1::BatchRange& range) {
+    std::optional<int> newest;
+    for (const auto& [attempt, span] : spans_[external_id_]) {
+      const bool before_end = range.end_batch() == 0 || span.first < range.end_batch();
+      if (before_end && span.second >= range.start_batch()) newest = attempt;
+    }
+    return newest;
+  }
+
+  void CheckTimings(std::mt19937_64& random) {
+    for (const int asked : {1, 2, 0}) {
       v1::SummarizeTimingsRequest request;
       *request.mutable_trial() = Ref();
-      request.set_attempt(attempt);
+      request.set_attempt(asked);
+      if (asked == 0 || random() % 2 == 0) {
+        auto& range = *request.mutable_batch_range();
+        range.set_start_batch(static_cast<std::int32_t>(random() % 50));
+        if (random() % 2 == 0) {
+          range.set_end_batch(range.start_batch() + static_cast<std::int32_t>(random() % 60));
+        }
+      }
+      const auto is_asked = [&](const Point& point) {
+        const v1::BatchRange& range = request.batch_range();
+        if (!request.has_batch_range()) return true;
+        return point.batch >= range.start_batch() &&
+               (range.end_batch() == 0 || point.batch < range.end_batch());
+      };
       const auto response = reads_.SummarizeTimings(request, Call());
       ASSERT_TRUE(response.ok()) << response.status();
+      const std::optional<int> newest = NewestWith(request.batch_range());
+      if (asked != 0) {
+        ASSERT_EQ(response->attempt(), asked);
+      } else if (newest) {
+        ASSERT_EQ(response->attempt(), *newest);
+      }
       std::map<std::pair<std::int32_t, bool>, std::pair<std::int64_t, double>> sums;
       for (const Point& point : points_) {
-        if (point.attempt != attempt || std::isnan(point.value)) continue;
+        if (point.attempt != response->attempt() || std::isnan(point.value)) continue;
+        if (!is_asked(point)) continue;
+        if (point.series_no != trial_.step && point.series_no != trial_.scope) continue;
         auto& [count, total] = sums[{point.series_no, point.batch >= 0}];
         ++count;
         total += point.value;
       }
+      ASSERT_EQ(static_cast<std::size_t>(response->timings_size()), sums.size());
       double share = 0;
       for (const auto& timing : response->timings()) {
         const std::int32_t series_no = timing.name() == "step" ? trial_.step : trial_.scope;
@@ -191,7 +224,7 @@ TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
     CheckSamples(random);
     CheckBuckets(random);
     CheckLatest();
-    CheckTimings();
+    CheckTimings(random);
   }
   EXPECT_GT(rollup_answers_, 0);
   // Another master: heads are empty but for what the rows say.

@@ -19,6 +19,17 @@ TEST(BatchAttemptsTest, TheNewestAttemptThatSpansABatchHasIt) {
   EXPECT_EQ(attempts.end_batch(), 151);
 }
 
+TEST(BatchAttemptsTest, ARangeIsOfTheNewestThatHasSomeOfIt) {
+  BatchAttempts attempts;
+  attempts.Add(1, 0, 150);
+  attempts.Add(2, 100, 120);
+  EXPECT_EQ(attempts.NewestIn(0, 100), 1);
+  EXPECT_EQ(attempts.NewestIn(0, 101), 2);
+  EXPECT_EQ(attempts.NewestIn(120, INT32_MAX), 2);
+  EXPECT_EQ(attempts.NewestIn(121, INT32_MAX), 1);
+  EXPECT_EQ(attempts.NewestIn(151, 160), std::nullopt);
+}
+
 TEST(BatchAttemptsTest, SamplesWithoutBatchCountForAll) {
   BatchAttempts attempts;
   attempts.Add(2, 0, 10);

@@ -45,6 +45,8 @@ export class TimingsTab implements TrialTab {
   private shown: Range | null = null;
   private whole: Range | null = null;
   private summary: SummarizeTimingsResponse | null = null;
+  /** The batches that it is of; null = all. */
+  private summed: Range | null = null;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
   private failed = false;
 
@@ -123,12 +125,14 @@ export class TimingsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return "stop";
     const trial = { trialId: info.trial.trialId };
-    const summary = await ask((options) => query.summarizeTimings({ trial }, options), signal);
+    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+    const batchRange = range ? axisOf("batch", range).value : undefined;
+    const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
     if (!summary) return "fine";
     if (!summary.ok) return this.showFailure(summary.failure);
     this.summary = summary.value;
+    this.summed = range;
     this.showTables();
-    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
     const rank = this.rank();
     const labels: Record<string, string> = rank === "all" || rank === "-1" ? {} : { rank };
     const buckets = await ask((options) => query.queryBuckets({
@@ -188,14 +192,14 @@ export class TimingsTab implements TrialTab {
     const { summary, info } = this;
     if (!summary || !info) return;
     if (summary.timings.length === 0) {
-      fill(this.tables, absenceBox(info, "timings"));
+      fill(this.tables, this.summed ? stateBox("empty", "No steps in this range", "They lie outside of it.") : absenceBox(info, "timings"));
       return;
     }
     const ranks = this.rank() === "all" ? this.ranks() : [Number(this.rank())];
     const attempt = info.trial.attemptCount > 1 ? `, attempt ${summary.attempt}` : "";
-    const note = this.view?.start != null ? " The table is of all steps of the attempt, the chart of the batches chosen." : "";
+    const batches = this.summed ? `, batches ${countText(this.summed.start)} to ${countText(this.summed.end - 1)}` : "";
     fill(this.tables,
-      h("h2", {}, `Where a step's time goes${attempt}`), note !== "" && h("p", { class: "muted" }, note),
+      h("h2", {}, `Where a step's time goes${attempt}${batches}`),
       ranks.slice(0, ranksShownMax).map((rank) => this.table(summary, rank)),
       ranks.length > ranksShownMax && h("p", { class: "muted" }, `The first ${ranksShownMax} ranks are listed; CSV has all.`));
   }

@@ -1,0 +1,193 @@
+// What bounds what is kept: the caps of a place (all trials, a project, a trial, a metric group of these),
+// what a changed one would remove, and then its setting.
+import type { Caps, EffectiveCap, GetCapsResponse, PreviewCapsResponse } from "#gen/caps_pb";
+import { admin, ask } from "./api";
+import { capHints, capText, parseCap, type CapKind } from "./core/cap_units";
+import { allTrials, isAllTrials, placeAt, placeOf, placeText, type Owner, type Place } from "./core/cap_place";
+import { timeText } from "./core/time_text";
+import { plural, valueText } from "./core/units";
+import { bdi, fill, h, scroller } from "./dom";
+import type { Failure } from "./failure";
+import { loop, type Loop, type Outcome } from "./loop";
+import { failureBox, loadingBox, stateBox } from "./state_box";
+
+const refreshMs = 2000;
+
+type CapField = "rawAgeSeconds" | "rollupAgeSeconds" | "trialBytes" | "seriesSamples" | "profilingWindowSeconds";
+
+interface CapWords {
+  readonly field: CapField;
+  readonly wire: string;
+  readonly name: string;
+  readonly kind: CapKind;
+  readonly help: string;
+}
+
+const caps: readonly CapWords[] = [
+  { field: "rawAgeSeconds", wire: "raw_age_seconds", name: "Age of samples", kind: "age", help: "How long samples live after the day on which they came. Counts for what is merged later." },
+  { field: "rollupAgeSeconds", wire: "rollup_age_seconds", name: "Age of rollups", kind: "age", help: "The same for rollups; not less than that of samples." },
+  { field: "trialBytes", wire: "trial_bytes", name: "Bytes of a trial", kind: "bytes", help: "Beyond it a trial's oldest samples go." },
+  { field: "seriesSamples", wire: "series_samples", name: "Samples of a series", kind: "samples", help: "Beyond it a series' oldest samples go; rollups stay." },
+  { field: "profilingWindowSeconds", wire: "profiling_window_seconds", name: "Profiling window", kind: "age", help: "From a trial's start on; what is taken later is not recorded." },
+];
+
+const ownerNames: Readonly<Record<Owner, string>> = { all: "all trials", project: "the project", trial: "the trial (number or name)" };
+
+export class CapsPanel {
+  private readonly head = h("h2", {});
+  private readonly pick = h("div", {});
+  private readonly capsPlace = h("div", {}, loadingBox("the caps"));
+  private readonly preview = h("div", { "aria-live": "polite" });
+  readonly element = h("section", { class: "panel", "aria-label": "Caps" }, this.head, this.pick, this.capsPlace, this.preview);
+  private readonly fields = new Map<CapField, HTMLInputElement>();
+  private readonly loop: Loop;
+  private readonly gone = new AbortController();
+  private place: Place = allTrials;
+  private set: Caps | undefined;
+
+  constructor() {
+    this.showPick();
+    this.loop = loop(() => refreshMs, (signal) => this.lookCaps(signal), (failure) => this.showCapsFailure(failure));
+  }
+
+  destroy(): void {
+    this.loop.stop();
+    this.gone.abort();
+  }
+
+  private goTo(place: Place): void {
+    this.place = place;
+    this.showPick();
+    fill(this.preview);
+    fill(this.capsPlace, loadingBox("the caps"));
+    this.loop.now();
+  }
+
+  /** Whose caps are shown, and the form that chooses others'. */
+  private showPick(): void {
+    const place = this.place;
+    fill(this.head, "Caps of ", bdi(placeText(place)));
+    const name = h("input", { type: "text", id: "place-name", value: place.owner === "all" ? "" : place.name, autocomplete: "off", spellcheck: "false" });
+    const group = h("input", { type: "text", id: "place-group", value: place.metricGroup, placeholder: "all", autocomplete: "off", spellcheck: "false" });
+    const owner = h("select", { id: "place-owner", onchange: () => { name.disabled = owner.value === "all"; } },
+      (Object.keys(ownerNames) as Owner[]).map((one) => h("option", { value: one }, ownerNames[one])));
+    owner.value = place.owner;
+    name.disabled = place.owner === "all";
+    fill(this.pick, h("form", { class: "tools spaced", onsubmit: (event: SubmitEvent) => {
+      event.preventDefault();
+      if (owner.value !== "all" && name.value.trim() === "") name.focus();
+      else this.goTo({ owner: owner.value as Owner, name: owner.value === "all" ? "" : name.value.trim(), metricGroup: group.value.trim() });
+    } },
+    h("label", {}, "Of", owner), h("label", {}, "named", name),
+    h("label", {}, "metric group", group), h("button", { type: "submit" }, "Show its caps"),
+    !isAllTrials(place) && h("button", { type: "button", onclick: () => this.goTo(allTrials) }, "All trials")));
+  }
+
+  private async lookCaps(signal: AbortSignal): Promise<Outcome> {
+    const answer = await ask((options) => admin.getCaps({ place: placeOf(this.place) }, options), signal);
+    if (!answer) return "fine";
+    if (!answer.ok) return this.showCapsFailure(answer.failure);
+    this.showCaps(answer.value);
+    return "stop"; // a form that a person may be typing into
+  }
+
+  private showCapsFailure(failure: Failure): Outcome {
+    fill(this.capsPlace, failureBox(failure, () => this.loop.now()));
+    return failure.passing ? "failed" : "stop";
+  }
+
+  private showCaps(answer: GetCapsResponse): void {
+    this.set = answer.set;
+    const holds = new Map(answer.effective.map((one) => [one.field, one]));
+    // What a group recorded is no matter of the window.
+    const ours = caps.filter((cap) => this.place.metricGroup === "" || cap.field !== "profilingWindowSeconds");
+    this.fields.clear();
+    const rows = ours.map((cap) => this.capRow(cap, holds.get(cap.wire), answer.set));
+    const here = placeText(this.place);
+    const others = answer.places.map((one) => ({ ...one, at: placeAt(one.place) })).filter((one) => placeText(one.at) !== here);
+    fill(this.capsPlace,
+      h("p", { class: "muted" }, "The narrowest place that sets a cap decides it: all trials, a project, a trial, a metric group. An empty field is not set here. What a cap removes is told as a gap."),
+      h("form", { onsubmit: (event: SubmitEvent) => { event.preventDefault(); void this.askPreview(); } },
+        scroller("Caps", h("table", { class: "cards" },
+          h("thead", {}, h("tr", {}, ["Cap", "Holds", "Decided by", "Set here"].map((head) => h("th", { scope: "col" }, head)))),
+          h("tbody", {}, rows))),
+        h("div", { class: "tools" }, h("button", { type: "submit", class: "primary" }, "Show what it would remove"),
+          h("button", { type: "button", onclick: () => this.loop.now() }, "Take back"))),
+      others.length > 0 && h("details", {}, h("summary", {}, `Set elsewhere (${others.length})`),
+        h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", caps.flatMap((cap) => {
+          const value = one.caps?.[cap.field];
+          return value === undefined ? [] : [`${cap.name.toLowerCase()} ${capText(cap.kind, Number(value))}`];
+        }).join(", "))))));
+    fill(this.preview);
+  }
+
+  private capRow(cap: CapWords, holds: EffectiveCap | undefined, set: Caps | undefined): HTMLElement {
+    const value = set?.[cap.field];
+    const id = `cap-${cap.field}`;
+    const input = h("input", { type: "text", id, value: value === undefined ? "" : capText(cap.kind, Number(value)), placeholder: "not set", "aria-describedby": `${id}-help`, autocomplete: "off", spellcheck: "false" });
+    this.fields.set(cap.field, input);
+    return h("tr", {},
+      h("td", { class: "name", "data-label": "Cap" }, h("label", { for: id }, cap.name), h("br"), h("span", { class: "muted", id: `${id}-help` }, `${cap.help} (${capHints[cap.kind]})`)),
+      h("td", { "data-label": "Holds" }, holds ? capText(cap.kind, Number(holds.value)) : "none"),
+      h("td", { "data-label": "Decided by" }, holds?.place ? placeText(placeAt(holds.place)) : "default"),
+      h("td", { "data-label": "Set here" }, input));
+  }
+
+  /** What the form says; null where a field cannot be read (it is marked). */
+  private wanted(): { caps: Partial<Record<CapField, bigint>>; clear: string[] } | null {
+    const wanted: Partial<Record<CapField, bigint>> = {};
+    const clear: string[] = [];
+    let bad: HTMLInputElement | null = null;
+    for (const cap of caps) {
+      const input = this.fields.get(cap.field);
+      if (!input) continue;
+      const text = input.value.trim();
+      const before = this.set?.[cap.field];
+      const value = text === "" ? null : parseCap(cap.kind, text);
+      input.setAttribute("aria-invalid", String(text !== "" && value === null));
+      if (text !== "" && value === null) bad ??= input;
+      else if (text === "" && before !== undefined) clear.push(cap.wire);
+      else if (value !== null && (before === undefined || Number(before) !== value)) wanted[cap.field] = BigInt(value);
+    }
+    if (!bad) return { caps: wanted, clear };
+    bad.focus();
+    fill(this.preview, stateBox("failed", "One of the caps cannot be read", "Write it as the line below its name says."));
+    return null;
+  }
+
+  private async askPreview(): Promise<void> {
+    const wanted = this.wanted();
+    if (!wanted) return;
+    if (Object.keys(wanted.caps).length === 0 && wanted.clear.length === 0) {
+      fill(this.preview, stateBox("empty", "Nothing is changed", "The fields say what is set already."));
+      return;
+    }
+    fill(this.preview, loadingBox("what it would remove"));
+    const answer = await ask((options) => admin.previewCaps({ place: placeOf(this.place), caps: wanted.caps, forMergedRows: true }, options), this.gone.signal);
+    if (!answer) return;
+    if (!answer.ok) {
+      fill(this.preview, failureBox(answer.failure));
+      return;
+    }
+    this.showPreview(answer.value, () => void this.setCaps(wanted));
+  }
+
+  private showPreview(answer: PreviewCapsResponse, set: () => void): void {
+    const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`;
+    fill(this.preview, stateBox("not enabled", answer.sampleCount > 0n || answer.rollupBytes > 0n ? `It would remove ${goes}` : "It would remove nothing that is stored now",
+      "Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.",
+      h("button", { type: "button", class: "primary", onclick: set }, "Set these caps")),
+    answer.removals.length > 0 && h("ul", {}, answer.removals.slice(0, 50).map((one) =>
+      h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
+  }
+
+  private async setCaps(wanted: { caps: Partial<Record<CapField, bigint>>; clear: string[] }): Promise<void> {
+    const answer = await ask((options) => admin.setCaps({ place: placeOf(this.place), caps: wanted.caps, clear: wanted.clear }, options), this.gone.signal);
+    if (!answer) return;
+    if (!answer.ok) {
+      fill(this.preview, failureBox(answer.failure));
+      return;
+    }
+    this.loop.now();
+  }
+}
