@@ -47,6 +47,7 @@ class LoadedMaster {
   // A connection to its PostgreSQL.
   PgConnection& sql() { return *sql_; }
   const std::string& grpc_address() const { return master_.grpc_address(); }
+  const std::string& http_address() const { return master_.http_address(); }
   double CpuSeconds() const { return master_.CpuSeconds(); }
   v1::QueryBucketsResponse Ask(v1::QueryBucketsRequest request);
   // How many values came.

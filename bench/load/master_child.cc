@@ -67,6 +67,7 @@ absl::Status MasterChild::Spawn() {
       if (!json.is_discarded()) {
         ready_seconds_ = absl::ToDoubleSeconds(absl::Now() - begin);
         grpc_address_ = json.value("grpc", "");
+        http_address_ = json.value("http", "");
         database_url_ = json.value("database_url", "");
         return absl::OkStatus();
       }
@@ -88,6 +89,7 @@ MasterChild::MasterChild(MasterChild&& other) noexcept
       dir_(std::exchange(other.dir_, "")),
       ready_seconds_(other.ready_seconds_),
       grpc_address_(std::move(other.grpc_address_)),
+      http_address_(std::move(other.http_address_)),
       database_url_(std::move(other.database_url_)) {}
 
 MasterChild::~MasterChild() {

@@ -24,6 +24,7 @@ class MasterChild {
   ~MasterChild();
 
   const std::string& grpc_address() const { return grpc_address_; }
+  const std::string& http_address() const { return http_address_; }
   // Of its private PostgreSQL.
   const std::string& database_url() const { return database_url_; }
   std::string data_dir() const { return dir_ + "/data"; }
@@ -43,6 +44,7 @@ class MasterChild {
   std::string dir_;
   double ready_seconds_ = 0;
   std::string grpc_address_;
+  std::string http_address_;
   std::string database_url_;
 };
 

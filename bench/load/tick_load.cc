@@ -9,7 +9,6 @@ namespace stepwell::bench {
 namespace {
 
 constexpr std::int64_t kMinuteUs = 60'000'000;
-constexpr int kWideMachines = 64;
 constexpr int kWideRanksPerMachine = 8;
 
 void AddTicks(const TickRange& ticks, std::size_t index, const SeeTicks& see, TickLoad& load) {
@@ -120,9 +119,9 @@ TickLoad MakeDay(int hour, int hours, const SeeTicks& see) {
   return load;
 }
 
-TickLoad MakeWide(int minute, int minutes, const SeeTicks& see) {
+TickLoad MakeWide(int minute, int minutes, const SeeTicks& see, int machines) {
   TickLoad load;
-  for (int machine = 0; machine < kWideMachines; ++machine) {
+  for (int machine = 0; machine < machines; ++machine) {
     load.writers.push_back({-1 - machine, machine, MachineSeries(), {}});
     for (int i = 0; i < kWideRanksPerMachine; ++i)
       load.writers.push_back({machine * kWideRanksPerMachine + i, machine, RankSeries(), {}});

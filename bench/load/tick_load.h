@@ -56,7 +56,8 @@ using SeeTicks =
 // 8 machines of 8 GPUs at 1 Hz and a rank of 8 steps a second, 190 series: hours [hour, hour + hours),
 // which follow those before them in time and in batches.
 TickLoad MakeDay(int hour, int hours, const SeeTicks& see = nullptr);
-// 64 machines of 8 GPUs at 1 Hz and 512 ranks of 10 steps a second, 4544 series, minutes as above.
-TickLoad MakeWide(int minute, int minutes, const SeeTicks& see = nullptr);
+// 64 machines (or so many) of 8 GPUs at 1 Hz and 8 ranks of 10 steps a second, 71 series each, minutes as
+// above.
+TickLoad MakeWide(int minute, int minutes, const SeeTicks& see = nullptr, int machines = 64);
 
 }  // namespace stepwell::bench

@@ -34,8 +34,9 @@ export class Stand {
     child.said = "";
     child.stdout.on("data", (bytes) => (child.said += bytes));
     child.stderr.on("data", (bytes) => (child.said += bytes));
-    child.ended = new Promise((done) => child.on("exit", (code, signal) => done({ code, signal })));
-    child.on("exit", () => this.children.delete(child));
+    // A program that is not there has no end but this error.
+    child.ended = new Promise((done, fail) => child.on("error", fail).on("exit", (code, signal) => done({ code, signal })));
+    child.ended.catch(() => {}).finally(() => this.children.delete(child));
     child.name = name;
     this.children.add(child);
     return child;

@@ -92,6 +92,7 @@ export class Chart {
       this.showLegend(data);
     }
     this.canvas.setAttribute("aria-label", this.summary(data));
+    this.canvas.dataset["values"] = String(data.aligned.places.length * data.aligned.lines.length);
     this.showCursor();
   }
 

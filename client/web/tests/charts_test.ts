@@ -4,7 +4,8 @@ import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
 import { cellAt, heatFraction, heatGrid } from "../src/core/heat";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
-import { bucketCount, fit, liveRange, panned, zoomed } from "../src/core/range";
+import { paceMs, untilNextMs } from "../src/core/pulse_pace";
+import { bucketCount, bucketsOfLine, fit, liveRange, panned, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
 
 const bounds = { start: 1000, end: 11_000 };
@@ -33,6 +34,20 @@ test("zoom and pan never leave their bounds, whatever is asked", () => {
       assert.ok(Number.isInteger(range.start) && Number.isInteger(range.end));
     }
   }
+});
+
+test("a page of many lines draws no more values than a person sees", () => {
+  assert.equal(bucketsOfLine(800, 9, 9, null), 800);
+  assert.equal(bucketsOfLine(800, 1065, 110, null), 181);
+  assert.equal(bucketsOfLine(800, 5000, 5000, null), 60);
+  assert.equal(bucketsOfLine(800, 9, 1000, { start: 10, end: 20 }), 10);
+});
+
+test("a live chart asks as often as its questions are cheap, and leaves no news out", () => {
+  assert.deepEqual([0, 10, 30, 100, 5000].map(paceMs), [100, 100, 300, 1000, 1000]);
+  assert.equal(untilNextMs(5000, 4980, 12), 100);
+  assert.equal(untilNextMs(5000, 4980, 0), 80);
+  assert.equal(untilNextMs(5000, 1000, 12), 0);
 });
 
 test("buckets are as many as pixels, within what the master answers", () => {

@@ -9,7 +9,8 @@ import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { gapBands } from "../core/gap_bands";
 import { printable } from "../core/printable";
-import { bucketCount, liveRange, type Range } from "../core/range";
+import { untilNextMs } from "../core/pulse_pace";
+import { bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
@@ -27,8 +28,7 @@ import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type Tri
 
 const chartHeight = 190;
 const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
-/** While following: not more often than this, and at least so often. */
-const pulseMs = 500;
+/** While following: at least so often. */
 const runningMs = 3000;
 const pulseSeriesMax = 16;
 /** "rank=2" before "rank=10". */
@@ -60,7 +60,9 @@ export class MetricsTab implements TrialTab {
   private answers: QueryBucketsResponse[] = [];
   private follow: { key: string; stream: Follow } | null = null;
   private followState: FollowState | null = null;
-  private pulsed = 0;
+  private pulse: ReturnType<typeof setTimeout> | undefined;
+  private begun = 0;
+  private tookMs = 0;
   private failed = false;
 
   constructor(private readonly go: Go) {
@@ -89,6 +91,7 @@ export class MetricsTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    clearTimeout(this.pulse);
     this.follow?.stream.stop();
     this.unTheme();
     this.cards.forEach((card) => card.chart.destroy());
@@ -221,8 +224,10 @@ export class MetricsTab implements TrialTab {
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info, charts } = this;
     if (!view || !info || charts.length === 0) return "stop";
+    const begun = (this.begun = performance.now());
     const range = this.askedRange(view);
     const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
+    const lineCount = charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
     const trial = { trialId: info.trial.trialId };
     const answers: QueryBucketsResponse[] = [];
     for (const folds of [false, true]) {
@@ -230,7 +235,7 @@ export class MetricsTab implements TrialTab {
       if (seriesNos.length === 0) continue;
       const span = range && range.end > range.start ? range : null;
       const answer = await ask((options) => query.queryBuckets({
-        trial, selectors: [{ seriesNos }], axis: axisOf(view.axis, range), maxBuckets: bucketCount(width, seriesNos.length, span),
+        trial, selectors: [{ seriesNos }], axis: axisOf(view.axis, range), maxBuckets: bucketsOfLine(width, seriesNos.length, lineCount, span),
         aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
       }, options), signal);
       if (!answer) return "fine";
@@ -241,6 +246,7 @@ export class MetricsTab implements TrialTab {
     this.drawnAxis = view.axis;
     this.failed = false;
     this.showAnswers(view, range);
+    this.tookMs = performance.now() - begun;
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
@@ -318,10 +324,10 @@ export class MetricsTab implements TrialTab {
     if (!wants) return;
     const stream = follow(info.trial.trialId, seriesNos, {
       pulse: () => {
-        const now = performance.now();
-        if (now - this.pulsed < pulseMs) return;
-        this.pulsed = now;
-        this.loop.soon();
+        this.pulse ??= setTimeout(() => {
+          this.pulse = undefined;
+          this.loop.soon();
+        }, untilNextMs(performance.now(), this.begun, this.tookMs));
       },
       state: (state) => {
         if (state === this.followState) return;

@@ -1,0 +1,207 @@
+// What a person waits for, in a real browser: web_bench.py starts it beside a master that holds a cluster's
+// trial and a training that records.
+//
+//   node measure.mjs '{"playwright": FILE, "chromium": FILE, "url": URL, "trial": NAME, "live": NAME, "startMs": UNIX, "quick": BOOL, "followMinutes": N}'
+// Prints the rows of bench/README.md.
+import { pathToFileURL } from "node:url";
+
+const asked = JSON.parse(process.argv[2]);
+const { chromium } = await import(pathToFileURL(asked.playwright).href);
+const deadlineMs = 60_000;
+/** So long nothing is drawn any more: the page has shown what it was asked for. */
+const quietMs = 400;
+const chartsWanted = 15;
+
+/** Runs in the page before its own script: notes when lines are drawn. */
+function watchDrawing() {
+  const seen = { last: 0 };
+  Object.defineProperty(window, "drawn", { value: seen });
+  for (const proto of [Path2D.prototype, CanvasRenderingContext2D.prototype]) {
+    const lineTo = proto.lineTo;
+    proto.lineTo = function (x, y) {
+      seen.last = performance.now();
+      return lineTo.call(this, x, y);
+    };
+  }
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))];
+
+function row(name, values, unit, against, bar, share = 0.5) {
+  const round = (value) => Number(value.toPrecision(4));
+  console.log(JSON.stringify({ name: `web.${name}`, value: round(quantile(values, share)), unit, against, bar, n: values.length, spread: [round(Math.min(...values)), round(Math.max(...values))] }));
+}
+
+async function call(method, request) {
+  const answer = await fetch(`${asked.url}stepwell.v1.QueryService/${method}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request) });
+  if (!answer.ok) throw new Error(`${method}: ${answer.status} ${await answer.text()}`);
+  return answer.json();
+}
+
+async function idOf(trial) {
+  const { trials } = await call("ListTrials", {});
+  const found = trials.find((one) => one.externalId === trial);
+  if (!found) throw new Error(`no trial ${trial} in ${JSON.stringify(trials)}`);
+  return found.trialId;
+}
+
+/** All charts have their lines and nothing was drawn for a while; when, in milliseconds of the page's clock. */
+async function settled(tab, charts, since = 0) {
+  const end = Date.now() + deadlineMs;
+  for (;;) {
+    const now = await tab.evaluate(() => ({ ...window.drawn, now: performance.now(), charts: document.querySelectorAll(".chart:not([hidden]) canvas").length, loading: document.querySelectorAll('[data-absence="loading"]').length }));
+    if (now.charts >= charts && now.loading === 0 && now.last > since && now.now - now.last > quietMs) return now.last;
+    if (Date.now() > end) throw new Error(`not drawn: ${JSON.stringify(now)}\n${(await tab.innerText("body")).slice(0, 1500)}`);
+    await pause(20);
+  }
+}
+
+const browser = await chromium.launch({ executablePath: asked.chromium, args: ["--no-sandbox", "--disable-gpu"] });
+
+/** A tab of a browser that has never been here. */
+async function freshTab() {
+  const context = await browser.newContext({ viewport: { width: 1600, height: 1000 } });
+  const tab = await context.newPage();
+  await tab.addInitScript(watchDrawing);
+  return tab;
+}
+
+async function firstLook(trial) {
+  const paints = [];
+  const charts = [];
+  const values = [];
+  for (let run = 0; run < (asked.quick ? 5 : 15); ++run) {
+    const tab = await freshTab();
+    await tab.goto(`${asked.url}#/trial/${trial}/metrics`);
+    charts.push(await settled(tab, chartsWanted));
+    paints.push(await tab.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+    values.push(await tab.evaluate(() => [...document.querySelectorAll("[data-values]")].reduce((sum, chart) => sum + Number(chart.dataset.values), 0)));
+    await tab.context().close();
+  }
+  row("first_paint", paints, "ms", "nothing: first contentful paint of a trial's page, empty cache, loopback", "<= 300");
+  row("charts_15", charts, "ms", `nothing: from the navigation until all ${chartsWanted} charts are drawn, 1065 series`, "<= 500");
+  row("drawn_values", values, "values", "nothing: buckets of all lines of these charts", "<= 20000");
+}
+
+async function zooms(trial) {
+  const tab = await freshTab();
+  await tab.goto(`${asked.url}#/trial/${trial}/metrics`);
+  await settled(tab, chartsWanted);
+  await tab.locator(".chart-canvas").first().focus();
+  const waits = [];
+  const keys = ["+", "+", "+", "PageUp", "+", "PageDown", "-", "+", "PageUp", "-", "PageDown"];
+  for (let i = 0; i < (asked.quick ? 22 : 110); ++i) {
+    const before = await tab.evaluate(() => {
+      // When the key comes, not when this process sends it.
+      document.addEventListener("keydown", () => (window.keyAt = performance.now()), { once: true, capture: true });
+      return window.drawn.last;
+    });
+    await tab.keyboard.press(keys[i % keys.length]);
+    const drawn = await settled(tab, chartsWanted, before);
+    waits.push(drawn - (await tab.evaluate(() => window.keyAt)));
+    if (i % keys.length === keys.length - 1) {
+      const last = await tab.evaluate(() => window.drawn.last);
+      await tab.keyboard.press("Home");
+      await settled(tab, chartsWanted, last);
+    }
+  }
+  row("zoom", waits, "ms", `nothing: from a key until the last of ${chartsWanted} charts is drawn with what it asked for, 95th percentile`, "<= 100", 0.95);
+  await tab.context().close();
+}
+
+/** How old the newest beat is when it is drawn, for each that is. */
+async function recordToPixel(trial) {
+  const tab = await freshTab();
+  await tab.goto(`${asked.url}#/trial/${trial}/metrics?live=60000000&m=training%2Fbeat`);
+  await settled(tab, 1).catch(() => null);
+  const ages = await tab.evaluate(({ startMs, forMs }) => new Promise((done) => {
+    const ages = [];
+    let newest = -1;
+    const end = performance.now() + forMs;
+    const look = () => {
+      const text = document.querySelector(".legend-value")?.textContent ?? "";
+      const beat = Number((text.match(/[\d,]+/g) ?? ["-1"]).pop().replaceAll(",", ""));
+      if (beat > newest) {
+        // Of the first look nobody knows since when.
+        if (newest >= 0) {
+          const drawnAt = performance.timeOrigin + performance.now();
+          for (let one = newest + 1; one <= beat; ++one) ages.push(drawnAt - (startMs + 100 * one));
+        }
+        newest = beat;
+      }
+      if (performance.now() < end) requestAnimationFrame(look);
+      else done(ages);
+    };
+    requestAnimationFrame(look);
+  }), { startMs: asked.startMs, forMs: asked.quick ? 15_000 : 60_000 });
+  if (ages.length < 20) throw new Error(`only ${ages.length} beats were seen`);
+  row("record_to_pixel", ages, "ms", "nothing: from the record of a sample to the frame that shows it, each of them, 95th percentile", "<= 300", 0.95);
+  await tab.context().close();
+}
+
+/** The main thread's time for each frame while 200 series in 10 charts are followed. */
+async function following(trial) {
+  const tab = await freshTab();
+  const metrics = Array.from({ length: 10 }, (_, i) => `m=training%2Fmetric_${i}`).join("&");
+  await tab.goto(`${asked.url}#/trial/${trial}/metrics?live=60000000&lines=each&${metrics}`);
+  const end = Date.now() + deadlineMs;
+  while ((await tab.evaluate(() => document.querySelectorAll(".chart:not([hidden]) canvas").length)) < 10) {
+    if (Date.now() > end) throw new Error(`no 10 charts: ${(await tab.innerText("body")).slice(0, 1500)}`);
+    await pause(100);
+  }
+  await pause(2000);
+  await browser.startTracing(tab, { categories: ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
+  await pause(asked.quick ? 8000 : 30_000);
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+  const renderers = new Map();
+  for (const event of traceEvents) {
+    if (event.name === "thread_name" && event.args?.name === "CrRendererMain") renderers.set(`${event.pid}/${event.tid}`, []);
+  }
+  for (const event of traceEvents) {
+    if (event.name === "RunTask" && event.ph === "X") renderers.get(`${event.pid}/${event.tid}`)?.push(event);
+  }
+  const tasks = [...renderers.values()].sort((a, b) => b.length - a.length)[0];
+  // Frames are 16.7 ms apart; a task counts in the frame in which it begins.
+  const frames = new Map();
+  for (const { ts, dur } of tasks) frames.set(Math.floor(ts / 16_667), (frames.get(Math.floor(ts / 16_667)) ?? 0) + dur / 1000);
+  const first = Math.min(...frames.keys());
+  const all = Array.from({ length: Math.max(...frames.keys()) - first + 1 }, (_, i) => frames.get(first + i) ?? 0);
+  row("frame", all, "ms", "nothing: the main thread's tasks in each frame while 200 series are followed, 95th percentile", "<= 16", 0.95);
+  const longest = Math.max(...tasks.map((task) => task.dur / 1000));
+  row("longest_task", [longest, longest, longest], "ms", "nothing: the longest task while 200 series are followed", "<= 50");
+  if (asked.followMinutes > 0) await memory(tab, asked.followMinutes);
+  await tab.context().close();
+}
+
+/** Of the page's script after a collection of garbage: the last quarter of the time beside the first. */
+async function memory(tab, minutes) {
+  const session = await tab.context().newCDPSession(tab);
+  await session.send("Performance.enable");
+  const sizes = [];
+  const looks = 12;
+  for (let i = 0; i < looks; ++i) {
+    await pause((minutes * 60_000) / looks);
+    await session.send("HeapProfiler.collectGarbage");
+    const { metrics } = await session.send("Performance.getMetrics");
+    sizes.push(metrics.find((metric) => metric.name === "JSHeapUsedSize").value / 1e6);
+  }
+  console.error(`web: heap ${sizes.map((size) => size.toFixed(1)).join(" ")} MB`);
+  const early = sizes.slice(0, 3);
+  const late = sizes.slice(-3);
+  console.log(JSON.stringify({
+    name: "web.memory", value: quantile(late, 0.5) / quantile(early, 0.5), unit: "ratio", against: `the page's heap at the begin of ${minutes} minutes of following`, bar: "<= 1.1",
+    raw: { ours: quantile(late, 0.5), theirs: quantile(early, 0.5) }, n: 3, spread: [Math.min(...late) / Math.max(...early), Math.max(...late) / Math.min(...early)],
+  }));
+}
+
+try {
+  const trial = await idOf(asked.trial);
+  const live = await idOf(asked.live);
+  await firstLook(trial);
+  await zooms(trial);
+  await recordToPixel(live);
+  await following(live);
+} finally {
+  await browser.close();
+}

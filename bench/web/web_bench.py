@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""How long does a person wait for the page? A real Chromium looks at a real master that holds a trial of 1065
+series (10^8 samples, 9 x 10^6 with --quick) and at a training of 20 ranks that records through an agent meanwhile.
+Without chromium or the page's tools (client/web/node_modules) it says so and prints nothing.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_PLAYWRIGHT = _HERE.parents[1] / "client/web/node_modules/playwright-core/index.mjs"
+_LIVE = "live"
+_STOP_S = 60
+
+
+@contextlib.contextmanager
+def child(*words: str | pathlib.Path, **more: object) -> Iterator[subprocess.Popen[str]]:
+    """A program that ends with its standard input, or else is asked to."""
+    process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        if more.get("stdout") is None:
+            process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def line_of(process: subprocess.Popen[str], what: str) -> str:
+    """The first line that it prints."""
+    assert process.stdout
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{what} ended with {process.wait(_STOP_S)}")
+    return line
+
+
+def measure(room: pathlib.Path, binaries: pathlib.Path, chromium: str, arguments: argparse.Namespace) -> int:
+    """Exit code of what looks."""
+    with contextlib.ExitStack() as stack:
+        load = stack.enter_context(child(binaries / "web_load", "20" if arguments.quick else "222", stdout=subprocess.PIPE))
+        master = json.loads(line_of(load, "web_load"))
+        spool = room / "spool"
+        spool.mkdir(0o700)
+        log = stack.enter_context((room / "agent.log").open("w"))
+        stack.enter_context(child(binaries / "stepwell", "agent", "--server", master["grpc"], "--spool-dir", spool, stderr=log))
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
+        environment |= {"STEPWELL_SERVER": master["grpc"], "STEPWELL_SPOOL_DIR": str(spool), "STEPWELL_AGENT": "off"}
+        training = stack.enter_context(child(binaries / "live_training", _LIVE, stdout=subprocess.PIPE, env=environment))
+        asked = {"playwright": str(_PLAYWRIGHT), "chromium": chromium, "url": f"http://{master['http']}/", "trial": master["trial"],
+                 "live": _LIVE, "startMs": int(line_of(training, "live_training")), "quick": arguments.quick,
+                 "followMinutes": arguments.follow_minutes}  # fmt: skip
+        time.sleep(5)  # the training's first samples are stored: the page shows a trial that lives
+        return subprocess.run(["node", _HERE / "measure.mjs", json.dumps(asked)], check=False).returncode
+
+
+def main() -> int:
+    """Exit 0 unless it could not measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--follow-minutes", type=float, default=0, metavar="N", help="follow for so long and tell what the page's memory does")
+    arguments = parser.parse_args()
+    chromium = shutil.which("chromium")
+    if not chromium or not shutil.which("node") or not _PLAYWRIGHT.exists():
+        print("web: not measured: chromium, node and client/web/node_modules are needed", file=sys.stderr)
+        return 0
+    binaries = pathlib.Path(os.environ.get("STEPWELL_BIN", "build/release/bin")).absolute()
+    with tempfile.TemporaryDirectory(prefix="stepwell-web-bench-") as directory:
+        return measure(pathlib.Path(directory), binaries, chromium, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

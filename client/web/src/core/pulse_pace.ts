@@ -1,0 +1,17 @@
+// How soon a live chart asks again after news: what its questions take is at most a tenth of the time, for
+// the master's sake as for the page's.
+
+const shareOfTime = 0.1;
+const paceMsMin = 100;
+const paceMsMax = 1000;
+
+/** From the begin of one question to that of the next, where the last one took `tookMs` until it was drawn. */
+export function paceMs(tookMs: number): number {
+  return Math.min(paceMsMax, Math.max(paceMsMin, tookMs / shareOfTime));
+}
+
+/** How long to wait at `nowMs` where the last question began at `begunMs`; news that come too soon wait, they
+ *  are not left out. */
+export function untilNextMs(nowMs: number, begunMs: number, tookMs: number): number {
+  return Math.max(0, begunMs + paceMs(tookMs) - nowMs);
+}
