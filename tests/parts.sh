@@ -127,10 +127,21 @@ run_ctest() {
   stop_dots
 }
 
+# Prometheus and promtool out of Debian's package (19 MB), unpacked beside the builds: installed it would begin to serve.
+# Without them their test is skipped.
+prometheus_programs() {
+  local folder=$root/build/prometheus
+  command -v prometheus >/dev/null && return
+  [[ -x $folder/usr/bin/prometheus ]] || (mkdir -p "$folder" && cd "$folder" &&
+    timeout 120 apt-get download -q prometheus && dpkg -x prometheus_*.deb .) >"$results/prometheus.log" 2>&1
+  PATH=$PATH:$folder/usr/bin
+}
+
 part_release() {
   local without_slow=(-LE slow) alone='^faults$|e2e|slow'
   [[ $long == yes ]] && without_slow=() alone+='|^faults_long$'
   build release || return
+  prometheus_programs
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
   # What kills processes and measures time runs alone.
   run_ctest release alone -L "$alone" "${without_slow[@]}"
