@@ -254,6 +254,16 @@ test("a CSV has what the charts show", async () => {
   assert.ok(lines.some((line) => line.startsWith("training,loss,agent=")), lines.slice(0, 5).join("\n"));
 });
 
+test("a PNG has the charts", async () => {
+  const charts = await count(".charts canvas");
+  const [saved] = await Promise.all([tab.waitForEvent("download"), tab.click('button:has-text("PNG")')]);
+  assert.match(saved.suggestedFilename(), /^stepwell-trial-\d+-metrics\.png$/);
+  const bytes = readFileSync(await saved.path());
+  assert.equal(bytes.subarray(1, 4).toString(), "PNG");
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  assert.ok(width > 700 && width * height > 30_000 * charts, `${width} x ${height} of ${charts} charts`);
+});
+
 test("a heat map tells its cells by keys", async () => {
   await openTab("heat");
   await seen(".heat canvas[tabindex]");

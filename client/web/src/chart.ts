@@ -8,7 +8,8 @@ import { lineLook, type LineLook } from "./core/palette";
 import type { AxisKind, Range } from "./core/range";
 import { clockText, isoText } from "./core/time_text";
 import { countText, tickTexts, valueText } from "./core/units";
-import { bdi, fill, h } from "./dom";
+import { bdi, css, fill, h } from "./dom";
+import type { Drawn } from "./picture";
 import { theme } from "./theme";
 
 export interface ChartData {
@@ -43,8 +44,9 @@ const pointedPixels = 5;
 /** Steps of an axis of bytes: powers of two, as its units are. */
 const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
-function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Of the axis of values: alike in most charts, wider where its texts are ("18.875 GiB"). */
+function sideWidth(shown: readonly string[] | null): number {
+  return Math.max(76, 16 + 7 * Math.max(0, ...(shown ?? []).map((text) => text.length)));
 }
 
 export class Chart {
@@ -94,6 +96,13 @@ export class Chart {
     this.canvas.setAttribute("aria-label", this.summary(data));
     this.canvas.dataset["values"] = String(data.aligned.places.length * data.aligned.lines.length);
     this.showCursor();
+  }
+
+  /** As it is now; null where nothing is shown. */
+  drawn(): Drawn | null {
+    if (!this.plot || !this.data || this.element.hidden) return null;
+    const lines = this.data.names.map((name, index) => ({ name, color: this.look(index).color }));
+    return { title: this.options.title, canvas: this.plot.ctx.canvas, lines };
   }
 
   /** Colours of another theme. */
@@ -189,7 +198,7 @@ export class Chart {
       },
       axes: [
         { ...axisStyle, size: 34, values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
-        { ...axisStyle, size: 76, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
+        { ...axisStyle, size: (_, shown) => sideWidth(shown), values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,
       bands,

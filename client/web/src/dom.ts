@@ -50,8 +50,17 @@ export function scroller(label: string, ...parts: Part[]): HTMLElement {
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...parts);
 }
 
+/** A colour or size of the style sheet, as the theme has it. */
+export function css(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
 export function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  downloadBlob(name, new Blob([text], { type: "text/csv;charset=utf-8" }));
+}
+
+export function downloadBlob(name: string, blob: Blob): void {
+  const url = URL.createObjectURL(blob);
   const link = h("a", { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);

@@ -20,11 +20,13 @@ import type { Failure } from "../failure";
 import { follow, type Follow, type FollowState } from "../follow";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
+import { savePng } from "../picture";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { trialName } from "../words";
 
 const chartHeight = 190;
 const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
@@ -142,7 +144,8 @@ export class MetricsTab implements TrialTab {
     lines.value = view.lines;
     return [
       ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }), ...labels, metrics, lines,
-      h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"), linkButton(),
+      h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"),
+      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton(),
     ];
   }
 
@@ -353,5 +356,13 @@ export class MetricsTab implements TrialTab {
     }
     const head = ["metric_group", "name", "labels", "unit", axis === "time" ? "bucket_start" : "first_batch", "min", "max", "mean", "last", "samples"];
     download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, csvText(head, rows));
+  }
+
+  private savePng(): void {
+    const shown = this.rangeState().shown;
+    if (!this.info) return;
+    const range = shown ? `, ${rangeWords(shown, this.drawnAxis ?? "time")}` : "";
+    const charts = this.charts.map((chart) => this.cards.get(chart.id)?.chart.drawn() ?? null);
+    savePng(`stepwell-trial-${this.view?.trial ?? ""}-metrics.png`, `${trialName(this.info.trial)}${range}`, charts);
   }
 }

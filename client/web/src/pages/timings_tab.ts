@@ -16,11 +16,13 @@ import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
+import { savePng } from "../picture";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
 import { csvHead, csvRow, quantileTexts, rankText, ranksOf, timingRows, type TimingRow } from "../timing_rows";
 import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+import { trialName } from "../words";
 
 const chartHeight = 260;
 const layersMax = 7;
@@ -117,7 +119,8 @@ export class TimingsTab implements TrialTab {
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
       ranks.value = this.rank();
       return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), h("span", { class: "space" }),
-        h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"), linkButton()];
+        h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"),
+        h("button", { type: "button", "data-focus": "png", disabled: !this.summary, onclick: () => this.savePng() }, "PNG"), linkButton()];
     });
   }
 
@@ -245,6 +248,12 @@ export class TimingsTab implements TrialTab {
     if (!summary) return;
     const rows = ranksOf(summary).flatMap((rank) => timingRows(summary, rank)).map(csvRow);
     download(`stepwell-trial-${this.view?.trial ?? ""}-timings.csv`, csvText(csvHead, rows));
+  }
+
+  private savePng(): void {
+    if (!this.info || !this.shown) return;
+    const rank = this.rank() === "all" ? "all ranks" : rankText(Number(this.rank()));
+    savePng(`stepwell-trial-${this.view?.trial ?? ""}-timings.png`, `${trialName(this.info.trial)}, ${rank}, ${rangeWords(this.shown, "batch")}`, [this.chart.drawn()]);
   }
 }
 
