@@ -5,7 +5,7 @@ import type { Aligned, Value } from "./core/align";
 import { extentOf } from "./core/align";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import { lineLook, type LineLook } from "./core/palette";
-import type { AxisKind, Range } from "./core/range";
+import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText, isoText } from "./core/time_text";
 import { countText, tickTexts, valueText } from "./core/units";
 import { bdi, css, fill, h } from "./dom";
@@ -43,6 +43,11 @@ const bandNamesMax = 12;
 const pointedPixels = 5;
 /** Steps of an axis of bytes: powers of two, as its units are. */
 const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
+
+/** So many pixels at least for a tick: "22:07:15" does not touch its neighbour, nor do milliseconds. */
+function tickSpace(axis: AxisKind, span: number): number {
+  return axis === "time" ? (span < 10 ? 104 : 76) : 60;
+}
 
 /** Of the axis of values: alike in most charts, wider where its texts are ("18.875 GiB"). */
 function sideWidth(shown: readonly string[] | null): number {
@@ -157,7 +162,7 @@ export class Chart {
       columns.push(line.means);
       if (!data.stacked) columns.push(line.mins, line.maxs);
     }
-    return [data.aligned.places.map((place) => this.toPlot(place)), ...columns] as uPlot.AlignedData;
+    return [inSight(data.aligned.places, data.range.end).map((place) => this.toPlot(place)), ...columns] as uPlot.AlignedData;
   }
 
   private plotOptions(data: ChartData): uPlot.Options {
@@ -197,7 +202,7 @@ export class Chart {
         y: data.stacked ? { range: [0, 1] } : { range: (_, min, max) => yRange(min, max, data.unit) },
       },
       axes: [
-        { ...axisStyle, size: 34, values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
+        { ...axisStyle, size: 34, space: (_, __, min, max) => tickSpace(data.axis, max - min), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
         { ...axisStyle, size: (_, shown) => sideWidth(shown), values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,

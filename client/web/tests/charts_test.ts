@@ -5,7 +5,7 @@ import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
 import { cellAt, heatFraction, heatGrid } from "../src/core/heat";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, untilNextMs } from "../src/core/pulse_pace";
-import { bucketCount, bucketsOfLine, fit, liveRange, panned, zoomed } from "../src/core/range";
+import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
 
 const bounds = { start: 1000, end: 11_000 };
@@ -157,4 +157,11 @@ test("each colour of a line can be seen on the ground of its theme", () => {
   assert.equal(new Set([...Array(32).keys()].map((i) => JSON.stringify(lineLook(i, "dark")))).size, 32);
   assert.equal(heatColor(0), "rgb(0,34,78)");
   assert.equal(heatColor(7), "rgb(254,232,56)");
+});
+
+test("a bucket that begins in sight is in sight", () => {
+  assert.deepEqual(inSight([5, 15, 25], 22), [5, 15, 22]);
+  assert.deepEqual(inSight([5, 15, 25], 26), [5, 15, 25]);
+  assert.deepEqual(inSight([5, 15, 25, 35], 18), [5, 15, 25, 35], "they begin behind the end");
+  assert.deepEqual(inSight([], 1), []);
 });

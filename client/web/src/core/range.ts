@@ -60,3 +60,12 @@ export function liveRange(newest: number, span: number, bounds: Range): Range {
   const end = newest + 1;
   return { start: Math.max(bounds.start, end - span), end: Math.max(end, bounds.start + 1) };
 }
+
+/** The places of buckets, those that only begin before `end` at the end: the newest value would lie out of sight, and
+ *  not count for the height of its chart. */
+export function inSight(places: readonly number[], end: number): number[] {
+  return places.map((place, at) => {
+    const half = at > 0 ? (place - (places[at - 1] ?? place)) / 2 : 0;
+    return place > end && place - half <= end ? end : place;
+  });
+}
