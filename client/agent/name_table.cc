@@ -15,7 +15,8 @@ constexpr std::size_t kLabelNameBytesMax = 128;
 constexpr std::size_t kUnitBytesMax = 64;
 constexpr std::size_t kLabelValueBytesMax = 1024;
 
-bool SplitTexts(std::string_view bytes, std::size_t count, std::vector<std::string_view>& texts) {
+// Takes them off `bytes`.
+bool SplitTexts(std::string_view& bytes, std::size_t count, std::vector<std::string_view>& texts) {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t length = 0;
     if (bytes.size() < sizeof(length)) return false;
@@ -26,6 +27,32 @@ bool SplitTexts(std::string_view bytes, std::size_t count, std::vector<std::stri
     bytes.remove_prefix(length);
   }
   return true;
+}
+
+// Those of a scope lie behind its texts, not counted; zeros follow.
+bool SplitLabels(std::string_view bytes, std::vector<std::string_view>& texts) {
+  while (bytes.size() >= sizeof(std::uint16_t) && (bytes[0] != 0 || bytes[1] != 0)) {
+    if (!SplitTexts(bytes, 2, texts)) return false;
+  }
+  return texts.size() <= 1 + 2 * spool::kLabelCountMax;
+}
+
+// Name and value in turn.
+void TakeLabels(const std::vector<std::string_view>& texts, std::size_t first, NameEntry& entry) {
+  for (std::size_t i = first; i < texts.size(); i += 2) {
+    entry.labels[CleanText(texts[i], kLabelNameBytesMax)] =
+        CleanText(texts[i + 1], kLabelValueBytesMax);
+  }
+  // The master adds these two itself and refuses them here.
+  entry.labels.erase("rank");
+  entry.labels.erase("agent");
+}
+
+// As far as there is room for them: a path may be deep, and each of its scopes have many.
+void InheritLabels(const NameEntry& parent, NameEntry& entry) {
+  for (const auto& label : parent.labels) {
+    if (entry.labels.size() < spool::kLabelCountMax) entry.labels.insert(label);
+  }
 }
 
 }  // namespace
@@ -56,7 +83,7 @@ bool NameTable::Take(const spool::NameRecord& head, std::string_view texts_bytes
   entry.kind = head.kind;
   switch (head.kind) {
     case spool::NameKind::kScope: {
-      if (texts.size() != 1) return false;
+      if (texts.size() != 1 || !SplitLabels(texts_bytes, texts)) return false;
       const NameEntry* parent = Find(head.parent);
       if (head.parent != spool::kNoName &&
           (parent == nullptr || parent->kind != spool::NameKind::kScope)) {
@@ -65,6 +92,8 @@ bool NameTable::Take(const spool::NameRecord& head, std::string_view texts_bytes
       std::string path(texts[0]);
       if (parent != nullptr) path = absl::StrCat(parent->name, "/", path);
       entry.name = CleanText(path, kNameBytesMax);
+      TakeLabels(texts, 1, entry);
+      if (parent != nullptr) InheritLabels(*parent, entry);
       break;
     }
     case spool::NameKind::kSeries: {
@@ -73,13 +102,7 @@ bool NameTable::Take(const spool::NameRecord& head, std::string_view texts_bytes
       entry.name = CleanText(texts[1], kNameBytesMax);
       entry.unit = CleanText(texts[2], kUnitBytesMax);
       entry.series_kind = head.series_kind;
-      for (std::size_t i = 3; i < texts.size(); i += 2) {
-        entry.labels[CleanText(texts[i], kLabelNameBytesMax)] =
-            CleanText(texts[i + 1], kLabelValueBytesMax);
-      }
-      // The master adds these two itself and refuses them here.
-      entry.labels.erase("rank");
-      entry.labels.erase("agent");
+      TakeLabels(texts, 3, entry);
       break;
     }
     default:

@@ -20,10 +20,10 @@ struct NameEntry {
   spool::NameKind kind = spool::NameKind::kScope;
   // kScope: names joined by '/'. kSeries: the metric's name.
   std::string name;
+  std::map<std::string, std::string> labels;  // kScope: with those of what it lies in
   // kSeries only.
   std::string metric_group;
   std::string unit;
-  std::map<std::string, std::string> labels;
   spool::SeriesKind series_kind = spool::SeriesKind::kNone;
 };
 

@@ -95,6 +95,7 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
   } else {
     series.metric_group = "timing";
     series.name = entry == nullptr ? "step" : entry->name;
+    if (entry != nullptr) series.labels = entry->labels;
     if (kind == RefKind::kStepCount) {
       series.name += ".count";
       series.unit = "1";

@@ -43,6 +43,16 @@ std::size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
+bool AreLabels(const std::map<std::string, std::string>& labels) {
+  if (labels.size() > spool::kLabelCountMax) return false;
+  return std::all_of(labels.begin(), labels.end(), [](const auto& label) {
+    return IsName(label.first) && label.second.size() <= spool::kTextBytesMax &&
+           IsPlainText(label.second) &&
+           std::find(kReservedLabels.begin(), kReservedLabels.end(), label.first) ==
+               kReservedLabels.end();
+  });
+}
+
 }  // namespace
 
 bool IsUtf8(std::string_view text) {
@@ -59,24 +69,22 @@ bool IsScopeName(std::string_view name) {
          !name.ends_with(".count");
 }
 
+bool IsScope(const ScopeDefinition& scope) {
+  return IsScopeName(scope.name) && AreLabels(scope.labels);
+}
+
 bool IsSeries(const SeriesDefinition& series) {
   if (!IsName(series.group) || !IsName(series.name)) return false;
   if (series.unit.size() > kNameBytesMax || !IsPlainText(series.unit)) return false;
-  if (series.labels.size() > spool::kLabelCountMax) return false;
-  return std::all_of(series.labels.begin(), series.labels.end(), [](const auto& label) {
-    return IsName(label.first) && label.second.size() <= spool::kTextBytesMax &&
-           IsPlainText(label.second) &&
-           std::find(kReservedLabels.begin(), kReservedLabels.end(), label.first) ==
-               kReservedLabels.end();
-  });
+  return AreLabels(series.labels);
 }
 
-std::uint32_t Catalog::DefineScope(std::string_view name) {
-  if (const auto known = scope_ids_.find(name); known != scope_ids_.end()) return known->second;
-  if (!IsScopeName(name) || scopes_.size() >= kScopeNameCountMax) return 0;
-  const std::string& kept = scopes_.emplace_back(name);
+std::uint32_t Catalog::DefineScope(ScopeDefinition scope) {
+  if (const auto known = scope_ids_.find(scope); known != scope_ids_.end()) return known->second;
+  if (!IsScope(scope) || scopes_.size() >= kScopeNameCountMax) return 0;
+  scopes_.push_back(scope);
   const auto id = static_cast<std::uint32_t>(scopes_.size());
-  scope_ids_.emplace(kept, id);
+  scope_ids_.emplace(std::move(scope), id);
   return id;
 }
 

@@ -17,6 +17,13 @@
 
 namespace stepwell::recorder {
 
+struct ScopeDefinition {
+  std::string name;
+  std::map<std::string, std::string> labels = {};
+
+  auto operator<=>(const ScopeDefinition&) const = default;
+};
+
 struct SeriesDefinition {
   std::string group;
   std::string name;
@@ -31,26 +38,28 @@ inline constexpr std::size_t kScopeNameCountMax = 4096;
 inline constexpr std::size_t kSeriesCountMax = 16384;
 inline constexpr std::size_t kNameBytesMax = 200;
 
-// The rules of recorder.h's stepwell_define_scope and stepwell_define_series.
+// The rules of recorder.h's stepwell_define_scope, stepwell_define_labelled_scope and
+// stepwell_define_series.
 bool IsScopeName(std::string_view name);
+bool IsScope(const ScopeDefinition& scope);
 bool IsSeries(const SeriesDefinition& series);
 bool IsUtf8(std::string_view text);
 
 class Catalog {
  public:
-  // 0 = not a legal name, or the catalog is full.
-  std::uint32_t DefineScope(std::string_view name);
+  // 0 = not a legal one, or the catalog is full.
+  std::uint32_t DefineScope(ScopeDefinition scope);
   std::uint32_t DefineSeries(SeriesDefinition series);
 
   std::uint32_t scope_count() const { return static_cast<std::uint32_t>(scopes_.size()); }
   std::uint32_t series_count() const { return static_cast<std::uint32_t>(series_.size()); }
   // REQUIRES: the id was given by this catalog.
-  const std::string& scope(std::uint32_t id) const { return scopes_[id - 1]; }
+  const ScopeDefinition& scope(std::uint32_t id) const { return scopes_[id - 1]; }
   const SeriesDefinition& series(std::uint32_t id) const { return series_[id - 1]; }
 
  private:
-  std::deque<std::string> scopes_;  // a deque: views into it stay valid
-  std::map<std::string_view, std::uint32_t> scope_ids_;
+  std::deque<ScopeDefinition> scopes_;
+  std::map<ScopeDefinition, std::uint32_t> scope_ids_;
   std::deque<SeriesDefinition> series_;
   std::map<SeriesDefinition, std::uint32_t> series_ids_;
 };

@@ -11,13 +11,21 @@ std::size_t RecordBytes(const std::vector<std::string_view>& texts) {
   return (bytes + 7) & ~std::size_t{7};
 }
 
+void AddLabels(const std::map<std::string, std::string>& labels,
+               std::vector<std::string_view>& texts) {
+  for (const auto& [name, value] : labels) {
+    texts.push_back(name);
+    texts.push_back(value);
+  }
+}
+
 }  // namespace
 
 NameLog::NameLog(std::span<std::byte> room, std::atomic<std::uint64_t>& committed_bytes)
     : room_(room), committed_bytes_(committed_bytes) {}
 
 std::uint32_t NameLog::FindOrAddPath(std::uint32_t parent, std::uint32_t scope,
-                                     std::string_view name) {
+                                     const ScopeDefinition& definition) {
   const std::uint64_t key = std::uint64_t{parent} << 32 | scope;
   if (const auto known = paths_.find(key); known != paths_.end()) return known->second;
   const spool::NameRecord record{.record_bytes = 0,
@@ -25,24 +33,23 @@ std::uint32_t NameLog::FindOrAddPath(std::uint32_t parent, std::uint32_t scope,
                                  .parent = parent,
                                  .kind = spool::NameKind::kScope,
                                  .series_kind = spool::SeriesKind::kNone,
-                                 .text_count = 0};
-  const std::uint32_t id = Append(record, {name});
+                                 .text_count = 1};  // labels follow uncounted
+  std::vector<std::string_view> texts = {definition.name};
+  AddLabels(definition.labels, texts);
+  const std::uint32_t id = Append(record, texts);
   if (id != spool::kNoName) paths_.emplace(key, id);
   return id;
 }
 
 std::uint32_t NameLog::AddSeries(const SeriesDefinition& series) {
+  std::vector<std::string_view> texts = {series.group, series.name, series.unit};
+  AddLabels(series.labels, texts);
   const spool::NameRecord record{.record_bytes = 0,
                                  .id = 0,
                                  .parent = spool::kNoName,
                                  .kind = spool::NameKind::kSeries,
                                  .series_kind = series.kind,
-                                 .text_count = 0};
-  std::vector<std::string_view> texts = {series.group, series.name, series.unit};
-  for (const auto& [name, value] : series.labels) {
-    texts.push_back(name);
-    texts.push_back(value);
-  }
+                                 .text_count = static_cast<std::uint16_t>(texts.size())};
   return Append(record, texts);
 }
 
@@ -53,7 +60,6 @@ std::uint32_t NameLog::Append(spool::NameRecord record,
   if (begin + bytes > room_.size()) return spool::kNoName;
   record.record_bytes = static_cast<std::uint32_t>(bytes);
   record.id = ++name_count_;
-  record.text_count = static_cast<std::uint16_t>(texts.size());
   std::byte* at = room_.data() + begin;
   std::memcpy(at, &record, sizeof(record));
   at += sizeof(record);

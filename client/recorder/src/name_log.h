@@ -23,8 +23,10 @@ class NameLog {
   // `room` and `committed_bytes` outlive the log; room is what the reader maps as `names`.
   NameLog(std::span<std::byte> room, std::atomic<std::uint64_t>& committed_bytes);
 
-  // The id of `name` within the scope path `parent` (kNoName = at the top). kNoName when full.
-  std::uint32_t FindOrAddPath(std::uint32_t parent, std::uint32_t scope, std::string_view name);
+  // The id of the catalog's `scope`, which is `definition`, within the scope path `parent` (kNoName =
+  // at the top). kNoName when full.
+  std::uint32_t FindOrAddPath(std::uint32_t parent, std::uint32_t scope,
+                              const ScopeDefinition& definition);
   // A new id. kNoName when full.
   std::uint32_t AddSeries(const SeriesDefinition& series);
   // From here on everything is full: the room may go away.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,14 @@ std::string OptionText(const char* text) {
         cleaned.begin(), cleaned.end(), [](char c) { return (c & 0x80) != 0; }, '?');
   }
   return cleaned;
+}
+
+// False where one has no name or value, or two have one name.
+bool TakeLabels(std::span<const stepwell_label> given, std::map<std::string, std::string>& labels) {
+  return std::all_of(given.begin(), given.end(), [&](const stepwell_label& label) {
+    return label.name != nullptr && label.value != nullptr &&
+           labels.emplace(label.name, label.value).second;
+  });
 }
 
 SamplingWish SamplingOf(const stepwell_options& options) {
@@ -189,8 +198,18 @@ uint64_t stepwell_dropped_count() {
 }
 
 stepwell_scope_id stepwell_define_scope(const char* name) {
+  return stepwell_define_labelled_scope(name, nullptr, 0);
+}
+
+stepwell_scope_id stepwell_define_labelled_scope(const char* name, const stepwell_label* labels,
+                                                 size_t label_count) {
   if (name == nullptr) return 0;
-  return Guarded(std::uint32_t{0}, [name] { return Runtime::Get().DefineScope(name); });
+  if (label_count > spool::kLabelCountMax || (labels == nullptr && label_count > 0)) return 0;
+  return Guarded(std::uint32_t{0}, [=]() -> std::uint32_t {
+    ScopeDefinition scope{.name = name};
+    if (!TakeLabels(std::span(labels, label_count), scope.labels)) return 0;
+    return Runtime::Get().DefineScope(std::move(scope));
+  });
 }
 
 stepwell_series_id stepwell_define_series(const char* group, const char* name, const char* unit,
@@ -205,10 +224,7 @@ stepwell_series_id stepwell_define_series(const char* group, const char* name, c
                             .unit = unit == nullptr ? "" : unit,
                             .kind = static_cast<spool::SeriesKind>(kind),
                             .labels = {}};
-    for (const stepwell_label& label : std::span(labels, label_count)) {
-      if (label.name == nullptr || label.value == nullptr) return 0;
-      if (!series.labels.emplace(label.name, label.value).second) return 0;
-    }
+    if (!TakeLabels(std::span(labels, label_count), series.labels)) return 0;
     return Runtime::Get().DefineSeries(std::move(series));
   });
 }

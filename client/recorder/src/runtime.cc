@@ -325,9 +325,9 @@ std::uint64_t Runtime::dropped_count() {
   return last->dropped_count();
 }
 
-std::uint32_t Runtime::DefineScope(std::string_view name) {
+std::uint32_t Runtime::DefineScope(ScopeDefinition scope) {
   const std::lock_guard lock(mutex_);
-  return catalog_.DefineScope(name);
+  return catalog_.DefineScope(std::move(scope));
 }
 
 std::uint32_t Runtime::DefineSeries(SeriesDefinition series) {

@@ -39,7 +39,7 @@ class Runtime {
   const char* message();
   std::uint64_t dropped_count();
 
-  std::uint32_t DefineScope(std::string_view name);
+  std::uint32_t DefineScope(ScopeDefinition scope);
   std::uint32_t DefineSeries(SeriesDefinition series);
 
   // The recorder of the calling thread for the writer of `generation`, entered; null if there can be

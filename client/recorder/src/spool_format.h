@@ -257,7 +257,8 @@ enum class NameKind : std::uint8_t { kScope = 1, kSeries = 2 };
 enum class SeriesKind : std::uint8_t { kNone = 0, kGauge = 1, kCounter = 2, kDuration = 3 };
 
 // Followed by text_count texts, each uint16 length + UTF-8 bytes, then zeros up to a multiple of 8.
-//   kScope:  name (one segment of the path; `parent` gives the segments before it)
+//   kScope:  name (one segment of the path; `parent` has those before it, and their labels); behind it,
+//            not counted, labels as of a series: an agent that does not know them passes over them
 //   kSeries: metric group, name, unit, then label name and label value in turn, sorted by label
 //   name
 struct NameRecord {

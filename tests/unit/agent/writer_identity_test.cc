@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "client/agent/agent_options.h"
 #include "client/agent/name_table.h"
 
@@ -143,7 +145,7 @@ TEST(WriterIdentityTest, NamesTheFieldThatIsWrong) {
 // --- names
 
 std::string NameRecord(std::uint32_t id, spool::NameKind kind, std::uint32_t parent,
-                       const std::vector<std::string>& texts) {
+                       const std::vector<std::string>& texts, std::size_t counted_max = 100) {
   std::string body;
   for (const std::string& text : texts) {
     const auto length = static_cast<std::uint16_t>(text.size());
@@ -157,7 +159,7 @@ std::string NameRecord(std::uint32_t id, spool::NameKind kind, std::uint32_t par
   head.parent = parent;
   head.kind = kind;
   head.series_kind = spool::SeriesKind::kGauge;
-  head.text_count = static_cast<std::uint16_t>(texts.size());
+  head.text_count = static_cast<std::uint16_t>(std::min(texts.size(), counted_max));
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + body;
 }
 
@@ -180,12 +182,39 @@ TEST(NameTableTest, JoinsPathsAndReadsSeriesPieceByPiece) {
   EXPECT_EQ(names.Find(4), nullptr);
 }
 
+TEST(NameTableTest, ScopesHaveTheirLabelsAndThoseOfWhatTheyLieIn) {
+  using Labels = std::map<std::string, std::string>;
+  std::vector<std::string> many = {"deep"};
+  for (std::size_t i = 0; i < spool::kLabelCountMax; ++i) {
+    many.push_back("l" + std::to_string(i));
+    many.push_back("x");
+  }
+  const std::string bytes =
+      NameRecord(1, spool::NameKind::kScope, 0, {"fetch", "loader", "train", "rank", "9"}, 1) +
+      NameRecord(2, spool::NameKind::kScope, 1, {"decode"}) +
+      NameRecord(3, spool::NameKind::kScope, 2, {"read", "loader", "eval", "disk", "sda"}, 1) +
+      NameRecord(4, spool::NameKind::kScope, 1, many, 1);
+  NameTable names;
+  names.Extend(bytes);
+  ASSERT_FALSE(names.damaged());
+  EXPECT_EQ(names.Find(1)->name, "fetch");
+  EXPECT_EQ(names.Find(1)->labels, (Labels{{"loader", "train"}}));
+  EXPECT_EQ(names.Find(2)->labels, (Labels{{"loader", "train"}}));
+  EXPECT_EQ(names.Find(3)->name, "fetch/decode/read");
+  EXPECT_EQ(names.Find(3)->labels, (Labels{{"disk", "sda"}, {"loader", "eval"}}));
+  EXPECT_EQ(names.Find(4)->labels.size(), spool::kLabelCountMax)
+      << "none more than a series may have";
+  EXPECT_EQ(names.Find(4)->labels.count("loader"), 0u);
+}
+
 TEST(NameTableTest, StopsAtTheFirstBadRecord) {
   const std::string good = NameRecord(1, spool::NameKind::kScope, 0, {"a"});
   const std::string rows[] = {
       NameRecord(3, spool::NameKind::kScope, 0, {"b"}),
       NameRecord(2, spool::NameKind::kScope, 9, {"b"}),
       NameRecord(2, spool::NameKind::kScope, 0, {"b", "c"}),
+      NameRecord(2, spool::NameKind::kScope, 0, {"b", std::string(2000, 'x')}, 1),
+      NameRecord(2, spool::NameKind::kScope, 0, std::vector<std::string>(67, "b"), 1),
       NameRecord(2, spool::NameKind::kSeries, 0, {"g", "n"}),
       NameRecord(2, static_cast<spool::NameKind>(7), 0, {"b"}),
       NameRecord(2, spool::NameKind::kScope, 0, {std::string(2000, 'x')}),

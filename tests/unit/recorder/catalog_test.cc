@@ -53,7 +53,7 @@ TEST(CatalogTest, JudgesScopeNames) {
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
     EXPECT_EQ(IsScopeName(row.text), row.is_legal);
-    EXPECT_EQ(Catalog().DefineScope(row.text) != 0, row.is_legal);
+    EXPECT_EQ(Catalog().DefineScope({std::string(row.text)}) != 0, row.is_legal);
   }
 }
 
@@ -93,25 +93,38 @@ TEST(CatalogTest, JudgesSeries) {
 
 TEST(CatalogTest, TheSameAgainHasTheSameId) {
   Catalog catalog;
-  EXPECT_EQ(catalog.DefineScope("a"), 1u);
-  EXPECT_EQ(catalog.DefineScope("b"), 2u);
-  EXPECT_EQ(catalog.DefineScope("a"), 1u);
+  EXPECT_EQ(catalog.DefineScope({"a"}), 1u);
+  EXPECT_EQ(catalog.DefineScope({"b"}), 2u);
+  EXPECT_EQ(catalog.DefineScope({"a"}), 1u);
+  const ScopeDefinition labelled{"a", {{"loader", "train"}}};
+  EXPECT_EQ(catalog.DefineScope(labelled), 3u);
+  EXPECT_EQ(catalog.DefineScope(labelled), 3u);
   const std::uint32_t loss = catalog.DefineSeries(Loss());
   SeriesDefinition other = Loss();
   other.labels["layer"] = "4";
   EXPECT_NE(catalog.DefineSeries(other), loss);
   EXPECT_EQ(catalog.DefineSeries(Loss()), loss);
   EXPECT_EQ(catalog.series(loss), Loss());
-  EXPECT_EQ(catalog.scope(2), "b");
+  EXPECT_EQ(catalog.scope(2), ScopeDefinition{"b"});
+  EXPECT_EQ(catalog.scope(3), labelled);
+}
+
+TEST(CatalogTest, ScopesAreRefusedTheLabelsThatSeriesAre) {
+  for (const char* name : {"rank", "agent", "device", "worker", "", "\n"}) {
+    EXPECT_FALSE(IsScope({"a", {{name, "x"}}})) << name;
+  }
+  EXPECT_TRUE(IsScope({"a", {{"loader", "train"}, {"clock", "device"}}}));
+  EXPECT_FALSE(IsScope({"a", {{"loader", "a\nb"}}}));
+  EXPECT_FALSE(IsScope({"a/b", {{"loader", "train"}}}));
 }
 
 TEST(CatalogTest, IsBounded) {
   Catalog catalog;
   for (std::size_t i = 0; i < kScopeNameCountMax; ++i) {
-    ASSERT_NE(catalog.DefineScope(std::to_string(i)), 0u);
+    ASSERT_NE(catalog.DefineScope({std::to_string(i)}), 0u);
   }
-  EXPECT_EQ(catalog.DefineScope("one more"), 0u);
-  EXPECT_EQ(catalog.DefineScope("0"), 1u);
+  EXPECT_EQ(catalog.DefineScope({"one more"}), 0u);
+  EXPECT_EQ(catalog.DefineScope({"0"}), 1u);
   SeriesDefinition series = Loss();
   for (std::size_t i = 0; i < kSeriesCountMax; ++i) {
     series.name = std::to_string(i);

@@ -28,25 +28,41 @@ inline std::vector<NameView> ReadNames(std::span<const std::byte> bytes) {
       name.texts.emplace_back(reinterpret_cast<const char*>(at) + sizeof(length), length);
       at += sizeof(length) + length;
     }
+    // Labels of a scope are not counted.
+    const std::byte* end = bytes.data() + name.record.record_bytes;
+    while (name.record.kind == spool::NameKind::kScope && end - at >= 2) {
+      std::uint16_t length = 0;
+      std::memcpy(&length, at, sizeof(length));
+      if (length == 0) break;
+      name.texts.emplace_back(reinterpret_cast<const char*>(at) + sizeof(length), length);
+      at += sizeof(length) + length;
+    }
     bytes = bytes.subspan(name.record.record_bytes);
     names.push_back(std::move(name));
   }
   return names;
 }
 
-// "forward/attention" for a scope, "training/loss{layer=1}" for a series, "" for no name.
+// Name and value in turn.
+inline std::string ShownLabels(const std::vector<std::string>& texts, std::size_t first) {
+  std::string shown;
+  for (std::size_t i = first; i + 1 < texts.size(); i += 2) {
+    shown += "{" + texts[i] + "=" + texts[i + 1] + "}";
+  }
+  return shown;
+}
+
+// "forward/attention" for a scope, "fetch{loader=train}" where it has labels, "training/loss{layer=1}"
+// for a series, "" for no name.
 inline std::string Shown(const std::vector<NameView>& names, std::uint32_t id) {
   if (id == spool::kNoName || id > names.size()) return "";
   const NameView& name = names[id - 1];
   if (name.record.kind == spool::NameKind::kScope) {
     const std::string parent = Shown(names, name.record.parent);
-    return parent.empty() ? name.texts[0] : parent + "/" + name.texts[0];
+    const std::string own = name.texts[0] + ShownLabels(name.texts, 1);
+    return parent.empty() ? own : parent + "/" + own;
   }
-  std::string shown = name.texts[0] + "/" + name.texts[1];
-  for (std::size_t i = 3; i + 1 < name.texts.size(); i += 2) {
-    shown += "{" + name.texts[i] + "=" + name.texts[i + 1] + "}";
-  }
-  return shown;
+  return name.texts[0] + "/" + name.texts[1] + ShownLabels(name.texts, 3);
 }
 
 // One line per event: what a test compares. "scope+ a/b" = in the step, "scope a" = on its own.

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 class ThreadRecorderTest : public testing::Test {
  protected:
   ThreadRecorderTest() {
-    for (const char* name : {"a", "b", "c"}) catalog_.DefineScope(name);
+    for (const char* name : {"a", "b", "c"}) catalog_.DefineScope({name});
     catalog_.DefineSeries({.group = "training", .name = "loss", .unit = "", .labels = {}});
     process_ = std::make_unique<ProcessWriter>(SpoolWriter::CreateInMemory({}), catalog_, mutex_,
                                                gate_, 1);

@@ -156,6 +156,11 @@ typedef uint32_t stepwell_series_id;
 /* name: 1 ... 200 bytes of UTF-8 without '/' and control characters; not "step", nor ending in
  * ".count". At most 4096 names. */
 STEPWELL_API stepwell_scope_id stepwell_define_scope(const char* name);
+/* One whose timings have labels, as those of a series; another one than that of the plain name, at the
+ * same price. What is nested in it has them, too, but for those that it has a value of its own for. */
+STEPWELL_API stepwell_scope_id stepwell_define_labelled_scope(const char* name,
+                                                              const stepwell_label* labels,
+                                                              size_t label_count);
 
 typedef enum stepwell_series_kind {
   STEPWELL_GAUGE = 1,

@@ -40,10 +40,14 @@ inline std::vector<stepwell_label> AsLabels(const Labels& labels) {
 class ScopeName {
  public:
   explicit ScopeName(const char* name) : id_(stepwell_define_scope(name)) {}
+  ScopeName(const char* name, const Labels& labels) {
+    const std::vector<stepwell_label> views = internal::AsLabels(labels);
+    id_ = stepwell_define_labelled_scope(name, views.data(), views.size());
+  }
   stepwell_scope_id id() const { return id_; }
 
  private:
-  stepwell_scope_id id_;
+  stepwell_scope_id id_ = 0;
 };
 
 // Times itself from construction to destruction, on one thread.

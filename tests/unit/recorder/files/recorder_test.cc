@@ -55,6 +55,27 @@ TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
   EXPECT_FALSE(files.IsAlive());
 }
 
+TEST_F(RecorderTest, AScopeWithLabelsIsAnotherThanItsPlainName) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    const stepwell_label label{"loader", "train"};
+    const stepwell_scope_id labelled = stepwell_define_labelled_scope("fetch", &label, 1);
+    ASSERT_NE(labelled, 0u);
+    EXPECT_NE(labelled, stepwell_define_scope("fetch"));
+    EXPECT_EQ(labelled, stepwell_define_labelled_scope("fetch", &label, 1));
+    EXPECT_EQ(stepwell_define_scope("fetch"), stepwell_define_labelled_scope("fetch", nullptr, 0));
+    stepwell_step_begin();
+    stepwell_scope fetch;
+    stepwell_scope_begin(&fetch, labelled);
+    Scoped("fetch");
+    stepwell_scope_end(&fetch);
+    stepwell_step_end(STEPWELL_NEXT_BATCH);
+    stepwell_close(0);
+  });
+  EXPECT_THAT(Lines(), ElementsAre("begin", "scope+ fetch{loader=train}/fetch",
+                                   "scope+ fetch{loader=train}", "end@0"));
+}
+
 TEST_F(RecorderTest, TheEndOfAScopeTellsHowLongItTook) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
@@ -423,6 +444,12 @@ TEST_F(RecorderTest, RefusesWhatMakesNoSense) {
   EXPECT_EQ(stepwell_define_series("g", "n", "", STEPWELL_GAUGE, twice, 2), 0u);
   const stepwell_label empty[] = {{"a", nullptr}};
   EXPECT_EQ(stepwell_define_series("g", "n", "", STEPWELL_GAUGE, empty, 1), 0u);
+  EXPECT_EQ(stepwell_define_labelled_scope(nullptr, twice, 1), 0u);
+  EXPECT_EQ(stepwell_define_labelled_scope("a", nullptr, 1), 0u);
+  EXPECT_EQ(stepwell_define_labelled_scope("a", twice, 2), 0u);
+  EXPECT_EQ(stepwell_define_labelled_scope("a", empty, 1), 0u);
+  const stepwell_label reserved{"worker", "1"};
+  EXPECT_EQ(stepwell_define_labelled_scope("a", &reserved, 1), 0u);
   stepwell_record(0, 1);
   stepwell_record_at(0, 0, 0, 1);
 }
