@@ -222,6 +222,11 @@ part_python() {
   # 150 MB to fetch, for a few tests: where it cannot be, they are skipped by name.
   "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "hooks of torch" "python3-torch cannot be installed"
   python_tests python "${program%/*}"
+  if command -v mypy >/dev/null; then
+    check "python types" mypy --cache-dir build/mypy --config-file client/python/pyproject.toml client/python/stepwell
+  else
+    skip "python types" "mypy is not installed"
+  fi
 }
 
 # python_tests LABEL BIN [PATTERN...]: each test of tests/python/run.py counts by itself.
@@ -252,7 +257,7 @@ part_frameworks() {
     skip frameworks "pip could not fetch them (no network?)"
     return
   }
-  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" test_frameworks
+  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" test_frameworks test_torch
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

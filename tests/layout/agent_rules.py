@@ -1,7 +1,7 @@
 """The agent's rules and the tests that prove them: python3 tests/layout/agent_rules.py lists them.
 
 The rules are those of docs/agent.md. A test is of a rule by its name, AgentRuleNN_WhatItShows, wherever
-it stands below tests/.
+it stands below tests/; one of Python's is test_agent_rule_NN_what_it_shows.
 """
 
 import pathlib
@@ -13,6 +13,7 @@ from tree import Finding, Tree
 
 _PAGE = "docs/agent.md"
 _RULE = re.compile(r"^## (\d+)\. (.+)$", re.MULTILINE)
+_PYTHON_TEST = re.compile(r"^    def (test_agent_rule_(\d\d)_\w+)\(self\)", re.MULTILINE)
 _TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(AgentRule(\d\d)_\w+)\s*\)", re.MULTILINE)
 
 
@@ -23,6 +24,10 @@ def tests_by_rule(tree: Tree) -> dict[int, list[tuple[str, str]]]:
         if name.startswith("tests/"):
             for suite, test, rule in _TEST.findall(tree.text(name)):
                 found.setdefault(int(rule), []).append((name, f"{suite}.{test}"))
+    for name in tree.ending(".py"):
+        if name.startswith("tests/python/"):
+            for test, rule in _PYTHON_TEST.findall(tree.text(name)):
+                found.setdefault(int(rule), []).append((name, test))
     return found
 
 

@@ -41,6 +41,10 @@ def server() -> str:
     return os.environ["PRODUCT_SERVER"]
 
 
+def page() -> str:
+    return "http://" + os.environ["PRODUCT_HTTP"]
+
+
 class Sample:
     def __init__(self, line: dict) -> None:
         self.group: str = line["metric_group"]
@@ -55,9 +59,11 @@ class Sample:
 class ProductTest(unittest.TestCase):
     """A test's trial is called after it."""
 
+    is_second_look = False  # after it failed, which left samples
+
     @property
     def trial(self) -> str:
-        return self.id().replace("test_", "")[-200:]
+        return (self.id().replace("test_", "") + self.is_second_look * ".again")[-200:]
 
     def start(self, source: str, *, options: tuple[str, ...] = (), variables: dict[str, str] | None = None,
               as_file: bool = False, interpreter: str | None = None) -> subprocess.Popen[str]:  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 FAILED_MAX = 3  # more is no accident
 _WORDS_MAX = 600
@@ -44,7 +45,9 @@ def run(suite: unittest.TestSuite, runner: unittest.TextTestRunner) -> list[tupl
     rows: list[tuple[str, ...]] = [("passed", str(max(0, result.testsRun - len(failed) - len(skipped))))]
     for name, why in failed.items():
         # What failed before any test began (an import, a class's set-up) has no test to run again.
-        again = tests.get(name) if len(failed) <= FAILED_MAX else None
+        again: Any = tests.get(name) if len(failed) <= FAILED_MAX else None
+        if again is not None:
+            again.is_second_look = True  # it has another trial
         flaky = again is not None and runner.run(unittest.TestSuite([again])).wasSuccessful()
         rows.append(("flaky" if flaky else "failed", short_name(name), why))
     return rows + skipped

@@ -43,14 +43,14 @@ def running(log: pathlib.Path, *words: str) -> Iterator[subprocess.Popen[bytes]]
                 process.kill()
 
 
-def await_ready(ready_file: pathlib.Path, master: subprocess.Popen[bytes], log: pathlib.Path) -> str:
-    """The master's address."""
+def await_ready(ready_file: pathlib.Path, master: subprocess.Popen[bytes], log: pathlib.Path) -> dict[str, str]:
+    """The master's addresses."""
     deadline = time.monotonic() + READY_WAIT_S
     while not ready_file.exists() or not ready_file.read_text():
         if master.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"the master was not ready:\n{log.read_text(errors='replace')}")
         time.sleep(0.05)
-    return json.loads(ready_file.read_text())["grpc"]
+    return json.loads(ready_file.read_text())
 
 
 def install(folder: pathlib.Path) -> pathlib.Path:
@@ -68,8 +68,11 @@ def install(folder: pathlib.Path) -> pathlib.Path:
 
 
 def torch_folder(python: pathlib.Path) -> str:
-    """Debian's torch, if this interpreter can load it; "" = none."""
+    """Where torch lies, that of the frameworks or Debian's, if this interpreter can load it; "" = nowhere."""
     folder = "/usr/lib/python3/dist-packages"
+    if "STEPWELL_FRAMEWORKS_PYTHON" in os.environ:
+        words = [os.environ["STEPWELL_FRAMEWORKS_PYTHON"], "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        folder = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
     if not os.path.isdir(f"{folder}/torch"):
         return ""
     done = subprocess.run([str(python), "-c", "import torch"], env={**os.environ, "PYTHONPATH": folder},
@@ -103,10 +106,11 @@ def main() -> int:
         with running(log, stepwell, "serve", "--data-dir", str(data), "--ready-file", str(ready_file),
                      "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0") as master:  # fmt: skip
             python = install(folder)
-            server = await_ready(ready_file, master, log)
+            ready = await_ready(ready_file, master, log)
+            server = ready["grpc"]
             with running(folder / "agent.log", stepwell, "agent", "--server", server, "--spool-dir", str(spool)):
                 os.environ.update(PRODUCT_PYTHON=str(python), PRODUCT_PROGRAM=stepwell, PRODUCT_SERVER=server,
-                                  PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder),
+                                  PRODUCT_SPOOL=str(spool), PRODUCT_FOLDER=str(folder), PRODUCT_HTTP=ready["http"],
                                   PRODUCT_TORCH=torch_folder(python))  # fmt: skip
                 found = run_tests(options.patterns)
     if options.rows:

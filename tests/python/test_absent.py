@@ -1,14 +1,20 @@
 """Where the extension cannot be loaded: one warning, and the training goes on."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 import unittest
+import zipfile
+from typing import Any
+from unittest import mock
 
 import product
 from product import ProductTest
 
+_PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "client" / "python"
 _TRAINING = """
     import asyncio, stepwell
     with stepwell.init(trial="x", groups=["gpu"]) as run:
@@ -38,7 +44,7 @@ class AbsentTest(ProductTest):
     def run_here(self, source: str, **more) -> tuple[str, str]:
         return self.run_trial(source, variables={"PYTHONPATH": str(self.site)}, **more)
 
-    def test_training_goes_on_with_one_warning(self):
+    def test_agent_rule_15_training_goes_on_with_one_warning(self):
         for name, break_it in [("missing", self.extension.unlink), ("empty", lambda: self.extension.write_bytes(b"")),
                                ("damaged", lambda: self.extension.write_bytes(b"\x7fELF" + bytes(1000)))]:  # fmt: skip
             with self.subTest(name):
@@ -89,7 +95,7 @@ class PackageTest(ProductTest):
         (found,) = pathlib.Path(product.python()).parents[1].glob("lib/python*/site-packages")
         return found
 
-    def test_it_leans_on_the_c_library_and_shows_one_name(self):
+    def test_agent_rule_15_it_leans_on_the_c_library_and_shows_one_name(self):
         import subprocess
 
         (extension,) = self.files().glob("stepwell/_core*.so")
@@ -112,17 +118,39 @@ class PackageTest(ProductTest):
         self.assertRegex(wheel.read_text(), r"Tag: cp3\d+-cp3\d+-manylinux_2_\d+_\w+")
 
     def test_a_wheel_names_the_interpreter_whose_it_is(self):
-        import importlib.util
-        from unittest import mock
-
-        file = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "build_backend" / "stepwell_build.py"
-        spec = importlib.util.spec_from_file_location("stepwell_build", file)
-        assert spec is not None and spec.loader is not None
-        backend = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(backend)
+        backend = self.backend()
         for soabi, ending in [("cpython-313t-x86_64-linux-gnu", "313t"), ("cpython-39-x86_64-linux-gnu", "39")]:
             with mock.patch.object(backend.sysconfig, "get_config_var", lambda name, soabi=soabi: soabi):
                 self.assertEqual(f"cp{ending}", backend._tag().split("-")[1])
+
+    @staticmethod
+    def backend() -> Any:
+        spec = importlib.util.spec_from_file_location("stepwell_build", _PACKAGE / "build_backend" / "stepwell_build.py")
+        assert spec is not None and spec.loader is not None
+        backend = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(backend)
+        return backend
+
+    def test_an_editable_installation_is_the_checkouts_package(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        checkout, site = pathlib.Path(scratch.name) / "python", pathlib.Path(scratch.name) / "site"
+        shutil.copytree(_PACKAGE, checkout, ignore=shutil.ignore_patterns("_core.cpython-*"))
+        (extension,) = self.files().glob("stepwell/_core*.so")
+        backend = self.backend()
+        with mock.patch.object(backend, "_HERE", checkout), \
+                mock.patch.object(backend, "_build_extension", extension.read_bytes):  # fmt: skip
+            wheel = backend.build_editable(scratch.name)
+        with zipfile.ZipFile(pathlib.Path(scratch.name) / wheel) as archive:
+            archive.extractall(site)
+        (checkout / "stepwell" / "_tell.py").open("a").write("\nedited = 4\n")
+        out, _ = self.run_trial(f"""
+            import site; site.addsitedir({str(site)!r})
+            import importlib.metadata, stepwell
+            print(stepwell.__file__, stepwell._load.core.__name__, stepwell._tell.edited,
+                  importlib.metadata.version("stepwell") == stepwell.__version__)
+            """, interpreter=sys.executable)  # fmt: skip
+        self.assertEqual(f"{checkout}/stepwell/__init__.py stepwell._core 4 True\n", out)
 
     def test_an_import_brings_no_foreign_and_no_slow_module(self):
         out, _ = self.run_trial("""

@@ -54,6 +54,8 @@ class ClosingTest(unittest.TestCase):
     def test_the_end_says_what_to_do(self):
         for name, arguments, text in [
             ("stored", ("run", True, ""), "stored: stepwell report run"),
+            ("with its page", ("run", True, "", "http://a/#/trial/7/timings"),
+             "stored: stepwell report run, or http://a/#/trial/7/timings"),
             ("of a job", (None, True, ""), "stored: stepwell trials"),
             ("offline", ("run", False, "offline: 'stepwell upload /tmp/a b' sends it"),
              "no master: stepwell serve, then stepwell upload /tmp/a b, then stepwell report run"),

@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -88,7 +90,7 @@ class EndingsTest(ProductTest):
         counts = self.counts()
         self.assertEqual((1, 1), (counts["after"], counts["last"]))
 
-    def test_the_end_says_what_the_steps_consisted_of(self):
+    def test_agent_rule_13_the_end_says_what_the_steps_consisted_of(self):
         _, err = self.run_trial("""
             import time, stepwell
             run = stepwell.init()
@@ -102,6 +104,23 @@ class EndingsTest(ProductTest):
         self.assertRegex(shares, r"^stepwell: train_batch/slow [6-9]\d\.\d %, ")
         self.assertNotIn("outside", shares)
         self.assertEqual(f"stepwell: stored: stepwell report {self.trial}", where)
+
+    def test_agent_rule_13_the_end_links_the_page_of_this_very_trial(self):
+        variables = {"STEPWELL_PAGE": product.page() + "/"}
+        _, err = self.run_trial(RECORDED, variables=variables)
+        where = err.splitlines()[-1]
+        begin = f"stepwell: stored: stepwell report {self.trial}, or {product.page()}/#/trial/"
+        self.assertRegex(where, f"^{re.escape(begin)}[1-9][0-9]*/timings$")
+        number = where.removeprefix(begin).partition("/")[0]
+        _, err = self.run_trial(RECORDED, variables={**variables, "STEPWELL_TRIAL": f"id:{number}"})
+        self.assertIn(f", or {product.page()}/#/trial/{number}/timings", err)
+
+    def test_a_page_that_does_not_answer_is_not_linked(self):
+        with socket.create_server(("127.0.0.1", 0)) as mute:  # and says nothing to who comes
+            for page in (f"http://127.0.0.1:{mute.getsockname()[1]}", "http://127.0.0.1:1", "https://a", "http://", "x"):
+                with self.subTest(page):
+                    _, err = self.run_trial(RECORDED, variables={"STEPWELL_PAGE": page})
+                    self.assertEqual(f"stepwell: stored: stepwell report {self.trial}", err.splitlines()[-1])
 
     def test_the_end_is_silent_where_it_is_asked_to_be(self):
         for name, variables in [("quiet", {"STEPWELL_QUIET": "1"}), ("another rank", {"RANK": "1", "WORLD_SIZE": "2"}),

@@ -310,7 +310,7 @@ class DeepSpeedTest(FrameworkTest):
 
     def test_an_engine(self):
         self.train(_TORCH + """
-    import os, socket, sys, warnings
+    import os, socket, sys, tempfile, warnings
     warnings.filterwarnings("ignore", "(?!stepwell)")
     with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
@@ -325,7 +325,8 @@ class DeepSpeedTest(FrameworkTest):
     engine, _, train, _ = deepspeed.initialize(
         model=model, optimizer=optimizer, training_data=data,
         lr_scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 1),
-        config={"train_micro_batch_size_per_gpu": 4, "steps_per_print": 10**9})
+        config={"train_micro_batch_size_per_gpu": 4, "steps_per_print": 10**9,
+                "csv_monitor": {"enabled": True, "output_path": tempfile.mkdtemp(), "job_name": "x"}})
     watched = watch(engine, eval_loader=(evaluation := loader(8)))
     for epoch in range(2):
         for inputs, targets in train:

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import textwrap
 import unittest
 
 import product
@@ -37,7 +38,7 @@ class HooksTest(ProductTest):
         variables = {"PYTHONPATH": _FAKE, **more.pop("variables", {})}
         return self.run_trial(source, variables=variables, **more)
 
-    def test_two_lines_see_a_training(self):
+    def test_agent_rule_13_two_lines_see_a_training(self):
         out, err = self.run_hooked("""
             import stepwell
             stepwell.init()
@@ -136,6 +137,40 @@ class HooksTest(ProductTest):
         self.assertEqual([], [s.name for s in found if s.name.endswith(".count")])
         self.assertNotIn("dataloader_next/dataloader_next", {s.name for s in found})
         self.assertEqual([-1], [s.batch for s in found if s.name == "forward"], "after the loop: outside any step")
+
+    def test_an_iterator_that_is_kept_hides_no_training(self):
+        rows = (
+            # One batch was looked at; then epochs over the same loader.
+            ("same", """
+                loader = torch.utils.data.DataLoader("abc")
+                kept = iter(loader); next(kept)
+                for epoch in range(2): train(loader)
+                """, 6, False),
+            # Over another one, which is told by eight optimizer's steps without an ask of the first.
+            ("other", """
+                kept = iter(torch.utils.data.DataLoader("xyz")); next(kept)
+                for epoch in range(2): train(torch.utils.data.DataLoader(range(20)))
+                """, 32, True),
+            ("in turns", """
+                first, second = (iter(torch.utils.data.DataLoader(range(20))) for _ in range(2))
+                for item in first: train([next(second)])
+                """, 20, True),
+            # Each task's batches lie in its step, but for those that passed for a training.
+            ("in each other", """
+                for task in torch.utils.data.DataLoader("abcd"): train(torch.utils.data.DataLoader(range(12)))
+                """, 4 + 3, True),
+        )  # fmt: skip
+        for name, loop, step_count, has_inner in rows:
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}"
+                self.run_hooked("import stepwell, torch\nstepwell.init()" + _STEP + textwrap.dedent(loop),
+                                variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                found = self.samples(trial)
+                self.assertEqual(list(range(step_count)), [s.batch for s in found if s.name == "step"])
+                fetches = [s for s in found if s.name == "dataloader_next"]
+                labelled = [s.batch for s in fetches if s.labels.get("loader") == "train" and s.batch >= 0]
+                self.assertEqual(list(range(step_count)), labelled)
+                self.assertEqual(has_inner, any(not s.labels.get("loader") for s in fetches))
 
     def test_the_gpu_is_asked_later_and_never_waited_for(self):
         out, _ = self.run_hooked("""
@@ -365,7 +400,7 @@ class RunHooksTest(ProductTest):
         (self.folder / name).write_text(text)
         return name
 
-    def test_an_untouched_script_is_seen(self):
+    def test_agent_rule_14_an_untouched_script_is_seen(self):
         script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\nprint('done')\n")
         said = by_run(self.folder, "--trial", self.trial, product.python(), script)
         self.assertIn("done\n", said)
@@ -389,7 +424,7 @@ class RunHooksTest(ProductTest):
             self.assertEqual("1\n", by_run(self.folder, product.python(), "-c", text))
         self.assertEqual("", by_run(self.folder, product.python(), "-c", "import sys; sys.exit(3)", code=3))
 
-    def test_a_sitecustomize_of_ones_own_is_run(self):
+    def test_agent_rule_14_a_sitecustomize_of_ones_own_is_run(self):
         self.script("import sys; print('mine', __name__, __file__.rpartition('/')[2])", "sitecustomize.py")
         path = f"{self.folder}:{_FAKE}"
         said = by_run(self.folder, product.python(), "-c", "import sitecustomize; print(sitecustomize.__file__)",
@@ -419,7 +454,7 @@ class RunHooksTest(ProductTest):
         self.assertIn("1\n", said)
         self.assertEqual(1, said.count("nothing of this training is seen: "), said)
 
-    def test_interpreters_that_look_at_nothing_are_named(self):
+    def test_agent_rule_14_interpreters_that_look_at_nothing_are_named(self):
         said = by_run(self.folder, product.python(), "-I", "-c", "print(1)")
         self.assertIn("-I looks at no sitecustomize", said)
         said = by_run(self.folder, "--no-hooks", product.python(), "-I", "-c", "print(1)")

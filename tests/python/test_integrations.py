@@ -206,9 +206,9 @@ class HarmTest(ProductTest):
     torch.optim.lr_scheduler.LRScheduler(optimizer)     # puts its wrapper into what is watched
     import threading
     for batch in loader:
-        print(models[0].forward(2), models[0](3), accelerator.backward(None), end=" ")
+        print(models[0](2), models[0](3), accelerator.backward(None), end=" ")
         print(optimizer.step(), late.step(), scheduler.step(), saver.run_event(Event()))
-        thread = threading.Thread(target=models[0].forward, args=(1,))
+        thread = threading.Thread(target=models[0], args=(1,))
         thread.start(); thread.join()
     print(optimizer.count, late.count, hasattr(late.step, "counts"), late.step.__name__, type(optimizer).__qualname__)
     print(saver.saved, trainer.evaluate(), models[0].forward == torch.nn.Weighted.forward.__get__(models[0]))

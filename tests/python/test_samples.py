@@ -52,8 +52,35 @@ class SamplesTest(ProductTest):
                     with run.scope("evaluate"): print(index, inner, end=" ")
             """)
         self.assertEqual("0 0 0 1 0 2 1 0 1 1 1 2 ", out)
-        self.assertEqual({"step": 2, "dataloader_next": 3, "dataloader_next.count": 2, "evaluate": 2,
+        self.assertEqual({"step": 2, "dataloader_next": 5, "dataloader_next.count": 2, "evaluate": 2,
                           "evaluate.count": 2}, self.counts())  # fmt: skip
+        fetches = [(s.labels.get("loader"), s.batch) for s in self.samples() if s.name == "dataloader_next"]
+        self.assertEqual([("train", -1), ("train", 0), ("train", 1)], sorted(f for f in fetches if f[0]))
+
+    def test_an_iterator_that_is_kept_hides_no_later_loop_over_its_loader(self):
+        for arguments in ("", ", epoch=0"):
+            with self.subTest(arguments):
+                trial = f"{self.trial}{len(arguments)}"
+                out, _ = self.run_trial(f"""
+                    import stepwell
+                    run, loader = stepwell.init(), ["a", "b", "c"]
+                    kept = iter(run.steps(loader{arguments}))
+                    print(next(kept), end=" ")
+                    print([index for index, _ in run.steps(loader{arguments})], end=" ")
+                    print(next(kept), [index for index, _ in run.steps(["x"])])
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("(0, 'a') [0, 1, 2] (3, 'b') [0]\n", out)
+                steps = [sample.batch for sample in self.samples(trial) if sample.name == "step"]
+                self.assertEqual([0, 1, 2], steps, "3 was left midway, and holds the last loop")
+
+    def test_loops_over_one_loader_that_take_turns_are_one_loops_steps(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run, loader = stepwell.init(), ["a", "b", "c", "d"]
+            for (first, _), (second, _) in zip(run.steps(loader), run.steps(loader)): print(first, second, end=" ")
+            """)
+        self.assertEqual("0 0 0 1 1 2 2 3 ", out)
+        self.assertEqual([0, 1, 2], [sample.batch for sample in self.samples() if sample.name == "step"])
 
     def test_a_loop_that_is_left_counts_its_whole_batches(self):
         out, _ = self.run_trial("""

@@ -90,7 +90,7 @@ class TorchTest(ProductTest):
                 in_steps = [s.name for s in found if s.batch >= 0 and s.group == "timing"]
                 self.assertEqual({"step": 8, "dataloader_next": 8, "to_device": 8, **dict.fromkeys(_PASSES, 8)},
                                  {name: in_steps.count(name) for name in set(in_steps)})  # fmt: skip
-                outside = [s.name for s in found if s.batch < 0 and not s.labels.get("loader")]
+                outside = [s.name for s in found if s.batch < 0 and s.labels.get("loader") != "eval"]
                 # Each evaluation's model and the last one, each epoch's fetch that found its end, and its scheduler's step.
                 self.assertEqual({"forward": 5, "dataloader_next": 2, "step_lr_schedulers": 2, "save_checkpoint": 2,
                                   "load_checkpoint": 1}, {name: outside.count(name) for name in set(outside)})  # fmt: skip
@@ -118,7 +118,7 @@ torch.save([scheduler.state_dict(), optimizer.state_dict(), model.state_dict(), 
 assert b"stepwell" not in stored.getvalue()
 stored.seek(0)
 inputs = torch.randn(2, 4)
-for copied in (torch.load(stored)[3], copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+for copied in (torch.load(stored, weights_only=False)[3], copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
     torch.nn.init.zeros_(copied.weight); torch.nn.init.zeros_(copied.bias)
     assert type(copied) is torch.nn.Linear and copied(inputs).abs().sum() == 0 != model(inputs).abs().sum()
 assert len(calls) == 6, calls
@@ -128,6 +128,55 @@ kinds = [torch.nn.Linear, torch.optim.SGD, torch.optim.lr_scheduler.StepLR]
 assert [type(it) for it in (model, optimizer, scheduler)] == kinds
 torch.jit.script(model)
 """, "-W", "error::UserWarning", "train.py")  # fmt: skip
+
+    def test_a_compiled_model_is_compiled_whole_and_seen(self):
+        """Hooked, and watched before and behind the compiler: one graph each, none of them with a break."""
+        said = self.run_script("""
+import sys, torch
+if not hasattr(torch, "compile") or int(torch.__version__.split(".")[0]) < 2: print("no compiler"); sys.exit()
+from torch.utils.data import DataLoader, TensorDataset
+from stepwell.integrations._watch import watch_model
+def trained(compiled, model, count=6):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, wanted in DataLoader(TensorDataset(torch.randn(count, 4), torch.randn(count, 1)), batch_size=2):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(compiled(inputs.to("cpu")), wanted).backward()
+        optimizer.step()
+    counters = torch._dynamo.utils.counters
+    print(counters["stats"]["unique_graphs"], dict(counters["graph_break"]), end=" ")
+    torch._dynamo.reset(); counters.clear()
+def made(): return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+def compile(what): return torch.compile(what, backend="eager", fullgraph=True)
+torch.set_num_threads(1)
+calls = []
+def watch(what): watch_model(what, lambda *_, **__: calls.append(1), lambda: None)
+model = made(); trained(compile(model), model)
+model = made(); trained(compile(lambda inputs: model(inputs).relu()), model)
+model = made(); watch(model); trained(compile(model), model)
+print(len(calls), end=" ")
+model = made(); compiled = compile(model); watch(compiled); watch(model); trained(compiled, model)
+print(len(calls), end=" ")
+model = made(); watch(model); model.compile(backend="eager", fullgraph=True)
+for _ in range(2): model(torch.randn(2, 4)).sum().backward()
+print(len(calls))
+import warnings
+warnings.simplefilter("error")
+model = made(); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+@torch.compile(backend="eager")
+def train_step(inputs):
+    model(inputs).sum().backward()
+    optimizer.step()
+for _ in range(2): train_step(torch.randn(2, 4))
+breaks = torch._dynamo.utils.counters["graph_break"]
+print(torch._dynamo.utils.counters["stats"]["unique_graphs"], any("stepwell" in why or "Hooked" in why for why in breaks))
+""", "train.py")  # fmt: skip
+        if "no compiler" in said:
+            self.skipTest("this torch has no compiler")
+        self.assertIn("1 {} 1 {} 1 {} 0 1 {} 3 5\n2 False\n", said)
+        found = [s.name for s in self.samples() if s.batch >= 0 and s.group == "timing"]
+        # A function that is compiled is no module: of three steps nobody sees the forward pass.
+        self.assertEqual({"step": 12, "dataloader_next": 12, **dict.fromkeys(_PASSES, 12), "train_batch/forward": 9},
+                         {name: found.count(name) for name in set(found)})  # fmt: skip
 
     def test_ranks_of_torchrun_are_one_trial(self):
         # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.

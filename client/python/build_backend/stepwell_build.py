@@ -34,10 +34,28 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
     files = {str(path.relative_to(_HERE)): path.read_bytes() for path in _package_files()}
-    tag = "py3-none-any"
     if sys.platform == "linux":
-        tag = _tag()
-        files[f"{_NAME}/_core{sysconfig.get_config_var('EXT_SUFFIX')}"] = _build_extension()
+        files[_extension_name()] = _build_extension()
+    return _write_wheel(wheel_directory, files)
+
+
+def build_editable(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
+    """`pip install -e`: the package is the checkout's, and its extension lies in that. It is built anew by another."""
+    if sys.platform == "linux":
+        extension = _HERE / _extension_name()
+        draft = extension.with_suffix(".draft")
+        draft.write_bytes(_build_extension())
+        draft.chmod(0o755)
+        draft.replace(extension)  # who has the old one loaded keeps that
+    return _write_wheel(wheel_directory, {f"__editable__.{_NAME}.pth": f"{_HERE}\n".encode()})
+
+
+def _extension_name() -> str:
+    return f"{_NAME}/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def _write_wheel(wheel_directory: str, files: dict[str, bytes]) -> str:
+    tag = _tag() if sys.platform == "linux" else "py3-none-any"
     name = f"{_NAME}-{version()}-{tag}.whl"
     info = f"{_NAME}-{version()}.dist-info"
     files[f"{info}/METADATA"] = _metadata().encode()

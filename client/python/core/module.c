@@ -4,10 +4,12 @@
 #include <Python.h>
 
 #include "client/python/core/hooked.h"
+#include "client/python/core/loop.h"
 #include "client/python/core/names.h"
 #include "client/python/core/recording.h"
 #include "client/python/core/scope.h"
 #include "client/python/core/series.h"
+#include "client/python/core/step_loop.h"
 #include "client/python/core/steps.h"
 #include "client/python/core/tally.h"
 
@@ -80,7 +82,7 @@ static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 }
 
 static PyObject* Reset(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
-  Steps_Reset();
+  StepLoop_Reset();
   Tally_Reset();
   Py_RETURN_NONE;
 }
@@ -97,12 +99,13 @@ static PyMethodDef functions[] = {
     {"take_tally", TakeTally, METH_NOARGS, NULL},
     {"record_at", Series_RecordAt, METH_VARARGS, NULL},
     {"await_hooks", Hooked_Await, METH_O, NULL},
-    {"hooked_steps", Steps_OfHook, METH_O, NULL},
+    {"hooked_steps", Steps_OfHook, METH_VARARGS, NULL},
     {"scope_path", ScopePath, METH_NOARGS, NULL},
-    {"is_fetching", Steps_IsFetching, METH_NOARGS, NULL},
-    {"batch", Steps_Batch, METH_NOARGS, NULL},
-    {"begin_work", Steps_BeginWork, METH_NOARGS, NULL},
-    {"end_work", Steps_EndWork, METH_NOARGS, NULL},
+    {"fetch_scope", StepLoop_FetchScope, METH_NOARGS, NULL},
+    {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
+    {"batch", StepLoop_Batch, METH_NOARGS, NULL},
+    {"begin_work", StepLoop_BeginWork, METH_NOARGS, NULL},
+    {"end_work", StepLoop_EndWork, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -120,8 +123,8 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
-  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Hooked_Type) < 0 || !Names_Init() ||
-      !Scope_Init() || !Steps_Init()) {
+  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Loop_Type) < 0 ||
+      PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);

@@ -129,6 +129,16 @@ Series* Names_NewSeries(PyObject* name) {
   return made;
 }
 
+ScopeName* Names_NewLabelledScope(const char* name, const char* label, const char* value) {
+  const stepwell_label labels = {label, value};
+  const stepwell_scope_id id = stepwell_define_labelled_scope(name, &labels, 1);
+  PyObject* text = PyUnicode_InternFromString(name);
+  ScopeName* made = text == NULL ? NULL : NewScopeName(text, id);
+  Py_XDECREF(text);
+  if (made != NULL && !KeepId(made)) Py_CLEAR(made);
+  return made;
+}
+
 static Series* RefuseSeries(PyObject* name) {
   static Series* none;
   if (Refuse(kRefusedSeries,

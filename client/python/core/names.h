@@ -28,6 +28,8 @@ int Names_Init(void);
 // Borrowed; never raises but what is no Exception: NULL. Refused names warn once, and record
 // nothing.
 ScopeName* Names_FindScope(PyObject* name);
+// New: that of timings with this label; NULL with an exception set.
+ScopeName* Names_NewLabelledScope(const char* name, const char* label, const char* value);
 // New: a value's own code may give the name another series meanwhile. The series of `name` in the
 // group "training", without unit and labels; or what Names_SetDefault said.
 Series* Names_FindSeries(PyObject* name);

@@ -6,8 +6,6 @@
 #include <stdint.h>
 
 extern PyTypeObject Steps_Type;
-// The steps of a loop that is a framework's, by calls.
-extern PyTypeObject Loop_Type;
 
 // 0 with an exception set.
 int Steps_Init(void);
@@ -15,16 +13,5 @@ int Steps_Init(void);
 // set: `loader` is nothing to iterate over.
 PyObject* Steps_New(PyObject* loader, int32_t start);
 
-// For hooks. hooked_steps(loader): steps whose training is not seen as scopes of the program's:
-// begin_work() opens `train_batch` in them, where no scope is open, end_work() closes it, where it is
-// the innermost one; so does the step's end.
-PyObject* Steps_OfHook(PyObject* module, PyObject* loader);
-PyObject* Steps_BeginWork(PyObject* module, PyObject* ignored);
-PyObject* Steps_EndWork(PyObject* module, PyObject* ignored);
-// is_fetching(): whether the calling thread is in the fetch of a loop's batch.
-PyObject* Steps_IsFetching(PyObject* module, PyObject* ignored);
-// batch(): of the loop whose step the calling thread is in, -1 = in none.
-PyObject* Steps_Batch(PyObject* module, PyObject* ignored);
-
-// A run begins, or a process that was forked: batches count from 0, and this thread is in no loop.
-void Steps_Reset(void);
+// hooked_steps(loader, of): of a hook's; `of` tells the loader from others.
+PyObject* Steps_OfHook(PyObject* module, PyObject* args);

@@ -60,7 +60,7 @@ class Steps:
 class Loop:
     _batch = -1
 
-    def begin(self) -> bool:
+    def begin(self, of: object = None, /) -> bool:
         return True
 
     def upcoming(self) -> int:
@@ -71,8 +71,8 @@ class Loop:
         Steps._next_batch = self._batch + 1
         return self._batch
 
-    def next(self) -> None:
-        pass
+    def next(self) -> bool:
+        return True
 
     def fetching(self, is_begun: bool, /) -> None:
         pass
@@ -89,8 +89,12 @@ def await_hooks(is_waiting: bool) -> None:
     pass
 
 
-def hooked_steps(loader: Any) -> Steps:
+def hooked_steps(loader: Any, of: object) -> Steps:
     return Steps(loader, None)
+
+
+def fetch_scope() -> Scope:
+    return Scope("dataloader_next")
 
 
 def is_fetching() -> bool:

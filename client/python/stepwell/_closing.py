@@ -45,13 +45,13 @@ def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: 
     return [*shown, *given_up, f"stepwell: {ending}"]
 
 
-def ending(trial: str | None, stored: bool, message: str) -> str:
-    """Where to read more. `message` is the recorder's, from before it was closed."""
+def ending(trial: str | None, stored: bool, message: str, page: str = "") -> str:
+    """Where to read more. `message` is the recorder's, from before it was closed; `page` is the trial's."""
     import shlex
 
     report = f"stepwell report {shlex.quote(trial)}" if trial else "stepwell trials"
     if stored:
-        return f"stored: {report}"
+        return f"stored: {report}, or {page}" if page else f"stored: {report}"
     if "offline: '" in message:
         # Other remarks may stand before it, and behind.
         command = message.rpartition("offline: '")[2].partition("' sends it")[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from _thread import RLock
+from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
 from stepwell import _checks
 from stepwell._load import core
-from stepwell._tell import say, warn
+from stepwell._tell import is_quiet, say, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Run(core.Recording):
             self._is_closed = True
             if self._is_on:
                 self._leave(wait_ms)
-        if self._was_recorded and self._options["shows"] and self._pid == os.getpid():
+        if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
             self._show_end()
         return self._is_stored
 
@@ -191,10 +191,11 @@ class Run(core.Recording):
     # --- with the lock held ---
 
     def _open(self) -> None:
-        given = {key: os.fsencode(value) if key in _PATHS and value is not None else value
-                 for key, value in self._options.items()}  # type: ignore[call-overload]  # fmt: skip
+        options: dict[str, Any] = self._options
+        given: dict[str, Any] = {key: os.fsencode(value) if key in _PATHS and value is not None else value
+                                 for key, value in options.items()}  # fmt: skip
         self._is_on = True  # before it is: an interrupt between the two would leave it open
-        state = core.open(*(given[key] for key in _OPEN_ORDER))  # type: ignore[arg-type]
+        state = core.open(*(given[key] for key in _OPEN_ORDER))
         if _STATES[state] not in ("recording", "memory only"):
             return
         message = core.message()
@@ -227,9 +228,11 @@ class Run(core.Recording):
         self._paths[path] = (before[0] + ns, before[1] + count)
 
     def _show_end(self) -> None:
-        from stepwell import _closing
+        from stepwell import _closing, _page
 
-        ending = _closing.ending(self.trial, self._is_stored, self._last_message)
+        options: dict[str, Any] = self._options
+        page = _page.link(self.trial, options["project"], options["server"]) if self._is_stored else ""
+        ending = _closing.ending(self.trial, self._is_stored, self._last_message, page)
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
         said[-1:-1] = _lines_of_hooks(self._steps > 0)
         say("\n".join(said))

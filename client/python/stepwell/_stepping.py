@@ -19,8 +19,9 @@ class Stepping:
     begin(place) before a batch is fetched, count(place) when it is there, leave() after the last.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, loader: object = None) -> None:
         self._run = run
+        self._loader = loader
         self._loop = core.Loop()
         self._is_begun = False
         self._is_part = False  # of another loop's step
@@ -41,10 +42,8 @@ class Stepping:
 
     def begin(self, place: Place) -> None:
         """The step that is open ends; that of this batch begins."""
-        if self._is_part:
-            return
         if self._is_begun:
-            self._loop.next()
+            self._is_part = not self._loop.next()
         else:
             self._begin()
         if not self._is_part and not _is_behind(place, self._run._schedule) and self._run._follow(place):
@@ -75,7 +74,7 @@ class Stepping:
             self._run.off()
 
     def _begin(self) -> None:
-        self._is_part = not self._loop.begin()
+        self._is_part = not self._loop.begin(self._loader)
         self._is_begun = True
 
 
@@ -134,9 +133,10 @@ def resume(run: Run, start: int | None, epoch: int | None, batch_in_epoch: int) 
 
 class PlannedLoop:
     def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
-        self._stepping = Stepping(run)
+        self._stepping = Stepping(run, loader)
         self._items: Any = iter(loader)  # its errors are the training's to see
-        self._fetch = run.scope("dataloader_next")
+        self._fetch = core.fetch_scope()
+        self._inner_fetch = run.scope("dataloader_next")
         self._start = start
         self._epoch = epoch
         self._batch_in_epoch = batch_in_epoch
@@ -158,7 +158,7 @@ class PlannedLoop:
             place = Place(stepping.upcoming)
         stepping.fetching(True)
         try:
-            with self._fetch:
+            with self._inner_fetch if stepping.is_part else self._fetch:
                 item = next(items)
         except StopIteration:
             self._items = None

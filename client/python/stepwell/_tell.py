@@ -27,9 +27,13 @@ def warn(text: str) -> None:
         say(text)
 
 
+def is_quiet() -> bool:
+    return _is_mute or os.environ.get("STEPWELL_QUIET", "0") not in ("", "0")
+
+
 def say(text: str) -> None:
     """Lines on stderr, unless STEPWELL_QUIET is set."""
-    if _is_mute or os.environ.get("STEPWELL_QUIET", "0") not in ("", "0"):
+    if is_quiet():
         return
     try:
         print(text, file=sys.stderr, flush=True)

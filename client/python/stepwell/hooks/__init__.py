@@ -83,7 +83,7 @@ def _open_run() -> bool:
     return core.state() != 0
 
 
-def _place(torch: Any) -> dict[str, int]:
+def _place(torch: Any) -> dict[str, Any]:
     """Of a process that a launcher told of its rank in another way than by variables."""
     distributed = getattr(torch, "distributed", None)
     if os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or distributed is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from stepwell._load import core
 from stepwell._tell import say
 
@@ -11,6 +13,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_MARK = "_stepwell_hooked"
+
+
+def _function(original: Callable[..., Any], hooked: Any, is_compiling: Callable[[], bool]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **keywords: Any) -> Any:
+        return original(*args, **keywords) if is_compiling() else hooked(*args, **keywords)
+
+    setattr(call, _MARK, True)
+    return call
+
+
 class Hook:
     """`what` is what people call it."""
 
@@ -18,25 +32,30 @@ class Hook:
         self.what = what
         self.seen_count = 0
         self.trouble = ""  # why it is off
-        self._replaced: list[tuple[Any, str, Any, bool]] = []
+        self._replaced: list[tuple[Any, str, Any, Any, bool]] = []
 
-    def replace(self, owner: Any, name: str, handler: Callable[..., Any]) -> None:
-        """handler(original, *args, **keywords) is called in place of owner.name. Where there is none: nothing."""
+    def replace(
+        self, owner: Any, name: str, handler: Callable[..., Any], is_compiling: Callable[[], bool] | None = None
+    ) -> None:  # fmt: skip
+        """handler(original, *args, **keywords) is called in place of owner.name. Where there is none: nothing. With
+        is_compiling a compiler that looks for functions of Python finds one, and through it the original."""
         original = getattr(owner, name, None)
-        if original is None or isinstance(original, core.Hooked):
+        if original is None or isinstance(original, core.Hooked) or hasattr(original, _MARK):
             return
         is_own = name in vars(owner)
-        setattr(owner, name, core.Hooked(original, handler))
-        self._replaced.append((owner, name, original, is_own))
+        hooked = core.Hooked(original, handler)
+        put = hooked if is_compiling is None else _function(original, hooked, is_compiling)
+        setattr(owner, name, put)
+        self._replaced.append((owner, name, original, put, is_own))
 
     def fail(self, error: BaseException) -> None:
         """Puts back what was there. What others put over it meanwhile stays."""
         if self.trouble:
             return
         self.trouble = f"{type(error).__name__}: {error}"
-        for owner, name, original, is_own in self._replaced:
+        for owner, name, original, put, is_own in self._replaced:
             try:
-                if not isinstance(vars(owner).get(name), core.Hooked):
+                if vars(owner).get(name) is not put:
                     continue
                 if is_own:
                     setattr(owner, name, original)

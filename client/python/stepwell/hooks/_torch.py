@@ -14,6 +14,7 @@ import threading
 import time
 
 from stepwell._load import core
+from stepwell.hooks import _compiler
 from stepwell.hooks._allocator import Allocator
 from stepwell.hooks._device_times import DeviceTimes
 from stepwell.hooks._hook import Hook
@@ -35,6 +36,8 @@ class _Source:
     """What a loop of steps asks for its next batch; it holds the DataLoader's iterator for that long only."""
 
     __slots__ = ("iterator", "original")
+    iterator: Any
+    original: Any
 
     def __iter__(self) -> _Source:
         return self
@@ -68,6 +71,7 @@ class TorchHooks:
             hook = put()
             if hook not in self.hooks:
                 self.hooks.append(hook)
+        _compiler.keep_out(torch, (TorchHooks, Hook, DeviceTimes, Allocator, direction))
         if open_run is not None:
             core.await_hooks(True)
 
@@ -110,7 +114,7 @@ class TorchHooks:
 
         def hook_step_of(kind: Any) -> None:
             if "step" in vars(kind):
-                self._optimizer.replace(kind, "step", handler)
+                self._optimizer.replace(kind, "step", handler, _compiler.question(self._torch))
 
         def hook_all(kind: Any) -> None:
             for more in kind.__subclasses__():
@@ -309,7 +313,9 @@ class TorchHooks:
         loop = vars(iterator).get(_LOOP)
         if loop is None:
             source = _Source()
-            loop = vars(iterator)[_LOOP] = (iter(core.hooked_steps(source)), source)
+            # Each loader has a sampler of its own, which its iterators hold.
+            steps = core.hooked_steps(source, getattr(iterator, "_index_sampler", None))
+            loop = vars(iterator)[_LOOP] = (iter(steps), source)
         return loop
 
     def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
@@ -353,7 +359,9 @@ class TorchHooks:
                 return
             if self._times is None and not self._device.trouble:
                 self._times = DeviceTimes(
-                    lambda: cuda.Event(enable_timing=True), cuda.is_current_stream_capturing, self._store_device_time
+                    lambda: cuda.Event(enable_timing=True),  # type: ignore[no-any-return]
+                    cuda.is_current_stream_capturing,
+                    self._store_device_time,
                 )
             if self._times is not None:
                 self._times.read(batch)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import copyreg
 import functools
+import sys
 import threading
 import types
 
+from stepwell._load import core
 from stepwell.integrations._guard import guarded, tell_once
 
 TYPE_CHECKING = False
@@ -73,6 +75,14 @@ class _Watched:
         self.is_within = False
         self.thread = 0  # that of the first call: replicas and autograd have others
 
+    def enter(self) -> bool:
+        """False within another call, and on another thread than the first."""
+        here = threading.get_ident()
+        if self.is_within or (self.thread or here) != here:
+            return False
+        self.is_within, self.thread = True, here
+        return True
+
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         if owner is None:
             return getattr(self.kind, self.name)
@@ -107,10 +117,8 @@ class _WatchedCall:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         watched = self._stepwell[0]
-        here = threading.get_ident()
-        if watched.is_within or (watched.thread or here) != here:
+        if not watched.enter():
             return self.__wrapped__(*args, **keywords)
-        watched.is_within, watched.thread = True, here
         try:
             return watched.call(self.__wrapped__, *args, **keywords)
         finally:
@@ -144,9 +152,10 @@ class _WatchedCall:
 def vars_of(owner: Any) -> dict[str, Any]:
     """Without what it has of its own to say of that."""
     try:
-        return object.__getattribute__(owner, "__dict__")
+        own: dict[str, Any] = object.__getattribute__(owner, "__dict__")
     except AttributeError:
         return {}
+    return own
 
 
 def _child_of(owner: Any) -> type:
@@ -178,7 +187,7 @@ def _without_check(reduced: Any) -> Any:
 def _watched_kind(owner: Any) -> type:
     """Makes it one of a child of its class, unless it is one. What copy and pickle make of it is not watched, and
     loads where we are not installed."""
-    kind = type(owner)
+    kind: Any = type(owner)
     if getattr(kind, "_stepwell_watched", None) is not None:
         return _child_of(owner)
 
@@ -216,7 +225,8 @@ def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | N
     def restore() -> None:
         if name in vars(watched):
             delattr(watched, name)
-        is_used = any(isinstance(value, _Watched) for value in vars(watched).values()) or "__iter__" in vars(watched)
+        inside = vars(watched)
+        is_used = any(isinstance(it, _Watched) for it in inside.values()) or bool({"__iter__", "__call__"} & inside.keys())
         if type(owner) is watched and not is_used:
             _CLASS.__set__(owner, vars(watched)["_stepwell_watched"])
 
@@ -268,6 +278,39 @@ def watch_call(
             end()
 
     return _watch(owner, name, call)
+
+
+def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None]) -> Callable[[], None] | None:
+    """As watch_call(), of model(...). What compiles a model looks for plain functions in its class, and compiles them as
+    they are: it takes the way past the watch."""
+    if not callable(model):
+        return watch_call(model, "forward", begin, end)
+    torch: Any = sys.modules.get("torch")
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or bool  # bool() is False
+    watched = _Watched(type(model), "__call__", lambda *_: None)
+    begin, end = guarded(begin), guarded(end)
+
+    def of(kind: Any) -> Any:
+        hooked = kind.__call__
+        plain = hooked.__wrapped__ if core.Hooked is not None and isinstance(hooked, core.Hooked) else hooked
+
+        def call(self: Any, *args: Any, **keywords: Any) -> Any:
+            if is_compiling():
+                return plain(self, *args, **keywords)
+            if not watched.enter():
+                return kind.__call__(self, *args, **keywords)
+            try:
+                begin(*args, **keywords)
+                try:
+                    return kind.__call__(self, *args, **keywords)
+                finally:
+                    end()
+            finally:
+                watched.is_within = False
+
+        return call
+
+    return _put(model, "__call__", of, "forward")
 
 
 def watch_result(owner: Any, name: str, found: Callable[[Any], None]) -> Callable[[], None] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
-from stepwell.integrations._watch import Watches, watch_call, watch_loader
+from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Watched:
         for scheduler in accelerator._schedulers:
             self._time(scheduler, "step", "step_lr_schedulers")
         for model in accelerator._models:
-            self._time(model, "forward", "forward")
+            watches.add(watch_model(model, lambda *_, **__: training.begin("forward"), lambda: training.end("forward")))
 
     def end(self) -> None:
         """The training is over."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training, samples_of
-from stepwell.integrations._watch import Watches, watch_call, watch_loader
+from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Watched:
         if eval_loader is not None:
             watches.add(watch_loader(eval_loader, self._eval_fetch_begins,
                                      lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
-        watches.add(watch_call(engine, "forward", self._forward_begins, lambda: training.end("forward")))
+        watches.add(watch_model(engine, self._forward_begins, lambda: training.end("forward")))
         watches.add(watch_call(engine, "backward", lambda *_, **__: training.begin("backward"),
                                lambda: training.end("backward")))  # fmt: skip
         watches.add(watch_call(engine, "step", lambda *_, **__: training.begin("optimizer_step"), self._step_ends))

@@ -5,6 +5,7 @@ def get_worker_info():
 class _BaseDataLoaderIter:
     def __init__(self, loader):
         self.items = iter(loader.items)
+        self._index_sampler = loader.batch_sampler
 
     def __iter__(self):
         return self
@@ -23,6 +24,7 @@ class DataLoader:
         self.items = items
         self.persists = persists
         self.kept = None
+        self.batch_sampler = object()
 
     def __iter__(self):
         if self.kept is None or not self.persists:

@@ -1,0 +1,247 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/step_loop.h"
+
+#include <limits.h>
+#include <time.h>
+
+#include "client/python/core/names.h"
+#include "client/python/core/scope.h"
+#include "client/python/core/tally.h"
+
+// An iterator that is kept and asked no more would make all later loops parts of its step. It passes
+// for forgotten where another loop begins over the same loader, or where loops in its step trained this
+// often without an ask of it.
+#define INNER_UPDATE_COUNT_MAX 8
+
+// Whether a loop still goes on. It outlives the loop, which another thread may drop.
+struct StepLife {
+  int holder_count;  // the loop, and the thread that began it
+  int is_over;
+  int is_hooked;
+  int32_t batch;            // of the step that is open, -1 while its batch is fetched
+  stepwell_scope work;      // `train_batch` of a hook's; path 0 = not open
+  uint32_t tallied_thread;  // whose steps are counted, of this loop; 0 = not of this loop
+  const PyObject* of;       // the loop's, while it is not over
+  // An optimizer stepped since a loop in this one's step was asked; and how often one was after that.
+  int is_updated;
+  int inner_update_count;
+};
+
+static ScopeName* fetch_scope;        // of a loop in another one's step
+static ScopeName* train_fetch_scope;  // with the label loader=train
+static ScopeName* work_scope;
+static int32_t next_batch;
+// Of the loop whose steps the calling thread is in, or was in. A thread that ends leaves its last one.
+static _Thread_local StepLife* life_of_thread;
+static _Thread_local int fetch_depth;
+// One that passed for forgotten was asked again: loops ask in turns here, and none passes for it any more.
+static int is_none_forgotten;
+
+static ScopeName* FindScope(const char* text) {
+  PyObject* name = PyUnicode_InternFromString(text);
+  ScopeName* found = name == NULL ? NULL : Names_FindScope(name);
+  Py_XDECREF(name);
+  return found;
+}
+
+int StepLoop_Init(void) {
+  fetch_scope = FindScope("dataloader_next");
+  train_fetch_scope = Names_NewLabelledScope("dataloader_next", "loader", "train");
+  work_scope = FindScope("train_batch");
+  return fetch_scope != NULL && train_fetch_scope != NULL && work_scope != NULL;
+}
+
+static uint64_t NowNs(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void LetGo(StepLife* life) {
+  if (life != NULL && --life->holder_count == 0) PyMem_Free(life);
+}
+
+void StepLoop_Reset(void) {
+  next_batch = 0;
+  is_none_forgotten = 0;
+  LetGo(life_of_thread);
+  life_of_thread = NULL;
+}
+
+// The loop whose step the calling thread is in, or in whose fetch; NULL = none.
+static StepLife* OuterLife(void) {
+  return life_of_thread != NULL && !life_of_thread->is_over ? life_of_thread : NULL;
+}
+
+// That of the step that the calling thread is in, between two fetches; NULL = none.
+static StepLife* OpenLife(void) { return fetch_depth == 0 ? OuterLife() : NULL; }
+
+static void End(StepLife* life) {
+  life->is_over = 1;
+  life->work.path = 0;
+  if (life->tallied_thread == 0 || life->tallied_thread != tally_thread) return;
+  Tally_DropStep();
+  tally_thread = 0;
+}
+
+// The step that is open is none, and its batch is the next one's.
+static void Forget(StepLife* life) {
+  if (life->batch >= 0 && life->batch == next_batch - 1) next_batch = life->batch;
+  End(life);
+}
+
+void StepLoop_Begin(StepLoop* loop) {
+  loop->is_begun = 1;
+  StepLife* outer = OuterLife();
+  if (outer != NULL && loop->of != NULL && outer->of == loop->of && !is_none_forgotten) {
+    Forget(outer);
+    outer = NULL;
+  }
+  loop->life = outer != NULL ? NULL : PyMem_Calloc(1, sizeof(StepLife));
+  if (loop->life == NULL) return;
+  loop->life->holder_count = 2;
+  loop->life->is_hooked = loop->is_hooked;
+  loop->life->batch = -1;
+  loop->life->of = loop->of;
+  LetGo(life_of_thread);
+  life_of_thread = loop->life;
+  stepwell_step_begin();
+  loop->step_start_ns = NowNs();
+}
+
+void StepLoop_BeginTallied(StepLoop* loop) {
+  // A scope knows its thread's number. The step that opens forgets that it was begun: it is no event.
+  stepwell_scope known = {.path = 0};
+  if (OuterLife() == NULL) stepwell_scope_begin(&known, fetch_scope->id);
+  StepLoop_Begin(loop);
+  if (loop->life != NULL && known.path != 0 && tally_thread == 0) {
+    tally_thread = loop->life->tallied_thread = known.thread;
+  }
+}
+
+static void EndWork(StepLife* life) {
+  const uint32_t path = life->work.path;
+  if (path != 0) Tally_Add(&life->work, path, work_scope->id, stepwell_scope_end(&life->work));
+}
+
+static void NextOfInner(StepLoop* loop) {
+  StepLife* outer = OuterLife();
+  if (outer == NULL || !outer->is_updated) return;
+  outer->is_updated = 0;
+  if (++outer->inner_update_count < INNER_UPDATE_COUNT_MAX || is_none_forgotten) return;
+  Forget(outer);
+  StepLoop_Begin(loop);
+}
+
+// It passed for forgotten, and was not: the loop that took its place lies in its steps.
+static void NextOfRemembered(StepLoop* loop) {
+  LetGo(loop->life);
+  loop->life = NULL;
+  if (is_none_forgotten) return;  // it is that other one
+  is_none_forgotten = 1;
+  StepLife* other = OuterLife();
+  if (other != NULL) Forget(other);
+  StepLoop_Begin(loop);
+}
+
+void StepLoop_Next(StepLoop* loop) {
+  StepLife* life = loop->life;
+  if (life == NULL) return NextOfInner(loop);
+  if (life->is_over) return NextOfRemembered(loop);
+  EndWork(life);
+  life->batch = -1;
+  life->is_updated = life->inner_update_count = 0;
+  stepwell_step_end(loop->batch);
+  const uint64_t now_ns = NowNs();
+  if (life->tallied_thread != 0 && life->tallied_thread == tally_thread && stepwell_enabled()) {
+    Tally_EndStep(now_ns - loop->step_start_ns);
+  }
+  loop->step_start_ns = now_ns;
+}
+
+void StepLoop_Leave(StepLoop* loop) {
+  StepLife* life = loop->life;
+  if (life == NULL) return;
+  if (!life->is_over) {
+    End(life);
+    // Another thread may drop it: there it is no step that is left.
+    if (life == life_of_thread && stepwell_enabled()) stepwell_step_leave();
+  }
+  loop->life = NULL;
+  LetGo(life);
+}
+
+PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items) {
+  const stepwell_scope_id scope = (loop->life != NULL ? train_fetch_scope : fetch_scope)->id;
+  stepwell_scope timing;
+  stepwell_scope_begin(&timing, scope);
+  const uint32_t path = timing.path;
+  if (path != 0 && loop->life != NULL && tally_thread == 0) {
+    tally_thread = loop->life->tallied_thread = timing.thread;
+  }
+  // Theirs may ask this loop for its next batch, too, or another thread: it then comes to its end meanwhile.
+  PyObject* item = NULL;
+  Py_INCREF(items);
+  if (Py_EnterRecursiveCall(" in a loader") == 0) {
+    ++fetch_depth;
+    item = PyIter_Next(items);
+    --fetch_depth;
+    Py_LeaveRecursiveCall();
+  }
+  Py_DECREF(items);
+  // Code of the loader's may have begun and left other scopes meanwhile.
+  if (path != 0) Tally_Add(&timing, path, scope, stepwell_scope_end(&timing));
+  return item;
+}
+
+void StepLoop_Count(StepLoop* loop) {
+  if (loop->life == NULL) {
+    ++loop->batch;
+    return;
+  }
+  loop->life->batch = loop->batch = next_batch;
+  if (next_batch < INT32_MAX) ++next_batch;
+}
+
+int32_t StepLoop_Upcoming(const StepLoop* loop) {
+  if (loop->life != NULL || OuterLife() == NULL) return next_batch;
+  return loop->batch < INT32_MAX ? loop->batch + 1 : loop->batch;
+}
+
+void StepLoop_GoOnAt(int32_t batch) { next_batch = batch; }
+
+void StepLoop_Fetching(int is_begun) { fetch_depth += is_begun ? 1 : -1; }
+
+PyObject* StepLoop_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  return PyBool_FromLong(fetch_depth > 0);
+}
+
+PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  const StepLife* life = OpenLife();
+  return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);
+}
+
+PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  StepLife* life = OpenLife();
+  if (life != NULL && life->is_hooked && life->work.path == 0 && stepwell_enabled() &&
+      stepwell_scope_path() == 0) {
+    stepwell_scope_begin(&life->work, work_scope->id);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* StepLoop_EndWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  StepLife* life = OpenLife();
+  if (life != NULL) life->is_updated = 1;
+  if (life != NULL && life->work.path != 0 && stepwell_enabled() &&
+      stepwell_scope_path() == life->work.path) {
+    EndWork(life);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* StepLoop_FetchScope(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  return Scope_New(train_fetch_scope);
+}

@@ -1,0 +1,53 @@
+// StepLoop: a training's loop over its batches. It says where one step ends and the next begins, and
+// which loop it is that has steps: of those that are begun within another one's step none has. Needs
+// the GIL; of the thread that asks.
+#pragma once
+
+#include <Python.h>
+#include <stdint.h>
+
+typedef struct StepLife StepLife;
+
+// Of zeros, but for `batch`, which is -1.
+typedef struct {
+  int32_t batch;  // that was given last
+  int is_begun;
+  int is_hooked;  // a hook's: the training in it is not seen as scopes of the program's
+  PyObject*
+      of;  // what it is over: owned by who has the loop, to be compared alone; NULL = not known
+  StepLife* life;  // NULL = inside another loop's step: its batches, from 0, are no steps
+  uint64_t step_start_ns;
+} StepLoop;
+
+// 0 with an exception set.
+int StepLoop_Init(void);
+// A run begins, or a process that was forked: batches count from 0, and this thread is in no loop.
+void StepLoop_Reset(void);
+
+// The first step opens.
+void StepLoop_Begin(StepLoop* loop);
+// The step that is open ends, the next one opens.
+void StepLoop_Next(StepLoop* loop);
+// The next item of `items`, timed as `dataloader_next`; NULL at the end, or with an exception set.
+PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items);
+// The step that is open has the next batch.
+void StepLoop_Count(StepLoop* loop);
+// What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
+void StepLoop_Leave(StepLoop* loop);
+
+// The number that the next batch has, and from where it goes on.
+int32_t StepLoop_Upcoming(const StepLoop* loop);
+void StepLoop_GoOnAt(int32_t batch);
+// As Fetch says for itself: hooks leave alone what is fetched meanwhile.
+void StepLoop_Fetching(int is_begun);
+// Learns of the thread that counts steps at the end of a run, where none is known yet.
+void StepLoop_BeginTallied(StepLoop* loop);
+
+// For hooks, of the calling thread. is_fetching(), batch() (-1 = in no step), begin_work() and end_work():
+// `train_batch` opens where no scope is open, and closes where it is the innermost; so does the step's
+// end. An optimizer's step ends work. fetch_scope(): that of a training's fetches.
+PyObject* StepLoop_IsFetching(PyObject* module, PyObject* ignored);
+PyObject* StepLoop_Batch(PyObject* module, PyObject* ignored);
+PyObject* StepLoop_BeginWork(PyObject* module, PyObject* ignored);
+PyObject* StepLoop_EndWork(PyObject* module, PyObject* ignored);
+PyObject* StepLoop_FetchScope(PyObject* module, PyObject* ignored);
