@@ -23,6 +23,9 @@ Caps FromWire(const pb::Caps& wire) {
   if (wire.has_profiling_window_seconds()) {
     caps.profiling_window_seconds = wire.profiling_window_seconds();
   }
+  if (wire.has_trace_bytes()) caps.trace_bytes = wire.trace_bytes();
+  if (wire.has_trial_trace_bytes()) caps.trial_trace_bytes = wire.trial_trace_bytes();
+  if (wire.has_trace_age_seconds()) caps.trace_age_seconds = wire.trace_age_seconds();
   return caps;
 }
 
@@ -131,6 +134,9 @@ pb::Caps ToWire(const Caps& caps) {
   if (caps.profiling_window_seconds) {
     wire.set_profiling_window_seconds(*caps.profiling_window_seconds);
   }
+  if (caps.trace_bytes) wire.set_trace_bytes(*caps.trace_bytes);
+  if (caps.trial_trace_bytes) wire.set_trial_trace_bytes(*caps.trial_trace_bytes);
+  if (caps.trace_age_seconds) wire.set_trace_age_seconds(*caps.trace_age_seconds);
   return wire;
 }
 
@@ -144,6 +150,8 @@ pb::CapRemoval ToWire(const CapRemoval& removal) {
   wire.set_rollup_bytes(removal.rollup_bytes);
   wire.set_first_time_us(removal.first_time_us);
   wire.set_last_time_us(removal.last_time_us);
+  wire.set_trace_count(removal.trace_count);
+  wire.set_trace_bytes(removal.trace_bytes);
   return wire;
 }
 

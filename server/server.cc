@@ -33,14 +33,17 @@
 #include "server/profiling_windows.h"
 #include "server/query_service.h"
 #include "server/sweep_loop.h"
+#include "server/trace_service.h"
 #include "server/trial_keeper.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_caps_store.h"
 #include "storage/pg_cut.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/pg_reader.h"
+#include "storage/pg_trace_store.h"
 #include "storage/private_postgres.h"
 
 namespace stepwell {
@@ -115,6 +118,7 @@ struct Server::Parts {
   std::optional<PgReader> reader;
   std::optional<PgCapsStore> caps_store;
   std::optional<PgCapsStore> window_store;
+  std::optional<PgTraceStore> trace_store;
   std::optional<WriterRegistry> registry;
   std::optional<WriterDirector> director;
   std::optional<CommitQueue> queue;
@@ -129,6 +133,7 @@ struct Server::Parts {
   std::optional<IngestService> ingest_service;
   std::optional<AdminService> admin_service;
   std::optional<QueryGrpcService> query_service;
+  std::optional<TraceGrpcService> trace_service;
   bool serving = false;
   // The rooms are there, and stay until HTTP has stopped.
   std::atomic<bool> serves = false;
@@ -179,6 +184,9 @@ absl::Status Server::Parts::AddDoors() {
   const auto* admin = pb::FlushRequest::descriptor()->file()->FindServiceByName("AdminService");
   gateway->Serve(*query, http->routes());
   gateway->Serve(*admin, http->routes());
+  const auto* traces =
+      pb::ListTracesRequest::descriptor()->file()->FindServiceByName("TraceService");
+  gateway->Serve(*traces, http->routes());
   if (options.ui_dir.empty()) {
     AddPage(EmbeddedPage(), http->routes());
     return absl::OkStatus();
@@ -218,6 +226,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   // On connections of its own: an Open waits for no sweep and no preview.
   window_store.emplace(PgCapsStore::Options{
       .url = database.url, .connections_max = 2, .cut = cut, .book_changes = book_changes});
+  trace_store.emplace(PgTraceStore::Options{.url = database.url, .cut = cut});
   return absl::OkStatus();
 }
 
@@ -273,6 +282,8 @@ absl::Status Server::Parts::Serve() {
       QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
+  trace_service.emplace(*trace_store, state);
+  grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   rpc.Open(grpc->InProcessChannel());
   committer->Start();

@@ -22,6 +22,8 @@ void Join(const CapRemoval& from, CapRemoval& into) {
   into.sample_count += from.sample_count;
   into.raw_bytes += from.raw_bytes;
   into.rollup_bytes += from.rollup_bytes;
+  into.trace_count += from.trace_count;
+  into.trace_bytes += from.trace_bytes;
   if (!HasTimes(from)) return;
   const bool is_first = !HasTimes(into);
   into.first_time_us =
@@ -32,7 +34,10 @@ void Join(const CapRemoval& from, CapRemoval& into) {
 }  // namespace
 
 void CapRemovals::Add(const CapRemoval& removal) {
-  if (removal.sample_count == 0 && removal.raw_bytes == 0 && removal.rollup_bytes == 0) return;
+  if (removal.sample_count == 0 && removal.raw_bytes == 0 && removal.rollup_bytes == 0 &&
+      removal.trace_count == 0) {
+    return;
+  }
   sample_count += removal.sample_count;
   raw_bytes += removal.raw_bytes;
   rollup_bytes += removal.rollup_bytes;

@@ -25,6 +25,8 @@ struct CapRemoval {
   // Of the oldest and the newest sample; both 0 where only rollups go.
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
+  std::int64_t trace_count = 0;
+  std::int64_t trace_bytes = 0;
 
   bool operator==(const CapRemoval&) const = default;
 };

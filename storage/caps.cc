@@ -24,6 +24,12 @@ absl::Status CheckPlace(const Caps& caps, const CapsPlace& place) {
         "profiling_window_seconds: a window concerns a trial as a whole; it is allowed at places "
         "without a metric group");
   }
+  if (!group.empty() && (caps.trace_bytes || caps.trial_trace_bytes || caps.trace_age_seconds)) {
+    return absl::InvalidArgumentError(
+        "trace_bytes, trial_trace_bytes, trace_age_seconds: a trace is of no metric group; they "
+        "are "
+        "allowed at places without one");
+  }
   return absl::OkStatus();
 }
 

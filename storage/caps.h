@@ -31,6 +31,10 @@ struct Caps {
   std::optional<std::int64_t> series_samples = {};
   // From the trial's first Open on. Only at places without a metric group.
   std::optional<std::int64_t> profiling_window_seconds = {};
+  // Of one trace, of all of a trial's, and from a trace's upload on. Likewise.
+  std::optional<std::int64_t> trace_bytes = {};
+  std::optional<std::int64_t> trial_trace_bytes = {};
+  std::optional<std::int64_t> trace_age_seconds = {};
 
   bool operator==(const Caps&) const = default;
 };
@@ -73,6 +77,9 @@ struct EffectiveCaps {
   EffectiveCap trial_bytes = {};
   EffectiveCap series_samples = {};
   EffectiveCap profiling_window_seconds = {};
+  EffectiveCap trace_bytes = {};
+  EffectiveCap trial_trace_bytes = {};
+  EffectiveCap trace_age_seconds = {};
 };
 
 // A field by its name in the wire contract.
@@ -90,7 +97,7 @@ inline constexpr std::int64_t kCapCountMax = INT64_C(1) << 60;
 inline constexpr std::size_t kCapGroupBytesMax = 128;
 
 // In the order of the wire contract.
-inline constexpr std::array<CapField, 5> kCapFields = {{
+inline constexpr std::array<CapField, 8> kCapFields = {{
     {"raw_age_seconds", &Caps::raw_age_seconds, &EffectiveCaps::raw_age_seconds, kCapAgeSecondsMax},
     {"rollup_age_seconds", &Caps::rollup_age_seconds, &EffectiveCaps::rollup_age_seconds,
      kCapAgeSecondsMax},
@@ -98,6 +105,11 @@ inline constexpr std::array<CapField, 5> kCapFields = {{
     {"series_samples", &Caps::series_samples, &EffectiveCaps::series_samples, kCapCountMax},
     {"profiling_window_seconds", &Caps::profiling_window_seconds,
      &EffectiveCaps::profiling_window_seconds, kCapAgeSecondsMax},
+    {"trace_bytes", &Caps::trace_bytes, &EffectiveCaps::trace_bytes, kCapCountMax},
+    {"trial_trace_bytes", &Caps::trial_trace_bytes, &EffectiveCaps::trial_trace_bytes,
+     kCapCountMax},
+    {"trace_age_seconds", &Caps::trace_age_seconds, &EffectiveCaps::trace_age_seconds,
+     kCapAgeSecondsMax},
 }};
 
 // Null where there is no such field.
@@ -108,7 +120,10 @@ inline constexpr Caps kDefaultCaps = {.raw_age_seconds = 0,
                                       .rollup_age_seconds = 0,
                                       .trial_bytes = 0,
                                       .series_samples = 0,
-                                      .profiling_window_seconds = 0};
+                                      .profiling_window_seconds = 0,
+                                      .trace_bytes = INT64_C(256) << 20,
+                                      .trial_trace_bytes = INT64_C(1) << 30,
+                                      .trace_age_seconds = 0};
 
 // kInvalidArgument: which field, what was wrong, what is allowed.
 absl::Status CheckCaps(const Caps& caps, const CapsPlace& place);

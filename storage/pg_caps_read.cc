@@ -10,8 +10,8 @@
 namespace stepwell {
 namespace {
 
-constexpr int kProjectId = 8, kCreatedTime = 9;
-constexpr int kOwnerProject = 8, kOwnerName = 9, kOwnerProjectId = 10;
+constexpr int kProjectId = 11, kCreatedTime = 12;
+constexpr int kOwnerProject = 11, kOwnerName = 12, kOwnerProjectId = 13;
 
 // The columns of STEPWELL_CAPS_COLUMNS.
 PlacedCaps CapsAt(const PgResult& result, int row) {

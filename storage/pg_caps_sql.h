@@ -7,7 +7,8 @@ namespace stepwell::sql {
 // Columns of caps as CapsAt reads them, after place and place_id.
 #define STEPWELL_CAPS_COLUMNS                                                      \
   "c.place, c.place_id, c.metric_group, c.raw_age_seconds, c.rollup_age_seconds, " \
-  "c.trial_bytes, c.series_samples, c.profiling_window_seconds"
+  "c.trial_bytes, c.series_samples, c.profiling_window_seconds, c.trace_bytes, "   \
+  "c.trial_trace_bytes, c.trace_age_seconds"
 
 // Those that decide over trial $1; a row without a place where none does. No row: there is no trial.
 inline constexpr char kReadCapsOfTrial[] = "select " STEPWELL_CAPS_COLUMNS R"(, t.project_id,
@@ -38,16 +39,18 @@ order by c.place + case when c.metric_group = '' then 0 else 3 end, c.place_id, 
 // Writers of caps take turns; readers go on.
 inline constexpr char kLockCaps[] = "lock table stepwell.caps in share row exclusive mode";
 inline constexpr char kFindProject[] = "select project_id from stepwell.projects where name = $1";
-// $1 place, $2 id, $3 group, then the five.
+// $1 place, $2 id, $3 group, then the eight.
 inline constexpr char kWriteCaps[] = R"(
 insert into stepwell.caps
   (place, place_id, metric_group, raw_age_seconds, rollup_age_seconds, trial_bytes, series_samples,
-   profiling_window_seconds)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+   profiling_window_seconds, trace_bytes, trial_trace_bytes, trace_age_seconds)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 on conflict (place, place_id, metric_group) do update
 set raw_age_seconds = excluded.raw_age_seconds, rollup_age_seconds = excluded.rollup_age_seconds,
     trial_bytes = excluded.trial_bytes, series_samples = excluded.series_samples,
-    profiling_window_seconds = excluded.profiling_window_seconds, set_time = now())";
+    profiling_window_seconds = excluded.profiling_window_seconds,
+    trace_bytes = excluded.trace_bytes, trial_trace_bytes = excluded.trial_trace_bytes,
+    trace_age_seconds = excluded.trace_age_seconds, set_time = now())";
 inline constexpr char kDeleteCaps[] =
     "delete from stepwell.caps where place = $1 and place_id = $2 and metric_group = $3";
 

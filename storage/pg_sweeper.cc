@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "storage/pg_sweeper_leaves.h"
 #include "storage/pg_sweeper_ledger.h"
+#include "storage/pg_sweeper_traces.h"
 #include "storage/pg_sweeper_trials.h"
 
 namespace stepwell {
@@ -37,6 +38,9 @@ absl::StatusOr<SweepResult> PgSweeper::Sweep(PgConnection& connection, std::int6
   SweepPace pace(request.duration_max);
   PgBoundSweeper bounds(connection, owner_epoch, pace, result, bounds_);
   STEPWELL_RETURN_IF_ERROR(errors.Take(bounds.Run(place ? &*place : nullptr), "bounds"));
+  SweepPace trace_pace(request.duration_max);
+  PgTraceSweeper traces(connection, owner_epoch, trace_pace, result);
+  STEPWELL_RETURN_IF_ERROR(errors.Take(traces.Run(place ? &*place : nullptr), "traces"));
   STEPWELL_RETURN_IF_ERROR(
       errors.Take(Audit(connection, owner_epoch, request, place ? &*place : nullptr, result),
                   "audit of the ledger"));

@@ -1,6 +1,6 @@
 // PgSweeper: one sweep after the other. It goes over leaves whose age has passed, then over deleted
-// trials, then over trials with bounds of bytes or samples, then it holds some of the ledger against its
-// rows, in small transactions, and each stops soon
+// trials, then over trials with bounds of bytes or samples, then over traces, then it holds some of the ledger
+// against its rows, in small transactions, and each stops soon
 // when its time is over; the next call goes on. What fails in one place holds up no other. What it remembers between calls only saves work. Stands between
 // PgCapsStore and the parts that do the work. Confined to one thread at a time.
 #pragma once

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
+#include "storage/pg_sweeper_traces.h"
 #include "storage/rollup_ring.h"
 
 namespace stepwell {
@@ -57,6 +58,11 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
   }
   STEPWELL_ASSIGN_OR_RETURN(const bool leaves_done, DrainLeaves(trial_id));
   if (!leaves_done) return false;
+  SweepResult of_traces;
+  PgTraceSweeper traces(connection_, owner_epoch_, pace_, of_traces);
+  STEPWELL_ASSIGN_OR_RETURN(const bool traces_done, traces.ClearTrial(trial_id));
+  advanced_ = advanced_ || of_traces.advanced;
+  if (!traces_done) return false;
   for (const Table& table : kSmallTables) {
     STEPWELL_ASSIGN_OR_RETURN(const bool done,
                               Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));

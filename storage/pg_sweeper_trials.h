@@ -1,4 +1,4 @@
-// PgTrialSweeper: takes away what deleted trials left: rows of leaves and of recent, then series, gaps,
+// PgTrialSweeper: takes away what deleted trials left: rows of leaves and of recent, then traces, series, gaps,
 // origins and attempts, in slices, each a transaction. Its writers and itself stay as a tombstone. Killed
 // anywhere, the next one goes on where lines of the ledger and attempts are left. Confined to one thread.
 #pragma once

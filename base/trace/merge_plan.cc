@@ -149,14 +149,18 @@ const Barrier& AtBase(const Barrier& barrier, const std::vector<Barrier>& of_ran
     }
     machines.push_back(input.machine);
   }
-  const bool is_one_machine = !machines[0].empty() && std::all_of(machines.begin(), machines.end(),
-                                                                  [&](const std::string& each) {
-                                                                    return each == machines[0];
-                                                                  });
+  const bool is_alike = std::all_of(machines.begin(), machines.end(),
+                                    [&](const std::string& each) { return each == machines[0]; });
+  const bool is_one_machine = is_alike && !machines[0].empty();
+  // Files of one rank, of which one process wrote each, share its clock as well.
+  const bool is_one_rank =
+      is_alike && std::all_of(plan.inputs.begin(), plan.inputs.end(), [&](const PlacedInput& each) {
+        return each.rank == plan.inputs[0].rank;
+      });
   for (PlacedInput& placed : plan.inputs) {
-    if (is_one_machine || inputs.size() == 1) placed.error_ns = 0;
+    if (is_one_machine || is_one_rank) placed.error_ns = 0;
   }
-  return is_one_machine ? absl::OkStatus() : ShiftByBarriers(inputs, plan);
+  return is_one_machine || is_one_rank ? absl::OkStatus() : ShiftByBarriers(inputs, plan);
 }
 
 // One row of processes for what one rank's profiler wrote, unless two files say different things of one cycle.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
 
 namespace stepwell {
@@ -110,7 +111,11 @@ void StepBreakdown::TakeEvent(const TraceEvent& event) {
   }
   // A step says when, not what was done.
   if (IsStep(event.name)) {
-    steps_.push_back({TextOfJson(event.name).value_or(""), *at});
+    if (steps_.size() < kStepsMax) {
+      steps_.push_back({CutText(TextOfJson(event.name).value_or("")), *at});
+    } else {
+      ++over_bound_;
+    }
     return;
   }
   host_ = {std::min(host_.begin, at->begin), std::max(host_.end, at->end)};
@@ -230,6 +235,11 @@ StepReport StepBreakdown::Finish() {
   if (steps_.empty() && host_.begin < host_.end) steps_.push_back({"", host_});
   std::sort(steps_.begin(), steps_.end(),
             [](const Step& a, const Step& b) { return a.host.begin < b.host.begin; });
+  // Each moment is of one step, the later: otherwise many that overlap would each look at all events.
+  for (std::size_t i = 1; i < steps_.size(); ++i) {
+    Interval& before = steps_[i - 1].host;
+    before.end = std::min(before.end, steps_[i].host.begin);
+  }
   std::vector<Interval> all;
   for (Device& each : devices_) {
     if (each.step_class == StepClass::kKernel && communicating_ops_.contains(each.external_id)) {

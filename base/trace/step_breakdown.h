@@ -69,6 +69,7 @@ struct StepReport {
 class StepBreakdown {
  public:
   static constexpr std::size_t kEventsMax = 20'000'000;
+  static constexpr std::size_t kStepsMax = 100'000;
 
   void TakeEvent(const TraceEvent& event);
   // Once.

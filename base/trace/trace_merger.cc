@@ -3,10 +3,10 @@
 #include <limits>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
 
 namespace stepwell {
@@ -22,6 +22,13 @@ constexpr std::int64_t kNoRow = -1;
 
 // Rows of one rank beside each other, the training loop above what native profilers saw.
 constexpr std::int64_t kRowsOfRank = 1000;
+
+// FNV-1a: the same in each merge of the same files.
+std::uint64_t HashOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash ^ hash >> 40;
+}
 
 }  // namespace
 
@@ -125,30 +132,32 @@ void TraceMerger::AppendId(std::string_view name, std::string_view id) {
   constexpr std::uint64_t kMask = (std::uint64_t{1} << kIdBits) - 1;
   std::uint64_t value = static_cast<std::uint64_t>(number.value_or(-1));
   // What is no number of that size becomes one; two of them in a file are one in a million million.
-  if (value > kMask) value = absl::Hash<std::string_view>()(id) & kMask;
+  if (value > kMask) value = HashOf(id) & kMask;
   out_.append(",\"").append(name);
   absl::StrAppend(&out_, "\":", ((input_ + 1) << kIdBits) | value);
 }
 
 std::int64_t TraceMerger::PidOf(std::string_view pid) {
   const std::int32_t lane = plan_.inputs[input_].lane;
-  const auto found = pids_.find(std::pair(lane, std::string(pid)));
+  const std::pair key(lane, KeyOfText(pid));
+  const auto found = pids_.find(key);
   if (found != pids_.end()) return found->second;
   if (pids_.size() >= kRowsMax) return kNoRow;
   const auto row = static_cast<std::int64_t>(pids_.size()) + 1;
-  pids_.emplace(std::pair(lane, std::string(pid)), row);
+  pids_.emplace(key, row);
   WriteProcess(row, pid);
   return row;
 }
 
 void TraceMerger::WriteProcess(std::int64_t pid, std::string_view original) {
   const PlacedInput& input = plan_.inputs[input_];
-  const auto named = input.process_names.find(original);
+  const auto named = input.process_names.find(KeyOfText(original));
   std::string name = absl::StrCat("rank ", input.rank);
   if (named != input.process_names.end() && !named->second.empty()) {
     absl::StrAppend(&name, " · ", named->second);
   } else if (input.is_native) {
-    absl::StrAppend(&name, " · process ", TextOfJson(original).value_or(std::string(original)));
+    absl::StrAppend(&name, " · process ",
+                    CutText(TextOfJson(original).value_or(std::string(original))));
   }
   std::string json;
   AppendJsonText(name, json);
@@ -161,14 +170,15 @@ void TraceMerger::WriteProcess(std::int64_t pid, std::string_view original) {
 std::int64_t TraceMerger::TidOf(std::int64_t pid, std::string_view tid) {
   const std::optional<std::int64_t> number = WholeNumber(tid);
   if (number.has_value() && *number > 0 && *number <= kTidMax) return *number;
-  const auto found = tids_.find(std::pair(pid, std::string(tid)));
+  const std::pair key(pid, KeyOfText(tid));
+  const auto found = tids_.find(key);
   if (found != tids_.end()) return found->second;
   if (tids_.size() >= kRowsMax) return kNoRow;
   const std::int64_t row = kNamedTidMin + static_cast<std::int64_t>(tids_.size());
-  tids_.emplace(std::pair(pid, std::string(tid)), row);
+  tids_.emplace(key, row);
   if (!tid.empty()) {
     std::string json;
-    AppendJsonText(TextOfJson(tid).value_or("thread " + std::string(tid)), json);
+    AppendJsonText(CutText(TextOfJson(tid).value_or("thread " + std::string(tid))), json);
     WriteMetadata("thread_name", pid, row, "name", json);
   }
   return row;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
 
 namespace stepwell {
@@ -40,7 +41,7 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
   if (*name == "process_name") {
     if (origin_.process_names.size() >= kProcessesMax) return;
     const auto said = TextOfJson(MemberOfJson(event.args, "name"));
-    if (said.has_value()) origin_.process_names[std::string(event.pid)] = *said;
+    if (said.has_value()) origin_.process_names[KeyOfText(event.pid)] = CutText(*said);
   } else if (*name == "global_rank") {
     origin_.rank = RankOf(MemberOfJson(event.args, "value"));
   } else if (*name == "clock_sync_timestamp_us") {

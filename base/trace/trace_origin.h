@@ -29,7 +29,7 @@ struct TraceOrigin {
   // Composer's synchronisation: its own clock as all ranks left a barrier, and how far that may be off.
   std::optional<std::int64_t> sync_time_ns;
   std::int64_t sync_error_ns = 0;
-  // Names of processes by their pid as it was written; at most kProcessesMax.
+  // Names of processes, cut, by KeyOfText of their pid as it was written; at most kProcessesMax.
   std::map<std::string, std::string, std::less<>> process_names;
 };
 

@@ -161,6 +161,15 @@ const std::vector<CapOption>& CapOptions() {
       {"window", "AGE", "a trial records so long from its first start on: 5m",
        "profiling_window_seconds", ParseAge, AgeText, &v1::Caps::has_profiling_window_seconds,
        &v1::Caps::profiling_window_seconds, &v1::Caps::set_profiling_window_seconds},
+      {"trace-bytes", "BYTES", "of one trace; a larger one is refused: 256MiB", "trace_bytes",
+       ParseBytes, BytesText, &v1::Caps::has_trace_bytes, &v1::Caps::trace_bytes,
+       &v1::Caps::set_trace_bytes},
+      {"traces-bytes", "BYTES", "of all traces of a trial: 1GiB", "trial_trace_bytes", ParseBytes,
+       BytesText, &v1::Caps::has_trial_trace_bytes, &v1::Caps::trial_trace_bytes,
+       &v1::Caps::set_trial_trace_bytes},
+      {"trace-age", "AGE", "traces live so long after their upload: 30d", "trace_age_seconds",
+       ParseAge, AgeText, &v1::Caps::has_trace_age_seconds, &v1::Caps::trace_age_seconds,
+       &v1::Caps::set_trace_age_seconds},
   };
   return options;
 }

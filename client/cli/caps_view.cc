@@ -59,14 +59,18 @@ std::string RemovalsTable(const Response& response, const Paint& paint) {
                {"SAMPLES", Align::kRight},
                {"BYTES", Align::kRight},
                {"ROLLUPS", Align::kRight},
+               {"TRACES", Align::kRight},
                {"FROM"},
                {"TO"}});
   for (const v1::CapRemoval& each : response.removals()) {
     table.Add({absl::StrCat("id:", each.trial_id()),
                each.metric_group().empty() ? "all" : Printable(each.metric_group()),
                NameOf(each.field()), CountText(each.sample_count()), Bytes(each.raw_bytes()),
-               Bytes(each.rollup_bytes()), TimeText(each.first_time_us()),
-               TimeText(each.last_time_us())});
+               Bytes(each.rollup_bytes()),
+               each.trace_count() == 0
+                   ? ""
+                   : absl::StrCat(each.trace_count(), " (", Bytes(each.trace_bytes()), ")"),
+               TimeText(each.first_time_us()), TimeText(each.last_time_us())});
   }
   std::string text = table.Text(paint);
   if (response.truncated()) text += "... and more, which the sums hold\n";

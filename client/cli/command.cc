@@ -93,6 +93,13 @@ const std::vector<Command>& Commands() {
        " traces/*.json --output merged.json.gz"},
       {"trace report", "where the steps of a native profiler's trace went", RunTraceReport,
        " rank0.pt.trace.json.gz"},
+      {"trace import", "keep traces of a trial with the master", RunTraceImport,
+       " my-run traces/*.json"},
+      {"trace list", "the traces of a trial", RunTraceList, " my-run"},
+      {"trace get", "traces of a trial as files, also as TensorBoard expects them", RunTraceGet,
+       " my-run --tensorboard logs"},
+      {"trace open", "traces of a trial in Perfetto's page", RunTraceOpen, " my-run"},
+      {"trace delete", "delete one trace of a trial for good", RunTraceDelete, " my-run 3"},
       {"version", "print the version", RunVersion},
   };
   return commands;

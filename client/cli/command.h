@@ -54,6 +54,11 @@ int RunAdminUnarchive(const std::vector<std::string>& args, Streams streams);
 int RunAdminDelete(const std::vector<std::string>& args, Streams streams);
 int RunTraceMerge(const std::vector<std::string>& args, Streams streams);
 int RunTraceReport(const std::vector<std::string>& args, Streams streams);
+int RunTraceList(const std::vector<std::string>& args, Streams streams);
+int RunTraceGet(const std::vector<std::string>& args, Streams streams);
+int RunTraceImport(const std::vector<std::string>& args, Streams streams);
+int RunTraceOpen(const std::vector<std::string>& args, Streams streams);
+int RunTraceDelete(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 
 // Every subcommand that talks to a master, in the order of the list.

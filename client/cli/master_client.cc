@@ -17,6 +17,7 @@
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::cli {
 namespace {
@@ -67,6 +68,7 @@ struct MasterClient::Stubs {
     channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
     query = v1::QueryService::NewStub(channel);
     admin = v1::AdminService::NewStub(channel);
+    trace = v1::TraceService::NewStub(channel);
   }
 
   // Ends at the first failure: a refused connection is told at once.
@@ -138,6 +140,7 @@ struct MasterClient::Stubs {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::QueryService::Stub> query;
   std::unique_ptr<v1::AdminService::Stub> admin;
+  std::unique_ptr<v1::TraceService::Stub> trace;
 };
 
 MasterClient::MasterClient(std::string address)
@@ -257,6 +260,50 @@ absl::StatusOr<v1::ArchiveTrialResponse> MasterClient::ArchiveTrial(
 absl::StatusOr<v1::DeleteTrialResponse> MasterClient::DeleteTrial(
     const v1::DeleteTrialRequest& request) {
   return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::DeleteTrial, request);
+}
+
+absl::StatusOr<v1::UploadTraceResponse> MasterClient::UploadTrace(
+    const v1::TraceUpload& upload, const std::function<bool(v1::TracePart&)>& next) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  const Stubs::Cancellable cancellable(*stubs_, context);
+  v1::UploadTraceResponse response;
+  const auto writer = stubs_->trace->UploadTrace(&context, &response);
+  v1::UploadTraceRequest message;
+  *message.mutable_upload() = upload;
+  // A write fails where the master has answered already: the end says what.
+  bool may_go_on = writer->Write(message);
+  while (may_go_on && next(*message.mutable_part())) may_go_on = writer->Write(message);
+  writer->WritesDone();
+  if (absl::Status called = FromGrpc(writer->Finish()); !called.ok()) return called;
+  return response;
+}
+
+absl::StatusOr<v1::ListTracesResponse> MasterClient::ListTraces(
+    const v1::ListTracesRequest& request) {
+  return stubs_->Call(*stubs_->trace, &v1::TraceService::Stub::ListTraces, request);
+}
+
+absl::StatusOr<v1::DeleteTraceResponse> MasterClient::DeleteTrace(
+    const v1::DeleteTraceRequest& request) {
+  return stubs_->Call(*stubs_->trace, &v1::TraceService::Stub::DeleteTrace, request);
+}
+
+absl::Status MasterClient::GetTrace(const v1::GetTraceRequest& request,
+                                    const std::function<bool(const v1::GetTraceResponse&)>& take) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  const Stubs::Cancellable cancellable(*stubs_, context);
+  return ReadStream(context, *stubs_->trace->GetTrace(&context, request), take);
+}
+
+absl::Status MasterClient::MergeTraces(
+    const v1::MergeTracesRequest& request,
+    const std::function<bool(const v1::MergeTracesResponse&)>& take) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  const Stubs::Cancellable cancellable(*stubs_, context);
+  return ReadStream(context, *stubs_->trace->MergeTraces(&context, request), take);
 }
 
 int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {

@@ -15,6 +15,7 @@
 #include "client/cli/command.h"
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
+#include "stepwell/v1/trace.pb.h"
 
 namespace stepwell::cli {
 
@@ -55,6 +56,19 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::ArchiveTrialResponse> ArchiveTrial(
       const v1::ArchiveTrialRequest&);
   [[nodiscard]] absl::StatusOr<v1::DeleteTrialResponse> DeleteTrial(const v1::DeleteTrialRequest&);
+
+  // Sends the header, then what `next` gives until it says no. Without a deadline: the master ends a call
+  // that stands still.
+  [[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> UploadTrace(
+      const v1::TraceUpload&, const std::function<bool(v1::TracePart&)>& next);
+  [[nodiscard]] absl::StatusOr<v1::ListTracesResponse> ListTraces(const v1::ListTracesRequest&);
+  [[nodiscard]] absl::StatusOr<v1::DeleteTraceResponse> DeleteTrace(const v1::DeleteTraceRequest&);
+  // Calls `take` for each message; stops early when it returns false. Without a deadline, as above.
+  [[nodiscard]] absl::Status GetTrace(const v1::GetTraceRequest&,
+                                      const std::function<bool(const v1::GetTraceResponse&)>& take);
+  [[nodiscard]] absl::Status MergeTraces(
+      const v1::MergeTracesRequest&,
+      const std::function<bool(const v1::MergeTracesResponse&)>& take);
 
   // From any thread: the call under way and all later ones end at once with kCancelled.
   void Cancel();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
 
@@ -28,6 +29,12 @@ std::string Word(const EnumValueDescriptor& value) {
   return absl::AsciiStrToLower(name);
 }
 
+// Bytes are no text: as hexadecimal digits.
+ordered_json TextOrDigits(const FieldDescriptor& field, const std::string& value) {
+  if (field.type() == FieldDescriptor::TYPE_BYTES) return absl::BytesToHexString(value);
+  return value;
+}
+
 ordered_json Single(const Message& message, const Reflection& reflection,
                     const FieldDescriptor& field) {
   switch (field.cpp_type()) {
@@ -48,7 +55,7 @@ ordered_json Single(const Message& message, const Reflection& reflection,
     case FieldDescriptor::CPPTYPE_ENUM:
       return Word(*reflection.GetEnum(message, &field));
     case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.GetString(message, &field);
+      return TextOrDigits(field, reflection.GetString(message, &field));
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return ToJson(reflection.GetMessage(message, &field));
   }
@@ -75,7 +82,7 @@ ordered_json Element(const Message& message, const Reflection& reflection,
     case FieldDescriptor::CPPTYPE_ENUM:
       return Word(*reflection.GetRepeatedEnum(message, &field, i));
     case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.GetRepeatedString(message, &field, i);
+      return TextOrDigits(field, reflection.GetRepeatedString(message, &field, i));
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return ToJson(reflection.GetRepeatedMessage(message, &field, i));
   }

@@ -1,6 +1,6 @@
 // ProtoJson: answers of the master as JSON with stable keys: the names of the wire contract's
 // fields in their order, every field present (empty ones too; one that can be missing, and is, as
-// null), enums as short lower-case words, 64-bit numbers as numbers, and NaN and the infinities as
+// null), enums as short lower-case words, bytes as hexadecimal digits, 64-bit numbers as numbers, and NaN and the infinities as
 // "NaN", "Infinity", "-Infinity". Pure.
 #pragma once
 

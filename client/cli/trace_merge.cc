@@ -20,6 +20,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
+#include "client/cli/trace_merge_stored.h"
 #include "client/cli/units.h"
 
 namespace stepwell::cli {
@@ -42,6 +43,7 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell trace merge traces/*.json --output merged.json.gz\n"
     "  stepwell trace merge ep0-ba7-rank0.json rank0.7.pt.trace.json.gz --output rank0.json\n"
+    "  stepwell trace merge --trial my-run --output my-run.json.gz\n"
     "  stepwell trace merge a.json b.json --rank a.json=0 --rank b.json=1 --shift b.json=-1500 "
     "--output ab.json\n";
 
@@ -72,8 +74,8 @@ absl::Status CheckNamed(const CommandOptions& options, const std::string& name) 
 absl::StatusOr<MergeInput> InputOf(const CommandOptions& options, const std::string& file) {
   MergeInput input;
   input.label = file;
-  input.rank = RankOfFileName(file);
-  input.cycle = CycleOfFileName(file);
+  input.rank = RankOfTraceName(file);
+  input.cycle = CycleOfTraceName(file);
   if (options.Has("one-machine")) input.machine = "this";
   if (const auto rank = OfFile(options, "rank", file); rank.has_value()) {
     std::int32_t number = 0;
@@ -128,47 +130,23 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
 
 absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
   for (MergeInput& input : inputs) {
-    TraceScan scan;
-    STEPWELL_ASSIGN_OR_RETURN(
-        const TraceForm form,
-        ReadTraceFile(input.label, {.event =
-                                        [&](std::string_view json) {
-                                          scan.TakeEvent(json);
-                                          return absl::OkStatus();
-                                        },
-                                    .member =
-                                        [&](std::string_view name, std::string_view json) {
-                                          scan.TakeMember(name, json);
-                                          return absl::OkStatus();
-                                        }}));
-    input.origin = scan.Finish();
-    if (form.is_cut)
+    const auto scanned = ScanTrace(SourceOfFile(input.label));
+    if (!scanned.ok()) return Named(scanned.status(), input.label);
+    input.origin = scanned->origin;
+    if (scanned->form.is_cut)
       err << "stepwell: " << Printable(input.label) << " ends too early; what it has is taken\n";
-    if (form.passed_over > 0) {
-      err << "stepwell: " << Printable(input.label) << ": " << Plural(form.passed_over, "thing")
+    if (scanned->form.passed_over > 0) {
+      err << "stepwell: " << Printable(input.label) << ": "
+          << Plural(scanned->form.passed_over, "thing")
           << " beside events, or too large, left out\n";
     }
   }
   return absl::OkStatus();
 }
 
-struct MergeCounts {
-  std::int64_t written = 0;
-  std::int64_t left_out = 0;
-};
-
 absl::StatusOr<MergeCounts> Write(const MergePlan& plan, const TakeBytes& take) {
-  TraceMerger merger(plan, take);
-  STEPWELL_RETURN_IF_ERROR(merger.Begin());
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    merger.BeginInput(i);
-    const auto form = ReadTraceFile(
-        plan.inputs[i].label,
-        {.event = [&](std::string_view json) { return merger.TakeEvent(json); }, .member = {}});
-    STEPWELL_RETURN_IF_ERROR(form.status());
-  }
-  STEPWELL_RETURN_IF_ERROR(merger.End());
-  return MergeCounts{merger.written_count(), merger.left_out_count()};
+  return MergeTraces(
+      plan, [](const PlacedInput& input) { return SourceOfFile(input.label); }, take);
 }
 
 nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
@@ -233,7 +211,7 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
 }  // namespace
 
 int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
-  CommandOptions options("trace merge", "[FILE...]", kExamples, CommandOptions::Asks::kNobody);
+  CommandOptions options("trace merge", "[FILE...]", kExamples);
   options.Value("output", "FILE",
                 "write to FILE, which has its name once it is whole; packed where it ends in .gz");
   options.List("rank", "FILE=N", "that file is of rank N");
@@ -241,7 +219,12 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   options.Value("align", "HOW",
                 "clock, or start: each file begins where the first one does (clock)");
   options.Flag("one-machine", "all files are of one machine, whose clock they share");
+  options.Value(
+      "trial", "TRIAL",
+      "merge traces that the master keeps: all of TRIAL, or those with the numbers FILE...");
+  options.Value("project", "P", "the project of TRIAL (default)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  if (options.Has("trial")) return MergeStored(options, streams);
   absl::StatusOr<Wanted> wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
   const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));

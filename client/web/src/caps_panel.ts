@@ -13,7 +13,8 @@ import { failureBox, loadingBox, stateBox } from "./state_box";
 
 const refreshMs = 2000;
 
-type CapField = "rawAgeSeconds" | "rollupAgeSeconds" | "trialBytes" | "seriesSamples" | "profilingWindowSeconds";
+type CapField = "rawAgeSeconds" | "rollupAgeSeconds" | "trialBytes" | "seriesSamples" | "profilingWindowSeconds"
+  | "traceBytes" | "trialTraceBytes" | "traceAgeSeconds";
 
 interface CapWords {
   readonly field: CapField;
@@ -29,7 +30,13 @@ const caps: readonly CapWords[] = [
   { field: "trialBytes", wire: "trial_bytes", name: "Bytes of a trial", kind: "bytes", help: "Beyond it a trial's oldest samples go." },
   { field: "seriesSamples", wire: "series_samples", name: "Samples of a series", kind: "samples", help: "Beyond it a series' oldest samples go; rollups stay." },
   { field: "profilingWindowSeconds", wire: "profiling_window_seconds", name: "Profiling window", kind: "age", help: "From a trial's start on; what is taken later is not recorded." },
+  { field: "traceBytes", wire: "trace_bytes", name: "Bytes of a trace", kind: "bytes", help: "A larger one is refused." },
+  { field: "trialTraceBytes", wire: "trial_trace_bytes", name: "Bytes of a trial's traces", kind: "bytes", help: "One more is refused; where it was lowered, the oldest go." },
+  { field: "traceAgeSeconds", wire: "trace_age_seconds", name: "Age of traces", kind: "age", help: "Traces live so long after their upload." },
 ];
+
+/** Of a trial as a whole, not of its groups. */
+const ofTrial: ReadonlySet<CapField> = new Set(["profilingWindowSeconds", "traceBytes", "trialTraceBytes", "traceAgeSeconds"]);
 
 const ownerNames: Readonly<Record<Owner, string>> = { all: "all trials", project: "the project", trial: "the trial (number or name)" };
 
@@ -99,8 +106,7 @@ export class CapsPanel {
   private showCaps(answer: GetCapsResponse): void {
     this.set = answer.set;
     const holds = new Map(answer.effective.map((one) => [one.field, one]));
-    // What a group recorded is no matter of the window.
-    const ours = caps.filter((cap) => this.place.metricGroup === "" || cap.field !== "profilingWindowSeconds");
+    const ours = caps.filter((cap) => this.place.metricGroup === "" || !ofTrial.has(cap.field));
     this.fields.clear();
     const rows = ours.map((cap) => this.capRow(cap, holds.get(cap.wire), answer.set));
     const here = placeText(this.place);

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/sha256.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::cli {
 namespace {
@@ -153,6 +155,61 @@ class Query : public v1::QueryService::Service {
   }
 };
 
+// One trace, of three bytes.
+class Traces : public v1::TraceService::Service {
+  static v1::Trace TheTrace() {
+    v1::Trace trace;
+    trace.set_trace_no(1);
+    trace.mutable_header()->set_name("ep0-ba7-rank3.json");
+    trace.mutable_header()->set_format(v1::TRACE_FORMAT_CHROME_JSON);
+    trace.mutable_header()->set_byte_count(3);
+    Sha256 sha;
+    sha.Feed("[]\n");
+    trace.mutable_header()->set_sha256(sha.Finish());
+    trace.set_state(v1::TRACE_STATE_COMPLETE);
+    trace.set_received_bytes(3);
+    return trace;
+  }
+  grpc::Status UploadTrace(grpc::ServerContext* /*context*/,
+                           grpc::ServerReader<v1::UploadTraceRequest>* reader,
+                           v1::UploadTraceResponse* response) override {
+    v1::UploadTraceRequest message;
+    std::int64_t received = 0;
+    std::int64_t byte_count = 0;
+    v1::TrialRef trial;
+    while (reader->Read(&message)) {
+      if (message.has_upload()) {
+        byte_count = message.upload().header().byte_count();
+        trial = message.upload().trial();
+      }
+      received += static_cast<std::int64_t>(message.part().data().size());
+    }
+    response->set_trace_no(1);
+    response->set_received_bytes(received);
+    response->set_complete(received == byte_count);
+    return Find(trial);
+  }
+  grpc::Status ListTraces(grpc::ServerContext* /*context*/, const v1::ListTracesRequest* request,
+                          v1::ListTracesResponse* response) override {
+    *response->add_traces() = TheTrace();
+    return Find(request->trial());
+  }
+  grpc::Status GetTrace(grpc::ServerContext* /*context*/, const v1::GetTraceRequest* /*request*/,
+                        grpc::ServerWriter<v1::GetTraceResponse>* writer) override {
+    v1::GetTraceResponse message;
+    *message.mutable_trace() = TheTrace();
+    writer->Write(message);
+    message.mutable_part()->set_data("[]\n");
+    writer->Write(message);
+    return grpc::Status::OK;
+  }
+  grpc::Status DeleteTrace(grpc::ServerContext* /*context*/, const v1::DeleteTraceRequest* request,
+                           v1::DeleteTraceResponse* response) override {
+    response->set_byte_count(3);
+    return Find(request->trial());
+  }
+};
+
 class Admin : public v1::AdminService::Service {
   grpc::Status Flush(grpc::ServerContext* /*context*/, const v1::FlushRequest* /*request*/,
                      v1::FlushResponse* response) override {
@@ -243,6 +300,7 @@ class Admin : public v1::AdminService::Service {
 struct SmallMaster::Services {
   Query query;
   Admin admin;
+  Traces traces;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -252,6 +310,7 @@ SmallMaster::SmallMaster() : services_(std::make_unique<Services>()) {
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&services_->query);
   builder.RegisterService(&services_->admin);
+  builder.RegisterService(&services_->traces);
   services_->server = builder.BuildAndStart();
   STEPWELL_CHECK(services_->server != nullptr && port != 0);
   address_ = absl::StrCat("127.0.0.1:", port);

@@ -178,8 +178,8 @@ TEST(TraceFileNames, TellRankAndCycle) {
       {"", std::nullopt, ""},
   };
   for (const auto& row : rows) {
-    EXPECT_EQ(RankOfFileName(row.path), row.rank) << row.path;
-    EXPECT_EQ(CycleOfFileName(row.path), row.cycle) << row.path;
+    EXPECT_EQ(RankOfTraceName(row.path), row.rank) << row.path;
+    EXPECT_EQ(CycleOfTraceName(row.path), row.cycle) << row.path;
   }
 }
 

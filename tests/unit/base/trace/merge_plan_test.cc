@@ -105,6 +105,20 @@ TEST(MergePlan, WithoutBarriersTheErrorIsUnknownAndAPersonsShiftIsTaken) {
   EXPECT_GT(plan->base_time_ns, kNow - kDayNs);
 }
 
+TEST(MergePlan, FilesOfOneRankShareItsClockUnlessTheirMachinesDiffer) {
+  std::vector<MergeInput> inputs = {Input("a", 3, kNow), Input("b", 3, kNow + kUs)};
+  for (const bool is_told : {false, true}) {
+    const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+    ASSERT_TRUE(plan.ok());
+    for (const PlacedInput& placed : plan->inputs) {
+      EXPECT_EQ(placed.shift_ns, 0);
+      EXPECT_EQ(placed.error_ns, is_told ? std::nullopt : std::optional<std::int64_t>(0));
+    }
+    inputs[0].machine = "one";
+    inputs[1].machine = "other";
+  }
+}
+
 TEST(MergePlan, ClocksWithNothingInCommonAreRefusedUnlessStartsAreAligned) {
   const std::vector<MergeInput> inputs = {Input("trainer.json", 0, kNow),
                                           Input("torch.json", 0, 7 * kUs)};

@@ -161,6 +161,27 @@ TEST_F(StepBreakdownTest, AbsurdTimesCountForNothing) {
   EXPECT_EQ(report.steps.at(0).length_ns(), 60'000);
 }
 
+TEST_F(StepBreakdownTest, StepsThatOverlapEndWhereTheNextBegins) {
+  Step(100, 1000);
+  Step(200, 1000);
+  Step(300, 50);
+  Op(150, 100);
+  const StepReport report = breakdown_.Finish();
+  ASSERT_EQ(report.steps.size(), 3u);
+  EXPECT_THAT(Costs(report.steps[0]), ElementsAre(0, 0, 0, 0, 0, 0, 50, 50, 100));
+  EXPECT_THAT(Costs(report.steps[1]), ElementsAre(0, 0, 0, 0, 0, 0, 50, 50, 100));
+  EXPECT_THAT(Costs(report.steps[2]), ElementsAre(0, 0, 0, 0, 0, 0, 0, 50, 50));
+}
+
+TEST_F(StepBreakdownTest, MoreStepsThanAnyoneLooksAtAreCountedAndLeftOut) {
+  for (std::size_t i = 0; i <= StepBreakdown::kStepsMax; ++i) {
+    Take("user_annotation", "ProfilerStep#1", 1, 1000);
+  }
+  const StepReport report = breakdown_.Finish();
+  EXPECT_EQ(report.steps.size(), StepBreakdown::kStepsMax);
+  EXPECT_EQ(report.events_over_bound, 1);
+}
+
 TEST_F(StepBreakdownTest, NothingThatCountsGivesNoSteps) {
   Take("python_function", "main.py: train", 0, 100);
   const StepReport report = breakdown_.Finish();

@@ -164,6 +164,32 @@ TEST(TraceMerger, PidsFlowsAndThreadsOfInputsAreKeptApart) {
   EXPECT_THAT(merged.ProcessName(merged.Named("odd")[1].at("pid")), HasSubstr("rank 1"));
 }
 
+TEST(TraceMerger, AnIdThatIsNoNumberIsTheSameOneInEachMerge) {
+  const Merged merged =
+      Merge({R"({"distributedInfo":{"rank":0},"traceEvents":[)"
+             R"({"ph":"b","name":"odd","cat":"c","id":"wide","ts":1,"pid":1,"tid":1}]})"});
+  EXPECT_EQ(merged.Named("odd")[0].at("id"), INT64_C(1813853012627));
+}
+
+TEST(TraceMerger, NamesAsLongAsAnEventDoNotFillMemory) {
+  const std::string one(1 << 20, 'a'), other = one + "b";
+  const auto event = [](const std::string& pid, const std::string& tid) {
+    return absl::StrCat(R"({"ph":"X","name":"e","ts":1,"dur":1,"pid":")", pid, R"(","tid":")", tid,
+                        R"("})");
+  };
+  const Merged merged = Merge({absl::StrCat(
+      R"({"distributedInfo":{"rank":0},"traceEvents":[{"ph":"M","name":"process_name","pid":")",
+      other, R"(","args":{"name":")", other, R"("}},)", event(one, "1"), ",", event(other, "1"),
+      ",", event(one, one), ",", event(one, other), ",", event(one, one), "]}")});
+  const auto events = merged.Named("e");
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_NE(events[0].at("pid"), events[1].at("pid"));
+  EXPECT_NE(events[2].at("tid"), events[3].at("tid"));
+  EXPECT_EQ(events[2].at("tid"), events[4].at("tid"));
+  EXPECT_LT(merged.trace.dump().size(), 5000u);
+  EXPECT_THAT(merged.ProcessName(events[1].at("pid")), HasSubstr("rank 0 · aaa"));
+}
+
 TEST(TraceMerger, AnAbsurdBoundOfABarrierIsNone) {
   const auto cycle = [](int rank, const char* bound) {
     std::string text = Cycle(rank, 1000, 1100, 1200);

@@ -1,0 +1,50 @@
+// TraceReading: the ways through a trace, whatever it comes from: a file, parts in a database. A source hands on
+// its bytes, gzip or not, each time from the first on; none is ever whole in memory. Functions.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(ScannedTrace scanned, ScanTrace(source));          // first pass over each input
+//   STEPWELL_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(inputs, alignment));
+//   STEPWELL_ASSIGN_OR_RETURN(MergeCounts counts, MergeTraces(plan, source_of, take));   // second pass
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/trace/merge_plan.h"
+#include "base/trace/trace_bytes.h"
+#include "base/trace/trace_origin.h"
+#include "base/trace/trace_splitter.h"
+
+namespace stepwell {
+
+// Calls `take` until there is no more, or it says no.
+using TraceSource = std::function<absl::Status(const TakeBytes& take)>;
+
+// What is missing at the end is no failure: the form says that it was cut.
+[[nodiscard]] absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source,
+                                                  TraceSplitter::Takers takers);
+
+struct ScannedTrace {
+  TraceOrigin origin = {};
+  TraceForm form = {};
+};
+[[nodiscard]] absl::StatusOr<ScannedTrace> ScanTrace(const TraceSource& source);
+
+struct MergeCounts {
+  std::int64_t written = 0;
+  std::int64_t left_out = 0;
+};
+// `source_of` is asked for each input of the plan, in its order.
+[[nodiscard]] absl::StatusOr<MergeCounts> MergeTraces(
+    const MergePlan& plan, const std::function<TraceSource(const PlacedInput&)>& source_of,
+    const TakeBytes& take);
+
+// 3 of "ep0-ba7-rank3.json" and "rank3.7.pt.trace.json.gz", in the last part of a path.
+std::optional<std::int32_t> RankOfTraceName(std::string_view path);
+// "ep0-ba7" of the first of them; empty of names without.
+std::string CycleOfTraceName(std::string_view path);
+
+}  // namespace stepwell

@@ -1,0 +1,150 @@
+// What does it cost to read and merge traces? Generated in memory as they are read, so that no disk is measured:
+// 10^6 spans of 8 ranks as one, and a large trace of Kineto's form through both passes of a merge.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/trace/trace_reading.h"
+
+namespace stepwell::bench {
+namespace {
+
+constexpr int kRuns = 3;
+constexpr int kRanks = 8;
+constexpr std::size_t kPieceBytes = 1 << 20;
+
+// About 270 bytes each, as Kineto writes them.
+void AppendEvent(int index, std::string& out) {
+  absl::StrAppend(&out, index == 0 ? "\n" : ",\n",
+                  R"({"ph":"X","cat":"cpu_op","name":"aten::layer_norm_)", index % 97,
+                  R"(","pid":4711,"tid":)", 4711 + index % 4, R"(,"ts":)", index * 3, ".",
+                  100 + index % 900, R"(,"dur":2.125,"args":{"External id":)", index,
+                  R"(,"Record function id":0,"Ev Idx":)", index,
+                  R"(,"Input Dims":[[32,512,1024],[1024],[1024],[]]}})");
+}
+
+TraceSource Generated(int rank, int event_count) {
+  return [rank, event_count](const TakeBytes& take) -> absl::Status {
+    std::string piece =
+        absl::StrCat(R"({"schemaVersion":1,"distributedInfo":{"rank":)", rank,
+                     R"(},"baseTimeNanoseconds":1735611996000000000,"traceEvents":[)");
+    for (int i = 0; i < event_count; ++i) {
+      AppendEvent(i, piece);
+      if (piece.size() < kPieceBytes) continue;
+      if (absl::Status taken = take(piece); !taken.ok()) return taken;
+      piece.clear();
+    }
+    return take(piece + "\n]}\n");
+  };
+}
+
+double Seconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void Fail(const absl::Status& status) {
+  std::fprintf(stderr, "traces: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+struct Taken {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t events = 0;
+};
+
+// Both passes.
+Taken MergeAll(int ranks, int events_of_rank) {
+  Taken taken;
+  std::vector<MergeInput> inputs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto scanned = ScanTrace(Generated(rank, events_of_rank));
+    if (!scanned.ok()) Fail(scanned.status());
+    taken.in += scanned->form.byte_count;
+    inputs.push_back({.label = absl::StrCat(rank), .origin = scanned->origin, .machine = "one"});
+  }
+  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+  if (!plan.ok()) Fail(plan.status());
+  const auto counts = MergeTraces(
+      *plan, [&](const PlacedInput& input) { return Generated(input.rank, events_of_rank); },
+      [&](std::string_view bytes) {
+        taken.out += static_cast<std::int64_t>(bytes.size());
+        return absl::OkStatus();
+      });
+  if (!counts.ok()) Fail(counts.status());
+  taken.events = counts->written;
+  return taken;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void Print(const char* name, const char* unit, const char* against, const char* bar,
+           const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  std::printf(
+      "{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"against\": \"%s\", \"bar\": \"%s\", "
+      "\"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
+      name, Median(values), unit, against, bar, values.size(), *low, *high);
+}
+
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024 * 1e-6;
+}
+
+void Run(bool is_quick) {
+  std::vector<double> spans, rates, sizes;
+  const int events_of_rank = (is_quick ? 200'000 : 1'000'000) / kRanks;
+  for (int run = 0; run < kRuns; ++run) {
+    Taken taken;
+    const double seconds = Seconds([&] { taken = MergeAll(kRanks, events_of_rank); });
+    // As if they were a million.
+    spans.push_back(seconds * 1e6 / static_cast<double>(taken.events));
+    sizes.push_back(PeakMegabytes());
+  }
+  Print("traces.merge_million", "s", "10^6 spans of 8 ranks, both passes", "<= 5", spans);
+  const int events = is_quick ? 400'000 : 4'000'000;
+  for (int run = 0; run < kRuns; ++run) {
+    Taken taken;
+    // What it takes to make the bytes is no reading.
+    const double making = 2 * Seconds([&] {
+                            std::int64_t made = 0;
+                            const absl::Status status =
+                                Generated(0, events)([&](std::string_view bytes) {
+                                  made += static_cast<std::int64_t>(bytes.size());
+                                  return absl::OkStatus();
+                                });
+                            if (!status.ok() || made == 0) Fail(status);
+                          });
+    const double seconds = Seconds([&] { taken = MergeAll(1, events); }) - making;
+    rates.push_back(static_cast<double>(taken.in) * 1e-6 / seconds);
+    sizes.push_back(PeakMegabytes());
+    std::fprintf(stderr, "traces: %.0f MB in, %.0f MB out, %.2f s, and %.2f s to make them\n",
+                 static_cast<double>(taken.in) * 1e-6, static_cast<double>(taken.out) * 1e-6,
+                 seconds, making);
+  }
+  Print("traces.import_rate", "MB/s", "a trace of Kineto's form of 1 GB, both passes of a merge",
+        ">= 100", rates);
+  Print("traces.resident", "MB", "the largest resident size meanwhile", "<= 300", sizes);
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  stepwell::bench::Run(argc > 1 && std::strcmp(argv[1], "--quick") == 0);
+  return 0;
+}

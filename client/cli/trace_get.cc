@@ -1,0 +1,157 @@
+// stepwell trace get: traces of a trial as files: as they came, or as TensorBoard looks for them.
+#include <filesystem>
+#include <ostream>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "client/cli/command.h"
+#include "client/cli/export_output.h"
+#include "client/cli/not_found.h"
+#include "client/cli/options.h"
+#include "client/cli/progress.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/terminal.h"
+#include "client/cli/trace_pages.h"
+#include "client/cli/trace_words.h"
+#include "client/cli/units.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kExamples[] =
+    "\nTRACEs are numbers, as 'stepwell trace list' has them; without any, all that are whole. "
+    "Each "
+    "has its name\n"
+    "once it is whole and its bytes are those that were uploaded.\n"
+    "\nExamples:\n"
+    "  stepwell trace get my-run --directory traces\n"
+    "  stepwell trace get my-run 3 --output rank0.json.gz\n"
+    "  stepwell trace get my-run --tensorboard logs && tensorboard --logdir logs\n";
+
+// Where a trace is written: its own name, unless another of them has it.
+std::string NameOf(const v1::Trace& trace, std::set<std::string>& taken) {
+  std::string name = trace.header().name();
+  if (!taken.insert(name).second) name = absl::StrCat(trace.trace_no(), ".", name);
+  taken.insert(name);
+  return name;
+}
+
+absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
+                        ExportOutput& output) {
+  v1::GetTraceRequest request;
+  *request.mutable_trial() = trial;
+  request.set_trace_no(trace.trace_no());
+  Sha256 sha;
+  absl::Status written;
+  STEPWELL_RETURN_IF_ERROR(master.GetTrace(request, [&](const v1::GetTraceResponse& message) {
+    if (!message.has_part()) return true;
+    sha.Feed(message.part().data());
+    written = output.Write(message.part().data());
+    return written.ok();
+  }));
+  STEPWELL_RETURN_IF_ERROR(written);
+  if (sha.Finish() != trace.header().sha256()) {
+    return absl::DataLossError(
+        absl::StrCat("trace ", trace.trace_no(), ": these are not the bytes that were uploaded"));
+  }
+  return output.Finish();
+}
+
+absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
+                       const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path.parent_path().string(), ": ", error.message()));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path.string()));
+  return WriteTrace(master, trial, trace, *output);
+}
+
+struct Wanted {
+  v1::TrialRef trial = {};
+  std::vector<std::int32_t> trace_nos = {};
+  std::string output = {};
+  std::string directory = {};
+  bool is_tensorboard = false;
+};
+
+absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
+  Wanted wanted;
+  STEPWELL_ASSIGN_OR_RETURN(wanted.trial, ParseTrialRef(options.argument(), options.project()));
+  for (std::size_t i = 1; i < options.arguments().size(); ++i) {
+    STEPWELL_ASSIGN_OR_RETURN(wanted.trace_nos.emplace_back(),
+                              ParseTraceNo(options.arguments()[i]));
+  }
+  int places = 0;
+  for (const char* name : {"output", "directory", "tensorboard"}) {
+    if (!options.Has(name)) continue;
+    ++places;
+    if (options.Text(name).empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " is ''; allowed: a name"));
+    }
+  }
+  if (places > 1) {
+    return absl::InvalidArgumentError("allowed is one of --output, --directory, --tensorboard");
+  }
+  if (options.Has("output") && wanted.trace_nos.size() != 1) {
+    return absl::InvalidArgumentError("--output takes one TRACE; several go to a --directory");
+  }
+  wanted.output = options.Text("output");
+  wanted.is_tensorboard = options.Has("tensorboard");
+  wanted.directory =
+      wanted.is_tensorboard ? options.Text("tensorboard") : options.Text("directory");
+  return wanted;
+}
+
+}  // namespace
+
+int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("trace get", "TRIAL [TRACE...]", kExamples);
+  options.Value("project", "P", "the project of TRIAL (default)");
+  options.Value("output", "FILE", "write the one TRACE to FILE");
+  options.Value("directory", "DIR", "write each under its name into DIR (the current one)");
+  options.Value("tensorboard", "DIR", "write them as 'tensorboard --logdir DIR' expects them");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const auto wanted = WantedOf(options);
+  if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
+  MasterClient master(options.server());
+  const auto list = ReadTraces(master, wanted->trial);
+  if (!list.ok()) {
+    return ReportTrialFailure(list.status(), wanted->trial, master, options.server(), streams);
+  }
+  const auto traces = ChooseTraces(*list, wanted->trace_nos);
+  if (!traces.ok()) {
+    streams.err << "stepwell: " << traces.status().message() << "\n";
+    return kExitFailed;
+  }
+  std::set<std::string> taken;
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
+  for (const v1::Trace& trace : *traces) {
+    std::filesystem::path path = wanted->output;
+    if (path.empty()) {
+      path = std::filesystem::path(wanted->directory) /
+             (wanted->is_tensorboard ? TensorboardPath(options.argument(), trace)
+                                     : NameOf(trace, taken));
+    }
+    const Progress progress(absl::StrCat("reading trace ", trace.trace_no()));
+    if (const absl::Status got = WriteFile(master, wanted->trial, trace, path); !got.ok()) {
+      return ReportFailure(got, options.server(), streams);
+    }
+    if (options.json()) {
+      nlohmann::ordered_json one = ToJson(trace);
+      one["file"] = path.string();
+      written.push_back(std::move(one));
+    } else {
+      streams.out << Printable(path.string()) << "\n";
+    }
+  }
+  if (options.json()) streams.out << written.dump(2) << "\n";
+  return kExitOk;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,109 @@
+// stepwell trace import: traces that were written as files, kept with their trial.
+#include <ostream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/not_found.h"
+#include "client/cli/options.h"
+#include "client/cli/progress.h"
+#include "client/cli/proto_json.h"
+#include "client/cli/terminal.h"
+#include "client/cli/trace_upload.h"
+#include "client/cli/trace_words.h"
+#include "client/cli/units.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr char kExamples[] =
+    "\nFILEs are Chrome traces (Composer's, PyTorch's; gzip or not), TensorFlow's .xplane.pb, "
+    "Perfetto's, or text.\n"
+    "JSON is packed first. A file that is there already is not sent again; an upload that was cut "
+    "goes on\n"
+    "where it ended, also after the master was started anew. What is larger than a cap allows "
+    "('stepwell caps\n"
+    "get') is refused, which 'stepwell trace list' shows.\n"
+    "Exits with 66 where a file cannot be read, 1 where one was refused; the others are kept.\n"
+    "\nExamples:\n"
+    "  stepwell trace import my-run traces/*.json\n"
+    "  stepwell trace import my-run host_12.1689.pt.trace.json.gz --rank 3\n"
+    "  stepwell trace import id:7 plugins/profile/*/*.xplane.pb\n";
+
+absl::StatusOr<TraceChoice> ChoiceOf(const CommandOptions& options) {
+  TraceChoice choice;
+  choice.machine = options.Text("machine");
+  if (options.Has("format")) {
+    const auto format = ParseTraceFormat(options.Text("format"));
+    if (!format.ok()) return format.status();
+    choice.format = *format;
+  }
+  if (options.Has("rank")) {
+    const auto rank = options.Integer("rank", 0, 0, INT32_MAX);
+    if (!rank.ok()) return rank.status();
+    choice.rank = static_cast<std::int32_t>(*rank);
+  }
+  return choice;
+}
+
+}  // namespace
+
+int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
+  CommandOptions options("trace import", "TRIAL [FILE...]", kExamples);
+  options.Value("project", "P", "the project of TRIAL (default)");
+  options.Value("rank", "N", "the files are of rank N (what names and traces tell)");
+  options.Value("machine", "NAME", "the files are of that machine");
+  options.Value("format", "F", "json, perfetto, xplane or text (what names and first bytes tell)");
+  options.Value("timeout", "DURATION", "wait so long for a master that does not answer (1m)");
+  if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  const auto trial = ParseTrialRef(options.argument(), options.project());
+  if (!trial.ok()) return options.UsageError(trial.status(), streams);
+  if (options.arguments().size() < 2) {
+    return options.UsageError(absl::InvalidArgumentError("no FILE to import"), streams);
+  }
+  const auto choice = ChoiceOf(options);
+  if (!choice.ok()) return options.UsageError(choice.status(), streams);
+  const auto patience =
+      options.Duration("timeout", absl::Minutes(1), absl::ZeroDuration(), absl::Hours(24 * 365));
+  if (!patience.ok()) return options.UsageError(patience.status(), streams);
+  MasterClient master(options.server());
+  int exit = kExitOk;
+  nlohmann::ordered_json stored = nlohmann::ordered_json::array();
+  for (std::size_t i = 1; i < options.arguments().size(); ++i) {
+    const std::string& file = options.arguments()[i];
+    const Progress progress(absl::StrCat("importing ", Printable(file)));
+    auto prepared = PrepareTrace(file, *choice);
+    if (!prepared.ok()) {
+      streams.err << "stepwell: " << Printable(std::string(prepared.status().message())) << "\n";
+      exit = absl::IsNotFound(prepared.status()) ? kExitNoInput : kExitFailed;
+      continue;
+    }
+    for (const std::string& note : prepared->notes) {
+      streams.err << "stepwell: " << Printable(file) << ": " << note << "\n";
+    }
+    const auto sent = SendTrace(master, *trial, *prepared, *patience);
+    const bool is_of_file = sent.ok() || absl::IsResourceExhausted(sent.status()) ||
+                            absl::IsInvalidArgument(sent.status());
+    if (!is_of_file) {
+      return ReportTrialFailure(sent.status(), *trial, master, options.server(), streams);
+    }
+    if (!sent.ok()) {
+      streams.err << "stepwell: " << Printable(std::string(sent.status().message())) << "\n";
+      exit = kExitFailed;
+      continue;
+    }
+    if (options.json()) {
+      nlohmann::ordered_json one = ToJson(*sent);
+      one["file"] = file;
+      stored.push_back(std::move(one));
+    } else {
+      streams.out << "trace " << sent->trace_no() << ": " << Printable(prepared->header.name())
+                  << ", " << ValueText(static_cast<double>(prepared->header.byte_count()), "bytes")
+                  << "\n";
+    }
+  }
+  if (options.json()) streams.out << stored.dump(2) << "\n";
+  return exit;
+}
+
+}  // namespace stepwell::cli

@@ -1,0 +1,228 @@
+#include "client/cli/trace_upload.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/steady_time.h"
+#include "base/trace/gzip_packer.h"
+#include "base/trace/gzip_unpacker.h"
+#include "base/trace/trace_origin.h"
+#include "base/trace/trace_reading.h"
+#include "client/cli/trace_file.h"
+
+namespace stepwell::cli {
+namespace {
+
+constexpr std::size_t kPartBytes = 1 << 20;
+// Between two attempts to reach a master that went.
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+// Enough to tell what a trace begins with, behind some white space.
+constexpr std::size_t kBeginBytes = 256;
+
+bool IsGzip(std::string_view begin) { return begin.substr(0, 2) == "\x1f\x8b"; }
+
+std::string LastPart(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Where the bytes to be stored are gathered: their digest, and a copy where they are not the file's own.
+struct Gathering {
+  Sha256 sha;
+  std::int64_t byte_count = 0;
+  std::FILE* copy = nullptr;
+
+  absl::Status Take(std::string_view bytes) {
+    sha.Feed(bytes);
+    byte_count += static_cast<std::int64_t>(bytes.size());
+    if (copy == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), copy) == bytes.size()) {
+      return absl::OkStatus();
+    }
+    return absl::InternalError(absl::StrCat("a file for its packed form: ", std::strerror(errno)));
+  }
+};
+
+// What a look through a trace in JSON tells.
+class JsonLook {
+ public:
+  JsonLook()
+      : splitter_({.event =
+                       [this](std::string_view json) {
+                         scan_.TakeEvent(json);
+                         return absl::OkStatus();
+                       },
+                   .member =
+                       [this](std::string_view name, std::string_view json) {
+                         scan_.TakeMember(name, json);
+                         return absl::OkStatus();
+                       }}),
+        unpacker_([this](std::string_view bytes) { return splitter_.Feed(bytes); }) {}
+
+  absl::Status Feed(std::string_view bytes) { return unpacker_.Feed(bytes); }
+  absl::Status Finish(const TraceChoice& choice, PreparedTrace& prepared) {
+    STEPWELL_ASSIGN_OR_RETURN(const TraceForm form, splitter_.Finish());
+    if (form.is_cut || !unpacker_.at_end()) {
+      prepared.notes.emplace_back("it ends too early; what it has is kept");
+    }
+    if (form.event_count == 0) prepared.notes.emplace_back("it has no event");
+    const TraceOrigin origin = scan_.Finish();
+    if (!choice.rank && !prepared.header.has_rank() && origin.rank) {
+      prepared.header.set_rank(*origin.rank);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  TraceScan scan_;
+  TraceSplitter splitter_;
+  GzipUnpacker unpacker_;
+};
+
+absl::Status GatherJson(const std::string& path, const TraceChoice& choice, Gathering& gathering,
+                        PreparedTrace& prepared) {
+  JsonLook look;
+  const bool is_packed = gathering.copy == nullptr;
+  GzipPacker packer([&](std::string_view bytes) { return gathering.Take(bytes); });
+  const absl::Status read = SourceOfFile(path)([&](std::string_view bytes) -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(look.Feed(bytes));
+    return is_packed ? gathering.Take(bytes) : packer.Feed(bytes);
+  });
+  STEPWELL_RETURN_IF_ERROR(read);
+  if (!is_packed) STEPWELL_RETURN_IF_ERROR(packer.Finish());
+  return Named(look.Finish(choice, prepared), path);
+}
+
+absl::StatusOr<std::string> BeginOf(const std::string& path) {
+  const std::unique_ptr<std::FILE, CloseTraceFile> file(std::fopen(path.c_str(), "re"));
+  std::string begin(kBeginBytes, '\0');
+  if (file == nullptr) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  begin.resize(std::fread(begin.data(), 1, begin.size(), file.get()));
+  if (std::ferror(file.get()) != 0) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  if (begin.empty()) return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+  return begin;
+}
+
+// JSON is stored packed in any case, and says so.
+void NameTrace(const std::string& path, const TraceChoice& choice, v1::TraceHeader& header) {
+  const bool is_json = header.format() == v1::TRACE_FORMAT_CHROME_JSON;
+  const std::string name = LastPart(path);
+  header.set_name(absl::StrCat(name, is_json && !absl::EndsWith(name, ".gz") ? ".gz" : ""));
+  header.set_machine(choice.machine);
+  const std::optional<std::int32_t> rank = choice.rank ? choice.rank : RankOfTraceName(path);
+  if (rank) header.set_rank(*rank);
+  std::int32_t epoch = 0, batch = 0;
+  if (std::sscanf(CycleOfTraceName(path).c_str(), "ep%d-ba%d", &epoch, &batch) == 2) {
+    header.set_epoch(epoch);
+    header.set_last_batch(batch);
+  }
+}
+
+}  // namespace
+
+v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin) {
+  std::string name = LastPart(path);
+  if (absl::EndsWith(name, ".gz")) name.resize(name.size() - 3);
+  if (absl::EndsWith(name, ".xplane.pb")) return v1::TRACE_FORMAT_XPLANE;
+  for (const char* ending : {".pftrace", ".perfetto-trace", ".perfetto"}) {
+    if (absl::EndsWith(name, ending)) return v1::TRACE_FORMAT_PERFETTO;
+  }
+  for (const char* ending : {".txt", ".log"}) {
+    if (absl::EndsWith(name, ending)) return v1::TRACE_FORMAT_TEXT;
+  }
+  const absl::string_view text =
+      absl::StripLeadingAsciiWhitespace(absl::string_view(begin.data(), begin.size()));
+  const bool is_json = absl::StartsWith(text, "{") || absl::StartsWith(text, "[");
+  return is_json || (absl::EndsWith(name, ".json") && IsGzip(begin)) ? v1::TRACE_FORMAT_CHROME_JSON
+                                                                     : v1::TRACE_FORMAT_UNSPECIFIED;
+}
+
+absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceChoice& choice) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::string begin, BeginOf(path));
+  PreparedTrace prepared;
+  const v1::TraceFormat format =
+      choice.format == v1::TRACE_FORMAT_UNSPECIFIED ? FormatOfTrace(path, begin) : choice.format;
+  if (format == v1::TRACE_FORMAT_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": neither its name nor its first bytes tell what it is; --format says it"));
+  }
+  const bool is_json = format == v1::TRACE_FORMAT_CHROME_JSON;
+  const bool is_packed_now = is_json && !IsGzip(begin);
+  prepared.header.set_format(format);
+  NameTrace(path, choice, prepared.header);
+  Gathering gathering;
+  if (is_packed_now) {
+    prepared.file.reset(std::tmpfile());
+    if (prepared.file == nullptr) {
+      return absl::InternalError(
+          absl::StrCat("a file for its packed form: ", std::strerror(errno)));
+    }
+    gathering.copy = prepared.file.get();
+  } else {
+    prepared.file.reset(std::fopen(path.c_str(), "re"));
+    if (prepared.file == nullptr) {
+      return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+    }
+  }
+  if (is_json) {
+    STEPWELL_RETURN_IF_ERROR(GatherJson(path, choice, gathering, prepared));
+  } else {
+    STEPWELL_RETURN_IF_ERROR(
+        SourceOfFile(path)([&](std::string_view bytes) { return gathering.Take(bytes); }));
+  }
+  prepared.header.set_byte_count(gathering.byte_count);
+  prepared.header.set_sha256(gathering.sha.Finish());
+  if (choice.rank) prepared.header.set_rank(*choice.rank);
+  return prepared;
+}
+
+absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master, const v1::TrialRef& trial,
+                                                  PreparedTrace& prepared,
+                                                  absl::Duration patience) {
+  v1::TraceUpload upload;
+  *upload.mutable_trial() = trial;
+  *upload.mutable_header() = prepared.header;
+  // Nobody waits for a master that was never there.
+  std::int64_t reached = -1;
+  SteadyTime deadline = SteadyTime::Now() + patience;
+  while (true) {
+    // The header alone asks how far it is.
+    absl::StatusOr<v1::UploadTraceResponse> answer =
+        master.UploadTrace(upload, [](v1::TracePart&) { return false; });
+    if (answer.ok()) {
+      if (answer->complete()) return answer;
+      if (answer->received_bytes() > reached) {
+        reached = answer->received_bytes();
+        deadline = SteadyTime::Now() + patience;
+      }
+      std::int64_t at = answer->received_bytes();
+      bool is_unread = std::fseek(prepared.file.get(), static_cast<long>(at), SEEK_SET) != 0;
+      answer = master.UploadTrace(upload, [&](v1::TracePart& part) {
+        std::string& data = *part.mutable_data();
+        data.resize(kPartBytes);
+        data.resize(std::fread(data.data(), 1, data.size(), prepared.file.get()));
+        part.set_offset(at);
+        at += static_cast<std::int64_t>(data.size());
+        return !data.empty();
+      });
+      is_unread = is_unread || std::ferror(prepared.file.get()) != 0 ||
+                  (answer.ok() && !answer->complete());
+      if (answer.ok() && answer->complete()) return answer;
+      if (is_unread) {
+        return absl::NotFoundError(
+            absl::StrCat(prepared.header.name(), ": it changed, or could not be read to its end"));
+      }
+    }
+    const bool may_come_again = absl::IsUnavailable(answer.status()) && reached >= 0;
+    if (!may_come_again || deadline.HasPassed()) return answer;
+    absl::SleepFor(std::min(kRetryDelay, deadline.Left()));
+  }
+}
+
+}  // namespace stepwell::cli

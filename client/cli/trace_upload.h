@@ -1,0 +1,53 @@
+// TraceUpload: a file that goes to the master as a trace: looked through and packed first, then sent in parts, on
+// again from where the master stands when a connection breaks. Confined to one thread.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(PreparedTrace prepared, PrepareTrace(path, choice));
+//   STEPWELL_ASSIGN_OR_RETURN(auto stored, SendTrace(master, trial, prepared, absl::Minutes(1)));
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/master_client.h"
+
+namespace stepwell::cli {
+
+struct CloseTraceFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+// The bytes as they are stored.
+struct PreparedTrace {
+  v1::TraceHeader header = {};
+  std::unique_ptr<std::FILE, CloseTraceFile> file = {};
+  // For people: what is odd about it.
+  std::vector<std::string> notes = {};
+};
+
+struct TraceChoice {
+  // Unspecified: told by the file's name, or by how it begins.
+  v1::TraceFormat format = v1::TRACE_FORMAT_UNSPECIFIED;
+  std::optional<std::int32_t> rank = {};
+  std::string machine = {};
+};
+
+// By its name and its first bytes; unspecified: neither tells.
+v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin);
+
+// Reads it once. JSON is looked through, and packed where it is not; its packed form lies in a file without a
+// name. kNotFound: it cannot be read; kInvalidArgument: it is empty, no trace, or of no known format.
+[[nodiscard]] absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path,
+                                                         const TraceChoice& choice);
+
+// Goes on while the master comes forward, or comes again within `patience`.
+[[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master,
+                                                                const v1::TrialRef& trial,
+                                                                PreparedTrace& prepared,
+                                                                absl::Duration patience);
+
+}  // namespace stepwell::cli

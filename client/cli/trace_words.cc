@@ -1,0 +1,108 @@
+#include "client/cli/trace_words.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::cli {
+namespace {
+
+// One part of a path, of letters, digits and a few more: TensorBoard cuts names at dots.
+std::string Part(const std::string& text) {
+  std::string part;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '-' || c == '_';
+    part += is_plain ? c : '_';
+  }
+  return part.empty() ? "trace" : part;
+}
+
+std::string HostOf(const v1::Trace& trace) {
+  const std::string machine =
+      trace.header().machine().empty() ? "" : Part(trace.header().machine()) + "_";
+  const std::string rank =
+      trace.header().has_rank() ? absl::StrCat("rank", trace.header().rank(), "_") : "";
+  return absl::StrCat(machine, rank, "trace", trace.trace_no());
+}
+
+}  // namespace
+
+absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text) {
+  if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;
+  if (text == "perfetto") return v1::TRACE_FORMAT_PERFETTO;
+  if (text == "xplane") return v1::TRACE_FORMAT_XPLANE;
+  if (text == "text") return v1::TRACE_FORMAT_TEXT;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, xplane, text"));
+}
+
+std::string TraceFormatText(v1::TraceFormat format) {
+  switch (format) {
+    case v1::TRACE_FORMAT_CHROME_JSON:
+      return "json";
+    case v1::TRACE_FORMAT_PERFETTO:
+      return "perfetto";
+    case v1::TRACE_FORMAT_XPLANE:
+      return "xplane";
+    case v1::TRACE_FORMAT_TEXT:
+      return "text";
+    default:
+      return absl::StrCat("format ", static_cast<int>(format));
+  }
+}
+
+std::string TraceStateText(const v1::Trace& trace) {
+  switch (trace.state()) {
+    case v1::TRACE_STATE_COMPLETE:
+      return "complete";
+    case v1::TRACE_STATE_UPLOADING:
+      return absl::StrCat("uploading, ",
+                          static_cast<int>(100.0 * static_cast<double>(trace.received_bytes()) /
+                                           static_cast<double>(std::max<std::int64_t>(
+                                               trace.header().byte_count(), 1))),
+                          " %");
+    case v1::TRACE_STATE_REFUSED:
+      return absl::StrCat("refused: ", trace.reason());
+    case v1::TRACE_STATE_REMOVED:
+      return absl::StrCat("removed: ", trace.reason());
+    default:
+      return absl::StrCat("state ", static_cast<int>(trace.state()));
+  }
+}
+
+std::string TraceCycleText(const v1::TraceHeader& header) {
+  std::string text = header.has_epoch() ? absl::StrCat("ep", header.epoch()) : "";
+  const bool has_batch = header.has_first_batch() || header.has_last_batch();
+  if (!has_batch) return text;
+  absl::StrAppend(&text, text.empty() ? "" : "-", "ba");
+  if (header.has_first_batch() && header.first_batch() != header.last_batch()) {
+    absl::StrAppend(&text, header.first_batch(), header.has_last_batch() ? "..." : "");
+  }
+  if (header.has_last_batch()) absl::StrAppend(&text, header.last_batch());
+  return text;
+}
+
+std::string TensorboardPath(const std::string& trial, const v1::Trace& trace) {
+  const v1::TraceHeader& header = trace.header();
+  const std::string run = Part(trial);
+  std::string cycle = TraceCycleText(header);
+  if (cycle.empty()) cycle = "profile";
+  const std::string gz = absl::EndsWith(header.name(), ".gz") ? ".gz" : "";
+  const std::string profile = absl::StrCat(run, "/plugins/profile/", Part(cycle), "/");
+  switch (header.format()) {
+    case v1::TRACE_FORMAT_XPLANE:
+      return absl::StrCat(profile, HostOf(trace), ".xplane.pb");
+    case v1::TRACE_FORMAT_CHROME_JSON:
+      if (absl::StrContains(header.name(), ".pt.trace.json")) {
+        return absl::StrCat(run, "/", HostOf(trace), ".", trace.trace_no(), ".pt.trace.json", gz);
+      }
+      return absl::StrCat(profile, HostOf(trace), ".trace.json", gz);
+    default:
+      // Nothing of TensorBoard's reads it; it lies beside what does.
+      return absl::StrCat(run, "/", HostOf(trace), ".", Part(header.name()));
+  }
+}
+
+}  // namespace stepwell::cli

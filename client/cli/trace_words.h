@@ -1,0 +1,24 @@
+// TraceWords: formats and states of traces in words, and where a trace lies among files. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stepwell/v1/trace.pb.h"
+
+namespace stepwell::cli {
+
+// kInvalidArgument says what is allowed.
+[[nodiscard]] absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text);
+std::string TraceFormatText(v1::TraceFormat format);
+// "complete", "uploading, 40 %", "refused: trace_bytes".
+std::string TraceStateText(const v1::Trace& trace);
+// "ep0-ba7", "ba7"; empty where nothing is known.
+std::string TraceCycleText(const v1::TraceHeader& header);
+
+// Below the directory that `tensorboard --logdir` is given: one run for each trial, as its profile plugin
+// (plugins/profile/CYCLE/HOST.xplane.pb, HOST.trace.json.gz) and PyTorch's (WORKER.SPAN.pt.trace.json.gz)
+// look for them. Distinct for the traces of a trial.
+std::string TensorboardPath(const std::string& trial, const v1::Trace& trace);
+
+}  // namespace stepwell::cli

@@ -1,0 +1,134 @@
+#include "server/trace_merging.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace stepwell {
+namespace {
+
+constexpr std::int32_t kPage = 1000;
+
+absl::Status CheckWhole(const TraceRecord& trace) {
+  if (trace.state == StoredTraceState::kComplete) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "trace ", trace.trace_no, " ('", trace.header.name, "') is not whole: ", trace.received_bytes,
+      " of ", trace.header.byte_count, " bytes are there"));
+}
+
+absl::StatusOr<std::vector<TraceRecord>> AllOf(TraceStore& store, const TrialSelector& trial) {
+  std::vector<TraceRecord> chosen;
+  std::int32_t after = 0;
+  for (bool more = true; more;) {
+    STEPWELL_ASSIGN_OR_RETURN(TraceList list, store.List(trial, after, kPage));
+    for (TraceRecord& each : list.traces) {
+      after = each.trace_no;
+      const bool is_input = each.state == StoredTraceState::kComplete &&
+                            each.header.format == StoredTraceFormat::kChromeJson;
+      if (is_input) chosen.push_back(std::move(each));
+    }
+    more = list.more;
+  }
+  if (chosen.empty()) {
+    return absl::FailedPreconditionError("the trial has no whole trace in Chrome's JSON");
+  }
+  return chosen;
+}
+
+std::string LabelOf(const TraceRecord& trace) {
+  return absl::StrCat("trace ", trace.trace_no, " (", trace.header.name, ")");
+}
+
+MergeInput InputOf(const TraceRecord& trace, const TraceOrigin& origin) {
+  MergeInput input;
+  input.label = LabelOf(trace);
+  input.origin = origin;
+  input.rank = trace.header.rank ? trace.header.rank : RankOfTraceName(trace.header.name);
+  input.cycle = CycleOfTraceName(trace.header.name);
+  return input;
+}
+
+}  // namespace
+
+TraceSource SourceOfStored(TraceStore& store, TraceRecord trace, std::int64_t offset,
+                           MayGoOn may_go_on) {
+  return [&store, trace = std::move(trace), offset,
+          may_go_on = std::move(may_go_on)](const TakeBytes& take) -> absl::Status {
+    for (std::int64_t at = offset; at < trace.header.byte_count;) {
+      STEPWELL_RETURN_IF_ERROR(may_go_on());
+      STEPWELL_ASSIGN_OR_RETURN(const std::string part,
+                                store.ReadPart(trace, at / kTracePartBytes));
+      const auto skipped = static_cast<std::size_t>(at % kTracePartBytes);
+      if (part.size() <= skipped) {
+        return absl::DataLossError(absl::StrCat("trace ", trace.trace_no, " ends at byte ", at,
+                                                " of ", trace.header.byte_count));
+      }
+      const std::string_view bytes = std::string_view(part).substr(skipped);
+      STEPWELL_RETURN_IF_ERROR(take(bytes));
+      at += static_cast<std::int64_t>(bytes.size());
+    }
+    return absl::OkStatus();
+  };
+}
+
+absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const TrialSelector& trial,
+                                                      const std::vector<std::int32_t>& trace_nos) {
+  if (trace_nos.size() > static_cast<std::size_t>(kMergeInputsMax)) {
+    return absl::InvalidArgumentError(absl::StrCat("trace_nos has ", trace_nos.size(),
+                                                   " entries; allowed: up to ", kMergeInputsMax));
+  }
+  std::vector<TraceRecord> chosen;
+  if (trace_nos.empty()) {
+    STEPWELL_ASSIGN_OR_RETURN(chosen, AllOf(store, trial));
+    if (chosen.size() <= static_cast<std::size_t>(kMergeInputsMax)) return chosen;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the trial has ", chosen.size(), " traces; name up to ", kMergeInputsMax));
+  }
+  std::set<std::int32_t> seen;
+  for (const std::int32_t trace_no : trace_nos) {
+    if (!seen.insert(trace_no).second) {
+      return absl::InvalidArgumentError(absl::StrCat("trace_nos has ", trace_no, " twice"));
+    }
+    STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Find(trial, trace_no));
+    STEPWELL_RETURN_IF_ERROR(CheckWhole(trace));
+    if (trace.header.format != StoredTraceFormat::kChromeJson) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("trace ", trace_no, " ('", trace.header.name,
+                       "') is not in Chrome's JSON; allowed: traces that are"));
+    }
+    chosen.push_back(std::move(trace));
+  }
+  return chosen;
+}
+
+absl::StatusOr<PlacedTraces> PlaceTraces(TraceStore& store, const std::vector<TraceRecord>& traces,
+                                         MergeAlignment alignment, const MayGoOn& may_go_on) {
+  PlacedTraces placed;
+  std::vector<MergeInput> inputs;
+  std::set<std::string> cut;
+  for (const TraceRecord& trace : traces) {
+    const std::string label = LabelOf(trace);
+    const auto scanned = ScanTrace(SourceOfStored(store, trace, 0, may_go_on));
+    STEPWELL_RETURN_IF_ERROR(Annotate(scanned.status(), label));
+    inputs.push_back(InputOf(trace, scanned->origin));
+    if (scanned->form.is_cut) cut.insert(label);
+    placed.by_label.emplace(label, trace);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(placed.plan, PlanMerge(inputs, alignment));
+  for (const PlacedInput& input : placed.plan.inputs) {
+    const TraceRecord& trace = placed.by_label.at(input.label);
+    pb::MergedTrace& wire = *placed.placement.add_inputs();
+    wire.set_trace_no(trace.trace_no);
+    wire.set_name(trace.header.name);
+    wire.set_rank(input.rank);
+    wire.set_shift_ns(input.shift_ns);
+    if (input.error_ns) wire.set_clock_error_ns(*input.error_ns);
+    wire.set_is_cut(cut.contains(input.label));
+  }
+  for (const std::string& note : placed.plan.notes) placed.placement.add_notes(note);
+  return placed;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,254 @@
+#include "server/trace_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "base/trace/gzip_packer.h"
+#include "server/grpc_error.h"
+#include "server/query_wire.h"
+#include "server/read_admission.h"
+#include "server/stall_watch.h"
+#include "server/text_check.h"
+#include "server/trace_merging.h"
+#include "server/trace_wire.h"
+#include "stepwell/v1/trace.grpc.pb.h"
+#include "storage/trace_uploading.h"
+
+namespace stepwell {
+namespace {
+
+// How long a call waits for its turn before it is refused.
+constexpr absl::Duration kTurnPatience = absl::Seconds(2);
+constexpr std::int32_t kPageDefault = 100;
+constexpr std::int32_t kPageMax = 1000;
+// Of one message with bytes of a merge.
+constexpr std::size_t kMessageBytes = 1 << 18;
+
+grpc::Status NoTurn(const absl::Status& status) {
+  return GrpcError(
+      status, {.reason = "TRACES_UNDER_WAY", .retry_delay = absl::Seconds(1), .violations = {}});
+}
+
+}  // namespace
+
+class TraceGrpcService::Impl final : public v1::TraceService::Service {
+ public:
+  Impl(TraceStore& store, MasterState& state, Options options)
+      : store_(store),
+        state_(state),
+        stalls_(options.stall_max),
+        uploads_(options.uploads_max),
+        reads_(options.reads_max),
+        merges_(options.merges_max) {}
+
+  grpc::Status UploadTrace(grpc::ServerContext* context,
+                           grpc::ServerReader<v1::UploadTraceRequest>* reader,
+                           v1::UploadTraceResponse* response) override {
+    auto ticket = uploads_.Enter(kTurnPatience);
+    if (!ticket.ok()) return NoTurn(ticket.status());
+    const MasterState::Snapshot now = state_.Get();
+    if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
+    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    const auto next = [&](v1::UploadTraceRequest& message) {
+      const StallWatch::Write write(watched);
+      return reader->Read(&message);
+    };
+    TraceUploading uploading(store_, now.epoch);
+    v1::UploadTraceRequest message;
+    if (!next(message) || !message.has_upload()) {
+      return GrpcError(Invalid("HEADER", "the first message of an upload is its header: upload"));
+    }
+    TraceBeginning beginning;
+    if (auto complaint = CheckTraceUpload(message.upload(), beginning)) {
+      return GrpcError(*complaint);
+    }
+    if (const absl::Status begun = uploading.Begin(beginning.trial, beginning.header);
+        !begun.ok()) {
+      LogRefusal(begun, beginning.header);
+      return Failed("UploadTrace", begun, now.epoch);
+    }
+    while (!uploading.is_complete() && next(message)) {
+      if (!message.has_part()) {
+        return GrpcError(Invalid("PART", "a message behind the header of an upload is a part"));
+      }
+      const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
+      if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);
+    }
+    response->set_trial_id(Value(uploading.trace().trial_id));
+    response->set_trace_no(uploading.trace().trace_no);
+    response->set_received_bytes(uploading.trace().received_bytes);
+    response->set_complete(uploading.is_complete());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListTraces(grpc::ServerContext*, const v1::ListTracesRequest* request,
+                          v1::ListTracesResponse* response) override {
+    const auto trial = CheckTrialRef(request->trial());
+    if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
+    const auto limit = CheckSize("page_size", request->page_size(), kPageDefault, kPageMax);
+    if (!limit.ok()) return GrpcError(limit.status());
+    const auto list = store_.List(*trial, request->after_trace_no(), *limit);
+    if (!list.ok()) return Failed("ListTraces", list.status(), 0);
+    response->set_trial_id(Value(list->trial_id));
+    for (const TraceRecord& trace : list->traces) *response->add_traces() = ToWire(trace);
+    if (list->more) response->set_next_after_trace_no(list->traces.back().trace_no);
+    response->set_byte_count(list->byte_count);
+    response->set_refused_count(list->refused_count);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetTrace(grpc::ServerContext* context, const v1::GetTraceRequest* request,
+                        grpc::ServerWriter<v1::GetTraceResponse>* writer) override {
+    TrialSelector trial;
+    if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
+      return GrpcError(*complaint);
+    }
+    auto ticket = reads_.Enter(kTurnPatience);
+    if (!ticket.ok()) return NoTurn(ticket.status());
+    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    return Failed("GetTrace", SendTrace(context, *request, trial, watched, *writer), 0);
+  }
+
+  grpc::Status MergeTraces(grpc::ServerContext* context, const v1::MergeTracesRequest* request,
+                           grpc::ServerWriter<v1::MergeTracesResponse>* writer) override {
+    const auto trial = CheckTrialRef(request->trial());
+    if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
+    auto ticket = merges_.Enter(kTurnPatience);
+    if (!ticket.ok()) return NoTurn(ticket.status());
+    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    return Failed("MergeTraces", SendMerge(context, *request, *trial, watched, *writer), 0);
+  }
+
+  grpc::Status DeleteTrace(grpc::ServerContext*, const v1::DeleteTraceRequest* request,
+                           v1::DeleteTraceResponse* response) override {
+    TrialSelector trial;
+    if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
+      return GrpcError(*complaint);
+    }
+    const MasterState::Snapshot now = state_.Get();
+    if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
+    const auto deleted = store_.Delete(now.epoch, trial, request->trace_no());
+    if (!deleted.ok()) return Failed("DeleteTrace", deleted.status(), now.epoch);
+    log::Info("trace_deleted", {{"trial", Value(deleted->trial_id)}, {"trace", deleted->trace_no}});
+    response->set_trial_id(Value(deleted->trial_id));
+    response->set_byte_count(deleted->received_bytes);
+    return grpc::Status::OK;
+  }
+
+ private:
+  static MayGoOn WhileAsked(grpc::ServerContext* context) {
+    return [context]() -> absl::Status {
+      return context->IsCancelled() ? absl::CancelledError("nobody waits any more")
+                                    : absl::OkStatus();
+    };
+  }
+  // Blocks while the client is slow: that is the bound on memory.
+  template <typename Response>
+  static absl::Status Send(const Response& message, StallWatch::Call& watched,
+                           grpc::ServerWriter<Response>& writer) {
+    const StallWatch::Write write(watched);
+    return writer.Write(message) ? absl::OkStatus() : absl::CancelledError("nobody reads any more");
+  }
+
+  absl::Status SendTrace(grpc::ServerContext* context, const v1::GetTraceRequest& request,
+                         const TrialSelector& trial, StallWatch::Call& watched,
+                         grpc::ServerWriter<v1::GetTraceResponse>& writer) {
+    STEPWELL_ASSIGN_OR_RETURN(const TraceRecord trace, store_.Find(trial, request.trace_no()));
+    if (trace.state != StoredTraceState::kComplete) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("trace ", trace.trace_no, " is not whole: ", trace.received_bytes, " of ",
+                       trace.header.byte_count, " bytes are there",
+                       trace.reason.empty() ? "" : absl::StrCat(" (", trace.reason, ")")));
+    }
+    std::int64_t at = request.offset();
+    if (at < 0 || at > trace.header.byte_count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("offset is ", at, "; allowed: 0 to ", trace.header.byte_count));
+    }
+    v1::GetTraceResponse message;
+    *message.mutable_trace() = ToWire(trace);
+    STEPWELL_RETURN_IF_ERROR(Send(message, watched, writer));
+    return SourceOfStored(store_, trace, at,
+                          WhileAsked(context))([&](std::string_view bytes) -> absl::Status {
+      message.mutable_part()->set_offset(at);
+      message.mutable_part()->set_data(bytes.data(), bytes.size());
+      at += static_cast<std::int64_t>(bytes.size());
+      return Send(message, watched, writer);
+    });
+  }
+
+  absl::Status SendMerge(grpc::ServerContext* context, const v1::MergeTracesRequest& request,
+                         const TrialSelector& trial, StallWatch::Call& watched,
+                         grpc::ServerWriter<v1::MergeTracesResponse>& writer) {
+    const MergeAlignment alignment = request.alignment() == v1::TRACE_ALIGNMENT_START
+                                         ? MergeAlignment::kStart
+                                         : MergeAlignment::kClock;
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::vector<TraceRecord> traces,
+        ChooseTraces(store_, trial, {request.trace_nos().begin(), request.trace_nos().end()}));
+    const MayGoOn may_go_on = WhileAsked(context);
+    STEPWELL_ASSIGN_OR_RETURN(PlacedTraces placed,
+                              PlaceTraces(store_, traces, alignment, may_go_on));
+    v1::MergeTracesResponse message;
+    *message.mutable_placement() = placed.placement;
+    STEPWELL_RETURN_IF_ERROR(Send(message, watched, writer));
+    std::string gathered;
+    const auto hand_over = [&](std::size_t at_least) -> absl::Status {
+      if (gathered.size() < std::max<std::size_t>(at_least, 1)) return absl::OkStatus();
+      message.set_data(std::exchange(gathered, {}));
+      return Send(message, watched, writer);
+    };
+    const TakeBytes gather = [&](std::string_view bytes) {
+      gathered.append(bytes);
+      return hand_over(kMessageBytes);
+    };
+    GzipPacker packer(gather);
+    const TakeBytes take =
+        request.gzip() ? [&](std::string_view bytes) { return packer.Feed(bytes); } : gather;
+    const auto source_of = [&](const PlacedInput& input) {
+      return SourceOfStored(store_, placed.by_label.at(input.label), 0, may_go_on);
+    };
+    STEPWELL_ASSIGN_OR_RETURN(const MergeCounts counts,
+                              stepwell::MergeTraces(placed.plan, source_of, take));
+    if (request.gzip()) STEPWELL_RETURN_IF_ERROR(packer.Finish());
+    STEPWELL_RETURN_IF_ERROR(hand_over(1));
+    message.mutable_totals()->set_event_count(counts.written);
+    message.mutable_totals()->set_left_out_count(counts.left_out);
+    return Send(message, watched, writer);
+  }
+
+  void LogRefusal(const absl::Status& status, const StoredTraceHeader& header) const {
+    if (!absl::IsResourceExhausted(status)) return;
+    log::Warning("trace_refused",
+                 {{"bytes", header.byte_count}, {"why", Shortened(status.message(), 256)}});
+  }
+  // OK stays OK.
+  grpc::Status Failed(const char* method, const absl::Status& status, std::int64_t epoch) {
+    if (absl::IsAborted(status)) {
+      state_.ReportLost(epoch);
+      return GrpcError(absl::UnavailableError("another master owns the database now"));
+    }
+    const bool is_ours = absl::IsInternal(status) || absl::IsUnknown(status);
+    if (is_ours) log::Warning("traces_failed", {{"method", method}, {"status", status.ToString()}});
+    return GrpcError(status);
+  }
+
+  TraceStore& store_;
+  MasterState& state_;
+  StallWatch stalls_;
+  ReadAdmission uploads_;
+  ReadAdmission reads_;
+  ReadAdmission merges_;
+};
+
+TraceGrpcService::TraceGrpcService(TraceStore& store, MasterState& state, Options options)
+    : impl_(std::make_unique<Impl>(store, state, options)) {}
+TraceGrpcService::~TraceGrpcService() = default;
+grpc::Service* TraceGrpcService::service() { return impl_.get(); }
+
+}  // namespace stepwell

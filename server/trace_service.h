@@ -1,0 +1,43 @@
+// TraceGrpcService: uploads, lists, reads and merges of traces over gRPC. Each call has a thread of its own
+// while it runs, and borrows a connection of the store for a part at a time: a client that is slow holds
+// neither. Few run at once; more are refused rather than queued. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "server/master_state.h"
+#include "storage/trace_store.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+
+namespace stepwell {
+
+class TraceGrpcService {
+ public:
+  struct Options {
+    // Uploads at once: each holds a part in memory, and some 2 MiB of gRPC's.
+    int uploads_max = 16;
+    // Reads of traces at once.
+    int reads_max = 8;
+    // Merges at once: each has a processor for itself.
+    int merges_max = 2;
+    // A client that sends or takes nothing for so long gives its place to others.
+    absl::Duration stall_max = absl::Minutes(2);
+  };
+
+  // Both outlive this.
+  TraceGrpcService(TraceStore& store, MasterState& state, Options options);
+  TraceGrpcService(TraceStore& store, MasterState& state)
+      : TraceGrpcService(store, state, Options()) {}
+  ~TraceGrpcService();
+
+  grpc::Service* service();
+
+ private:
+  class Impl;  // defined in trace_service.cc, derives from v1::TraceService::Service
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stepwell

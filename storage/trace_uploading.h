@@ -1,0 +1,54 @@
+// TraceUploading: one call that uploads a trace: gathers its bytes into whole parts, has each stored, and holds
+// them all against their SHA-256 before the last one is. At most one part is in memory. Stands between
+// a call that brings them and TraceStore. Confined to one thread.
+//
+//   TraceUploading upload(store, epoch);
+//   STEPWELL_RETURN_IF_ERROR(upload.Begin(trial, header));
+//   while (...) STEPWELL_RETURN_IF_ERROR(upload.Take(offset, bytes));
+//   upload.trace().received_bytes    // committed
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/sha256.h"
+#include "storage/trace_store.h"
+
+namespace stepwell {
+
+class TraceUploading {
+ public:
+  // `store` outlives this.
+  TraceUploading(TraceStore& store, std::int64_t owner_epoch)
+      : store_(store), owner_epoch_(owner_epoch) {}
+
+  // As TraceStore::Begin.
+  [[nodiscard]] absl::Status Begin(const TrialSelector& trial, const StoredTraceHeader& header);
+  // Blocks on the store with each whole part. kOutOfRange for a hole, with the expected offset in the payload
+  // "stepwell/metadata/received_bytes"; kInvalidArgument for too much; kDataLoss: not the bytes that were
+  // told, the trace is dropped. REQUIRES: Begin went well.
+  [[nodiscard]] absl::Status Take(std::int64_t offset, std::string_view bytes);
+  const TraceRecord& trace() const { return trace_; }
+  bool is_complete() const { return trace_.state == StoredTraceState::kComplete; }
+
+ private:
+  [[nodiscard]] absl::Status CheckOffset(std::int64_t offset, std::size_t byte_count) const;
+  // The digest of what was stored by earlier calls.
+  [[nodiscard]] absl::Status ReadStored();
+  [[nodiscard]] absl::Status StorePart();
+  std::int64_t next_offset() const {
+    return trace_.received_bytes + static_cast<std::int64_t>(part_.size());
+  }
+
+  TraceStore& store_;
+  const std::int64_t owner_epoch_;
+  TrialSelector trial_ = {};
+  TraceRecord trace_ = {};
+  Sha256 sha_;
+  bool has_read_stored_ = false;
+  std::string part_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,169 @@
+// Traces by command, on a real master and PostgreSQL: brought, listed, taken out, refused, and brought by an
+// upload that outlives its master.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/commands.h"
+#include "tests/support/child_process.h"
+
+namespace stepwell::testing {
+namespace {
+
+constexpr char kTwoEvents[] =
+    R"({"traceEvents":[{"ph":"X","name":"a","ts":10,"dur":5,"pid":1,"tid":1},)"
+    R"({"ph":"X","name":"b","ts":20,"dur":5,"pid":1,"tid":1}]})";
+
+class TracesTest : public CommandsTest {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = scratch_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  static std::string ReadWhole(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  // Text of which packing leaves several parts.
+  static std::string LongText(std::size_t bytes) {
+    std::mt19937_64 random(4711);
+    std::string text;
+    while (text.size() < bytes) absl::StrAppend(&text, random(), "\n");
+    return text;
+  }
+  nlohmann::json List(const std::string& trial) {
+    const Ran ran = Command({"trace", "list", trial, "--json"});
+    EXPECT_EQ(ran.ending, "exit 0") << ran.output;
+    return nlohmann::json::parse(ran.output, nullptr, false);
+  }
+};
+
+TEST_F(TracesTest, WhatWasImportedIsListedAndComesBack) {
+  StartMaster();
+  Record("kept", 100);
+  const std::string first = Write("ep0-ba7-rank0.json", kTwoEvents);
+  const std::string second = Write("host.pt.trace.json", kTwoEvents);
+  const std::string plane = Write("host.xplane.pb", std::string("\x0a\x03xyz", 5));
+  const Ran brought = Command({"trace", "import", "kept", first, plane});
+  EXPECT_EQ(brought.ending, "exit 0") << brought.output;
+  EXPECT_EQ(Command({"trace", "import", "kept", second, "--rank", "3"}).ending, "exit 0");
+  // Once more: it is there.
+  EXPECT_EQ(
+      Command({"trace", "import", "kept", first}).output,
+      "trace 1: ep0-ba7-rank0.json.gz, " +
+          brought.output.substr(brought.output.find(".gz, ") + 5,
+                                brought.output.find('\n') - brought.output.find(".gz, ") - 4));
+  const auto list = List("kept");
+  ASSERT_EQ(list["traces"].size(), 3U) << list.dump(2);
+  EXPECT_EQ(list["traces"][0]["header"]["rank"], 0);
+  EXPECT_EQ(list["traces"][0]["header"]["epoch"], 0);
+  EXPECT_EQ(list["traces"][0]["header"]["last_batch"], 7);
+  EXPECT_EQ(list["traces"][1]["header"]["format"], "xplane");
+  EXPECT_EQ(list["traces"][2]["header"]["rank"], 3);
+  EXPECT_EQ(list["traces"][2]["state"], "complete");
+
+  const std::string out = scratch_ / "out";
+  const Ran got = Command({"trace", "get", "kept", "--directory", out});
+  EXPECT_EQ(got.ending, "exit 0") << got.output;
+  EXPECT_EQ(ReadWhole(out + "/host.xplane.pb"), ReadWhole(plane));
+  // Packed as it is, a merge reads it.
+  const std::string merged = scratch_ / "merged.json";
+  ChildProcess merge;
+  merge.Start({BuiltProgram("stepwell"), "trace", "merge", out + "/ep0-ba7-rank0.json.gz",
+               out + "/host.pt.trace.json.gz", "--rank", out + "/host.pt.trace.json.gz=3",
+               "--one-machine", "--output", merged},
+              {}, scratch_ / "merge-log");
+  EXPECT_EQ(merge.Wait(absl::Seconds(60)), "exit 0") << ReadWhole(scratch_ / "merge-log");
+
+  const std::string at_master = scratch_ / "at-master.json";
+  const Ran stored = Command({"trace", "merge", "--trial", "kept", "--output", at_master});
+  EXPECT_EQ(stored.ending, "exit 0") << stored.output;
+  EXPECT_NE(stored.output.find("4 events of 2 traces"), std::string::npos) << stored.output;
+  EXPECT_EQ(nlohmann::json::parse(ReadWhole(at_master))["traceEvents"],
+            nlohmann::json::parse(ReadWhole(merged))["traceEvents"]);
+
+  const std::string logs = scratch_ / "logs";
+  const Ran laid = Command({"trace", "get", "kept", "--tensorboard", logs});
+  EXPECT_EQ(laid.ending, "exit 0") << laid.output;
+  EXPECT_TRUE(std::filesystem::exists(logs + "/kept/plugins/profile/profile/trace2.xplane.pb"))
+      << laid.output;
+  EXPECT_TRUE(std::filesystem::exists(logs + "/kept/rank3_trace3.3.pt.trace.json.gz"))
+      << laid.output;
+  EXPECT_TRUE(
+      std::filesystem::exists(logs + "/kept/plugins/profile/ep0-ba7/rank0_trace1.trace.json.gz"))
+      << laid.output;
+
+  EXPECT_EQ(Command({"trace", "delete", "kept", "2"}).ending, "exit 0");
+  EXPECT_EQ(List("kept")["traces"].size(), 2U);
+  EXPECT_EQ(Command({"admin", "archive", "kept"}).ending, "exit 0");
+  EXPECT_EQ(Command({"admin", "delete", "kept", "--yes"}).ending, "exit 0");
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.trace_parts where trial_id <> $1", 0), 0);
+}
+
+TEST_F(TracesTest, WhatCannotBeKeptIsAnsweredAndTheRestIs) {
+  StartMaster();
+  Record("odd", 100);
+  const std::string good = Write("rank0.json", kTwoEvents);
+  const std::string cut = Write("rank1.json", std::string(kTwoEvents).substr(0, 80));
+  const struct {
+    std::string file;
+    const char* says;
+    const char* ending;
+  } rows[] = {
+      {Write("empty.json", ""), "is empty", "exit 1"},
+      {scratch_ / "none.json", "No such file", "exit 66"},
+      {Write("unknown.bin", "\x01\x02"), "--format says it", "exit 1"},
+      {Write("other.json", "{\"a\":1}"), "other.json", "exit 1"},
+      {Write("deep.json", std::string(1000, '[')), "deep.json", "exit 0"},
+      {cut, "ends too early; what it has is kept", "exit 0"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.file);
+    const Ran ran = Command({"trace", "import", "odd", row.file, good});
+    EXPECT_EQ(ran.ending, row.ending) << ran.output;
+    EXPECT_NE(ran.output.find(row.says), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find(": rank0.json.gz, "), std::string::npos) << ran.output;
+  }
+  EXPECT_EQ(Command({"caps", "set", "--trial", "odd", "--trace-bytes", "10B"}).ending, "exit 0");
+  const std::string large = Write("rank2.json", LongText(100).insert(0, "[\"") + "\"]");
+  const Ran refused = Command({"trace", "import", "odd", large});
+  EXPECT_EQ(refused.ending, "exit 1") << refused.output;
+  EXPECT_NE(refused.output.find("allowed are up to 10 (trace_bytes)"), std::string::npos)
+      << refused.output;
+  const Ran list = Command({"trace", "list", "odd"});
+  EXPECT_NE(list.output.find("refused: trace_bytes"), std::string::npos) << list.output;
+}
+
+TEST_F(TracesTest, AnUploadOutlivesItsMaster) {
+  // It dies behind the third part and, next time, before the commit of another.
+  StartMaster({}, "trace_part_after_commit=exit@2");
+  Record("killed", 100);
+  const std::string text = Write("flops.txt", LongText(6'500'000));
+  ChildProcess import;
+  const std::string log = scratch_ / "import-log";
+  import.Start({BuiltProgram("stepwell"), "trace", "import", "killed", text, "--server",
+                master_->grpc_address(), "--timeout", "2m"},
+               {}, log);
+  const auto died = [&] { return !master_->running(); };
+  ASSERT_TRUE(Eventually(died, absl::Seconds(60))) << ReadWhole(log);
+  ASSERT_TRUE(master_->StartAndWait({.failpoints = "trace_part_before_commit=exit@1"}))
+      << master_->LogTail();
+  ASSERT_TRUE(Eventually(died, absl::Seconds(60))) << ReadWhole(log);
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  EXPECT_EQ(import.Wait(absl::Seconds(120)), "exit 0") << ReadWhole(log);
+  const std::string out = scratch_ / "out.txt";
+  const Ran got = Command({"trace", "get", "killed", "1", "--output", out});
+  EXPECT_EQ(got.ending, "exit 0") << got.output;
+  EXPECT_TRUE(ReadWhole(out) == ReadWhole(text));
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.trace_parts where trial_id <> $1", 0), 7);
+}
+
+}  // namespace
+}  // namespace stepwell::testing

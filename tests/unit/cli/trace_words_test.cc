@@ -1,0 +1,89 @@
+#include "client/cli/trace_words.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "client/cli/trace_upload.h"
+
+namespace stepwell::cli {
+namespace {
+
+TEST(TraceWordsTest, TracesLieWhereTensorboardLooksForThem) {
+  struct Row {
+    const char* name;
+    v1::TraceFormat format;
+    int rank;
+    const char* machine;
+    const char* path;
+  };
+  const Row rows[] = {
+      {"host.xplane.pb", v1::TRACE_FORMAT_XPLANE, -1, "",
+       "my-run/plugins/profile/profile/trace4.xplane.pb"},
+      {"host.xplane.pb", v1::TRACE_FORMAT_XPLANE, 3, "node 1.example",
+       "my-run/plugins/profile/profile/node_1_example_rank3_trace4.xplane.pb"},
+      {"a.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
+       "my-run/plugins/profile/profile/rank0_trace4.trace.json.gz"},
+      {"host_1.2.pt.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
+       "my-run/rank0_trace4.4.pt.trace.json.gz"},
+      {"host_1.2.pt.trace.json", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
+       "my-run/rank0_trace4.4.pt.trace.json"},
+      {"../../etc/x", v1::TRACE_FORMAT_TEXT, -1, "", "my-run/trace4.______etc_x"},
+  };
+  for (const Row& row : rows) {
+    v1::Trace trace;
+    trace.set_trace_no(4);
+    trace.mutable_header()->set_name(row.name);
+    trace.mutable_header()->set_format(row.format);
+    trace.mutable_header()->set_machine(row.machine);
+    if (row.rank >= 0) trace.mutable_header()->set_rank(row.rank);
+    EXPECT_EQ(TensorboardPath("my-run", trace), row.path);
+  }
+  v1::Trace trace;
+  trace.mutable_header()->set_format(v1::TRACE_FORMAT_XPLANE);
+  trace.mutable_header()->set_epoch(0);
+  trace.mutable_header()->set_last_batch(7);
+  EXPECT_EQ(TensorboardPath("../..", trace), "_____/plugins/profile/ep0-ba7/trace0.xplane.pb");
+}
+
+TEST(TraceWordsTest, CyclesAndStatesInWords) {
+  v1::TraceHeader header;
+  EXPECT_EQ(TraceCycleText(header), "");
+  header.set_last_batch(7);
+  EXPECT_EQ(TraceCycleText(header), "ba7");
+  header.set_first_batch(5);
+  header.set_epoch(1);
+  EXPECT_EQ(TraceCycleText(header), "ep1-ba5...7");
+  v1::Trace trace;
+  trace.set_state(v1::TRACE_STATE_UPLOADING);
+  trace.mutable_header()->set_byte_count(1000);
+  trace.set_received_bytes(500);
+  EXPECT_EQ(TraceStateText(trace), "uploading, 50 %");
+  trace.set_state(v1::TRACE_STATE_REFUSED);
+  trace.set_reason("trace_bytes");
+  EXPECT_EQ(TraceStateText(trace), "refused: trace_bytes");
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseTraceFormat("chrome").status()));
+}
+
+TEST(TraceWordsTest, NamesAndFirstBytesTellTheFormat) {
+  struct Row {
+    const char* path;
+    const char* begin;
+    v1::TraceFormat format;
+  };
+  const Row rows[] = {
+      {"x/host.xplane.pb", "\n", v1::TRACE_FORMAT_XPLANE},
+      {"host.xplane.pb.gz", "\x1f\x8b", v1::TRACE_FORMAT_XPLANE},
+      {"t.pftrace", "\n", v1::TRACE_FORMAT_PERFETTO},
+      {"flops.txt", "{", v1::TRACE_FORMAT_TEXT},
+      {"trace.json", " \n[", v1::TRACE_FORMAT_CHROME_JSON},
+      {"trace", "{\"", v1::TRACE_FORMAT_CHROME_JSON},
+      {"trace.json.gz", "\x1f\x8b", v1::TRACE_FORMAT_CHROME_JSON},
+      {"trace.gz", "\x1f\x8b", v1::TRACE_FORMAT_UNSPECIFIED},
+      {"trace.json", "x", v1::TRACE_FORMAT_UNSPECIFIED},
+  };
+  for (const Row& row : rows) EXPECT_EQ(FormatOfTrace(row.path, row.begin), row.format) << row.path;
+}
+
+}  // namespace
+}  // namespace stepwell::cli
