@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import textwrap
 import unittest
 
 import product
@@ -117,10 +118,17 @@ class EndingsTest(ProductTest):
 
     def test_a_page_that_does_not_answer_is_not_linked(self):
         with socket.create_server(("127.0.0.1", 0)) as mute:  # and says nothing to who comes
-            for page in (f"http://127.0.0.1:{mute.getsockname()[1]}", "http://127.0.0.1:1", "https://a", "http://", "x"):
+            for page in (f"http://127.0.0.1:{mute.getsockname()[1]}", "http://127.0.0.1:1", "http://1.2:x", "http://", "x"):
                 with self.subTest(page):
                     _, err = self.run_trial(RECORDED, variables={"STEPWELL_PAGE": page})
                     self.assertEqual(f"stepwell: stored: stepwell report {self.trial}", err.splitlines()[-1])
+
+    def test_a_page_of_a_name_is_searched_for_the_trial_and_no_name_is_looked_up(self):
+        looked_up = "import socket; socket.getaddrinfo = None\n" + textwrap.dedent(RECORDED)
+        for page in ("https://a", "http://pages.example:7818"):
+            with self.subTest(page):
+                _, err = self.run_trial(looked_up, variables={"STEPWELL_PAGE": page, "STEPWELL_TRIAL": "a b/c"})
+                self.assertTrue(err.splitlines()[-1].endswith(f", or {page}/#/trials?q=a%20b%2Fc"), err)
 
     def test_the_end_is_silent_where_it_is_asked_to_be(self):
         for name, variables in [("quiet", {"STEPWELL_QUIET": "1"}), ("another rank", {"RANK": "1", "WORLD_SIZE": "2"}),

@@ -1,4 +1,6 @@
-"""The page of a trial that is stored: asked of the master, so that a link is never one to another's trial."""
+"""The page of a trial that is stored. A master whose address is a number is asked, so that the link is the very trial's;
+a name is not looked up, for that may take longer than an exit should: its link is a search.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,27 @@ def link(trial: str | None, project: str | None, server: str | None) -> str:
     if trial is None or (not base and named_server not in _LOOPBACKS):
         return ""
     try:
+        if _is_name(base or _DEFAULT):
+            return _search(base, trial)
         number = _trial_number(base or _DEFAULT, trial, project or os.environ.get("STEPWELL_PROJECT") or "")
     except Exception:
         number = ""
     return f"{base or _DEFAULT}/#/trial/{number}/timings" if number else ""
+
+
+def _is_name(base: str) -> bool:
+    """https counts as one: who speaks it is not asked."""
+    scheme, _, authority = base.partition("://")
+    host = authority.rpartition(":")[0] or authority
+    if scheme not in ("http", "https") or not host or not authority.isprintable() or " " in authority:
+        raise ValueError(base)
+    return scheme == "https" or not (host == "localhost" or "[" in host or host.replace(".", "").isdigit())
+
+
+def _search(base: str, trial: str) -> str:
+    from urllib.parse import quote
+
+    return f"{base}/#/trial/{trial[3:]}/timings" if trial.startswith("id:") else f"{base}/#/trials?q={quote(trial, '')}"
 
 
 def _trial_number(base: str, trial: str, project: str) -> str:
@@ -42,13 +61,17 @@ def _ask(base: str, path: str, body: bytes) -> bytes:
     import time
 
     deadline_s = time.monotonic() + _WAIT_S
-    scheme, _, authority = base.partition("://")
+    authority = base.partition("://")[2]
     host, _, port = authority.rpartition(":")
-    if scheme != "http" or not port.isdigit():
-        raise ValueError(base)
+    address = "127.0.0.1" if host == "localhost" else host.strip("[]")
+    family, kind, _, _, place = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM,
+                                                   flags=socket.AI_NUMERICHOST)[0]  # fmt: skip
     head = (f"POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode()  # fmt: skip
-    with socket.create_connection((host.strip("[]"), int(port)), _WAIT_S) as connection:
+    with socket.socket(family, kind) as connection:
+        connection.settimeout(_WAIT_S)
+        connection.connect(place)
+        connection.settimeout(max(0.001, deadline_s - time.monotonic()))
         connection.sendall(head + body)
         answer = _read(connection, deadline_s)
     said, _, content = answer.partition(b"\r\n\r\n")
