@@ -38,12 +38,13 @@ Heads::Heads(Options options)
 
 HeadsPin::HeadsPin(HeadsPin&& other) noexcept
     : heads_(std::exchange(other.heads_, nullptr)),
+      newest_(other.newest_),
       fold_no_(other.fold_no_),
       chunks_(std::move(other.chunks_)),
       recovering_(other.recovering_) {}
 
 HeadsPin::~HeadsPin() {
-  if (heads_ != nullptr) heads_->Unpin(fold_no_);
+  if (heads_ != nullptr) heads_->Unpin(newest_);
 }
 
 std::int64_t Heads::KeptBytesOf(const TrialHead& trial) {
@@ -54,7 +55,10 @@ std::int64_t Heads::KeptBytesOf(const TrialHead& trial) {
 
 Heads::TrialHead& Heads::UseLocked(TrialId trial_id) {
   const auto [place, is_new] = trials_.try_emplace(trial_id);
-  if (is_new) kept_bytes_ += kTrialBytes;
+  if (is_new) {
+    kept_bytes_ += kTrialBytes;
+    place->second.folded_no = others_folded_no_;
+  }
   place->second.last_use = ++use_count_;
   return place->second;
 }
@@ -145,6 +149,7 @@ void Heads::EvictLocked() {
     const auto trial = trials_.find(trial_id);
     kept_bytes_ -= KeptBytesOf(trial->second);
     LeaveLogLocked(trial_id, trial->second);
+    others_folded_no_ = std::max(others_folded_no_, trial->second.folded_no);
     trials_.erase(trial);
   }
 }
@@ -153,7 +158,9 @@ HeadsPin Heads::Pin(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
   HeadsPin pin(this, fold_no_);
   ++pins_[fold_no_];
+  pin.fold_no_ = others_folded_no_;
   if (const auto trial = trials_.find(trial_id); trial != trials_.end()) {
+    pin.fold_no_ = trial->second.folded_no;
     pin.recovering_ = trial->second.recovering;
     for (const auto& [writer_no, writer] : trial->second.writers) {
       pin.chunks_.insert(pin.chunks_.end(), writer.chunks.begin(), writer.chunks.end());
@@ -291,7 +298,10 @@ void Heads::Folded(const std::vector<WriterFold>& folds, FoldNo fold_no) {
   absl::MutexLock lock(&mu_);
   for (const WriterFold& fold : folds) {
     const auto trial = trials_.find(fold.trial_id);
-    if (trial == trials_.end()) continue;
+    if (trial == trials_.end()) {
+      others_folded_no_ = std::max(others_folded_no_, fold_no);
+      continue;
+    }
     trial->second.folded_no = std::max(trial->second.folded_no, fold_no);
     WriterHead& writer = trial->second.writers.at(fold.writer_no);
     auto end = writer.chunks.begin();
@@ -347,6 +357,8 @@ void Heads::RecoveryStarted(const std::vector<TrialId>& trials, FoldNo fold_no) 
   absl::MutexLock lock(&mu_);
   for (const TrialId trial_id : trials) UseLocked(trial_id).recovering = true;
   fold_no_ = std::max(fold_no_, fold_no);
+  others_folded_no_ = fold_no_;
+  for (auto& [trial_id, trial] : trials_) trial.folded_no = fold_no_;
   whole_ = true;
   whole_since_us_ = absl::ToUnixMicros(now);
 }
@@ -365,6 +377,8 @@ void Heads::Clear() {
     absl::MutexLock lock(&mu_);
     signals = SignalsLocked();
     dropped.swap(trials_);
+    // A fold under way may not be heard of any more: readers of before had its samples in their heads.
+    others_folded_no_ = FoldNo{Value(fold_no_) + 1};
     logged_.clear();
     unfolded_bytes_ = 0;
     kept_bytes_ = 0;

@@ -40,7 +40,8 @@ class HeadsPin {
   HeadsPin& operator=(HeadsPin&& other) = delete;
   ~HeadsPin();
 
-  // Rows of later folds hold what chunks() holds too: ignore them.
+  // Rows of later folds hold what chunks() holds too: ignore them. Of one trial it is another one after each
+  // fold of that trial, and the same as long as only others are folded.
   FoldNo fold_no() const { return fold_no_; }
   // Unfolded chunks of the trial, per writer in sequence order.
   const std::vector<HeadChunkPtr>& chunks() const { return chunks_; }
@@ -49,8 +50,9 @@ class HeadsPin {
 
  private:
   friend class Heads;
-  HeadsPin(Heads* heads, FoldNo fold_no) : heads_(heads), fold_no_(fold_no) {}
+  HeadsPin(Heads* heads, FoldNo newest) : heads_(heads), newest_(newest), fold_no_(newest) {}
   Heads* heads_;
+  FoldNo newest_;  // of all trials
   FoldNo fold_no_;
   std::vector<HeadChunkPtr> chunks_;
   bool recovering_ = false;
@@ -151,7 +153,7 @@ class Heads {
     std::map<WriterNo, WriterHead> writers;
     Latest latest;
     bool recovering = false;
-    FoldNo folded_no{};          // of its last fold
+    FoldNo folded_no{};          // of its last fold, or a later one from before it came
     std::uint64_t last_use = 0;  // by use_count_
     // For followers, see follow_log.h. Both may be null.
     std::unique_ptr<FollowLog> log = nullptr;
@@ -191,6 +193,8 @@ class Heads {
   absl::flat_hash_map<TrialId, TrialHead> trials_ ABSL_GUARDED_BY(mu_);
   std::map<FoldNo, int> pins_ ABSL_GUARDED_BY(mu_);
   FoldNo fold_no_ ABSL_GUARDED_BY(mu_){};
+  // No trial that is not here was folded later.
+  FoldNo others_folded_no_ ABSL_GUARDED_BY(mu_){};
   std::int64_t unfolded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t use_count_ ABSL_GUARDED_BY(mu_) = 0;

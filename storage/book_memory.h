@@ -1,7 +1,7 @@
 // BookMemory: books of trials that were read, for the questions after, together with what must hold for a
 // book to be what the database holds now:
 //
-//   1. No store of this process has begun to change any book since a moment before it was read (BookChanges).
+//   1. No store of this process has begun to change this book since a moment before it was read (BookChanges).
 //   2. The masters row has the epoch under which this process owned the database when it was read. Epochs
 //      only grow, with each take-over, so nobody else has owned it in between; whoever changes a book holds
 //      the masters row, or the trial under its owner's epoch, until its COMMIT, and a take-over waits for
@@ -9,7 +9,8 @@
 //   3. It is the same database: no connection of the reader was opened since (PgReadMemory).
 //
 // 2 is asked of the database with each question, for a master that is stopped or cut off cannot know it by
-// itself; 1 is asked after that, so that both hold at the moment of its answer. Only the progress of
+// itself, once all is taken from memory that an answer is made from; 1 is asked after its answer, so that both
+// hold at the moment that it is of. Only the progress of
 // writers that are open (WriterRecord::committed_sequence) goes on unseen, as in snapshots.
 // Bounded; what is longest out of use goes first. Thread-compatible: PgReadMemory locks.
 #pragma once

@@ -1,6 +1,6 @@
 // What stores tell BookChanges of their transactions. For the folder's skins.
 //
-//   return ChangeBook(changes_.get(), [&] { return merger_.Merge(owner_epoch, limits); });
+//   return ChangeBook(changes_, BookScope::Of(trial_id), [&] { return connection.InTransaction(body); });
 #pragma once
 
 #include "absl/status/status.h"
@@ -19,19 +19,20 @@ const absl::Status& StatusOf(const absl::StatusOr<Value>& value) {
   return value.status();
 }
 
-// Runs `work`, which may change books. `outcome` tells what came of it; `changes` may be null.
+// Runs `work`, which may change books of `scope`. `outcome` tells what came of it; `changes` may be null.
 template <typename Work, typename OutcomeOf>
-auto ChangeBook(BookChanges* changes, const Work& work, const OutcomeOf& outcome) {
+auto ChangeBook(BookChanges* changes, const BookScope& scope, const Work& work,
+                const OutcomeOf& outcome) {
   if (changes == nullptr) return work();
-  changes->Begin();
+  changes->Begin(scope);
   auto result = work();
-  changes->End(outcome(result));
+  changes->End(scope, outcome(result));
   return result;
 }
 
 template <typename Work>
-auto ChangeBook(BookChanges* changes, const Work& work) {
-  return ChangeBook(changes, work,
+auto ChangeBook(BookChanges* changes, const BookScope& scope, const Work& work) {
+  return ChangeBook(changes, scope, work,
                     [](const auto& result) { return ChangeOutcome(StatusOf(result)); });
 }
 

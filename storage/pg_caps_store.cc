@@ -86,8 +86,8 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
   const absl::Cleanup release = [this] { EndSweeping(); };
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   auto swept = ChangeBook(
-      book_changes_.get(), [&] { return sweeper_.Sweep(*connection, owner_epoch, request); },
-      SweepOutcome);
+      book_changes_.get(), BookScope::All(),
+      [&] { return sweeper_.Sweep(*connection, owner_epoch, request); }, SweepOutcome);
   if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
   return swept;
 }
@@ -116,8 +116,8 @@ absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone(trial);
     return connection->Exec(sql::kArchiveTrial, {Value(trial.trial_id), archived}).status();
   };
-  const absl::Status changed =
-      ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
+  const absl::Status changed = ChangeBook(book_changes_.get(), BookScope::Of(trial.trial_id),
+                                          [&] { return connection->InTransaction(change); });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   return ArchivedTrial{trial.trial_id, archived};
 }
@@ -143,8 +143,8 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
     STEPWELL_RETURN_IF_ERROR(connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status());
     return connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status();
   };
-  const absl::Status changed =
-      ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
+  const absl::Status changed = ChangeBook(book_changes_.get(), BookScope::Of(trial.trial_id),
+                                          [&] { return connection->InTransaction(change); });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   // A sweep under way may be at this very trial; it takes the rest, too.
   if (!TryBeginSweeping()) return deleted;
@@ -178,7 +178,8 @@ absl::Status PgCapsStore::NoteWindowOver(std::int64_t owner_epoch, TrialId trial
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone({.trial_id = trial_id});
     return connection->Exec(sql::kNoteWindowOver, {Value(trial_id), end_us}).status();
   };
-  return ChangeBook(book_changes_.get(), [&] { return connection->InTransaction(change); });
+  return ChangeBook(book_changes_.get(), BookScope::Of(trial_id),
+                    [&] { return connection->InTransaction(change); });
 }
 
 }  // namespace stepwell

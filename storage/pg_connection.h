@@ -90,6 +90,11 @@ class PgConnection {
   // kUnavailable where the server does not have it any more, or it answers other columns since: whoever
   // does the transaction again finds it unnamed.
   absl::StatusOr<PgResult> ExecKept(std::string sql, std::vector<PgParam> params);
+  // Sends a statement without values that ExecAll has kept on this connection, and does not wait: TakeSent has
+  // its answer, which any other call drops. False = nothing was sent.
+  bool SendKeptAhead(const std::string& sql);
+  // REQUIRES: SendKeptAhead was true, and nothing was called since.
+  absl::StatusOr<PgResult> TakeSent();
   // Whether statements that say so are kept; false until the first ExecAll with one has looked.
   bool keeps_statements() const { return keeps_ == Keeps::kYes; }
   // Several statements without values, as one string: for migrations and DDL of ours only.
@@ -129,7 +134,7 @@ class PgConnection {
   PgConnection(Options options, pg_conn* connection);
   static absl::Status StatusOf(const pg_result* result);
   static bool IsError(const pg_result* result);
-  // After the answer that RollbackLater left.
+  // After the answer that RollbackLater or SendKeptAhead left.
   absl::Status Usable();
   absl::Status SendParams(const char* sql, std::span<const PgParam> params);
   absl::Status Flush(SteadyTime deadline);
@@ -144,6 +149,7 @@ class PgConnection {
   // Those of a pipeline of `count` steps, up to and with its end; the first that failed.
   absl::Status TakePipeline(std::size_t count, std::vector<PgResult>& results);
   void NoteSteps(std::vector<Step>& steps, const std::vector<PgResult>& results);
+  void KeepNoMore();
   void CountRoundTrip() const;
   absl::Status WaitSocket(short events, SteadyTime deadline);
   absl::Status PutCopyData(std::string_view data, SteadyTime deadline);
@@ -153,7 +159,7 @@ class PgConnection {
   const std::string begin_sql_;
   absl::Duration reply_timeout_;
   pg_conn* connection_;
-  bool is_settling_ = false;  // RollbackLater's answer is still to come
+  bool is_settling_ = false;  // the answer of RollbackLater or SendKeptAhead is still to come
   Keeps keeps_ = Keeps::kUnknown;
   PgKeptStatements kept_;
   std::vector<std::string> not_let_go_;  // names that are still to be

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/pg_bound_params.h"
 
@@ -35,6 +36,31 @@ absl::StatusOr<PgResult> PgConnection::ExecKept(std::string sql, std::vector<PgP
       absl::StrCat("a kept statement is of no use any more: ", results.status().message()));
 }
 
+bool PgConnection::SendKeptAhead(const std::string& sql) {
+  if (!keeps_statements() || !Usable().ok()) return false;
+  const std::string name = kept_.UseKnown(sql);
+  if (name.empty()) return false;
+  is_settling_ = PQsendQueryPrepared(connection_, name.c_str(), 0, nullptr, nullptr, nullptr,
+                                     /*resultFormat=*/PgBoundParams::kBinary) != 0 &&
+                 PQflush(connection_) == 0;
+  if (!is_settling_) LostConnection("send").IgnoreError();
+  return is_settling_;
+}
+
+absl::StatusOr<PgResult> PgConnection::TakeSent() {
+  STEPWELL_CHECK(is_settling_);
+  is_settling_ = false;
+  CountRoundTrip();
+  auto answer = TakeResults();
+  if (IsStatementUnknown(answer.status())) KeepNoMore();
+  return answer;
+}
+
+void PgConnection::KeepNoMore() {
+  keeps_ = Keeps::kNo;
+  kept_.Clear();
+}
+
 absl::StatusOr<std::vector<PgResult>> PgConnection::ExecAll(
     std::span<const PgStatement> statements) {
   STEPWELL_RETURN_IF_ERROR(Usable());
@@ -46,10 +72,7 @@ absl::StatusOr<std::vector<PgResult>> PgConnection::ExecAll(
   const absl::Status status = TakePipeline(steps.size(), results);
   if (usable() && PQexitPipelineMode(connection_) == 0) return LostConnection("pipeline");
   NoteSteps(steps, results);
-  if (IsStatementUnknown(status)) {
-    keeps_ = Keeps::kNo;
-    kept_.Clear();
-  }
+  if (IsStatementUnknown(status)) KeepNoMore();
   if (!status.ok()) return status;
   std::vector<PgResult> answers;
   for (std::size_t i = 0; i < steps.size(); ++i) {

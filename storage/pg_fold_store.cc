@@ -27,11 +27,10 @@ PgConnection::Options FoldOptions(const PgFoldStore::Options& options) {
   return fold;
 }
 
-// Most calls find nothing that is ripe.
-BookChanges::Outcome MergeOutcome(const absl::StatusOr<MergeResult>& merged) {
-  const bool nothing = merged.ok() && merged->recent_rows_taken == 0 &&
-                       merged->metrics_rows_made == 0 && !merged->more;
-  return nothing ? BookChanges::Outcome::kNothing : ChangeOutcome(merged.status());
+BookScope TrialsOf(const std::vector<WriterFold>& folds) {
+  std::vector<TrialId> trials;
+  for (const WriterFold& fold : folds) trials.push_back(fold.trial_id);
+  return BookScope::Of(std::move(trials));
 }
 
 }  // namespace
@@ -54,7 +53,8 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
       rollup_ring_(leaves_),
       analyzer_(ConnectionOptions(options, "stepwell-analyze")),
       folder_(link_, ring_, groups_),
-      merger_(link_, ring_, rollup_ring_, groups_, leaves_, analyzer_.growth()),
+      merger_(link_, ring_, rollup_ring_, groups_, leaves_, analyzer_.growth(),
+              book_changes_.get()),
       recycler_(ring_, ConnectionOptions(options, "stepwell-vacuum")) {}
 
 absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
@@ -69,14 +69,14 @@ absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch
 absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
                                              const std::vector<WriterFold>& folds) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return ChangeBook(book_changes_.get(), [&] { return folder_.Fold(owner_epoch, folds); });
+  return ChangeBook(book_changes_.get(), TrialsOf(folds),
+                    [&] { return folder_.Fold(owner_epoch, folds); });
 }
 
 absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,
                                                const MergeLimits& limits) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return ChangeBook(
-      book_changes_.get(), [&] { return merger_.Merge(owner_epoch, limits); }, MergeOutcome);
+  return merger_.Merge(owner_epoch, limits);
 }
 
 absl::StatusOr<FoldNo> PgFoldStore::NextFoldNo() {

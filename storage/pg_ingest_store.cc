@@ -119,7 +119,7 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-    STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_.get(), [&] {
+    STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_.get(), BookScope::All(), [&] {
       return connection->InTransaction([&]() -> absl::Status {
         STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
                                   connection->Exec(sql::kLockTrialsToFence, {epoch}));
@@ -154,8 +154,13 @@ absl::StatusOr<Uuid> PgIngestStore::ReadIncarnation() {
 
 absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& request) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  auto opened = ChangeBook(book_changes_.get(),
-                           [&] { return OpenWriterInTransaction(*connection, request); });
+  // Which trial it is, the transaction finds out.
+  if (book_changes_ != nullptr) book_changes_->Begin(BookScope::All());
+  auto opened = OpenWriterInTransaction(*connection, request);
+  if (book_changes_ != nullptr) {
+    book_changes_->End(BookScope::All(), ChangeOutcome(opened.status()),
+                       opened.ok() ? BookScope::Of(opened->trial_id) : BookScope::All());
+  }
   if (!opened.ok()) return Annotate(opened.status(), "open writer");
   return opened;
 }
@@ -169,10 +174,11 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
     STEPWELL_ASSIGN_OR_RETURN(
         const PgShelf::Loan connection,
         are_many ? many_series_shelf_.Borrow(kManySeriesPatience) : shelf_.Borrow());
-    STEPWELL_ASSIGN_OR_RETURN(
-        const std::vector<SeriesNo> found, ChangeBook(book_changes_.get(), [&] {
-          return FindOrCreateSeriesRows(*connection, trial_id, part, series_max);
-        }));
+    STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesNo> found,
+                              ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
+                                return FindOrCreateSeriesRows(*connection, trial_id, part,
+                                                              series_max);
+                              }));
     numbers.insert(numbers.end(), found.begin(), found.end());
   }
   return numbers;
@@ -181,10 +187,12 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
 absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(
     const CommitGroupRequest& request) {
   // Samples alone change no book before they are folded.
-  const bool changes_book = std::any_of(
-      request.advances.begin(), request.advances.end(),
-      [](const WriterAdvance& advance) { return advance.closing || !advance.gaps.empty(); });
-  return ChangeBook(changes_book ? book_changes_.get() : nullptr,
+  std::vector<TrialId> changed;
+  for (const WriterAdvance& advance : request.advances) {
+    if (advance.closing || !advance.gaps.empty()) changed.push_back(advance.trial_id);
+  }
+  if (changed.empty()) return writer_.Commit(request);
+  return ChangeBook(book_changes_.get(), BookScope::Of(std::move(changed)),
                     [&] { return writer_.Commit(request); });
 }
 
@@ -203,11 +211,11 @@ absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
 absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
                                           std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult updated, ChangeBook(book_changes_.get(), [&] {
-                              return connection->Exec(
-                                  sql::kSetTrialState,
-                                  {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch});
-                            }));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult updated, ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
+        return connection->Exec(sql::kSetTrialState,
+                                {Value(trial_id), static_cast<std::int16_t>(state), owner_epoch});
+      }));
   if (updated.affected_count() == 1) return absl::OkStatus();
   return WhyUntouched(*connection, trial_id, owner_epoch);
 }
@@ -217,7 +225,7 @@ absl::StatusOr<TrialProfiling> PgIngestStore::SetProfiling(TrialId trial_id,
                                                            std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult updated, ChangeBook(book_changes_.get(), [&] {
+      const PgResult updated, ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
         return connection->Exec(sql::kSetProfiling, {Value(trial_id), wanted.on, wanted.interval_us,
                                                      PgArray(wanted.metric_groups), owner_epoch});
       }));

@@ -19,6 +19,13 @@ PgKeptStatements::Place PgKeptStatements::Use(const std::string& sql) {
   return place;
 }
 
+std::string PgKeptStatements::UseKnown(const std::string& sql) {
+  const auto known = held_.find(sql);
+  if (known == held_.end()) return {};
+  known->second.used = ++use_count_;
+  return known->second.name;
+}
+
 std::string PgKeptStatements::LetOneGo() {
   const auto oldest =
       std::min_element(held_.begin(), held_.end(),

@@ -27,6 +27,8 @@ class PgKeptStatements {
     std::optional<std::string> let_go = std::nullopt;
   };
   Place Use(const std::string& sql);
+  // As Use, of one that the server has; empty = it has not.
+  std::string UseKnown(const std::string& sql);
   // The server does not have it.
   void Forget(const std::string& sql) { held_.erase(sql); }
   void Clear() { held_.clear(); }

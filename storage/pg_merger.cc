@@ -14,6 +14,7 @@
 #include "storage/fold_plan.h"
 #include "storage/merge_plan.h"
 #include "storage/pg_array.h"
+#include "storage/pg_book_change.h"
 #include "storage/pg_caps_read.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_folder.h"
@@ -96,8 +97,14 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
 
 absl::StatusOr<MergeResult> PgMerger::MoveRollups(PgConnection& connection,
                                                   std::int64_t owner_epoch) {
-  const absl::StatusOr<bool> moved =
-      rollup_ring_.MoveBefore(connection, owner_epoch, first_open_day_);
+  using Outcome = BookChanges::Outcome;
+  const absl::StatusOr<bool> moved = ChangeBook(
+      book_changes_, BookScope::All(),
+      [&] { return rollup_ring_.MoveBefore(connection, owner_epoch, first_open_day_); },
+      // Most calls find nothing that is ripe.
+      [](const auto& any) {
+        return any.ok() && !*any ? Outcome::kNothing : ChangeOutcome(any.status());
+      });
   if (moved.ok()) return MergeResult{.more = *moved};
   Forget();
   link_.Drop();
@@ -153,7 +160,7 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
   STEPWELL_RETURN_IF_ERROR(EnsureLeaves(connection, plan, std::get<3>(next)));
   std::int64_t merge_xid = 0;
   bool is_deleted = false;
-  const absl::Status merged = connection.InTransaction([&]() -> absl::Status {
+  const auto merge = [&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> deleted,
                               CheckOwnerOfLiving(connection, {Value(trial_id)}, owner_epoch));
     is_deleted = !deleted.empty();
@@ -162,8 +169,9 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
     STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.Exec(sql::kReadCurrentXid));
     merge_xid = xid.Int64(0, 0);
     return failpoint::Check("merge_before_commit");
-  });
-  STEPWELL_RETURN_IF_ERROR(merged);
+  };
+  STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_, BookScope::Of(trial_id),
+                                      [&] { return connection.InTransaction(merge); }));
   if (is_deleted) {
     DropTrial(trial_id);
     return absl::OkStatus();

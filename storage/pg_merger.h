@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/book_changes.h"
 #include "storage/fold_store.h"
 #include "storage/leaf_growth.h"
 #include "storage/merge_classes.h"
@@ -31,15 +32,16 @@ namespace stepwell {
 
 class PgMerger {
  public:
-  // All six outlive this.
+  // All seven outlive this. `book_changes` is told what changes books; null = nobody remembers any.
   PgMerger(PgLink& link, RecentRing& ring, PgRollupRing& rollup_ring, SeriesGroups& groups,
-           PgLeaves& leaves, LeafGrowth& growth)
+           PgLeaves& leaves, LeafGrowth& growth, BookChanges* book_changes)
       : link_(link),
         ring_(ring),
         rollup_ring_(rollup_ring),
         groups_(groups),
         leaves_(leaves),
-        growth_(growth) {}
+        growth_(growth),
+        book_changes_(book_changes) {}
 
   // As FoldStore::Merge.
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
@@ -92,6 +94,7 @@ class PgMerger {
   SeriesGroups& groups_;
   PgLeaves& leaves_;
   LeafGrowth& growth_;
+  BookChanges* const book_changes_;
   std::deque<StretchKey> picked_;
   std::optional<Work> work_;
   // Rows that cannot be decoded stay where they are; logged once.

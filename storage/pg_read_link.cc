@@ -72,6 +72,14 @@ LeafPlaces PgReadLink::LeavesBy(const std::vector<LeafRange>& leaves) {
   return LeafPlaces::kNamed;
 }
 
+bool PgReadLink::SendAhead(ReadQuery query, const std::string& sql) {
+  STEPWELL_CHECK(queued_.empty());
+  if (!loan_->SendKeptAhead(sql)) return false;
+  const ReadStatement sent = {query, {sql, {}, /*keep=*/true}};
+  if (watch_) watch_({&sent, 1});
+  return true;
+}
+
 absl::StatusOr<PgResult> PgReadLink::Take(Ticket ticket) {
   auto answer = answers_.find(ticket);
   if (answer == answers_.end()) {

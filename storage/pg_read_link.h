@@ -85,6 +85,11 @@ class PgReadLink {
   // The answer; a round trip for all that is queued where it is not there yet. The first statement that
   // fails ends those behind it. REQUIRES: not taken before.
   absl::StatusOr<PgResult> Take(Ticket ticket);
+  // Sends a statement at once, alone and outside of a transaction, where the connection has kept it already;
+  // TakeAhead waits for its answer. False = it was not sent. REQUIRES: nothing is queued.
+  bool SendAhead(ReadQuery query, const std::string& sql);
+  // REQUIRES: SendAhead was true, once.
+  absl::StatusOr<PgResult> TakeAhead() { return loan_->TakeSent(); }
   // Nobody wants it any more.
   void Forget(Ticket ticket);
   absl::StatusOr<PgResult> RunOne(ReadQuery query, std::string sql,

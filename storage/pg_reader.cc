@@ -42,6 +42,11 @@ absl::Status NotFound(const TrialSelector& selector) {
                                           "' in project '", selector.project, "'"));
 }
 
+// Of kReadOwnerEpoch.
+bool IsOwner(const PgResult& owner, std::int64_t owner_epoch) {
+  return owner.row_count() == 1 && owner.Int64(0, 0) == owner_epoch;
+}
+
 absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
   const absl::Duration left = deadline.Left();
   if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("read: no time is left");
@@ -88,7 +93,7 @@ absl::StatusOr<bool> PgReader::IsOwnedUnder(std::int64_t owner_epoch, SteadyTime
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult owner,
       link.RunOne(ReadQuery::kControl, sql::kReadOwnerEpoch, {}, ReadPlan::kOnce));
-  return owner.row_count() == 1 && owner.Int64(0, 0) == owner_epoch;
+  return IsOwner(owner, owner_epoch);
 }
 
 absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId trial_id,
@@ -101,10 +106,10 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   if (!is_owned) return nullptr;
   // After the answer: see book_memory.h.
   if (known && known->moment.owner_epoch == owner_epoch && memory_.age() == age &&
-      book_changes_->NoneSince(known->moment.changes)) {
+      book_changes_->NoneSince(trial_id, known->moment.changes)) {
     return known->book;
   }
-  const auto moment = book_changes_->Now();
+  const auto moment = book_changes_->Now(trial_id);
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
   const std::int64_t snapshot_age = memory_.age();
   STEPWELL_ASSIGN_OR_RETURN(auto book, ReadBookOf(*snapshot, trial_id));
@@ -112,16 +117,31 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   return book;
 }
 
-absl::StatusOr<bool> PgReader::Holds(const ReadMoment& moment, std::int64_t age,
-                                     SteadyTime deadline) {
-  STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(moment.owner_epoch, deadline));
+std::unique_ptr<PgReadLink> PgReader::AskOwnerAhead(SteadyTime deadline) {
+  const auto patience = Patience(deadline);
+  if (!patience.ok()) return nullptr;
+  auto loan = Borrow(*patience);
+  if (!loan.ok()) return nullptr;
+  auto link = std::make_unique<PgReadLink>(*std::move(loan), watch_, memory_);
+  return link->SendAhead(ReadQuery::kControl, sql::kReadOwnerEpoch) ? std::move(link) : nullptr;
+}
+
+absl::StatusOr<bool> PgReader::Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
+                                     SteadyTime deadline, std::unique_ptr<PgReadLink> asked) {
+  bool is_owned = false;
+  if (asked != nullptr) {
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, asked->TakeAhead());
+    is_owned = IsOwner(owner, moment.owner_epoch);
+  } else {
+    STEPWELL_ASSIGN_OR_RETURN(is_owned, IsOwnedUnder(moment.owner_epoch, deadline));
+  }
   // After the answer: see book_memory.h.
-  return is_owned && memory_.age() == age && book_changes_->NoneSince(moment.changes);
+  return is_owned && memory_.age() == age && book_changes_->NoneSince(trial_id, moment.changes);
 }
 
 std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::int64_t owner_epoch,
                                                        SteadyTime deadline) {
-  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now();
+  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now(trial_id);
   if (!changes || owner_epoch == 0) return nullptr;
   const ReadMoment moment = {*changes, owner_epoch};
   const std::int64_t age = memory_.age();
@@ -132,7 +152,12 @@ std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::in
                                            const std::vector<std::int32_t>& series_nos) {
     return memory_.RangesOf(trial_id, source, series_nos, moment);
   };
-  memory.holds = [this, moment, age, deadline] { return Holds(moment, age, deadline); };
+  const auto asked = std::make_shared<std::unique_ptr<PgReadLink>>();
+  memory.ask_ahead = [this, asked, deadline] { *asked = AskOwnerAhead(deadline); };
+  memory.holds = [this, trial_id, moment, age, deadline, asked](RememberedSnapshot::Asked when) {
+    if (when == RememberedSnapshot::Asked::kNow) asked->reset();
+    return Holds(trial_id, moment, age, deadline, std::move(*asked));
+  };
   return std::make_unique<RememberedSnapshot>(known->book, std::move(memory));
 }
 
@@ -140,13 +165,13 @@ absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenToRemember(TrialId t
                                                                        std::int64_t owner_epoch,
                                                                        SteadyTime deadline) {
   // Before the snapshot: what changes meanwhile is then seen.
-  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now();
+  const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now(trial_id);
   STEPWELL_ASSIGN_OR_RETURN(auto snapshot, OpenSnapshot(deadline));
   if (!changes || owner_epoch == 0) return snapshot;
   const ReadMoment moment = {*changes, owner_epoch};
   const std::int64_t age = memory_.age();
-  auto keep = [this, moment, age](RememberingSnapshot::Kept kept) {
-    if (!book_changes_->NoneSince(moment.changes)) return;
+  auto keep = [this, trial_id, moment, age](RememberingSnapshot::Kept kept) {
+    if (!book_changes_->NoneSince(trial_id, moment.changes)) return;
     if (kept.book != nullptr) memory_.NoteBook(kept.trial_id, {kept.book, moment}, age);
     memory_.NoteRanges(std::move(kept.ranges), moment, age);
   };

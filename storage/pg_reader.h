@@ -47,8 +47,12 @@ class PgReader final : public ReadStore {
       TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
 
  private:
-  // Whether what was read at `moment`, when the memory was of `age`, is what the database holds now.
-  absl::StatusOr<bool> Holds(const ReadMoment& moment, std::int64_t age, SteadyTime deadline);
+  // Sends the question who owns the database; null where no connection is ready for it.
+  std::unique_ptr<PgReadLink> AskOwnerAhead(SteadyTime deadline);
+  // Whether what was read of the trial at `moment`, when the memory was of `age`, is what the database holds now.
+  // `asked`: the question, if it was sent; null = it is asked now.
+  absl::StatusOr<bool> Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
+                             SteadyTime deadline, std::unique_ptr<PgReadLink> asked);
   absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);
 
   PgShelf shelf_;

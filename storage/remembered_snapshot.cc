@@ -95,7 +95,8 @@ class RememberedRollups final : public RollupCursor {
 
 std::vector<RememberedSnapshot::Range> RememberedSnapshot::RangesOf(
     const RangeSource& source, const std::vector<std::int32_t>& series_nos, std::int64_t start_us,
-    std::int64_t end_us) const {
+    std::int64_t end_us) {
+  asked_ = Asked::kNow;
   std::vector<Range> ranges = memory_.ranges(source, series_nos);
   const bool cover = std::all_of(ranges.begin(), ranges.end(), [&](const Range& range) {
     return range->Covers(start_us, end_us);
@@ -112,6 +113,11 @@ absl::StatusOr<std::unique_ptr<RowCursor>> RememberedSnapshot::ReadRows(const Ro
   const bool say_all = std::all_of(ranges.begin(), ranges.end(),
                                    [&](const Range& range) { return SaysAll(*range, filter); });
   if (ranges.empty() || !say_all) return NotRemembered();
+  // Rollups come before rows, so that this is all, unless series are many.
+  if (!std::exchange(has_asked_ahead_, true)) {
+    memory_.ask_ahead();
+    asked_ = Asked::kAhead;
+  }
   return std::make_unique<RememberedRows>(std::move(ranges), filter.start_us, filter.end_us);
 }
 
@@ -123,7 +129,9 @@ absl::StatusOr<std::unique_ptr<RollupCursor>> RememberedSnapshot::ReadRollups(
   return std::make_unique<RememberedRollups>(std::move(ranges), filter);
 }
 
-absl::StatusOr<bool> RememberedSnapshot::ConfirmBook(TrialId) { return memory_.holds(); }
+absl::StatusOr<bool> RememberedSnapshot::ConfirmBook(TrialId) {
+  return memory_.holds(std::exchange(asked_, Asked::kNow));
+}
 
 absl::StatusOr<TrialRecord> RememberedSnapshot::ReadTrial(TrialId) { return book_->record; }
 

@@ -17,13 +17,16 @@ namespace stepwell {
 class RememberedSnapshot final : public ReadSnapshot {
  public:
   using Range = std::shared_ptr<const RememberedRange>;
+  enum class Asked { kAhead, kNow };
   struct Memory {
     // Of each of the series; empty where one is unknown.
     std::function<std::vector<Range>(const RangeSource& source,
                                      const std::vector<std::int32_t>& series_nos)>
         ranges;
-    // Whether all that was taken from here holds now. May ask the database.
-    std::function<absl::StatusOr<bool>()> holds;
+    // Most likely all is taken: the database may be asked while an answer is made from it.
+    std::function<void()> ask_ahead;
+    // Whether all that was taken from here before it was `asked` holds. May ask the database.
+    std::function<absl::StatusOr<bool>(Asked asked)> holds;
   };
 
   RememberedSnapshot(std::shared_ptr<const TrialBook> book, Memory memory)
@@ -57,10 +60,13 @@ class RememberedSnapshot final : public ReadSnapshot {
   // Those that cover [start, end); empty where one is missing.
   std::vector<Range> RangesOf(const RangeSource& source,
                               const std::vector<std::int32_t>& series_nos, std::int64_t start_us,
-                              std::int64_t end_us) const;
+                              std::int64_t end_us);
 
   const std::shared_ptr<const TrialBook> book_;
   const Memory memory_;
+  bool has_asked_ahead_ = false;
+  // kAhead: nothing was taken since.
+  Asked asked_ = Asked::kNow;
 };
 
 // Those of a complete list that `filter` chooses, as a store lists them. REQUIRES: `all` is not truncated.

@@ -201,13 +201,13 @@ TEST_F(RememberedBookTest, ADatabaseThatWasAwayIsReadAnew) {
 TEST_F(RememberedBookTest, NothingIsRememberedWhileAChangeIsUnderWayOrInDoubt) {
   Send();
   Warm();
-  changes_->Begin();
+  changes_->Begin(BookScope::Of(trial_id_));
   EXPECT_TRUE(ReadsBook());
   EXPECT_TRUE(ReadsBook());
-  changes_->End(BookChanges::Outcome::kNothing);
+  changes_->End(BookScope::Of(trial_id_), BookChanges::Outcome::kNothing);
   EXPECT_FALSE(ReadsBook()) << "what was remembered before holds again";
-  changes_->Begin();
-  changes_->End(BookChanges::Outcome::kInDoubt);
+  changes_->Begin(BookScope::Of(trial_id_));
+  changes_->End(BookScope::Of(trial_id_), BookChanges::Outcome::kInDoubt);
   EXPECT_TRUE(ReadsBook());
   EXPECT_TRUE(ReadsBook());
 }

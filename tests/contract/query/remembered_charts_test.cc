@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,30 @@ class RememberedChartsTest : public RememberingTest {
   void SendMany(int count) {
     for (int i = 0; i < count; ++i) Send();
   }
+  // Samples of another trial, folded and nothing else.
+  void FoldAnother() {
+    const std::string ours = external_id_;
+    Turn("another");
+    if (!another_) {
+      another_ = OpenWriter("job");
+      another_series_ = AddSeries("gpu", "value");
+    }
+    TickTable table;
+    table.tick_group = 1;
+    table.times_us = {time_us_};
+    table.batches = {7};
+    table.columns.push_back(
+        {.series_no = SeriesNo{another_series_}, .values = {1}, .presence = {}});
+    Commit(*another_, {std::move(table)}, received_us_);
+    const Heads::FoldPlan plan = heads_.PlanFold(trial_id_, INT64_MAX);
+    const auto folded = folds_->Fold(kEpoch, plan.folds);
+    ASSERT_TRUE(folded.ok()) << folded.status();
+    heads_.Folded(plan.folds, folded->fold_no);
+    Turn(ours);
+  }
+
+  std::optional<Feed> another_;
+  std::int32_t another_series_ = 0;
 };
 
 TEST_F(RememberedChartsTest, AWarmChartCostsOneLookAtTheOwner) {
@@ -105,6 +130,28 @@ TEST_F(RememberedChartsTest, AWarmChartCostsOneLookAtTheOwner) {
     EXPECT_FALSE(ReadsBook(request));
     Ask("more than there is", request);
   }
+}
+
+TEST_F(RememberedChartsTest, WhatBecomesOfOtherTrialsLeavesAChartAsItIs) {
+  SendMany(60);
+  Fold();
+  Merge(1);
+  SendMany(10);
+  Fold();
+  SendMany(10);
+  FoldAnother();
+  Warm(Request());
+  FoldAnother();
+  EXPECT_FALSE(ReadsBook(Request())) << "a fold";
+  Ask("a fold of another", Request());
+  // Merges are of one trial each; ours comes first, and once more than there is to merge.
+  for (int i = 0; i < 3; ++i) Merge(1);
+  Ask("our merge", Request());
+  FoldAnother();
+  Warm(Request());
+  Merge(1);
+  EXPECT_FALSE(ReadsBook(Request())) << "a merge";
+  Ask("a merge of another", Request());
 }
 
 TEST_F(RememberedChartsTest, AnEarlierRangeIsAsked) {
@@ -171,6 +218,7 @@ TEST_F(RememberedChartsTest, WhateverHappensToATrialIsTold) {
       [&] { Send({Loss(3)}); },
       [&] { received_us_ = kStartUs + static_cast<std::int64_t>(random_() % 2) * kDayUs; },
       [&] { Fold(); },
+      [&] { FoldAnother(); },
       [&] { Merge(1); },
       [&] { Merge(1); },
       [&] { feed_ = OpenWriter("job", false, static_cast<std::int32_t>(random_() % 4), 4); },
@@ -272,10 +320,10 @@ TEST_F(RememberedChartsTest, NothingIsRememberedWhileAChangeIsUnderWay) {
   SendMany(20);
   Fold();
   Warm(Request());
-  changes_->Begin();
+  changes_->Begin(BookScope::Of(trial_id_));
   EXPECT_TRUE(ReadsBook(Request()));
   EXPECT_TRUE(ReadsBook(Request()));
-  changes_->End(BookChanges::Outcome::kNothing);
+  changes_->End(BookScope::Of(trial_id_), BookChanges::Outcome::kNothing);
   EXPECT_FALSE(ReadsBook(Request())) << "what was remembered before holds again";
 }
 

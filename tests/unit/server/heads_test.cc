@@ -211,6 +211,40 @@ TEST(HeadsTest, AWriterWhoseTrialLeftGoesOnWhereItStood) {
   EXPECT_EQ(plan.folds[0].to_sequence, 10U);
 }
 
+TEST(HeadsTest, ATrialsFoldNumberMovesWithItsOwnFoldsAlone) {
+  Heads heads({.kept_bytes_max = 4'000});
+  constexpr TrialId kOther = static_cast<TrialId>(2);
+  const auto number = [&](TrialId trial_id) { return Value(heads.Pin(trial_id).fold_no()); };
+  heads.NoteWriter(kTrial, kWriter, 4);
+  heads.RecoveryStarted({}, FoldNo{10});
+  EXPECT_EQ(number(kTrial), 10) << "what others folded before is all in rows";
+  EXPECT_EQ(number(kOther), 10);
+  heads.Add({Chunk(5, 100, 1.0)});
+  FoldAll(heads, 11);
+  EXPECT_EQ(number(kTrial), 11);
+  EXPECT_EQ(number(kOther), 10);
+  {
+    const HeadsPin pin = heads.Pin(kOther);
+    heads.Add({Chunk(6, 200, 1.0)});
+    FoldAll(heads, 12);
+    EXPECT_EQ(Value(heads.MergeableFoldNo()), 11) << "a pin is of the moment, not of its trial";
+  }
+  EXPECT_EQ(Value(heads.MergeableFoldNo()), 12);
+  // Many others come and make it leave: rows of its last fold are still its own.
+  heads.Add({Chunk(7, 300, 1.0)});
+  for (std::int64_t other = 100; other < 120; ++other) {
+    heads.NoteWriter(static_cast<TrialId>(other), kWriter, 0);
+  }
+  FoldAll(heads, 13);
+  ASSERT_TRUE(heads.LatestOf(kTrial).empty()) << "it left";
+  EXPECT_EQ(number(kTrial), 13);
+  heads.Add({Chunk(8, 400, 1.0)});
+  EXPECT_EQ(number(kTrial), 13);
+  // What was read before all was forgotten is told apart from what is read after it.
+  heads.Clear();
+  EXPECT_GT(number(kTrial), 13);
+}
+
 // A database of rows with fold numbers, beside the real heads: a reader that pins, then looks, must
 // see every committed sequence exactly once, however folds and merges run beside it.
 class RowsModel {
