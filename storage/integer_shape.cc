@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "storage/bit_string.h"
+#include "storage/exact_divisor.h"
 
 namespace stepwell {
 namespace {
@@ -22,14 +23,21 @@ void Narrow(std::uint64_t& factor, std::uint64_t distance) {
   if (factor == 0 ? distance != 0 : distance % factor != 0) factor = std::gcd(factor, distance);
 }
 
-// Starts from the whole span, so that most vectors are down to 1 after a few samples.
-std::uint64_t CommonFactor(std::span<const std::int64_t> integers, const IntegerRange& range) {
-  std::uint64_t factor = Distance(range.min, range.max);
+// What of `factor` divides `distance` of each integer. From the whole span on most vectors are down to 1
+// after a few samples; others are gone through to their end.
+template <typename DistanceOf>
+std::uint64_t CommonFactor(std::span<const std::int64_t> integers, std::uint64_t factor,
+                           const DistanceOf& distance) {
+  if (factor <= 1) return 1;
+  ExactDivisor by(factor);
   for (const std::int64_t integer : integers) {
-    if (factor <= 1) break;
-    Narrow(factor, Distance(range.min, integer));
+    const std::uint64_t each = distance(integer);
+    if (by.Divides(each)) continue;
+    factor = std::gcd(factor, each);
+    if (factor == 1) break;
+    by = ExactDivisor(factor);
   }
-  return std::max<std::uint64_t>(factor, 1);
+  return factor;
 }
 
 // Least and greatest.
@@ -180,7 +188,10 @@ IntegerRange MeasureRange(std::span<const std::int64_t> integers) {
   const Bounds bounds = BoundsOf(integers);
   IntegerRange range{bounds.least, bounds.greatest, 1, true};
   range.narrow = Distance(range.min, range.max) <= std::numeric_limits<std::int64_t>::max();
-  if (range.narrow) range.factor = CommonFactor(integers, range);
+  if (range.narrow) {
+    range.factor = CommonFactor(integers, Distance(range.min, range.max),
+                                [&](std::int64_t integer) { return Distance(range.min, integer); });
+  }
   return range;
 }
 
@@ -220,14 +231,12 @@ std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, i
   if (!AddResiduals(integers, line.step, width_max, residuals)) return std::nullopt;
   line.residual.min = residuals.bounds.least;
   line.residual.max = residuals.bounds.greatest;
-  std::uint64_t factor = Distance(line.residual.min, line.residual.max);
-  std::int64_t at = first;
-  for (const std::int64_t integer : integers) {
-    if (factor <= 1) break;
-    Narrow(factor, Distance(line.residual.min, integer - at));
-    at += line.step;
-  }
-  line.residual.factor = std::max<std::uint64_t>(factor, 1);
+  std::int64_t at = first - line.step;
+  line.residual.factor = CommonFactor(integers, Distance(line.residual.min, line.residual.max),
+                                      [&](std::int64_t integer) {
+                                        at += line.step;
+                                        return Distance(line.residual.min, integer - at);
+                                      });
   return line;
 }
 

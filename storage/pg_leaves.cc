@@ -22,9 +22,13 @@ constexpr int kAttemptsMax = 5;
 constexpr std::int32_t kDaysBack = 1;
 constexpr std::int32_t kDaysAhead = 2;
 
-// A row of rollups is read whole, and one that lies in one place is read in one go.
+// A row of rollups is read whole, and one that lies in one place is read in one go. So is a row of samples,
+// of which most are a little longer than the 2 kB that PostgreSQL leaves in place; where fewer than three fit
+// a page, too much of it would stay empty.
 const char* StorageOf(std::string_view table) {
-  return table == "rollups" ? " with (toast_tuple_target = 8160)" : "";
+  if (table == "rollups") return " with (toast_tuple_target = 8160)";
+  if (table == "metrics") return " with (toast_tuple_target = 2712)";
+  return "";
 }
 
 // The table is empty, so ATTACH has nothing to check and holds its locks for a moment only; its

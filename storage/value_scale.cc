@@ -42,17 +42,20 @@ constexpr std::size_t kBlock = 8;
 constexpr double kRounder = 6755399441055744.0;     // 1.5 * 2^52
 constexpr double kRoundedMax = 2251799813685248.0;  // 2^51
 
-// As ScaleDecimal for a whole block. False also where a value is too large to be rounded so.
+// As ScaleDecimal for a whole block. False also where a value is too large to be rounded so. Whole numbers
+// need no division, which costs more than all the rest.
+template <bool kIsWhole>
 inline bool ScaleBlock(const double* values, double power, std::int64_t* integers) {
   std::array<double, kBlock> scaled;
   std::array<std::uint64_t, kBlock> wrong;
   for (std::size_t i = 0; i < kBlock; ++i) {
-    scaled[i] = values[i] * power;
+    scaled[i] = kIsWhole ? values[i] : values[i] * power;
     const double rounded = scaled[i] + kRounder;
     // Wraps where the value is too large, which is found below.
     integers[i] = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(rounded) -
                                             std::bit_cast<std::uint64_t>(kRounder));
-    wrong[i] = std::bit_cast<std::uint64_t>((rounded - kRounder) / power) ^
+    const double whole = rounded - kRounder;
+    wrong[i] = std::bit_cast<std::uint64_t>(kIsWhole ? whole : whole / power) ^
                std::bit_cast<std::uint64_t>(values[i]);
   }
   bool right = true;
@@ -63,13 +66,19 @@ inline bool ScaleBlock(const double* values, double power, std::int64_t* integer
 }
 
 // How many of the first values 10^exponent divides, as far as it is quick to say.
-std::size_t ScaleBlocks(std::span<const double> values, double power, std::int64_t* integers) {
+template <bool kIsWhole>
+std::size_t ScaleBlocksBy(std::span<const double> values, double power, std::int64_t* integers) {
   std::size_t done = 0;
   while (values.size() - done >= kBlock &&
-         ScaleBlock(values.data() + done, power, integers + done)) {
+         ScaleBlock<kIsWhole>(values.data() + done, power, integers + done)) {
     done += kBlock;
   }
   return done;
+}
+
+std::size_t ScaleBlocks(std::span<const double> values, double power, std::int64_t* integers) {
+  return power == 1 ? ScaleBlocksBy<true>(values, power, integers)
+                    : ScaleBlocksBy<false>(values, power, integers);
 }
 
 // Tries the exponents upwards; a value that needs more digits restarts nothing, since what

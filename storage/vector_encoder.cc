@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "storage/bit_writer.h"
 #include "storage/dictionary.h"
+#include "storage/exact_divisor.h"
 #include "storage/form_choice.h"
 #include "storage/value_scale.h"
 
@@ -23,11 +24,12 @@ void PackFrame(std::span<const std::int64_t> integers, const IntegerRange& range
   const auto distance = [&](std::size_t i) {
     return static_cast<std::uint64_t>(integers[i] - range.min);
   };
-  // Dividing costs more than all the rest, and most factors are 1.
+  // Most factors are 1.
   if (range.factor == 1) {
     writer.AppendAll(integers.size(), distance);
   } else {
-    writer.AppendAll(integers.size(), [&](std::size_t i) { return distance(i) / range.factor; });
+    const ExactDivisor by(range.factor);
+    writer.AppendAll(integers.size(), [&](std::size_t i) { return by.Quotient(distance(i)); });
   }
   encoded.bits = std::move(writer).Take();
 }
@@ -47,8 +49,9 @@ void PackDelta(std::span<const std::int64_t> integers, const IntegerShape& shape
     writer.AppendAll(integers.size() - 1,
                      [&](std::size_t i) { return static_cast<std::uint64_t>(delta(i) - lowest); });
   } else {
+    const ExactDivisor by(shape.range.factor);
     writer.AppendAll(integers.size() - 1, [&](std::size_t i) {
-      return static_cast<std::uint64_t>(delta(i) / factor - lowest);
+      return static_cast<std::uint64_t>(by.Quotient(delta(i)) - lowest);
     });
   }
   encoded.bits = std::move(writer).Take();
@@ -96,10 +99,11 @@ void PackLine(std::span<const std::int64_t> integers, const IntegerLine& line,
   encoded.width = static_cast<std::int16_t>(residual.Width());
   BitWriter writer(encoded.width, integers.size());
   std::int64_t at = encoded.base;
+  const ExactDivisor by(residual.factor);
   writer.AppendAll(integers.size(), [&](std::size_t i) {
     const auto distance = static_cast<std::uint64_t>(integers[i] - at);
     at += line.step;
-    return residual.factor == 1 ? distance : distance / residual.factor;
+    return by.Quotient(distance);
   });
   encoded.bits = std::move(writer).Take();
 }

@@ -37,6 +37,9 @@ TEST(IntegerShapeTest, MeasuresRandomWalksAsOneByOneDoes) {
     EXPECT_EQ(range.min, *std::min_element(integers.begin(), integers.end()));
     EXPECT_EQ(range.max, *std::max_element(integers.begin(), integers.end()));
     ASSERT_TRUE(range.narrow);
+    std::int64_t factor = 0;
+    for (const std::int64_t integer : integers) factor = std::gcd(factor, integer - range.min);
+    ASSERT_EQ(range.factor, static_cast<std::uint64_t>(std::max<std::int64_t>(factor, 1)));
     const IntegerShape shape = MeasureShape(integers, range);
     EXPECT_EQ(shape.zero_count,
               static_cast<std::size_t>(std::count(integers.begin(), integers.end(), 0)));
@@ -60,13 +63,14 @@ TEST(IntegerShapeTest, ALineIsGivenUpOnlyWhereItIsWiderThanAsked) {
     const auto line = MeasureLine(integers, 63);
     ASSERT_TRUE(line.has_value());
     const IntegerRange& residual = line->residual;
-    std::int64_t least = 0, greatest = 0, at = integers.front();
+    std::int64_t least = 0, greatest = 0, factor = 0, at = integers.front();
     for (const std::int64_t integer : integers) {
       least = std::min(least, integer - at);
       greatest = std::max(greatest, integer - at);
-      ASSERT_EQ((integer - at - residual.min) % static_cast<std::int64_t>(residual.factor), 0);
+      factor = std::gcd(factor, integer - at - residual.min);
       at += line->step;
     }
+    ASSERT_EQ(residual.factor, static_cast<std::uint64_t>(std::max<std::int64_t>(factor, 1)));
     EXPECT_EQ(residual.min, least);
     EXPECT_EQ(residual.max, greatest);
     const int width = residual.Width();
