@@ -10,6 +10,8 @@ namespace stepwell {
 namespace {
 
 constexpr std::int32_t kPage = 1000;
+// Names of processes that a merge keeps, of all its inputs: of hostile ones each has thousands.
+constexpr std::size_t kNamesMax = 100'000;
 
 absl::Status CheckWhole(const TraceRecord& trace) {
   if (trace.state == StoredTraceState::kComplete) return absl::OkStatus();
@@ -108,15 +110,23 @@ absl::StatusOr<PlacedTraces> PlaceTraces(TraceStore& store, const std::vector<Tr
   PlacedTraces placed;
   std::vector<MergeInput> inputs;
   std::set<std::string> cut;
+  std::size_t name_count = 0;
   for (const TraceRecord& trace : traces) {
     const std::string label = LabelOf(trace);
-    const auto scanned = ScanTrace(SourceOfStored(store, trace, 0, may_go_on));
+    auto scanned = ScanTrace(SourceOfStored(store, trace, 0, may_go_on));
     STEPWELL_RETURN_IF_ERROR(Annotate(scanned.status(), label));
+    name_count += scanned->origin.process_names.size();
+    if (name_count > kNamesMax) scanned->origin.process_names.clear();
     inputs.push_back(InputOf(trace, scanned->origin));
     if (scanned->form.is_cut) cut.insert(label);
     placed.by_label.emplace(label, trace);
   }
   STEPWELL_ASSIGN_OR_RETURN(placed.plan, PlanMerge(inputs, alignment));
+  if (name_count > kNamesMax) {
+    placed.plan.notes.push_back(absl::StrCat("the traces name ", name_count,
+                                             " processes; those beyond ", kNamesMax,
+                                             " have the rank's name alone"));
+  }
   for (const PlacedInput& input : placed.plan.inputs) {
     const TraceRecord& trace = placed.by_label.at(input.label);
     pb::MergedTrace& wire = *placed.placement.add_inputs();

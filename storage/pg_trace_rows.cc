@@ -62,6 +62,10 @@ absl::StatusOr<bool> ClearTraceSlice(PgConnection& connection, std::int64_t owne
   bool is_clear = false;
   const absl::Status cleared = connection.InTransaction([&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult held,
+                              connection.Exec(sql::kLockTraceToClear, {Value(trial_id), trace_no}));
+    is_clear = held.row_count() == 0;
+    if (is_clear) return absl::OkStatus();
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult left,
         connection.Exec(sql::kDropTraceParts, {Value(trial_id), trace_no, kPartsOfSlice}));

@@ -53,9 +53,10 @@ insert into stepwell.traces
    machine, sha256, reason)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 returning )" STEPWELL_TRACE_COLUMNS;
-// What was refused is taken, or refused again.
+// What was refused is taken, or refused again; its age counts from here.
 inline constexpr char kTurnTrace[] =
-    "update stepwell.traces set state = $3, reason = $4, changed_time = now() "
+    "update stepwell.traces set state = $3, reason = $4, created_time = now(), changed_time = "
+    "now() "
     "where trial_id = $1 and trace_no = $2 returning " STEPWELL_TRACE_COLUMNS;
 
 // $3 where the part begins, $4 its bytes. No row: the trace is elsewhere by now.
@@ -78,6 +79,9 @@ inline constexpr char kGiveUpTrace[] = R"(
 update stepwell.traces
 set state = $3, reason = $4, changed_time = now(), received_bytes = 0
 where trial_id = $1 and trace_no = $2)";
+// Who clears the same trace waits here, and sees what the other one left.
+inline constexpr char kLockTraceToClear[] =
+    "select 1 from stepwell.traces where trial_id = $1 and trace_no = $2 and state >= 4 for update";
 // The last so many of a trace's parts. $3 how many.
 inline constexpr char kDropTraceParts[] = R"(
 with gone as (

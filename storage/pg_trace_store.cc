@@ -275,29 +275,48 @@ absl::Status PgTraceStore::Append(std::int64_t owner_epoch, TraceRecord& trace,
   return absl::OkStatus();
 }
 
+absl::StatusOr<TraceRecord> PgTraceStore::GiveUp(PgConnection& connection, std::int64_t owner_epoch,
+                                                 TrialId trial_id, std::int32_t trace_no,
+                                                 const TraceRecord* expected) {
+  TraceRecord trace;
+  const absl::Status given_up = connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_RETURN_IF_ERROR(connection.Exec(sql::kLockTraceUsage, {Value(trial_id)}).status());
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult found,
+                              connection.Exec(sql::kLockTrace, {Value(trial_id), trace_no}));
+    if (found.row_count() == 0) return NoTrace(trial_id, trace_no);
+    trace = TraceAt(found, 0);
+    const bool is_expected =
+        expected == nullptr || (trace.state == StoredTraceState::kUploading &&
+                                trace.received_bytes == expected->received_bytes);
+    if (!is_expected) {
+      return Reasoned(
+          absl::FailedPreconditionError(absl::StrCat("another call goes on with trace ", trace_no)),
+          "TRACE_MOVED");
+    }
+    return GiveUpTrace(connection, trace, "");
+  });
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(given_up));
+  const SteadyTime deadline = SteadyTime::Now() + kClearDuration;
+  while (!deadline.HasPassed()) {
+    const auto is_clear = ClearTraceSlice(connection, owner_epoch, trial_id, trace_no);
+    // It is deleted already; sweeps do the rest.
+    if (!is_clear.ok() || *is_clear) break;
+  }
+  return trace;
+}
+
 absl::StatusOr<TraceRecord> PgTraceStore::Delete(std::int64_t owner_epoch,
                                                  const TrialSelector& selector,
                                                  std::int32_t trace_no) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector));
-  TraceRecord trace;
-  const absl::Status given_up = connection->InTransaction([&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
-    STEPWELL_RETURN_IF_ERROR(connection->Exec(sql::kLockTraceUsage, {Value(trial_id)}).status());
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult found,
-                              connection->Exec(sql::kLockTrace, {Value(trial_id), trace_no}));
-    if (found.row_count() == 0) return NoTrace(trial_id, trace_no);
-    trace = TraceAt(found, 0);
-    return GiveUpTrace(*connection, trace, "");
-  });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(given_up));
-  const SteadyTime deadline = SteadyTime::Now() + kClearDuration;
-  while (!deadline.HasPassed()) {
-    const auto is_clear = ClearTraceSlice(*connection, owner_epoch, trial_id, trace_no);
-    // It is deleted already; sweeps do the rest.
-    if (!is_clear.ok() || *is_clear) break;
-  }
-  return trace;
+  return GiveUp(*connection, owner_epoch, trial_id, trace_no, nullptr);
+}
+
+absl::Status PgTraceStore::Discard(std::int64_t owner_epoch, const TraceRecord& trace) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+  return GiveUp(*connection, owner_epoch, trace.trial_id, trace.trace_no, &trace).status();
 }
 
 absl::StatusOr<TraceRecord> PgTraceStore::Find(const TrialSelector& selector,

@@ -31,12 +31,18 @@ class PgTraceStore final : public TraceStore {
                       std::string_view bytes) override;
   absl::StatusOr<TraceRecord> Delete(std::int64_t owner_epoch, const TrialSelector& trial,
                                      std::int32_t trace_no) override;
+  absl::Status Discard(std::int64_t owner_epoch, const TraceRecord& trace) override;
   absl::StatusOr<TraceRecord> Find(const TrialSelector& trial, std::int32_t trace_no) override;
   absl::StatusOr<TraceList> List(const TrialSelector& trial, std::int32_t after_trace_no,
                                  std::int32_t limit) override;
   absl::StatusOr<std::string> ReadPart(const TraceRecord& trace, std::int64_t part_no) override;
 
  private:
+  // `expected`: only where it is an upload that stands there.
+  absl::StatusOr<TraceRecord> GiveUp(PgConnection& connection, std::int64_t owner_epoch,
+                                     TrialId trial_id, std::int32_t trace_no,
+                                     const TraceRecord* expected);
+
   PgShelf shelf_;
 };
 

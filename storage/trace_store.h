@@ -100,6 +100,10 @@ class TraceStore {
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Delete(std::int64_t owner_epoch,
                                                            const TrialSelector& trial,
                                                            std::int32_t trace_no) = 0;
+  // As Delete, of an upload that stands where `trace` does and nowhere else: whose bytes another call completed
+  // is not touched. kFailedPrecondition.
+  [[nodiscard]] virtual absl::Status Discard(std::int64_t owner_epoch,
+                                             const TraceRecord& trace) = 0;
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Find(const TrialSelector& trial,
                                                          std::int32_t trace_no) = 0;
   [[nodiscard]] virtual absl::StatusOr<TraceList> List(const TrialSelector& trial,

@@ -9,7 +9,6 @@ namespace stepwell {
 
 absl::Status TraceUploading::Begin(const TrialSelector& trial, const StoredTraceHeader& header) {
   STEPWELL_ASSIGN_OR_RETURN(trace_, store_.Begin(owner_epoch_, trial, header));
-  trial_ = {.trial_id = Value(trace_.trial_id)};
   return absl::OkStatus();
 }
 
@@ -64,7 +63,10 @@ absl::Status TraceUploading::StorePart() {
   const bool is_last = next_offset() == trace_.header.byte_count;
   if (is_last && sha_.Finish() != trace_.header.sha256) {
     // Whoever sends it again begins at its first byte.
-    STEPWELL_RETURN_IF_ERROR(store_.Delete(owner_epoch_, trial_, trace_.trace_no).status());
+    const absl::Status dropped = store_.Discard(owner_epoch_, trace_);
+    // Another call has it whole by now, or goes on with it: that one's bytes are not ours to drop.
+    const bool is_others = absl::IsFailedPrecondition(dropped) || absl::IsNotFound(dropped);
+    if (!is_others) STEPWELL_RETURN_IF_ERROR(dropped);
     return absl::DataLossError(absl::StrCat(
         "the bytes of trace '", trace_.header.name,
         "' are not those of the SHA-256 that was told; nothing of it is kept, send it again"));

@@ -44,7 +44,6 @@ class TraceUploading {
 
   TraceStore& store_;
   const std::int64_t owner_epoch_;
-  TrialSelector trial_ = {};
   TraceRecord trace_ = {};
   Sha256 sha_;
   bool has_read_stored_ = false;

@@ -44,6 +44,7 @@ class ScratchFile {
   }
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
+  bool is_there() const { return !directory_.empty(); }
   std::string path() const { return directory_ + "/trace"; }
 
  private:
@@ -125,6 +126,10 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
     return kExitFailed;
   }
   const ScratchFile file;
+  if (!file.is_there()) {
+    streams.err << "stepwell: no directory for temporary files can be made\n";
+    return kExitFailed;
+  }
   {
     const Progress progress("fetching traces");
     if (const absl::Status got = Fetch(master, *trial, traces, file.path()); !got.ok()) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@ namespace {
 
 using testing::CapsStoreTest;
 using testing::kEpoch;
+using testing::kNowUs;
 
 std::string BytesOf(std::int64_t count, char seed) {
   std::string bytes(static_cast<std::size_t>(count), '\0');
@@ -168,6 +170,15 @@ TEST_F(TraceStoreTest, HolesRepeatsAndWrongBytesAreAnswered) {
   EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition) << late;
   EXPECT_EQ(ReasonOf(late), "TRACE_MOVED");
 
+  // One that ends with other bytes than were told takes nothing from the one that is whole.
+  const TraceBeginning twice = BeginningOf("t", "twice.json", bytes.substr(0, 10));
+  TraceUploading good(traces_, kEpoch), bad(traces_, kEpoch);
+  ASSERT_TRUE(good.Begin(twice.trial, twice.header).ok());
+  ASSERT_TRUE(bad.Begin(twice.trial, twice.header).ok());
+  ASSERT_TRUE(good.Take(0, all.substr(0, 10)).ok());
+  EXPECT_EQ(bad.Take(0, "0123456789").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Read(good.trace()), bytes.substr(0, 10));
+
   std::string wrong = bytes;
   wrong.back() ^= 1;
   TraceBeginning other = BeginningOf("t", "wrong.json", bytes);
@@ -244,6 +255,7 @@ TEST_F(TraceStoreTest, WhoMayNotAddIsTold) {
   ASSERT_TRUE(uploading.Begin(beginning.trial, beginning.header).ok());
   ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}).ok());
   EXPECT_EQ(uploading.Take(0, bytes).code(), absl::StatusCode::kNotFound);
+  SweepAll();
   EXPECT_EQ(Number("select count(*) from stepwell.traces"), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.trace_usage"), 0);
 }
@@ -294,14 +306,25 @@ TEST_F(TraceStoreTest, SweepsTakeWhatIsTooOldTooMuchOrAbandoned) {
 TEST_F(TraceStoreTest, OneIsDeletedAndATrialTakesAllOfItsOwnAlong) {
   const OpenedWriter writer = OpenWriter("t");
   OpenWriter("other");
-  // More than go in one slice.
-  const std::string bytes = BytesOf(33 * kTracePartBytes, 'd');
+  const std::string bytes = BytesOf(10, 'd');
   const std::string two = BytesOf(2 * kTracePartBytes, 'e');
   ASSERT_TRUE(Upload(BeginningOf("t", "1", bytes), bytes).ok());
   ASSERT_TRUE(Upload(BeginningOf("t", "2", two), two).ok());
+  // Of more parts than go in two slices.
+  Run("insert into stepwell.trace_parts select trial_id, 1, g, 'x' from stepwell.traces, "
+      "generate_series(1, 99) g where name = '1'");
+  Run("update stepwell.traces set part_count = 100 where name = '1'");
   const std::string small = "{}";
   ASSERT_TRUE(Upload(BeginningOf("other", "1", small), small).ok());
-  ASSERT_TRUE(traces_.Delete(kEpoch, {.external_id = "t"}, 1).ok());
+  {
+    // A sweep clears beside it.
+    std::thread sweeping([&] {
+      PgCapsStore beside({.url = url_});
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(beside.Sweep(kEpoch, {.now_us = kNowUs}).ok());
+    });
+    ASSERT_TRUE(traces_.Delete(kEpoch, {.external_id = "t"}, 1).ok());
+    sweeping.join();
+  }
   EXPECT_EQ(traces_.Delete(kEpoch, {.external_id = "t"}, 1).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(traces_.Find({.external_id = "t"}, 1).status().code(), absl::StatusCode::kNotFound);
