@@ -371,6 +371,29 @@ test("caps of a project and of a metric group are set where they are looked at, 
   await seen('[data-absence="failed"]');
 });
 
+test("what a cap would remove of one place is never offered for another", async () => {
+  const asked = [];
+  await tab.route("**/stepwell.v1.AdminService/PreviewCaps", (route) => { asked.push(route); });
+  await show("#/trials");
+  await show("#/admin");
+  await seen("#cap-seriesSamples");
+  await tab.fill("#cap-seriesSamples", "2M");
+  await tab.click('button:has-text("Show what it would remove")');
+  await until("the question", () => asked.length === 1);
+  await tab.selectOption("#place-owner", "project");
+  await tab.fill("#place-name", "default");
+  await tab.click('button:has-text("Show its caps")');
+  await seen('h2:has-text("project default")');
+  await seen("#cap-seriesSamples");
+  await asked[0].continue().catch(() => {}); // it was given up
+  await tab.unroute("**/stepwell.v1.AdminService/PreviewCaps");
+  await tab.fill("#cap-seriesSamples", "3M");
+  await tab.click('button:has-text("Show what it would remove")');
+  await seen('button:has-text("Set these caps")');
+  await tab.click('button:text-is("All trials")');
+  await gone('button:has-text("Set these caps")');
+});
+
 const refusals = [
   { name: "not permitted", status: 403, code: "permission_denied", absence: "not permitted" },
   { name: "unavailable", status: 503, code: "unavailable", absence: "lost" },

@@ -13,6 +13,18 @@ def tests_in(suite: unittest.TestSuite) -> list[unittest.TestCase]:
     return [test for part in suite for test in (tests_in(part) if isinstance(part, unittest.TestSuite) else [part])]
 
 
+class Result(unittest.TextTestResult):
+    """Counts what passed, which testsRun does not tell: it knows nothing of set-ups that failed."""
+
+    def __init__(self, *arguments, **more) -> None:
+        super().__init__(*arguments, **more)
+        self.passed: set[str] = set()
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        super().addSuccess(test)
+        self.passed.add(test.id())
+
+
 def short_name(test_id: str) -> str:
     return test_id if "(" in test_id else ".".join(test_id.split(".")[-2:])
 
@@ -28,7 +40,7 @@ def last_words(traceback: str) -> str:
 
 def failures(result: unittest.TestResult) -> dict[str, str]:
     """Test id (of the whole test, where one of its subTests failed) -> last words of its first failure."""
-    found: dict[str, str] = {}
+    found = {test.id(): "passed, which it is expected not to" for test in result.unexpectedSuccesses}
     for test, traceback in result.failures + result.errors:
         found.setdefault(getattr(test, "test_case", test).id(), last_words(traceback))
     return found
@@ -39,15 +51,16 @@ def run(suite: unittest.TestSuite, runner: unittest.TextTestRunner) -> list[tupl
     ("failed" | "flaky" | "skipped", NAME, WHY)."""
     tests = {test.id(): type(test)(test._testMethodName) for test in tests_in(suite)
              if isinstance(test, unittest.TestCase) and hasattr(type(test), test._testMethodName)}  # fmt: skip
+    runner.resultclass = Result
     result = runner.run(suite)
     failed = failures(result)
-    skipped = [("skipped", short_name(test.id()), why) for test, why in result.skipped]
-    rows: list[tuple[str, ...]] = [("passed", str(max(0, result.testsRun - len(failed) - len(skipped))))]
+    skipped = [("skipped", short_name(test.id()), " ".join(why.split())) for test, why in result.skipped]
+    rows: list[tuple[str, ...]] = [("passed", str(len(result.passed - failed.keys())))]
     for name, why in failed.items():
         # What failed before any test began (an import, a class's set-up) has no test to run again.
         again: Any = tests.get(name) if len(failed) <= FAILED_MAX else None
         if again is not None:
             again.is_second_look = True  # it has another trial
-        flaky = again is not None and runner.run(unittest.TestSuite([again])).wasSuccessful()
+        flaky = again is not None and name in runner.run(unittest.TestSuite([again])).passed
         rows.append(("flaky" if flaky else "failed", short_name(name), why))
     return rows + skipped

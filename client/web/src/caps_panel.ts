@@ -48,7 +48,8 @@ export class CapsPanel {
   readonly element = h("section", { class: "panel", "aria-label": "Caps" }, this.head, this.pick, this.capsPlace, this.preview);
   private readonly fields = new Map<CapField, HTMLInputElement>();
   private readonly loop: Loop;
-  private readonly gone = new AbortController();
+  /** Ends what was asked about the place that is shown: the answer is of no other. */
+  private ofPlace = new AbortController();
   private place: Place = allTrials;
   private set: Caps | undefined;
 
@@ -59,10 +60,16 @@ export class CapsPanel {
 
   destroy(): void {
     this.loop.stop();
-    this.gone.abort();
+    this.ofPlace.abort();
+  }
+
+  private begin(): void {
+    this.ofPlace.abort();
+    this.ofPlace = new AbortController();
   }
 
   private goTo(place: Place): void {
+    this.begin();
     this.place = place;
     this.showPick();
     fill(this.preview);
@@ -118,7 +125,7 @@ export class CapsPanel {
           h("thead", {}, h("tr", {}, ["Cap", "Holds", "Decided by", "Set here"].map((head) => h("th", { scope: "col" }, head)))),
           h("tbody", {}, rows))),
         h("div", { class: "tools" }, h("button", { type: "submit", class: "primary" }, "Show what it would remove"),
-          h("button", { type: "button", onclick: () => this.loop.now() }, "Take back"))),
+          h("button", { type: "button", onclick: () => (this.begin(), this.loop.now()) }, "Take back"))),
       others.length > 0 && h("details", {}, h("summary", {}, `Set elsewhere (${others.length})`),
         h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", caps.flatMap((cap) => {
           const value = one.caps?.[cap.field];
@@ -169,13 +176,15 @@ export class CapsPanel {
       return;
     }
     fill(this.preview, loadingBox("what it would remove"));
-    const answer = await ask((options) => admin.previewCaps({ place: placeOf(this.place), caps: wanted.caps, forMergedRows: true }, options), this.gone.signal);
-    if (!answer) return;
+    this.begin();
+    const { place, ofPlace } = this;
+    const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, forMergedRows: true }, options), ofPlace.signal);
+    if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
       fill(this.preview, failureBox(answer.failure));
       return;
     }
-    this.showPreview(answer.value, () => void this.setCaps(wanted));
+    this.showPreview(answer.value, () => void this.setCaps(place, wanted));
   }
 
   private showPreview(answer: PreviewCapsResponse, set: () => void): void {
@@ -187,8 +196,8 @@ export class CapsPanel {
       h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
   }
 
-  private async setCaps(wanted: { caps: Partial<Record<CapField, bigint>>; clear: string[] }): Promise<void> {
-    const answer = await ask((options) => admin.setCaps({ place: placeOf(this.place), caps: wanted.caps, clear: wanted.clear }, options), this.gone.signal);
+  private async setCaps(place: Place, wanted: { caps: Partial<Record<CapField, bigint>>; clear: string[] }): Promise<void> {
+    const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: wanted.clear }, options), this.ofPlace.signal);
     if (!answer) return;
     if (!answer.ok) {
       fill(this.preview, failureBox(answer.failure));

@@ -22,8 +22,14 @@ class A(unittest.TestCase):
     def test_part(self):
         for n in range(3):
             with self.subTest(n): self.assertLess(n, 1)
-    @unittest.skip("no torch")
+    @unittest.skip("no\\ttorch")
     def test_torch(self): pass
+    @unittest.expectedFailure
+    def test_mended(self): pass
+    def test_gives_up(self):
+        seen.append(2)
+        if seen.count(2) > 1: self.skipTest("no device")
+        self.fail("once")
 class B(unittest.TestCase):
     @classmethod
     def setUpClass(cls): raise OSError("no master")
@@ -49,6 +55,9 @@ class RowsTest(unittest.TestCase):
                 (["A.test_good"], [("passed", "1")]),
                 (["A.test_good", "A.test_torch"], [("passed", "1"), ("skipped", "A.test_torch", "no torch")]),
                 (["A.test_good", "A.test_bad"], [("passed", "1"), ("failed", "A.test_bad")]),
+                (["A.test_mended"], [("passed", "0"), ("failed", "A.test_mended")]),
+                (["A.test_gives_up"], [("passed", "0"), ("failed", "A.test_gives_up")]),
+                (["B.test_never", "A.test_good"], [("passed", "1"), ("failed", "setUpClass (module.B)")]),
                 (["A.test_once"], [("passed", "0"), ("flaky", "A.test_once")]),
                 (["A.test_part", "A.test_good"], [("passed", "1"), ("failed", "A.test_part")]),
                 (["B.test_never"], [("passed", "0"), ("failed", "setUpClass (module.B)")])]:

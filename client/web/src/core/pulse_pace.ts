@@ -3,7 +3,8 @@
 
 const shareOfTime = 0.1;
 const paceMsMin = 100;
-const paceMsMax = 1000;
+/** A master that takes so long is asked once a minute all the same. */
+const paceMsMax = 60_000;
 
 /** From the begin of one question to that of the next, where the last one took `tookMs` until it was drawn. */
 export function paceMs(tookMs: number): number {

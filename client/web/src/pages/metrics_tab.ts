@@ -9,7 +9,7 @@ import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { gapBands } from "../core/gap_bands";
 import { printable } from "../core/printable";
-import { untilNextMs } from "../core/pulse_pace";
+import { paceMs, untilNextMs } from "../core/pulse_pace";
 import { bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
@@ -65,12 +65,13 @@ export class MetricsTab implements TrialTab {
   private pulse: ReturnType<typeof setTimeout> | undefined;
   private begun = 0;
   private tookMs = 0;
+  private asking = false;
   private failed = false;
 
   constructor(private readonly go: Go) {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
-    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.timed(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -224,10 +225,23 @@ export class MetricsTab implements TrialTab {
     return Math.max(0, ...this.answers.map((answer) => Number(answer.completeness?.newestSampleTimeUs ?? 0n)));
   }
 
+  private async timed(signal: AbortSignal): Promise<Outcome> {
+    const begun = (this.begun = performance.now());
+    this.asking = true;
+    try {
+      return await this.look(signal);
+    } finally {
+      // Unless another has begun meanwhile.
+      if (this.begun === begun) {
+        this.asking = false;
+        this.tookMs = performance.now() - begun;
+      }
+    }
+  }
+
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info, charts } = this;
     if (!view || !info || charts.length === 0) return "stop";
-    const begun = (this.begun = performance.now());
     const range = this.askedRange(view);
     const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
     const lineCount = charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
@@ -249,7 +263,6 @@ export class MetricsTab implements TrialTab {
     this.drawnAxis = view.axis;
     this.failed = false;
     this.showAnswers(view, range);
-    this.tookMs = performance.now() - begun;
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
@@ -327,10 +340,7 @@ export class MetricsTab implements TrialTab {
     if (!wants) return;
     const stream = follow(info.trial.trialId, seriesNos, {
       pulse: () => {
-        this.pulse ??= setTimeout(() => {
-          this.pulse = undefined;
-          this.loop.soon();
-        }, untilNextMs(performance.now(), this.begun, this.tookMs));
+        this.asksSoon();
       },
       state: (state) => {
         if (state === this.followState) return;
@@ -339,6 +349,15 @@ export class MetricsTab implements TrialTab {
       },
     });
     this.follow = { key, stream };
+  }
+
+  private asksSoon(): void {
+    this.pulse ??= setTimeout(() => {
+      this.pulse = undefined;
+      // One under way for longer than its pace: news go to the one after it.
+      if (this.asking) this.asksSoon();
+      else this.loop.soon();
+    }, untilNextMs(performance.now(), this.begun, this.asking ? performance.now() - this.begun : this.tookMs));
   }
 
   private saveCsv(): void {
