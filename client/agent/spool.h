@@ -59,8 +59,9 @@ class Spool {
     std::string body;
   };
 
-  // Takes what earlier agents left in `directory`: cuts a torn tail, skips damaged records. A
-  // writer found there replaces options.writer. `clock` outlives the spool.
+  // Takes what earlier agents left in `directory`: cuts a torn tail, skips damaged records and segments
+  // of other writers. Where none names options.writer, the one that the first names replaces it.
+  // `clock` outlives the spool.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(FileDescriptor directory, Options options,
                                                      const Clock& clock);
 
@@ -143,6 +144,8 @@ class Spool {
         taken_at_(clock.Monotonic()) {}
 
   absl::Status Recover();
+  std::vector<std::uint32_t> OwnSegments(const std::vector<std::uint32_t>& numbers);
+  std::optional<SegmentStart> ReadStart(std::uint32_t number) const;
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
   bool TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence);
   void TakeSegmentStart(const SegmentStart& start, Segment& segment, std::uint64_t& next_sequence);

@@ -16,6 +16,9 @@
 namespace stepwell::agent {
 namespace {
 
+// More than a segment's start takes.
+constexpr std::size_t kStartBytesMax = 256;
+
 // "0000000012.seg" -> 12; nothing for any other name.
 std::optional<std::uint32_t> SegmentNumber(std::string_view name) {
   std::uint32_t number = 0;
@@ -42,6 +45,13 @@ absl::StatusOr<std::vector<std::uint32_t>> ListSegments(int directory) {
   return numbers;
 }
 
+// A segment, and where it belongs by its own words.
+struct Placed {
+  std::uint32_t number = 0;
+  std::uint64_t next_sequence = 0;
+  std::optional<Uuid> writer;  // none = its start is damaged
+};
+
 // Where a group of frames began.
 struct GroupStart {
   bool open = false;
@@ -65,9 +75,10 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(FileDescriptor directory, Opt
 absl::Status Spool::Recover() {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> numbers,
                             ListSegments(directory_.get()));
-  for (const std::uint32_t number : numbers) {
-    segment_number_last_ = number;
-    STEPWELL_RETURN_IF_ERROR(RecoverSegment(number, number == numbers.back()));
+  if (!numbers.empty()) segment_number_last_ = numbers.back();
+  const std::vector<std::uint32_t> own = OwnSegments(numbers);
+  for (const std::uint32_t number : own) {
+    STEPWELL_RETURN_IF_ERROR(RecoverSegment(number, number == own.back()));
   }
   absl::MutexLock lock(&mu_);
   if (options_.sync_before_send) {
@@ -83,6 +94,51 @@ absl::Status Spool::Recover() {
   // What was acked is gone: numbers above were given too, and must not be given again.
   lost_acked_ = acked_.sequence > last_sequence_;
   return absl::OkStatus();
+}
+
+std::optional<SegmentStart> Spool::ReadStart(std::uint32_t number) const {
+  const auto file = OpenAt(directory_.get(), SegmentName(number), O_RDONLY | O_NONBLOCK);
+  if (!file.ok()) return std::nullopt;
+  const auto bytes = ReadAt(file->get(), 0, kStartBytesMax);
+  if (!bytes.ok()) return std::nullopt;
+  const auto record = ParseRecord(*bytes, 0);
+  if (!record || record->type != RecordType::kSegmentStart) return std::nullopt;
+  return SegmentStart::Decode(record->payload);
+}
+
+// Files may have been exchanged. Of another writer's, sequences and ring positions are none of ours: they
+// are left out, and lie there. The writer is the one that was asked for, where any segment is its; else (a
+// successor's id is known from its segments alone) the one that the lowest number names. Those that changed
+// places are put in the order that they tell themselves; one whose start is damaged stays behind its
+// neighbour.
+std::vector<std::uint32_t> Spool::OwnSegments(const std::vector<std::uint32_t>& numbers) {
+  std::vector<Placed> own;
+  std::uint64_t next_sequence = 0;
+  std::optional<Uuid> first;
+  bool is_asked_for = false;
+  for (const std::uint32_t number : numbers) {
+    const std::optional<SegmentStart> start = ReadStart(number);
+    if (start) {
+      next_sequence = start->next_sequence;
+      if (!first) first = start->writer;
+      is_asked_for = is_asked_for || start->writer == options_.writer;
+    }
+    own.push_back({number, next_sequence, start ? std::optional(start->writer) : std::nullopt});
+  }
+  if (first && !is_asked_for) options_.writer = *first;
+  std::erase_if(own, [this](const Placed& placed) {
+    if (!placed.writer || *placed.writer == options_.writer) return false;
+    log::Warning("spool_segment_of_another", {{"segment", SegmentName(placed.number)},
+                                              {"writer", options_.writer.ToText()},
+                                              {"other", placed.writer->ToText()}});
+    return true;
+  });
+  std::stable_sort(own.begin(), own.end(), [](const Placed& left, const Placed& right) {
+    return left.next_sequence < right.next_sequence;
+  });
+  std::vector<std::uint32_t> ordered;
+  for (const Placed& placed : own) ordered.push_back(placed.number);
+  return ordered;
 }
 
 absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
@@ -159,7 +215,6 @@ void Spool::ReachSequence(std::uint64_t sequence, std::uint64_t& next_sequence) 
 
 void Spool::TakeSegmentStart(const SegmentStart& start, Segment& segment,
                              std::uint64_t& next_sequence) {
-  options_.writer = start.writer;
   bool is_first = false;
   {
     absl::MutexLock lock(&mu_);

@@ -36,6 +36,24 @@ bool MayLive(int format_directory, const std::string& name) {
   return lock->IsProcessAlive(holder) || lock->IsAnyWorkerAlive();
 }
 
+// Whether the process that records into this writer has another directory of it, and lives: this one is a
+// copy then (a backup, an rsync), whose lock nobody holds and whose rings hold what the original's agent
+// sends, too. By the lock of the original alone, where that is to be seen here.
+bool IsCopyOfLiving(const WriterIdentity& identity, int directory) {
+  if (identity.path.empty()) return false;
+  const absl::StatusOr<FileDescriptor> original =
+      OpenDirectoryAt(AT_FDCWD, identity.path, WhenAbsent::kFail);
+  struct stat here {};
+  struct stat there {};
+  if (!original.ok() || fstat(directory, &here) != 0 || fstat(original->get(), &there) != 0 ||
+      here.st_uid != there.st_uid || (here.st_dev == there.st_dev && here.st_ino == there.st_ino)) {
+    return false;
+  }
+  const absl::StatusOr<WriterLock> lock = WriterLock::Open(original->get());
+  pid_t holder = 0;
+  return lock.ok() && (lock->IsProcessAlive(holder) || lock->IsAnyWorkerAlive());
+}
+
 absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, uid_t owner) {
   FoundWriter found;
   found.name = name;
@@ -55,6 +73,10 @@ absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, 
   STEPWELL_ASSIGN_OR_RETURN(found.identity, ParseWriterJson(json));
   if (found.identity.writer.ToText() != name) {
     return absl::InvalidArgumentError("writer.json names another writer");
+  }
+  if (IsCopyOfLiving(found.identity, found.directory.get())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is a copy of ", found.identity.path, ", whose process records"));
   }
   return found;
 }

@@ -143,6 +143,8 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   if (!identity.rings.empty() && !IsRingPath(identity.rings, identity.writer)) {
     return Bad("rings", "an absolute path that ends in the writer's uuid, or empty");
   }
+  // No reason to refuse the writer: it only tells a copy.
+  if (IsRingPath(text("path"), identity.writer)) identity.path = text("path");
   identity.recorder_version = CleanText(text("recorder_version"), 128);
   identity.sampling = ParseSampling(document);
   identity.opened_time_us = number("opened_time_us");
@@ -175,6 +177,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["boot_id"] = identity.boot_id;
   document["labels"] = identity.labels;
   document["rings"] = identity.rings;
+  document["path"] = identity.path;
   document["recorder_version"] = identity.recorder_version;
   document["sampling"] = ToJson(identity.sampling);
   document["opened_time_us"] = identity.opened_time_us;

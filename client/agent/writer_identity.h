@@ -42,6 +42,8 @@ struct WriterIdentity {
   std::map<std::string, std::string> labels;
   // The directory of its rings in shared memory, "" = none.
   std::string rings;
+  // Where its process has this directory, "" = it did not say.
+  std::string path;
   std::string recorder_version;
   SamplingWish sampling;
   // One moment on both clocks, taken by the recorder: converts times of an earlier boot.

@@ -113,6 +113,7 @@ std::string ToJson(const Identity& identity) {
   json += ", \"boot_id\": " + Quoted(identity.boot_id);
   json += ", \"labels\": " + ToJson(identity.labels);
   json += ", \"rings\": " + Quoted(identity.rings);
+  json += ", \"path\": " + Quoted(identity.path);
   json += ", \"pid\": " + std::to_string(identity.pid);
   json += ", \"recorder_version\": " + Quoted(STEPWELL_VERSION);
   json += ", \"opened_time_us\": " + std::to_string(identity.opened_time_us);

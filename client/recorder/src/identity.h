@@ -26,6 +26,7 @@ struct Identity {
   std::string boot_id;
   std::map<std::string, std::string> labels;
   std::string rings;  // the directory of its rings in shared memory, empty = none
+  std::string path;   // of the writer's own directory, absolute; empty = not known
   SamplingWish sampling;
   std::int64_t pid = 0;
   std::int64_t opened_time_us = 0;

@@ -155,6 +155,7 @@ bool SpoolWriter::MakeFiles(const std::string& root, Identity identity,
     shared_rings_ = SharedRings::Make(rings, identity.writer, directory_path_);
     if (shared_rings_ != nullptr) identity.rings = shared_rings_->path();
   }
+  if (directory_path_.starts_with('/')) identity.path = directory_path_;
   made = made && WriteIdentity(identity);
   if (!made) *message = "cannot write to the spool directory " + root + ": " + std::strerror(errno);
   return made;

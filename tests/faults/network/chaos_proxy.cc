@@ -95,9 +95,9 @@ struct Link {
 
 class ChaosProxy::Loop {
  public:
-  Loop(const std::string& server, std::uint64_t seed)
+  Loop(const std::string& server, std::uint64_t seed, const std::string& listen_host)
       : server_port_(std::atoi(server.substr(server.rfind(':') + 1).c_str())), random_(seed) {
-    Listen();
+    Listen(listen_host);
     wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake_ < 0) Give("eventfd");
     thread_ = std::thread([this] { Run(); });
@@ -156,16 +156,17 @@ class ChaosProxy::Loop {
  private:
   static bool IsOpen(const Link& link) { return link.client >= 0 || link.server >= 0; }
 
-  void Listen() {
+  void Listen(const std::string& host) {
     listener_ = TcpSocket();
     sockaddr_in address = Loopback(0);
+    if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) Give("chaos proxy: host");
     socklen_t size = sizeof(address);
     if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
         listen(listener_, 128) != 0 ||
         getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
       Give("chaos proxy: listen");
     }
-    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    address_ = host + ":" + std::to_string(ntohs(address.sin_port));
   }
 
   void Wake() const {
@@ -415,8 +416,9 @@ class ChaosProxy::Loop {
   std::thread thread_;  // last: it uses the others
 };
 
-ChaosProxy::ChaosProxy(const std::string& server, std::uint64_t seed)
-    : loop_(std::make_unique<Loop>(server, seed)) {}
+ChaosProxy::ChaosProxy(const std::string& server, std::uint64_t seed,
+                       const std::string& listen_host)
+    : loop_(std::make_unique<Loop>(server, seed, listen_host)) {}
 ChaosProxy::~ChaosProxy() = default;
 const std::string& ChaosProxy::address() const { return loop_->address(); }
 void ChaosProxy::Set(const std::string& weather) { loop_->Set(weather); }

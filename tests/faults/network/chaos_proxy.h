@@ -29,14 +29,15 @@ class ChaosProxy {
   };
 
   // Listens on a free port from here on. `server` is "127.0.0.1:PORT" and may be absent now and then.
-  // Aborts where there is no port.
-  ChaosProxy(const std::string& server, std::uint64_t seed);
+  // Aborts where there is no port. `listen_host` is an IPv4 address of this machine.
+  ChaosProxy(const std::string& server, std::uint64_t seed,
+             const std::string& listen_host = "127.0.0.1");
   // Resets what is open.
   ~ChaosProxy();
   ChaosProxy(const ChaosProxy&) = delete;
   ChaosProxy& operator=(const ChaosProxy&) = delete;
 
-  // "127.0.0.1:PORT".
+  // "HOST:PORT", of the host that it listens on.
   const std::string& address() const;
 
   // For connections that are open and for new ones. Aborts where the words are none of Weather's.

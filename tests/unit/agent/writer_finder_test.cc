@@ -96,6 +96,26 @@ TEST_F(WriterFinderTest, OneIsAWriterOnceItHasItsWriterJsonHoweverLate) {
   EXPECT_EQ(names(), Names({name}));
 }
 
+TEST_F(WriterFinderTest, AgentRule06_ACopyIsNotServedWhileTheOriginalRecords) {
+  WriterIdentity identity = Identity();
+  const std::string name = identity.writer.ToText();
+  identity.path = path_ + "/" + name;
+  Make(identity);
+  const std::string copy = path_ + "-copy";
+  std::filesystem::copy(path_, copy, std::filesystem::copy_options::recursive);
+  const FileDescriptor copied(open(copy.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int lock = Lock(name);
+  finder_ = std::make_unique<WriterFinder>(copied.get());
+  EXPECT_EQ(names(), Names());
+  // The original is none.
+  finder_ = std::make_unique<WriterFinder>(directory_.get());
+  EXPECT_EQ(names(), Names({name}));
+  close(lock);
+  finder_ = std::make_unique<WriterFinder>(copied.get());
+  EXPECT_EQ(names(), Names({name}));
+  std::filesystem::remove_all(copy);
+}
+
 TEST_F(WriterFinderTest, SoManyAreServedAtOnceAndTheRestWaits) {
   finder_ = std::make_unique<WriterFinder>(directory_.get(), geteuid(), /*count_max=*/2);
   std::vector<std::string> all = {Make(), Make(), Make()};

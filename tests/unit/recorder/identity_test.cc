@@ -99,13 +99,14 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
   identity.trial = "a \"quoted\" \\ name\n";
   identity.labels = {{"team", "vision"}, {"site", "b"}};
   identity.rings = "/dev/shm/r";
+  identity.path = "/spools/f1/w";
   identity.pid = 12;
   EXPECT_EQ(ToJson(identity),
             "{\"format\": 1, \"writer\": \"writer-uuid\", \"server\": \"\", \"project\": "
             "\"default\", \"trial\": \"a \\\"quoted\\\" \\\\ name\\u000a\", \"attempt_key\": "
             "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"boot_id\": \"\", "
             "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"rings\": \"/dev/shm/r\", "
-            "\"pid\": 12, "
+            "\"path\": \"/spools/f1/w\", \"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
             "\"opened_monotonic_ns\": 0, \"sampling\": {\"on\": true, \"interval_us\": 0, "
             "\"groups\": [], \"without\": [], \"with\": []}}\n");
