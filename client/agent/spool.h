@@ -175,7 +175,10 @@ class Spool {
   absl::Status DropOldest(const SegmentPtr& oldest);
   // Once a minute.
   void LogDropped(const GapSpan& gap);
-  SampleSpan SpanOfUnacked(const Segment& segment, std::uint64_t acked);
+  SampleSpan SpanOfUnacked(const Segment& segment, std::uint64_t acked) ABSL_LOCKS_EXCLUDED(mu_);
+  // Samples of [first, last] that were given up, as far as they are remembered.
+  std::uint64_t CountGivenUpLocked(std::uint64_t first, std::uint64_t last) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   absl::StatusOr<SpoolItem> ReadAround(const Segment& segment, const Segment& view,
                                        std::uint64_t sequence);
@@ -200,6 +203,13 @@ class Spool {
   mutable absl::Mutex mu_;
   std::vector<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);
   std::vector<GapSpan> gaps_ ABSL_GUARDED_BY(mu_);
+  // Frames within a gap SPOOL_FULL that may have been sent before they were given up: where the master
+  // turns out to have them, they are no part of what is missing. Of this process's time.
+  struct GivenUp {
+    std::uint64_t sequence = 0;
+    std::uint64_t sample_count = 0;
+  };
+  std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);
   std::deque<Freed> freed_ ABSL_GUARDED_BY(mu_);  // of this process's time, oldest first
   std::uint64_t last_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   std::uint64_t synced_sequence_ ABSL_GUARDED_BY(mu_) = 0;

@@ -10,6 +10,9 @@
 namespace stepwell::agent {
 namespace {
 
+// More than a window ever has on its way.
+constexpr std::uint64_t kSentAheadMax = 1024;
+
 // Type and first eight payload bytes of a record's head: enough to step over it.
 struct RecordHead {
   RecordType type;
@@ -53,6 +56,9 @@ absl::StatusOr<SpoolItem> Spool::Read(std::uint64_t sequence) {
       if (sequence >= gap.first_sequence) {
         GapSpan rest = gap;
         rest.first_sequence = sequence;
+        rest.span.sample_count -= std::min(
+            rest.span.sample_count,
+            CountGivenUpLocked(gap.first_sequence, std::min(sequence - 1, acked_.sequence)));
         return rest;
       }
       next_held = std::min(next_held, gap.first_sequence);
@@ -143,6 +149,7 @@ std::optional<std::uint32_t> Spool::ReadChecksum(std::uint64_t sequence) {
 
 SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
   SampleSpan span;
+  std::vector<GivenUp> may_be_sent;
   const absl::StatusOr<std::string> bytes =
       ReadAt(segment.file.get(), 0, static_cast<std::size_t>(segment.bytes));
   if (!bytes.ok()) return span;
@@ -152,10 +159,24 @@ SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
     if (record->type == RecordType::kFrame && Frame::Decode(record->payload, frame, nullptr) &&
         frame.sequence > acked) {
       span.Add(frame.span);
+      if (frame.sequence <= acked + kSentAheadMax) {
+        may_be_sent.push_back({frame.sequence, frame.span.sample_count});
+      }
     }
     offset = FindRecord(*bytes, record->end);
   }
+  absl::MutexLock lock(&mu_);
+  std::erase_if(given_up_, [acked](const GivenUp& frame) { return frame.sequence <= acked; });
+  given_up_.insert(given_up_.end(), may_be_sent.begin(), may_be_sent.end());
   return span;
+}
+
+std::uint64_t Spool::CountGivenUpLocked(std::uint64_t first, std::uint64_t last) const {
+  std::uint64_t count = 0;
+  for (const GivenUp& frame : given_up_) {
+    if (frame.sequence >= first && frame.sequence <= last) count += frame.sample_count;
+  }
+  return count;
 }
 
 }  // namespace stepwell::agent

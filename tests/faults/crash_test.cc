@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kTrainerCount = 4;
 constexpr int kMasterKills = 20;
-constexpr int kPostmasterKills = 10;
+constexpr int kPostmasterKills = 10;  // one of them in the last life
 constexpr int kKillsBeforeAck = 11;
 constexpr int kKillsAfterFold = 3;
 
@@ -55,12 +55,14 @@ struct Life {
 };
 
 // In a random order; PostgreSQL is killed in all lives that do not wait for an ack's failpoint.
-std::vector<Life> PlanLives(Scene& scene) {
+// `times`: so many times the numbers above.
+std::vector<Life> PlanLives(Scene& scene, int times) {
   std::vector<Life> lives;
-  for (int i = 0; i < kMasterKills; ++i) {
-    const End end = i < kKillsBeforeAck                     ? End::kBeforeAck
-                    : i < kKillsBeforeAck + kKillsAfterFold ? End::kAfterFold
-                                                            : End::kKill;
+  for (int i = 0; i < kMasterKills * times; ++i) {
+    const int kind = i % kMasterKills;
+    const End end = kind < kKillsBeforeAck                     ? End::kBeforeAck
+                    : kind < kKillsBeforeAck + kKillsAfterFold ? End::kAfterFold
+                                                               : End::kKill;
     lives.push_back({.end = end, .kills_postmaster = end != End::kBeforeAck});
   }
   std::shuffle(lives.begin(), lives.end(), scene.random());
@@ -155,6 +157,8 @@ class CrashTest : public ::testing::Test {
     EXPECT_EQ(master_.Ending(), "killed by signal 9") << master_.LogTail();
   }
 
+  void KillAndCompare(int times);
+
   void PrintTable(const std::vector<Life>& lives) {
     std::cout
         << "life  ended by           ready s  replayed  in doubt  postmaster killed, back s\n";
@@ -174,8 +178,8 @@ class CrashTest : public ::testing::Test {
   int postmaster_kills_ = 0;
 };
 
-TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
-  std::vector<Life> lives = PlanLives(scene_);
+void CrashTest::KillAndCompare(int times) {
+  std::vector<Life> lives = PlanLives(scene_, times);
   scene_.StartAgent(master_.grpc_address());
   for (int rank = 0; rank < kTrainerCount; ++rank) {
     scene_.StartTrainer(rank, {{"--world-size", absl::StrCat(kTrainerCount)}, {"--rate", "100"}});
@@ -200,10 +204,10 @@ TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
   const int after_fold = master_.CountInLog("failpoint after_fold_before_heads exit");
   scene_.Say(
       absl::StrFormat("%d master kills, %d of them between COMMIT and ack; %d postmaster kills",
-                      kMasterKills, between, postmaster_kills_));
-  EXPECT_GE(between, 10);
-  EXPECT_EQ(after_fold, kKillsAfterFold);
-  EXPECT_EQ(postmaster_kills_, kPostmasterKills);
+                      kMasterKills * times, between, postmaster_kills_));
+  EXPECT_GE(between, 10 * times);
+  EXPECT_EQ(after_fold, kKillsAfterFold * times);
+  EXPECT_EQ(postmaster_kills_, (kPostmasterKills - 1) * times + 1);
   std::uint64_t replayed = 0;
   for (const Life& life : lives) replayed = std::max(replayed, life.samples_replayed);
   EXPECT_GT(replayed, 0U) << "no recovery read journal rows";
@@ -219,6 +223,10 @@ TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) {
   EXPECT_EQ(verdict.declared_count, 0U);
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
 }
+
+TEST_F(CrashTest, NothingIsLostOrDoubledWhileMasterAndDatabaseAreKilled) { KillAndCompare(1); }
+
+TEST_F(CrashTest, LongAHundredKillsOfTheMasterLoseAndDoubleNothing) { KillAndCompare(5); }
 
 }  // namespace
 }  // namespace stepwell::faults

@@ -224,6 +224,12 @@ TEST_F(SpoolTest, PastItsBoundTheOldestUnackedSegmentBecomesAGap) {
   EXPECT_EQ(gap.first_sequence, 11u);
   EXPECT_EQ(gap.span.sample_count, (gap.last_sequence - 10) * 3);
   EXPECT_EQ(Text(*spool, gap.last_sequence + 1), "frame");
+  // The acks of some that were on their way come now: the master has them, and they are not missing.
+  spool->SetAcked({15, 1});
+  const absl::StatusOr<SpoolItem> rest = spool->Read(16);
+  ASSERT_TRUE(rest.ok());
+  EXPECT_EQ(std::get<GapSpan>(*rest).span.sample_count, (gap.last_sequence - 15) * 3);
+  spool->SetAcked({10, 1});
   // And the same again after a restart.
   spool = nullptr;
   spool = Open();
