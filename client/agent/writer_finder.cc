@@ -38,7 +38,8 @@ bool MayLive(int format_directory, const std::string& name) {
 
 // Whether the process that records into this writer has another directory of it, and lives: this one is a
 // copy then (a backup, an rsync), whose lock nobody holds and whose rings hold what the original's agent
-// sends, too. By the lock of the original alone, where that is to be seen here.
+// sends, too. By the lock of the original alone, where that is to be seen here. An agent of all users follows
+// nobody's path: it may lead to a file system that hangs, and the others would wait.
 bool IsCopyOfLiving(const WriterIdentity& identity, int directory) {
   if (identity.path.empty()) return false;
   const absl::StatusOr<FileDescriptor> original =
@@ -74,7 +75,7 @@ absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, 
   if (found.identity.writer.ToText() != name) {
     return absl::InvalidArgumentError("writer.json names another writer");
   }
-  if (IsCopyOfLiving(found.identity, found.directory.get())) {
+  if (owner == geteuid() && IsCopyOfLiving(found.identity, found.directory.get())) {
     return absl::FailedPreconditionError(
         absl::StrCat("it is a copy of ", found.identity.path, ", whose process records"));
   }
