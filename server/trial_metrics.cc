@@ -1,10 +1,8 @@
 #include "server/trial_metrics.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,8 +13,6 @@ namespace {
 
 using Value = v1::LatestValuesResponse::Value;
 
-constexpr std::array<std::string_view, 6> kMachineGroups = {"agent", "cpu",    "disk",
-                                                            "gpu",   "memory", "network"};
 constexpr char kPrefix[] = "stepwell_trial_";
 // Its own: a series that is called so would be taken for it.
 constexpr char kInfo[] = "stepwell_trial_info";

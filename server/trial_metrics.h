@@ -9,16 +9,22 @@
 // What is old, or beyond the bound, is left out: Prometheus ends a series that a scrape does not have.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "server/metric_families.h"
 #include "stepwell/v1/query.pb.h"
 
 namespace stepwell {
+
+// The metric groups of machines; a series of another is left out.
+inline constexpr std::array<std::string_view, 6> kMachineGroups = {"agent", "cpu",    "disk",
+                                                                   "gpu",   "memory", "network"};
 
 class TrialMetrics {
  public:
@@ -33,6 +39,7 @@ class TrialMetrics {
   TrialMetrics(MetricFamilies& families, Options options)
       : families_(families), options_(options) {}
 
+  // Once for each trial, whatever the groups.
   void Add(const v1::Trial& trial, const v1::LatestValuesResponse& latest);
   // Not all is told: there was too much, or it was not answered.
   void NoteIncomplete() { complete_ = false; }

@@ -3,36 +3,11 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
-#include "server/http/rpc_unary.h"
+#include "server/http/target_search.h"
 #include "server/http/trial_scrape.h"
 #include "server/http/url_text.h"
-#include "server/trial_metrics.h"
-#include "stepwell/v1/query.pb.h"
 
 namespace stepwell {
-namespace {
-
-// As large as a page of ListTrials.
-constexpr int kTargetsMax = 1000;
-
-// One target for each trial: this master, asked for that trial alone.
-nlohmann::json TargetsOf(const v1::ListTrialsResponse& answer, const std::string& host) {
-  auto targets = nlohmann::json::array();
-  for (const v1::Trial& trial : answer.trials()) {
-    const std::string id = std::to_string(trial.trial_id());
-    targets.push_back({{"targets", {host}},
-                       {"labels",
-                        {{"__param_trial", id},
-                         {"__meta_stepwell_trial_id", id},
-                         {"__meta_stepwell_trial", NameOf(trial)},
-                         {"__meta_stepwell_project", trial.project()}}}});
-  }
-  return targets;
-}
-
-}  // namespace
 
 void PrometheusDoor::Serve(HttpRoutes& routes) {
   routes.Add("GET", "/metrics", HttpDoor::kNamed,
@@ -72,20 +47,10 @@ void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
 void PrometheusDoor::AnswerTargets(const HttpRequest& request,
                                    const std::shared_ptr<HttpExchange>& exchange) {
   // As Prometheus reached us: the guard knows the name.
-  const std::string host(request.Header("Host"));
-  const auto answer = [exchange, host](const RpcStatus& status,
-                                       const v1::ListTrialsResponse& trials) {
-    // Prometheus keeps the targets that it has where it is told no list.
-    if (!status.ok()) return exchange->Answer(HttpErrorAnswer(503, status.message));
-    exchange->Answer(
-        {200, "application/json",
-         TargetsOf(trials, host).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-             "\n"});
-  };
-  const auto call = StartUnary<v1::ListTrialsResponse>(
-      rpc_, kListTrials, RunningTrials(kTargetsMax), ScrapeDeadline(), answer);
-  if (call.ok()) return exchange->WhenGone([call = *call] { call->Cancel(); });
-  exchange->Answer(HttpErrorAnswer(503, std::string(call.status().message())));
+  const auto search =
+      std::make_shared<TargetSearch>(rpc_, std::string(request.Header("Host")), exchange);
+  exchange->WhenGone([search] { search->Cancel(); });
+  search->Start();
 }
 
 }  // namespace stepwell

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "server/http/http_routes.h"
-#include "server/http/rpc_unary.h"
 
 namespace stepwell {
 namespace {
@@ -11,6 +10,12 @@ namespace {
 // A thousand machines would be a scrape each second of a thread's time; /sd divides it.
 constexpr int kTrialsMax = 100;
 constexpr absl::Duration kScrapeWait = absl::Seconds(8);
+
+// Other trials would not be answered either.
+bool EndsAll(absl::StatusCode code) {
+  return code == absl::StatusCode::kDeadlineExceeded || code == absl::StatusCode::kUnavailable ||
+         code == absl::StatusCode::kCancelled;
+}
 
 }  // namespace
 
@@ -33,22 +38,11 @@ TrialScrape::TrialScrape(RpcChannel& rpc, MetricFamilies families,
 template <typename Response, typename Request>
 void TrialScrape::Ask(const char* method, const Request& request,
                       void (TrialScrape::*take)(const RpcStatus&, Response&)) {
-  {
-    // Its end may come on another thread before its beginning is known here.
-    const absl::MutexLock lock(&mu_);
-    auto call = StartUnary<Response>(
-        rpc_, method, request, deadline_,
-        [self = shared_from_this(), take](const RpcStatus& status, Response& answer) {
-          ((*self).*take)(status, answer);
-        });
-    if (call.ok()) {
-      call_ = *std::move(call);
-      if (cancelled_) call_->Cancel();
-      return;
-    }
-  }
-  metrics_.NoteIncomplete();
-  Answer();
+  chain_.Start<Response>(
+      rpc_, method, request, deadline_,
+      [self = shared_from_this(), take](const RpcStatus& status, Response& answer) {
+        ((*self).*take)(status, answer);
+      });
 }
 
 void TrialScrape::StartAll() {
@@ -56,6 +50,7 @@ void TrialScrape::StartAll() {
 }
 
 void TrialScrape::StartOne(std::int64_t trial_id) {
+  is_alone_ = true;
   v1::GetTrialRequest request;
   request.mutable_trial()->set_trial_id(trial_id);
   Ask("/stepwell.v1.QueryService/GetTrial", request, &TrialScrape::TakeTrial);
@@ -68,12 +63,7 @@ void TrialScrape::TakeTrials(const RpcStatus& status, v1::ListTrialsResponse& an
 }
 
 void TrialScrape::TakeTrial(const RpcStatus& status, v1::GetTrialResponse& answer) {
-  if (!status.ok()) {
-    // An empty answer would pass for a trial that measures nothing.
-    const bool is_gone = status.code == absl::StatusCode::kNotFound;
-    std::exchange(exchange_, nullptr)->Answer(HttpErrorAnswer(is_gone ? 404 : 503, status.message));
-    return;
-  }
+  if (!status.ok()) return Refuse(status);
   trials_.push_back(answer.trial());
   Next();
 }
@@ -82,17 +72,27 @@ void TrialScrape::Next() {
   if (next_ == trials_.size()) return Answer();
   v1::LatestValuesRequest request;
   request.mutable_trial()->set_trial_id(trials_[next_].trial_id());
+  request.mutable_selector()->set_metric_group(std::string(kMachineGroups[next_group_]));
   Ask("/stepwell.v1.QueryService/LatestValues", request, &TrialScrape::TakeValues);
 }
 
 void TrialScrape::TakeValues(const RpcStatus& status, v1::LatestValuesResponse& answer) {
-  // One that was deleted meanwhile is no loss.
-  const bool is_gone = status.code == absl::StatusCode::kNotFound;
-  if (status.ok()) metrics_.Add(trials_[next_], answer);
-  if (!status.ok() && !is_gone) metrics_.NoteIncomplete();
+  if (status.ok()) {
+    latest_.mutable_completeness()->set_answered_time_us(answer.completeness().answered_time_us());
+    for (auto& value : *answer.mutable_values()) latest_.add_values()->Swap(&value);
+    if (++next_group_ < kMachineGroups.size()) return Next();
+    metrics_.Add(trials_[next_], latest_);
+  } else if (is_alone_) {
+    return Refuse(status);
+  } else if (status.code != absl::StatusCode::kNotFound) {
+    // One that was deleted meanwhile is no loss.
+    metrics_.NoteIncomplete();
+    if (EndsAll(status.code)) return Answer();
+  }
+  latest_.Clear();
+  next_group_ = 0;
   ++next_;
-  if (status.ok() || is_gone) return Next();
-  Answer();
+  Next();
 }
 
 void TrialScrape::Answer() {
@@ -100,10 +100,10 @@ void TrialScrape::Answer() {
   std::exchange(exchange_, nullptr)->Answer({200, kMetricsContentType, families_.Text()});
 }
 
-void TrialScrape::Cancel() {
-  const absl::MutexLock lock(&mu_);
-  cancelled_ = true;
-  if (call_ != nullptr) call_->Cancel();
+void TrialScrape::Refuse(const RpcStatus& status) {
+  // An empty answer would pass for a trial that measures nothing.
+  const bool is_gone = status.code == absl::StatusCode::kNotFound;
+  std::exchange(exchange_, nullptr)->Answer(HttpErrorAnswer(is_gone ? 404 : 503, status.message));
 }
 
 }  // namespace stepwell

@@ -1,6 +1,8 @@
-// TrialScrape: asks our own services for the newest values of running trials, one trial after the other, and
-// answers a scrape with them. It keeps itself alive until it has answered, at its deadline at the latest with
-// what it has by then. Thread-safe.
+// TrialScrape: asks our own services for the newest values of the machines of running trials, one trial and
+// one metric group after the other, and answers a scrape with them: series of training, of which there may be
+// many, are never asked for. A trial that fails is left out, and the answer says so; one that was asked for
+// alone is no answer then. It keeps itself alive until it has answered, at its deadline at the latest with
+// the trials that it has by then. Thread-safe.
 //
 //   auto scrape = std::make_shared<TrialScrape>(rpc, std::move(families), exchange);
 //   exchange->WhenGone([scrape] { scrape->Cancel(); });
@@ -12,9 +14,8 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "base/steady_time.h"
+#include "server/http/call_chain.h"
 #include "server/http/http_exchange.h"
 #include "server/http/rpc_channel.h"
 #include "server/metric_families.h"
@@ -32,15 +33,15 @@ class TrialScrape : public std::enable_shared_from_this<TrialScrape> {
   void StartAll();
   void StartOne(std::int64_t trial_id);
   // Nobody waits for the answer any more.
-  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
+  void Cancel() { chain_.Cancel(); }
 
  private:
   void Next();
   void Answer();
-  // One call after the other; where it cannot begin, what is there is the answer.
+  void Refuse(const RpcStatus& status);
   template <typename Response, typename Request>
   void Ask(const char* method, const Request& request,
-           void (TrialScrape::*take)(const RpcStatus&, Response&)) ABSL_LOCKS_EXCLUDED(mu_);
+           void (TrialScrape::*take)(const RpcStatus&, Response&));
   void TakeTrials(const RpcStatus& status, v1::ListTrialsResponse& answer);
   void TakeTrial(const RpcStatus& status, v1::GetTrialResponse& answer);
   void TakeValues(const RpcStatus& status, v1::LatestValuesResponse& answer);
@@ -53,9 +54,12 @@ class TrialScrape : public std::enable_shared_from_this<TrialScrape> {
   std::shared_ptr<HttpExchange> exchange_;
   std::vector<v1::Trial> trials_;
   std::size_t next_ = 0;
-  absl::Mutex mu_;
-  std::shared_ptr<RpcCall> call_ ABSL_GUARDED_BY(mu_);
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  // Of the next trial, from the groups before the next one.
+  v1::LatestValuesResponse latest_;
+  std::size_t next_group_ = 0;
+  // One trial was asked for.
+  bool is_alone_ = false;
+  CallChain chain_;
 };
 
 // The newest `count` trials that run.
