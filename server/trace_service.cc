@@ -76,6 +76,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       if (!message.has_part()) {
         return GrpcError(Invalid("PART", "a message behind the header of an upload is a part"));
       }
+      // Its next call goes on here.
+      if (!state_.Get().accepting()) {
+        return GrpcError(absl::UnavailableError(state_.Get().reason()));
+      }
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
       if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);
     }

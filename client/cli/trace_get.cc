@@ -34,9 +34,23 @@ constexpr char kExamples[] =
 // Where a trace is written: its own name, unless another of them has it.
 std::string NameOf(const v1::Trace& trace, std::set<std::string>& taken) {
   std::string name = trace.header().name();
-  if (!taken.insert(name).second) name = absl::StrCat(trace.trace_no(), ".", name);
-  taken.insert(name);
+  while (!taken.insert(name).second) name = absl::StrCat(trace.trace_no(), ".", name);
   return name;
+}
+
+// A name was chosen by whoever uploaded the trace: it leads nowhere else, hides nothing, and in the current
+// directory, which nobody named for traces, it replaces nothing.
+absl::Status CheckName(const std::string& name, const std::string& directory) {
+  if (name.empty() || name.front() == '.' || absl::StrContains(name, '/')) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a trace is named '", name, "', which is no name to write to; use --output FILE"));
+  }
+  std::error_code error;
+  if (directory.empty() && std::filesystem::exists(name, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", name, "' is here already; use --directory DIR or --output FILE"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
@@ -114,7 +128,8 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("trace get", "TRIAL [TRACE...]", kExamples);
   options.Value("project", "P", "the project of TRIAL (default)");
   options.Value("output", "FILE", "write the one TRACE to FILE");
-  options.Value("directory", "DIR", "write each under its name into DIR (the current one)");
+  options.Value("directory", "DIR",
+                "write each under its name into DIR (the current one, where none is replaced)");
   options.Value("tensorboard", "DIR", "write them as 'tensorboard --logdir DIR' expects them");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto wanted = WantedOf(options);
@@ -133,10 +148,14 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
   for (const v1::Trace& trace : *traces) {
     std::filesystem::path path = wanted->output;
-    if (path.empty()) {
-      path = std::filesystem::path(wanted->directory) /
-             (wanted->is_tensorboard ? TensorboardPath(options.argument(), trace)
-                                     : NameOf(trace, taken));
+    if (path.empty() && wanted->is_tensorboard) {
+      path = std::filesystem::path(wanted->directory) / TensorboardPath(options.argument(), trace);
+    } else if (path.empty()) {
+      const std::string name = NameOf(trace, taken);
+      if (const absl::Status fits = CheckName(name, wanted->directory); !fits.ok()) {
+        return ReportFailure(fits, options.server(), streams);
+      }
+      path = std::filesystem::path(wanted->directory) / name;
     }
     const Progress progress(absl::StrCat("reading trace ", trace.trace_no()));
     if (const absl::Status got = WriteFile(master, wanted->trial, trace, path); !got.ok()) {

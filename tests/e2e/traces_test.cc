@@ -89,6 +89,16 @@ TEST_F(TracesTest, WhatWasImportedIsListedAndComesBack) {
   EXPECT_EQ(nlohmann::json::parse(ReadWhole(at_master))["traceEvents"],
             nlohmann::json::parse(ReadWhole(merged))["traceEvents"]);
 
+  // A folder that nobody named for traces: what is there stays.
+  std::ofstream(out + "/host.xplane.pb") << "mine";
+  ChildProcess here;
+  here.Start({"/bin/sh", "-c", R"(cd "$0" && exec "$1" trace get kept --server "$2")", out,
+              BuiltProgram("stepwell"), master_->grpc_address()},
+             {}, scratch_ / "here-log");
+  EXPECT_EQ(here.Wait(absl::Seconds(60)), "exit 1");
+  EXPECT_NE(ReadWhole(scratch_ / "here-log").find("is here already"), std::string::npos);
+  EXPECT_EQ(ReadWhole(out + "/host.xplane.pb"), "mine");
+
   const std::string logs = scratch_ / "logs";
   const Ran laid = Command({"trace", "get", "kept", "--tensorboard", logs});
   EXPECT_EQ(laid.ending, "exit 0") << laid.output;
