@@ -70,7 +70,10 @@ Taken MergeAll(int ranks, int events_of_rank) {
     const auto scanned = ScanTrace(Generated(rank, events_of_rank));
     if (!scanned.ok()) Fail(scanned.status());
     taken.in += scanned->form.byte_count;
-    inputs.push_back({.label = absl::StrCat(rank), .origin = scanned->origin, .machine = "one"});
+    MergeInput& input = inputs.emplace_back();
+    input.label = absl::StrCat(rank);
+    input.origin = scanned->origin;
+    input.machine = "one";
   }
   const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
   if (!plan.ok()) Fail(plan.status());
