@@ -121,13 +121,14 @@ TEST(CapsCommandsTest, RefuseWrongUse) {
       {{"set"},
        "nothing is to be set; allowed: --clear CAP, and --CAP with a value, of raw-age, "
        "rollup-age, "
-       "bytes, samples, window"},
+       "bytes, samples, window, trace-bytes, traces-bytes, trace-age"},
       {{"set", "--raw-age", "soon"},
        "--raw-age is 'soon'; allowed: an age such as 30d, 2y or 1h30m (y, w, d, h, m, s), or none"},
       {{"set", "--bytes", "50gigs"},
        "--bytes is '50gigs'; allowed: bytes such as 50GiB, 1.5TB or 4096, or none"},
       {{"set", "--clear", "age"},
-       "--clear is 'age'; allowed: raw-age, rollup-age, bytes, samples, window"},
+       "--clear is 'age'; allowed: raw-age, rollup-age, bytes, samples, window, trace-bytes, "
+       "traces-bytes, trace-age"},
       {{"set", "--bytes", "1GiB", "--clear", "samples,bytes"},
        "--bytes and --clear bytes exclude each other"},
       {{"get", "--trial", "id:0"},

@@ -94,9 +94,9 @@ TEST(CapsWireTest, WhatIsWrongIsNamed) {
        },
        "CLEAR", "clear: trial_bytes is to be set to 5, too"},
       {[](auto& request) {
-         for (int i = 0; i < 6; ++i) request.add_clear("trial_bytes");
+         for (int i = 0; i < 9; ++i) request.add_clear("trial_bytes");
        },
-       "CLEAR", "clear has 6 entries; allowed: 0 ... 5"},
+       "CLEAR", "clear has 9 entries; allowed: 0 ... 8"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.says);

@@ -48,7 +48,9 @@ TEST_F(SpoolWriterTest, AgentRule04_MakesTheFilesOfAWriter) {
   EXPECT_EQ(ModeOf(root), 0700u);
   EXPECT_EQ(ModeOf(path), 0700u);
   EXPECT_EQ(ModeOf(path / "writer.json"), 0600u);
-  EXPECT_EQ(ReadText(path / "writer.json"), ToJson(identity_));
+  Identity told = identity_;
+  told.path = path.string();
+  EXPECT_EQ(ReadText(path / "writer.json"), ToJson(told));
   EXPECT_EQ(fs::file_size(path / "names"), spool::kNamesBytesMax);
   SpoolFiles files(path);
   EXPECT_EQ(std::string(files.header().magic, 8), "SWELLHD1");
