@@ -338,7 +338,7 @@ TEST_F(CapsTest, AStandbyTellsCapsAndChangesNothing) {
                  absl::Seconds(60)))
       << second.LogTail();
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"caps", "set", "--bytes", "1GiB"},
+       {std::vector<std::string>{"caps", "set", "--bytes", "3GiB"},
         {"caps", "sweep"},
         {"admin", "archive", "kept"},
         {"admin", "delete", "kept", "--yes"}}) {
@@ -348,7 +348,7 @@ TEST_F(CapsTest, AStandbyTellsCapsAndChangesNothing) {
   }
   const Ran got = Command({"caps", "get"}, second.grpc_address());
   EXPECT_EQ(got.ending, "exit 0") << got.output;
-  EXPECT_EQ(got.output.find("1GiB"), std::string::npos) << got.output;
+  EXPECT_EQ(got.output.find("3GiB"), std::string::npos) << got.output;
   EXPECT_EQ(second.Stop(), "exit 0") << second.LogTail();
 }
 

@@ -156,7 +156,7 @@ TEST_F(UploadTest, GoesOnWhereAMasterDiedInBetween) {
   Record(0, 4000);
   StopAgent();
   // Dies with a commit that it never acked.
-  StartMaster({}, "after_commit_before_ack=exit@1");
+  StartMaster({}, "after_commit_before_ack=exit");
   EXPECT_EQ(Upload(spool_, {"--timeout", "2s"}), "exit 75") << said_;
   EXPECT_THAT(said_, HasSubstr("no ack came in time. Nothing of it is lost"));
   EXPECT_FALSE(master_->running()) << "the test's own premise";
