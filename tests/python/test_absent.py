@@ -27,6 +27,7 @@ _TRAINING = """
     @run.scope("coroutine")
     async def wait(): return 4
     print(add(1, 2), asyncio.run(wait()), len(run.steps("abc")), run.dropped_count)
+    with run.scope(), run.scope("a", "b"), run.scope(nome="a"): run.record("a"); run.record(); run.record("a", valeu=1)
     run.on(); run.off(); run.flush(); run.close()
     """
 _PRINTED = "0 a train_batch 1 b train_batch 3 4 3 0\n"
@@ -165,7 +166,9 @@ class PackageTest(ProductTest):
     def test_python_3_9_reads_it(self):
         import ast
 
-        for path in sorted(self.files().glob("stepwell/*.py*")):
+        paths = sorted(self.files().glob("stepwell/**/*.py*"))
+        self.assertIn("hooks", {path.parent.name for path in paths})
+        for path in paths:
             if path.suffix in (".py", ".pyi"):
                 ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 9))
         self.assertTrue(os.path.isfile(self.files() / "stepwell" / "_core.pyi"))

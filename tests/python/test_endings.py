@@ -91,6 +91,45 @@ class EndingsTest(ProductTest):
         counts = self.counts()
         self.assertEqual((1, 1), (counts["after"], counts["last"]))
 
+    def test_an_interrupt_of_an_end_or_a_begin_leaves_the_next_run_its_own(self):
+        out, _ = self.run_trial(f"""
+            import stepwell
+            from stepwell import _run
+            def interrupted(name, before):
+                original = getattr(_run.core, name)
+                def call(*arguments):
+                    setattr(_run.core, name, original)
+                    if not before: original(*arguments)
+                    raise KeyboardInterrupt
+                setattr(_run.core, name, call)
+            def attempt(call):
+                try: call()
+                except KeyboardInterrupt: print("interrupted", end=" ")
+            number = 0
+            for name, before in (("close", True), ("close", False), ("open", True), ("open", False)):
+                number += 1
+                if name == "open": interrupted(name, before)
+                attempt(lambda: stepwell.init(trial={self.trial!r} + ".left"))
+                if name == "close":
+                    interrupted(name, before)
+                    attempt(_run._run.close)
+                run = stepwell.init(trial={self.trial!r} + f".{{number}}")
+                run.record("mine", 1)
+                print(run.trial[-1], run.close(60))
+            """)
+        self.assertEqual("".join(f"interrupted {n} True\n" for n in (1, 2, 3, 4)), out)
+        for number in range(1, 5):
+            self.assertEqual({"mine": 1}, self.counts(f"{self.trial}.{number}"))
+
+    def test_an_end_that_cannot_be_shown_is_one_line(self):
+        out, err = self.run_trial("""
+            import sys, stepwell
+            with stepwell.init() as run: run.record("value", 1); sys.modules["stepwell._closing"] = None
+            print("on")
+            """)
+        self.assertEqual("on\n", out)
+        self.assertEqual(1, err.count("stepwell: the end of the run is not shown: ModuleNotFoundError"), err)
+
     def test_agent_rule_13_the_end_says_what_the_steps_consisted_of(self):
         _, err = self.run_trial("""
             import time, stepwell

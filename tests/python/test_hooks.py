@@ -199,7 +199,99 @@ class HooksTest(ProductTest):
             model = torch.nn.Model()
             for batch in torch.utils.data.DataLoader(range(1030)): model(torch.Tensor())
             """)
-        self.assertIn("stepwell: not seen: the GPU's time of 6 timings, for it was too many behind", err)
+        self.assertIn("stepwell: not seen: the GPU's time of 1,030 timings, for it had not done them in time", err)
+
+    def test_gpu_times_of_the_last_step_are_its_runs_and_no_others(self):
+        self.run_hooked(f"""
+            import stepwell, torch
+            model = torch.nn.Model()
+            def forward(batch): torch.cuda.work(10); return batch
+            model.inner[0].forward = forward
+            torch.cuda.is_there = True
+            for trial, is_done in ((None, True), ({self.trial!r} + ".late", False), ({self.trial!r} + ".next", True)):
+                with stepwell.init(trial=trial):
+                    for batch in torch.utils.data.DataLoader("abc"):
+                        model(torch.Tensor())
+                        if is_done and batch == "c": torch.cuda.finish()
+            """)
+        for trial, batches in (("", [0, 1, 2]), (".late", []), (".next", [0, 1, 2])):
+            found = [s for s in self.samples(self.trial + trial) if s.labels.get("clock") == "device"]
+            # Of the first batch in which the GPU is looked at its own forward pass is seen.
+            self.assertEqual(batches, [s.batch for s in found], trial)
+
+    def test_what_a_fetch_calls_is_a_part_of_it(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            transform = torch.nn.Model()
+            def items(count):
+                for i in range(count):
+                    transform(torch.Tensor()); torch.load("x"); torch.optim.SGD().step()
+                    yield i
+            for batch in torch.utils.data.DataLoader(items(3)): transform(torch.Tensor()).backward()
+            for index, batch in run.steps(items(2)): pass
+            """)
+        self.assertEqual({"step": 5, "dataloader_next": 7, "train_batch": 3, "train_batch/forward": 3,
+                          "train_batch/backward": 3}, self.counts())  # fmt: skip
+
+    def test_what_a_loaders_worker_calls_is_a_part_of_a_fetch(self):
+        self.run_hooked("""
+            import multiprocessing, stepwell, torch
+            run = stepwell.init()
+            transform = torch.nn.Model()
+            def work(is_worker):
+                torch.utils.data.dataloader.worker_info = is_worker or None
+                for _ in range(2): transform(torch.Tensor()); torch.load("x")
+                with torch.no_grad(): list(torch.utils.data.DataLoader("xy"))
+                run.record("worked", 1)
+            for is_worker in (True, False):
+                child = multiprocessing.get_context("fork").Process(target=work, args=(is_worker,))
+                child.start(); child.join()
+            """)
+        # Of the two one is a worker.
+        self.await_counts({"worked": 2, "forward": 2, "load_checkpoint": 2, "dataloader_next": 2})
+
+    def test_what_says_the_same_as_a_hook_is_timed_once(self):
+        self.run_hooked("""
+            import stepwell, torch
+            from stepwell.integrations.pytorch import TrainingLoop
+            run = stepwell.init()
+            training, model, optimizer = TrainingLoop(run), torch.nn.Model(), torch.optim.SGD()
+            scheduler = torch.optim.lr_scheduler.LRScheduler()
+            for index, batch in training.steps(torch.utils.data.DataLoader("ab")):
+                with training.to_device: torch.Tensor().to("cuda")
+                with training.train_batch:
+                    with training.forward: loss = model(torch.Tensor())
+                    with training.backward: loss.backward()
+                    with training.optimizer_step: optimizer.step()
+                    model(torch.Tensor())
+                with training.step_lr_schedulers: scheduler.step()
+            """)
+        self.assertEqual({"step": 2, "dataloader_next": 2, "to_device": 2, "train_batch": 2, "train_batch/forward": 2,
+                          "train_batch/forward.count": 2, "train_batch/backward": 2, "train_batch/optimizer_step": 2,
+                          "step_lr_schedulers": 2}, self.counts())  # fmt: skip
+
+    def test_a_loop_whose_iterator_persists_is_over_where_it_is_left(self):
+        self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            loader = torch.utils.data.DataLoader("abc", persists=True)
+            for epoch in range(2):
+                for batch in loader:
+                    if epoch == 0 and batch == "b": break
+            """)
+        self.assertEqual([0, 2, 3, 4], [s.batch for s in self.samples() if s.name == "step"], "1 was left midway")
+
+    def test_more_classes_than_there_are_hooks_are_hooked(self):
+        _, err = self.run_hooked("""
+            import stepwell, torch
+            stepwell.init()
+            kinds = [type(f"Optimizer{i}", (torch.optim.SGD,), {"step": lambda self: super(type(self), self).step()})
+                     for i in range(100)]
+            for kind in kinds: kind().step()
+            """)
+        self.assertNotIn("is not recorded any more", err)
+        self.assertEqual({"optimizer_step": 100}, self.counts())
 
     def test_the_allocator_tells_current_and_peak(self):
         self.run_hooked("""
@@ -386,87 +478,6 @@ distributed.is_available = broken
             run.record("end", 1)
             """)
         self.assertEqual({"end": 1}, self.counts())
-
-
-class RunHooksTest(ProductTest):
-    """`stepwell run` with an untouched script."""
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(dir=product.folder())
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
-    def script(self, text: str, name: str = "train.py") -> str:
-        (self.folder / name).write_text(text)
-        return name
-
-    def test_agent_rule_14_an_untouched_script_is_seen(self):
-        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\nprint('done')\n")
-        said = by_run(self.folder, "--trial", self.trial, product.python(), script)
-        self.assertIn("done\n", said)
-        self.assertIn("stepwell: 3 steps", said)
-        self.assertNotIn("not seen", said)
-        self.assertEqual(3, self.counts()["train_batch/backward"])
-
-    def test_it_says_what_it_did_not_see(self):
-        rows = [("no loader", "train('abc')", "not seen: a DataLoader whose batches"),
-                ("no backward", "for batch in torch.utils.data.DataLoader('abc'): torch.nn.Model()(1)",
-                 "not seen: backward, the optimizer's step")]  # fmt: skip
-        for name, text, wanted in rows:
-            with self.subTest(name):
-                script = self.script("import torch\n" + _STEP + text)
-                said = by_run(self.folder, "--trial", f"{self.trial}.{name[:4]}", product.python(), script)
-                self.assertIn(wanted, said)
-
-    def test_programs_that_train_nothing_are_left_alone(self):
-        for text in ("print(1)", "import torch; print(1)", "import torch.nn\nprint(1)",
-                     "import sys; print(1 if not any('share/stepwell' in p for p in sys.path) else sys.path)"):  # fmt: skip
-            self.assertEqual("1\n", by_run(self.folder, product.python(), "-c", text))
-        self.assertEqual("", by_run(self.folder, product.python(), "-c", "import sys; sys.exit(3)", code=3))
-
-    def test_agent_rule_14_a_sitecustomize_of_ones_own_is_run(self):
-        self.script("import sys; print('mine', __name__, __file__.rpartition('/')[2])", "sitecustomize.py")
-        path = f"{self.folder}:{_FAKE}"
-        said = by_run(self.folder, product.python(), "-c", "import sitecustomize; print(sitecustomize.__file__)",
-                      variables={"PYTHONPATH": path})  # fmt: skip
-        self.assertEqual(f"mine sitecustomize sitecustomize.py\n{self.folder}/sitecustomize.py\n", said)
-        self.script("raise RuntimeError('theirs')", "sitecustomize.py")
-        said = by_run(self.folder, product.python(), "-c", "print(2)", variables={"PYTHONPATH": path})
-        self.assertIn("RuntimeError: theirs", said)
-        self.assertIn("2\n", said)
-
-    def test_a_working_directory_that_is_gone_keeps_the_sitecustomize(self):
-        self.script("print('mine')", "sitecustomize.py")
-        source = pathlib.Path(__file__).resolve().parents[2] / "client/python/site/sitecustomize.py"
-        text = f"""if True:
-            import os, runpy, sys
-            os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
-            sys.path[:0] = ["", {str(self.folder)!r}]
-            runpy.run_path({str(source)!r})
-            print(sys.path[0] == "")
-            """  # newer Pythons do not begin there with a path of that kind, older ones do
-        out, err = self.run_trial(f"import os; os.chdir({str(self.folder)!r})\nexec({text!r})")
-        self.assertEqual("mine\nTrue\n", out, err)
-
-    def test_without_the_package_one_line_says_so(self):
-        script = self.script("import torch; import torch.nn; print(torch.nn.Model()(1))")
-        said = by_run(self.folder, "python3", "-s", script, variables={"PATH": "/usr/bin:/bin"})
-        self.assertIn("1\n", said)
-        self.assertEqual(1, said.count("nothing of this training is seen: "), said)
-
-    def test_agent_rule_14_interpreters_that_look_at_nothing_are_named(self):
-        said = by_run(self.folder, product.python(), "-I", "-c", "print(1)")
-        self.assertIn("-I looks at no sitecustomize", said)
-        said = by_run(self.folder, "--no-hooks", product.python(), "-I", "-c", "print(1)")
-        self.assertEqual("1\n", said)
-        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\n")
-        self.assertEqual("", by_run(self.folder, "--no-hooks", product.python(), script))
-
-    def test_the_rank_is_the_one_that_the_training_knows(self):
-        script = self.script("import torch\ntorch.distributed.init(1)\n" + _STEP
-                             + "train(torch.utils.data.DataLoader('abc'))\n")  # fmt: skip
-        by_run(self.folder, "--trial", self.trial, product.python(), script)
-        self.assertEqual({"1"}, {sample.labels["rank"] for sample in self.samples()})
 
 
 if __name__ == "__main__":

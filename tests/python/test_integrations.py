@@ -100,6 +100,62 @@ class TrainingTest(ProductTest):
                      "train_batch/optimizer_step/step_lr_schedulers", "Train/lr"):  # fmt: skip
             self.assertEqual([0, 1, 2], self.train_batches(name), name)
 
+    def test_a_loop_over_a_watched_loader_that_is_left_is_over(self):
+        out, _ = self.run_trial("""
+            from stepwell.integrations.deepspeed import watch
+            class Loader(list): pass
+            class Engine:
+                training, micro_steps, lr_scheduler, monitor = True, 0, None, None
+                training_dataloader = Loader("abc")
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self): self.micro_steps += 1
+            engine = Engine()
+            watched = watch(engine)
+            iter(engine.training_dataloader)        # which is asked for nothing
+            for epoch in range(2):
+                for batch in engine.training_dataloader:
+                    engine.backward(engine.forward(batch))
+                    if epoch == 0 and batch == "b": break
+                    engine.step()
+            watched.end()
+            """)
+        self.assertEqual([0, 1, 2, 3], self.train_batches("step"), "the left one is none: 1 is its number once more")
+        self.assertEqual([(0, 0.0), (1, 1.0)], sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))
+
+    def test_a_training_after_one_that_an_exception_ended_is_whole(self):
+        out, _ = self.run_trial("""
+            from stepwell import _run
+            from stepwell.integrations._training import Training
+            from stepwell.integrations.keras import _Watcher
+            def fit(watcher, fails=""):
+                watcher.train_begins()
+                try:
+                    watcher.epoch_begins(0)
+                    for batch in range(3):
+                        if fails == "in its fetch" and batch == 1: raise KeyboardInterrupt
+                        watcher.batch_begins()
+                        if fails == "in its step" and batch == 1: raise OSError("theirs")
+                        watcher.batch_ends(batch)
+                    watcher.epoch_ends()
+                    watcher.training.finish()
+                except (OSError, KeyboardInterrupt) as error: print(type(error).__name__, end=" ")
+            kept, other = _Watcher(None, None), _Watcher(None, None)
+            for one in (kept, other):       # fit again, and another one's fit while the left one is alive
+                for how in ("in its step", "in its fetch"):
+                    fit(kept, how); fit(one)
+                    print(_run.core.is_fetching(), end=" ")
+            kept.training.run.close()
+            Training().run.record("mine", 1)
+            fit(other, "in its fetch")
+            _run._run.close(); _run.init(hooks=False)
+            print(_run.core.is_fetching())
+            """)
+        self.assertEqual("OSError False KeyboardInterrupt False " * 2 + "KeyboardInterrupt False\n", out)
+        counts = self.counts()
+        self.assertEqual((4 * 4 + 1, 4 * 4 + 4 // 2 + 1), (counts["step"], counts["train_batch"]), counts)
+        self.assertNotIn("train_batch/train_batch", counts)
+
     def test_a_monitor_that_nobody_enabled_stays_off(self):
         out, _ = self.run_trial("""
             from stepwell.integrations.deepspeed import watch

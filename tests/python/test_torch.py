@@ -18,7 +18,9 @@ class Slow(Dataset):
     def __len__(self): return 8
     def __getitem__(self, index):
         time.sleep(0.02)
-        return torch.randn(4), torch.randn(1)
+        return transform(torch.randn(4)), torch.randn(1)
+
+transform = torch.nn.Identity()     # of the dataset: a part of its fetch, also in a worker
 
 def main(worker_count):
     torch.set_num_threads(1)

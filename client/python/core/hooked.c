@@ -7,12 +7,13 @@
 #include <stdint.h>
 #include <structmember.h>
 
+#include "client/python/core/step_loop.h"
 #include "stepwell/recorder.h"
 
 // Arguments up to here need no memory.
 #define FEW_COUNT 16
-// More are never made: those past it are not hooked.
-#define HOOKED_COUNT_MAX 64
+// More are never made: what has one past it is not hooked.
+#define HANDLER_COUNT_MAX 64
 
 typedef struct {
   PyObject base;
@@ -24,8 +25,12 @@ typedef struct {
 
 // Of those whose handler the thread is in.
 static _Thread_local uint64_t busy_bits;
-static int hooked_count;
+static PyObject* handlers[HANDLER_COUNT_MAX];  // owned; their places are their bits
+static int handler_count;
 static int is_waiting;
+static PyObject* worker_question;
+static int is_worker_known;
+static int is_worker;
 // Steps are those of the main thread. Others call the same functions: autograd's under activation
 // checkpointing, those of replicas and of gradients' reductions.
 static unsigned long main_thread;
@@ -52,6 +57,51 @@ PyObject* Hooked_Await(PyObject* Py_UNUSED(module), PyObject* wanted) {
   Py_RETURN_NONE;
 }
 
+PyObject* Hooked_AskForWorker(PyObject* Py_UNUSED(module), PyObject* question) {
+  PyObject* before = worker_question;
+  Py_INCREF(question);
+  worker_question = question;
+  Py_XDECREF(before);
+  is_worker_known = 0;
+  Py_RETURN_NONE;
+}
+
+void Hooked_AfterFork(void) {
+  is_worker_known = 0;
+  busy_bits = 0;
+  if (main_thread != 0) main_thread = PyThread_get_thread_ident();
+}
+
+// -1 with an exception set, which is no Exception.
+static int IsWorker(void) {
+  if (is_worker_known || worker_question == NULL) return is_worker;
+  PyObject* answer = PyObject_CallObject(worker_question, NULL);
+  if (answer == NULL) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+  }
+  is_worker = answer == Py_True;
+  is_worker_known = answer != Py_False;
+  Py_DECREF(answer);
+  return is_worker;
+}
+
+// Of the handler; -1 with an exception set.
+static int PlaceOf(PyObject* handler) {
+  for (int i = 0; i < handler_count; ++i) {
+    if (handlers[i] == handler) return i;
+  }
+  if (handler_count == HANDLER_COUNT_MAX) {
+    PyErr_Format(PyExc_ValueError, "stepwell: there are %d hooks; no more are allowed",
+                 HANDLER_COUNT_MAX);
+    return -1;
+  }
+  Py_INCREF(handler);
+  handlers[handler_count] = handler;
+  return handler_count++;
+}
+
 // handler(original, *args, **keywords)
 static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t count,
                              PyObject* keywords) {
@@ -75,9 +125,12 @@ static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, si
                                    PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
   if ((busy_bits & self->bit) != 0 || !(stepwell_enabled() || is_waiting) ||
-      PyThread_get_thread_ident() != main_thread) {
+      PyThread_get_thread_ident() != main_thread || StepLoop_IsInFetch()) {
     return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
   }
+  const int is_of_worker = IsWorker();
+  if (is_of_worker < 0) return NULL;
+  if (is_of_worker) return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
   busy_bits |= self->bit;
   PyObject* result = CallHandler(self, args, PyVectorcall_NARGS(flagged_count), keywords);
   busy_bits &= ~self->bit;
@@ -93,18 +146,15 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
     return NULL;
   }
   if (!KnowMainThread()) return NULL;
-  if (hooked_count == HOOKED_COUNT_MAX) {
-    PyErr_Format(PyExc_ValueError, "stepwell: %d functions are hooked; no more are allowed",
-                 HOOKED_COUNT_MAX);
-    return NULL;
-  }
+  const int place = PlaceOf(handler);
+  if (place < 0) return NULL;
   Hooked* self = (Hooked*)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
   Py_INCREF(original);
   Py_INCREF(handler);
   self->original = original;
   self->handler = handler;
-  self->bit = (uint64_t)1 << hooked_count++;
+  self->bit = (uint64_t)1 << place;
   self->call = Hooked_Vectorcall;
   return (PyObject*)self;
 }

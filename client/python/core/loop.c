@@ -62,11 +62,21 @@ static PyObject* Loop_Next(PyObject* self, PyObject* Py_UNUSED(ignored)) {
 }
 
 // Hooks leave alone what is fetched meanwhile: it is timed by who says this.
-static PyObject* Loop_Fetching(PyObject* Py_UNUSED(self), PyObject* is_begun) {
+static PyObject* Loop_Fetching(PyObject* self, PyObject* is_begun) {
   const int is_true = PyObject_IsTrue(is_begun);
   if (is_true < 0) return NULL;
-  StepLoop_Fetching(is_true);
+  StepLoop_Fetching(&((Loop*)self)->loop, is_true);
   Py_RETURN_NONE;
+}
+
+static PyObject* Loop_Fetch(PyObject* self, PyObject* items) {
+  if (!PyIter_Check(items)) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: fetch() takes an iterator");
+    return NULL;
+  }
+  PyObject* item = StepLoop_Fetch(&((Loop*)self)->loop, items);
+  if (item == NULL && PyErr_Occurred() == NULL) PyErr_SetNone(PyExc_StopIteration);
+  return item;
 }
 
 static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
@@ -92,6 +102,8 @@ static PyMethodDef loop_methods[] = {
      "next($self)\n--\n\nThe step ends, and the next one opens. As begin()."},
     {"fetching", Loop_Fetching, METH_O,
      "fetching($self, is_begun, /)\n--\n\nA fetch begins on this thread, or ends."},
+    {"fetch", Loop_Fetch, METH_O,
+     "fetch($self, items, /)\n--\n\nThe next of them, timed as dataloader_next."},
     {"leave", Loop_Leave, METH_NOARGS, "leave($self)\n--\n\nWhat comes after lies in no step."},
     {NULL, NULL, 0, NULL},
 };

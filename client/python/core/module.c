@@ -2,6 +2,8 @@
 // `stepwell`, which checks what it hands over.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "client/python/core/hooked.h"
 #include "client/python/core/loop.h"
@@ -12,6 +14,9 @@
 #include "client/python/core/step_loop.h"
 #include "client/python/core/steps.h"
 #include "client/python/core/tally.h"
+
+// The recorder's words are valid until its next open, which another thread may call.
+static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // open(spool_dir, server, project, trial, attempt_key, token, rank, world_size, labels, agent,
 //      start_agent, system_metrics, interval_us, groups, without, with_): the state.
@@ -39,7 +44,9 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
   options.labels = views;
   stepwell_state state = STEPWELL_CLOSED;
   Py_BEGIN_ALLOW_THREADS;
+  pthread_mutex_lock(&words_lock);
   state = stepwell_open(&options);
+  pthread_mutex_unlock(&words_lock);
   Py_END_ALLOW_THREADS;
   PyMem_Free(views);
   return PyLong_FromLong((long)state);
@@ -60,8 +67,16 @@ static PyObject* State(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) 
 }
 
 static PyObject* Message(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
-  const char* text = stepwell_message();
-  return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+  char* words = NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  pthread_mutex_lock(&words_lock);
+  words = strdup(stepwell_message());
+  pthread_mutex_unlock(&words_lock);
+  Py_END_ALLOW_THREADS;
+  if (words == NULL) return PyErr_NoMemory();
+  PyObject* text = PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+  free(words);
+  return text;
 }
 
 static PyObject* DroppedCount(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
@@ -87,6 +102,16 @@ static PyObject* Reset(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) 
   Py_RETURN_NONE;
 }
 
+// In a child, before anything else of ours.
+static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  // Another thread may have held it.
+  words_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  Hooked_AfterFork();
+  StepLoop_Reset();
+  Tally_Reset();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
     {"close", Close, METH_O, NULL},
@@ -96,12 +121,14 @@ static PyMethodDef functions[] = {
     {"exit_wait_ms", ExitWaitMs, METH_NOARGS, NULL},
     {"define_series", Series_Define, METH_VARARGS, NULL},
     {"reset", Reset, METH_NOARGS, NULL},
+    {"after_fork", AfterFork, METH_NOARGS, NULL},
     {"take_tally", TakeTally, METH_NOARGS, NULL},
     {"record_at", Series_RecordAt, METH_VARARGS, NULL},
     {"await_hooks", Hooked_Await, METH_O, NULL},
+    {"ask_for_worker", Hooked_AskForWorker, METH_O, NULL},
     {"hooked_steps", Steps_OfHook, METH_VARARGS, NULL},
     {"scope_path", ScopePath, METH_NOARGS, NULL},
-    {"fetch_scope", StepLoop_FetchScope, METH_NOARGS, NULL},
+    {"is_innermost", Scope_IsInnermost, METH_O, NULL},
     {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
     {"batch", StepLoop_Batch, METH_NOARGS, NULL},
     {"begin_work", StepLoop_BeginWork, METH_NOARGS, NULL},

@@ -270,6 +270,15 @@ static PyObject* Scope_Again(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   return Scope_New(&name);
 }
 
+PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
+  if (Py_TYPE(scope) != &Scope_Type) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: is_innermost() takes a scope");
+    return NULL;
+  }
+  const stepwell_scope_id id = ((Scope*)scope)->id;
+  return PyBool_FromLong(id != 0 && stepwell_enabled() && stepwell_innermost_scope() == id);
+}
+
 static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   PyObject* arguments = Py_BuildValue("(O)", ((Scope*)self)->name);
   PyObject* pickled = arguments == NULL ? NULL : Names_Pickled("scope", arguments);

@@ -11,3 +11,5 @@ extern PyTypeObject Scope_Type;
 int Scope_Init(void);
 // New, closed.
 PyObject* Scope_New(const ScopeName* name);
+// is_innermost(scope): whether the innermost one that is open on this thread has its name.
+PyObject* Scope_IsInnermost(PyObject* module, PyObject* scope);

@@ -4,6 +4,7 @@
 #include "client/python/core/series.h"
 
 #include "client/python/core/names.h"
+#include "client/python/core/refusal.h"
 
 stepwell_label* Series_Labels(PyObject* labels, size_t* count) {
   *count = (size_t)PyDict_GET_SIZE(labels);
@@ -38,9 +39,10 @@ PyObject* Series_Define(PyObject* Py_UNUSED(module), PyObject* args) {
   const stepwell_series_id id =
       stepwell_define_series(group, text, unit, (stepwell_series_kind)kind, views, label_count);
   PyMem_Free(views);
-  if (id == 0) {
-    PyErr_Format(PyExc_ValueError, "stepwell: series %R is refused; at most 16384 are allowed",
-                 name);
+  // As record() does it: a training that makes one more goes on without it.
+  if (id == 0 &&
+      Refuse(kRefusedSeries, "stepwell: series %R is not recorded; allowed: at most 16384 series",
+             name) < 0) {
     return NULL;
   }
   Series* series = Names_NewSeries(name);
@@ -49,7 +51,8 @@ PyObject* Series_Define(PyObject* Py_UNUSED(module), PyObject* args) {
   Py_INCREF(args);
   series->definition = args;
   // From now on the plain name means this one.
-  if (strcmp(group, "training") == 0 && label_count == 0 && !Names_SetDefault(name, series)) {
+  if (id != 0 && strcmp(group, "training") == 0 && label_count == 0 &&
+      !Names_SetDefault(name, series)) {
     Py_CLEAR(series);
   }
   return (PyObject*)series;

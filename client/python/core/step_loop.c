@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "client/python/core/names.h"
-#include "client/python/core/scope.h"
 #include "client/python/core/tally.h"
 
 // An iterator that is kept and asked no more would make all later loops parts of its step. It passes
@@ -66,6 +65,7 @@ static void LetGo(StepLife* life) {
 void StepLoop_Reset(void) {
   next_batch = 0;
   is_none_forgotten = 0;
+  fetch_depth = 0;
   LetGo(life_of_thread);
   life_of_thread = NULL;
 }
@@ -162,6 +162,7 @@ void StepLoop_Next(StepLoop* loop) {
 }
 
 void StepLoop_Leave(StepLoop* loop) {
+  StepLoop_Fetching(loop, 0);
   StepLife* life = loop->life;
   if (life == NULL) return;
   if (!life->is_over) {
@@ -185,9 +186,10 @@ PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items) {
   PyObject* item = NULL;
   Py_INCREF(items);
   if (Py_EnterRecursiveCall(" in a loader") == 0) {
-    ++fetch_depth;
+    const int depth = fetch_depth;
+    fetch_depth = depth + 1;
     item = PyIter_Next(items);
-    --fetch_depth;
+    fetch_depth = depth;
     Py_LeaveRecursiveCall();
   }
   Py_DECREF(items);
@@ -212,10 +214,20 @@ int32_t StepLoop_Upcoming(const StepLoop* loop) {
 
 void StepLoop_GoOnAt(int32_t batch) { next_batch = batch; }
 
-void StepLoop_Fetching(int is_begun) { fetch_depth += is_begun ? 1 : -1; }
+void StepLoop_Fetching(StepLoop* loop, int is_begun) {
+  if (is_begun == (loop->fetches_on == &fetch_depth)) return;
+  if (is_begun) {
+    ++fetch_depth;
+  } else if (loop->fetches_on == &fetch_depth && fetch_depth > 0) {
+    --fetch_depth;
+  }
+  loop->fetches_on = is_begun ? &fetch_depth : NULL;
+}
+
+int StepLoop_IsInFetch(void) { return fetch_depth > 0; }
 
 PyObject* StepLoop_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
-  return PyBool_FromLong(fetch_depth > 0);
+  return PyBool_FromLong(StepLoop_IsInFetch());
 }
 
 PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
@@ -240,8 +252,4 @@ PyObject* StepLoop_EndWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(igno
     EndWork(life);
   }
   Py_RETURN_NONE;
-}
-
-PyObject* StepLoop_FetchScope(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
-  return Scope_New(train_fetch_scope);
 }

@@ -15,7 +15,8 @@ typedef struct {
   int is_hooked;  // a hook's: the training in it is not seen as scopes of the program's
   PyObject*
       of;  // what it is over: owned by who has the loop, to be compared alone; NULL = not known
-  StepLife* life;  // NULL = inside another loop's step: its batches, from 0, are no steps
+  StepLife* life;         // NULL = inside another loop's step: its batches, from 0, are no steps
+  const int* fetches_on;  // the thread on which Fetching was begun, NULL = it was not
   uint64_t step_start_ns;
 } StepLoop;
 
@@ -38,16 +39,18 @@ void StepLoop_Leave(StepLoop* loop);
 // The number that the next batch has, and from where it goes on.
 int32_t StepLoop_Upcoming(const StepLoop* loop);
 void StepLoop_GoOnAt(int32_t batch);
-// As Fetch says for itself: hooks leave alone what is fetched meanwhile.
-void StepLoop_Fetching(int is_begun);
+// As Fetch says for itself: hooks leave alone what is fetched meanwhile. Begun or ended again: changes
+// nothing. Leave ends it, too.
+void StepLoop_Fetching(StepLoop* loop, int is_begun);
+// Whether the calling thread is in a fetch.
+int StepLoop_IsInFetch(void);
 // Learns of the thread that counts steps at the end of a run, where none is known yet.
 void StepLoop_BeginTallied(StepLoop* loop);
 
 // For hooks, of the calling thread. is_fetching(), batch() (-1 = in no step), begin_work() and end_work():
 // `train_batch` opens where no scope is open, and closes where it is the innermost; so does the step's
-// end. An optimizer's step ends work. fetch_scope(): that of a training's fetches.
+// end. An optimizer's step ends work.
 PyObject* StepLoop_IsFetching(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_Batch(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_BeginWork(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_EndWork(PyObject* module, PyObject* ignored);
-PyObject* StepLoop_FetchScope(PyObject* module, PyObject* ignored);

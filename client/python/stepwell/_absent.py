@@ -77,6 +77,9 @@ class Loop:
     def fetching(self, is_begun: bool, /) -> None:
         pass
 
+    def fetch(self, items: Iterator[Any], /) -> Any:
+        return next(items)
+
     def leave(self) -> None:
         pass
 
@@ -89,12 +92,16 @@ def await_hooks(is_waiting: bool) -> None:
     pass
 
 
+def ask_for_worker(question: Callable[[], bool | None], /) -> None:
+    pass
+
+
 def hooked_steps(loader: Any, of: object) -> Steps:
     return Steps(loader, None)
 
 
-def fetch_scope() -> Scope:
-    return Scope("dataloader_next")
+def is_innermost(scope: Scope, /) -> bool:
+    return False
 
 
 def is_fetching() -> bool:
@@ -118,10 +125,12 @@ def end_work() -> None:
 
 
 class Recording:
-    def scope(self, name: str) -> Scope:
-        return Scope(name)
+    """With wrong arguments, too: that nothing is recorded was said."""
 
-    def record(self, name: object, value: object) -> None:
+    def scope(self, *args: Any, **keywords: Any) -> Scope:
+        return Scope(keywords.get("name", args[0] if args else ""))
+
+    def record(self, *args: object, **keywords: object) -> None:
         pass
 
     def steps(self, loader: Any, *, start: int | None = None) -> Steps:
@@ -162,6 +171,10 @@ def define_series(group: str, name: str, unit: str, kind: int, labels: dict[str,
 
 def reset() -> None:
     Steps._next_batch = 0
+
+
+def after_fork() -> None:
+    reset()
 
 
 def take_tally() -> tuple[int, int, list[tuple[str, int, int]]]:

@@ -140,7 +140,10 @@ class Run(core.Recording):
             if self._is_on:
                 self._leave(wait_ms)
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
-            self._show_end()
+            try:
+                self._show_end()
+            except Exception as error:  # of an interpreter that ends, say
+                say(f"stepwell: the end of the run is not shown: {type(error).__name__}: {error}")
         return self._is_stored
 
     def _close_within(self, wait_ms: int) -> None:
@@ -205,14 +208,16 @@ class Run(core.Recording):
         self._was_recorded = True
 
     def _leave(self, wait_ms: int) -> bool:
-        self._is_on = False
-        self._dropped_count += core.dropped_count()
+        _tell_hooks()
         self._last_message = core.message()
         self._is_stored = False
         try:
             self._is_stored = core.close(wait_ms)
         finally:
-            self._take_tally()  # of what other threads did until it was closed, too
+            if core.state() not in (1, 2):  # else an interrupt came before, and it is on still
+                self._is_on = False
+                self._dropped_count += core.dropped_count()
+                self._take_tally()  # of what other threads did until it was closed, too
         return self._is_stored
 
     def _take_tally(self) -> None:
@@ -304,13 +309,33 @@ def init(
             if schedule is not None and schedule != _run._schedule:
                 warn(f"stepwell: trial {_run.trial!r} is open already; the schedule is not followed")
             return _run
+        if _run is not None and _run._is_on and _run._pid == os.getpid():
+            _run._leave(0)  # an interrupt ended its close
         run = Run(_resolved(options))
         core.reset()
         run._schedule = schedule
-        if schedule is None:  # else its steps switch it on
-            run.on()
-        _run = run
-        return run
+        try:
+            _run = run
+            if schedule is None:  # else its steps switch it on
+                run.on()
+            _close_with_child()
+            return run
+        except BaseException:
+            run._is_closed = True  # nobody has it
+            raise
+
+
+def _close_with_child() -> None:
+    """One that multiprocessing forked ends without atexit."""
+    process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
+    if process is not None and util is not None and process.parent_process() is not None:
+        util.Finalize(None, _close_at_exit, exitpriority=-1)
+
+
+def _tell_hooks() -> None:
+    hooks = sys.modules.get("stepwell.hooks")
+    if hooks is not None:
+        hooks.recording_ends()
 
 
 def _install_hooks() -> None:
@@ -379,7 +404,7 @@ def _after_fork_in_child() -> None:
     _opening = RLock()
     if _run is not None:
         _run._lock = RLock()
-    core.reset()  # its parent's loops and times
+    core.after_fork()  # with its parent's loops and times
 
 
 atexit.register(_close_at_exit)

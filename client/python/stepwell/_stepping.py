@@ -37,8 +37,12 @@ class Stepping:
         return self._is_part
 
     def fetching(self, is_begun: bool) -> None:
-        """Of this thread; what hooks see meanwhile they leave alone. Begun as often as ended."""
+        """Of this thread; what hooks see meanwhile they leave alone. leave() ends it, too."""
         self._loop.fetching(is_begun)
+
+    def fetch(self, items: Iterator[Any]) -> Any:
+        """The next of them, timed."""
+        return self._loop.fetch(items)
 
     def begin(self, place: Place) -> None:
         """The step that is open ends; that of this batch begins."""
@@ -135,8 +139,6 @@ class PlannedLoop:
     def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
         self._stepping = Stepping(run, loader)
         self._items: Any = iter(loader)  # its errors are the training's to see
-        self._fetch = core.fetch_scope()
-        self._inner_fetch = run.scope("dataloader_next")
         self._start = start
         self._epoch = epoch
         self._batch_in_epoch = batch_in_epoch
@@ -156,10 +158,8 @@ class PlannedLoop:
         stepping.begin(place)
         if stepping.is_part:
             place = Place(stepping.upcoming)
-        stepping.fetching(True)
         try:
-            with self._inner_fetch if stepping.is_part else self._fetch:
-                item = next(items)
+            item = stepping.fetch(items)
         except StopIteration:
             self._items = None
             stepping.end_epoch()
@@ -167,8 +167,6 @@ class PlannedLoop:
         except BaseException:
             stepping.leave()  # it may have other batches
             raise
-        finally:
-            stepping.fetching(False)
         stepping.count(place, self._epoch)
         self._start = None
         self._batch_in_epoch += 1

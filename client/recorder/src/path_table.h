@@ -20,6 +20,14 @@ class PathTable {
     }
   }
 
+  // Whose innermost scope it is; 0 = not known. Looks through all of them.
+  std::uint32_t ScopeOf(std::uint32_t path) const {
+    for (const Slot& slot : slots_) {
+      if (slot.key != 0 && slot.path == path) return static_cast<std::uint32_t>(slot.key);
+    }
+    return 0;
+  }
+
   // Allocates when it grows. REQUIRES: path > 0, the pair is not known.
   void Add(std::uint32_t parent, std::uint32_t scope, std::uint32_t path) {
     if (2 * (count_ + 1) > slots_.size()) Grow();

@@ -274,4 +274,10 @@ uint32_t stepwell_scope_path() {
   return path;
 }
 
+stepwell_scope_id stepwell_innermost_scope() {
+  stepwell_scope_id scope = 0;
+  Recording(Gate::kOn, [&](ThreadRecorder& thread) { scope = thread.InnermostScope(); });
+  return scope;
+}
+
 }  // extern "C"

@@ -39,6 +39,10 @@ class ThreadRecorder {
   void LeaveStep();
   // Of the innermost open scope, kNoName = none.
   std::uint32_t path() const { return path_; }
+  // Its name, 0 = none.
+  std::uint32_t InnermostScope() const {
+    return path_ == spool::kNoName ? 0 : paths_.ScopeOf(path_);
+  }
 
   // Around every call above: a close waits for calls that are on their way. After Enter the gate is
   // looked at again, for the close may have begun before it was seen (thread_barrier.h).

@@ -93,6 +93,12 @@ def _place(torch: Any) -> dict[str, Any]:
     return {"rank": distributed.get_rank(), "world_size": distributed.get_world_size()}
 
 
+def recording_ends() -> None:
+    """Before the recorder closes; never raises."""
+    if _torch_hooks is not None:
+        _torch_hooks.recording_ends()
+
+
 def lines_at_end(has_steps: bool) -> list[str]:
     """What no hook saw. Who opens a run himself may record the rest himself."""
     if _torch_hooks is None:

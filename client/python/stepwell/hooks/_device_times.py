@@ -42,10 +42,13 @@ class DeviceTimes:
         self._free: list[Any] = []
         self._pending: deque[tuple[str, int, int, Any, Any]] = deque()
         self.given_up_count = 0
+        self._is_given_up = False
 
     def begin(self, name: str, batch: int) -> tuple[str, int, int, Any] | None:
         if self._is_capturing():
             return None
+        if self._is_given_up:
+            self._drop()
         if len(self._pending) >= _PENDING_COUNT_MAX:
             self.given_up_count += 1
             return None
@@ -61,8 +64,20 @@ class DeviceTimes:
         event.record()
         self._pending.append((*token, event))
 
-    def read(self, batch: int) -> None:
-        """Of batches before this one. In the order in which they were given: the device works in that, too."""
+    def give_up(self) -> None:
+        """What is not known yet is nobody's: another run's batches have the same numbers. From any thread."""
+        self.given_up_count += len(self._pending)
+        self._is_given_up = True
+
+    def _drop(self) -> None:
+        self._is_given_up = False
+        self._pending.clear()
+
+    def read(self, batch: int | None) -> None:
+        """Of batches before this one, None = of all. In the order in which they were given: the device works in that,
+        too."""
+        if self._is_given_up:
+            self._drop()
         if not self._pending or self._is_capturing():
             return
         while self._pending:

@@ -27,4 +27,4 @@ def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> 
 
 def given_up_lines(count: int) -> list[str]:
     """Of the GPU's times, which wait until the device has come to them."""
-    return [f"not seen: the GPU's time of {count:,} timings, for it was too many behind"] if count > 0 else []
+    return [f"not seen: the GPU's time of {count:,} timings, for it had not done them in time"] if count > 0 else []

@@ -8,7 +8,6 @@ no scope of the program's is open, to the end of the optimizer's step, or of the
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import threading
 import time
@@ -32,6 +31,14 @@ _REDUCTIONS = ("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "
 _DURATION = 3
 
 
+def _is_worker(torch: Any) -> bool | None:
+    """A worker of a DataLoader's; None = it is none for good. What it calls is a part of a fetch."""
+    if torch.utils.data.get_worker_info() is not None:
+        return True
+    process = sys.modules.get("multiprocessing.process")
+    return None if process is None or process.parent_process() is None else False
+
+
 class _Source:
     """What a loop of steps asks for its next batch; it holds the DataLoader's iterator for that long only."""
 
@@ -53,11 +60,10 @@ class TorchHooks:
     def __init__(self, torch: Any, open_run: Callable[[], bool] | None) -> None:
         self._torch = torch
         self._open_run = open_run
-        self._pid = os.getpid()
-        self._is_in_scheduler = False
         self._times: DeviceTimes | None = None
         self._allocator: Allocator | None = None
         self._evaluation_series: Any = None
+        self._evaluation_fetch = core.Loop()
         self._device_series: dict[str, Any] = {}
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
@@ -71,6 +77,7 @@ class TorchHooks:
             hook = put()
             if hook not in self.hooks:
                 self.hooks.append(hook)
+        core.ask_for_worker(lambda: _is_worker(torch))
         _compiler.keep_out(torch, (TorchHooks, Hook, DeviceTimes, Allocator, direction))
         if open_run is not None:
             core.await_hooks(True)
@@ -145,9 +152,10 @@ class TorchHooks:
 
         def put() -> None:
             module = self._torch.optim.lr_scheduler
+            handler = self._scheduler_step(hook)  # of all, so that one within another's is that one's
             for kind in list(vars(module).values()):
                 if isinstance(kind, type) and kind.__module__ == module.__name__ and "step" in vars(kind):
-                    hook.replace(kind, "step", self._scheduler_step(hook))
+                    hook.replace(kind, "step", handler)
 
         return self._try(hook, put)
 
@@ -180,8 +188,9 @@ class TorchHooks:
             distributed = getattr(self._torch, "distributed", None)
             if distributed is None or not distributed.is_available():
                 return
+            handler = self._reduction(hook)
             for name in _REDUCTIONS:
-                hook.replace(distributed, name, self._reduction(hook))
+                hook.replace(distributed, name, handler)
 
         return self._try(hook, put)
 
@@ -194,6 +203,8 @@ class TorchHooks:
         def handler(original: Any, *args: Any, **keywords: Any) -> Any:
             token = self._begin(hook, name, is_work, is_training)
             try:
+                if core.is_innermost(scope):  # the program's, or an integration's, which says the same
+                    return original(*args, **keywords)
                 with scope:
                     return original(*args, **keywords)
             finally:
@@ -239,7 +250,7 @@ class TorchHooks:
         """Opens the run that others record into, where this is the training's process."""
         open_run, self._open_run = self._open_run, None
         core.await_hooks(False)
-        if open_run is None or self._pid != os.getpid() or self._torch.utils.data.get_worker_info() is not None:
+        if open_run is None or self._torch.utils.data.get_worker_info() is not None:
             return False
         return open_run()
 
@@ -247,15 +258,9 @@ class TorchHooks:
         timed = self._timed(hook, "step_lr_schedulers")
 
         def handler(original: Any, *args: Any, **keywords: Any) -> Any:
-            if self._is_in_scheduler:  # within another one's
-                return original(*args, **keywords)
-            self._is_in_scheduler = True
-            try:
-                # The first one is a part of its construction.
-                is_first = bool(args) and getattr(args[0], "_step_count", 1) == 0
-                return original(*args, **keywords) if is_first else timed(original, *args, **keywords)
-            finally:
-                self._is_in_scheduler = False
+            # The first one is a part of its construction.
+            is_first = bool(args) and getattr(args[0], "_step_count", 1) == 0
+            return original(*args, **keywords) if is_first else timed(original, *args, **keywords)
 
         return handler
 
@@ -301,7 +306,7 @@ class TorchHooks:
             self._loader.fail(error)
         if loop is not None:
             return self._next_of(loop, original, iterator)
-        if is_eval and self._pid == os.getpid() and not core.is_fetching():
+        if is_eval and not core.is_fetching():
             return self._next_of_evaluation(original, iterator)
         return original(iterator)
 
@@ -311,7 +316,10 @@ class TorchHooks:
         if self._open_run is not None and not self._opens():
             return None
         loop = vars(iterator).get(_LOOP)
-        if loop is None:
+        # Where workers persist the next epoch has the same iterator, which knows how many it has given in it.
+        if loop is None or getattr(iterator, "_num_yielded", 1) == 0:
+            vars(iterator).pop(_LOOP, None)
+            loop = None  # the last one's is over, also where `break` left a step open
             source = _Source()
             # Each loader has a sampler of its own, which its iterators hold.
             steps = core.hooked_steps(source, getattr(iterator, "_index_sampler", None))
@@ -335,7 +343,11 @@ class TorchHooks:
 
     def _next_of_evaluation(self, original: Any, iterator: Any) -> Any:
         begin_us, begin = time.time_ns() // 1000, time.perf_counter()
-        items = original(iterator)
+        try:
+            self._evaluation_fetch.fetching(True)
+            items = original(iterator)
+        finally:
+            self._evaluation_fetch.fetching(False)
         if self._evaluation.trouble:
             return items
         try:
@@ -377,6 +389,19 @@ class TorchHooks:
                 self._memory.seen_count += 1
         except Exception as error:
             self._memory.fail(error)
+
+    def recording_ends(self) -> None:
+        """What the GPU has not done by then is told as not seen: nothing waits for it."""
+        times = self._times
+        if times is None:
+            return
+        try:
+            if threading.current_thread() is threading.main_thread():
+                times.read(None)
+            times.give_up()
+        except Exception as error:
+            self._device.fail(error)
+            self._times = None
 
     def _store_device_time(self, name: str, batch: int, time_us: int, seconds: float) -> None:
         series = self._device_series.get(name)

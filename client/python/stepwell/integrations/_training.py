@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections.abc import Mapping
 from itertools import islice
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _PART_COUNT_MAX = 16
+# Of each thread the one whose framework said last that a training begins.
+_begun: dict[int, weakref.ref[Training]] = {}
 
 
 @guarded
@@ -71,7 +75,6 @@ class Training:
         self._fetch_ns = 0
         self._fetch_count = 0
         self._is_resumed = False
-        self._is_fetching = False
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
 
@@ -89,6 +92,17 @@ class Training:
         if run is not self._of_run:
             self._of_run, self._stepping = run, _stepping.Stepping(run)
         return run
+
+    def train_begins(self) -> None:
+        """Frameworks tell of no end where an exception or Ctrl-C was it: what they left open is over."""
+        thread = threading.get_ident()
+        reference = _begun.get(thread)
+        left = None if reference is None else reference()
+        if left is not None:
+            left.leave()
+        if left is not self:
+            self.leave()
+        _begun[thread] = weakref.ref(self)
 
     # --- steps ---
 
@@ -165,6 +179,12 @@ class Training:
         """The step that is open is left midway: it is none."""
         self._is_over = False
 
+    def break_off(self) -> None:
+        """The loader is begun anew: a step that is open was left by `break`."""
+        if self._stepping is not None:
+            self.abandon()
+            self.leave()
+
     def leave(self, is_epoch_over: bool = False) -> None:
         """The step that is open ends, if its batch was found; what comes lies in none."""
         if self._stepping is None:
@@ -200,8 +220,7 @@ class Training:
         self._set_fetching(False)
 
     def _set_fetching(self, is_begun: bool) -> None:
-        if self._stepping is not None and is_begun != self._is_fetching:
-            self._is_fetching = is_begun
+        if self._stepping is not None:
             self._stepping.fetching(is_begun)
 
     def transfer_begins(self) -> None:

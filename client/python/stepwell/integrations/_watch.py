@@ -75,13 +75,13 @@ class _Watched:
         self.is_within = False
         self.thread = 0  # that of the first call: replicas and autograd have others
 
-    def enter(self) -> bool:
+    def may_enter(self) -> bool:
         """False within another call, and on another thread than the first."""
-        here = threading.get_ident()
-        if self.is_within or (self.thread or here) != here:
-            return False
-        self.is_within, self.thread = True, here
-        return True
+        return not self.is_within and self.thread in (0, threading.get_ident())
+
+    def enter(self) -> None:
+        """Whoever calls it is in the `try` that leaves it: an interrupt may come at any line."""
+        self.is_within, self.thread = True, threading.get_ident()
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         if owner is None:
@@ -117,9 +117,10 @@ class _WatchedCall:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         watched = self._stepwell[0]
-        if not watched.enter():
+        if not watched.may_enter():
             return self.__wrapped__(*args, **keywords)
         try:
+            watched.enter()
             return watched.call(self.__wrapped__, *args, **keywords)
         finally:
             watched.is_within = False
@@ -233,12 +234,16 @@ def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | N
     return restore
 
 
-def watch_loader(loader: Any, begin: Begin, end: End) -> Callable[[], None] | None:
-    """Its iterators are watched from now on, until what this hands out is called. It stays the object that it is, of a
-    class that is its own's child. None where it cannot be."""
+def watch_loader(
+    loader: Any, begin: Begin, end: End, anew: Callable[[], None] = lambda: None
+) -> Callable[[], None] | None:  # fmt: skip
+    """Its iterators are watched from now on, until what this hands out is called; anew() is told of each that begins. It
+    stays the object that it is, of a class that is its own's child. None where it cannot be."""
+    anew = guarded(anew)
 
     def of(kind: type) -> Any:
         def iterate(self: Any) -> WatchedItems:
+            anew()
             return watch_items(kind.__iter__(self), begin, end)  # type: ignore[attr-defined]
 
         return iterate
@@ -297,9 +302,10 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
         def call(self: Any, *args: Any, **keywords: Any) -> Any:
             if is_compiling():
                 return plain(self, *args, **keywords)
-            if not watched.enter():
+            if not watched.may_enter():
                 return kind.__call__(self, *args, **keywords)
             try:
+                watched.enter()
                 begin(*args, **keywords)
                 try:
                     return kind.__call__(self, *args, **keywords)

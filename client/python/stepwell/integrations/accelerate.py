@@ -37,7 +37,7 @@ class Watched:
 
         training, watches = self.training, self._watches
         self._loader, self._first_batch = loader, batch
-        watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends))
+        watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends, training.break_off))
         if eval_loader is not None:
             watches.add(watch_loader(eval_loader, self._eval_fetch_begins,
                                      lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip

@@ -68,6 +68,8 @@ class _Watcher:
     # --- what a step consists of ---
 
     def _on_fit_start(self, state: Any) -> None:
+        self.training.train_begins()
+        self._begun.clear()
         self._samples = int(state.timestamp.sample)
         self._watch(state)
 

@@ -33,7 +33,8 @@ class Watched:
         self._watches = Watches()
         self._engine: Any = None
         self._series: dict[str, Series] = {}
-        self._epoch = -1
+        self._epoch = -1  # as many iterations of the loader as were begun
+        self._is_anew = True
 
     def begin(self, engine: Any, loader: Any, eval_loader: Any) -> None:
         self._engine = engine
@@ -41,7 +42,7 @@ class Watched:
         if loader is None:
             loader = getattr(engine, "training_dataloader", None)
         if loader is not None:
-            watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends))
+            watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends, self._iteration_begins))
         if eval_loader is not None:
             watches.add(watch_loader(eval_loader, self._eval_fetch_begins,
                                      lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
@@ -63,10 +64,15 @@ class Watched:
         self.training.finish()
         self._watches.end()
 
+    def _iteration_begins(self) -> None:
+        self.training.break_off()
+        self._is_anew = True
+
     def _fetch_begins(self) -> None:
-        engine = self._engine
+        if self._is_anew:  # not one that was made and asked for nothing
+            self._epoch, self._is_anew = self._epoch + 1, False
         self.training.step_ends()
-        self.training.fetch_begins(int(getattr(engine, "micro_steps", 0)))
+        self.training.fetch_begins(int(getattr(self._engine, "micro_steps", 0)), max(0, self._epoch))
 
     def _fetch_ends(self, item: Any, is_found: bool) -> None:
         self.training.fetch_ends(samples_of(item) if is_found else None, is_found)

@@ -28,6 +28,9 @@ class _Watcher:
         self._batch_size = batch_size
         self._epoch = 0
 
+    def train_begins(self) -> None:
+        self.training.train_begins()
+
     def epoch_begins(self, epoch: int) -> None:
         self._epoch = epoch
         self._fetch_begins(0)
@@ -77,6 +80,9 @@ def _make_callback() -> type:
         def set_params(self, params: dict[str, Any]) -> None:
             super().set_params(params)
             self._stepwell.steps = (params or {}).get("steps")
+
+        def on_train_begin(self, logs: Any = None) -> None:
+            self._stepwell.train_begins()
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self._stepwell.epoch_begins(epoch)

@@ -150,6 +150,8 @@ def _make_profiler() -> type:
 
         def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
             super().setup(stage, local_rank, log_dir)
+            if stage == "fit":
+                self._stepwell.training.train_begins()
             if self._then is not None:
                 self._then.setup(stage, local_rank, log_dir)
 
@@ -180,12 +182,14 @@ def _make_profiler() -> type:
 class _Callback:
     """What the callback does, beside its class's."""
 
-    def install(self, trainer: Any, run: Run | None) -> None:
+    def install(self, trainer: Any, run: Run | None, stage: str) -> None:
         profiler = trainer.profiler
         kind = _find("StepwellProfiler")
         if not isinstance(profiler, kind):
             profiler = trainer.profiler = kind(run, then=profiler)
         self.actions = profiler._stepwell
+        if stage == "fit":
+            self.actions.training.train_begins()
         self.actions.where = lambda: _where(trainer)
 
     def samples(self, batch: Any) -> None:
@@ -214,7 +218,7 @@ def _make_callback() -> type:
             self._stepwell = _Callback()
 
         def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-            self._stepwell.install(trainer, self._run)
+            self._stepwell.install(trainer, self._run, stage)
 
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
             self._stepwell.samples(batch)

@@ -31,8 +31,9 @@ class _Watcher:
 
     def train_begins(self, state: Any, loader: Any, scheduler: Any) -> None:
         self.watches.end()
-        self._state = state
+        self._state, self._has_fetch = state, False
         training = self.training
+        training.train_begins()
 
         def fetched(item: Any, is_found: bool) -> None:
             training.fetch_ends(samples_of(item) if is_found else None, is_found)

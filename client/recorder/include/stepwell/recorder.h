@@ -209,6 +209,8 @@ STEPWELL_API uint64_t stepwell_scope_end(stepwell_scope* scope);
 /* The number of the path of the innermost scope that is open on this thread, as stepwell_scope has it
  * between begin and end; 0 = none, or nothing is recorded. */
 STEPWELL_API uint32_t stepwell_scope_path(void);
+/* Its name. Looks through all paths of the thread, some ten nanoseconds: not for each scope. */
+STEPWELL_API stepwell_scope_id stepwell_innermost_scope(void);
 
 /* A value now, with the batch of the step that is open on this thread, if one is. */
 STEPWELL_API void stepwell_record(stepwell_series_id series, double value);

@@ -38,8 +38,10 @@ TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
         stepwell_define_series("training", "loss", "1", STEPWELL_GAUGE, &label, 1);
     stepwell_step_begin();
     stepwell_scope train;
+    EXPECT_EQ(stepwell_innermost_scope(), 0u);
     stepwell_scope_begin(&train, stepwell_define_scope("train_batch"));
     Scoped("forward");
+    EXPECT_EQ(stepwell_innermost_scope(), stepwell_define_scope("train_batch"));
     stepwell_scope_end(&train);
     stepwell_record(loss, 0.25);
     stepwell_record_at(loss, 3, 1'700'000'000'000'000, 0.5);

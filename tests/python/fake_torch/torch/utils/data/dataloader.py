@@ -1,11 +1,15 @@
+worker_info = None  # of this process
+
+
 def get_worker_info():
-    return None
+    return worker_info
 
 
 class _BaseDataLoaderIter:
     def __init__(self, loader):
         self.items = iter(loader.items)
         self._index_sampler = loader.batch_sampler
+        self._num_yielded = 0
 
     def __iter__(self):
         return self
@@ -14,6 +18,7 @@ class _BaseDataLoaderIter:
         item = next(self.items)
         if isinstance(item, Exception):
             raise item
+        self._num_yielded += 1
         return item
 
 
@@ -30,6 +35,7 @@ class DataLoader:
         if self.kept is None or not self.persists:
             self.kept = _BaseDataLoaderIter(self)
         self.kept.items = iter(self.items)
+        self.kept._num_yielded = 0
         kept = self.kept
         if not self.persists:
             self.kept = None

@@ -1,0 +1,109 @@
+"""What `stepwell run` sees of an untouched script, with a torch that is made of little."""
+
+import pathlib
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+from test_hooks import _FAKE, _STEP, by_run
+
+
+class RunHooksTest(ProductTest):
+    """`stepwell run` with an untouched script."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def script(self, text: str, name: str = "train.py") -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+    def test_agent_rule_14_an_untouched_script_is_seen(self):
+        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\nprint('done')\n")
+        said = by_run(self.folder, "--trial", self.trial, product.python(), script)
+        self.assertIn("done\n", said)
+        self.assertIn("stepwell: 3 steps", said)
+        self.assertNotIn("not seen", said)
+        self.assertEqual(3, self.counts()["train_batch/backward"])
+
+    def test_a_training_in_a_forked_child_is_seen(self):
+        for name, start in (("fork", "start()"), ("thread", "threading.Thread(target=start).start()")):
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}"
+                script = self.script("import multiprocessing, threading, torch\n" + _STEP + f"""
+child = multiprocessing.get_context("fork").Process(target=train, args=(torch.utils.data.DataLoader("abc"),))
+def start(): child.start(); child.join()
+{start}
+""")
+                said = by_run(self.folder, "--trial", trial, product.python(), script)
+                self.assertIn("stepwell: 3 steps", said)
+                self.assertIn("stored: ", said)
+                self.assertEqual({"step": 3, "dataloader_next": 4, "train_batch": 3, "train_batch/forward": 3,
+                                  "train_batch/backward": 3, "train_batch/optimizer_step": 3}, self.counts(trial))  # fmt: skip
+
+    def test_it_says_what_it_did_not_see(self):
+        rows = [("no loader", "train('abc')", "not seen: a DataLoader whose batches"),
+                ("no backward", "for batch in torch.utils.data.DataLoader('abc'): torch.nn.Model()(1)",
+                 "not seen: backward, the optimizer's step")]  # fmt: skip
+        for name, text, wanted in rows:
+            with self.subTest(name):
+                script = self.script("import torch\n" + _STEP + text)
+                said = by_run(self.folder, "--trial", f"{self.trial}.{name[:4]}", product.python(), script)
+                self.assertIn(wanted, said)
+
+    def test_programs_that_train_nothing_are_left_alone(self):
+        for text in ("print(1)", "import torch; print(1)", "import torch.nn\nprint(1)",
+                     "import sys; print(1 if not any('share/stepwell' in p for p in sys.path) else sys.path)"):  # fmt: skip
+            self.assertEqual("1\n", by_run(self.folder, product.python(), "-c", text))
+        self.assertEqual("", by_run(self.folder, product.python(), "-c", "import sys; sys.exit(3)", code=3))
+
+    def test_agent_rule_14_a_sitecustomize_of_ones_own_is_run(self):
+        self.script("import sys; print('mine', __name__, __file__.rpartition('/')[2])", "sitecustomize.py")
+        path = f"{self.folder}:{_FAKE}"
+        said = by_run(self.folder, product.python(), "-c", "import sitecustomize; print(sitecustomize.__file__)",
+                      variables={"PYTHONPATH": path})  # fmt: skip
+        self.assertEqual(f"mine sitecustomize sitecustomize.py\n{self.folder}/sitecustomize.py\n", said)
+        self.script("raise RuntimeError('theirs')", "sitecustomize.py")
+        said = by_run(self.folder, product.python(), "-c", "print(2)", variables={"PYTHONPATH": path})
+        self.assertIn("RuntimeError: theirs", said)
+        self.assertIn("2\n", said)
+
+    def test_a_working_directory_that_is_gone_keeps_the_sitecustomize(self):
+        self.script("print('mine')", "sitecustomize.py")
+        source = pathlib.Path(__file__).resolve().parents[2] / "client/python/site/sitecustomize.py"
+        text = f"""if True:
+            import os, runpy, sys
+            os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+            sys.path[:0] = ["", {str(self.folder)!r}]
+            runpy.run_path({str(source)!r})
+            print(sys.path[0] == "")
+            """  # newer Pythons do not begin there with a path of that kind, older ones do
+        out, err = self.run_trial(f"import os; os.chdir({str(self.folder)!r})\nexec({text!r})")
+        self.assertEqual("mine\nTrue\n", out, err)
+
+    def test_without_the_package_one_line_says_so(self):
+        script = self.script("import torch; import torch.nn; print(torch.nn.Model()(1))")
+        said = by_run(self.folder, "python3", "-s", script, variables={"PATH": "/usr/bin:/bin"})
+        self.assertIn("1\n", said)
+        self.assertEqual(1, said.count("nothing of this training is seen: "), said)
+
+    def test_agent_rule_14_interpreters_that_look_at_nothing_are_named(self):
+        said = by_run(self.folder, product.python(), "-I", "-c", "print(1)")
+        self.assertIn("-I looks at no sitecustomize", said)
+        said = by_run(self.folder, "--no-hooks", product.python(), "-I", "-c", "print(1)")
+        self.assertEqual("1\n", said)
+        script = self.script("import torch\n" + _STEP + "train(torch.utils.data.DataLoader('abc'))\n")
+        self.assertEqual("", by_run(self.folder, "--no-hooks", product.python(), script))
+
+    def test_the_rank_is_the_one_that_the_training_knows(self):
+        script = self.script("import torch\ntorch.distributed.init(1)\n" + _STEP
+                             + "train(torch.utils.data.DataLoader('abc'))\n")  # fmt: skip
+        by_run(self.folder, "--trial", self.trial, product.python(), script)
+        self.assertEqual({"1"}, {sample.labels["rank"] for sample in self.samples()})
+
+
+if __name__ == "__main__":
+    unittest.main()
