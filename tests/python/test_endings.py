@@ -99,18 +99,18 @@ class EndingsTest(ProductTest):
                 original = getattr(_run.core, name)
                 def call(*arguments):
                     setattr(_run.core, name, original)
-                    if not before: original(*arguments)
+                    held = None if before else original(*arguments)
                     raise KeyboardInterrupt
                 setattr(_run.core, name, call)
             def attempt(call):
                 try: call()
                 except KeyboardInterrupt: print("interrupted", end=" ")
             number = 0
-            for name, before in (("close", True), ("close", False), ("open", True), ("open", False)):
+            for name, before in (("close_begin", True), ("close_begin", False), ("open", True), ("open", False)):
                 number += 1
                 if name == "open": interrupted(name, before)
                 attempt(lambda: stepwell.init(trial={self.trial!r} + ".left"))
-                if name == "close":
+                if name != "open":
                     interrupted(name, before)
                     attempt(_run._run.close)
                 run = stepwell.init(trial={self.trial!r} + f".{{number}}")
@@ -207,11 +207,11 @@ class EndingsTest(ProductTest):
         self.run_trial(RECORDED + """
     entered = threading.Event()
     from stepwell import _run
-    close = _run.core.close
-    def told_close(wait_ms):
+    await_ack = _run.core.close_await
+    def told_await(*arguments):
         entered.set()
-        return close(wait_ms)
-    _run.core.close = told_close
+        return await_ack(*arguments)
+    _run.core.close_await = told_await
     threading.Thread(target=run.flush, args=(3600,), daemon=True).start()
     entered.wait()
     """, variables={"STEPWELL_SERVER": "127.0.0.1:1", "STEPWELL_EXIT_WAIT": "0.2"})  # fmt: skip

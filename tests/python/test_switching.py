@@ -70,6 +70,34 @@ class SwitchingTest(ProductTest):
         self.assertEqual("True\nFalse False\n", out)
         self.assertEqual({"before": 1, "after": 1}, self.counts())
 
+    def test_a_flush_that_waits_holds_nobody_up(self):
+        """Nor Ctrl-C: of a master that does not answer."""
+        out, _ = self.run_trial("""
+            import os, signal, threading, stepwell
+            from stepwell import _run
+            run = stepwell.init()
+            run.record("before", 1)
+            awaited, await_ack = threading.Event(), _run.core.close_await
+            def told_await(*arguments):
+                awaited.set()
+                return await_ack(*arguments)
+            _run.core.close_await = told_await
+            flush = threading.Thread(target=lambda: print(run.flush(3600)), daemon=True)
+            flush.start(); awaited.wait()
+            run.record("meanwhile", 1)
+            run.off(); run.on(interval=0.5); run.off(); run.on()
+            print(run.state, flush.is_alive())
+            for call in (run.flush, run.close):
+                awaited.clear()
+                thread = threading.Thread(target=lambda: awaited.wait() and os.kill(os.getpid(), signal.SIGINT))
+                thread.start()
+                try: call(3600)
+                except KeyboardInterrupt: print("interrupted")
+                thread.join()
+            print(run.state, flush.is_alive())
+            """, variables={"STEPWELL_SERVER": "127.0.0.1:1", "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("recording True\ninterrupted\ninterrupted\nclosed True\n", out)
+
     def test_a_second_init_is_the_run_that_is_open(self):
         out, err = self.run_trial("""
             import stepwell
@@ -126,13 +154,13 @@ class SwitchingTest(ProductTest):
             import stepwell
             from stepwell import _run
             run = stepwell.init()
-            close = _run.core.close
-            def close_and_more(wait_ms):
-                _run.core.close = close
-                is_stored = close(wait_ms)
+            close = _run.core.close_begin
+            def close_and_more():
+                _run.core.close_begin = close
+                closing = close()
                 run.close()
-                return is_stored
-            _run.core.close = close_and_more
+                return closing
+            _run.core.close_begin = close_and_more
             run.flush(0)
             print(run.state)
             """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
@@ -144,11 +172,11 @@ class SwitchingTest(ProductTest):
             from stepwell import _run
             run = stepwell.init()
             loop = iter(run.steps("abcd"))
-            close = _run.core.close
-            def late_close(wait_ms):
+            close = _run.core.close_begin
+            def late_close():
                 for _ in loop: pass
-                return close(wait_ms)
-            _run.core.close = late_close
+                return close()
+            _run.core.close_begin = late_close
             next(loop)
             run.close()
             """)

@@ -52,14 +52,37 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
   return PyLong_FromLong((long)state);
 }
 
-static PyObject* Close(PyObject* Py_UNUSED(self), PyObject* timeout_ms) {
-  const long long wait_ms = PyLong_AsLongLong(timeout_ms);
-  if (wait_ms == -1 && PyErr_Occurred() != NULL) return NULL;
-  int is_stored = 0;
+static const char* const kClosing = "stepwell._core.closing";
+
+static void EndClosing(PyObject* closing) {
+  stepwell_close_end((stepwell_closing*)PyCapsule_GetPointer(closing, kClosing));
+}
+
+// close_begin(): what close_await() takes, which is ended where nobody has it any more; None = nothing
+// was open.
+static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  stepwell_closing* closing = NULL;
   Py_BEGIN_ALLOW_THREADS;
-  is_stored = stepwell_close(wait_ms);
+  closing = stepwell_close_begin();
   Py_END_ALLOW_THREADS;
-  return PyBool_FromLong(is_stored);
+  if (closing == NULL) Py_RETURN_NONE;
+  PyObject* held = PyCapsule_New(closing, kClosing, EndClosing);
+  if (held == NULL) stepwell_close_end(closing);
+  return held;
+}
+
+// close_await(closing, milliseconds): 1 = stored, 0 = not yet, -1 = nobody will say.
+static PyObject* CloseAwait(PyObject* Py_UNUSED(self), PyObject* args) {
+  PyObject* held = NULL;
+  long long wait_ms = 0;
+  if (!PyArg_ParseTuple(args, "OL:close_await", &held, &wait_ms)) return NULL;
+  stepwell_closing* closing = (stepwell_closing*)PyCapsule_GetPointer(held, kClosing);
+  if (closing == NULL) return NULL;
+  int told = 0;
+  Py_BEGIN_ALLOW_THREADS;
+  told = stepwell_close_await(closing, wait_ms);
+  Py_END_ALLOW_THREADS;
+  return PyLong_FromLong(told);
 }
 
 static PyObject* State(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
@@ -114,7 +137,8 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
-    {"close", Close, METH_O, NULL},
+    {"close_begin", CloseBegin, METH_NOARGS, NULL},
+    {"close_await", CloseAwait, METH_VARARGS, NULL},
     {"state", State, METH_NOARGS, NULL},
     {"message", Message, METH_NOARGS, NULL},
     {"dropped_count", DroppedCount, METH_NOARGS, NULL},

@@ -141,8 +141,12 @@ def open(*options: object) -> int:
     return _STATE_CLOSED
 
 
-def close(timeout_ms: int) -> bool:
-    return False
+def close_begin() -> None:
+    return None
+
+
+def close_await(closing: object, timeout_ms: int, /) -> int:
+    return -1
 
 
 def state() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
 from stepwell import _checks
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stepwell._schedule import Place
 
 _STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
+_SLICE_MS = 50  # of a wait: a signal's handler runs between two
 _CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
 
 
@@ -31,7 +33,8 @@ class Run(core.Recording):
 
     def __init__(self, options: dict[str, object]) -> None:
         self._options = options
-        self._lock = RLock()
+        self._lock = RLock()  # never while the master is waited for
+        self._ending = RLock()  # while close() waits
         self._pid = os.getpid()
         self._is_on = False
         self._is_closed = False
@@ -106,7 +109,7 @@ class Run(core.Recording):
                 return warn(_CLOSED_HINT)
             is_as_wanted = all(self._options[key] == value for key, value in wanted.items())
             if self._is_on and not is_as_wanted:
-                self._leave(0)
+                self._leave()
             self._options.update(wanted)
             if not self._is_on and not self._is_closed:
                 self._open()
@@ -115,7 +118,7 @@ class Run(core.Recording):
         """Records nothing, and samples nothing, until on(). Again: changes nothing."""
         with self._lock:
             if self._is_on:
-                self._leave(0)
+                self._is_stored = _is_stored_within(self._leave(), 0)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was recorded so far is stored by the master; False = that is not known. The step that
@@ -124,21 +127,26 @@ class Run(core.Recording):
         with self._lock:
             if not self._is_on:
                 return False
-            is_stored = self._leave(wait_ms)
+            closing = self._leave()
             if not self._is_closed:  # by a signal's handler, meanwhile
                 self._open()
-            return is_stored
+        return _is_stored_within(closing, wait_ms)
 
     def close(self, timeout: float | None = None) -> bool:
         """Ends it, and waits until all of it is stored by the master, at most `timeout` seconds (STEPWELL_EXIT_WAIT,
         else 5). True = it is; again: False."""
         wait_ms = core.exit_wait_ms() if timeout is None else _checks.seconds("timeout", timeout)
+        with self._ending:
+            return self._end(wait_ms)
+
+    def _end(self, wait_ms: int) -> bool:
         with self._lock:
             if self._is_closed:
                 return False
             self._is_closed = True
-            if self._is_on:
-                self._leave(wait_ms)
+            closing = self._leave() if self._is_on else None
+        if closing is not None:
+            self._is_stored = _is_stored_within(closing, wait_ms)
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
             try:
                 self._show_end()
@@ -147,17 +155,21 @@ class Run(core.Recording):
         return self._is_stored
 
     def _close_within(self, wait_ms: int) -> None:
-        """Another thread may hold the run for longer, in flush()."""
-        import time
-
-        begin = time.monotonic()
-        if not self._lock.acquire(timeout=wait_ms / 1000):
+        """Another thread may close it, or hang in the file system."""
+        until = time.monotonic() + wait_ms / 1000
+        if not self._ending.acquire(timeout=wait_ms / 1000):
             os.putenv("STEPWELL_EXIT_WAIT", "0")  # the recorder's own end would wait for that thread once more
             return
         try:
-            self.close(max(0.0, wait_ms / 1000 - (time.monotonic() - begin)))
+            if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                os.putenv("STEPWELL_EXIT_WAIT", "0")
+                return
+            try:
+                self.close(max(0.0, until - time.monotonic()))
+            finally:
+                self._lock.release()
         finally:
-            self._lock.release()
+            self._ending.release()
 
     def __enter__(self) -> Run:
         return self
@@ -207,18 +219,19 @@ class Run(core.Recording):
             say(f"stepwell: {message}")
         self._was_recorded = True
 
-    def _leave(self, wait_ms: int) -> bool:
+    def _leave(self) -> object:
+        """What _is_stored_within() takes."""
         _tell_hooks()
         self._last_message = core.message()
         self._is_stored = False
         try:
-            self._is_stored = core.close(wait_ms)
+            return core.close_begin()
         finally:
-            if core.state() not in (1, 2):  # else an interrupt came before, and it is on still
+            # Else an interrupt came before, and it is on still; or a signal's handler has left it.
+            if self._is_on and core.state() not in (1, 2):
                 self._is_on = False
                 self._dropped_count += core.dropped_count()
                 self._take_tally()  # of what other threads did until it was closed, too
-        return self._is_stored
 
     def _take_tally(self) -> None:
         steps, steps_ns, paths = core.take_tally()
@@ -310,7 +323,7 @@ def init(
                 warn(f"stepwell: trial {_run.trial!r} is open already; the schedule is not followed")
             return _run
         if _run is not None and _run._is_on and _run._pid == os.getpid():
-            _run._leave(0)  # an interrupt ended its close
+            _run._leave()  # an interrupt ended its close
         run = Run(_resolved(options))
         core.reset()
         run._schedule = schedule
@@ -323,6 +336,16 @@ def init(
         except BaseException:
             run._is_closed = True  # nobody has it
             raise
+
+
+def _is_stored_within(closing: object, wait_ms: int) -> bool:
+    until = time.monotonic() + wait_ms / 1000
+    while closing is not None:
+        left_ms = max(0, int(1000 * (until - time.monotonic())))
+        told = core.close_await(closing, min(left_ms, _SLICE_MS))
+        if told != 0 or left_ms == 0:
+            return told == 1
+    return False
 
 
 def _close_with_child() -> None:
@@ -403,7 +426,7 @@ def _after_fork_in_child() -> None:
     global _opening
     _opening = RLock()
     if _run is not None:
-        _run._lock = RLock()
+        _run._lock, _run._ending = RLock(), RLock()
     core.after_fork()  # with its parent's loops and times
 
 

@@ -51,7 +51,10 @@ ProcessWriter::ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& 
   gate_.store(Gate::Word(generation_, is_on), std::memory_order_release);
 }
 
-ProcessWriter::~ProcessWriter() { (void)Close(0); }
+ProcessWriter::~ProcessWriter() {
+  (void)Finish();
+  Release();
+}
 
 ThreadRecorder* ProcessWriter::StartThreadLocked(std::uint32_t serial) {
   std::unique_ptr<Ring> ring = std::move(spare_);
@@ -297,6 +300,13 @@ std::uint64_t ProcessWriter::dropped_count() {
 }
 
 bool ProcessWriter::Close(std::int64_t timeout_ms) {
+  if (!Finish()) return false;
+  const bool is_stored = AwaitAck(timeout_ms) == Ack::kStored;
+  Release();
+  return is_stored;
+}
+
+bool ProcessWriter::Finish() {
   {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return false;
@@ -314,7 +324,13 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
   spool::WriterHeader& header = spool_->header();
   header.closed_ns.store(MonotonicNs(), std::memory_order_relaxed);
   header.state.store(spool::kWriterClosed, std::memory_order_release);
-  const bool is_stored = !spool_->is_memory_only() && WaitForAck(timeout_ms);
+  finished_ns_ = MonotonicNs();
+  return true;
+}
+
+void ProcessWriter::Release() {
+  if (is_released_) return;
+  is_released_ = true;
   starter_.reset();
   spool_->Unlock();
   const std::lock_guard lock(mutex_);
@@ -324,7 +340,6 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
   spool_->UnmapNames();
   spool_->CloseDirectories();
   is_over_ = !is_left_behind_;
-  return is_stored;
 }
 
 void ProcessWriter::AwaitCallsOnTheirWay() {
@@ -369,7 +384,8 @@ void ProcessWriter::PlaceLastEvents() {
   orphans_.clear();
 }
 
-bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
+ProcessWriter::Ack ProcessWriter::AwaitAck(std::int64_t timeout_ms) {
+  if (spool_->is_memory_only()) return Ack::kNever;
   const spool::WriterHeader& header = spool_->header();
   const std::uint64_t begin_ns = MonotonicNs();
   const auto wait_ns =
@@ -378,20 +394,20 @@ bool ProcessWriter::WaitForAck(std::int64_t timeout_ms) {
   milliseconds poll = kAckPollFirst;
   for (;;) {
     const std::uint32_t state = header.agent_state.load(std::memory_order_acquire);
-    if (state == spool::kAgentAcked) return true;
-    if (state == spool::kAgentRefused || state == spool::kAgentSpooled) return false;
+    if (state == spool::kAgentAcked) return Ack::kStored;
+    if (state == spool::kAgentRefused || state == spool::kAgentSpooled) return Ack::kNever;
     const std::uint64_t now_ns = MonotonicNs();
     // What a run recorded that was too short for an agent to come is worth one, too.
     if (looks) (void)starter_->Look(now_ns);
-    if (state == spool::kAgentNone && IsHopeless(begin_ns, now_ns)) return false;
-    if (now_ns - begin_ns >= wait_ns) return false;
+    if (state == spool::kAgentNone && IsHopeless(now_ns)) return Ack::kNever;
+    if (now_ns - begin_ns >= wait_ns) return Ack::kNotYet;
     std::this_thread::sleep_for(poll);
     poll = std::min(poll * 2, kAckPollMax);
   }
 }
 
-bool ProcessWriter::IsHopeless(std::uint64_t begin_ns, std::uint64_t now_ns) const {
-  const std::uint64_t since_ns = starter_ == nullptr ? begin_ns : starter_->failed_since_ns();
+bool ProcessWriter::IsHopeless(std::uint64_t now_ns) const {
+  const std::uint64_t since_ns = starter_ == nullptr ? finished_ns_ : starter_->failed_since_ns();
   return since_ns != 0 && now_ns - std::min(since_ns, now_ns) >= kUnseenWaitNs;
 }
 

@@ -101,6 +101,12 @@ class ProcessWriter {
   // Stops recording and maintenance and waits for the ack. True = all of it is stored. A call that
   // passed the gate before lands in its ring; one that comes later is counted as dropped.
   bool Close(std::int64_t timeout_ms);
+  // Close in its parts, of one thread: a caller may do something between them. False = closed before.
+  bool Finish();
+  enum class Ack { kStored, kNotYet, kNever };
+  // Waits for at most so long more. REQUIRES: Finish, and no Release yet.
+  Ack AwaitAck(std::int64_t timeout_ms);
+  void Release();
   // Closed, and no thread has a ring of it: nobody will ask for it again. REQUIRES: mutex is held.
   bool IsOverLocked() const { return is_over_ && threads_.empty(); }
 
@@ -112,9 +118,8 @@ class ProcessWriter {
   };
   bool LooksAfterAgent() const;
   void StopMaintenance();
-  bool WaitForAck(std::int64_t timeout_ms);
   // Nobody came for this writer, and nobody will.
-  bool IsHopeless(std::uint64_t begin_ns, std::uint64_t now_ns) const;
+  bool IsHopeless(std::uint64_t now_ns) const;
   // Until each call that passed the gate has returned.
   void AwaitCallsOnTheirWay();
   void MakeSpare();
@@ -157,7 +162,10 @@ class ProcessWriter {
   std::unique_ptr<AgentStarter> starter_;
   std::condition_variable wake_;
   std::thread maintenance_;
-  bool is_left_behind_ = false;  // it hangs; of the thread that closes
+  // Of the thread that closes.
+  bool is_left_behind_ = false;  // maintenance hangs
+  bool is_released_ = false;
+  std::uint64_t finished_ns_ = 0;
 };
 
 }  // namespace stepwell::recorder

@@ -188,6 +188,34 @@ int stepwell_close(int64_t timeout_ms) {
   return Guarded(0, [timeout_ms] { return Runtime::Get().Close(timeout_ms) ? 1 : 0; });
 }
 
+stepwell_closing* stepwell_close_begin() {
+  return Guarded(static_cast<stepwell_closing*>(nullptr), [] {
+    return reinterpret_cast<stepwell_closing*>(Runtime::Get().BeginClose().release());
+  });
+}
+
+int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms) {
+  if (closing == nullptr) return -1;
+  return Guarded(-1, [=] {
+    switch (reinterpret_cast<Closing*>(closing)->Await(timeout_ms)) {
+      case ProcessWriter::Ack::kStored:
+        return 1;
+      case ProcessWriter::Ack::kNotYet:
+        return 0;
+      case ProcessWriter::Ack::kNever:
+        break;
+    }
+    return -1;
+  });
+}
+
+void stepwell_close_end(stepwell_closing* closing) {
+  (void)Guarded(0, [=] {
+    delete reinterpret_cast<Closing*>(closing);
+    return 0;
+  });
+}
+
 int64_t stepwell_exit_wait_ms() {
   return Guarded(std::int64_t{0},
                  [] { return ReadExitWaitMs([](const char* name) { return std::getenv(name); }); });

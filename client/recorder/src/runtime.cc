@@ -278,20 +278,50 @@ void Runtime::CloseAtExit() {
 
 // REQUIRES: opening_ is held.
 bool Runtime::CloseOpened(std::int64_t timeout_ms) {
-  ProcessWriter* closing = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (IsForkedChild()) {
-      // The parent's is not this process's to close, nor to join from now on.
-      page_->gate.store(0);
-      open_ = nullptr;
-    }
-    if (open_ == nullptr) return false;
-    closing = std::exchange(open_, nullptr);
-    state_ = STEPWELL_CLOSED;
-    message_ = "closed";
+  const std::shared_ptr<ProcessWriter> closing = TakeOpen();
+  return closing != nullptr && closing->Close(timeout_ms);
+}
+
+std::unique_ptr<Closing> Runtime::BeginClose() {
+  // Before: without memory for it the writer stays open.
+  auto closing = std::make_unique<Closing>();
+  const std::lock_guard opening(opening_);
+  return closing->Begin(TakeOpen()) ? std::move(closing) : nullptr;
+}
+
+std::shared_ptr<ProcessWriter> Runtime::TakeOpen() {
+  const std::lock_guard lock(mutex_);
+  if (IsForkedChild()) {
+    // The parent's is not this process's to close, nor to join from now on.
+    page_->gate.store(0);
+    open_ = nullptr;
   }
-  return closing->Close(timeout_ms);
+  if (open_ == nullptr) return nullptr;
+  open_ = nullptr;
+  state_ = STEPWELL_CLOSED;
+  message_ = "closed";
+  return writers_.back();  // the newest is the one that is open
+}
+
+Closing::Closing() : pid_(getpid()) {}
+
+bool Closing::Begin(std::shared_ptr<ProcessWriter> writer) {
+  writer_ = std::move(writer);
+  return writer_ != nullptr && writer_->Finish();
+}
+
+Closing::~Closing() {
+  if (writer_ == nullptr) return;
+  if (getpid() == pid_) {
+    writer_->Release();
+  } else {
+    // Its files, lock and threads are the parent's. The memory stays: a destructor would write there.
+    (void)new (std::nothrow) std::shared_ptr<ProcessWriter>(std::move(writer_));
+  }
+}
+
+ProcessWriter::Ack Closing::Await(std::int64_t timeout_ms) {
+  return getpid() == pid_ ? writer_->AwaitAck(timeout_ms) : ProcessWriter::Ack::kNever;
 }
 
 stepwell_state Runtime::state() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <deque>
@@ -27,12 +28,32 @@ struct ThreadSlot {
   std::uint32_t generation;
 };
 
+// A writer that is closed, and whose ack may still be waited for: what a caller of stepwell_close_begin
+// holds. Of one thread at a time.
+class Closing {
+ public:
+  Closing();
+  ~Closing();
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+  // False = there is none. REQUIRES: nobody else closes it.
+  bool Begin(std::shared_ptr<ProcessWriter> writer);
+  ProcessWriter::Ack Await(std::int64_t timeout_ms);
+
+ private:
+  std::shared_ptr<ProcessWriter> writer_;
+  const pid_t pid_;  // in a forked child it is the parent's
+};
+
 class Runtime {
  public:
   static Runtime& Get();
 
   stepwell_state Open(OpenWishes wishes);
   bool Close(std::int64_t timeout_ms);
+  // Without the wait; null where nothing is open.
+  std::unique_ptr<Closing> BeginClose();
   // A call of a thread that never recorded under this generation, whose writer is closing.
   void CountLate(std::uint32_t generation);
   stepwell_state state();
@@ -60,6 +81,8 @@ class Runtime {
   // Closes what the program left open. Registered with atexit at the first open.
   static void CloseAtExit();
   bool CloseOpened(std::int64_t timeout_ms);
+  // The writer that is open, which is it no longer; null = none. REQUIRES: opening_ is held.
+  std::shared_ptr<ProcessWriter> TakeOpen();
   static void BeforeFork();
   static void AfterForkInChild();
   // It has neither joined its parent's writer nor opened one.

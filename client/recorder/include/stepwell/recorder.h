@@ -139,6 +139,15 @@ STEPWELL_API const char* stepwell_message(void);
  * as dropped, and the master is told of those that came before the agent had read the rings out. */
 STEPWELL_API int stepwell_close(int64_t timeout_ms);
 
+/* The same in its parts, for callers that do something meanwhile: begin ends the writer and waits for nothing
+ * (NULL: none was open); another may be opened at once. await waits for at most so long more: 1 = stored, 0 = not
+ * yet, -1 = nobody will say. end must follow, of whatever begin gave. One thread at a time; in a child that was
+ * forked meanwhile await is -1. */
+typedef struct stepwell_closing stepwell_closing;
+STEPWELL_API stepwell_closing* stepwell_close_begin(void);
+STEPWELL_API int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms);
+STEPWELL_API void stepwell_close_end(stepwell_closing* closing);
+
 /* What an exit waits at most: STEPWELL_EXIT_WAIT, in milliseconds. */
 STEPWELL_API int64_t stepwell_exit_wait_ms(void);
 

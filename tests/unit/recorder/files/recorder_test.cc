@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -55,6 +57,35 @@ TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
   SpoolFiles files(WriterPath());
   EXPECT_EQ(files.header().state, spool::kWriterClosed);
   EXPECT_FALSE(files.IsAlive());
+}
+
+TEST_F(RecorderTest, ACloseInPartsHoldsNobodyUp) {
+  ExpectInChild([this] {
+    EXPECT_EQ(stepwell_close_begin(), nullptr);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    Scoped("first");
+    stepwell_closing* closing = stepwell_close_begin();
+    ASSERT_NE(closing, nullptr);
+    EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    EXPECT_EQ(stepwell_close_await(closing, 1), 0) << "nobody was there to take it";
+    Scoped("second");
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool is_parents = stepwell_close_await(closing, 60'000) == -1;
+      stepwell_close_end(closing);
+      _exit(is_parents ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(stepwell_close_await(closing, 60'000), -1) << "no agent comes";
+    stepwell_close_end(closing);
+    stepwell_close_end(nullptr);
+    EXPECT_EQ(stepwell_close_await(nullptr, 0), -1);
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    EXPECT_EQ(stepwell_close(0), 0);
+  });
 }
 
 TEST_F(RecorderTest, AScopeWithLabelsIsAnotherThanItsPlainName) {
