@@ -133,6 +133,7 @@ struct Server::Parts {
   std::optional<IngestService> ingest_service;
   std::optional<AdminService> admin_service;
   std::optional<QueryGrpcService> query_service;
+  std::optional<QueryReads> trace_reads;
   std::optional<TraceGrpcService> trace_service;
   bool serving = false;
   // The rooms are there, and stay until HTTP has stopped.
@@ -275,14 +276,19 @@ absl::Status Server::Parts::Serve() {
                                             *heads, *registry, *ingest_store, *reader, *director,
                                             *caps_store, *sweep_loop, *windows, clock});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
+  const QuerySources sources{*reader,
+                             *heads,
+                             clock,
+                             *registry,
+                             context->incarnation,
+                             [this](TrialId trial_id) { return windows->IsOver(trial_id); },
+                             [this] { return state.epoch(); }};
   query_service.emplace(
-      QuerySources{*reader, *heads, clock, *registry, context->incarnation,
-                   [this](TrialId trial_id) { return windows->IsOver(trial_id); },
-                   [this] { return state.epoch(); }},
-      QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
+      sources, QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
-  trace_service.emplace(*trace_store, state);
+  trace_reads.emplace(sources);
+  trace_service.emplace(*trace_store, state, *trace_reads);
   grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   rpc.Open(grpc->InProcessChannel());

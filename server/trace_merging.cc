@@ -10,6 +10,13 @@ namespace stepwell {
 namespace {
 
 constexpr std::int32_t kPage = 1000;
+
+// Of those that are read here; Perfetto's are, as far as they hold track events.
+bool IsMergeable(const TraceRecord& trace) {
+  return trace.header.format == StoredTraceFormat::kChromeJson ||
+         trace.header.format == StoredTraceFormat::kPerfetto;
+}
+
 // Names of processes that a merge keeps, of all its inputs: of hostile ones each has thousands.
 constexpr std::size_t kNamesMax = 100'000;
 
@@ -27,14 +34,14 @@ absl::StatusOr<std::vector<TraceRecord>> AllOf(TraceStore& store, const TrialSel
     STEPWELL_ASSIGN_OR_RETURN(TraceList list, store.List(trial, after, kPage));
     for (TraceRecord& each : list.traces) {
       after = each.trace_no;
-      const bool is_input = each.state == StoredTraceState::kComplete &&
-                            each.header.format == StoredTraceFormat::kChromeJson;
+      const bool is_input = each.state == StoredTraceState::kComplete && IsMergeable(each);
       if (is_input) chosen.push_back(std::move(each));
     }
     more = list.more;
   }
   if (chosen.empty()) {
-    return absl::FailedPreconditionError("the trial has no whole trace in Chrome's JSON");
+    return absl::FailedPreconditionError(
+        "the trial has no whole trace in Chrome's JSON or Perfetto's form");
   }
   return chosen;
 }
@@ -95,10 +102,10 @@ absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const T
     }
     STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Find(trial, trace_no));
     STEPWELL_RETURN_IF_ERROR(CheckWhole(trace));
-    if (trace.header.format != StoredTraceFormat::kChromeJson) {
+    if (!IsMergeable(trace)) {
       return absl::InvalidArgumentError(
           absl::StrCat("trace ", trace_no, " ('", trace.header.name,
-                       "') is not in Chrome's JSON; allowed: traces that are"));
+                       "') is neither in Chrome's JSON nor in Perfetto's form; allowed: those"));
     }
     chosen.push_back(std::move(trace));
   }

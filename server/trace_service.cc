@@ -14,7 +14,9 @@
 #include "server/read_admission.h"
 #include "server/stall_watch.h"
 #include "server/text_check.h"
+#include "server/trace_counters.h"
 #include "server/trace_merging.h"
+#include "server/trace_summary.h"
 #include "server/trace_wire.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 #include "storage/trace_uploading.h"
@@ -26,6 +28,10 @@ namespace {
 constexpr absl::Duration kTurnPatience = absl::Seconds(2);
 constexpr std::int32_t kPageDefault = 100;
 constexpr std::int32_t kPageMax = 1000;
+constexpr std::int32_t kStepsDefault = 1000;
+constexpr std::int32_t kStepsAnsweredMax = 10'000;
+// What machines measured is read for so long at most, while a client takes it.
+constexpr absl::Duration kCountersPatience = absl::Seconds(30);
 // Of one message with bytes of a merge.
 constexpr std::size_t kMessageBytes = 1 << 18;
 
@@ -38,9 +44,10 @@ grpc::Status NoTurn(const absl::Status& status) {
 
 class TraceGrpcService::Impl final : public v1::TraceService::Service {
  public:
-  Impl(TraceStore& store, MasterState& state, Options options)
+  Impl(TraceStore& store, MasterState& state, const QueryReads& reads, Options options)
       : store_(store),
         state_(state),
+        samples_(reads),
         stalls_(options.stall_max),
         uploads_(options.uploads_max),
         reads_(options.reads_max),
@@ -128,6 +135,24 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     return Failed("MergeTraces", SendMerge(context, *request, *trial, watched, *writer), 0);
   }
 
+  grpc::Status SummarizeTrace(grpc::ServerContext* context,
+                              const v1::SummarizeTraceRequest* request,
+                              v1::SummarizeTraceResponse* response) override {
+    TrialSelector trial;
+    if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
+      return GrpcError(*complaint);
+    }
+    const auto steps_max =
+        CheckSize("steps_max", request->steps_max(), kStepsDefault, kStepsAnsweredMax);
+    if (!steps_max.ok()) return GrpcError(steps_max.status());
+    auto ticket = merges_.Enter(kTurnPatience);
+    if (!ticket.ok()) return NoTurn(ticket.status());
+    auto summary =
+        SummarizeStored(store_, trial, request->trace_no(), *steps_max, WhileAsked(context));
+    if (summary.ok()) *response = std::move(*summary);
+    return Failed("SummarizeTrace", summary.status(), 0);
+  }
+
   grpc::Status DeleteTrace(grpc::ServerContext*, const v1::DeleteTraceRequest* request,
                            v1::DeleteTraceResponse* response) override {
     TrialSelector trial;
@@ -189,6 +214,15 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
   absl::Status SendMerge(grpc::ServerContext* context, const v1::MergeTracesRequest& request,
                          const TrialSelector& trial, StallWatch::Call& watched,
                          grpc::ServerWriter<v1::MergeTracesResponse>& writer) {
+    const bool is_perfetto = request.format() == v1::TRACE_FORMAT_PERFETTO;
+    if (!is_perfetto && request.format() != v1::TRACE_FORMAT_UNSPECIFIED &&
+        request.format() != v1::TRACE_FORMAT_CHROME_JSON) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "format is ", static_cast<int>(request.format()), "; allowed: CHROME_JSON, PERFETTO"));
+    }
+    const MergeForm form = !is_perfetto     ? MergeForm::kChrome
+                           : request.gzip() ? MergeForm::kPerfettoPlain
+                                            : MergeForm::kPerfetto;
     const MergeAlignment alignment = request.alignment() == v1::TRACE_ALIGNMENT_START
                                          ? MergeAlignment::kStart
                                          : MergeAlignment::kClock;
@@ -217,12 +251,25 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     const auto source_of = [&](const PlacedInput& input) {
       return SourceOfStored(store_, placed.by_label.at(input.label), 0, may_go_on);
     };
-    STEPWELL_ASSIGN_OR_RETURN(const MergeCounts counts,
-                              stepwell::MergeTraces(placed.plan, source_of, take));
+    TraceCounters counters;
+    const auto add_counters = [&](MergeWriter& merge) -> absl::Status {
+      const ReadCall call{.deadline = SteadyTime::Now() + kCountersPatience,
+                          .cancelled = [context] { return context->IsCancelled(); }};
+      STEPWELL_ASSIGN_OR_RETURN(counters, AddTraceCounters(samples_, request.trial(), call, merge));
+      return absl::OkStatus();
+    };
+    const bool is_counted = !request.without_system_metrics();
+    STEPWELL_ASSIGN_OR_RETURN(
+        const MergeCounts counts,
+        stepwell::MergeTraces(
+            placed.plan, source_of, form, take,
+            is_counted ? add_counters : std::function<absl::Status(MergeWriter&)>()));
     if (request.gzip()) STEPWELL_RETURN_IF_ERROR(packer.Finish());
     STEPWELL_RETURN_IF_ERROR(hand_over(1));
     message.mutable_totals()->set_event_count(counts.written);
     message.mutable_totals()->set_left_out_count(counts.left_out);
+    message.mutable_totals()->set_counter_count(counters.series_count);
+    message.mutable_totals()->set_counters_note(counters.note);
     return Send(message, watched, writer);
   }
 
@@ -244,14 +291,16 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
 
   TraceStore& store_;
   MasterState& state_;
+  const QueryReads& samples_;
   StallWatch stalls_;
   ReadAdmission uploads_;
   ReadAdmission reads_;
   ReadAdmission merges_;
 };
 
-TraceGrpcService::TraceGrpcService(TraceStore& store, MasterState& state, Options options)
-    : impl_(std::make_unique<Impl>(store, state, options)) {}
+TraceGrpcService::TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads,
+                                   Options options)
+    : impl_(std::make_unique<Impl>(store, state, reads, options)) {}
 TraceGrpcService::~TraceGrpcService() = default;
 grpc::Service* TraceGrpcService::service() { return impl_.get(); }
 

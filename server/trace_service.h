@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "server/master_state.h"
+#include "server/query_reads.h"
 #include "storage/trace_store.h"
 
 namespace grpc {
@@ -21,16 +22,16 @@ class TraceGrpcService {
     int uploads_max = 16;
     // Reads of traces at once.
     int reads_max = 8;
-    // Merges at once: each has a processor for itself.
+    // Merges and summaries at once: each has a processor for itself.
     int merges_max = 2;
     // A client that sends or takes nothing for so long gives its place to others.
     absl::Duration stall_max = absl::Minutes(2);
   };
 
-  // Both outlive this.
-  TraceGrpcService(TraceStore& store, MasterState& state, Options options);
-  TraceGrpcService(TraceStore& store, MasterState& state)
-      : TraceGrpcService(store, state, Options()) {}
+  // All outlive this. `reads` has what machines measured while traces ran.
+  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads, Options options);
+  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads)
+      : TraceGrpcService(store, state, reads, Options()) {}
   ~TraceGrpcService();
 
   grpc::Service* service();

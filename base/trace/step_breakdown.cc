@@ -92,7 +92,7 @@ const char* StepClassName(StepClass step_class) {
 }
 
 bool StepBreakdown::HasRoom() {
-  if (event_count_ >= kEventsMax) {
+  if (event_count_ >= events_max_) {
     ++over_bound_;
     return false;
   }
@@ -259,6 +259,18 @@ StepReport StepBreakdown::Finish() {
   for (std::size_t i = 0; i < kStepClassCount; ++i) busy[i] = IntervalSet::Of(std::move(busy_[i]));
   for (const Step& step : steps_) report.steps.push_back(Break(step, busy));
   return report;
+}
+
+StepTimes SumOf(const StepReport& report) {
+  StepTimes sum;
+  for (const StepTimes& step : report.steps) {
+    sum.end_ns += step.length_ns();
+    for (std::size_t i = 0; i < kStepClassCount; ++i) sum.class_ns[i] += step.class_ns[i];
+    sum.computing_ns += step.computing_ns;
+    sum.communicating_ns += step.communicating_ns;
+    sum.overlap_ns += step.overlap_ns;
+  }
+  return sum;
 }
 
 }  // namespace stepwell

@@ -14,7 +14,7 @@
 //   breakdown.TakeEvent(parser.event());  // each of a trace, in any order
 //   const StepReport report = breakdown.Finish();
 //
-// Confined to one thread. Memory: 24 to 40 bytes for each event that counts, at most kEventsMax.
+// Confined to one thread. Memory: 24 to 40 bytes for each event that counts, at most `events_max` of them.
 #pragma once
 
 #include <array>
@@ -66,10 +66,15 @@ struct StepReport {
   std::int64_t events_over_bound = 0;  // not counted anywhere
 };
 
+// All steps as one, without a name.
+StepTimes SumOf(const StepReport& report);
+
 class StepBreakdown {
  public:
   static constexpr std::size_t kEventsMax = 20'000'000;
   static constexpr std::size_t kStepsMax = 100'000;
+
+  explicit StepBreakdown(std::size_t events_max = kEventsMax) : events_max_(events_max) {}
 
   void TakeEvent(const TraceEvent& event);
   // Once.
@@ -107,6 +112,7 @@ class StepBreakdown {
   void MoveToDevice(const std::vector<DeviceSide>& sides, StepReport& report);
   StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy) const;
 
+  const std::size_t events_max_;
   std::vector<Step> steps_;
   std::array<std::vector<Interval>, kStepClassCount> busy_;
   std::vector<Device> devices_;

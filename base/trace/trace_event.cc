@@ -161,6 +161,13 @@ std::string_view MemberOfJson(std::string_view json, std::string_view name) {
   return is_object ? found : std::string_view();
 }
 
+bool ForEachJsonMember(
+    std::string_view json,
+    absl::FunctionRef<void(std::string_view name, std::string_view value)> take) {
+  Reader reader;
+  return ForEachMember(reader, json, take);
+}
+
 void AppendJsonText(std::string_view text, std::string& json) {
   // Bytes that are no UTF-8 would make the whole file unreadable to others.
   std::string valid;

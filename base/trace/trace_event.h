@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 namespace stepwell {
 
 // Every slice is JSON as it was written, a string with its quotes; empty: the event has none.
@@ -56,6 +58,9 @@ std::optional<std::string> TextOfJson(std::string_view json);
 // The value of a member of a JSON object, as it was written; empty: it has none, or is no object. The last of
 // several.
 std::string_view MemberOfJson(std::string_view json, std::string_view name);
+// Each member of a JSON object: its name without quotes and its value, both as they were written. False: it is none.
+bool ForEachJsonMember(std::string_view json,
+                       absl::FunctionRef<void(std::string_view name, std::string_view value)> take);
 // `text` in quotes, as JSON has it; what is no UTF-8 becomes U+FFFD.
 void AppendJsonText(std::string_view text, std::string& json);
 

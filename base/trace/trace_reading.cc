@@ -1,12 +1,15 @@
 #include "base/trace/trace_reading.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/trace/gzip_unpacker.h"
+#include "base/trace/perfetto_merger.h"
+#include "base/trace/perfetto_splitter.h"
 #include "base/trace/trace_merger.h"
 
 namespace stepwell {
@@ -26,10 +29,55 @@ std::string DigitsBehind(const std::string& text, const std::string& word) {
   return "";
 }
 
+// The splitter of the form that the first bytes tell.
+class FormSplitter {
+ public:
+  explicit FormSplitter(TraceSplitter::Takers takers) : takers_(std::move(takers)) {}
+
+  absl::Status Feed(std::string_view bytes) {
+    if (is_chosen()) return FeedChosen(bytes);
+    begin_ += bytes;
+    if (begin_.size() < PerfettoSplitter::kBeginBytes) return absl::OkStatus();
+    Choose();
+    return FeedChosen(std::exchange(begin_, {}));
+  }
+  absl::StatusOr<TraceForm> Finish() {
+    if (!is_chosen()) {
+      Choose();
+      STEPWELL_RETURN_IF_ERROR(FeedChosen(begin_));
+    }
+    return perfetto_.has_value() ? perfetto_->Finish() : chrome_->Finish();
+  }
+
+ private:
+  bool is_chosen() const { return perfetto_.has_value() || chrome_.has_value(); }
+  void Choose() {
+    if (PerfettoSplitter::IsPerfetto(begin_)) {
+      perfetto_.emplace(takers_.event);
+    } else {
+      chrome_.emplace(takers_);
+    }
+  }
+  absl::Status FeedChosen(std::string_view bytes) {
+    return perfetto_.has_value() ? perfetto_->Feed(bytes) : chrome_->Feed(bytes);
+  }
+
+  const TraceSplitter::Takers takers_;
+  std::string begin_;
+  std::optional<TraceSplitter> chrome_;
+  std::optional<PerfettoSplitter> perfetto_;
+};
+
+std::unique_ptr<MergeWriter> WriterOf(const MergePlan& plan, MergeForm form, TakeBytes take) {
+  if (form == MergeForm::kChrome) return std::make_unique<TraceMerger>(plan, std::move(take));
+  return std::make_unique<PerfettoMerger>(
+      plan, PerfettoMerger::Options{.is_packed = form == MergeForm::kPerfetto}, std::move(take));
+}
+
 }  // namespace
 
 absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source, TraceSplitter::Takers takers) {
-  TraceSplitter splitter(std::move(takers));
+  FormSplitter splitter(std::move(takers));
   GzipUnpacker unpacker([&](std::string_view bytes) { return splitter.Feed(bytes); });
   STEPWELL_RETURN_IF_ERROR(source([&](std::string_view bytes) { return unpacker.Feed(bytes); }));
   STEPWELL_ASSIGN_OR_RETURN(TraceForm form, splitter.Finish());
@@ -57,18 +105,20 @@ absl::StatusOr<ScannedTrace> ScanTrace(const TraceSource& source) {
 
 absl::StatusOr<MergeCounts> MergeTraces(
     const MergePlan& plan, const std::function<TraceSource(const PlacedInput&)>& source_of,
-    const TakeBytes& take) {
-  TraceMerger merger(plan, take);
-  STEPWELL_RETURN_IF_ERROR(merger.Begin());
+    MergeForm form, const TakeBytes& take,
+    const std::function<absl::Status(MergeWriter&)>& add_counters) {
+  const std::unique_ptr<MergeWriter> writer = WriterOf(plan, form, take);
+  STEPWELL_RETURN_IF_ERROR(writer->Begin());
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    merger.BeginInput(i);
-    const auto form = ReadTrace(
+    STEPWELL_RETURN_IF_ERROR(writer->BeginInput(i));
+    const auto read = ReadTrace(
         source_of(plan.inputs[i]),
-        {.event = [&](std::string_view json) { return merger.TakeEvent(json); }, .member = {}});
-    STEPWELL_RETURN_IF_ERROR(form.status());
+        {.event = [&](std::string_view json) { return writer->TakeEvent(json); }, .member = {}});
+    STEPWELL_RETURN_IF_ERROR(read.status());
   }
-  STEPWELL_RETURN_IF_ERROR(merger.End());
-  return MergeCounts{merger.written_count(), merger.left_out_count()};
+  if (add_counters) STEPWELL_RETURN_IF_ERROR(add_counters(*writer));
+  STEPWELL_RETURN_IF_ERROR(writer->End());
+  return MergeCounts{writer->written_count(), writer->left_out_count()};
 }
 
 std::optional<std::int32_t> RankOfTraceName(std::string_view path) {

@@ -3,7 +3,7 @@
 //
 //   STEPWELL_ASSIGN_OR_RETURN(ScannedTrace scanned, ScanTrace(source));          // first pass over each input
 //   STEPWELL_ASSIGN_OR_RETURN(MergePlan plan, PlanMerge(inputs, alignment));
-//   STEPWELL_ASSIGN_OR_RETURN(MergeCounts counts, MergeTraces(plan, source_of, take));   // second pass
+//   STEPWELL_ASSIGN_OR_RETURN(MergeCounts counts, MergeTraces(plan, source_of, form, take)); // second pass
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/trace/merge_plan.h"
+#include "base/trace/merge_writer.h"
 #include "base/trace/trace_bytes.h"
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_splitter.h"
@@ -33,14 +34,22 @@ struct ScannedTrace {
 };
 [[nodiscard]] absl::StatusOr<ScannedTrace> ScanTrace(const TraceSource& source);
 
+// What a merge is written as.
+enum class MergeForm {
+  kChrome,         // JSON
+  kPerfetto,       // protobuf, packed in itself
+  kPerfettoPlain,  // protobuf; for what is packed as a whole
+};
+
 struct MergeCounts {
   std::int64_t written = 0;
   std::int64_t left_out = 0;
 };
-// `source_of` is asked for each input of the plan, in its order.
+// `source_of` is asked for each input of the plan, in its order; then `add_counters`, where there is one.
 [[nodiscard]] absl::StatusOr<MergeCounts> MergeTraces(
     const MergePlan& plan, const std::function<TraceSource(const PlacedInput&)>& source_of,
-    const TakeBytes& take);
+    MergeForm form, const TakeBytes& take,
+    const std::function<absl::Status(MergeWriter&)>& add_counters = {});
 
 // 3 of "ep0-ba7-rank3.json" and "rank3.7.pt.trace.json.gz", in the last part of a path.
 std::optional<std::int32_t> RankOfTraceName(std::string_view path);

@@ -1,5 +1,5 @@
 // What does it cost to read and merge traces? Generated in memory as they are read, so that no disk is measured:
-// 10^6 spans of 8 ranks as one, and a large trace of Kineto's form through both passes of a merge.
+// 10^6 spans of 8 ranks as one, in JSON and in Perfetto's form, and a large trace of Kineto's form through both passes of a merge.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ struct Taken {
 };
 
 // Both passes.
-Taken MergeAll(int ranks, int events_of_rank) {
+Taken MergeAll(int ranks, int events_of_rank, MergeForm form = MergeForm::kChrome) {
   Taken taken;
   std::vector<MergeInput> inputs;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -78,7 +78,7 @@ Taken MergeAll(int ranks, int events_of_rank) {
   const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
   if (!plan.ok()) Fail(plan.status());
   const auto counts = MergeTraces(
-      *plan, [&](const PlacedInput& input) { return Generated(input.rank, events_of_rank); },
+      *plan, [&](const PlacedInput& input) { return Generated(input.rank, events_of_rank); }, form,
       [&](std::string_view bytes) {
         taken.out += static_cast<std::int64_t>(bytes.size());
         return absl::OkStatus();
@@ -119,6 +119,18 @@ void Run(bool is_quick) {
     sizes.push_back(PeakMegabytes());
   }
   Print("traces.merge_million", "s", "10^6 spans of 8 ranks, both passes", "<= 5", spans);
+  std::vector<double> perfetto, parts;
+  for (int run = 0; run < kRuns; ++run) {
+    const std::int64_t json = MergeAll(kRanks, events_of_rank).out;
+    Taken taken;
+    const double seconds =
+        Seconds([&] { taken = MergeAll(kRanks, events_of_rank, MergeForm::kPerfetto); });
+    perfetto.push_back(seconds * 1e6 / static_cast<double>(taken.events));
+    parts.push_back(static_cast<double>(taken.out) / static_cast<double>(json));
+    sizes.push_back(PeakMegabytes());
+  }
+  Print("traces.perfetto_million", "s", "the same in Perfetto's form", "<= 5", perfetto);
+  Print("traces.perfetto_bytes", "of JSON's", "bytes of the same merge in JSON", "<= 0.2", parts);
   const int events = is_quick ? 400'000 : 4'000'000;
   for (int run = 0; run < kRuns; ++run) {
     Taken taken;

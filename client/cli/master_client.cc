@@ -284,6 +284,11 @@ absl::StatusOr<v1::ListTracesResponse> MasterClient::ListTraces(
   return stubs_->Call(*stubs_->trace, &v1::TraceService::Stub::ListTraces, request);
 }
 
+absl::StatusOr<v1::SummarizeTraceResponse> MasterClient::SummarizeTrace(
+    const v1::SummarizeTraceRequest& request) {
+  return stubs_->Call(*stubs_->trace, &v1::TraceService::Stub::SummarizeTrace, request);
+}
+
 absl::StatusOr<v1::DeleteTraceResponse> MasterClient::DeleteTrace(
     const v1::DeleteTraceRequest& request) {
   return stubs_->Call(*stubs_->trace, &v1::TraceService::Stub::DeleteTrace, request);

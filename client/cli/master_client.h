@@ -62,6 +62,8 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> UploadTrace(
       const v1::TraceUpload&, const std::function<bool(v1::TracePart&)>& next);
   [[nodiscard]] absl::StatusOr<v1::ListTracesResponse> ListTraces(const v1::ListTracesRequest&);
+  [[nodiscard]] absl::StatusOr<v1::SummarizeTraceResponse> SummarizeTrace(
+      const v1::SummarizeTraceRequest&);
   [[nodiscard]] absl::StatusOr<v1::DeleteTraceResponse> DeleteTrace(const v1::DeleteTraceRequest&);
   // Calls `take` for each message; stops early when it returns false. Without a deadline, as above.
   [[nodiscard]] absl::Status GetTrace(const v1::GetTraceRequest&,

@@ -12,7 +12,6 @@
 #include "base/trace/exact_time.h"
 #include "base/trace/gzip_packer.h"
 #include "base/trace/merge_plan.h"
-#include "base/trace/trace_merger.h"
 #include "base/trace/trace_origin.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
@@ -21,6 +20,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
 #include "client/cli/trace_merge_stored.h"
+#include "client/cli/trace_words.h"
 #include "client/cli/units.h"
 
 namespace stepwell::cli {
@@ -43,7 +43,7 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell trace merge traces/*.json --output merged.json.gz\n"
     "  stepwell trace merge ep0-ba7-rank0.json rank0.7.pt.trace.json.gz --output rank0.json\n"
-    "  stepwell trace merge --trial my-run --output my-run.json.gz\n"
+    "  stepwell trace merge --trial my-run --output my-run.pftrace\n"
     "  stepwell trace merge a.json b.json --rank a.json=0 --rank b.json=1 --shift b.json=-1500 "
     "--output ab.json\n";
 
@@ -99,6 +99,7 @@ struct Wanted {
   std::vector<MergeInput> inputs;
   MergeAlignment alignment = MergeAlignment::kClock;
   std::string output;
+  MergeForm form = MergeForm::kChrome;
   bool is_json = false;
 };
 
@@ -125,6 +126,12 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
   if (options.Has("output") && wanted.output.empty()) {
     return absl::InvalidArgumentError("--output is ''; allowed: the name of a file");
   }
+  STEPWELL_ASSIGN_OR_RETURN(const v1::TraceFormat format,
+                            ParseMergeFormat(options.Text("format"), wanted.output));
+  if (format == v1::TRACE_FORMAT_PERFETTO) {
+    wanted.form =
+        absl::EndsWith(wanted.output, ".gz") ? MergeForm::kPerfettoPlain : MergeForm::kPerfetto;
+  }
   return wanted;
 }
 
@@ -144,9 +151,9 @@ absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<MergeCounts> Write(const MergePlan& plan, const TakeBytes& take) {
+absl::StatusOr<MergeCounts> Write(const MergePlan& plan, MergeForm form, const TakeBytes& take) {
   return MergeTraces(
-      plan, [](const PlacedInput& input) { return SourceOfFile(input.label); }, take);
+      plan, [](const PlacedInput& input) { return SourceOfFile(input.label); }, form, take);
 }
 
 nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
@@ -176,12 +183,12 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
   absl::StatusOr<MergeCounts> counts;
   if (absl::EndsWith(wanted.output, ".gz")) {
     GzipPacker packer(write);
-    counts = Write(plan, [&](std::string_view bytes) { return packer.Feed(bytes); });
+    counts = Write(plan, wanted.form, [&](std::string_view bytes) { return packer.Feed(bytes); });
     if (const absl::Status packed = counts.ok() ? packer.Finish() : counts.status(); !packed.ok()) {
       return Failed(packed, streams);
     }
   } else {
-    counts = Write(plan, write);
+    counts = Write(plan, wanted.form, write);
     if (!counts.ok()) return Failed(counts.status(), streams);
   }
   if (const absl::Status whole = output.Finish(); !whole.ok()) return Failed(whole, streams);
@@ -223,8 +230,17 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
       "trial", "TRIAL",
       "merge traces that the master keeps: all of TRIAL, or those with the numbers FILE...");
   options.Value("project", "P", "the project of TRIAL (default)");
+  options.Value("format", "F",
+                "json, or perfetto: a tenth of the bytes (by the name of --output: .pftrace)");
+  options.Flag("without-system-metrics",
+               "with --trial: leave out what its machines measured meanwhile");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   if (options.Has("trial")) return MergeStored(options, streams);
+  if (options.Has("without-system-metrics")) {
+    return options.UsageError(
+        absl::InvalidArgumentError("--without-system-metrics goes with --trial, not with FILEs"),
+        streams);
+  }
   absl::StatusOr<Wanted> wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
   const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));

@@ -12,6 +12,7 @@
 #include "client/cli/proto_json.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
+#include "client/cli/trace_words.h"
 #include "client/cli/units.h"
 
 namespace stepwell::cli {
@@ -32,6 +33,10 @@ absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) 
     request.add_trace_nos(trace_no);
   }
   if (options.Text("align") == "start") request.set_alignment(v1::TRACE_ALIGNMENT_START);
+  STEPWELL_ASSIGN_OR_RETURN(const v1::TraceFormat format,
+                            ParseMergeFormat(options.Text("format"), options.Text("output")));
+  request.set_format(format);
+  request.set_without_system_metrics(options.Has("without-system-metrics"));
   request.set_gzip(absl::EndsWith(options.Text("output"), ".gz"));
   return request;
 }
@@ -93,13 +98,20 @@ int MergeStored(const CommandOptions& options, Streams streams) {
     streams.err << "stepwell: " << Plural(totals.left_out_count(), "event")
                 << " without a time or beyond a bound left out\n";
   }
+  if (!totals.counters_note().empty()) {
+    streams.err << "stepwell: " << Printable(totals.counters_note()) << "\n";
+  }
   if (options.json() && !path.empty()) {
     nlohmann::ordered_json json = ToJson(totals);
     json["inputs"] = ToJson(placement)["inputs"];
     streams.out << json.dump() << "\n";
   } else if (!path.empty()) {
     streams.err << Plural(totals.event_count(), "event") << " of "
-                << Plural(placement.inputs_size(), "trace") << " are in " << path << "\n";
+                << Plural(placement.inputs_size(), "trace");
+    if (totals.counter_count() > 0) {
+      streams.err << ", with " << CountText(totals.counter_count()) << " series of system metrics,";
+    }
+    streams.err << " are in " << path << "\n";
   }
   return kExitOk;
 }

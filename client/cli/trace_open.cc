@@ -70,7 +70,7 @@ absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
     v1::MergeTracesRequest request;
     *request.mutable_trial() = trial;
     for (const v1::Trace& trace : traces) request.add_trace_nos(trace.trace_no());
-    request.set_gzip(true);
+    request.set_format(v1::TRACE_FORMAT_PERFETTO);
     fetched = master.MergeTraces(
         request, [&](const v1::MergeTracesResponse& message) { return take(message.data()); });
   }
@@ -79,13 +79,14 @@ absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
   return output->Finish();
 }
 
-// Those that Perfetto reads: one of any form, or several in JSON.
+// Those that Perfetto reads.
 std::vector<v1::Trace> Readable(const std::vector<v1::Trace>& traces) {
   std::vector<v1::Trace> readable;
   for (const v1::Trace& trace : traces) {
     const v1::TraceFormat format = trace.header().format();
-    const bool is_alone = traces.size() == 1 && format == v1::TRACE_FORMAT_PERFETTO;
-    if (is_alone || format == v1::TRACE_FORMAT_CHROME_JSON) readable.push_back(trace);
+    if (format == v1::TRACE_FORMAT_PERFETTO || format == v1::TRACE_FORMAT_CHROME_JSON) {
+      readable.push_back(trace);
+    }
   }
   return readable;
 }

@@ -1,14 +1,19 @@
-// stepwell trace report: where the time of the steps in a native profiler's trace went.
+// stepwell trace report: where the time of the steps in a native profiler's trace went, in a file or at a master.
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/trace/step_breakdown.h"
 #include "client/cli/command.h"
+#include "client/cli/master_client.h"
+#include "client/cli/not_found.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/table.h"
+#include "client/cli/terminal.h"
 #include "client/cli/trace_file.h"
+#include "client/cli/trace_pages.h"
 #include "client/cli/units.h"
 
 namespace stepwell::cli {
@@ -16,6 +21,7 @@ namespace {
 
 constexpr double kNs = 1e-9;
 constexpr std::size_t kStepsShown = 20;
+constexpr std::int32_t kStepsAsked = 10'000;
 constexpr char kExamples[] =
     "\nFILE is a trace of PyTorch's profiler (Kineto), gzip or not. Each moment of a step counts "
     "for the first of\n"
@@ -28,24 +34,21 @@ constexpr char kExamples[] =
     "read.\n"
     "\nExamples:\n"
     "  stepwell trace report rank0.7.pt.trace.json.gz\n"
+    "  stepwell trace report --trial my-run 3\n"
     "  stepwell trace report trace.json --json | jq '.steps[0]'\n";
 
 double Part(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// All steps as one.
-StepTimes SumOf(const StepReport& report) {
+// Where its steps are, and what else is to be told of it.
+struct Reported {
+  StepReport report;
   StepTimes sum;
-  for (const StepTimes& step : report.steps) {
-    sum.end_ns += step.length_ns();
-    for (std::size_t i = 0; i < kStepClassCount; ++i) sum.class_ns[i] += step.class_ns[i];
-    sum.computing_ns += step.computing_ns;
-    sum.communicating_ns += step.communicating_ns;
-    sum.overlap_ns += step.overlap_ns;
-  }
-  return sum;
-}
+  std::int64_t step_count = 0;  // those of a master may be more than it answers one by one
+  std::int64_t bad_count = 0;
+  bool is_cut = false;
+};
 
 std::vector<std::string> Percents(const StepTimes& step) {
   std::vector<double> shares;
@@ -53,10 +56,11 @@ std::vector<std::string> Percents(const StepTimes& step) {
   return PercentTexts(shares);
 }
 
-std::string ReportText(const StepReport& report, const Paint& paint) {
-  const StepTimes sum = SumOf(report);
-  const auto count = static_cast<double>(report.steps.size());
-  std::string text = absl::StrCat(paint.Bold(Plural(std::ssize(report.steps), "step")), " of ",
+std::string ReportText(const Reported& reported, const Paint& paint) {
+  const StepReport& report = reported.report;
+  const StepTimes& sum = reported.sum;
+  const auto count = static_cast<double>(reported.step_count);
+  std::string text = absl::StrCat(paint.Bold(Plural(reported.step_count, "step")), " of ",
                                   SecondsText(static_cast<double>(sum.length_ns()) * kNs / count),
                                   " on average\n\n");
   Table classes({{"class"}, {"a step", Align::kRight}, {"share", Align::kRight}, {""}});
@@ -100,7 +104,7 @@ std::string ReportText(const StepReport& report, const Paint& paint) {
     if (report.steps.size() > kStepsShown) {
       absl::StrAppend(
           &text, "  and ",
-          Plural(std::ssize(report.steps) - static_cast<std::int64_t>(kStepsShown), "more step"),
+          Plural(reported.step_count - static_cast<std::int64_t>(kStepsShown), "more step"),
           " (--json has all)\n");
     }
   }
@@ -130,60 +134,125 @@ nlohmann::json JsonOf(const StepReport& report) {
           {"device_span_seconds", static_cast<double>(report.device_span_ns) * kNs}};
 }
 
-void TellLeftOut(const StepReport& report, const TraceForm& form, std::int64_t bad_count,
-                 std::ostream& err) {
-  if (form.is_cut) err << "stepwell: the trace ends too early; what it has is counted\n";
-  if (bad_count + form.passed_over > 0) {
-    err << "stepwell: " << Plural(bad_count + form.passed_over, "thing")
-        << " that is no event left out\n";
+void TellLeftOut(const Reported& reported, std::ostream& err) {
+  const StepReport& report = reported.report;
+  if (reported.is_cut) err << "stepwell: the trace ends too early; what it has is counted\n";
+  if (reported.bad_count > 0) {
+    err << "stepwell: " << Plural(reported.bad_count, "thing") << " that is no event left out\n";
   }
   if (report.steps_left_out > 0) {
     err << "stepwell: " << Plural(report.steps_left_out, "step")
         << " at the end left out: recording stopped before the device's part\n";
   }
   if (report.events_over_bound > 0) {
-    err << "stepwell: " << Plural(report.events_over_bound, "event") << " beyond the first "
-        << CountText(static_cast<std::int64_t>(StepBreakdown::kEventsMax)) << " not counted\n";
+    err << "stepwell: " << Plural(report.events_over_bound, "event")
+        << " beyond what is held at once not counted\n";
   }
+}
+
+absl::StatusOr<Reported> OfFile(const std::string& path) {
+  Reported reported;
+  StepBreakdown breakdown;
+  TraceEventParser parser;
+  STEPWELL_ASSIGN_OR_RETURN(const TraceForm form,
+                            ReadTraceFile(path, {.event =
+                                                     [&](std::string_view json) {
+                                                       if (parser.Parse(json)) {
+                                                         breakdown.TakeEvent(parser.event());
+                                                       } else {
+                                                         ++reported.bad_count;
+                                                       }
+                                                       return absl::OkStatus();
+                                                     },
+                                                 .member = {}}));
+  reported.report = breakdown.Finish();
+  reported.sum = SumOf(reported.report);
+  reported.step_count = std::ssize(reported.report.steps);
+  reported.bad_count += form.passed_over;
+  reported.is_cut = form.is_cut;
+  return reported;
+}
+
+StepTimes TimesOf(const v1::TraceStepTimes& wire) {
+  StepTimes step;
+  step.name = wire.name();
+  step.end_ns = wire.length_ns();
+  step.class_ns = {wire.kernel_ns(),        wire.memcpy_ns(),  wire.memset_ns(),
+                   wire.communication_ns(), wire.runtime_ns(), wire.data_loader_ns(),
+                   wire.processor_ns(),     wire.other_ns()};
+  step.computing_ns = wire.computing_ns();
+  step.communicating_ns = wire.communicating_ns();
+  step.overlap_ns = wire.overlap_ns();
+  return step;
+}
+
+Reported OfAnswer(const v1::SummarizeTraceResponse& answer) {
+  Reported reported;
+  for (const v1::TraceStepTimes& step : answer.steps()) {
+    reported.report.steps.push_back(TimesOf(step));
+  }
+  reported.report.steps_left_out = answer.steps_left_out();
+  reported.report.has_device = answer.has_device();
+  reported.report.device_busy_ns = answer.device_busy_ns();
+  reported.report.device_span_ns = answer.device_span_ns();
+  reported.report.events_over_bound = answer.events_over_bound();
+  reported.sum = TimesOf(answer.total());
+  reported.step_count = answer.step_count();
+  reported.bad_count = answer.bad_count();
+  reported.is_cut = answer.is_cut();
+  return reported;
+}
+
+int Print(const Reported& reported, const std::string& name, const CommandOptions& options,
+          Streams streams) {
+  TellLeftOut(reported, streams.err);
+  if (reported.report.steps.empty()) {
+    streams.err << "stepwell: " << Printable(name)
+                << " has no step and no operator of PyTorch's profiler\n";
+    return kExitFailed;
+  }
+  if (options.json()) {
+    streams.out
+        << JsonOf(reported.report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
+  } else {
+    streams.out << ReportText(reported, PaintFor(streams.out));
+  }
+  return kExitOk;
+}
+
+int ReportStored(const CommandOptions& options, Streams streams) {
+  const auto trial = ParseTrialRef(options.Text("trial"), options.project());
+  if (!trial.ok()) return options.UsageError(trial.status(), streams);
+  const auto trace_no = ParseTraceNo(options.argument());
+  if (!trace_no.ok()) return options.UsageError(trace_no.status(), streams);
+  v1::SummarizeTraceRequest request;
+  *request.mutable_trial() = *trial;
+  request.set_trace_no(*trace_no);
+  request.set_steps_max(kStepsAsked);
+  MasterClient master(options.server());
+  const auto answer = master.SummarizeTrace(request);
+  if (!answer.ok()) {
+    return ReportTrialFailure(answer.status(), *trial, master, options.server(), streams);
+  }
+  return Print(OfAnswer(*answer), absl::StrCat("trace ", *trace_no), options, streams);
 }
 
 }  // namespace
 
 int RunTraceReport(const std::vector<std::string>& args, Streams streams) {
-  CommandOptions options("trace report", "FILE", kExamples, CommandOptions::Asks::kNobody);
+  CommandOptions options("trace report", "FILE", kExamples);
+  options.Value("trial", "TRIAL", "FILE is the number of a trace of TRIAL that the master keeps");
+  options.Value("project", "P", "the project of TRIAL (default)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const Progress progress(absl::StrCat("reading ", options.argument()));
-  StepBreakdown breakdown;
-  TraceEventParser parser;
-  std::int64_t bad_count = 0;
-  const auto form = ReadTraceFile(options.argument(), {.event =
-                                                           [&](std::string_view json) {
-                                                             if (parser.Parse(json)) {
-                                                               breakdown.TakeEvent(parser.event());
-                                                             } else {
-                                                               ++bad_count;
-                                                             }
-                                                             return absl::OkStatus();
-                                                           },
-                                                       .member = {}});
-  if (!form.ok()) {
-    streams.err << "stepwell: " << form.status().message() << "\n";
-    return absl::IsNotFound(form.status()) ? kExitNoInput : kExitFailed;
+  if (options.Has("trial")) return ReportStored(options, streams);
+  const auto reported = OfFile(options.argument());
+  if (!reported.ok()) {
+    streams.err << "stepwell: " << reported.status().message() << "\n";
+    return absl::IsNotFound(reported.status()) ? kExitNoInput : kExitFailed;
   }
-  const StepReport report = breakdown.Finish();
-  TellLeftOut(report, *form, bad_count, streams.err);
-  if (report.steps.empty()) {
-    streams.err << "stepwell: " << options.argument()
-                << " has no step and no operator of PyTorch's profiler\n";
-    return kExitFailed;
-  }
-  if (options.json()) {
-    streams.out << JsonOf(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                << "\n";
-  } else {
-    streams.out << ReportText(report, PaintFor(streams.out));
-  }
-  return kExitOk;
+  return Print(*reported, options.argument(), options, streams);
 }
 
 }  // namespace stepwell::cli

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace stepwell::cli {
 namespace {
@@ -36,6 +37,20 @@ absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text) {
   if (text == "text") return v1::TRACE_FORMAT_TEXT;
   return absl::InvalidArgumentError(
       absl::StrCat("--format is '", text, "'; allowed: json, perfetto, xplane, text"));
+}
+
+absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
+                                                 const std::string& output) {
+  if (text.empty()) {
+    const absl::string_view name = absl::StripSuffix(output, ".gz");
+    const bool is_perfetto =
+        absl::EndsWith(name, ".pftrace") || absl::EndsWith(name, ".perfetto-trace");
+    return is_perfetto ? v1::TRACE_FORMAT_PERFETTO : v1::TRACE_FORMAT_CHROME_JSON;
+  }
+  if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;
+  if (text == "perfetto") return v1::TRACE_FORMAT_PERFETTO;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format is '", text, "'; allowed: json, perfetto"));
 }
 
 std::string TraceFormatText(v1::TraceFormat format) {

@@ -10,6 +10,10 @@ namespace stepwell::cli {
 
 // kInvalidArgument says what is allowed.
 [[nodiscard]] absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text);
+// What a merge is written as: JSON or Perfetto's form, where neither is asked for by the name of its file (.pftrace,
+// .perfetto-trace, also with .gz behind).
+[[nodiscard]] absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
+                                                               const std::string& output);
 std::string TraceFormatText(v1::TraceFormat format);
 // "complete", "uploading, 40 %", "refused: trace_bytes".
 std::string TraceStateText(const v1::Trace& trace);

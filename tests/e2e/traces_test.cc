@@ -121,6 +121,59 @@ TEST_F(TracesTest, WhatWasImportedIsListedAndComesBack) {
   EXPECT_TRUE(Eventually(is_gone, absl::Seconds(120)));
 }
 
+TEST_F(TracesTest, AMergeAtTheMasterHasWhatMachinesMeasuredAndAProfileIsBrokenDown) {
+  StartMaster();
+  RawStream stream(*client_);
+  const Uuid writer = Uuid::Random();
+  Open(stream, writer, "measured");
+  stream.Send(
+      DefinitionMessage(writer, {{.ref = 2, .metric_group = "memory", .name = "memory_free"}}));
+  const std::int64_t time_us = start_us_;
+  stream.Send(ChunkMessage(
+      writer, 1,
+      OneColumn(2, time_us - 3'000'000, 500'000, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})));
+  ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
+  const std::string step = absl::StrCat(
+      R"({"schemaVersion":1,"traceEvents":[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#4",)"
+      R"("ts":)",
+      time_us, R"(,"dur":1000,"pid":1,"tid":1},{"ph":"X","cat":"cpu_op","name":"aten::add","ts":)",
+      time_us + 600, R"(,"dur":300,"pid":1,"tid":1}]})");
+  const std::string file = Write("rank0.pt.trace.json", step);
+  EXPECT_EQ(Command({"trace", "import", "measured", file}).ending, "exit 0");
+
+  const std::string merged = scratch_ / "merged.json";
+  const Ran with = Command({"trace", "merge", "--trial", "measured", "--output", merged});
+  EXPECT_EQ(with.ending, "exit 0") << with.output;
+  EXPECT_NE(with.output.find("series of system metrics"), std::string::npos) << with.output;
+  // A second more on both sides.
+  std::vector<double> counts;
+  const auto trace = nlohmann::json::parse(ReadWhole(merged), nullptr, false);
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "C") continue;
+    EXPECT_EQ(event["name"], "memory_free rank=0");
+    counts.push_back(event["args"]["value"].get<double>());
+  }
+  EXPECT_EQ(counts, (std::vector<double>{5, 6, 7, 8, 9}));
+  const Ran without = Command(
+      {"trace", "merge", "--trial", "measured", "--output", merged, "--without-system-metrics"});
+  EXPECT_NE(without.output.find("2 events of 1 trace are in"), std::string::npos) << without.output;
+
+  const Ran report = Command({"trace", "report", "--trial", "measured", "1", "--json"});
+  EXPECT_EQ(report.ending, "exit 0") << report.output;
+  const auto answer = nlohmann::json::parse(report.output, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << report.output;
+  const auto& steps = answer["steps"];
+  ASSERT_EQ(steps.size(), 1U) << report.output;
+  EXPECT_EQ(steps[0]["name"], "ProfilerStep#4");
+  EXPECT_DOUBLE_EQ(steps[0]["class_seconds"]["processor"], 300e-6);
+  EXPECT_EQ(Command({"trace", "report", "--trial", "measured", "2"}).ending, "exit 1");
+
+  const std::string out = scratch_ / "perfetto";
+  const Ran got = Command({"trace", "get", "measured", "--format", "perfetto", "--directory", out});
+  EXPECT_EQ(got.ending, "exit 0") << got.output;
+  EXPECT_EQ(ReadWhole(out + "/rank0.pt.trace.pftrace").substr(0, 1), "\n") << got.output;
+}
+
 TEST_F(TracesTest, WhatCannotBeKeptIsAnsweredAndTheRestIs) {
   StartMaster();
   Record("odd", 100);

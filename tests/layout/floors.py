@@ -34,7 +34,7 @@ _FOREIGN = {
              ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "client/agent/stream.cc", "client/cli/*.cc")),
     "Boost": (r"boost/", ("server/http/http_server.cc", "server/http/http_connection.*")),
     "prometheus": (r"prometheus/", ("server/metric_families.cc",)),
-    "zlib": (r"zlib\.h", ("server/http/gzip.cc", "base/trace/gzip_packer.cc", "base/trace/gzip_unpacker.cc")),
+    "zlib": (r"zlib\.h", ("server/http/gzip.cc", "base/trace/gzip_*.cc")),
     "RapidJSON": (r"rapidjson/", ("base/trace/trace_event.cc",)),
     "spdlog": (r"spdlog/", ("base/log.cc",)),
     "fmt": (r"fmt/", ("base/log.cc", "client/cli/*.cc")),

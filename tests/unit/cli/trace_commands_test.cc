@@ -80,6 +80,33 @@ TEST_F(TraceCommandsTest, FilesOfTwoRanksBecomeOnePackedOrNot) {
   EXPECT_EQ(printed.out, Text(folder_ / "again.json"));
 }
 
+TEST_F(TraceCommandsTest, PerfettosFormIsWrittenAndReadAgain) {
+  const std::string zero = File("ep0-ba7-rank0.json", Operator(1'000));
+  const std::string one = File("ep0-ba7-rank1.json", Operator(3'000));
+  const std::string out = folder_ / "merged-rank0.pftrace";
+  const Outcome outcome = RunWords({"trace", "merge", zero, one, "--one-machine", "--output", out});
+  EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("2 events of 2 files are in "));
+  EXPECT_EQ(Text(out).substr(0, 1), "\n");
+  const std::string packed = folder_ / "merged.bin.gz";
+  const Outcome again = RunWords(
+      {"trace", "merge", zero, one, "--one-machine", "--format", "perfetto", "--output", packed});
+  EXPECT_EQ(again.exit, kExitOk) << again.err;
+  // What was merged so is an input, too.
+  const std::string back = folder_ / "back.json";
+  for (const std::string& file : {out, packed}) {
+    const Outcome read =
+        RunWords({"trace", "merge", file, "--rank", file + "=0", "--output", back});
+    EXPECT_EQ(read.exit, kExitOk) << read.err;
+    int begun = 0;
+    const json trace = json::parse(Text(back));
+    for (const json& event : trace.at("traceEvents")) {
+      begun += event.at("ph") == "B" && event.at("name") == "op" ? 1 : 0;
+    }
+    EXPECT_EQ(begun, 2);
+  }
+}
+
 TEST_F(TraceCommandsTest, ACutPackedFileGivesWhatItHas) {
   std::string whole = "[";
   for (int i = 0; i < 20'000; ++i) {
@@ -137,6 +164,9 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
       {{"merge", good, "--rank", good + "=-1"}, kExitUsage, "allowed: 0 and up"},
       {{"merge", good, "--shift", good + "=soon"}, kExitUsage, "allowed: microseconds"},
       {{"merge", good, "--output", ""}, kExitUsage, "--output is ''"},
+      {{"merge", good, "--format", "xplane"}, kExitUsage, "--format is 'xplane'; allowed: json"},
+      {{"merge", good, "--without-system-metrics"}, kExitUsage, "goes with --trial"},
+      {{"report", "one", "--trial", "t"}, kExitUsage, "one"},
       {{"merge", nameless}, kExitFailed, "trace.json: nothing tells its rank"},
       {{"merge", text},
        kExitFailed,

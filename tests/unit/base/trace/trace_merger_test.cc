@@ -69,7 +69,7 @@ Merged Merge(const std::vector<std::string>& texts) {
   });
   EXPECT_TRUE(merger.Begin().ok());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    merger.BeginInput(i);
+    EXPECT_TRUE(merger.BeginInput(i).ok());
     TraceSplitter splitter(
         {.event = [&](std::string_view event) { return merger.TakeEvent(event); }, .member = {}});
     EXPECT_TRUE(splitter.Feed(texts[i]).ok());
