@@ -1,5 +1,6 @@
 """What a training records arrives: right names, right counts, right batches."""
 
+import json
 import unittest
 
 from product import ProductTest
@@ -171,6 +172,63 @@ class SamplesTest(ProductTest):
         # Tasks interleave: where they lie is lost, that they were is not.
         self.assertEqual(5, sum(count for name, count in counts.items() if name.endswith("coroutine")))
         self.assertEqual(1, counts["generator"])
+
+    def test_scopes_of_tasks_that_take_turns_are_true_and_lie_apart(self):
+        out, _ = self.run_trial("""
+            import asyncio, json, time, stepwell
+            run, now = stepwell.init(), time.perf_counter
+            kept = run.scope("kept")
+            inner, outer = {}, {}
+            async def wait(name, n):
+                begin = now()
+                await asyncio.sleep(n % 100 / 1000)
+                with run.scope("within " + name): pass
+                await asyncio.sleep(0)
+                inner.setdefault(name, []).append(now() - begin)
+            @run.scope("decorated")
+            async def decorated(n): await wait("decorated", n)
+            async def entered(n):
+                async with run.scope("entered") as scope: await wait(scope.name, n)
+            async def shared(n):
+                async with kept:
+                    if n % 10: await wait("kept", n)
+                    else:
+                        async with kept: await wait("kept", n)
+            async def timed(name, task, n):
+                begin = now()
+                try: await task(n)
+                finally: outer.setdefault(name, []).append(now() - begin)
+            async def fails(n):
+                async with kept: raise OSError("theirs")
+            async def main():
+                tasks = [("decorated", decorated), ("entered", entered), ("kept", shared)]
+                await asyncio.gather(*(timed(name, task, n) for n in range(1000) for name, task in tasks))
+                for result in await asyncio.gather(fails(1), return_exceptions=True): print(repr(result))
+            with run.scope("around"): asyncio.run(main())
+            @run.scope("generator")
+            def count(n):
+                for i in range(n):
+                    yield i
+            for pair in zip(*(count(3) for _ in range(50))): pass
+            print(run.dropped_count)
+            print(json.dumps([inner, outer]))
+            """)
+        said = out.splitlines()
+        self.assertEqual(["OSError('theirs')", "0"], said[:2])
+        inner, outer = json.loads(said[2])
+        found = self.samples()
+        for name in ("decorated", "entered"):
+            values = sorted(sample.value for sample in found if sample.name == name)
+            self.assertEqual(1000, len(values))
+            for low, value, high in zip(sorted(inner[name]), values, sorted(outer[name])):
+                self.assertTrue(low - 1e-6 <= value <= high + 1e-6, (name, low, value, high))
+        values = [sample.value for sample in found if sample.name == "kept"]
+        self.assertEqual(1000 + 100 + 1, len(values))
+        self.assertGreaterEqual(sum(values), sum(inner["kept"]))
+        self.assertLessEqual(sum(values), 1.2 * sum(outer["kept"]), "each of them its own")
+        counts = self.counts()
+        self.assertEqual((1, 50), (counts["around"], counts["generator"]))
+        self.assertEqual(3000, sum(counts.get(f"around/within {name}", 0) for name in ("decorated", "entered", "kept")))
 
     def test_scopes_by_hand_end_on_other_threads_and_twice(self):
         self.run_trial("""

@@ -14,6 +14,7 @@
 typedef struct Opening {
   stepwell_scope timing;
   unsigned long thread;
+  const void* task;  // that entered by `async with`, to be compared alone
   struct Opening* older;
 } Opening;
 
@@ -30,11 +31,15 @@ typedef struct {
   Leaving leaving;
   PyObject* name;
   stepwell_scope_id id;
+  int is_apart;    // its calls take turns with others on their thread
   int is_open;     // `first` is
   Opening first;   // the usual one, of a scope that is entered once at a time
   Opening* newer;  // entered while it was open, the newest first
+  Opening* tasks;  // entered by `async with`, the newest first
 } Scope;
 
+static PyObject* asyncio_name;
+static PyTypeObject Ready_Type;
 static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
 
@@ -114,6 +119,8 @@ static int AddSpecial(PyMethodDef* method, int is_exit) {
 }
 
 int Scope_Init(void) {
+  asyncio_name = PyUnicode_InternFromString("asyncio");
+  if (asyncio_name == NULL || PyType_Ready(&Ready_Type) < 0) return 0;
   if (PyType_Ready(&Special_Type) < 0 || PyType_Ready(&Leaving_Type) < 0 ||
       PyType_Ready(&Scope_Type) < 0 || !AddSpecial(&special_methods[0], 0) ||
       !AddSpecial(&special_methods[1], 1)) {
@@ -141,7 +148,7 @@ PyObject* Scope_New(const ScopeName* name) {
     scope = PyObject_New(Scope, &Scope_Type);
     if (scope == NULL) return NULL;
     scope->is_open = 0;
-    scope->newer = NULL;
+    scope->newer = scope->tasks = NULL;
     scope->call = Scope_Vectorcall;
     scope->leaving.call = Leaving_Vectorcall;
     Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
@@ -150,13 +157,14 @@ PyObject* Scope_New(const ScopeName* name) {
   Py_INCREF(name->name);
   scope->name = name->name;
   scope->id = name->id;
+  scope->is_apart = 0;
   return (PyObject*)scope;
 }
 
-static inline void Begin(Opening* opening, stepwell_scope_id id) {
+static inline void Begin(Opening* opening, stepwell_scope_id id, int is_apart) {
   opening->thread = ThisThread();
   if (stepwell_enabled()) {
-    stepwell_scope_begin(&opening->timing, id);
+    (is_apart ? stepwell_scope_begin_apart : stepwell_scope_begin)(&opening->timing, id);
   } else {
     opening->timing.path = 0;
   }
@@ -172,7 +180,7 @@ static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   Py_INCREF(self);
   if (!scope->is_open && scope->newer == NULL) {
     scope->is_open = 1;
-    Begin(&scope->first, scope->id);
+    Begin(&scope->first, scope->id, scope->is_apart);
     return self;
   }
   // Without memory this one is not timed; its leaving then ends an older one.
@@ -180,7 +188,7 @@ static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   if (opening != NULL) {
     opening->older = scope->newer;
     scope->newer = opening;
-    Begin(opening, scope->id);
+    Begin(opening, scope->id, scope->is_apart);
   }
   return self;
 }
@@ -216,6 +224,88 @@ static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
   Py_RETURN_FALSE;
 }
 
+// What is there at once, as `async with` awaits it.
+typedef struct {
+  PyObject base;
+  PyObject* value;  // NULL = None
+} Ready;
+
+static PyObject* Ready_Next(PyObject* self) {
+  PyObject* value = ((Ready*)self)->value;
+  if (value != NULL) PyErr_SetObject(PyExc_StopIteration, value);
+  return NULL;
+}
+
+static void Ready_Dealloc(PyObject* self) {
+  Py_CLEAR(((Ready*)self)->value);
+  PyObject_Free(self);
+}
+
+static PyAsyncMethods ready_async = {.am_await = PyObject_SelfIter};
+static PyTypeObject Ready_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core._Ready",
+    .tp_basicsize = sizeof(Ready),
+    .tp_dealloc = Ready_Dealloc,
+    .tp_as_async = &ready_async,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = Ready_Next,
+};
+
+static PyObject* NewReady(PyObject* value) {
+  Ready* ready = PyObject_New(Ready, &Ready_Type);
+  if (ready == NULL) return NULL;
+  Py_XINCREF(value);
+  ready->value = value;
+  return (PyObject*)ready;
+}
+
+// Where asyncio runs one, which lives as long as it is in the block; else the thread. NULL with an
+// exception set, which is no Exception.
+static const void* ThisTask(void) {
+  PyObject* asyncio = PyImport_GetModule(asyncio_name);
+  PyObject* task = asyncio == NULL ? NULL : PyObject_CallMethod(asyncio, "current_task", NULL);
+  Py_XDECREF(asyncio);
+  if (task == NULL && PyErr_Occurred() != NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
+    return NULL;
+  }
+  PyErr_Clear();
+  const void* known = task;
+  Py_XDECREF(task);
+  return known == NULL || known == Py_None ? (const void*)ThisThread() : known;
+}
+
+static PyObject* Scope_AsyncEnter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  Scope* scope = (Scope*)self;
+  const void* task = ThisTask();
+  if (task == NULL) return NULL;
+  PyObject* ready = NewReady(self);
+  // Without memory it is not timed.
+  Opening* opening = ready == NULL ? NULL : PyMem_Malloc(sizeof(Opening));
+  if (opening == NULL) return ready;
+  opening->task = task;
+  opening->older = scope->tasks;
+  scope->tasks = opening;
+  Begin(opening, scope->id, 1);
+  return ready;
+}
+
+static PyObject* Scope_AsyncExit(PyObject* self, PyObject* const* Py_UNUSED(args),
+                                 Py_ssize_t Py_UNUSED(count)) {
+  Scope* scope = (Scope*)self;
+  const void* task = ThisTask();
+  if (task == NULL) return NULL;
+  Opening** chosen = &scope->tasks;
+  while (*chosen != NULL && (*chosen)->task != task) chosen = &(*chosen)->older;
+  if (*chosen != NULL) {
+    Opening* ended = *chosen;
+    *chosen = ended->older;
+    End(ended, scope->id);
+    PyMem_Free(ended);
+  }
+  return NewReady(NULL);
+}
+
 // As a decorator: the function's calls are timed, each by itself.
 static PyObject* Decorate(PyObject* self, PyObject* function) {
   PyObject* module = PyImport_ImportModule("stepwell._decorator");
@@ -245,6 +335,12 @@ static void Scope_Dealloc(PyObject* self) {
     End(ended, scope->id);
     PyMem_Free(ended);
   }
+  while (scope->tasks != NULL) {
+    Opening* ended = scope->tasks;
+    scope->tasks = ended->older;
+    End(ended, scope->id);
+    PyMem_Free(ended);
+  }
   if (scope->is_open) End(&scope->first, scope->id);
   scope->is_open = 0;
   Py_CLEAR(scope->name);
@@ -264,10 +360,13 @@ static PyObject* Scope_Name(PyObject* self, void* Py_UNUSED(closure)) {
   return ((Scope*)self)->name;
 }
 
-// Of the same name, closed: a generator's and a task's calls each have one of their own.
-static PyObject* Scope_Again(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+// Of the same name, closed: a generator's and a task's calls each have one of their own, which lies in
+// none and holds none.
+static PyObject* Scope_Apart(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   ScopeName name = {.name = ((Scope*)self)->name, .id = ((Scope*)self)->id};
-  return Scope_New(&name);
+  PyObject* apart = Scope_New(&name);
+  if (apart != NULL) ((Scope*)apart)->is_apart = 1;
+  return apart;
 }
 
 PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
@@ -288,7 +387,9 @@ static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {
 
 static PyMethodDef scope_methods[] = {
     {"__reduce__", Scope_Reduce, METH_NOARGS, NULL},
-    {"_again", Scope_Again, METH_NOARGS, NULL},
+    {"_apart", Scope_Apart, METH_NOARGS, NULL},
+    {"__aenter__", Scope_AsyncEnter, METH_NOARGS, NULL},
+    {"__aexit__", (PyCFunction)(void (*)(void))Scope_AsyncExit, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -26,7 +26,13 @@ class Scope:
 
         return timed(self, function)
 
-    def _again(self) -> Scope:
+    async def __aenter__(self) -> Scope:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        pass
+
+    def _apart(self) -> Scope:
         return self
 
 

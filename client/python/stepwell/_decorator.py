@@ -39,8 +39,8 @@ def timed(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[
 def _timed_coroutine(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def call(*args: Any, **keywords: Any) -> Any:
-        # Tasks interleave: each has one of its own.
-        with scope._again():
+        # Tasks interleave: each has one of its own, which lies in no other's.
+        with scope._apart():
             return await function(*args, **keywords)
 
     return call
@@ -49,7 +49,7 @@ def _timed_coroutine(scope: Scope | AbsentScope, function: Callable[..., Any]) -
 def _timed_generator(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        with scope._again():
+        with scope._apart():
             return (yield from function(*args, **keywords))
 
     return call

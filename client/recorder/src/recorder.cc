@@ -263,6 +263,12 @@ void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScope(*scope, name); });
 }
 
+void stepwell_scope_begin_apart(stepwell_scope* scope, stepwell_scope_id name) {
+  scope->path = spool::kNoName;
+  if (name == 0) return;
+  Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScopeApart(*scope, name); });
+}
+
 uint64_t stepwell_scope_end(stepwell_scope* scope) {
   if (scope->path == spool::kNoName) return 0;
   std::uint64_t took_ns = 0;

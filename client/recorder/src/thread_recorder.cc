@@ -19,6 +19,9 @@ constexpr std::uint32_t kCapacityMax = spool::kRingBytesMax / sizeof(spool::Even
 constexpr std::uint32_t kGrowth = 4;  // 256 KiB, 1 MiB, 4 MiB
 static_assert(kFirstCapacity * kGrowth * kGrowth == kCapacityMax);
 
+// In the number of the thread that a scope began on, which is never that great.
+constexpr std::uint32_t kApart = 0x8000'0000;
+
 }  // namespace
 
 ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring,
@@ -35,7 +38,7 @@ ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> rin
 ThreadRecorder::~ThreadRecorder() { (void)End(); }
 
 void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
-  scope.path = depth_ < spool::kScopeDepthMax ? FindPath(name) : spool::kNoName;
+  scope.path = depth_ < spool::kScopeDepthMax ? FindPath(path_, name) : spool::kNoName;
   if (scope.path == spool::kNoName) [[unlikely]] {
     ++drops_;
     process_.CountNoName();
@@ -47,6 +50,25 @@ void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
   path_ = scope.path;
   ++depth_;
   scope.start_ns = MonotonicNs();
+}
+
+void ThreadRecorder::BeginScopeApart(stepwell_scope& scope, std::uint32_t name) {
+  scope.path = FindPath(spool::kNoName, name);
+  if (scope.path == spool::kNoName) [[unlikely]] {
+    ++drops_;
+    process_.CountNoName();
+    return;
+  }
+  scope.parent = spool::kNoName;
+  scope.step = step_;
+  scope.thread = serial_ | kApart;
+  scope.start_ns = MonotonicNs();
+}
+
+bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event) const {
+  const std::uint32_t serial = scope.thread & ~kApart;
+  if (serial == serial_ && scope.step == step_) event.flags = InStepFlag();
+  return serial >= process_.serial_first();
 }
 
 std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
@@ -71,6 +93,8 @@ std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
       path_ = spool::kNoName;
       depth_ = 0;
     }
+  } else if ((scope.thread & kApart) != 0) {
+    if (!MarkApart(scope, event)) return 0;
   } else if (scope.thread < process_.serial_first()) {
     // Begun under another writer, the parent's of a fork for one: its path means nothing here.
     return 0;
@@ -180,12 +204,12 @@ spool::Event ThreadRecorder::StepEnd(std::uint64_t now_ns, std::int32_t batch) c
           .stamp = 0};
 }
 
-std::uint32_t ThreadRecorder::FindPath(std::uint32_t scope) {
-  if (const std::uint32_t known = paths_.Find(path_, scope)) [[likely]] {
+std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_t scope) {
+  if (const std::uint32_t known = paths_.Find(parent, scope)) [[likely]] {
     return known;
   }
-  const std::uint32_t path = process_.FindOrAddPath(path_, scope);
-  if (path != spool::kNoName) paths_.Add(path_, scope, path);
+  const std::uint32_t path = process_.FindOrAddPath(parent, scope);
+  if (path != spool::kNoName) paths_.Add(parent, scope, path);
   return path;
 }
 

@@ -29,6 +29,8 @@ class ThreadRecorder {
   ThreadRecorder& operator=(const ThreadRecorder&) = delete;
 
   void BeginScope(stepwell_scope& scope, std::uint32_t name);
+  // One that lies in none, and in which none lies.
+  void BeginScopeApart(stepwell_scope& scope, std::uint32_t name);
   // How long it took, in nanoseconds; 0 = it is not recorded.
   std::uint64_t EndScope(const stepwell_scope& scope);
   void Record(std::uint32_t series, double value);
@@ -81,7 +83,9 @@ class ThreadRecorder {
   void Add(const spool::Event& event, std::uint64_t now_ns);
   // By value: only the rare way pays for an event in memory.
   void AddToNextRing(spool::Event event, std::uint64_t now_ns);
-  std::uint32_t FindPath(std::uint32_t scope);
+  std::uint32_t FindPath(std::uint32_t parent, std::uint32_t scope);
+  // False = it began under another writer.
+  bool MarkApart(const stepwell_scope& scope, spool::Event& event) const;
   // kNoName, counted, where there is no room for it.
   std::uint32_t NameAtFirstUse(std::uint32_t series);
   void OpenStep(std::uint64_t now_ns);

@@ -213,6 +213,9 @@ typedef struct stepwell_scope {
  * none of those that are open. Its end tells how long it took, in nanoseconds; 0 = not
  * recorded. */
 STEPWELL_API void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name);
+/* One that lies in none that are open, and in which none lies that begins later: what takes turns with others on
+ * a thread, as coroutines do. As many as wanted are open at once, and end in any order. */
+STEPWELL_API void stepwell_scope_begin_apart(stepwell_scope* scope, stepwell_scope_id name);
 STEPWELL_API uint64_t stepwell_scope_end(stepwell_scope* scope);
 
 /* The number of the path of the innermost scope that is open on this thread, as stepwell_scope has it

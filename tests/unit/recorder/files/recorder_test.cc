@@ -8,14 +8,15 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "client/recorder/src/monotonic.h"
 #include "stepwell/stepwell.h"
@@ -59,33 +60,23 @@ TEST_F(RecorderTest, RecordsWhatAProgramDoes) {
   EXPECT_FALSE(files.IsAlive());
 }
 
-TEST_F(RecorderTest, ACloseInPartsHoldsNobodyUp) {
+TEST_F(RecorderTest, ScopesApartLieInNoneAndHoldNone) {
   ExpectInChild([this] {
-    EXPECT_EQ(stepwell_close_begin(), nullptr);
     ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
-    Scoped("first");
-    stepwell_closing* closing = stepwell_close_begin();
-    ASSERT_NE(closing, nullptr);
-    EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
-    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
-    EXPECT_EQ(stepwell_close_await(closing, 1), 0) << "nobody was there to take it";
-    Scoped("second");
-    const pid_t child = fork();
-    if (child == 0) {
-      const bool is_parents = stepwell_close_await(closing, 60'000) == -1;
-      stepwell_close_end(closing);
-      _exit(is_parents ? 0 : 1);
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    EXPECT_EQ(stepwell_close_await(closing, 60'000), -1) << "no agent comes";
-    stepwell_close_end(closing);
-    stepwell_close_end(nullptr);
-    EXPECT_EQ(stepwell_close_await(nullptr, 0), -1);
+    const stepwell_scope_id task = stepwell_define_scope("task");
+    stepwell_scope around;
+    stepwell_scope_begin(&around, stepwell_define_scope("around"));
+    std::array<stepwell_scope, 100> tasks{};
+    for (stepwell_scope& each : tasks) stepwell_scope_begin_apart(&each, task);
+    Scoped("forward");
+    for (stepwell_scope& each : tasks) EXPECT_GT(stepwell_scope_end(&each), 0u);
+    stepwell_scope_end(&around);
     EXPECT_EQ(stepwell_dropped_count(), 0u);
-    EXPECT_EQ(stepwell_close(0), 0);
   });
+  std::vector<std::string> wanted(102, "scope task");
+  wanted.front() = "scope around/forward";
+  wanted.back() = "scope around";
+  EXPECT_EQ(Lines(), wanted);
 }
 
 TEST_F(RecorderTest, AScopeWithLabelsIsAnotherThanItsPlainName) {

@@ -1,6 +1,8 @@
 // A recorder that is opened and closed many times, as a training does that is switched on and off.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -102,6 +104,35 @@ TEST_F(RecorderTest, AThreadMayHoldTheRingOfAWriterThatClosedLongAgo) {
     idle.Once();
     EXPECT_EQ(stepwell_dropped_count(), 0u);
     (void)stepwell_close(0);
+  });
+}
+
+TEST_F(RecorderTest, ACloseInPartsHoldsNobodyUp) {
+  ExpectInChild([this] {
+    EXPECT_EQ(stepwell_close_begin(), nullptr);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    Scoped("first");
+    stepwell_closing* closing = stepwell_close_begin();
+    ASSERT_NE(closing, nullptr);
+    EXPECT_EQ(stepwell_current_state(), STEPWELL_CLOSED);
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    EXPECT_EQ(stepwell_close_await(closing, 1), 0) << "nobody was there to take it";
+    Scoped("second");
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool is_parents = stepwell_close_await(closing, 60'000) == -1;
+      stepwell_close_end(closing);
+      _exit(is_parents ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(stepwell_close_await(closing, 60'000), -1) << "no agent comes";
+    stepwell_close_end(closing);
+    stepwell_close_end(nullptr);
+    EXPECT_EQ(stepwell_close_await(nullptr, 0), -1);
+    EXPECT_EQ(stepwell_dropped_count(), 0u);
+    EXPECT_EQ(stepwell_close(0), 0);
   });
 }
 
