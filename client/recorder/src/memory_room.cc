@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -14,7 +13,6 @@
 namespace stepwell::recorder {
 namespace {
 
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 // What version 1 says instead is just below 2^63.
 constexpr std::uint64_t kLimitMax = std::uint64_t{1} << 60;
 
@@ -57,7 +55,7 @@ std::uint64_t ValueOf(std::string_view lines, std::string_view key) {
 std::uint64_t RoomOf(const std::string& folder, const Version& version) {
   const auto limit = NumberOf(ReadText(folder + version.limit));
   const auto usage = NumberOf(ReadText(folder + version.usage));
-  if (!limit || !usage || *limit >= kLimitMax) return kNoLimit;
+  if (!limit || !usage || *limit >= kLimitMax) return MemoryRoom::kUnlimited;
   const std::string stat = ReadText(folder + "/memory.stat");
   const std::uint64_t cached = ValueOf(stat, version.cached[0]) + ValueOf(stat, version.cached[1]);
   const std::uint64_t taken = *usage - std::min(*usage, cached);
@@ -68,7 +66,7 @@ std::uint64_t RoomOf(const std::string& folder, const Version& version) {
 // begins at its own.
 std::uint64_t LeastRoom(const std::string& mount, std::string path, const Version& version) {
   if (path == "/" || path.find("/..") != std::string::npos) path.clear();
-  std::uint64_t least = kNoLimit;
+  std::uint64_t least = MemoryRoom::kUnlimited;
   for (;;) {
     least = std::min(least, RoomOf(mount + version.folder + path, version));
     const std::size_t parent = path.rfind('/');
@@ -90,7 +88,7 @@ bool HasMemory(std::string_view controllers) {
 
 std::uint64_t MemoryRoom::Bytes() const {
   const std::string text = ReadText(cgroups_of_process_);
-  std::uint64_t least = kNoLimit;
+  std::uint64_t least = MemoryRoom::kUnlimited;
   // Lines are "4:memory:/path" of version 1, "0::/path" of version 2.
   for (std::string_view lines = text; !lines.empty();) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());

@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "client/recorder/src/file_room.h"
 #include "client/recorder/src/memory_room.h"
 #include "client/recorder/src/monotonic.h"
+#include "client/recorder/src/room_turn.h"
 #include "client/recorder/src/spool_file.h"
 #include "client/recorder/src/spool_root.h"
 #include "client/recorder/src/worker_place.h"
@@ -223,20 +225,30 @@ std::unique_ptr<Ring> SpoolWriter::MakeRing(Ring::Spec spec) {
     ring_bytes_.fetch_sub(bytes);
     return nullptr;
   }
-  if (!MemoryRoom().HasFor(bytes)) {
-    ring_bytes_.fetch_sub(bytes);
-    return nullptr;
-  }
   const std::lock_guard lock(ring_making_);
   spec.ring = header_->ring_count.load(std::memory_order_relaxed);
   spec.worker = worker_;
-  std::unique_ptr<Ring> ring = MapRing(spec);
+  std::unique_ptr<Ring> ring = MapWithinMemory(spec, bytes);
   if (ring == nullptr) {
     ring_bytes_.fetch_sub(bytes);
   } else {
     header_->ring_count.store(spec.ring + 1, std::memory_order_release);
   }
   return ring;
+}
+
+// Where there is a limit, one process of the root after the other looks and takes.
+std::unique_ptr<Ring> SpoolWriter::MapWithinMemory(const Ring::Spec& spec, std::size_t bytes) {
+  if (room_pace_.IsKnownTooLittle(bytes, MonotonicNs())) return nullptr;
+  std::uint64_t room = MemoryRoom().Bytes();
+  std::optional<RoomTurn> turn;
+  if (room != MemoryRoom::kUnlimited && MemoryRoom::IsFor(room, bytes) && !is_memory_only()) {
+    const std::string& writer = is_worker() ? around_.path : directory_path_;
+    turn.emplace(writer.substr(0, writer.rfind('/')));
+    room = MemoryRoom().Bytes();
+  }
+  room_pace_.Saw(room, bytes, MonotonicNs());
+  return MemoryRoom::IsFor(room, bytes) ? MapRing(spec) : nullptr;
 }
 
 std::unique_ptr<Ring> SpoolWriter::MapRing(const Ring::Spec& spec) {

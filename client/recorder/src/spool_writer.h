@@ -16,6 +16,7 @@
 
 #include "client/recorder/src/identity.h"
 #include "client/recorder/src/ring.h"
+#include "client/recorder/src/room_pace.h"
 #include "client/recorder/src/shared_rings.h"
 #include "client/recorder/src/spool_format.h"
 #include "client/recorder/src/unique_fd.h"
@@ -56,7 +57,7 @@ class SpoolWriter {
 
   // A ring of `spec` with the next number, or null: no room, in the file system or in the memory of a
   // cgroup, no directory any more, or the process's share of kProcessRingBytesMax is used up. Blocks on
-  // the file system. Thread-safe.
+  // the file system and, within the memory of a cgroup, on others of the root that make one. Thread-safe.
   std::unique_ptr<Ring> MakeRing(Ring::Spec spec);
   // Gives a ring's share back. Thread-safe.
   void FreeRing(std::unique_ptr<Ring> ring);
@@ -87,6 +88,7 @@ class SpoolWriter {
   bool MapFile(const char* name, std::size_t bytes, void** mapped);
   bool WriteIdentity(const Identity& identity);
   void FormatHeader(void* mapped, std::int64_t pid, std::uint64_t opened_ns);
+  std::unique_ptr<Ring> MapWithinMemory(const Ring::Spec& spec, std::size_t bytes);
   std::unique_ptr<Ring> MapRing(const Ring::Spec& spec);
   static std::unique_ptr<Ring> MapRingFile(const UniqueFd& directory, const Ring::Spec& spec);
 
@@ -105,6 +107,7 @@ class SpoolWriter {
   // Held while a ring is made, file system included: a ring must have its number when it is
   // counted. Only threads that wait for their first ring meet here.
   std::mutex ring_making_;
+  RoomPace room_pace_;  // guarded by ring_making_
 };
 
 }  // namespace stepwell::recorder
