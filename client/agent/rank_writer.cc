@@ -115,6 +115,9 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   const bool is_own_live = status.records();
   pid_ = is_own_live ? status.pid : 0;
   live_ = is_own_live || status.workers_alive;
+  seen_alive_ = seen_alive_ || live_;
+  served_->NoteLife(seen_alive_);
+  samples_.SetGivenUp(served_->gives_up_rings());
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
   const bool is_sampled = is_own_live && !sampling_ended_;

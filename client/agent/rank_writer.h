@@ -71,6 +71,7 @@ class RankWriter {
   const bool same_boot_;
   AnchorKeeper anchors_;
   bool live_ = true;
+  bool seen_alive_ = false;
   bool visited_ = false;
   bool was_selected_ = false;  // at the last visit
   bool ended_just_now_ = false;

@@ -113,6 +113,11 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
 
 void RecordedSamples::OnStep(const StepTotals& step) {
   const std::int64_t time_us = anchor_.ToUnixUs(step.start_ns);
+  if (given_up_) {
+    std::uint64_t count = 1;
+    for (const PathTotal& total : step.paths) count += total.count > 1 ? 2 : 1;
+    return TellGivenUp(count, time_us);
+  }
   tick_.clear();
   std::uint64_t refused_count = 0;
   const auto add = [&](RefKind kind, std::uint32_t name, double value) {
@@ -138,6 +143,7 @@ void RecordedSamples::OnStep(const StepTotals& step) {
 
 void RecordedSamples::AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch,
                                double value) {
+  if (given_up_) return TellGivenUp(1, std::clamp(time_us, kTimeUsMin, kTimeUsMax));
   const std::uint32_t ref = RefOf(RefKind::kAlone, name);
   if (ref == 0) {
     TellLoss(pb::GAP_CAUSE_CAP, 1, time_us, time_us, "too many series of one writer");
@@ -146,6 +152,11 @@ void RecordedSamples::AddAlone(std::uint32_t name, std::int64_t time_us, std::in
   } else {
     builder_.AddSample(ref, time_us, batch, value);
   }
+}
+
+void RecordedSamples::TellGivenUp(std::uint64_t count, std::int64_t time_us) {
+  TellLoss(pb::GAP_CAUSE_SPOOL_LOST, count, time_us, time_us,
+           "left in the rings of a process that another agent had served");
 }
 
 void RecordedSamples::OnOccurrence(std::uint32_t path, std::uint64_t start_ns,

@@ -23,6 +23,8 @@ class RecordedSamples final : public ThreadSampleSink {
   RecordedSamples(SeriesCatalog& catalog, ChunkBuilder& builder)
       : catalog_(catalog), builder_(builder) {}
   void SetAnchor(const ClockAnchor& anchor) { anchor_ = anchor; }
+  // Whether what comes from here on is counted and told as lost instead.
+  void SetGivenUp(bool given_up) { given_up_ = given_up; }
 
   void EnterThread(const RecordedProcess& process, std::uint32_t thread) override;
   void LeaveProcess(std::uint64_t number) override;
@@ -40,6 +42,7 @@ class RecordedSamples final : public ThreadSampleSink {
   // 0 where the writer has as many series as it may.
   std::uint32_t RefOf(RefKind kind, std::uint32_t name);
   std::uint32_t MakeRef(RefKind kind, std::uint32_t name);
+  void TellGivenUp(std::uint64_t count, std::int64_t time_us);
   void AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch, double value);
   void TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
                 std::int64_t last_us, std::string_view reason);
@@ -48,6 +51,7 @@ class RecordedSamples final : public ThreadSampleSink {
   ChunkBuilder& builder_;
   const NameTable* names_ = nullptr;
   ClockAnchor anchor_;
+  bool given_up_ = false;
   std::uint32_t thread_ = 0;
   std::uint32_t worker_ = spool::kNoWorker;
   // By kind and thread, and name id.

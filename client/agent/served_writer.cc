@@ -21,6 +21,8 @@ constexpr char kSpoolFolder[] = "spool";
 constexpr char kDoneFile[] = "done";
 // In the folder of a spool that is to be succeeded: RememberBehind, as a number.
 constexpr char kBehindFile[] = "behind";
+// In the writer's directory, once its rings are given up: also for the next agent.
+constexpr char kGivenUpFile[] = "given-up";
 // Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
 // `stepwell agent status` and the next agent know of acks that late, at visits of one that records.
@@ -64,6 +66,7 @@ ServedWriter::~ServedWriter() {
 absl::Status ServedWriter::OpenSpools() {
   STEPWELL_ASSIGN_OR_RETURN(spool_root_,
                             OpenDirectoryAt(directory_.get(), kSpoolFolder, WhenAbsent::kCreate));
+  gives_up_rings_ = faccessat(directory_.get(), kGivenUpFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   std::vector<std::uint32_t> numbers;
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(spool_root_.get()));
   for (const std::string& name : names) {
@@ -100,6 +103,7 @@ absl::Status ServedWriter::OpenSpools() {
   if (spool_->lost_acked() && !behind_) {
     link_->Retire();
     context_.sender.Add(link_);
+    set_back_at_open_ = true;
     return Succeed();
   }
   context_.sender.Add(link_);
@@ -267,6 +271,8 @@ void ServedWriter::MarkDone() {
 void ServedWriter::TendRetirement(absl::Status& tended) {
   const absl::Duration now = context_.clock.Monotonic();
   if (!link_->status().retired || now < succeed_at_) return;
+  // What is given up is counted by its frames.
+  if (!seen_alive_ && sealer_->pending()) return;
   const absl::Status succeeded = Succeed();
   if (succeeded.ok()) {
     if (!successor_) succeed_backoff_.Reset();
@@ -281,7 +287,8 @@ absl::StatusOr<std::uint64_t> ServedWriter::RememberBehind() {
   const OutboundWriter::Status old = link_->status();
   // What this process sealed and never sent is stored nowhere, whatever sequence it got.
   const std::uint64_t never_sent_behind = std::max(recovered_sequence_, old.sent_sequence);
-  const std::uint64_t behind = spool_->lost_acked()
+  if (!seen_alive_) STEPWELL_RETURN_IF_ERROR(GiveUpRings());
+  const std::uint64_t behind = spool_->lost_acked() || !seen_alive_
                                    ? spool_->last_sequence()
                                    : std::min(old.acked_sequence, never_sent_behind);
   const std::string name = absl::StrCat(folder_number_, "/", kBehindFile);
@@ -296,6 +303,33 @@ absl::StatusOr<std::uint64_t> ServedWriter::RememberBehind() {
   STEPWELL_RETURN_IF_ERROR(RenameDurably(spool_root_.get(), draft, name, folder.get()));
   behind_ = behind;
   return behind;
+}
+
+void ServedWriter::NoteLife(bool seen_alive) {
+  seen_alive_ = seen_alive;
+  if (!seen_alive && set_back_at_open_ && !gives_up_rings_) GiveUpRings().IgnoreError();
+}
+
+absl::Status ServedWriter::GiveUpRings() {
+  gives_up_rings_ = true;
+  return OpenAt(directory_.get(), kGivenUpFile, O_WRONLY | O_CREAT).status();
+}
+
+// Of the frames that do not move though nobody knows that the master has them.
+absl::StatusOr<SampleSpan> ServedWriter::SpanOfGivenUp(std::uint64_t behind) const {
+  SampleSpan span;
+  if (!gives_up_rings()) return span;
+  std::uint64_t sequence = std::min(link_->status().acked_sequence, recovered_sequence_);
+  while (sequence < behind) {
+    STEPWELL_ASSIGN_OR_RETURN(const SpoolItem item, spool_->Read(sequence + 1));
+    if (const Frame* frame = std::get_if<Frame>(&item)) {
+      span.Add(frame->span);
+      ++sequence;
+    } else {
+      sequence = std::get<GapSpan>(item).last_sequence;
+    }
+  }
+  return span;
 }
 
 // Copying until the disk is full would take the room from others first.
@@ -354,6 +388,7 @@ absl::Status ServedWriter::BeginSuccessor() {
   gap.cause = pb::GAP_CAUSE_SPOOL_LOST;
   gap.reason = absl::StrCat("goes on for writer ", spool_->writer().ToText(), ", known to be at ",
                             link_->status().acked_sequence, " while the spool held ", behind);
+  STEPWELL_ASSIGN_OR_RETURN(gap.span, SpanOfGivenUp(behind));
   for (const std::string& definition : spool_->definitions()) {
     STEPWELL_RETURN_IF_ERROR(successor_->spool->AppendDefinition(definition));
   }

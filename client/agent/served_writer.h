@@ -71,6 +71,13 @@ class ServedWriter {
   // Of what was sealed.
   std::uint64_t last_sequence() const { return spool_->last_sequence(); }
 
+  // Whether this agent has seen a process of it alive, at each visit. Where it has not, and the master
+  // holds more than the spool does, another agent had the rings, too: those of the original of a copy, or
+  // those of before a power loss. What is sealed of them may be stored, and moves to no successor.
+  void NoteLife(bool seen_alive);
+  // That was so: what the rings still hold is to be told as lost.
+  bool gives_up_rings() const { return gives_up_rings_ && !seen_alive_; }
+
   // Frees, retires: what is due by the clock. Call it at least each 500 ms.
   void Tend();
   // Something of that has to be done now.
@@ -136,6 +143,8 @@ class ServedWriter {
   // Up to where the master may hold what the living spool has, as first decided: on the disk, so
   // that an agent that takes over from one that died on the way decides the same.
   absl::StatusOr<std::uint64_t> RememberBehind();
+  absl::StatusOr<SampleSpan> SpanOfGivenUp(std::uint64_t behind) const;
+  absl::Status GiveUpRings();
   absl::Status CheckRoom(std::uint64_t behind) const;
   void SyncBeforeSend();
   void NoteWritten(absl::Duration now);
@@ -167,6 +176,9 @@ class ServedWriter {
   absl::Duration closed_at_ = absl::InfiniteDuration();
   bool died_ = false;
   bool done_marked_ = false;
+  bool seen_alive_ = true;
+  bool set_back_at_open_ = false;  // and so succeeded before any visit
+  bool gives_up_rings_ = false;
   RefusalNote refusal_note_{directory_.get()};
   absl::Duration trimmed_at_ = -absl::InfiniteDuration();
   absl::Duration marked_at_ = -absl::InfiniteDuration();

@@ -62,6 +62,11 @@ class CopiedSpoolTest : public ::testing::Test {
     std::ifstream file(scene_.path("second-agent.log"));
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  static int CountIn(const std::string& text, const std::string& word) {
+    int count = 0;
+    for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+    return count;
+  }
   // What the rings held is in frames: the spool has not grown for two seconds.
   void AwaitDrained() {
     std::uintmax_t bytes = 0;
@@ -129,6 +134,35 @@ TEST_F(CopiedSpoolTest, AgentRule03_FramesThatTwoAgentsHoldAreStoredOnce) {
     return client_.Flush().empty() && StoredCount() >= all;
   })) << scene_.Logs();
   ExpectExact();
+}
+
+// Of a training that is over, whose agent died before it: its rings hold what the original's agent sends.
+TEST_F(CopiedSpoolTest, AgentRule03_WhatBothFindInRingsIsStoredOnceAndToldByTheOther) {
+  ASSERT_NO_FATAL_FAILURE(Load("100"));
+  scene_.agent().Kill();
+  scene_.Say("the agent is killed");
+  const std::size_t recorded = scene_.ReadLedgers().samples.size();
+  ASSERT_TRUE(scene_.Await("2000 samples more", absl::Seconds(60),
+                           [&] { return scene_.ReadLedgers().samples.size() >= recorded + 2000; }));
+  for (ChildProcess* trainer : trainers_) trainer->Signal(SIGTERM);
+  for (ChildProcess* trainer : trainers_) {
+    ASSERT_EQ(trainer->Wait(absl::Seconds(60)), "exit 3") << "it was acked by nobody";
+  }
+  Copy();
+  scene_.StartAgent(master_.grpc_address());
+  const std::size_t all = scene_.ReadLedgers().samples.size();
+  ASSERT_TRUE(scene_.Await("all of it is stored", absl::Seconds(150), [&] {
+    return client_.Flush().empty() && StoredCount() >= all;
+  })) << scene_.Logs();
+  StartSecondAgent();
+  ASSERT_TRUE(scene_.Await("the copies are done with", absl::Seconds(60), [&] {
+    return CountIn(SecondLog(), "writer_done") >= 2;
+  })) << SecondLog();
+  EXPECT_EQ(CountIn(SecondLog(), "writer_retired"), 2);
+  (void)scene_.ExpectExact(master_, Demand::kRecorded);
+  const auto& gaps = scene_.stored().gap_texts;
+  EXPECT_THAT(gaps, ::testing::Contains(::testing::HasSubstr("cause 8 ")));  // SPOOL_LOST
+  EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
 }
 
 }  // namespace

@@ -70,6 +70,22 @@ TEST_F(RecordedSamplesTest, AgentRule12_EachIsConvertedThroughTheAnchorOfItsTime
   }
 }
 
+TEST_F(RecordedSamplesTest, AgentRule03_WhatIsGivenUpIsCountedAsTheSamplesThatItWouldHaveBeen) {
+  const std::vector<PathTotal> paths = {{7, 2, 10, 0}, {8, 1, 20, 0}};
+  samples_.SetGivenUp(true);
+  samples_.OnStep({kSecondNs, kSecondNs / 2, 0, paths});
+  samples_.OnOccurrence(7, kSecondNs, 10);
+  samples_.OnRecord(9, 2 * kSecondNs, 0, 0.5);
+  samples_.OnRecordAt(9, 3 * kSecondUs, 0, 0.5);
+  const pb::ChunkBody given_up = Seal();
+  EXPECT_EQ(given_up.tables_size(), 0);
+  ASSERT_EQ(given_up.losses_size(), 1);
+  EXPECT_EQ(given_up.losses(0).cause(), pb::GAP_CAUSE_SPOOL_LOST);
+  EXPECT_EQ(given_up.losses(0).sample_count(), 7u);
+  EXPECT_EQ(given_up.losses(0).first_time_us(), kSecondUs);
+  EXPECT_EQ(given_up.losses(0).last_time_us(), 3 * kSecondUs);
+}
+
 // To 100 ns, and below a millisecond to the nanosecond.
 TEST_F(RecordedSamplesTest, LongDurationsAreKeptToTheirGrain) {
   samples_.OnStep({kSecondNs, 12'345'678, 0, {}});

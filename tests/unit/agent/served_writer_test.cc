@@ -205,6 +205,35 @@ TEST_F(ServedWriterTest, AgentRule03_WhatNoMasterCanHaveMovesToTheSuccessor) {
   EXPECT_EQ(Values(), Numbers(1, kFrames + 3));
 }
 
+// Of a copy, or of rings from before a power loss: whoever served them before may have sealed the same.
+TEST_F(ServedWriterTest, AgentRule03_WhatAnotherAgentMayHaveSealedMovesToNoSuccessor) {
+  auto served = Open();
+  served->NoteLife(false);
+  Seal(*served, 1, kFrames);
+  EXPECT_FALSE(served->gives_up_rings());
+  sender_.OnConnected();
+  Talk();
+  served->Tend();
+  EXPECT_TRUE(served->gives_up_rings());
+  Talk();
+  EXPECT_THAT(Values(), IsEmpty());
+  ASSERT_THAT(gaps_, SizeIs(1));
+  EXPECT_EQ(gaps_[0].cause(), pb::GAP_CAUSE_SPOOL_LOST);
+  EXPECT_EQ(gaps_[0].sample_count(), kFrames);
+  EXPECT_EQ(gaps_[0].first_time_us(), 1);
+  EXPECT_EQ(gaps_[0].last_time_us(), kFrames);
+  // From then on what is sealed tells the rest.
+  Seal(*served, kFrames + 1, kFrames + 1);
+  Talk();
+  EXPECT_EQ(Values(), Numbers(kFrames + 1, kFrames + 1));
+  served = nullptr;
+  served = Open();
+  served->NoteLife(false);
+  EXPECT_TRUE(served->gives_up_rings()) << "the next agent";
+  served->NoteLife(true);
+  EXPECT_FALSE(served->gives_up_rings());
+}
+
 // A power loss must not leave a successor whose frames the master has, and which the disk does not
 // know: its frames would be sent again under another id.
 TEST_F(ServedWriterTest, AgentRule03_ASuccessorSpeaksOnlyOnceItsNameIsOnTheDisk) {
