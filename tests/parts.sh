@@ -137,11 +137,21 @@ prometheus_programs() {
   PATH=$PATH:$folder/usr/bin
 }
 
+# PgBouncer out of Debian's package (0.2 MB), likewise: it would begin to pool. What it links is in deploy/packages.txt.
+pgbouncer_program() {
+  local folder=$root/build/pgbouncer
+  command -v pgbouncer /usr/sbin/pgbouncer >/dev/null && return
+  [[ -x $folder/usr/sbin/pgbouncer ]] || (mkdir -p "$folder" && cd "$folder" &&
+    timeout 120 apt-get download -q pgbouncer && dpkg -x pgbouncer_*.deb .) >"$results/pgbouncer.log" 2>&1
+  PATH=$PATH:$folder/usr/sbin
+}
+
 part_release() {
   local without_slow=(-LE slow) alone='^faults$|e2e|slow'
   [[ $long == yes ]] && without_slow=() alone+='|^faults_long$'
   build release || return
   prometheus_programs
+  pgbouncer_program
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
   # What kills processes and measures time runs alone.
   run_ctest release alone -L "$alone" "${without_slow[@]}"
@@ -150,6 +160,7 @@ part_release() {
 # The fault matrix alone (--faults): one after the other, for each starts masters, agents and producers.
 part_faults() {
   build release stepwell_tests_faults || return
+  pgbouncer_program
   if [[ $short == yes ]]; then
     run_ctest release faults -L '^faults$'
   else

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/faults/database_text.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
 
@@ -95,6 +97,59 @@ TEST(ColdCopyTest, AgentRule03_TheAckedTailIsReplayedAndTheRestDeclared) {
   EXPECT_TRUE(std::any_of(gaps.begin(), gaps.end(), [](const std::string& gap) {
     return absl::StrContains(gap, "cause 13 ");  // GAP_CAUSE_RESTORED
   }));
+  EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
+}
+
+// The database knows a generation that agents have long left behind: it must give one above theirs, or an
+// older stream of the same writer would not be fenced.
+TEST(ColdCopyTest, AGenerationIsAboveThoseThatTheLostDatabaseGave) {
+  Scene scene("generation");
+  MasterProcess master({.scratch = scene.path("")});
+  MasterClient client(master.grpc_address());
+  const auto await_commits = [&] {
+    const auto committed = [&] {
+      const auto status = client.Status();
+      return status ? status->chunks_committed() : 0;
+    };
+    const std::uint64_t first = committed();
+    ASSERT_TRUE(
+        scene.Await("20 chunks", absl::Seconds(60), [&] { return committed() >= first + 20; }))
+        << scene.Logs() << master.LogTail();
+  };
+  const auto generation = [&] {
+    int number = 0;
+    (void)absl::SimpleAtoi(
+        DatabaseText(master.database_url(), "select max(generation) from stepwell.writers"),
+        &number);
+    return number;
+  };
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  scene.StartAgent(master.grpc_address());
+  scene.StartTrainer(0);
+  ASSERT_NO_FATAL_FAILURE(await_commits());
+  ASSERT_EQ(master.Stop(), "exit 0") << master.LogTail();
+  CopyTree(master.data_directory(), scene.path("copy"));
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  const int at_copy = generation();
+  for (int i = 0; i < 4; ++i) {
+    scene.agent().Kill();
+    scene.StartAgent(master.grpc_address());
+    ASSERT_NO_FATAL_FAILURE(await_commits());
+  }
+  const int lost = generation();
+  EXPECT_GE(lost, at_copy + 4);
+
+  ASSERT_EQ(master.Stop(), "exit 0") << master.LogTail();
+  fs::remove_all(master.data_directory());
+  CopyTree(scene.path("copy"), master.data_directory());
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  ASSERT_NO_FATAL_FAILURE(await_commits());
+  EXPECT_GT(generation(), lost);
+  scene.Say(
+      absl::StrCat("generation ", at_copy, " at the copy, ", lost, " lost, then ", generation()));
+  scene.StopProducers(absl::Seconds(60));
+  // All of it was in the spool.
+  EXPECT_EQ(scene.ExpectExact(master, Demand::kRecorded).declared_count, 0U);
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 

@@ -2,11 +2,13 @@
 // once: each resumes, nothing is lost or doubled, and the load goes on as before. How long it takes until
 // nobody is behind is printed, and held to nothing but patience: the machine may be busy.
 #include <gtest/gtest.h>
+#include <libpq-fe.h>
 #include <signal.h>
 
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,27 @@ class Postgres {
   std::vector<pid_t> pids_;
 };
 
+// A transaction that began when this did, and lasts as long.
+class Snapshot {
+ public:
+  explicit Snapshot(const std::string& database_url)
+      : connection_(PQconnectdb(database_url.c_str())) {
+    (void)Ask("begin isolation level repeatable read");
+  }
+  // The first column of the first row, "" where there is none.
+  std::string Ask(const char* sql) const {
+    const std::unique_ptr<PGresult, Finish> result(PQexec(connection_.get(), sql));
+    return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+  }
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const { PQfinish(connection); }
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+  const std::unique_ptr<PGconn, Finish> connection_;
+};
+
 class CrowdTest : public ::testing::Test {
  protected:
   struct Size {
@@ -57,8 +80,11 @@ class CrowdTest : public ::testing::Test {
   };
 
   void Start(const Size& size) {
-    patience_ = size.patience;
     ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    Load(size);
+  }
+  void Load(const Size& size) {
+    patience_ = size.patience;
     const int of_each = size.streams * size.writers;
     for (int i = 0; i < size.processes; ++i) {
       ranks_.push_back(i * of_each);
@@ -104,6 +130,19 @@ class CrowdTest : public ::testing::Test {
     EXPECT_TRUE(master_.running()) << master_.LogTail();
     postgres.Signal(SIGCONT);
     scene_.Say("it does again");
+    ExpectResumed(size);
+  }
+  // What was open before the load began sees none of it, and keeps all that it could see.
+  void SnapshotStays(const Size& size) {
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    const Snapshot snapshot(master_.database_url());
+    ASSERT_EQ(snapshot.Ask("select count(*) from stepwell.writers"), "0");
+    Load(size);
+    scene_.Say("all write beside an old snapshot");
+    const std::uint64_t before = acked();
+    WaitOut(size.outage);
+    EXPECT_GT(acked(), before);
+    EXPECT_EQ(snapshot.Ask("select count(*) from stepwell.writers"), "0");
     ExpectResumed(size);
   }
 
@@ -164,6 +203,10 @@ TEST_F(CrowdTest, ResumesWhereTheDatabaseWasDead) {
   DatabaseHangs({kShort, 10, 15, absl::Seconds(1), absl::Seconds(3), kShortPatience});
 }
 
+TEST_F(CrowdTest, AnOldSnapshotHoldsUpNobody) {
+  SnapshotStays({kShort, 10, 15, absl::Seconds(5), absl::Seconds(3), kShortPatience});
+}
+
 // 10,000 writers on 200 streams; ./tests/run.sh --faults.
 TEST_F(CrowdTest, LongTenThousandWritersResumeAtOnceWhereTheMasterDied) {
   MasterDies({4, 50, 50, absl::Seconds(10), absl::Seconds(60), kLongPatience});
@@ -171,6 +214,10 @@ TEST_F(CrowdTest, LongTenThousandWritersResumeAtOnceWhereTheMasterDied) {
 
 TEST_F(CrowdTest, LongTenThousandWritersResumeWhereTheDatabaseWasDeadForTenMinutes) {
   DatabaseHangs({4, 50, 50, absl::Minutes(10), absl::Seconds(60), kLongPatience});
+}
+
+TEST_F(CrowdTest, LongASnapshotOfTenMinutesHoldsUpNoneOfTenThousandWriters) {
+  SnapshotStays({4, 50, 50, absl::Minutes(10), absl::Seconds(60), kLongPatience});
 }
 
 }  // namespace
