@@ -17,6 +17,8 @@ constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
 constexpr absl::Duration kAttachInterval = absl::Minutes(10);
 // Requests that wait; more than a few mean that something hangs.
 constexpr std::size_t kRequestCountMax = 1024;
+// Of tens of milliseconds each.
+constexpr int kMergesPerFold = 8;
 
 }  // namespace
 
@@ -73,9 +75,13 @@ bool FoldLoop::WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool
   mu_.AwaitWithTimeout(absl::Condition(&has_work), kLookInterval);
   if (stopping_) return false;
   requests.swap(requests_);
-  all = next_fold_time_.HasPassed(parts_.clock) ||
-        parts_.heads.unfolded_bytes() > options_.unfolded_bytes_soft;
+  all = MustFold();
   return true;
+}
+
+bool FoldLoop::MustFold() const {
+  return next_fold_time_.HasPassed(parts_.clock) ||
+         parts_.heads.unfolded_bytes() > options_.unfolded_bytes_soft;
 }
 
 void FoldLoop::Run() {
@@ -170,7 +176,7 @@ std::int64_t FoldLoop::TookMs(absl::Duration begin) const {
 }
 
 void FoldLoop::Merge(std::int64_t epoch) {
-  while (true) {
+  for (int calls = 1;; ++calls) {
     MergeLimits limits = options_.merge;
     limits.fold_no_max = parts_.heads.MergeableFoldNo();
     limits.now_us = absl::ToUnixMicros(parts_.clock.Now());
@@ -185,7 +191,9 @@ void FoldLoop::Merge(std::int64_t epoch) {
                           {"metrics_rows", merged->metrics_rows_made},
                           {"took_ms", TookMs(begin)}});
     if (!merged->more) return;
-    // Folds go first: what waits for one is what fills memory.
+    // Folds go first: what waits for one is what fills memory. Not so soon that merges would never come
+    // round: what they leave behind fills the ring.
+    if (calls >= kMergesPerFold && MustFold()) return;
     absl::MutexLock lock(&mu_);
     if (HasWorkLocked()) return;
   }

@@ -78,6 +78,8 @@ class FoldLoop {
   void Merge(std::int64_t epoch);
   void Recycle(std::int64_t epoch);
   std::int64_t TookMs(absl::Duration begin) const;
+  // The interval is over, or much waits.
+  bool MustFold() const;
   bool HasWorkLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return stopping_ || !requests_.empty();
   }

@@ -1,4 +1,5 @@
 // QueryReads::SummarizeTimings: where the time of a trial's steps went.
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,22 @@ v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
   return response;
 }
 
+// Where a cap removed samples of the range, quantiles of what is left would pass for those of all.
+void LeaveOutQuantiles(v1::SummarizeTimingsResponse& response) {
+  const auto& gaps = response.completeness().gaps();
+  const bool is_removed = std::any_of(gaps.begin(), gaps.end(), [](const v1::Gap& gap) {
+    return gap.cause() == v1::GAP_CAUSE_CAP;
+  });
+  if (!is_removed) return;
+  for (auto& timing : *response.mutable_timings()) {
+    timing.clear_p50_seconds();
+    timing.clear_p95_seconds();
+    timing.clear_p99_seconds();
+    timing.clear_quantiles_exact();
+    timing.set_quantiles_absent(v1::ABSENCE_REASON_RAW_REMOVED);
+  }
+}
+
 // The attempt asked for, or the newest (of those that have such batches, if one does); kNotFound when
 // it does not exist.
 absl::StatusOr<std::int32_t> PickAttempt(TrialView& view, std::int32_t asked,
@@ -149,6 +166,7 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
   response.set_attempt(attempt);
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(kTimingGroup, bounds.GapFirst(), bounds.GapLast()));
+  LeaveOutQuantiles(response);
   return response;
 }
 

@@ -52,6 +52,8 @@ struct MergeLimits {
   std::int64_t now_us = 0;
   // Rows of recent that one call takes, more or less; a call takes tens of milliseconds.
   std::int32_t rows_max = 2000;
+  // Stretches that are picked at a time.
+  std::int32_t picks_max = 1000;
 };
 
 struct MergeResult {

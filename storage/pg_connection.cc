@@ -29,7 +29,8 @@ std::string BeginSql(const PgConnection::Options& options) {
       "begin isolation level read committed; set local synchronous_commit = on",
       "; set local statement_timeout = ", absl::ToInt64Milliseconds(options.statement_timeout),
       "; set local idle_in_transaction_session_timeout = ",
-      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout));
+      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout),
+      options.plans_by_index ? "; set local enable_seqscan = off" : "");
 }
 
 }  // namespace

@@ -67,6 +67,9 @@ class PgConnection {
     absl::Duration idle_in_transaction_timeout = absl::Seconds(30);
     // Client side, for each answer. REQUIRES: longer than statement_timeout.
     absl::Duration reply_timeout = absl::Seconds(40);
+    // Its transactions plan by indexes wherever there is one: what is kept was planned while its tables were
+    // small, and outlives that.
+    bool plans_by_index = false;
     // Ends all waits at its moment; null = none does.
     std::shared_ptr<const PgCut> cut = nullptr;
     // Grows each time that an answer is waited for, COPY apart; null = nobody counts.

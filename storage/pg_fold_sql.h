@@ -72,7 +72,8 @@ select exists (select from pg_catalog.pg_class c
 
 // What may be merged, oldest first. $1 greatest fold_no, $2 ticks of a ripe stretch, $3 received
 // before this = of ripe age, $4 ticks that a slow one must have then, $5 received before this =
-// ripe even if slow, $6 days before this one get no more samples, $7 limit.
+// ripe even if slow, $6 days before this one get no more samples, $7 limit, $8 to $11 trials, writers, tick
+// groups and days since 1970 of stretches that are left alone: before the limit, which they would fill.
 inline constexpr char kPickRipe[] = R"(
 select r.trial_id, r.writer_no, r.tick_group, r.received_day, t.owner_epoch
 from (select trial_id, writer_no, tick_group, received_day, sum(tick_count) as tick_count,
@@ -81,11 +82,15 @@ from (select trial_id, writer_no, tick_group, received_day, sum(tick_count) as t
       group by 1, 2, 3, 4) r
 join stepwell.trials t on t.trial_id = r.trial_id and t.deleted_time is null
 left join stepwell.writers w on w.trial_id = r.trial_id and w.writer_no = r.writer_no
-where r.tick_count >= $2
-   or (r.received_time_us <= $3 and r.tick_count >= $4)
-   or r.received_time_us <= $5
-   or r.received_day < $6
-   or w.state is distinct from 1
+where (r.tick_count >= $2
+       or (r.received_time_us <= $3 and r.tick_count >= $4)
+       or r.received_time_us <= $5
+       or r.received_day < $6
+       or w.state is distinct from 1)
+  and (r.trial_id, r.writer_no, r.tick_group, r.received_day) not in (
+    select a.trial_id, a.writer_no, a.tick_group, date '1970-01-01' + a.day
+    from unnest($8::bigint[], $9::integer[], $10::integer[], $11::integer[])
+      as a (trial_id, writer_no, tick_group, day))
 order by r.received_time_us
 limit $7)";
 

@@ -24,6 +24,7 @@ PgConnection::Options ConnectionOptions(const PgFoldStore::Options& options, con
 PgConnection::Options FoldOptions(const PgFoldStore::Options& options) {
   PgConnection::Options fold = ConnectionOptions(options, "stepwell-fold");
   fold.statement_timeout = options.idle_in_transaction_timeout;
+  fold.plans_by_index = true;
   return fold;
 }
 

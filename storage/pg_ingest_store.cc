@@ -46,6 +46,7 @@ PgConnection::Options OwnerOptions(const PgIngestStore::Options& options) {
 PgConnection::Options CommitOptions(const PgIngestStore::Options& options) {
   PgConnection::Options commit = ConnectionOptions(options, "stepwell-commit");
   commit.statement_timeout = options.idle_in_transaction_timeout;
+  commit.plans_by_index = true;
   return commit;
 }
 

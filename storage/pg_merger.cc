@@ -27,9 +27,8 @@
 namespace stepwell {
 namespace {
 
-constexpr std::int32_t kPickedMax = 1000;
 constexpr std::int64_t kSlowAgeFactor = 24;
-constexpr std::size_t kDamagedMax = 10'000;
+constexpr std::size_t kUnjoinedMax = 10'000;
 constexpr char kUndefinedTable[] = "42P01";
 
 std::vector<std::int64_t> TickNosOf(const std::vector<RecentTicksRow>& ticks) {
@@ -86,12 +85,15 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
     const bool joins = work_.has_value() && work_->rollups.joins();
     Forget();
     link_.Drop();
+    // Its COMMIT may have happened: what it took away counts as taken away just now.
+    for (int i = 0; i < RecentRing::kSegmentCount; ++i) ring_.segment(i).last_merge_xid = 0;
     STEPWELL_RETURN_IF_ERROR(TakeFailure(merged, at, joins));
     return MergeResult{.more = true};
   }
   leaf_was_gone_ = false;
+  aside_.Succeeded();
   // What an earlier call had picked may not be all that is ripe now.
-  result.more = work_.has_value() || !picked_.empty() || !picks_now;
+  result.more = work_.has_value() || !picked_.empty() || !picks_now || picked_in_part_;
   return result;
 }
 
@@ -121,31 +123,53 @@ absl::Status PgMerger::TakeFailure(const absl::Status& status, const StretchKey&
     log::Warning("merge_leaf_gone", {{"status", status.ToString()}});
     return absl::OkStatus();
   }
-  if (!absl::IsDataLoss(status)) return Annotate(status, "merge");
-  // Narrow rollups first: should its own rows be the damaged ones, they fail again.
-  std::set<StretchKey>& kept = joins ? unjoined_ : damaged_;
-  if (kept.size() < kDamagedMax) kept.insert(at);
-  log::Error(joins ? "rollups_damaged" : "recent_rows_damaged",
-             {{"trial", Value(std::get<TrialId>(at))},
-              {"writer", Value(std::get<WriterNo>(at))},
-              {"reason", status.message()}});
+  const auto tell = [&](absl::string_view event) {
+    log::Error(event, {{"trial", Value(std::get<TrialId>(at))},
+                       {"writer", Value(std::get<WriterNo>(at))},
+                       {"reason", status.message()}});
+  };
+  if (absl::IsDataLoss(status) && joins && unjoined_.size() < kUnjoinedMax &&
+      unjoined_.insert(at).second) {
+    // Should its own rows be the damaged ones, they fail again.
+    tell("rollups_damaged");
+    return absl::OkStatus();
+  }
+  const SteadyTime now = SteadyTime::Now();
+  // Of ours: what the server cannot read (XX001) may be an index of somewhere else.
+  if (absl::IsDataLoss(status) && SqlState(status).empty()) {
+    aside_.Damaged(at, now);
+    tell("recent_rows_damaged");
+    return absl::OkStatus();
+  }
+  const MergeAside::Ruling ruling = aside_.Failed(at, status, now);
+  if (ruling == MergeAside::Ruling::kTryAgain) return Annotate(status, "merge");
+  tell("merge_put_aside");
   return absl::OkStatus();
 }
 
 absl::Status PgMerger::Pick(PgConnection& connection, const MergeLimits& limits) {
   const std::int64_t now_us = NowUs(limits);
   const std::int64_t ripe_us = now_us - limits.ripe_age_us;
+  std::vector<std::int64_t> trials;
+  std::vector<std::int32_t> writers, tick_groups, days;
+  for (const auto& [trial_id, writer_no, tick_group, day] : aside_.Held(SteadyTime::Now())) {
+    trials.push_back(Value(trial_id));
+    writers.push_back(Value(writer_no));
+    tick_groups.push_back(tick_group);
+    days.push_back(day);
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
       connection.Exec(
           sql::kPickRipe,
           {Value(limits.fold_no_max), std::int64_t{limits.ripe_tick_count}, ripe_us,
            static_cast<std::int64_t>(kSlowTicksPerHour),
-           now_us - kSlowAgeFactor * limits.ripe_age_us, PgDate{DayOf(ripe_us)}, kPickedMax}));
+           now_us - kSlowAgeFactor * limits.ripe_age_us, PgDate{DayOf(ripe_us)}, limits.picks_max,
+           PgArray(trials), PgArray(writers), PgArray(tick_groups), PgArray(days)}));
+  picked_in_part_ = rows.row_count() == limits.picks_max;
   for (int row = 0; row < rows.row_count(); ++row) {
-    const StretchKey key = {TrialId{rows.Int64(row, 0)}, WriterNo{rows.Int32(row, 1)},
-                            rows.Int32(row, 2), rows.DateDays(row, 3)};
-    if (!damaged_.contains(key)) picked_.push_back(key);
+    picked_.emplace_back(TrialId{rows.Int64(row, 0)}, WriterNo{rows.Int32(row, 1)},
+                         rows.Int32(row, 2), rows.DateDays(row, 3));
   }
   return absl::OkStatus();
 }
@@ -166,7 +190,7 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
     is_deleted = !deleted.empty();
     if (is_deleted) return absl::OkStatus();
     STEPWELL_RETURN_IF_ERROR(MergeTrial(connection, limits, plan, result));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.Exec(sql::kReadCurrentXid));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.ExecKept(sql::kReadCurrentXid, {}));
     merge_xid = xid.Int64(0, 0);
     return failpoint::Check("merge_before_commit");
   };
@@ -241,8 +265,8 @@ absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const S
   const auto& [trial_id, writer_no, tick_group, received_day] = key;
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(statement.c_str(), {Value(trial_id), Value(writer_no), tick_group,
-                                          PgDate{received_day}, Value(fold_no_max)}));
+      connection.ExecKept(statement, {Value(trial_id), Value(writer_no), tick_group,
+                                      PgDate{received_day}, Value(fold_no_max)}));
   Work work;
   work.key = key;
   for (int row = 0; row < rows.row_count(); ++row) {
@@ -321,8 +345,8 @@ absl::StatusOr<PgMerger::Slice> PgMerger::ReadSlice(PgConnection& connection,
   const std::vector<std::int64_t> tick_nos = TickNosOf(work_->ticks);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(statement.c_str(), {Value(std::get<TrialId>(work_->key)), PgArray(series_nos),
-                                          PgArray(tick_nos)}));
+      connection.ExecKept(statement, {Value(std::get<TrialId>(work_->key)), PgArray(series_nos),
+                                      PgArray(tick_nos)}));
   for (int row = 0; row < rows.row_count(); ++row) {
     slice.columns.push_back(ReadRecentColumn(rows, row));
   }
@@ -369,8 +393,8 @@ absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,
   const std::vector<std::int64_t> tick_nos = TickNosOf(work_->ticks);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult deleted,
-      connection.Exec(sql::kDeleteRecent,
-                      {Value(trial_id), PgArray(NumbersOf(slice.series)), PgArray(tick_nos)}));
+      connection.ExecKept(sql::kDeleteRecent,
+                          {Value(trial_id), PgArray(NumbersOf(slice.series)), PgArray(tick_nos)}));
   STEPWELL_RETURN_IF_ERROR(ExpectCount(deleted.affected_count(), slice.columns.size()));
   // What the fold had counted: the same rows laid out once more, for their bytes.
   RowCopy as_folded = RowCopy::ForRecent(0);
@@ -386,8 +410,8 @@ absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,
   STEPWELL_RETURN_IF_ERROR(work_->rollups.DropGrids(connection, groups_, usage));
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult ticks_deleted,
-      connection.Exec(sql::kDeleteRecentTicks,
-                      {Value(trial_id), Value(writer_no), PgArray(tick_nos)}));
+      connection.ExecKept(sql::kDeleteRecentTicks,
+                          {Value(trial_id), Value(writer_no), PgArray(tick_nos)}));
   for (const RecentTicksRow& row : work_->ticks) {
     if (row.ticks.columns.empty()) continue;
     usage.Subtract({trial_id, received_day, row.place.keep_class,

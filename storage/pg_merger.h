@@ -3,7 +3,8 @@
 // rows of one writer, tick group and received day are one stretch of work; what is too much for one
 // call is merged in slices of its series, which share the merged rows of ticks. Between slices the
 // rest stays readable where it is.
-// After any failure it forgets where it was and picks anew: what is merged already is merged.
+// After any failure it forgets where it was and picks anew: what is merged already is merged. What fails
+// again and again waits aside (MergeAside), where it can be read, and holds up nobody else.
 // Confined to the folder's thread.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "storage/book_changes.h"
 #include "storage/fold_store.h"
 #include "storage/leaf_growth.h"
+#include "storage/merge_aside.h"
 #include "storage/merge_classes.h"
 #include "storage/pg_leaves.h"
 #include "storage/pg_link.h"
@@ -49,8 +51,6 @@ class PgMerger {
   void Forget();
 
  private:
-  // trial, writer, tick group, received day
-  using StretchKey = std::tuple<TrialId, WriterNo, std::int32_t, std::int32_t>;
   // A stretch whose merge has begun: its rows of ticks are chosen once, its series go in slices.
   struct Work {
     StretchKey key;
@@ -96,9 +96,10 @@ class PgMerger {
   LeafGrowth& growth_;
   BookChanges* const book_changes_;
   std::deque<StretchKey> picked_;
+  // More may be ripe than the last pick had room for.
+  bool picked_in_part_ = false;
   std::optional<Work> work_;
-  // Rows that cannot be decoded stay where they are; logged once.
-  std::set<StretchKey> damaged_;
+  MergeAside aside_;
   // Beside these are rollups that cannot be decoded: theirs are not joined.
   std::set<StretchKey> unjoined_;
   // Everything that was received before this day is ripe; as of the call under way.

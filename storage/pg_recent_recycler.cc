@@ -151,6 +151,8 @@ absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, std::int64_t o
     xid = row.Int64(0, 0);
     return failpoint::Check("move_recent_before_commit");
   });
+  // Where it failed its COMMIT may have happened all the same.
+  ring_.segment(from).last_merge_xid = 0;
   STEPWELL_RETURN_IF_ERROR(moved);
   ring_.segment(from).last_merge_xid = static_cast<std::uint64_t>(xid);
   return absl::OkStatus();

@@ -112,8 +112,8 @@ absl::StatusOr<std::vector<PgRollupJoiner::Narrow>> PgRollupJoiner::ReadNarrow(
     const std::vector<std::int32_t>& series_nos) {
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(
-          NarrowSql(Ring("rollup_ticks", place_)).c_str(),
+      connection.ExecKept(
+          NarrowSql(Ring("rollup_ticks", place_)),
           {keep_class, PgDate{place_.received_day}, Value(place_.trial_id), Value(place_.writer_no),
            static_cast<std::int32_t>(kNarrowRollupBuckets), PgArray(series_nos), kNarrowMax}));
   std::vector<Narrow> narrow;

@@ -147,7 +147,11 @@ absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
   STEPWELL_RETURN_IF_ERROR(catalog.Find());
   if (!catalog.Complete()) {
     STEPWELL_ASSIGN_OR_RETURN(const bool is_full, catalog.TrialIsFull(series_max));
-    if (is_full) return catalog.numbers();
+    if (is_full) {
+      // What others created meanwhile filled it, and may be what is looked for.
+      STEPWELL_RETURN_IF_ERROR(catalog.Find());
+      return catalog.numbers();
+    }
     STEPWELL_RETURN_IF_ERROR(connection.InTransaction([&] {
       const absl::Status made = catalog.CreateMissing(series_max);
       return made.ok() ? failpoint::Check("define_before_commit") : made;

@@ -184,6 +184,40 @@ TEST_F(FoldStoreContract, SkipsRowsThatAreDamaged) {
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), static_cast<int>(damages.size()));
 }
 
+// Each pick has room for one, and it is the oldest that cannot be merged.
+TEST_F(FoldStoreContract, WhatTheDatabaseRefusesKeepsNoOthersWaiting) {
+  const std::vector<TickTable> tables = {Table(1, 10)};
+  Samples expected;
+  const auto fold = [&](const std::string& trial) {
+    const OpenedWriter writer = OpenWriter(trial);
+    AddSeries(writer.trial_id, 1);
+    CommitTo(writer, 1, 1, WriterState::kClosed);
+    EXPECT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+    Count(writer, tables, expected);
+    return Value(writer.trial_id);
+  };
+  const std::int64_t refused = fold("refused");
+  fold("good");
+  fold("good too");
+  Run(absl::StrCat("create function stepwell.refuse() returns trigger language plpgsql as ",
+                   "$$ begin if new.trial_id = ", refused,
+                   " then raise exception 'a damaged page'; end if; return new; end $$"));
+  Run("create trigger refuse before insert on stepwell.metrics "
+      "for each row execute function stepwell.refuse()");
+  MergeAll({.fold_no_max = Newest(), .now_us = kNowUs, .picks_max = 1});
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2);
+  EXPECT_EQ(Number("select max(trial_id) from stepwell.recent"), refused);
+  EXPECT_EQ(ReadSamples(), expected);
+  Run("drop trigger refuse on stepwell.metrics");
+  MergeAll({.fold_no_max = Newest(), .now_us = kNowUs, .picks_max = 1});
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1) << "it still waits";
+  Reopen();
+  MergeAll({.fold_no_max = Newest(), .now_us = kNowUs, .picks_max = 1});
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
+  EXPECT_EQ(ReadSamples(), expected);
+  ExpectUsageAddsUp();
+}
+
 // Buckets of `step` seconds that the samples have, counted by SQL from the decoded samples, and the
 // rollups do not say the same of, or the other way round.
 std::string RollupDifferences(int step) {

@@ -173,5 +173,37 @@ TEST_F(VanishedRowsTest, ASweepOfAllTrialsFindsThemToo) {
   EXPECT_EQ(Ask().samples_missing(), 10);
 }
 
+TEST_F(VanishedRowsTest, QuantilesOfWhatACapLeftAreNotToldAsThoseOfAll) {
+  Feed feed = OpenWriter("job");
+  series_ = {AddSeries("timing", "load", SeriesKind::kDuration), AddSeries("gpu", "util")};
+  Send(feed, 10);
+  const auto timing = [&]() -> v1::SummarizeTimingsResponse::Timing {
+    v1::SummarizeTimingsRequest request;
+    *request.mutable_trial() = Ref();
+    const auto answer = reads_.SummarizeTimings(request, Call());
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() && answer->timings_size() == 1 ? answer->timings(0)
+                                                      : v1::SummarizeTimingsResponse::Timing();
+  };
+  const auto remove = [&](const std::string& metric_group) {
+    Gap gap = Loss(5);
+    gap.cause = GapCause::kCap;
+    gap.metric_group = metric_group;
+    Send(feed, 1, {gap});
+    Fold();
+  };
+  remove("gpu");
+  EXPECT_EQ(timing().count(), 11);
+  EXPECT_EQ(timing().p50_seconds(), 0.5);
+  EXPECT_EQ(timing().quantiles_absent(), v1::ABSENCE_REASON_UNSPECIFIED);
+  remove("timing");
+  EXPECT_EQ(timing().count(), 12);
+  EXPECT_EQ(timing().max_seconds(), 0.5);
+  EXPECT_EQ(timing().p50_seconds(), 0);
+  EXPECT_EQ(timing().p99_seconds(), 0);
+  EXPECT_FALSE(timing().quantiles_exact());
+  EXPECT_EQ(timing().quantiles_absent(), v1::ABSENCE_REASON_RAW_REMOVED);
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -45,7 +45,7 @@ class BusyStore final : public FoldStore {
   }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     ++merge_count;
-    return MergeResult{};
+    return MergeResult{.more = merges_for_ever};
   }
   absl::StatusOr<FoldNo> NextFoldNo() override { return FoldNo{1}; }
   absl::Status AttachLeaves(std::int64_t) override { return absl::OkStatus(); }
@@ -55,6 +55,7 @@ class BusyStore final : public FoldStore {
   }
   absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
 
+  bool merges_for_ever = false;
   std::atomic<int> fold_count = 0;
   std::atomic<int> merge_count = 0;
   std::atomic<int> recycle_count = 0;
@@ -92,6 +93,26 @@ TEST(FoldLoopTest, FoldsGoOnWhereTheWallClockIsSetBack) {
     EXPECT_GT(store.fold_count, seen) << "round " << round;
   }
   loop.Stop();
+}
+
+TEST(FoldLoopTest, MergesThatNeverEndLetFoldsThrough) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  store.merges_for_ever = true;
+  heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
+                {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
+  loop.Start();
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+  while (store.recycle_count < 3 && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(1));
+  loop.Stop();
+  EXPECT_GE(store.fold_count, 3);
+  EXPECT_GE(store.recycle_count, 3) << "what is merged is not recycled";
+  EXPECT_GE(store.merge_count, 3 * 8) << "merges come round, too";
 }
 
 TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
