@@ -1,5 +1,6 @@
 """The examples of docs/python.md and of both READMEs run as they stand there."""
 
+import ast
 import pathlib
 import re
 import unittest
@@ -30,6 +31,27 @@ class DocsTest(ProductTest):
                     self.assertNotIn("Warning", err)
                     is_stored = self.eventually(lambda trial=trial: bool(self.counts(trial)))
                     self.assertTrue(is_stored, "it recorded nothing")
+
+
+class PagesTest(unittest.TestCase):
+    def test_examples_are_python(self):
+        pages = [*(_ROOT / "docs" / "frameworks").glob("*.md"), _ROOT / "docs" / "tutorial-loader.md"]
+        for page in pages:
+            blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+            self.assertTrue(blocks, page)
+            for block in blocks:
+                with self.subTest(page.name):
+                    ast.parse(block)
+
+    def test_each_module_has_a_page_that_names_it(self):
+        for path in sorted((_ROOT / "client/python/stepwell/integrations").glob("[a-z]*.py")):
+            with self.subTest(path.stem):
+                page = _ROOT / "docs" / "frameworks" / f"{path.stem}.md"
+                self.assertTrue(page.is_file(), page)
+                imports = re.compile(rf"stepwell\.integrations\.{path.stem} import ([\w, ]+)")
+                for names in imports.findall(page.read_text("utf-8")):
+                    for word in names.split(", "):
+                        self.assertIn(word, path.read_text("utf-8"))
 
 
 if __name__ == "__main__":

@@ -167,15 +167,18 @@ class TransformersTest(FrameworkTest):
     def arguments(**more):
         return TrainingArguments(tempfile.mkdtemp(), per_device_train_batch_size=4, per_device_eval_batch_size=4,
                                  report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True, **more)
+    from transformers import TrainerCallback
+    class Other(TrainerCallback):
+        def on_step_end(self, *args, **more): pass
     one = Trainer(Model(), arguments(num_train_epochs=2, eval_strategy="epoch"), train_dataset=Data(24),
-                  eval_dataset=Data(8), callbacks=[StepwellCallback()])
+                  eval_dataset=Data(8), callbacks=[StepwellCallback(), Other()])
     watch(one)
     one.train()
     """)
         steps = list(range(12))
         self.assert_steps(steps, (
             "step", "train_batch", "train_batch/optimizer_step", "step_lr_schedulers", "to_device",
-            "samples_per_second"))  # fmt: skip
+            "samples_per_second", "callback/Other/on_step_end"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
@@ -213,13 +216,25 @@ class KerasTest(FrameworkTest):
     model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(2)])
     model.compile("sgd", "mse")
     x, y = numpy.random.rand(24, 8), numpy.random.rand(24, 2)
+    class Other(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if interrupts and batch == 2: raise KeyboardInterrupt
+    interrupts = True
+    import stepwell
+    run = stepwell.init(trial="interrupted", hooks=False)
+    kept = StepwellCallback(batch_size=4)
+    try: model.fit(x, y, batch_size=4, epochs=2, verbose=0, callbacks=[kept, Other()])
+    except KeyboardInterrupt: pass
+    interrupts = False
+    run.close()
     model.fit(x, y, batch_size=4, epochs=2, verbose=0, validation_data=(x[:8], y[:8]), validation_batch_size=4,
-              callbacks=[StepwellCallback(batch_size=4)])
+              callbacks=[StepwellCallback(batch_size=4), Other()])
     model.fit(x, y, batch_size=4, initial_epoch=2, epochs=3, verbose=0, callbacks=[StepwellCallback(batch_size=4)])
     """, KERAS_BACKEND="torch")
         steps = list(range(18))
         self.assert_steps(steps, (
             "step", "train_batch", "samples_per_second"))  # fmt: skip
+        self.assertEqual(list(range(12)), self.batches_of("callback/Other/on_train_batch_begin"))
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6, 12], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))

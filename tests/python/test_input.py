@@ -1,5 +1,6 @@
 """Wrong options are refused where they are given, by name; a training step never sees an error of ours."""
 
+import socket
 import unittest
 
 import product
@@ -211,6 +212,31 @@ class InputTest(ProductTest):
             """)
         named = [line.partition(" decorates a ")[2].partition(";")[0] for line in out.splitlines()]
         self.assertEqual(["staticmethod", "classmethod", "class"], named)
+
+
+class ServerTest(ProductTest):
+    def test_agent_rule_13_the_argument_goes_before_the_environment_and_that_before_this_machine(self):
+        with socket.create_server(("127.0.0.1", 0)) as answers, socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))  # and does not listen
+            places = {True: answers.getsockname(), False: silent.getsockname()}
+            rows = (
+                # argument, STEPWELL_SERVER, a master on this machine -> where it is sent; None = as the environment says,
+                # where it says nothing this machine's
+                ("127.0.0.1:1", product.server(), True, "127.0.0.1:1"), ("offline", product.server(), True, "offline"),
+                (None, product.server(), False, None), (None, "offline", True, None),
+                (None, "unset", True, None), (None, "unset", False, "offline"),
+            )  # fmt: skip
+            for given, variable, is_there, wanted in rows:
+                with self.subTest(given=given, variable=variable, is_there=is_there):
+                    out, _ = self.run_trial(f"""
+                        from stepwell import _identity, _run
+                        _identity._LOOPBACK = {places[is_there]!r}
+                        _identity._is_served = lambda root: False
+                        options = _run._resolved({{"trial": "x", "attempt_key": None, "agent": None, "rank": None,
+                            "world_size": None, "server": {given!r}, "spool_dir": None, "start_agent": True}})
+                        print(options["server"])
+                        """, variables={"STEPWELL_SERVER": variable, "STEPWELL_SYSTEM_ROOT": "/no/such/root"})  # fmt: skip
+                    self.assertEqual(f"{wanted}\n", out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """What the modules of frameworks are made of, without a framework; and that none of it harms a training."""
 
-import ast
 import pathlib
-import re
 import unittest
 
 from product import ProductTest
@@ -155,6 +153,41 @@ class TrainingTest(ProductTest):
         counts = self.counts()
         self.assertEqual((4 * 4 + 1, 4 * 4 + 4 // 2 + 1), (counts["step"], counts["train_batch"]), counts)
         self.assertNotIn("train_batch/train_batch", counts)
+
+    def test_callbacks_beside_ours_are_timed_each(self):
+        out, _ = self.run_trial("""
+            import sys, types
+            class Callback:
+                def set_params(self, params): pass
+                def on_train_begin(self, logs=None): pass
+                def on_epoch_begin(self, epoch, logs=None): pass
+                def on_train_batch_begin(self, batch, logs=None): pass
+                def on_train_batch_end(self, batch, logs=None): pass
+                def on_epoch_end(self, epoch, logs=None): pass
+                def on_train_end(self, logs=None): pass
+            keras = types.ModuleType("keras"); keras.callbacks = types.ModuleType("keras.callbacks")
+            keras.callbacks.Callback = Callback
+            sys.modules.update({"keras": keras, "keras.callbacks": keras.callbacks})
+            from stepwell.integrations.keras import StepwellCallback
+            class Mine(Callback):
+                def on_train_batch_end(self, batch, logs=None): print(batch, end=" ")
+            class Together:
+                def __init__(self, callbacks): self.callbacks = callbacks
+                def call(self, name, *arguments):
+                    for one in self.callbacks: getattr(one, name)(*arguments)
+            mine = Mine()
+            for callbacks in ([StepwellCallback(), mine], [mine, StepwellCallback()]):
+                together = Together(callbacks)
+                together.call("on_train_begin"); together.call("on_epoch_begin", 0)
+                print(type(mine) is Mine, end=" ")
+                for batch in range(2): together.call("on_train_batch_begin", batch); together.call("on_train_batch_end", batch)
+                together.call("on_epoch_end", 0); together.call("on_train_end")
+                print(type(mine) is Mine, end=" ")
+            """)
+        self.assertEqual("False 0 1 True " * 2, out)
+        timed = [name for name in self.counts() if name.startswith("callback/")]
+        self.assertEqual(["callback/Mine/on_train_batch_end"], timed)
+        self.assertEqual(4, self.counts()[timed[0]])
 
     def test_a_monitor_that_nobody_enabled_stays_off(self):
         out, _ = self.run_trial("""
@@ -446,27 +479,6 @@ class HarmTest(ProductTest):
             print(len(looks) < 100)
             """)
         self.assertEqual("4 5 7 6 None None None None None None None None None True\n", out)
-
-
-class PagesTest(unittest.TestCase):
-    def test_examples_are_python(self):
-        pages = [*(_ROOT / "docs" / "frameworks").glob("*.md"), _ROOT / "docs" / "tutorial-loader.md"]
-        for page in pages:
-            blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-            self.assertTrue(blocks, page)
-            for block in blocks:
-                with self.subTest(page.name):
-                    ast.parse(block)
-
-    def test_each_module_has_a_page_that_names_it(self):
-        for path in sorted((_ROOT / "client/python/stepwell/integrations").glob("[a-z]*.py")):
-            with self.subTest(path.stem):
-                page = _ROOT / "docs" / "frameworks" / f"{path.stem}.md"
-                self.assertTrue(page.is_file(), page)
-                imports = re.compile(rf"stepwell\.integrations\.{path.stem} import ([\w, ]+)")
-                for names in imports.findall(page.read_text("utf-8")):
-                    for word in names.split(", "):
-                        self.assertIn(word, path.read_text("utf-8"))
 
 
 if __name__ == "__main__":

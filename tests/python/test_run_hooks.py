@@ -9,6 +9,70 @@ from product import ProductTest
 from test_hooks import _FAKE, _STEP, by_run
 
 
+class InterruptedHooksTest(ProductTest):
+    def test_an_interrupt_at_any_line_of_hooks_and_loops_leaves_them_seeing(self):
+        out, err = self.run_trial("""
+            import sys, stepwell, torch
+            from stepwell._load import core
+            from stepwell.integrations.pytorch import TrainingLoop
+            from stepwell.integrations._watch import watch_call, watch_model
+            run = stepwell.init()
+            model, optimizer, scheduler = torch.nn.Model(), torch.optim.SGD(), torch.optim.lr_scheduler.Chained()
+            watched = torch.nn.Model()
+            watch_model(watched, lambda *_, **__: calls.append("model"), lambda: None)
+            watch_call(watched, "forward", lambda *_, **__: calls.append("call"), lambda: None)
+            calls = []
+            def step():
+                model(torch.Tensor()).backward(); optimizer.step(); scheduler.step()
+                watched(torch.Tensor())
+            def hooked():
+                for batch in torch.utils.data.DataLoader("ab"): step()
+                with torch.no_grad(): list(torch.utils.data.DataLoader("x"))
+            def planned():
+                for index, batch in run.steps(torch.utils.data.DataLoader("ab"), epoch=0): step()
+            def told():
+                training = TrainingLoop(run)
+                for index, batch in training.steps(torch.utils.data.DataLoader("ab")):
+                    with training.train_batch: step()
+                for batch in training.evaluate("x"): pass
+            def interrupted_at(line, live):
+                left = line
+                def trace(frame, event, arg):
+                    nonlocal left
+                    if event == "line" and "/stepwell/" in frame.f_code.co_filename:
+                        left -= 1
+                        if left == 0: raise KeyboardInterrupt
+                    return trace
+                sys.settrace(trace)
+                try: live()
+                finally: sys.settrace(None)
+            for live in (hooked, planned, told):
+                line = 1
+                while True:
+                    try: interrupted_at(line, live)
+                    except KeyboardInterrupt: line += 1
+                    else: break
+                    if core.is_fetching(): print(live.__name__, line, "is fetching still")
+                print(live.__name__, line > 30)
+            run.close()
+            with stepwell.init(trial=run.trial + ".after") as run:
+                calls.clear()
+                hooked(); planned(); told()
+            print(calls.count("model"), calls.count("call"))
+            """, variables={"PYTHONPATH": _FAKE, "STEPWELL_EXIT_WAIT": "60"})  # fmt: skip
+        self.assertEqual("hooked True\nplanned True\ntold True\n6 6\n", out)
+        self.assertNotIn("not recorded", err)
+        found = self.samples(self.trial + ".after")
+        steps = list(range(6))
+        for name in ("step", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step"):
+            wanted = [batch for batch in steps if name == "step" or batch not in (2, 3)]
+            self.assertEqual(wanted, [s.batch for s in found if s.name == name], name)
+        self.assertEqual([2, 3], [s.batch for s in found if s.name == "optimizer_step"], "no work is ours in loops of one's own")
+        self.assertEqual(steps, sorted(s.batch for s in found if s.name.endswith("step_lr_schedulers")))
+        fetches = [(s.batch, s.labels.get("loader")) for s in found if s.name == "dataloader_next" and s.batch >= 0]
+        self.assertEqual([(batch, "train") for batch in steps], sorted(fetches))
+
+
 class RunHooksTest(ProductTest):
     """`stepwell run` with an untouched script."""
 

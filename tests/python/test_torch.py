@@ -22,6 +22,15 @@ class Slow(Dataset):
 
 transform = torch.nn.Identity()     # of the dataset: a part of its fetch, also in a worker
 
+def timed(loader):      # by the script's own clock
+    items = iter(loader)
+    while True:
+        begin = time.perf_counter()
+        try: item = next(items)
+        except StopIteration: return
+        print("fetched in", time.perf_counter() - begin)
+        yield item
+
 def main(worker_count):
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
@@ -30,7 +39,7 @@ def main(worker_count):
         torch.optim.lr_scheduler.ConstantLR(optimizer), torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)], [1])
     loader = DataLoader(Slow(), batch_size=2, num_workers=worker_count, persistent_workers=worker_count > 0)
     for epoch in range(2):
-        for inputs, wanted in loader:
+        for inputs, wanted in timed(loader):
             inputs.to("meta")
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(model(inputs), wanted).backward()
@@ -98,6 +107,9 @@ class TorchTest(ProductTest):
                                   "load_checkpoint": 1}, {name: outside.count(name) for name in set(outside)})  # fmt: skip
                 self.assertEqual(4, sum(s.labels.get("loader") == "eval" for s in found))
                 fetches = [s.value for s in found if s.name == "dataloader_next" and s.batch >= 0]
+                truth = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("fetched in ")]
+                self.assertTrue(all(ours <= theirs + 1e-5 for ours, theirs in zip(fetches, truth)), (fetches, truth))
+                self.assertGreaterEqual(sum(fetches), 0.5 * sum(truth))
                 if worker_count == 0:
                     self.assertGreaterEqual(min(fetches), 0.04, "two items of 20 ms each")
 

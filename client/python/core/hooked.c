@@ -57,6 +57,21 @@ PyObject* Hooked_Await(PyObject* Py_UNUSED(module), PyObject* wanted) {
   Py_RETURN_NONE;
 }
 
+PyObject* Hooked_CallWithin(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *watched = NULL, *function = NULL, *given = NULL, *keywords = NULL;
+  if (!PyArg_ParseTuple(args, "OOO!O!:call_within", &watched, &function, &PyTuple_Type, &given,
+                        &PyDict_Type, &keywords) ||
+      PyObject_SetAttrString(watched, "is_within", Py_True) < 0) {
+    return NULL;
+  }
+  PyObject* result = PyObject_Call(function, given, keywords);
+  PyObject *type = NULL, *error = NULL, *trace = NULL;
+  PyErr_Fetch(&type, &error, &trace);
+  if (PyObject_SetAttrString(watched, "is_within", Py_False) < 0) PyErr_Clear();
+  PyErr_Restore(type, error, trace);
+  return result;
+}
+
 PyObject* Hooked_AskForWorker(PyObject* Py_UNUSED(module), PyObject* question) {
   PyObject* before = worker_question;
   Py_INCREF(question);

@@ -11,6 +11,8 @@ extern PyTypeObject Hooked_Type;
 
 // await_hooks(is_waiting): whether hooks are called though nothing is recorded, to open a run.
 PyObject* Hooked_Await(PyObject* module, PyObject* is_waiting);
+// call_within(watched, function, args, keywords): watched.is_within is True for that long.
+PyObject* Hooked_CallWithin(PyObject* module, PyObject* args);
 // ask_for_worker(question): whether this process is a worker of a DataLoader's, whose calls are parts of a
 // fetch. True, and None (it is none), hold until it forks; False = not yet.
 PyObject* Hooked_AskForWorker(PyObject* module, PyObject* question);

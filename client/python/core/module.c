@@ -152,6 +152,8 @@ static PyMethodDef functions[] = {
     {"ask_for_worker", Hooked_AskForWorker, METH_O, NULL},
     {"hooked_steps", Steps_OfHook, METH_VARARGS, NULL},
     {"scope_path", ScopePath, METH_NOARGS, NULL},
+    {"fetch_by", StepLoop_FetchBy, METH_VARARGS, NULL},
+    {"call_within", Hooked_CallWithin, METH_VARARGS, NULL},
     {"is_innermost", Scope_IsInnermost, METH_O, NULL},
     {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
     {"batch", StepLoop_Batch, METH_NOARGS, NULL},

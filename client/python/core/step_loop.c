@@ -230,6 +230,16 @@ PyObject* StepLoop_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(i
   return PyBool_FromLong(StepLoop_IsInFetch());
 }
 
+PyObject* StepLoop_FetchBy(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *function = NULL, *items = NULL;
+  if (!PyArg_ParseTuple(args, "OO:fetch_by", &function, &items)) return NULL;
+  const int depth = fetch_depth;
+  fetch_depth = depth + 1;
+  PyObject* item = PyObject_CallFunctionObjArgs(function, items, NULL);
+  fetch_depth = depth;
+  return item;
+}
+
 PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
   const StepLife* life = OpenLife();
   return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);

@@ -51,6 +51,8 @@ void StepLoop_BeginTallied(StepLoop* loop);
 // `train_batch` opens where no scope is open, and closes where it is the innermost; so does the step's
 // end. An optimizer's step ends work.
 PyObject* StepLoop_IsFetching(PyObject* module, PyObject* ignored);
+// fetch_by(function, items): function(items), which is a fetch that no loop times.
+PyObject* StepLoop_FetchBy(PyObject* module, PyObject* args);
 PyObject* StepLoop_Batch(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_BeginWork(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_EndWork(PyObject* module, PyObject* ignored);

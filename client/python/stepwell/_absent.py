@@ -106,6 +106,14 @@ def hooked_steps(loader: Any, of: object) -> Steps:
     return Steps(loader, None)
 
 
+def fetch_by(function: Callable[[Any], Any], items: Any, /) -> Any:
+    return function(items)
+
+
+def call_within(watched: Any, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], /) -> Any:
+    return function(*args, **keywords)
+
+
 def is_innermost(scope: Scope, /) -> bool:
     return False
 

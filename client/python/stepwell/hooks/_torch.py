@@ -63,7 +63,6 @@ class TorchHooks:
         self._times: DeviceTimes | None = None
         self._allocator: Allocator | None = None
         self._evaluation_series: Any = None
-        self._evaluation_fetch = core.Loop()
         self._device_series: dict[str, Any] = {}
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
@@ -343,11 +342,7 @@ class TorchHooks:
 
     def _next_of_evaluation(self, original: Any, iterator: Any) -> Any:
         begin_us, begin = time.time_ns() // 1000, time.perf_counter()
-        try:
-            self._evaluation_fetch.fetching(True)
-            items = original(iterator)
-        finally:
-            self._evaluation_fetch.fetching(False)
+        items = core.fetch_by(original, iterator)
         if self._evaluation.trouble:
             return items
         try:

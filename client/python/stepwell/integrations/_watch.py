@@ -79,9 +79,10 @@ class _Watched:
         """False within another call, and on another thread than the first."""
         return not self.is_within and self.thread in (0, threading.get_ident())
 
-    def enter(self) -> None:
-        """Whoever calls it is in the `try` that leaves it: an interrupt may come at any line."""
-        self.is_within, self.thread = True, threading.get_ident()
+    def enter(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Calls it. Not in lines of Python: an interrupt at one would leave `is_within` as it is."""
+        self.thread = threading.get_ident()
+        return core.call_within(self, function, args, keywords)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         if owner is None:
@@ -119,11 +120,7 @@ class _WatchedCall:
         watched = self._stepwell[0]
         if not watched.may_enter():
             return self.__wrapped__(*args, **keywords)
-        try:
-            watched.enter()
-            return watched.call(self.__wrapped__, *args, **keywords)
-        finally:
-            watched.is_within = False
+        return watched.enter(watched.call, self.__wrapped__, *args, **keywords)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
@@ -295,6 +292,13 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
     watched = _Watched(type(model), "__call__", lambda *_: None)
     begin, end = guarded(begin), guarded(end)
 
+    def timed(kind: Any, self: Any, *args: Any, **keywords: Any) -> Any:
+        begin(*args, **keywords)
+        try:
+            return kind.__call__(self, *args, **keywords)
+        finally:
+            end()
+
     def of(kind: Any) -> Any:
         hooked = kind.__call__
         plain = hooked.__wrapped__ if core.Hooked is not None and isinstance(hooked, core.Hooked) else hooked
@@ -304,15 +308,7 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
                 return plain(self, *args, **keywords)
             if not watched.may_enter():
                 return kind.__call__(self, *args, **keywords)
-            try:
-                watched.enter()
-                begin(*args, **keywords)
-                try:
-                    return kind.__call__(self, *args, **keywords)
-                finally:
-                    end()
-            finally:
-                watched.is_within = False
+            return watched.enter(timed, kind, self, *args, **keywords)
 
         return call
 

@@ -10,8 +10,10 @@ did in it. On TensorFlow the batch is fetched inside of the training function, w
 
 from __future__ import annotations
 
+from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training
+from stepwell.integrations._watch import Watches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +26,18 @@ if TYPE_CHECKING:
 class _Watcher:
     def __init__(self, run: Run | None, batch_size: int | None) -> None:
         self.training = Training(run)
+        self.watches = Watches()
         self.steps: int | None = None  # of an epoch
         self._batch_size = batch_size
         self._epoch = 0
 
     def train_begins(self) -> None:
+        self.watches.end()
         self.training.train_begins()
+
+    def train_ends(self) -> None:
+        self.training.finish()
+        self.watches.end()
 
     def epoch_begins(self, epoch: int) -> None:
         self._epoch = epoch
@@ -83,6 +91,7 @@ def _make_callback() -> type:
 
         def on_train_begin(self, logs: Any = None) -> None:
             self._stepwell.train_begins()
+            watch_callbacks(self, Callback, self._stepwell.training, self._stepwell.watches)
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self._stepwell.epoch_begins(epoch)
@@ -109,7 +118,7 @@ def _make_callback() -> type:
             self._stepwell.epoch_ends()
 
         def on_train_end(self, logs: Any = None) -> None:
-            self._stepwell.training.finish()
+            self._stepwell.train_ends()
 
     return StepwellCallback
 

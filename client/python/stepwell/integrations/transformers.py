@@ -10,6 +10,7 @@ A step is one of the optimizer, as the Trainer counts them: with gradient accumu
 
 from __future__ import annotations
 
+from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
 from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_result
@@ -94,6 +95,7 @@ def _make_callback() -> type:
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
             self._stepwell.train_begins(state, more.get("train_dataloader"), more.get("lr_scheduler"))
+            watch_callbacks(self, TrainerCallback, self._stepwell.training, self._stepwell.watches)
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
             self._stepwell.step_begins(state)
