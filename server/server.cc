@@ -24,6 +24,7 @@
 #include "server/http/http_server.h"
 #include "server/http/page_files.h"
 #include "server/http/page_folder.h"
+#include "server/http/page_settings.h"
 #include "server/http/prometheus_door.h"
 #include "server/http/rpc_channel.h"
 #include "server/ingest_service.h"
@@ -188,6 +189,10 @@ absl::Status Server::Parts::AddDoors() {
   const auto* traces =
       pb::ListTracesRequest::descriptor()->file()->FindServiceByName("TraceService");
   gateway->Serve(*traces, http->routes());
+  http->routes().Add("GET", "/page.json", HttpDoor::kSameOrigin,
+                     [json = PageSettingsJson(options.trace_viewer)](const HttpRequest&) {
+                       return HttpResponse{200, "application/json", json};
+                     });
   if (options.ui_dir.empty()) {
     AddPage(EmbeddedPage(), http->routes());
     return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "server/agent_version.h"
+#include "server/http/page_settings.h"
 
 namespace stepwell {
 namespace {
@@ -42,6 +43,17 @@ Problem CheckVersion(const std::string& text) {
 
 Setting Version(const char* name, std::string O::*place, const char* initial, const char* help) {
   return {name, place, initial, 0, 0, {}, help, CheckVersion};
+}
+
+Problem CheckViewer(const std::string& text) {
+  if (text.empty() || IsViewerAddress(text)) return {};
+  return absl::StrCat("is '", text,
+                      "', allowed are addresses as https://ui.perfetto.dev or "
+                      "http://localhost:10000/path, and nothing: no button that opens one");
+}
+
+Setting Viewer(const char* name, std::string O::*place, const char* initial, const char* help) {
+  return {name, place, initial, 0, 0, {}, help, CheckViewer};
 }
 
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
@@ -102,6 +114,10 @@ const std::vector<Setting>& Settings() {
            "proxies"),
       Text("ui-dir", &O::ui_dir, "",
            "serve the page from this folder instead of the one built in, for those who work on it"),
+      Viewer(
+          "trace-viewer", &O::trace_viewer, "https://ui.perfetto.dev",
+          "the Perfetto that the page opens traces in, when asked to, in a window of the browser; "
+          "empty = none"),
       Text("ready-file", &O::ready_file, "",
            "JSON with grpc, http, database_url and pid, written once ready; one in the data "
            "directory"

@@ -25,6 +25,7 @@ struct ServeOptions {
   std::string http_host;
   bool http_get = false;
   std::string ui_dir;
+  std::string trace_viewer;
   std::string ready_file;
   std::string master_id;
   std::string pg_bindir;

@@ -19,7 +19,7 @@ export function generate() {
   const gen = join(here, "build/gen");
   rmSync(gen, { recursive: true, force: true });
   mkdirSync(gen, { recursive: true });
-  const files = ["model", "query", "follow", "compare", "admin", "caps"].map((name) => `stepwell/v1/${name}.proto`);
+  const files = ["model", "query", "follow", "compare", "admin", "caps", "trace"].map((name) => `stepwell/v1/${name}.proto`);
   execFileSync("protoc", [
     "--plugin=protoc-gen-es=node_modules/.bin/protoc-gen-es",
     `--es_out=${gen}`,

@@ -3,12 +3,14 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test page_test.mjs
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { lowContrast, unnamedControls } from "./looks.mjs";
+import { composerCycle, Viewer } from "./viewer.mjs";
 
 const [bin, page, playwright, chromiumPath, library] = process.env.STEPWELL_BROWSER_TEST.split(":");
 const { chromium } = await import(pathToFileURL(playwright).href);
@@ -16,6 +18,7 @@ const axe = readFileSync(join(dirname(playwright), "..", "axe-core", "axe.min.js
 const here = dirname(fileURLToPath(import.meta.url));
 const hostileName = `<script>window.harmed=1</script> \u202egnp.exe שלום ${"x".repeat(120)}`;
 
+const viewer = new Viewer();
 const stand = new Stand(bin, page);
 let browser;
 let tab;
@@ -38,7 +41,12 @@ const gone = (selector) => tab.waitForSelector(selector, { state: "hidden", time
 function watch(page) {
   page.on("pageerror", (error) => troubles.push(String(error.stack)));
   page.on("console", (said) => said.type() === "error" && !expected.test(said.text()) && troubles.push(said.text()));
-  page.on("request", (request) => new URL(request.url()).origin !== new URL(stand.url).origin && !/^(blob|data):/.test(request.url()) && foreign.push(request.url()));
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    // The window of the viewer is another's, and may ask what it wants.
+    const isOurs = origin === new URL(stand.url).origin || (page !== tab && origin === viewer.origin);
+    if (!isOurs && !/^(blob|data):/.test(protocol)) foreign.push(request.url());
+  });
 }
 
 /** The live streams of a tab: all that were asked for, and those that are open. */
@@ -85,6 +93,8 @@ async function assertUnharmed(where) {
 }
 
 before(async () => {
+  await viewer.start();
+  stand.options = ["--trace-viewer", viewer.origin];
   await stand.startMaster();
   stand.startAgent();
   browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox", "--disable-gpu"] });
@@ -97,6 +107,7 @@ before(async () => {
 
 after(async () => {
   await browser?.close();
+  await viewer.close();
   await stand.close();
 }, { timeout: deadlineMs });
 
@@ -272,6 +283,98 @@ test("a heat map tells its cells by keys", async () => {
   await until("the cell of rank 1", async () => /^rank 1, .*: (no samples|[\d.]+ (ms|s|µs))/.test(await text(".heat .chart-place")));
 });
 
+test("a PNG has the heat map, the names of its rows and its scale", async () => {
+  const [saved] = await Promise.all([tab.waitForEvent("download"), tab.click('button:has-text("PNG")')]);
+  assert.match(saved.suggestedFilename(), /^stepwell-trial-\d+-heat\.png$/);
+  const bytes = readFileSync(await saved.path());
+  const box = await tab.locator(".heat canvas[tabindex]").boundingBox();
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  assert.ok(width > box.width + 40 && height > box.height + 60, `${width} x ${height} of ${JSON.stringify(box)}`);
+});
+
+/** As the Connect protocol ends a stream. */
+function lastEnvelope(end) {
+  const json = Buffer.from(JSON.stringify(end));
+  const head = Buffer.from([2, 0, 0, 0, 0]);
+  head.writeUInt32BE(json.length, 1);
+  return Buffer.concat([head, json]);
+}
+
+const traceRow = (number) => `tr[data-trace="${number}"]`;
+const importTrace = async (name, bytes, ...more) => {
+  writeFileSync(join(stand.folder, name), bytes);
+  return stand.command("trace", "import", "first", join(stand.folder, name), ...more);
+};
+
+test("without traces the page says how to bring some, and what is brought appears by itself", async () => {
+  await openTab("traces");
+  await seen('[data-absence="no data yet"]');
+  assert.match(await text('[data-absence="no data yet"]'), /stepwell trace import id:\d+ FILE/);
+  await importTrace("ep0-ba7-rank0.json", composerCycle(0, 1_000_000));
+  await seen(traceRow(1));
+  assert.match(await text(traceRow(1)), /ep0-ba7-rank0\.json\.gz\s+0\s+ep0-ba7\s+json\s+\d+ B\s+–\s+complete/);
+});
+
+test("traces say how far their clocks may be off, and what cannot be merged is not", async () => {
+  await importTrace("ep0-ba7-rank1.json", composerCycle(1, 6_000_000));
+  await seen(`${traceRow(2)}:has-text("±240 µs shifted by −5.00 s")`);
+  await importTrace("host.xplane.pb", Buffer.from([10, 3, 120, 121, 122]));
+  await seen(`${traceRow(3)}:has-text("xplane")`);
+  assert.equal(await count(`${traceRow(3)} button:text-is("Open")`), 0);
+  await tab.check(`${traceRow(3)} input`);
+  await seen('button:has-text("Download merged"):disabled');
+  await tab.uncheck(`${traceRow(3)} input`);
+  await seen('button:has-text("Download merged"):enabled');
+});
+
+test("a trace is downloaded as it came, and several as one", async () => {
+  const [one] = await Promise.all([tab.waitForEvent("download"), tab.click(`${traceRow(3)} button:text-is("Download")`)]);
+  assert.equal(one.suggestedFilename(), "host.xplane.pb");
+  assert.deepEqual([...readFileSync(await one.path())], [10, 3, 120, 121, 122]);
+  const [merged] = await Promise.all([tab.waitForEvent("download"), tab.click('button:has-text("Download merged")')]);
+  assert.match(merged.suggestedFilename(), /^stepwell-trial-\d+\.json\.gz$/);
+  const { traceEvents } = JSON.parse(gunzipSync(readFileSync(await merged.path())));
+  const begins = traceEvents.filter(({ name, ph }) => name === "forward" && ph === "B").map(({ ts }) => ts);
+  assert.deepEqual(begins, [1_000_100, 1_000_100]);
+  await seen('p:has-text("events of 2 traces")');
+});
+
+test("traces are handed to the window of the viewer, and only in a click", async () => {
+  const [window] = await Promise.all([tab.context().waitForEvent("page"), tab.click('button:text-is("Open in Perfetto")')]);
+  await seen(`[data-handed]:has-text("${viewer.origin}")`);
+  const handed = await (await window.waitForFunction(() => window.handed)).jsonValue();
+  assert.equal(handed.origin, new URL(stand.url).origin);
+  assert.match(handed.title, /^trial \d+, 2 traces$/);
+  assert.equal(JSON.parse(gunzipSync(Buffer.from(handed.bytes))).metadata.inputs.length, 2);
+  await window.close();
+  const [another] = await Promise.all([tab.context().waitForEvent("page"), tab.click(`${traceRow(2)} button:text-is("Open")`)]);
+  const alone = await (await another.waitForFunction(() => window.handed)).jsonValue();
+  assert.equal(alone.title, "ep0-ba7-rank1.json.gz");
+  assert.deepEqual(JSON.parse(gunzipSync(Buffer.from(alone.bytes))), JSON.parse(composerCycle(1, 6_000_000)));
+  await another.close();
+});
+
+test("a trace that the master refuses to hand out is told, and its window closed", async () => {
+  await tab.route("**/stepwell.v1.TraceService/GetTrace", (route) => route.fulfill({
+    status: 200, contentType: "application/connect+proto", body: lastEnvelope({ error: { code: "permission_denied", message: "<b>not you" } }),
+  }));
+  const [window] = await Promise.all([tab.context().waitForEvent("page"), tab.click(`${traceRow(2)} button:text-is("Open")`)]);
+  await seen('[data-absence="not permitted"]');
+  assert.match(await text('[data-absence="not permitted"]'), /<b>not you/);
+  await until("the window is closed", () => window.isClosed());
+  await tab.unroute("**/stepwell.v1.TraceService/GetTrace");
+});
+
+test("a trace is deleted when it was asked twice", async () => {
+  await tab.click(`${traceRow(3)} button:has-text("Delete")`);
+  await tab.click(`${traceRow(3)} button:has-text("Keep")`);
+  await tab.click(`${traceRow(3)} button:has-text("Delete")`);
+  await tab.click(`${traceRow(3)} button:text-is("Delete")`);
+  await seen('p:has-text("Trace 3 is deleted")');
+  await gone(traceRow(3));
+  assert.match(await stand.command("trace", "list", "first"), /rank0[^]*rank1/);
+});
+
 test("a hostile name of a trial is text and nothing else", async () => {
   training.kill("SIGINT");
   await training.ended;
@@ -333,6 +436,11 @@ test("trials are compared", async () => {
   await tab.click('button:has-text("Compare 2")');
   await seen('td.name:has-text("step")');
   await seen(".compared li >> nth=1");
+  await seen(".charts canvas");
+  const [saved] = await Promise.all([tab.waitForEvent("download"), tab.click('button:text-is("PNG")')]);
+  assert.match(saved.suggestedFilename(), /^stepwell-compare-\d+-\d+\.png$/);
+  const bytes = readFileSync(await saved.path());
+  assert.ok(bytes.readUInt32BE(16) > 300 && bytes.readUInt32BE(20) > 200, `${bytes.readUInt32BE(16)} x ${bytes.readUInt32BE(20)}`);
 });
 
 test("caps are shown, wrong ones marked, and none set before what it removes is told", async () => {
@@ -421,7 +529,8 @@ test("what is not there is told", async () => {
 });
 
 test("each page fits each width, has names for its controls, and contrast in both themes", async () => {
-  const pages = ["#/trials", "#/trial/1000000000/timings", "#/trial/1000000000/metrics", "#/trial/1000000000/heat", "#/trial/1000000000/completeness",
+  const pages = ["#/trials", "#/trial/1000000000/timings", "#/trial/1000000000/metrics", "#/trial/1000000000/heat", "#/trial/1000000000/traces",
+    "#/trial/1000000000/completeness",
     "#/compare?t=1000000000&t=1000000001", "#/admin"];
   for (const hash of pages) {
     await show(hash);

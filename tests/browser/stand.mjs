@@ -18,8 +18,10 @@ export async function until(what, look, ms = deadlineMs) {
 }
 
 export class Stand {
-  constructor(bin, page) {
+  /** `options` of the master beside those that every stand has. */
+  constructor(bin, page, options = []) {
     this.bin = bin;
+    this.options = options;
     this.page = page;
     this.folder = mkdtempSync(join(tmpdir(), "stepwell-browser-"));
     chmodSync(this.folder, 0o755); // PostgreSQL's own user passes through it
@@ -48,7 +50,7 @@ export class Stand {
     rmSync(ready, { force: true });
     this.master = this.start("master", join(this.bin, "stepwell"), [
       "serve", "--data-dir", join(this.folder, "data"), "--grpc-listen", `127.0.0.1:${this.ports.grpc}`,
-      "--http-listen", `127.0.0.1:${this.ports.http}`, "--ready-file", ready, ...(this.page ? ["--ui-dir", this.page] : []),
+      "--http-listen", `127.0.0.1:${this.ports.http}`, "--ready-file", ready, ...(this.page ? ["--ui-dir", this.page] : []), ...this.options,
     ]);
     const text = await until("the master is ready", () => {
       if (this.master.exitCode !== null) throw new Error(`the master ended: ${this.master.said}`);
@@ -78,6 +80,14 @@ export class Stand {
 
   train(trial, ...args) {
     return this.start(trial, join(this.bin, "stepwell-demo"), ["--ranks", "2", "--quiet", "--trial", trial, ...args], this.recording(trial));
+  }
+
+  /** A command of the command line that is done by itself. */
+  async command(...args) {
+    const child = this.start(args.join(" "), join(this.bin, "stepwell"), [...args, "--server", `127.0.0.1:${this.ports.grpc}`]);
+    const { code } = await child.ended;
+    if (code !== 0) throw new Error(`${child.name}: ${code}\n${child.said}`);
+    return child.said;
   }
 
   async close() {

@@ -4,7 +4,8 @@ import { createClient, type Client } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AdminService } from "#gen/admin_pb";
 import { QueryService } from "#gen/query_pb";
-import { NoConnection, toFailure, type Result } from "./failure";
+import { TraceService } from "#gen/trace_pb";
+import { failureOf, NoConnection, toFailure, type Result } from "./failure";
 
 /** Of a question; the master has its own, shorter ones for statements. */
 const timeoutMs = 30_000;
@@ -44,6 +45,7 @@ const transport = createConnectTransport({
 
 export const query: Client<typeof QueryService> = createClient(QueryService, transport);
 export const admin: Client<typeof AdminService> = createClient(AdminService, transport);
+export const traces: Client<typeof TraceService> = createClient(TraceService, transport);
 
 /** null = given up by `signal`: nobody waits for it. */
 export async function ask<T>(
@@ -54,6 +56,50 @@ export async function ask<T>(
     return { ok: true, value: await call({ signal, timeoutMs }) };
   } catch (thrown) {
     // "canceled" of the master's is an answer: only who asked can give it up.
+    if (signal.aborted) return null;
+    return { ok: false, failure: toFailure(thrown) };
+  }
+}
+
+/** The messages of a stream, each as it comes, however long all of them take; `take` says false where it has
+ * enough. null = given up by `signal`. */
+export async function gather<T>(
+  call: (options: { signal: AbortSignal }) => AsyncIterable<T>, take: (message: T) => boolean, signal: AbortSignal,
+): Promise<Result<null> | null> {
+  const controller = new AbortController();
+  const giveUp = (): void => controller.abort();
+  signal.addEventListener("abort", giveUp);
+  try {
+    if (signal.aborted) return null;
+    for await (const message of call({ signal: controller.signal })) {
+      if (signal.aborted) return null;
+      if (!take(message)) break;
+    }
+    return { ok: true, value: null };
+  } catch (thrown) {
+    if (signal.aborted) return null;
+    return { ok: false, failure: toFailure(thrown) };
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+    giveUp(); // What was not taken is not wanted.
+  }
+}
+
+/** What the page is told of the master's settings (server/http/page_settings.h). */
+export interface PageSettings {
+  /** Empty = none. */
+  readonly traceViewer: string;
+}
+
+export async function readSettings(signal: AbortSignal): Promise<Result<PageSettings> | null> {
+  try {
+    const response = await fetchOrSay("page.json", { signal });
+    if (!response.ok) return { ok: false, failure: failureOf(response.status === 403 ? "refused" : "failed", `page.json: ${response.status}`) };
+    const read: unknown = await response.json();
+    const viewer = typeof read === "object" && read !== null && "trace_viewer" in read ? read.trace_viewer : "";
+    // Anything else than a page would be run here.
+    return { ok: true, value: { traceViewer: typeof viewer === "string" && /^https?:\/\//.test(viewer) ? viewer : "" } };
+  } catch (thrown) {
     if (signal.aborted) return null;
     return { ok: false, failure: toFailure(thrown) };
   }

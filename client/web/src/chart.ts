@@ -64,6 +64,8 @@ export class Chart {
   private data: ChartData | null = null;
   private waiting: ChartData | null = null;
   private dragging = false;
+  /** Of the newest data, which wait while a person drags. */
+  private newestAxis: AxisKind | null = null;
   private shape = "";
   private values: HTMLElement[] = [];
 
@@ -83,6 +85,7 @@ export class Chart {
   /** New data of the same lines change nothing else: a live chart keeps its cursor. While a person drags
    *  they wait. */
   show(data: ChartData): void {
+    this.newestAxis = data.axis;
     if (this.dragging) {
       this.waiting = data;
       return;
@@ -226,7 +229,8 @@ export class Chart {
     const start = this.fromPlot(plot.posToVal(plot.select.left, "x"));
     const end = this.fromPlot(plot.posToVal(plot.select.left + plot.select.width, "x"));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.options.onZoom({ start, end });
+    // What was dragged over may be batches where the newest data, and who hears of this, are of the time.
+    if (this.data?.axis === this.newestAxis) this.options.onZoom({ start, end });
   }
 
   private onKey(event: KeyboardEvent): void {

@@ -3,7 +3,7 @@
 
 import type { AxisKind } from "./range";
 
-export const tabs = ["timings", "metrics", "heat", "completeness"] as const;
+export const tabs = ["timings", "metrics", "heat", "traces", "completeness"] as const;
 export type Tab = (typeof tabs)[number];
 
 export interface TrialsView {

@@ -8,7 +8,7 @@ import { stateBadge } from "../badges";
 import { Chart } from "../chart";
 import { aligned } from "../core/align";
 import { changeOf, largestChange, type Side } from "../core/compared";
-import { printable } from "../core/printable";
+import { printable, shortened } from "../core/printable";
 import type { Range } from "../core/range";
 import { metricId } from "../core/series_choice";
 import { valueText } from "../core/units";
@@ -17,6 +17,7 @@ import { bdi, fill, h, scroller } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
+import { savePng } from "../picture";
 import { linkButton } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
@@ -25,6 +26,7 @@ import { trialName } from "../words";
 const refreshMs = 10_000;
 const chartHeight = 240;
 const rowsMax = 400;
+const headMax = 160;
 const usualCharts = ["timing/step", "training/loss"];
 
 function side(of: Compared["sides"][number] | undefined): Side {
@@ -97,7 +99,8 @@ export class ComparePage implements Page {
       h("button", { type: "button", "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one }) }, text);
     fill(this.head, h("h1", {}, "Compare"), h("ol", { class: "compared" }, trials.map(item)),
       h("div", { class: "tools" }, add, h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
-        this.range && h("button", { type: "button", onclick: () => this.zoom(null) }, "Show all"), h("span", { class: "space" }), linkButton()),
+        this.range && h("button", { type: "button", onclick: () => this.zoom(null) }, "Show all"), h("span", { class: "space" }),
+        h("button", { type: "button", disabled: !this.answer || trials.length < 2, onclick: () => this.savePng() }, "PNG"), linkButton()),
       trials.length < 2 && stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."));
   }
 
@@ -110,6 +113,12 @@ export class ComparePage implements Page {
     this.range = range ? { start: Math.max(0, Math.floor(range.start)), end: Math.ceil(range.end) } : null;
     this.showHead();
     this.loop.now();
+  }
+
+  private savePng(): void {
+    const { trials, axis } = this.view;
+    const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
+    savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), this.drawn.map((chart) => chart.drawn()));
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {

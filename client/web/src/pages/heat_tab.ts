@@ -14,11 +14,14 @@ import { countText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, fill, h } from "../dom";
 import type { Failure } from "../failure";
+import { heatDrawn } from "../heat_picture";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, toolsKey, type ChangeView } from "../range_tools";
+import { savePng } from "../picture";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { trialName } from "../words";
 
 const runningMs = 4000;
 const rowLabels = ["rank", "agent", "device"];
@@ -91,11 +94,12 @@ export class HeatTab implements TrialTab {
   private showTools(): void {
     const state = this.rangeState();
     fill(this.status, rangeStatus(state));
-    refill(this.tools, toolsKey(state, this.metrics().length), () => {
+    refill(this.tools, toolsKey(state, this.metrics().length, this.grid !== null), () => {
       const metric = h("select", { "aria-label": "Metric or scope", "data-focus": "metric", onchange: () => this.change({ metrics: [metric.value] }, "push") },
         this.metrics().map((id) => h("option", { value: id }, printable(id))));
       metric.value = this.metric();
-      return [metric, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }), linkButton()];
+      return [metric, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }),
+        h("button", { type: "button", "data-focus": "png", disabled: !this.grid, onclick: () => this.savePng() }, "PNG"), linkButton()];
     });
   }
 
@@ -200,23 +204,46 @@ export class HeatTab implements TrialTab {
     this.say();
   }
 
-  private say(): void {
+  /** Where the column begins. */
+  private where(column: number): string {
     const { grid, answer, view, shown } = this;
-    if (!grid || !answer || !view || !shown) return;
+    if (!grid || !answer || !view || !shown) return "";
+    const place = Number(answer.start) + (grid.firstIndex + column) * Number(answer.width);
+    return view.axis === "time" ? `${clockText(place, shown.end - shown.start)} UTC` : `batch ${countText(place)}`;
+  }
+
+  private savePng(): void {
+    const { grid, info, view, shown } = this;
+    if (!grid || !info || !view || !shown) return;
+    const unit = this.series()[0]?.unit ?? "";
+    const drawn = heatDrawn({
+      title: `${printable(this.metric())}, mean of each cell`, cells: this.canvas, rows: grid.rows, ends: [this.where(0), this.where(grid.columnCount - 1)],
+      extremes: [valueText(grid.low, unit), valueText(grid.high, unit)], scale: scaleCanvas(),
+    });
+    savePng(`stepwell-trial-${view.trial}-heat.png`, `${trialName(info.trial)}, ${rangeWords(shown, view.axis)}`, [drawn]);
+  }
+
+  private say(): void {
+    const { grid } = this;
+    if (!grid) return;
     const value = cellAt(grid, this.at.row, this.at.column);
-    const place = Number(answer.start) + (grid.firstIndex + this.at.column) * Number(answer.width);
-    const where = view.axis === "time" ? `${clockText(place, shown.end - shown.start)} UTC` : `batch ${countText(place)}`;
+    const where = this.where(this.at.column);
+    if (where === "") return;
     const unit = this.series()[0]?.unit ?? "";
     this.words.textContent = `${printable(grid.rows[this.at.row] ?? "")}, ${where}: ${Number.isNaN(value) ? "no samples" : valueText(value, unit)}`;
   }
 }
 
-function scale(grid: HeatGrid, unit: string): HTMLElement {
+function scaleCanvas(): HTMLCanvasElement {
   const canvas = h("canvas", { width: 64, height: 1, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   for (let x = 0; context && x < 64; ++x) {
     context.fillStyle = heatColor(x / 63);
     context.fillRect(x, 0, 1, 1);
   }
-  return h("div", { class: "heat-scale" }, valueText(grid.low, unit), canvas, valueText(grid.high, unit));
+  return canvas;
+}
+
+function scale(grid: HeatGrid, unit: string): HTMLElement {
+  return h("div", { class: "heat-scale" }, valueText(grid.low, unit), scaleCanvas(), valueText(grid.high, unit));
 }

@@ -15,10 +15,11 @@ import { CompletenessTab } from "./completeness_tab";
 import { HeatTab } from "./heat_tab";
 import { MetricsTab } from "./metrics_tab";
 import { TimingsTab } from "./timings_tab";
+import { TracesTab } from "./traces_tab";
 
 const runningMs = 2000;
 const endedMs = 30_000;
-const tabNames: Record<Tab, string> = { timings: "Timings", metrics: "System metrics", heat: "Heat map", completeness: "Completeness" };
+const tabNames: Record<Tab, string> = { timings: "Timings", metrics: "System metrics", heat: "Heat map", traces: "Traces", completeness: "Completeness" };
 
 export class TrialPage implements Page {
   readonly element = h("div", { class: "through" });
@@ -124,6 +125,7 @@ export class TrialPage implements Page {
       case "timings": return new TimingsTab(this.go);
       case "metrics": return new MetricsTab(this.go);
       case "heat": return new HeatTab(this.go);
+      case "traces": return new TracesTab();
       case "completeness": return new CompletenessTab();
     }
   }

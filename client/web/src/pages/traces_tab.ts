@@ -1,0 +1,393 @@
+// A trial's traces: which are here and how large, how far their clocks may be off, downloaded as they came,
+// merged, handed to a viewer's window, deleted.
+import { TraceAlignment, TraceState, type MergedTrace, type Trace } from "#gen/trace_pb";
+import { ask, readSettings, traces } from "../api";
+import { refill } from "../choice";
+import { printable } from "../core/printable";
+import { timeText } from "../core/time_text";
+import { countText, plural, valueText } from "../core/units";
+import type { TrialView } from "../core/view_state";
+import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
+import type { Failure, Result } from "../failure";
+import { loop, type Loop, type Outcome } from "../loop";
+import { failureBox, loadingBox, stateBox } from "../state_box";
+import { blobOf, fetchMerged, fetchPlacement, fetchTrace, joined, type Arriving, type TraceBytes } from "../trace_bytes";
+import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, traceStateWords } from "../trace_words";
+import { isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+import { handOver, openViewer } from "../viewer";
+
+const runningMs = 3000;
+const restingMs = 30_000;
+const pageTraces = 1000;
+const tracesMax = 10_000;
+const rowsMax = 500;
+const progressMs = 200;
+/** The master reads all of them to compare their clocks: of larger ones only when asked to. */
+const comparedBytesMax = 4 * 2 ** 20;
+/** What a browser hands from one window to another, and Perfetto reads in its own. */
+const viewedBytesMax = 2 ** 30;
+
+/** What is being fetched, and how far that is. One at a time. */
+interface Work {
+  readonly what: string;
+  readonly controller: AbortController;
+}
+
+export class TracesTab implements TrialTab {
+  readonly element = h("section", { class: "through", "aria-label": "Traces" });
+  private readonly tools = h("div", { class: "tools" });
+  private readonly working = h("div", { class: "tools status", role: "status" });
+  private readonly outcome = h("div", { "aria-live": "polite" });
+  private readonly place = h("div", {}, loadingBox("the traces"));
+  private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", "data-focus": "filter", oninput: () => this.show() });
+  private readonly head = h("section", { class: "panel", hidden: true }, this.tools, this.working, this.outcome);
+  private readonly loop: Loop;
+  private readonly gone = new AbortController();
+  private info: TrialInfo | null = null;
+  private list: readonly Trace[] | null = null;
+  private keptBytes = 0;
+  private refusedCount = 0;
+  private isCut = false;
+  private viewer: string | null = null;
+  private readonly chosen = new Set<number>();
+  private alignment = TraceAlignment.CLOCK;
+  /** By number; of the last comparison. */
+  private clocks = new Map<number, MergedTrace>();
+  private clocksOf = "";
+  private clockWords: Part = null;
+  /** Of what is told of clocks. */
+  private clockVersion = 0;
+  private work: Work | null = null;
+  private deleting = 0;
+
+  constructor() {
+    fill(this.element, this.head, this.place);
+    this.loop = loop(() => this.pace(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
+  }
+
+  update(_view: TrialView, info: TrialInfo): void {
+    const ran = this.info && isRunning(this.info);
+    this.info = info;
+    if (ran && !isRunning(info)) this.loop.soon();
+  }
+
+  destroy(): void {
+    this.loop.stop();
+    this.gone.abort();
+    this.work?.controller.abort();
+  }
+
+  private pace(): number {
+    const changes = (this.info && isRunning(this.info)) || this.list?.some((trace) => trace.state === TraceState.UPLOADING);
+    return changes ? runningMs : restingMs;
+  }
+
+  private async look(signal: AbortSignal): Promise<Outcome> {
+    const { info } = this;
+    if (!info) return "stop";
+    if (this.viewer === null) {
+      const settings = await readSettings(signal);
+      if (!settings) return "fine";
+      if (!settings.ok) return this.showFailure(settings.failure);
+      this.viewer = settings.value.traceViewer;
+    }
+    const found: Trace[] = [];
+    let afterTraceNo = 0;
+    do {
+      const from: number = afterTraceNo;
+      const page = await ask((options) => traces.listTraces({ trial: { trialId: info.trial.trialId }, pageSize: pageTraces, afterTraceNo: from }, options), signal);
+      if (!page) return "fine";
+      if (!page.ok) return this.showFailure(page.failure);
+      found.push(...page.value.traces);
+      afterTraceNo = page.value.nextAfterTraceNo;
+      this.keptBytes = Number(page.value.byteCount);
+      this.refusedCount = Number(page.value.refusedCount);
+    } while (afterTraceNo !== 0 && found.length < tracesMax);
+    this.list = found;
+    this.isCut = afterTraceNo !== 0;
+    const there = new Set(found.map((trace) => trace.traceNo));
+    for (const traceNo of [...this.chosen]) if (!there.has(traceNo)) this.chosen.delete(traceNo);
+    this.forgetClocks();
+    this.show();
+    return "fine";
+  }
+
+  private showFailure(failure: Failure): Outcome {
+    // What is there stays while the master cannot be reached: the bar on top says so.
+    if (failure.kind !== "lost" || !this.list) {
+      this.list = null;
+      this.head.hidden = true;
+      fill(this.place, failureBox(failure, () => this.loop.now()));
+    }
+    return failure.passing ? "failed" : "stop";
+  }
+
+  // --- what is shown
+
+  private show(): void {
+    const { list, info } = this;
+    if (!list || !info) return;
+    this.head.hidden = list.length === 0;
+    if (list.length === 0) {
+      const command = h("code", {}, `stepwell trace import id:${info.trial.trialId} FILE…`);
+      fill(this.place, isRunning(info)
+        ? stateBox("no data yet", "No traces yet", "Profilers write them as files; what is imported appears here by itself:", command)
+        : stateBox("empty", "No traces of this trial", "Profilers write them as files (PyTorch's, Composer's, TensorFlow's). This brings them here:", command));
+      return;
+    }
+    this.showTools(list);
+    this.showTable(list);
+  }
+
+  private showTools(list: readonly Trace[]): void {
+    const wanted = meant(list, this.chosen);
+    const merged = wanted.filter(isMergeable);
+    const together = merged.length > 0 && wanted.length === merged.length;
+    const key = JSON.stringify([wanted.map((trace) => trace.traceNo), together, this.work !== null, this.viewer, this.alignment]);
+    refill(this.tools, key, () => {
+      const busy = this.work !== null;
+      const align = h("select", { "aria-label": "How traces are placed", "data-focus": "align", disabled: busy, onchange: () => {
+        this.alignment = align.value === "start" ? TraceAlignment.START : TraceAlignment.CLOCK;
+        this.clocksOf = "";
+        this.forgetClocks();
+        this.show();
+      } }, h("option", { value: "clock" }, "by their clocks"), h("option", { value: "start" }, "each from the first one's start"));
+      align.value = this.alignment === TraceAlignment.START ? "start" : "clock";
+      return [
+        h("span", {}, this.chosen.size === 0 ? `All that can be merged (${countText(merged.length)})` : `${countText(this.chosen.size)} chosen`),
+        this.viewer !== null && this.viewer !== "" && h("button", {
+          type: "button", class: "primary", "data-focus": "open", disabled: busy || !together, title: this.viewerWords(), onclick: () => this.open(wanted),
+        }, "Open in Perfetto"),
+        h("button", { type: "button", "data-focus": "merge", disabled: busy || !together, onclick: () => void this.saveMerged(merged) }, "Download merged"),
+        h("button", { type: "button", "data-focus": "clocks", disabled: busy || !together || merged.length < 2, onclick: () => void this.compareClocks(merged) }, "Compare clocks"),
+        h("label", {}, "placed", align),
+        h("span", { class: "space" }), this.filter,
+      ];
+    });
+  }
+
+  private viewerWords(): string {
+    return `Opens ${this.viewer ?? ""} in a window of this browser and hands the trace to it; it is sent nowhere else`;
+  }
+
+  private showTable(list: readonly Trace[]): void {
+    const rows = list.filter((trace) => matches(trace, this.filter.value));
+    const key = JSON.stringify([
+      rows.slice(0, rowsMax).map((trace) => [trace.traceNo, traceStateWords(trace)]), rows.length, [...this.chosen], this.clockVersion, this.deleting, this.work !== null, this.keptBytes, this.refusedCount,
+    ]);
+    refill(this.place, key, () => [h("section", { class: "panel" },
+      rows.length === 0 ? h("p", { class: "muted" }, "None of the traces matches.")
+        : scroller("Traces", h("table", { class: "cards" },
+          h("caption", { class: "visually-hidden" }, "Traces"),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Chosen")),
+            ["No.", "Name", "Rank", "Cycle", "Format", "Size", "Clock error", "State", "Uploaded (UTC)"].map((text) => h("th", { scope: "col", class: text === "No." || text === "Rank" || text === "Size" ? "number" : "" }, text)),
+            h("th", { scope: "col" }, "Actions"))),
+          h("tbody", {}, rows.slice(0, rowsMax).map((trace) => this.row(trace))))),
+      rows.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`),
+      this.isCut && h("p", { class: "muted" }, `There are more than ${countText(list.length)}: 'stepwell trace list' has all.`),
+      this.clockWords,
+      h("p", { class: "muted" }, `${valueText(this.keptBytes, "bytes")} are kept`, this.refusedCount > 0 && `; ${plural(this.refusedCount, "trace")} refused by caps (page Master)`, "."))]);
+  }
+
+  private row(trace: Trace): HTMLElement {
+    const { traceNo, header } = trace;
+    const name = printable(header?.name ?? "");
+    const box = h("input", { type: "checkbox", "aria-label": `Choose trace ${traceNo}, ${name}`, "data-focus": `choose-${traceNo}`, disabled: !isWhole(trace), onchange: () => {
+      if (box.checked) this.chosen.add(traceNo);
+      else this.chosen.delete(traceNo);
+      this.show();
+    } });
+    box.checked = this.chosen.has(traceNo);
+    const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
+    return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
+      cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
+      cell("Size", "number", valueText(Number(header?.byteCount ?? 0n), "bytes")), cell("Clock error", "nowrap", this.clock(trace)),
+      cell("State", "", traceStateWords(trace)), cell("Uploaded", "nowrap", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
+      h("td", { "data-label": "Actions" }, h("span", { class: "actions" }, this.actions(trace, name))));
+  }
+
+  private clock(trace: Trace): Part {
+    const input = this.clocks.get(trace.traceNo);
+    if (!input) return h("span", { class: "muted", title: isMergeable(trace) ? "'Compare clocks' asks the master" : "Only traces in Chrome's JSON or Perfetto's form are compared" }, "–");
+    const { error, shift } = clockWords(input);
+    return [error, " ", h("br"), h("span", { class: "muted" }, shift), input.isCut && h("span", { class: "worse" }, " ends too early")];
+  }
+
+  private actions(trace: Trace, name: string): Part {
+    const { traceNo } = trace;
+    const button = (focus: string, text: string, label: string, act: () => void): HTMLElement =>
+      h("button", { type: "button", "data-focus": `${focus}-${traceNo}`, "aria-label": `${label} trace ${traceNo}, ${name}`, disabled: this.work !== null, onclick: act }, text);
+    if (this.deleting === traceNo) {
+      return [h("span", {}, "For good?"), button("delete", "Delete", "Delete for good", () => void this.delete(traceNo)),
+        button("keep", "Keep", "Keep", () => this.askToDelete(0))];
+    }
+    return [
+      this.viewer !== "" && isMergeable(trace) && button("open", "Open", "Open in Perfetto", () => this.open([trace])),
+      isWhole(trace) && button("save", "Download", "Download", () => void this.save(trace)),
+      button("delete", "Delete …", "Delete", () => this.askToDelete(traceNo)),
+    ];
+  }
+
+  // --- clocks
+
+  /** Those of another list, or of none. Of small ones they are asked for at once. */
+  private forgetClocks(): void {
+    const merged = (this.list ?? []).filter(isMergeable);
+    const of = JSON.stringify([merged.map((trace) => trace.traceNo), this.alignment]);
+    if (of === this.clocksOf) return;
+    this.clocksOf = of;
+    this.clocks = new Map();
+    this.clockWords = null;
+    ++this.clockVersion;
+    const bytes = merged.reduce((sum, trace) => sum + Number(trace.receivedBytes), 0);
+    if (merged.length > 1 && bytes <= comparedBytesMax) void this.lookAtClocks(merged, this.gone.signal);
+  }
+
+  private async lookAtClocks(of: readonly Trace[], signal: AbortSignal): Promise<Failure | null> {
+    const { info, clocksOf } = this;
+    if (!info) return null;
+    const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment }, signal);
+    if (!answer || clocksOf !== this.clocksOf) return null;
+    if (!answer.ok) {
+      this.clockWords = h("p", { class: "muted" }, "Their clocks are not compared: ", h("span", { class: "detail" }, answer.failure.detail));
+      ++this.clockVersion;
+    } else if (answer.value) {
+      this.takePlacement(answer.value.inputs, answer.value.notes);
+    }
+    this.show();
+    return answer.ok ? null : answer.failure;
+  }
+
+  private takePlacement(inputs: readonly MergedTrace[], notes: readonly string[]): void {
+    ++this.clockVersion;
+    for (const input of inputs) this.clocks.set(input.traceNo, input);
+    const unknown = inputs.length > 1 && inputs.some((input) => input.clockErrorNs === undefined);
+    this.clockWords = [notes.map((note) => h("p", { class: "muted" }, printable(note))),
+      unknown && h("p", { class: "muted" }, "Nothing tells how far the clocks of different machines are apart.")];
+  }
+
+  private compareClocks(of: readonly Trace[]): Promise<void> {
+    return this.during("Comparing clocks", async (signal) => {
+      const failure = await this.lookAtClocks(of, signal);
+      return failure && failureBox(failure);
+    });
+  }
+
+  // --- what is fetched
+
+  /** `act` says what there is to tell in the end; null = nothing. */
+  private async during(what: string, act: (signal: AbortSignal, arriving: Arriving) => Promise<HTMLElement | null>): Promise<void> {
+    const controller = new AbortController();
+    const work = { what, controller };
+    this.work = work;
+    const words = h("span", {}, `${what} …`);
+    fill(this.working, words, h("button", { type: "button", onclick: () => controller.abort() }, "Cancel"));
+    fill(this.outcome);
+    this.show();
+    let toldAt = 0;
+    const end = await act(controller.signal, (byteCount) => {
+      if (Date.now() - toldAt < progressMs) return true;
+      toldAt = Date.now();
+      words.textContent = `${what}: ${valueText(byteCount, "bytes")} so far`;
+      return true;
+    });
+    if (this.work !== work) return;
+    this.work = null;
+    fill(this.working, controller.signal.aborted && "Cancelled.");
+    if (end) fill(this.outcome, end);
+    this.show();
+  }
+
+  private save(trace: Trace): Promise<void> {
+    return this.during(`Fetching trace ${trace.traceNo}`, async (signal, arriving) => {
+      const got = await this.fetch([trace], signal, arriving);
+      if (!got) return null;
+      if (!got.ok) return failureBox(got.failure);
+      downloadBlob(fileName(trace.header?.name ?? ""), blobOf(got.value));
+      return null;
+    });
+  }
+
+  private saveMerged(of: readonly Trace[]): Promise<void> {
+    return this.during(`Merging ${plural(of.length, "trace")}`, async (signal, arriving) => {
+      const got = await this.merge(of, signal, arriving);
+      if (!got) return null;
+      if (!got.ok) return failureBox(got.failure);
+      downloadBlob(`stepwell-trial-${this.info?.trial.trialId ?? ""}.json.gz`, blobOf(got.value));
+      return this.totalsWords(of, got.value);
+    });
+  }
+
+  private totalsWords(of: readonly Trace[], bytes: TraceBytes): HTMLElement {
+    const { totals } = bytes;
+    const left = totals && totals.leftOutCount > 0n ? `; ${plural(totals.leftOutCount, "event")} without a time or beyond a bound left out` : "";
+    const counters = totals && totals.counterCount > 0 ? `, with ${countText(totals.counterCount)} series of what its machines measured meanwhile` : "";
+    const note = totals && totals.countersNote !== "" ? ` ${printable(totals.countersNote)}` : "";
+    return h("p", {}, `${plural(totals?.eventCount ?? 0n, "event")} of ${plural(of.length, "trace")}, ${valueText(bytes.byteCount, "bytes")}${counters}${left}.${note}`);
+  }
+
+  private async merge(of: readonly Trace[], signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
+    if (!this.info) return null;
+    const got = await fetchMerged({ trialId: this.info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment }, arriving, signal);
+    if (got?.ok && got.value.placement) this.takePlacement(got.value.placement.inputs, got.value.placement.notes);
+    return got;
+  }
+
+  private async fetch(of: readonly Trace[], signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
+    const [first, second] = of;
+    if (!this.info || !first) return null;
+    return second ? this.merge(of, signal, arriving) : fetchTrace(this.info.trial.trialId, first.traceNo, arriving, signal);
+  }
+
+  private open(of: readonly Trace[]): void {
+    const address = this.viewer;
+    if (address === null || address === "") return;
+    const viewer = openViewer(address);
+    if (!viewer) {
+      fill(this.outcome, stateBox("failed", "The browser let no window open", "Allow this page to open windows (pop-ups), and open the trace once more."));
+      return;
+    }
+    void this.during(of.length === 1 ? `Fetching trace ${of[0]?.traceNo ?? ""} for Perfetto` : `Merging ${plural(of.length, "trace")} for Perfetto`, async (signal, arriving) => {
+      let tooMuch = false;
+      const got = await this.fetch(of, signal, (byteCount) => {
+        tooMuch = byteCount > viewedBytesMax;
+        return !tooMuch && !viewer.closed && arriving(byteCount);
+      });
+      if (!got || !got.ok || tooMuch) viewer.close();
+      if (!got) return null;
+      if (!got.ok) return failureBox(got.failure);
+      if (tooMuch) return stateBox("failed", `More than ${valueText(viewedBytesMax, "bytes")}`, "That is more than a browser shows. Choose fewer traces, or download them and use Perfetto's trace_processor.");
+      const title = of.length === 1 ? printable(of[0]?.header?.name ?? "") : `trial ${this.info?.trial.trialId ?? ""}, ${plural(of.length, "trace")}`;
+      return this.handedWords(await handOver(viewer, address, title, joined(got.value), signal), address);
+    });
+  }
+
+  private handedWords(handing: Awaited<ReturnType<typeof handOver>>, address: string): HTMLElement | null {
+    switch (handing) {
+      case "handed": return h("p", { "data-handed": "" }, `Handed over to ${address}, in its own window.`);
+      case "closed": return stateBox("failed", "The window was closed before the trace was there", "Open the trace once more, or download it.");
+      case "silent": return stateBox("failed", "Perfetto did not answer", `Can this browser reach ${address}? The master's --trace-viewer names another. Or download the trace, and open it there.`);
+      case "given up": return null;
+    }
+  }
+
+  // --- deletion
+
+  private askToDelete(traceNo: number): void {
+    this.deleting = traceNo;
+    this.show();
+    this.place.querySelector<HTMLElement>(`[data-focus="${traceNo === 0 ? "" : `keep-${traceNo}`}"]`)?.focus();
+  }
+
+  private delete(traceNo: number): Promise<void> {
+    this.deleting = 0;
+    return this.during(`Deleting trace ${traceNo}`, async (signal) => {
+      if (!this.info) return null;
+      const trial = { trialId: this.info.trial.trialId };
+      const answer = await ask((options) => traces.deleteTrace({ trial, traceNo }, options), signal);
+      this.loop.now();
+      if (!answer) return null;
+      return answer.ok ? h("p", {}, `Trace ${traceNo} is deleted: ${valueText(Number(answer.value.byteCount), "bytes")}.`) : failureBox(answer.failure);
+    });
+  }
+}
