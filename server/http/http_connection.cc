@@ -36,6 +36,8 @@ constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kStallsOfAnAnswer = 10;
 // Beside a header: what is read at once. No line of a request may be longer, nor its trailers in all.
 constexpr std::size_t kReadBytesMax = 64 << 10;
+// Of further requests while one is worked on: at once.
+constexpr std::size_t kReadAheadBytes = 4096;
 
 // Of a part of a stream; what a message of 64 MiB comes in, and its frames.
 constexpr std::size_t kPiecesAtOnce = 64;
@@ -67,12 +69,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnBody(beast::error_code error);
   // True where there was an error, which was answered where it can be.
   bool Refused(beast::error_code error);
+  // Its header as it came; the body stays where it is.
+  HttpRequest Head() const;
   HttpRequest TakeRequest();
 
   bool IsOpen(int exchange_no) const { return open_ && exchange_no_ == exchange_no; }
 
-  // Notices that the client goes while its request is worked on.
+  // Notices that the client goes while its request is worked on, also behind requests that it has sent already.
   void WatchGone();
+  // What of a next request is there; false: the client's end. Nothing else reads while an exchange is open.
+  bool ReadAhead();
+  std::size_t RoomAhead() const;
   void OnGone();
 
   void Answer(HttpResponse response, HttpHeldBytes::Hold hold = {});
@@ -223,6 +230,12 @@ void HttpConnection::ReadHeader() {
 void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
+  const HttpRequest head = Head();
+  if (auto refusal = port_.routes.Refuse(head, port_.guard)) {
+    keep_alive_ = false;  // what follows is a body, and nobody reads it
+    is_head_ = head.method == "HEAD";
+    return Answer(*std::move(refusal));
+  }
   if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return ReadBody();
   static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
   asio::async_write(stream_, asio::buffer(kContinue, sizeof kContinue - 1),
@@ -255,20 +268,25 @@ bool HttpConnection::Refused(beast::error_code error) {
   return true;
 }
 
-HttpRequest HttpConnection::TakeRequest() {
-  auto& message = parser_->get();
+HttpRequest HttpConnection::Head() const {
+  const auto& message = parser_->get();
   HttpRequest request;
   request.method = std::string(message.method_string());
   const std::string target(message.target());
   const auto query = target.find('?');
   request.path = target.substr(0, query);
   if (query != std::string::npos) request.query = target.substr(query + 1);
-  request.body = std::move(message.body());
   for (const auto& field : message) {
     request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
   }
   request.is_http_1_1 = message.version() >= 11;
   request.is_from_loopback = is_loopback_;
+  return request;
+}
+
+HttpRequest HttpConnection::TakeRequest() {
+  HttpRequest request = Head();
+  request.body = std::move(parser_->get().body());
   return request;
 }
 
@@ -290,12 +308,21 @@ void HttpConnection::WatchGone() {
   stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
                                                        no = exchange_no_](beast::error_code error) {
     if (error || !self->IsOpen(no)) return;
-    char byte = 0;
-    const auto count =
-        recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    // A next request that is there already hides the end behind it.
-    if (count == 0 || (count < 0 && errno != EAGAIN)) self->OnGone();
+    if (!self->ReadAhead()) return self->OnGone();
+    // Where there is no room its end is hidden behind what it sent.
+    if (self->RoomAhead() > 0) self->WatchGone();
   });
+}
+
+std::size_t HttpConnection::RoomAhead() const {
+  return std::min(kReadAheadBytes, buffer_.max_size() - buffer_.size());
+}
+
+bool HttpConnection::ReadAhead() {
+  const auto room = buffer_.prepare(RoomAhead());
+  const auto count = recv(stream_.socket().native_handle(), room.data(), room.size(), MSG_DONTWAIT);
+  if (count > 0) buffer_.commit(static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 void HttpConnection::OnGone() {

@@ -37,34 +37,39 @@ void HttpRoutes::AddRest(HttpDoor door, Quick handler) {
   rest_ = {door, AtOnce(std::move(handler))};
 }
 
-const HttpRoutes::Route* HttpRoutes::FindRest(const std::string& method) const {
-  return method == "GET" && rest_.handler ? &rest_ : nullptr;
+HttpRoutes::Found HttpRoutes::Find(const HttpRequest& head) const {
+  const std::string method = head.method == "HEAD" ? "GET" : head.method;
+  const auto path = routes_.find(head.path);
+  if (path == routes_.end()) {
+    if (method == "GET" && rest_.handler) return {&rest_, {}};
+    return {nullptr, HttpErrorAnswer(404, "no such path")};
+  }
+  if (const auto found = path->second.find(method); found != path->second.end()) {
+    return {&found->second, {}};
+  }
+  std::string allow;
+  for (const auto& [name, ignored] : path->second) {
+    absl::StrAppend(&allow, allow.empty() ? "" : ", ", name, name == "GET" ? ", HEAD" : "");
+  }
+  Found refused{nullptr, HttpErrorAnswer(405, absl::StrCat("allowed here: ", allow))};
+  refused.refusal.headers = {{"Allow", allow}};
+  return refused;
+}
+
+std::optional<HttpResponse> HttpRoutes::Refuse(const HttpRequest& head,
+                                               const HttpGuard& guard) const {
+  Found found = Find(head);
+  const HttpDoor door = found.route == nullptr ? HttpDoor::kOpen : found.route->door;
+  if (auto refused = guard.Refuse(head, door)) return refused;
+  if (found.route == nullptr) return std::move(found.refusal);
+  return std::nullopt;
 }
 
 void HttpRoutes::Dispatch(const HttpRequest& request, const HttpGuard& guard,
                           const std::shared_ptr<HttpExchange>& exchange) const {
-  const std::string method = request.method == "HEAD" ? "GET" : request.method;
-  const auto path = routes_.find(request.path);
-  const Route* route = nullptr;
-  HttpResponse refusal = HttpErrorAnswer(404, "no such path");
-  if (path == routes_.end()) {
-    route = FindRest(method);
-  } else if (const auto found = path->second.find(method); found != path->second.end()) {
-    route = &found->second;
-  } else {
-    std::string allow;
-    for (const auto& [name, ignored] : path->second) {
-      absl::StrAppend(&allow, allow.empty() ? "" : ", ", name, name == "GET" ? ", HEAD" : "");
-    }
-    refusal = HttpErrorAnswer(405, absl::StrCat("allowed here: ", allow));
-    refusal.headers = {{"Allow", allow}};
-  }
-  if (auto refused = guard.Refuse(request, route == nullptr ? HttpDoor::kOpen : route->door)) {
-    return exchange->Answer(*std::move(refused));
-  }
-  if (route == nullptr) return exchange->Answer(std::move(refusal));
+  if (auto refused = Refuse(request, guard)) return exchange->Answer(*std::move(refused));
   try {
-    route->handler(request, exchange);
+    Find(request).route->handler(request, exchange);
   } catch (const std::exception& error) {
     log::Error("http_handler_failed", {{"path", request.path}, {"error", error.what()}});
     exchange->Answer(HttpErrorAnswer(500, "internal error"));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "server/http/http_exchange.h"
@@ -23,7 +24,10 @@ class HttpRoutes {
   // What a GET of any other path gets.
   void AddRest(HttpDoor door, Quick handler);
 
-  // Finds the handler, asks the guard, and lets the one or the other answer. A HEAD is a GET here.
+  // Why no handler will answer, by the header alone: no body is read for whoever may not call. Nothing: one
+  // will. A HEAD is a GET here.
+  std::optional<HttpResponse> Refuse(const HttpRequest& head, const HttpGuard& guard) const;
+  // Asks Refuse once more, for a body's trailers are headers, too, and lets it or the handler answer.
   void Dispatch(const HttpRequest& request, const HttpGuard& guard,
                 const std::shared_ptr<HttpExchange>& exchange) const;
 
@@ -32,7 +36,11 @@ class HttpRoutes {
     HttpDoor door = HttpDoor::kNamed;
     HttpHandler handler;
   };
-  const Route* FindRest(const std::string& method) const;
+  struct Found {
+    const Route* route = nullptr;
+    HttpResponse refusal;  // where there is none
+  };
+  Found Find(const HttpRequest& head) const;
 
   std::map<std::string, std::map<std::string, Route>> routes_;  // path → method → route
   Route rest_;

@@ -18,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "tests/unit/server/raw_http.h"
 
@@ -26,6 +27,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kGet[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -45,6 +47,9 @@ class HttpServerTest : public ::testing::Test {
     server_->routes().Add(
         "GET", "/throws", HttpDoor::kOpen,
         [](const HttpRequest&) -> HttpResponse { throw std::runtime_error("of the handler"); });
+    server_->routes().Add("POST", "/called", HttpDoor::kSameOrigin, [](const HttpRequest& request) {
+      return HttpResponse{200, "text/plain", absl::StrCat("called: ", request.body)};
+    });
     if (streams) server_->routes().Add("GET", "/streams", HttpDoor::kOpen, std::move(streams));
     const absl::Status started = server_->Start();
     ASSERT_TRUE(started.ok()) << started;
@@ -247,6 +252,88 @@ TEST_F(HttpServerTest, ALargeBodyIsAskedForBeforeItComes) {
   EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   ASSERT_TRUE(client.Send("abc"));
   EXPECT_THAT(client.ReadAll(), EndsWith("|abc"));
+}
+
+// A page of another site has no megabytes read before it is told no.
+TEST_F(HttpServerTest, WhoMayNotCallIsToldBeforeABodyComes) {
+  Start();
+  for (const auto& [request, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"POST /called HTTP/1.1\r\nHost: evil.example\r\n", "HTTP/1.1 403"},
+           {"POST /called HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n",
+            "HTTP/1.1 403"},
+           {"POST /called HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+            "HTTP/1.1 403"},
+           {"POST /called HTTP/1.1\r\nHost: evil.example\r\nExpect: 100-continue\r\n",
+            "HTTP/1.1 403"},
+           {"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 404"},
+           {"POST /livez HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 405"}}) {
+    SCOPED_TRACE(request);
+    RawHttp client(server_->port());
+    ASSERT_TRUE(client.Send(absl::StrCat(request, "Content-Length: 3\r\n\r\n")));
+    const std::string head = client.ReadUntil("\r\n\r\n");
+    EXPECT_THAT(head, StartsWith(answer));
+    EXPECT_THAT(head, HasSubstr("Connection: close\r\n"));
+    // What it sends all the same is no next request.
+    client.Send(absl::StrCat("abc", kGet));
+    EXPECT_THAT(client.ReadAll(), Not(HasSubstr("HTTP/1.1")));
+    EXPECT_TRUE(client.closed());
+  }
+  const std::string may = "POST /called HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+  EXPECT_THAT(Exchange(absl::StrCat(may, "Content-Length: 3\r\n\r\nabc")), EndsWith("called: abc"));
+}
+
+// Trailers are headers that come behind a body.
+TEST_F(HttpServerTest, ATrailerChangesNothingOfWhoMayCall) {
+  Start();
+  const std::string chunked =
+      "POST /called HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n";
+  EXPECT_THAT(Exchange(absl::StrCat(chunked, "X: y\r\n\r\n")), EndsWith("called: abc"));
+  EXPECT_THAT(Exchange(absl::StrCat(chunked, "Origin: http://evil.example\r\n\r\n")),
+              StartsWith("HTTP/1.1 403"));
+}
+
+TEST_F(HttpServerTest, AClientThatGoesIsNoticedBehindWhatItHasSent) {
+  std::shared_ptr<HttpExchange> held;
+  for (const std::string& sent : {std::string("\n"), std::string(kGet), std::string(20'000, 'x')}) {
+    SCOPED_TRACE(sent.substr(0, 8));
+    absl::Notification begun;
+    absl::Notification left;
+    Start({}, [&](const HttpRequest&, const std::shared_ptr<HttpExchange>& exchange) {
+      exchange->WhenGone([&] { left.Notify(); });
+      held = exchange;
+      begun.Notify();
+    });
+    {
+      RawHttp client(server_->port());
+      ASSERT_TRUE(client.Send("GET /streams HTTP/1.1\r\nHost: x\r\n\r\n"));
+      ASSERT_TRUE(begun.WaitForNotificationWithTimeout(absl::Seconds(30)));
+      ASSERT_TRUE(client.Send(sent));
+      EXPECT_FALSE(left.HasBeenNotified());
+    }
+    EXPECT_TRUE(left.WaitForNotificationWithTimeout(absl::Seconds(30)));
+    held.reset();
+    server_->Stop();
+  }
+}
+
+TEST_F(HttpServerTest, ARequestThatCameEarlyIsAnsweredInItsTurn) {
+  absl::Notification begun;
+  std::shared_ptr<HttpExchange> held;
+  Start({}, [&](const HttpRequest&, const std::shared_ptr<HttpExchange>& exchange) {
+    held = exchange;
+    begun.Notify();
+  });
+  RawHttp client(server_->port());
+  ASSERT_TRUE(client.Send("GET /streams HTTP/1.1\r\nHost: x\r\n\r\n"));
+  ASSERT_TRUE(begun.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  for (const char byte : std::string(kGet)) ASSERT_TRUE(client.Send(std::string(1, byte)));
+  ASSERT_TRUE(client.Send(kLastGet));
+  held->Answer({200, "text/plain", "at last"});
+  held.reset();
+  const std::string answers = client.ReadAll();
+  EXPECT_THAT(answers, HasSubstr("\r\n\r\nat lastHTTP/1.1 200"));
+  EXPECT_THAT(answers, EndsWith(kAlive));
 }
 
 TEST_F(HttpServerTest, AnAddressHasItsShareOfTheConnections) {
