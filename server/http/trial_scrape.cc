@@ -35,64 +35,95 @@ TrialScrape::TrialScrape(RpcChannel& rpc, MetricFamilies families,
       families_(std::move(families)),
       exchange_(std::move(exchange)) {}
 
-template <typename Response, typename Request>
-void TrialScrape::Ask(const char* method, const Request& request,
-                      void (TrialScrape::*take)(const RpcStatus&, Response&)) {
-  chain_.Start<Response>(
-      rpc_, method, request, deadline_,
-      [self = shared_from_this(), take](const RpcStatus& status, Response& answer) {
-        ((*self).*take)(status, answer);
-      });
-}
-
 void TrialScrape::StartAll() {
-  Ask(kListTrials, RunningTrials(kTrialsMax), &TrialScrape::TakeTrials);
+  chain_.Start<v1::ListTrialsResponse>(
+      rpc_, kListTrials, RunningTrials(kTrialsMax), deadline_,
+      [self = shared_from_this()](const RpcStatus& status, v1::ListTrialsResponse& answer) {
+        self->TakeTrials(status, answer);
+      });
 }
 
 void TrialScrape::StartOne(std::int64_t trial_id) {
   is_alone_ = true;
   v1::GetTrialRequest request;
   request.mutable_trial()->set_trial_id(trial_id);
-  Ask("/stepwell.v1.QueryService/GetTrial", request, &TrialScrape::TakeTrial);
+  chain_.Start<v1::GetTrialResponse>(
+      rpc_, "/stepwell.v1.QueryService/GetTrial", request, deadline_,
+      [self = shared_from_this()](const RpcStatus& status, v1::GetTrialResponse& answer) {
+        self->TakeTrial(status, answer);
+      });
+}
+
+void TrialScrape::Cancel() {
+  chain_.Cancel();
+  const absl::MutexLock lock(&mu_);
+  cancelled_ = true;
+  for (const Read& read : wave_) read.reading->Cancel();
 }
 
 void TrialScrape::TakeTrials(const RpcStatus& status, v1::ListTrialsResponse& answer) {
   if (!status.ok() || !answer.next_page_token().empty()) metrics_.NoteIncomplete();
   trials_.assign(answer.trials().begin(), answer.trials().end());
-  Next();
+  NextWave();
 }
 
 void TrialScrape::TakeTrial(const RpcStatus& status, v1::GetTrialResponse& answer) {
   if (!status.ok()) return Refuse(status);
   trials_.push_back(answer.trial());
-  Next();
+  NextWave();
 }
 
-void TrialScrape::Next() {
+void TrialScrape::NextWave() {
   if (next_ == trials_.size()) return Answer();
-  v1::LatestValuesRequest request;
-  request.mutable_trial()->set_trial_id(trials_[next_].trial_id());
-  request.mutable_selector()->set_metric_group(std::string(kMachineGroups[next_group_]));
-  Ask("/stepwell.v1.QueryService/LatestValues", request, &TrialScrape::TakeValues);
+  std::vector<std::shared_ptr<TrialReading>> readings;
+  for (; next_ < trials_.size() && readings.size() < kTrialsAtOnce; ++next_) {
+    readings.push_back(std::make_shared<TrialReading>(
+        rpc_, std::move(trials_[next_]), deadline_,
+        [self = shared_from_this(), place = readings.size()](const RpcStatus& status) {
+          self->NoteRead(place, status);
+        }));
+  }
+  {
+    const absl::MutexLock lock(&mu_);
+    wave_.clear();
+    for (const auto& reading : readings) wave_.push_back({reading, {}});
+    unread_ = readings.size();
+    if (cancelled_) {
+      for (const auto& reading : readings) reading->Cancel();
+    }
+  }
+  // The next wave may begin before the last of these returns.
+  for (const auto& reading : readings) reading->Start();
 }
 
-void TrialScrape::TakeValues(const RpcStatus& status, v1::LatestValuesResponse& answer) {
-  if (status.ok()) {
-    latest_.mutable_completeness()->set_answered_time_us(answer.completeness().answered_time_us());
-    for (auto& value : *answer.mutable_values()) latest_.add_values()->Swap(&value);
-    if (++next_group_ < kMachineGroups.size()) return Next();
-    metrics_.Add(trials_[next_], latest_);
-  } else if (is_alone_) {
-    return Refuse(status);
-  } else if (status.code != absl::StatusCode::kNotFound) {
-    // One that was deleted meanwhile is no loss.
-    metrics_.NoteIncomplete();
-    if (EndsAll(status.code)) return Answer();
+void TrialScrape::NoteRead(std::size_t place, const RpcStatus& status) {
+  {
+    const absl::MutexLock lock(&mu_);
+    wave_[place].status = status;
+    if (--unread_ > 0) return;
   }
-  latest_.Clear();
-  next_group_ = 0;
-  ++next_;
-  Next();
+  TakeWave();
+}
+
+void TrialScrape::TakeWave() {
+  std::vector<Read> wave;
+  {
+    const absl::MutexLock lock(&mu_);
+    wave.swap(wave_);
+  }
+  bool ends = false;
+  for (const Read& read : wave) {
+    if (read.status.ok()) {
+      metrics_.Add(read.reading->trial(), read.reading->latest());
+    } else if (is_alone_) {
+      return Refuse(read.status);
+    } else if (read.status.code != absl::StatusCode::kNotFound) {
+      // One that was deleted meanwhile is no loss.
+      metrics_.NoteIncomplete();
+      ends |= EndsAll(read.status.code);
+    }
+  }
+  ends ? Answer() : NextWave();
 }
 
 void TrialScrape::Answer() {

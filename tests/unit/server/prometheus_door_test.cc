@@ -19,6 +19,7 @@
 #include "server/grpc_server.h"
 #include "server/http/http_server.h"
 #include "server/http/rpc_channel.h"
+#include "server/http/trial_scrape.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "tests/unit/server/raw_http.h"
 
@@ -43,6 +44,9 @@ class Service final : public v1::QueryService::Service {
     std::int64_t bad_page = 0;
     // What LatestValues of that trial answers.
     std::map<std::int64_t, grpc::StatusCode> failures = {};
+    std::int32_t series_count = 2;
+    // LatestValues waits until so many of them wait.
+    int company = 0;
   };
 
   void Set(Plan plan) {
@@ -63,7 +67,10 @@ class Service final : public v1::QueryService::Service {
     if (first == plan_.bad_page) return {grpc::StatusCode::INTERNAL, "no such page"};
     const int last =
         std::min(plan_.trial_count, first + std::min(plan_.page_trials, request->page_size()) - 1);
-    for (int id = first; id <= last; ++id) *response->add_trials() = TrialOf(id);
+    for (int id = first; id <= last; ++id) {
+      *response->add_trials() = TrialOf(id);
+      response->mutable_trials(id - first)->set_series_count(plan_.series_count);
+    }
     if (last < plan_.trial_count) response->set_next_page_token(std::to_string(last + 1));
     return grpc::Status::OK;
   }
@@ -78,6 +85,12 @@ class Service final : public v1::QueryService::Service {
     const std::int64_t id = request->trial().trial_id();
     const std::string& group = request->selector().metric_group();
     asked_.emplace_back(id, group);
+    const auto is_in_company = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return asked_.size() >= static_cast<std::size_t>(plan_.company);
+    };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&is_in_company), absl::Seconds(30))) {
+      return {grpc::StatusCode::INTERNAL, "nobody else asks"};
+    }
     const auto failure = plan_.failures.find(id);
     if (failure != plan_.failures.end()) return {failure->second, "it fails"};
     response->mutable_completeness()->set_answered_time_us(kNowUs);
@@ -165,12 +178,11 @@ TEST_F(PrometheusDoorTest, OneThatWasDeletedMeanwhileIsNoLoss) {
 TEST_F(PrometheusDoorTest, WhereNoneWouldBeAnsweredTheScrapeEndsWithWhatItHas) {
   for (const auto code : {grpc::StatusCode::DEADLINE_EXCEEDED, grpc::StatusCode::UNAVAILABLE,
                           grpc::StatusCode::CANCELLED}) {
-    service_.Set({.trial_count = 3, .failures = {{2, code}}});
+    service_.Set({.trial_count = 9, .failures = {{2, code}}});
     EXPECT_THAT(Get("/metrics"), AllOf(HasSubstr("\nstepwell_ready 1\n"), HasSubstr(ValueOf(1)),
-                                       Not(HasSubstr("trial=\"t3\"")),
+                                       Not(HasSubstr("trial=\"t2\"")), HasSubstr(ValueOf(3)),
                                        HasSubstr("\nstepwell_trial_metrics_complete 0\n")));
-    const auto asked = service_.asked();
-    EXPECT_EQ(asked.back().first, 2) << "the third was asked";
+    EXPECT_EQ(service_.asked().size(), TrialScrape::kTrialsAtOnce) << "those beside it alone";
   }
 }
 
@@ -183,9 +195,24 @@ TEST_F(PrometheusDoorTest, OneThatFailsAloneIsNoAnswer) {
   EXPECT_THAT(Get("/metrics?trial=1"), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr(ValueOf(1))));
 }
 
+TEST_F(PrometheusDoorTest, SeveralTrialsAreAskedForAtOnceAndToldInTheirOrder) {
+  constexpr int kAtOnce = TrialScrape::kTrialsAtOnce;
+  service_.Set({.trial_count = 2 * kAtOnce + 1, .company = kAtOnce});
+  const std::string text = Get("/metrics");
+  EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 1\n"));
+  std::size_t before = 0;
+  for (int id = 1; id <= 2 * kAtOnce + 1; ++id) {
+    const auto at = text.find(ValueOf(id));
+    ASSERT_NE(at, std::string::npos) << id;
+    EXPECT_GE(at, before);
+    before = at;
+  }
+  EXPECT_EQ(service_.asked().size(), 2U * kAtOnce + 1) << "one call for each of few series";
+}
+
 // A training may have 100,000 series of its own.
-TEST_F(PrometheusDoorTest, SeriesOfMachinesAloneAreAskedFor) {
-  service_.Set({.trial_count = 1});
+TEST_F(PrometheusDoorTest, SeriesOfMachinesAloneAreAskedForWhereThereAreMany) {
+  service_.Set({.trial_count = 1, .series_count = 100'000});
   const std::string text = Get("/metrics");
   EXPECT_THAT(
       service_.asked(),
