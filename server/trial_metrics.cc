@@ -11,8 +11,6 @@
 namespace stepwell {
 namespace {
 
-using Value = v1::LatestValuesResponse::Value;
-
 constexpr char kPrefix[] = "stepwell_trial_";
 // Its own: a series that is called so would be taken for it.
 constexpr char kInfo[] = "stepwell_trial_info";
@@ -105,6 +103,7 @@ void TrialMetrics::AddValue(const MetricLabels& trial, const Value& value) {
   MetricLabels labels = trial;
   if (own.count("agent") != 0) labels.emplace_back("agent", text_of("agent"));
   Machine& machine = machines_[labels];
+  if (group == "agent" && series.key().name() == "placement") return NotePlacement(value, machine);
   if (group == "gpu") machine.gpus.insert(text_of(own.count("parent") ? "parent" : "device"));
   if (own.count("container") != 0) machine.containers.insert(text_of("container"));
   for (const auto& [label, text] : own) {
@@ -117,23 +116,36 @@ void TrialMetrics::AddValue(const MetricLabels& trial, const Value& value) {
   if (families_.Add(*name, value.value() * unit.factor, labels)) ++value_count_;
 }
 
-void TrialMetrics::AddInfo(const MetricLabels& machine, const std::string& gpu,
-                           const std::string& container) {
-  MetricLabels labels = machine;
-  if (!gpu.empty()) labels.emplace_back("gpu_uuid", gpu);
-  if (!container.empty()) labels.emplace_back("container_id", container);
-  families_.Add({kInfo, "1 for each GPU and container that a running trial is seen with."}, 1,
-                labels);
+// It is no measure, and says of the machine what stepwell_trial_info does.
+void TrialMetrics::NotePlacement(const Value& value, Machine& machine) {
+  if (value.time_us() < machine.placed_us) return;
+  machine.placed_us = value.time_us();
+  machine.placement.clear();
+  const auto& labels = value.series().key().labels();
+  for (const char* name : {"pod", "slurm_job"}) {
+    const auto found = labels.find(name);
+    if (found != labels.end()) machine.placement.emplace_back(name, found->second);
+  }
+}
+
+void TrialMetrics::AddInfo(const MetricLabels& labels, const Machine& machine,
+                           const std::string& gpu, const std::string& container) {
+  MetricLabels all = labels;
+  if (!gpu.empty()) all.emplace_back("gpu_uuid", gpu);
+  if (!container.empty()) all.emplace_back("container_id", container);
+  all.insert(all.end(), machine.placement.begin(), machine.placement.end());
+  families_.Add({kInfo, "1 for each GPU and container that a running trial is seen with."}, 1, all);
 }
 
 void TrialMetrics::Finish() {
   for (const auto& [labels, machine] : machines_) {
-    if (machine.gpus.empty() && machine.containers.empty()) AddInfo(labels, "", "");
+    if (machine.gpus.empty() && machine.containers.empty()) AddInfo(labels, machine, "", "");
     for (const std::string& gpu : machine.gpus) {
-      AddInfo(labels, gpu, machine.containers.size() == 1 ? *machine.containers.begin() : "");
+      AddInfo(labels, machine, gpu,
+              machine.containers.size() == 1 ? *machine.containers.begin() : "");
     }
     if (machine.containers.size() == 1 && !machine.gpus.empty()) continue;
-    for (const std::string& container : machine.containers) AddInfo(labels, "", container);
+    for (const std::string& container : machine.containers) AddInfo(labels, machine, "", container);
   }
   families_.Add({"stepwell_trial_metrics_complete",
                  "0 where running trials or values of theirs were left out of this answer."},

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -51,12 +52,19 @@ class TrialMetrics {
   struct Machine {
     std::set<std::string> gpus;
     std::set<std::string> containers;
+    // Labels `pod` and `slurm_job`, as the newest value tells them.
+    MetricLabels placement;
+    std::int64_t placed_us = 0;
   };
   // Project, trial and agent.
   using Machines = std::map<MetricLabels, Machine>;
 
-  void AddValue(const MetricLabels& trial, const v1::LatestValuesResponse::Value& value);
-  void AddInfo(const MetricLabels& machine, const std::string& gpu, const std::string& container);
+  using Value = v1::LatestValuesResponse::Value;
+
+  void AddValue(const MetricLabels& trial, const Value& value);
+  static void NotePlacement(const Value& value, Machine& machine);
+  void AddInfo(const MetricLabels& labels, const Machine& machine, const std::string& gpu,
+               const std::string& container);
 
   MetricFamilies& families_;
   const Options options_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/agent/server_address.h"
+#include "client/recorder/src/placement.h"
 #include "client/recorder/src/spool_roots.h"
 
 namespace stepwell::agent {
@@ -239,6 +240,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.project = parsed["project"].as<std::string>();
   options.attempt_key = Given(parsed, "attempt-key", nullptr);
   options.token = Given(parsed, "token", "STEPWELL_TOKEN");
+  options.placement = recorder::PlacementOf([](const char* name) { return std::getenv(name); });
   options.sync_before_send = parsed.count("sync-before-send") > 0;
   options.auto_sampling = parsed.count("no-auto-sampling") == 0;
   if (options.server.empty()) options.server = kServerDefault;

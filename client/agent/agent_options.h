@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct AgentOptions {
   std::string project = "default";
   std::string attempt_key;
   std::string token;
+  // Where this agent runs: of samplers of which no recorder says it.
+  std::map<std::string, std::string> placement;
   absl::Duration frame_interval = absl::Milliseconds(100);
   // Which system metrics are sampled, and how often, unless the trial says so itself.
   SensorSelection selection;

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<SamplerWriter>> SamplerWriter::Open(FileDescripto
 SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings settings,
                              const ServeContext& context, std::unique_ptr<SamplingLoop> loop)
     : served_(std::move(served)),
+      placement_{"agent", "placement", served_->identity().placement},
       settings_(std::move(settings)),
       clock_(context.clock),
       clock_offset_(context.sender.clock_offset()),
@@ -269,6 +270,7 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
   }
   if (!timed.is_past) {
     if (timed.cadence == Cadence::kFast && !wanted.leaves_machine()) AddOwn(surroundings, values);
+    if (timed.cadence == Cadence::kFast) AddPlacement(values);
     sample_counts_[timed.cadence] = values.size();
   }
   if (values.empty()) return;
@@ -292,6 +294,13 @@ void SamplerWriter::AddOwn(const Surroundings& surroundings, std::vector<RefValu
     add(kClockOffset, absl::ToDoubleSeconds(offset->ahead));
     add(kClockOffsetError, absl::ToDoubleSeconds(offset->error));
   }
+}
+
+// Of this agent, whoever samples the machine.
+void SamplerWriter::AddPlacement(std::vector<RefValue>& values) {
+  if (placement_.labels.empty()) return;
+  const std::uint32_t ref = RefOf(Cadence::kFast, placement_);
+  if (ref != 0) values.push_back({ref, 1});
 }
 
 void SamplerWriter::FollowDirectives() {

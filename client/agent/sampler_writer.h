@@ -117,12 +117,15 @@ class SamplerWriter {
   // 0 where the writer has no room for more series.
   std::uint32_t RefOf(Cadence cadence, const SensedSeries& series);
   void AddOwn(const Surroundings& surroundings, std::vector<RefValue>& values);
+  void AddPlacement(std::vector<RefValue>& values);
   absl::Status Seal();
   void FollowDirectives();
   // Without what another agent of the machine samples.
   SensorSelection WantedNow() const;
 
   std::unique_ptr<ServedWriter> served_;
+  // In which pod and job the trial is here.
+  const SensedSeries placement_;
   bool closing_ = false;
   bool is_left_ = false;
   // Of the cadence that the trial chose; 0 = none yet.

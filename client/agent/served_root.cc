@@ -66,6 +66,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
   sampler.key = {links_.Resolve(""), options_.project, options_.trial};
   sampler.stays = true;
   sampler.attempt_key = options_.attempt_key;
+  sampler.placement = options_.placement;
   AddSampler(std::move(sampler));
 }
 

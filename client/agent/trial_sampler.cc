@@ -175,6 +175,7 @@ absl::StatusOr<FoundWriter> TrialSampler::MakeDirectory(const LiveTrial& live,
   const bool is_given = options_.stays && !options_.token.empty();
   if (!is_given && rank != nullptr && !rank->token.empty()) identity.token = rank->token;
   identity.is_sampler = true;
+  identity.placement = rank != nullptr ? rank->placement : options_.placement;
   identity.boot_id = context.face.machine;
   identity.recorder_version = context.face.version;
   absl::StatusOr<FoundWriter> made = MakeWriterDirectory(home_.format_directory, identity);

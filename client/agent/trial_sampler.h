@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ class TrialSampler {
     std::string attempt_key;
     std::string token;
     // What the trial does not say itself.
+    std::map<std::string, std::string> placement;
     SensorSelection selection;
     // Looks at the containers of the recording processes, not at its own.
     bool of_processes = false;

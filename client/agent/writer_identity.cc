@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kTextBytesMax = 256;
 constexpr std::size_t kLabelBytesMax = 1024;
+// Names of pods have 253.
+constexpr std::size_t kPlaceBytesMax = 256;
 
 absl::Status Bad(absl::string_view field, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("writer.json: \"", field, "\" must be ", allowed));
@@ -89,6 +91,18 @@ std::string CleanProject(std::string_view text) {
   return project;
 }
 
+// No reason to refuse the writer: it only says where it runs.
+void ReadPlacement(const Json& document, WriterIdentity& identity) {
+  const auto placement = document.find("placement");
+  if (placement == document.end() || !placement->is_object()) return;
+  for (const char* name : {"pod", "slurm_job"}) {
+    const auto found = placement->find(name);
+    if (found == placement->end() || !found->is_string()) continue;
+    const std::string text = CleanText(found->get<std::string>(), kPlaceBytesMax);
+    if (!text.empty()) identity.placement[name] = text;
+  }
+}
+
 }  // namespace
 
 std::string CleanText(std::string_view text, std::size_t bytes_max) {
@@ -159,6 +173,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
       identity.labels[CleanText(name, 128)] = CleanText(value.get<std::string>(), kLabelBytesMax);
     }
   }
+  ReadPlacement(document, identity);
   return identity;
 }
 
@@ -176,6 +191,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["token"] = identity.token;
   document["boot_id"] = identity.boot_id;
   document["labels"] = identity.labels;
+  document["placement"] = identity.placement;
   document["rings"] = identity.rings;
   document["path"] = identity.path;
   document["recorder_version"] = identity.recorder_version;

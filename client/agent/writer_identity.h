@@ -40,6 +40,8 @@ struct WriterIdentity {
   std::string token;
   std::string boot_id;
   std::map<std::string, std::string> labels;
+  // The pod and the Slurm job of its process: "pod", "slurm_job".
+  std::map<std::string, std::string> placement;
   // The directory of its rings in shared memory, "" = none.
   std::string rings;
   // Where its process has this directory, "" = it did not say.

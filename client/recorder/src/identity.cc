@@ -12,6 +12,7 @@
 #include "client/recorder/include/stepwell/recorder.h"
 #include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/json_text.h"
+#include "client/recorder/src/placement.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::recorder {
@@ -93,6 +94,7 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   TakeIfEmpty(wishes.attempt_key, ReadVariable(environment, "STEPWELL_ATTEMPT_KEY"));
   if (!job.empty()) TakeIfEmpty(wishes.attempt_key, AttemptOf(job, environment));
   TakeIfEmpty(wishes.attempt_key, wishes.writer);
+  wishes.placement = PlacementOf(environment);
   wishes.sampling = ResolveSampling(std::move(wishes.sampling), environment, remarks);
   if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
     remarks.push_back(std::move(remark));
@@ -112,6 +114,7 @@ std::string ToJson(const Identity& identity) {
   json += ", \"token\": " + Quoted(identity.token);
   json += ", \"boot_id\": " + Quoted(identity.boot_id);
   json += ", \"labels\": " + ToJson(identity.labels);
+  json += ", \"placement\": " + ToJson(identity.placement);
   json += ", \"rings\": " + Quoted(identity.rings);
   json += ", \"path\": " + Quoted(identity.path);
   json += ", \"pid\": " + std::to_string(identity.pid);

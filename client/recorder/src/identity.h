@@ -25,6 +25,7 @@ struct Identity {
   std::string token;
   std::string boot_id;
   std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> placement;  // pod and slurm_job, where it is in such
   std::string rings;  // the directory of its rings in shared memory, empty = none
   std::string path;   // of the writer's own directory, absolute; empty = not known
   SamplingWish sampling;

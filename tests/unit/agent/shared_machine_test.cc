@@ -50,6 +50,7 @@ class SampledContainer {
     identity.writer = Uuid::Random();
     identity.trial = "t";
     identity.is_sampler = true;
+    identity.placement = {{"pod", path_.filename()}};
     SamplerWriter::Settings settings;
     settings.selection.SetInterval(absl::Milliseconds(20));
     settings.machine.root = path_ / "root";
@@ -121,7 +122,7 @@ class SampledContainer {
     sender_.OnMessage(answer, RealClock::Get().Monotonic());
   }
   static std::string TextOf(const pb::Definition& definition) {
-    for (const char* label : {"device", "container"}) {
+    for (const char* label : {"device", "container", "pod"}) {
       const auto found = definition.labels().find(label);
       if (found != definition.labels().end()) {
         return absl::StrCat(definition.name(), "{", found->second, "}");
@@ -221,6 +222,9 @@ TEST_F(SharedMachineTest, AgentRule07_EachGpuAndContainerIsStoredAndTheMachineOn
   EXPECT_GT(one_->Count("memory_container_used{pod/1}"), 0u);
   EXPECT_GT(two_->Count("memory_container_used{pod/2}"), 0u);
   EXPECT_EQ(one_->Count("memory_container_used{pod/2}"), 0u);
+  // Where each of them is.
+  EXPECT_GT(one_->Count("placement{one}"), 0u);
+  EXPECT_GT(two_->Count("placement{two}"), 0u);
 }
 
 // Its first ticks are of the time before the answer: none of them is stored beside the other's, none

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/agent/agent_options.h"
 #include "client/agent/name_table.h"
@@ -57,6 +61,7 @@ TEST(WriterIdentityTest, RoundTrips) {
   who.world_size = 8;
   who.is_sampler = true;
   who.labels = {{"zone", "b"}};
+  who.placement = {{"pod", "p-0"}, {"slurm_job", "4711"}};
   who.boot_id = "boot";
   who.opened_time_us = 5;
   who.opened_monotonic_ns = 6;
@@ -70,6 +75,7 @@ TEST(WriterIdentityTest, RoundTrips) {
   EXPECT_EQ(back->rank, 3);
   EXPECT_TRUE(back->is_sampler);
   EXPECT_EQ(back->labels, who.labels);
+  EXPECT_EQ(back->placement, who.placement);
   EXPECT_EQ(back->opened_monotonic_ns, 6u);
   EXPECT_EQ(back->server, "master:7817");
   EXPECT_EQ(back->sampling, who.sampling);
@@ -102,6 +108,26 @@ TEST(WriterIdentityTest, AWishForSamplingIsTakenAsFarAsItIsUnderstood) {
     ASSERT_TRUE(who.ok()) << who.status();
     EXPECT_EQ(who->sampling, row.wish);
   }
+}
+
+TEST(WriterIdentityTest, WhereItRunsIsTakenAsFarAsItIsUnderstood) {
+  using Placement = std::map<std::string, std::string>;
+  for (const auto& [json, placement] : std::vector<std::pair<std::string, Placement>>{
+           {"", {}},
+           {R"(,"placement":7)", {}},
+           {R"(,"placement":{"pod":7,"slurm_job":"","other":"x"})", {}},
+           {R"(,"placement":{"pod":"a\u0001b"})", {{"pod", "a?b"}}}}) {
+    SCOPED_TRACE(json);
+    const auto who = ParseWriterJson(R"({"format":1,"trial":"t","writer":")" +
+                                     Uuid::Random().ToText() + "\"" + json + "}");
+    ASSERT_TRUE(who.ok()) << who.status();
+    EXPECT_EQ(who->placement, placement);
+  }
+  const auto lengthy =
+      ParseWriterJson(R"({"format":1,"trial":"t","placement":{"pod":")" + std::string(5000, 'p') +
+                      R"("},"writer":")" + Uuid::Random().ToText() + "\"}");
+  ASSERT_TRUE(lengthy.ok()) << lengthy.status();
+  EXPECT_EQ(lengthy->placement.at("pod").size(), 256U);
 }
 
 // A master refuses a writer with one of these, and with it all that it recorded.

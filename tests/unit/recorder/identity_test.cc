@@ -98,6 +98,7 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
   Identity identity = Resolve({}, {});
   identity.trial = "a \"quoted\" \\ name\n";
   identity.labels = {{"team", "vision"}, {"site", "b"}};
+  identity.placement = {{"pod", "p-0"}};
   identity.rings = "/dev/shm/r";
   identity.path = "/spools/f1/w";
   identity.pid = 12;
@@ -105,11 +106,32 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
             "{\"format\": 1, \"writer\": \"writer-uuid\", \"server\": \"\", \"project\": "
             "\"default\", \"trial\": \"a \\\"quoted\\\" \\\\ name\\u000a\", \"attempt_key\": "
             "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"boot_id\": \"\", "
-            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"rings\": \"/dev/shm/r\", "
+            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"placement\": {\"pod\": "
+            "\"p-0\"}, \"rings\": \"/dev/shm/r\", "
             "\"path\": \"/spools/f1/w\", \"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
             "\"opened_monotonic_ns\": 0, \"sampling\": {\"on\": true, \"interval_us\": 0, "
             "\"groups\": [], \"without\": [], \"with\": []}}\n");
+}
+
+TEST(IdentityTest, ThePodAndTheJobAreTheEnvironments) {
+  struct Row {
+    const char* name;
+    std::map<std::string, std::string> environment;
+    std::map<std::string, std::string> placement;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"neither", {{"HOSTNAME", "node-1"}}, {}},
+           {"named", {{"POD_NAME", "p-0"}, {"HOSTNAME", "node-1"}}, {{"pod", "p-0"}}},
+           {"by its host name",
+            {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, {"HOSTNAME", "p-0"}},
+            {{"pod", "p-0"}}},
+           {"with the node's network",
+            {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, {"HOSTNAME", "n"}, {"NODE_NAME", "n"}},
+            {}},
+           {"of Slurm", {{"SLURM_JOB_ID", "4711"}}, {{"slurm_job", "4711"}}}}) {
+    EXPECT_EQ(Resolve({}, row.environment).placement, row.placement) << row.name;
+  }
 }
 
 // A reader refuses a document that is no UTF-8, and all of the writer with it.

@@ -111,6 +111,23 @@ TEST_F(TrialMetricsTest, BeyondTheBoundItSaysThatNotAllIsTold) {
   EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 0\n"));
 }
 
+TEST_F(TrialMetricsTest, PodAndJobStandWhereTheMachineIsSaid) {
+  const auto place = [&](std::int64_t ago_us, const std::map<std::string, std::string>& where) {
+    Add("agent", "placement", "1", 1, where).set_time_us(kNowUs - ago_us);
+  };
+  // Of an earlier attempt, and of the one that runs, in either order.
+  place(9'000'000, {{"pod", "before"}, {"slurm_job", "1"}});
+  place(1'000'000, {{"pod", "resnet-0"}, {"slurm_job", "4711"}, {"other", "x"}});
+  place(8'000'000, {{"pod", "long-before"}});
+  Add("gpu", "gpu_util", "percent", 1, {{"device", "GPU-1"}});
+  const std::string text = Text();
+  EXPECT_THAT(text,
+              HasSubstr("stepwell_trial_info{project=\"default\",trial=\"resnet\",agent=\"node-1\","
+                        "gpu_uuid=\"GPU-1\",pod=\"resnet-0\",slurm_job=\"4711\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("before")));
+  EXPECT_THAT(text, Not(HasSubstr("placement")));
+}
+
 TEST_F(TrialMetricsTest, EachGpuAndContainerIsSeenWithItsTrial) {
   Add("gpu", "gpu_util", "percent", 1, {{"device", "MIG-1"}, {"parent", "GPU-1"}});
   Add("gpu", "gpu_util", "percent", 1, {{"device", "GPU-2"}});

@@ -75,7 +75,8 @@ class MetricsPageTest : public ::testing::Test {
 };
 
 // What the agent adds itself, without a sensor.
-const std::set<std::string> kOwn = {"shared_with", "clock_offset", "clock_offset_error"};
+const std::set<std::string> kOwn = {"shared_with", "clock_offset", "clock_offset_error",
+                                    "placement"};
 
 TEST_F(MetricsPageTest, AgentRule16_EachMetricIsThereWithAllThatIsToBeSaidOfIt) {
   for (const SystemMetric* metric : AllSystemMetrics()) {
