@@ -117,6 +117,7 @@ test("without a trial the page says how to get one, and a trial that begins appe
   assert.match(await text('[data-absence="no data yet"]'), /stepwell\.init\(\)/);
   training = stand.train("first", "--seconds", "150", "--data", join(here, "..", "..", "docs"));
   await seen('tbody tr:has-text("first") .badge[data-tone="live"]');
+  await seen('tbody tr:has-text("first") .spark svg[aria-label*="busy on average"]');
 });
 
 test("timings divide the step, in a chart and in a table", async () => {
@@ -126,6 +127,8 @@ test("timings divide the step, in a chart and in a table", async () => {
   const shares = await tab.locator("table[data-rank] tbody tr td:nth-child(2)").allInnerTexts();
   const sum = shares.slice(0, shares.indexOf("100.0 %")).reduce((total, share) => total + parseFloat(share), 0);
   assert.ok(Math.abs(sum - 100) < 0.25, `shares add to ${sum}: ${shares}`);
+  await seen('[data-metric="throughput"] canvas');
+  assert.match(await text('[data-metric="throughput"] .legend'), /steps per second/);
   await tab.selectOption('select[aria-label="Rank"]', "all");
   await seen('table[data-rank="1"]');
 });

@@ -25,6 +25,7 @@ import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, 
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
+import { sharingWords, type SharingWords } from "../core/sharing";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
@@ -33,6 +34,8 @@ const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", ra
 /** While following: at least so often. */
 const runningMs = 3000;
 const pulseSeriesMax = 16;
+const sharedBy = "shared_with";
+const sharedMs = 10_000;
 /** "rank=2" before "rank=10". */
 const natural = new Intl.Collator("en", { numeric: true });
 
@@ -67,6 +70,8 @@ export class MetricsTab implements TrialTab {
   private tookMs = 0;
   private asking = false;
   private failed = false;
+  private shared: SharingWords | null = null;
+  private sharedAt = -Infinity;
 
   constructor(private readonly go: Go) {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
@@ -125,7 +130,7 @@ export class MetricsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return;
     const state = this.rangeState();
-    fill(this.status, rangeStatus(state));
+    fill(this.status, rangeStatus(state), this.shared && h("span", { class: "badge", "data-tone": "warn", "data-shared": "", title: printable(this.shared.title) }, this.shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
 
@@ -239,9 +244,26 @@ export class MetricsTab implements TrialTab {
     }
   }
 
+  /** Whether other trials use its machines, too; not as often as all else. */
+  private async lookShared(info: TrialInfo, signal: AbortSignal): Promise<void> {
+    const series = info.series.filter((one) => one.metricGroup === "agent" && one.name === sharedBy);
+    if (series.length === 0 || performance.now() - this.sharedAt < sharedMs) return;
+    const answer = await ask((options) => query.queryBuckets({
+      trial: { trialId: info.trial.trialId }, selectors: [{ metricGroup: "agent", name: sharedBy }], maxBuckets: 2,
+      aggregation: Aggregation.ACROSS, groupBy: ["agent"],
+    }, options), signal);
+    // What it is beside the charts: where it fails they tell so.
+    if (!answer?.ok) return;
+    this.sharedAt = performance.now();
+    this.shared = sharingWords(answer.value.series.map((one) => ({
+      agent: one.key?.labels["agent"] ?? "", most: Math.max(0, ...one.maxs), newest: one.lasts[one.lasts.length - 1] ?? 0,
+    })), isRunning(info));
+  }
+
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info, charts } = this;
     if (!view || !info || charts.length === 0) return "stop";
+    await this.lookShared(info, signal);
     const range = this.askedRange(view);
     const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
     const lineCount = charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);

@@ -11,7 +11,7 @@ import { lineLook, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { bucketCount, type Range } from "../core/range";
 import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
-import { countText, plural, secondsText } from "../core/units";
+import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -25,6 +25,7 @@ import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from
 import { trialName } from "../words";
 
 const chartHeight = 260;
+const rateHeight = 120;
 const layersMax = 7;
 const runningMs = 3000;
 const ranksShownMax = 64;
@@ -36,6 +37,8 @@ export class TimingsTab implements TrialTab {
   private readonly stackNote = h("div", {}, loadingBox("the shares of the step"));
   private readonly tables = h("section", { class: "panel" }, loadingBox("the timings"));
   private readonly chart: Chart;
+  private readonly rate: Chart;
+  private readonly ratePanel = h("section", { class: "panel", "data-metric": "throughput" });
   private readonly moves: RangeMoves;
   private readonly loop: Loop;
   private readonly unTheme = onTheme(() => this.showStack());
@@ -54,16 +57,19 @@ export class TimingsTab implements TrialTab {
 
   constructor(private readonly go: Go) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
-    this.chart = new Chart({
-      title: "Share of the step by scope", syncKey: "timings", height: chartHeight,
-      onZoom: (range) => this.moves.to(range),
-      onZoomBy: (factor, center) => this.moves.by(factor, center),
-      onPan: (fraction) => this.moves.pan(fraction),
+    const moves = {
+      onZoom: (range: Range) => this.moves.to(range),
+      onZoomBy: (factor: number, center: number) => this.moves.by(factor, center),
+      onPan: (fraction: number) => this.moves.pan(fraction),
       onReset: () => this.moves.all(),
-    });
-    this.chart.element.hidden = true;
+    };
+    this.chart = new Chart({ title: "Share of the step by scope", syncKey: "timings", height: chartHeight, ...moves });
+    this.rate = new Chart({ title: "Steps per second", syncKey: "timings", height: rateHeight, ...moves });
+    this.hideCharts(true);
+    fill(this.ratePanel, h("h2", {}, "Throughput"), this.rate.element);
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
-      h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element), this.tables);
+      h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
+      this.ratePanel, this.tables);
     this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
@@ -85,6 +91,7 @@ export class TimingsTab implements TrialTab {
     this.loop.stop();
     this.unTheme();
     this.chart.destroy();
+    this.rate.destroy();
   }
 
   private readonly change: ChangeView = (change, how = "replace") => {
@@ -159,10 +166,15 @@ export class TimingsTab implements TrialTab {
     this.failed = true;
     if (failure.kind !== "lost" || !this.summary) {
       fill(this.stackNote, failureBox(failure, () => this.loop.now()));
-      this.chart.element.hidden = true;
+      this.hideCharts(true);
     }
     this.showTools();
     return failure.passing ? "failed" : "stop";
+  }
+
+  private hideCharts(hidden: boolean): void {
+    this.chart.element.hidden = hidden;
+    this.ratePanel.hidden = hidden;
   }
 
   private showStack(): void {
@@ -170,21 +182,24 @@ export class TimingsTab implements TrialTab {
     if (!stack || !info || !shown) return;
     const { indexes, layers, stepSeconds } = stack.stack;
     if (indexes.length === 0) {
-      this.chart.element.hidden = true;
+      this.hideCharts(true);
       fill(this.stackNote, this.view?.start != null
         ? stateBox("empty", "No steps in this range", "They lie outside of it.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all"))
         : absenceBox(info, "steps"));
       return;
     }
     const mean = stepSeconds.reduce((sum, seconds) => sum + seconds, 0) / Math.max(1, stepSeconds.length);
-    fill(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`));
+    fill(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`));
     const answer = stack.answer;
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
       ? { color: layer.name === other ? "#7a6f64" : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
-    this.chart.element.hidden = false;
+    const places = indexes.map((index) => Number(answer.start) + (index + 0.5) * Number(answer.width));
+    this.hideCharts(false);
+    const rates = stepSeconds.map((seconds) => (seconds > 0 ? 1 / seconds : null));
+    this.rate.show({ aligned: { places, lines: [{ means: rates, mins: rates, maxs: rates }] }, names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands: [] });
     this.chart.show({
       aligned: {
-        places: indexes.map((index) => Number(answer.start) + (index + 0.5) * Number(answer.width)),
+        places,
         lines: edges(layers).map((edge) => ({ means: edge, mins: edge, maxs: edge })),
       },
       names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands: [], stacked: true, looks,
@@ -253,7 +268,7 @@ export class TimingsTab implements TrialTab {
   private savePng(): void {
     if (!this.info || !this.shown) return;
     const rank = this.rank() === "all" ? "all ranks" : rankText(Number(this.rank()));
-    savePng(`stepwell-trial-${this.view?.trial ?? ""}-timings.png`, `${trialName(this.info.trial)}, ${rank}, ${rangeWords(this.shown, "batch")}`, [this.chart.drawn()]);
+    savePng(`stepwell-trial-${this.view?.trial ?? ""}-timings.png`, `${trialName(this.info.trial)}, ${rank}, ${rangeWords(this.shown, "batch")}`, [this.chart.drawn(), this.rate.drawn()]);
   }
 }
 

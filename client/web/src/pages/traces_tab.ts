@@ -202,7 +202,7 @@ export class TracesTab implements TrialTab {
     return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
       cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
       cell("Size", "number", valueText(Number(header?.byteCount ?? 0n), "bytes")), cell("Clock error", "nowrap", this.clock(trace)),
-      cell("State", "", traceStateWords(trace)), cell("Uploaded", "nowrap", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
+      cell("State", "", traceStateWords(trace)), cell("Uploaded", "", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
       h("td", { "data-label": "Actions" }, h("span", { class: "actions" }, this.actions(trace, name))));
   }
 

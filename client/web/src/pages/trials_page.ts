@@ -11,6 +11,7 @@ import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { failureBox, loadingBox, stateBox } from "../state_box";
+import { Utilisations } from "../utilisation";
 import { stateOf, trialName } from "../words";
 
 const pageSize = 50;
@@ -29,6 +30,7 @@ export class TrialsPage implements Page {
   /** Tokens of the pages before, the first page's ("") lowest. */
   private tokens: string[] = [""];
   private readonly loop: Loop;
+  private readonly utilisations = new Utilisations();
   private typing: ReturnType<typeof setTimeout> | undefined;
   private shownOnce = false;
 
@@ -66,6 +68,7 @@ export class TrialsPage implements Page {
   destroy(): void {
     clearTimeout(this.typing);
     this.loop.stop();
+    this.utilisations.stop();
   }
 
   private changed(): void {
@@ -84,6 +87,7 @@ export class TrialsPage implements Page {
     this.list.setAttribute("aria-busy", "false");
     if (!answer.ok) return this.showFailure(answer.failure);
     this.show(answer.value);
+    this.utilisations.look(answer.value.trials);
     this.shownOnce = true;
     return "fine";
   }
@@ -115,8 +119,8 @@ export class TrialsPage implements Page {
   }
 
   private table(trials: readonly Trial[], now: number): HTMLElement {
-    const heads: Part[] = ["Compare", "Trial", "State", "Began (UTC)", "Lasted", "Ranks and samplers", "Series", "Samples", "Missing"]
-      .map((text, at) => h("th", { scope: "col", class: at >= 4 ? "number" : "" }, at === 0 ? h("span", { class: "visually-hidden" }, text) : text));
+    const heads: Part[] = ["Compare", "Trial", "State", "Began (UTC)", "Lasted", "Utilisation", "Ranks and samplers", "Series", "Samples", "Missing"]
+      .map((text, at) => h("th", { scope: "col", class: at >= 4 && at !== 5 ? "number" : "" }, at === 0 ? h("span", { class: "visually-hidden" }, text) : text));
     return scroller("Trials", h("table", { class: "cards" },
       h("caption", { class: "visually-hidden" }, "Trials, newest first"),
       h("thead", {}, h("tr", {}, heads)),
@@ -138,6 +142,7 @@ export class TrialsPage implements Page {
       cell("State", "", stateBadge(trial.state)),
       cell("Began", "", h("span", { title: timeText(began) }, timeText(began).replace(" UTC", "")), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
       cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
+      cell("Utilisation", "", this.utilisations.place(trial)),
       cell("Writers", "number", countText(trial.writerCount)),
       cell("Series", "number", countText(trial.seriesCount)),
       cell("Samples", "number", countText(trial.sampleCount)),
