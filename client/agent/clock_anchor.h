@@ -19,6 +19,9 @@ struct ClockAnchor {
     const auto elapsed_ns = static_cast<std::int64_t>(event_ns - monotonic_ns);
     return realtime_us + elapsed_ns / 1000;
   }
+  std::int64_t ToUnixNs(std::uint64_t event_ns) const {
+    return realtime_us * 1000 + static_cast<std::int64_t>(event_ns - monotonic_ns);
+  }
 };
 
 // CLOCK_MONOTONIC, as recorders stamp their events.

@@ -41,13 +41,18 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
     : served_(std::move(served)),
       recorded_(std::move(recorded)),
       clock_(context.clock),
+      trace_(served_->identity().tracing.directory.empty() || !context.may_trace
+                 ? nullptr
+                 : std::make_unique<RankTrace>(served_->identity())),
       samples_(served_->catalog(), served_->builder()),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
       same_boot_(served_->identity().boot_id.empty() ||
                  served_->identity().boot_id == context.face.machine),
       anchors_(context.clock,
-               same_boot_ ? std::nullopt : std::optional(AnchorOf(served_->identity()))) {}
+               same_boot_ ? std::nullopt : std::optional(AnchorOf(served_->identity()))) {
+  if (trace_ != nullptr) samples_.SetTrace(&trace_->spans());
+}
 
 void RankWriter::Visit(const SensorSelection* selection) {
   was_selected_ = selection != nullptr;
@@ -128,6 +133,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
       is_own_live ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
     STEPWELL_RETURN_IF_ERROR(recorded_->Drain(status, ending, samples_));
+    if (trace_ != nullptr) trace_->Flush();
     const RecordedWriter::Progress progress = recorded_->TakeProgress();
     const bool is_last = !live_ && recorded_->drained() && recorded_->workers().complete();
     if (!served_->builder().empty() || progress.urgent || (is_last && progress.moved)) {
@@ -141,6 +147,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
     }
     if (is_last) {
       recorded_->workers().RemoveFinished();
+      EndTrace();
       served_->Close(/*died=*/!status.own.closed && !recorded_->workers().ended_in_order());
     }
     break;
@@ -150,6 +157,11 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   if (status.own.closed && recorded_->own_ended() && !own_sequence_) own_sequence_ = sealed;
   recorded_->workers().NoteSealed(sealed);
   return absl::OkStatus();
+}
+
+// All that was recorded is in it.
+void RankWriter::EndTrace() {
+  if (trace_ != nullptr && !std::exchange(is_trace_ended_, true)) trace_->Finish();
 }
 
 absl::Status RankWriter::TellEnd(bool ended) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/agent/anchor_keeper.h"
 #include "client/agent/process_sampler.h"
+#include "client/agent/rank_trace.h"
 #include "client/agent/recorded_samples.h"
 #include "client/agent/recorded_writer.h"
 #include "client/agent/served_writer.h"
@@ -59,6 +60,7 @@ class RankWriter {
   absl::Status DrainAndSeal(const SensorSelection* selection);
   bool HasEndedJustNow() const;
   absl::Status TellEnd(bool ended);
+  void EndTrace();
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void FollowDirectives();
   void TellRecorder();
@@ -66,6 +68,7 @@ class RankWriter {
   const std::unique_ptr<ServedWriter> served_;
   const std::unique_ptr<RecordedWriter> recorded_;
   const Clock& clock_;
+  const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
   RecordedSamples samples_;
   ProcessSampler process_;
   const bool same_boot_;
@@ -83,6 +86,7 @@ class RankWriter {
   std::uint64_t last_step_ = 0;
   // Once that process closed and all of its own is sealed: up to here.
   std::optional<std::uint64_t> own_sequence_;
+  bool is_trace_ended_ = false;
   bool own_told_ = false;                 // that it is stored, though workers live on
   std::optional<std::uint32_t> control_;  // as this agent stored it
   absl::Duration done_at_ = absl::InfiniteDuration();

@@ -67,6 +67,18 @@ void RecordedSamples::EnterThread(const RecordedProcess& process, std::uint32_t 
   worker_ = process.worker;
   names_ = &process.names;
   refs_ = &refs_by_process_[process.number];
+  if (trace_ == nullptr) return;
+  const bool is_own = worker_ == spool::kNoWorker;
+  trace_->EnterThread({.worker = is_own ? -1 : std::int64_t{worker_}, .index = thread});
+}
+
+void RecordedSamples::OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
+                              std::int32_t batch) {
+  const NameEntry* entry = is_traced() ? names_->Find(path) : nullptr;
+  if (entry == nullptr) return;
+  const std::int64_t begin_ns = trace_anchor_.ToUnixNs(start_ns);
+  trace_->AddSpan(entry->name.substr(entry->name.rfind('/') + 1), begin_ns,
+                  begin_ns + static_cast<std::int64_t>(duration_ns), batch);
 }
 
 void RecordedSamples::LeaveProcess(std::uint64_t number) {
@@ -112,6 +124,10 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
 }
 
 void RecordedSamples::OnStep(const StepTotals& step) {
+  if (is_traced()) {
+    const std::int64_t begin_ns = trace_anchor_.ToUnixNs(step.start_ns);
+    trace_->AddStep(begin_ns, begin_ns + static_cast<std::int64_t>(step.duration_ns), step.batch);
+  }
   const std::int64_t time_us = anchor_.ToUnixUs(step.start_ns);
   if (given_up_) {
     std::uint64_t count = 1;
@@ -166,7 +182,14 @@ void RecordedSamples::OnOccurrence(std::uint32_t path, std::uint64_t start_ns,
 
 void RecordedSamples::OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
                                double value) {
+  if (is_traced()) TraceValue(series, time_ns, value);
   AddAlone(series, anchor_.ToUnixUs(time_ns), batch, value);
+}
+
+void RecordedSamples::TraceValue(std::uint32_t series, std::uint64_t time_ns, double value) {
+  const NameEntry* entry = names_->Find(series);
+  if (entry == nullptr) return;
+  trace_->AddValue(entry->name, entry->unit, trace_anchor_.ToUnixNs(time_ns), value);
 }
 
 void RecordedSamples::OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,

@@ -14,6 +14,7 @@
 #include "client/agent/clock_anchor.h"
 #include "client/agent/recorded_rings.h"
 #include "client/agent/series_catalog.h"
+#include "client/agent/span_trace.h"
 
 namespace stepwell::agent {
 
@@ -22,9 +23,14 @@ class RecordedSamples final : public ThreadSampleSink {
   // Both outlive this; so do the names of each process until it is left.
   RecordedSamples(SeriesCatalog& catalog, ChunkBuilder& builder)
       : catalog_(catalog), builder_(builder) {}
-  void SetAnchor(const ClockAnchor& anchor) { anchor_ = anchor; }
   // Whether what comes from here on is counted and told as lost instead.
   void SetGivenUp(bool given_up) { given_up_ = given_up; }
+  void SetAnchor(const ClockAnchor& anchor) {
+    anchor_ = anchor;
+    if (trace_anchor_.monotonic_ns == 0) trace_anchor_ = anchor;
+  }
+  // Spans go there, too; null: nowhere. It outlives this, or is taken away.
+  void SetTrace(SpanTrace* trace) { trace_ = trace; }
 
   void EnterThread(const RecordedProcess& process, std::uint32_t thread) override;
   void LeaveProcess(std::uint64_t number) override;
@@ -34,6 +40,8 @@ class RecordedSamples final : public ThreadSampleSink {
                 double value) override;
   void OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,
                   double value) override;
+  void OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
+               std::int32_t batch) override;
   void OnLoss(const EventLoss& loss) override;
   bool full() const override { return builder_.full(); }
 
@@ -44,14 +52,20 @@ class RecordedSamples final : public ThreadSampleSink {
   std::uint32_t MakeRef(RefKind kind, std::uint32_t name);
   void TellGivenUp(std::uint64_t count, std::int64_t time_us);
   void AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch, double value);
+  // What is given up is another's, who traces it.
+  bool is_traced() const { return trace_ != nullptr && !given_up_; }
+  void TraceValue(std::uint32_t series, std::uint64_t time_ns, double value);
   void TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
                 std::int64_t last_us, std::string_view reason);
 
   SeriesCatalog& catalog_;
   ChunkBuilder& builder_;
   const NameTable* names_ = nullptr;
+  SpanTrace* trace_ = nullptr;
   ClockAnchor anchor_;
   bool given_up_ = false;
+  // The first: a trace's times are on one line, however the wall clock is steered meanwhile.
+  ClockAnchor trace_anchor_;
   std::uint32_t thread_ = 0;
   std::uint32_t worker_ = spool::kNoWorker;
   // By kind and thread, and name id.

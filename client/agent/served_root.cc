@@ -80,9 +80,16 @@ ServedRoot::~ServedRoot() {
 }
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {links_.SenderTo(server), clock_,      face_,  spool_,
-          server == kOffline,      &processes_, rings_, on_ticks_,
-          options_.frame_interval};
+  return {links_.SenderTo(server),
+          clock_,
+          face_,
+          spool_,
+          server == kOffline,
+          &processes_,
+          rings_,
+          on_ticks_,
+          options_.frame_interval,
+          !owner_.has_value()};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {

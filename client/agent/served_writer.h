@@ -45,6 +45,8 @@ struct ServeContext {
   std::function<void()> on_ticks = [] {};
   // Between two visits.
   absl::Duration frame_interval = absl::Milliseconds(100);
+  // An agent of all users writes no trace to a path that one of them names.
+  bool may_trace = true;
 };
 
 class ServedWriter {

@@ -20,6 +20,8 @@ std::int32_t OwnBatch(const Event& event) { return std::max(event.batch, spool::
 
 }  // namespace
 
+void SampleSink::OnScope(std::uint32_t, std::uint64_t, std::uint64_t, std::int32_t) {}
+
 void StepAggregator::Add(const Event& event, SampleSink& sink) {
   switch (event.kind) {
     case EventKind::kScope:
@@ -56,6 +58,7 @@ void StepAggregator::EndStep(const Event& step_end, SampleSink& sink) {
     if (event.kind == EventKind::kRecordAt || !InStep(event) || event.time < step_end.time) {
       EmitOutside(event, sink);
     } else if (event.kind == EventKind::kScope) {
+      sink.OnScope(event.name, event.time, event.value, batch);
       add({event.name, 1, event.value, event.time});
     } else {
       sink.OnRecord(event.name, event.time, batch, std::bit_cast<double>(event.value));
@@ -97,6 +100,7 @@ void StepAggregator::FlushOutside(SampleSink& sink) {
 void StepAggregator::EmitOutside(const Event& event, SampleSink& sink) {
   switch (event.kind) {
     case EventKind::kScope:
+      sink.OnScope(event.name, event.time, event.value, spool::kNoBatch);
       return sink.OnOccurrence(event.name, event.time, event.value);
     case EventKind::kRecord:
       return sink.OnRecord(event.name, event.time, OwnBatch(event),
@@ -124,6 +128,7 @@ std::string StepAggregator::FoldKept(SampleSink& sink) {
     if (event.kind == EventKind::kRecordAt || !InStep(event)) {
       EmitOutside(event, sink);
     } else if (event.kind == EventKind::kScope) {
+      sink.OnScope(event.name, event.time, event.value, spool::kNoBatch);
       AddToSums(event);
     } else if (records_.size() < kRecordsFoldedMax) {
       records_.push_back(event);

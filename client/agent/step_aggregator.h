@@ -47,6 +47,10 @@ class SampleSink {
                         double value) = 0;
   virtual void OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,
                           double value) = 0;
+  // Each scope by itself, once, also where it is part of a step's total: for traces. Those of a step come
+  // before its OnStep; one of a step that was too long for its ring comes without batch.
+  virtual void OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
+                       std::int32_t batch);
 };
 
 class StepAggregator {

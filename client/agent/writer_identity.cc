@@ -25,6 +25,7 @@ absl::Status Bad(absl::string_view field, absl::string_view allowed) {
 }
 
 constexpr std::size_t kServerBytesMax = 300;
+constexpr std::size_t kPathBytesMax = 4096;
 // More than there are groups, or metrics that are switched one by one.
 constexpr std::size_t kSamplingWordsMax = 64;
 
@@ -54,6 +55,29 @@ SamplingWish ParseSampling(const Json& document) {
   wish.without = Words(*found, "without");
   wish.with = Words(*found, "with");
   return wish;
+}
+
+TracingWish ParseTracing(const Json& document) {
+  TracingWish wish;
+  const auto found = document.find("tracing");
+  if (found == document.end() || !found->is_object()) return wish;
+  if (const auto path = found->find("directory"); path != found->end() && path->is_string()) {
+    wish.directory = path->get<std::string>();
+    const bool is_path = !wish.directory.empty() && wish.directory.front() == '/' &&
+                         wish.directory.size() <= kPathBytesMax &&
+                         wish.directory.find('\0') == std::string::npos;
+    if (!is_path) wish.directory.clear();
+  }
+  if (const auto kept = found->find("kept_max");
+      kept != found->end() && kept->is_number_integer()) {
+    wish.kept_max =
+        static_cast<int>(std::clamp<std::int64_t>(kept->get<std::int64_t>(), 0, 10'000));
+  }
+  return wish;
+}
+
+Json ToJson(const TracingWish& wish) {
+  return {{"directory", wish.directory}, {"kept_max", wish.kept_max}};
 }
 
 Json ToJson(const SamplingWish& wish) {
@@ -161,6 +185,7 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   if (IsRingPath(text("path"), identity.writer)) identity.path = text("path");
   identity.recorder_version = CleanText(text("recorder_version"), 128);
   identity.sampling = ParseSampling(document);
+  identity.tracing = ParseTracing(document);
   identity.opened_time_us = number("opened_time_us");
   identity.opened_monotonic_ns = static_cast<std::uint64_t>(number("opened_monotonic_ns"));
   if (const auto labels = document.find("labels"); labels != document.end()) {
@@ -196,6 +221,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["path"] = identity.path;
   document["recorder_version"] = identity.recorder_version;
   document["sampling"] = ToJson(identity.sampling);
+  document["tracing"] = ToJson(identity.tracing);
   document["opened_time_us"] = identity.opened_time_us;
   document["opened_monotonic_ns"] = identity.opened_monotonic_ns;
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -26,6 +26,13 @@ struct SamplingWish {
   friend bool operator==(const SamplingWish& a, const SamplingWish& b) = default;
 };
 
+// Where its spans are recorded as a trace; "" = nowhere.
+struct TracingWish {
+  std::string directory = {};
+  int kept_max = 0;  // finished traces of a rank; 0 = all
+  friend bool operator==(const TracingWish& a, const TracingWish& b) = default;
+};
+
 struct WriterIdentity {
   Uuid writer;
   // HOST:PORT; "" = the agent's own default, "offline" = kept in the spool. Unchecked.
@@ -48,6 +55,7 @@ struct WriterIdentity {
   std::string path;
   std::string recorder_version;
   SamplingWish sampling;
+  TracingWish tracing;
   // One moment on both clocks, taken by the recorder: converts times of an earlier boot.
   std::int64_t opened_time_us = 0;
   std::uint64_t opened_monotonic_ns = 0;

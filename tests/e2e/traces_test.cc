@@ -174,6 +174,62 @@ TEST_F(TracesTest, AMergeAtTheMasterHasWhatMachinesMeasuredAndAProfileIsBrokenDo
   EXPECT_EQ(ReadWhole(out + "/rank0.pt.trace.pftrace").substr(0, 1), "\n") << got.output;
 }
 
+// No master is needed for what the agent records.
+TEST_F(TracesTest, AKilledTrainingLeavesItsTrace) {
+  const std::string traces = scratch_ / "traces";
+  const std::string temporary = scratch_ / "tmp";
+  std::filesystem::create_directory(temporary);
+  const std::string folder = scratch_ / "texts";
+  std::filesystem::create_directory(folder);
+  std::string text;
+  while (text.size() < 20'000) text += "the quick brown fox jumps over the lazy dog. ";
+  Write("texts/one.txt", text);
+  ChildProcess training;
+  training.Start({BuiltProgram("stepwell-demo"), "--data", folder, "--seconds", "120", "--quiet",
+                  "--trial", "killed"},
+                 {{"STEPWELL_OFFLINE", "1"},
+                  {"STEPWELL_AGENT", ""},
+                  {"STEPWELL_AGENT_IDLE_EXIT", "1"},
+                  {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
+                  {"STEPWELL_SHARED_MEMORY", temporary},
+                  {"STEPWELL_TRACES", traces},
+                  {"TMPDIR", temporary}},
+                 scratch_ / "training-log");
+  const std::string recording = traces + "/recording-rank0-0.pftrace";
+  std::error_code error;
+  const auto is_recorded = [&] { return std::filesystem::file_size(recording, error) + 1 > 5000; };
+  ASSERT_TRUE(Eventually(is_recorded, absl::Seconds(60))) << ReadWhole(scratch_ / "training-log");
+  training.Kill();
+  std::string name;
+  const auto is_finished = [&] {
+    for (const auto& each : std::filesystem::directory_iterator(traces, error)) {
+      name = each.path().filename();
+    }
+    return name.rfind("ep0-ba", 0) == 0;
+  };
+  ASSERT_TRUE(Eventually(is_finished, absl::Seconds(60))) << name;
+  const std::string merged = scratch_ / "merged.json";
+  ChildProcess merge;
+  merge.Start({BuiltProgram("stepwell"), "trace", "merge", traces + "/" + name, "--output", merged},
+              {}, scratch_ / "merge-log");
+  EXPECT_EQ(merge.Wait(absl::Seconds(60)), "exit 0") << ReadWhole(scratch_ / "merge-log");
+  const auto trace = nlohmann::json::parse(ReadWhole(merged), nullptr, false);
+  // Each batch once, up to the last, with what is within it.
+  std::int64_t steps = 0;
+  std::int64_t forwards = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "B") continue;
+    if (event["name"] == "step") {
+      EXPECT_EQ(event["args"]["batch"], steps++);
+      EXPECT_EQ(event["args"]["rank"], 0);
+    }
+    forwards += event["name"] == "forward" && event["args"].contains("batch") ? 1 : 0;
+  }
+  EXPECT_GT(steps, 0);
+  EXPECT_EQ(forwards, steps);
+  EXPECT_EQ(name, absl::StrCat("ep0-ba", steps, "-rank0.pftrace"));
+}
+
 TEST_F(TracesTest, WhatCannotBeKeptIsAnsweredAndTheRestIs) {
   StartMaster();
   Record("odd", 100);

@@ -96,6 +96,13 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   TakeIfEmpty(wishes.attempt_key, wishes.writer);
   wishes.placement = PlacementOf(environment);
   wishes.sampling = ResolveSampling(std::move(wishes.sampling), environment, remarks);
+  TakeIfEmpty(wishes.tracing.directory, ReadVariable(environment, "STEPWELL_TRACES"));
+  if (!wishes.tracing.directory.empty() && wishes.tracing.directory.front() != '/') {
+    remarks.push_back("STEPWELL_TRACES is '" + wishes.tracing.directory +
+                      "': it must be an absolute path; no trace is recorded");
+    wishes.tracing.directory.clear();
+  }
+  wishes.tracing.kept_max = std::max(Number(environment, "STEPWELL_TRACES_KEEP", 0), 0);
   if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
     remarks.push_back(std::move(remark));
   }
@@ -122,6 +129,8 @@ std::string ToJson(const Identity& identity) {
   json += ", \"opened_time_us\": " + std::to_string(identity.opened_time_us);
   json += ", \"opened_monotonic_ns\": " + std::to_string(identity.opened_monotonic_ns);
   json += ", \"sampling\": " + ToJson(identity.sampling);
+  json += ", \"tracing\": {\"directory\": " + Quoted(identity.tracing.directory);
+  json += ", \"kept_max\": " + std::to_string(identity.tracing.kept_max) + "}";
   return json + "}\n";
 }
 

@@ -12,6 +12,12 @@
 
 namespace stepwell::recorder {
 
+// Where the agent records its spans as a trace: STEPWELL_TRACES, STEPWELL_TRACES_KEEP.
+struct TracingWish {
+  std::string directory = {};  // absolute; empty = nowhere
+  std::int32_t kept_max = 0;   // finished traces of this rank; 0 = all
+};
+
 struct Identity {
   std::string writer;  // a version 4 UUID
   std::string server;  // empty = the agent's own; "offline" = none
@@ -29,6 +35,7 @@ struct Identity {
   std::string rings;  // the directory of its rings in shared memory, empty = none
   std::string path;   // of the writer's own directory, absolute; empty = not known
   SamplingWish sampling;
+  TracingWish tracing;
   std::int64_t pid = 0;
   std::int64_t opened_time_us = 0;
   std::uint64_t opened_monotonic_ns = 0;

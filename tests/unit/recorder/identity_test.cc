@@ -111,7 +111,8 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
             "\"path\": \"/spools/f1/w\", \"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
             "\"opened_monotonic_ns\": 0, \"sampling\": {\"on\": true, \"interval_us\": 0, "
-            "\"groups\": [], \"without\": [], \"with\": []}}\n");
+            "\"groups\": [], \"without\": [], \"with\": []}, "
+            "\"tracing\": {\"directory\": \"\", \"kept_max\": 0}}\n");
 }
 
 TEST(IdentityTest, ThePodAndTheJobAreTheEnvironments) {

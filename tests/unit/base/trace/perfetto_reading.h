@@ -122,13 +122,15 @@ class PerfettoReading {
       ASSERT_EQ(bytes[at], '\x0a');
       std::size_t size = 0, next = at + 1;
       int shift = 0;
+      bool is_size_whole = false;
       while (next < bytes.size()) {
         const auto byte = static_cast<unsigned char>(bytes[next++]);
         size |= static_cast<std::size_t>(byte & 0x7f) << shift;
         shift += 7;
-        if ((byte & 0x80) == 0) break;
+        is_size_whole = (byte & 0x80) == 0;
+        if (is_size_whole) break;
       }
-      if (next + size > bytes.size()) {
+      if (!is_size_whole || next + size > bytes.size()) {
         trace_.is_whole = false;
         return;
       }

@@ -1,0 +1,79 @@
+#include "client/agent/span_trace.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+// Spans are flushed many times a second: what is held meanwhile is small.
+constexpr std::size_t kHeldBytesMax = 8 << 20;
+// A viewer takes thread 0 for the process.
+constexpr std::int64_t kThreadFirst = 1;
+
+}  // namespace
+
+SpanTrace::SpanTrace(Options options, TakeBytes take)
+    : options_(options),
+      writer_({.base_time_ns = options.base_time_ns, .is_packed = true}, std::move(take)),
+      slices_(writer_, kHeldBytesMax, [this] { return ++track_count_; }),
+      process_(++track_count_) {
+  const std::string name = absl::StrCat("training, rank ", options.rank);
+  const std::int64_t pid = options.pid > 0 ? options.pid : options.rank + 1;
+  writer_.DescribeProcess(process_, {.pid = pid, .name = name, .labels = {}});
+}
+
+SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
+  const auto [found, is_new] = rows_.try_emplace(thread);
+  if (!is_new) return found->second;
+  const PerfettoWriter::Track track = ++track_count_;
+  found->second = {.lane = slices_.AddLane(track),
+                   .number = kThreadFirst + static_cast<std::int64_t>(rows_.size()) - 1};
+  std::string name = absl::StrCat("thread ", thread.index);
+  if (thread.worker >= 0) name = absl::StrCat("worker ", thread.worker, " ", name);
+  writer_.DescribeRow(track, process_, name);
+  return found->second;
+}
+
+void SpanTrace::EnterThread(const Thread& thread) { row_ = &RowOf(thread); }
+
+void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+                        std::int32_t batch) {
+  if (begin_ns < options_.base_time_ns || end_ns < begin_ns || row_ == nullptr) return;
+  is_empty_ = false;
+  std::string body;
+  writer_.AppendName(name, body);
+  if (epoch_ >= 0) writer_.AppendArg("epoch", epoch_, body);
+  if (batch >= 0) writer_.AppendArg("batch", std::int64_t{batch}, body);
+  writer_.AppendArg("rank", std::int64_t{options_.rank}, body);
+  writer_.AppendArg("thread", row_->number - kThreadFirst, body);
+  slices_.Add(row_->lane, {begin_ns, end_ns}, body);
+}
+
+void SpanTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
+  AddSpan("step", begin_ns, end_ns, batch);
+  if (batch > last_batch_) last_batch_ = batch;
+}
+
+void SpanTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                         double value) {
+  if (!std::isfinite(value) || time_ns < options_.base_time_ns) return;
+  if (series == "epoch" && value >= 0 && value < 2e9) epoch_ = static_cast<std::int64_t>(value);
+  auto found = counters_.find(series);
+  if (found == counters_.end()) {
+    if (counters_.size() >= kCountersMax) return;
+    found = counters_.emplace(series, ++track_count_).first;
+    writer_.DescribeCounter(found->second, process_, series, unit);
+  }
+  writer_.AddCount(found->second, time_ns, value);
+}
+
+absl::Status SpanTrace::Flush() {
+  STEPWELL_RETURN_IF_ERROR(slices_.WriteAll());
+  return writer_.HandOver(0);
+}
+
+}  // namespace stepwell::agent

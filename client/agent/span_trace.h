@@ -1,0 +1,84 @@
+// SpanTrace: the spans of one training process as a trace in Perfetto's form, from the events of which its timings are
+// made. It stands beside RecordedSamples: what the aggregator decided goes to both. Pure; confined to the agent's loop.
+//
+//   SpanTrace trace({.rank = 3, .pid = 4711, .base_time_ns = now_ns}, take);
+//   trace.EnterThread(process, thread);
+//   trace.AddSpan("forward", begin_ns, end_ns, batch);      // nanoseconds since 1970
+//   STEPWELL_RETURN_IF_ERROR(trace.Flush());
+//
+// Each Flush ends in a whole packet: a file that grows by these alone reads up to the last one, whoever was killed
+// meanwhile. A span has its epoch, batch, rank and thread as arguments. Spans of a step come together, so that they nest;
+// what is recorded as a series is a counter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/trace/perfetto_slices.h"
+#include "base/trace/perfetto_writer.h"
+
+namespace stepwell::agent {
+
+class SpanTrace {
+ public:
+  struct Options {
+    std::int32_t rank = 0;
+    std::int64_t pid = 0;           // 0: unknown
+    std::int64_t base_time_ns = 0;  // no span begins before it
+  };
+  // A thread of the process, or of a worker that it forked (-1: none).
+  struct Thread {
+    std::int64_t worker = -1;
+    std::uint32_t index = 0;
+    friend auto operator<=>(const Thread& a, const Thread& b) = default;
+  };
+
+  // Series beyond so many are no counters.
+  static constexpr std::size_t kCountersMax = 1000;
+
+  SpanTrace(Options options, TakeBytes take);
+
+  void EnterThread(const Thread& thread);
+  void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+               std::int32_t batch);
+  // The step itself; the spans within it come before it.
+  void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch);
+  void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                double value);
+
+  // What was added since the last one, as a packet.
+  [[nodiscard]] absl::Status Flush();
+
+  std::int64_t span_count() const { return slices_.written_count(); }
+  // Nothing was ever added.
+  bool is_empty() const { return is_empty_; }
+  // Of the last step, and of what was recorded as `epoch`; -1: none yet.
+  std::int32_t last_batch() const { return last_batch_; }
+  std::int64_t epoch() const { return epoch_; }
+
+ private:
+  struct Row {
+    PerfettoSlices::Lane lane = 0;
+    std::int64_t number = 0;
+  };
+
+  Row& RowOf(const Thread& thread);
+
+  const Options options_;
+  PerfettoWriter writer_;
+  PerfettoWriter::Track track_count_ = 0;
+  PerfettoSlices slices_;
+  const PerfettoWriter::Track process_;
+  std::map<Thread, Row> rows_;
+  Row* row_ = nullptr;
+  std::map<std::string, PerfettoWriter::Track> counters_;
+  std::int32_t last_batch_ = -1;
+  std::int64_t epoch_ = -1;
+  bool is_empty_ = true;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,125 @@
+#include "client/agent/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace stepwell::agent {
+namespace {
+
+constexpr char kEnding[] = ".pftrace";
+constexpr int kNamesMax = 10'000;
+
+// Of a finished trace of that rank.
+bool IsFinished(const std::string& name, std::int32_t rank) {
+  return absl::StartsWith(name, "ep") && absl::StrContains(name, absl::StrCat("-rank", rank, "."));
+}
+
+struct Finished {
+  std::string name;
+  timespec changed = {};
+};
+
+}  // namespace
+
+std::string TraceFile::NameOf(const Place& place, std::int32_t rank) {
+  return absl::StrCat("ep", std::max<std::int64_t>(place.epoch, 0), "-ba", place.batch + 1, "-rank",
+                      rank, kEnding);
+}
+
+absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Create(Options options) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
+                            OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kCreate));
+  for (int number = 0; number < kNamesMax; ++number) {
+    std::string name = absl::StrCat("recording-rank", options.rank, "-", number, kEnding);
+    absl::StatusOr<FileDescriptor> file =
+        OpenAt(directory.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0644);
+    if (file.ok()) {
+      return std::unique_ptr<TraceFile>(new TraceFile(std::move(options), std::move(directory),
+                                                      *std::move(file), std::move(name)));
+    }
+    if (!absl::IsAlreadyExists(file.status())) return file.status();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(options.directory, " has ", kNamesMax, " unfinished recordings"));
+}
+
+TraceFile::TraceFile(Options options, FileDescriptor directory, FileDescriptor file,
+                     std::string name)
+    : options_(std::move(options)),
+      directory_(std::move(directory)),
+      file_(std::move(file)),
+      name_(std::move(name)) {}
+
+absl::Status TraceFile::Append(std::string_view packet) {
+  const auto size = static_cast<std::int64_t>(packet.size());
+  if (is_full_ || bytes_ + size > options_.bytes_max) {
+    is_full_ = true;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name_, " has ", bytes_, " bytes, allowed are ", options_.bytes_max));
+  }
+  const ssize_t written = write(file_.get(), packet.data(), packet.size());
+  if (written == static_cast<ssize_t>(packet.size())) {
+    bytes_ += size;
+    return absl::OkStatus();
+  }
+  const int error = written < 0 ? errno : ENOSPC;
+  is_full_ = true;
+  // What is no whole packet goes; where it stays, it is the end.
+  (void)!ftruncate(file_.get(), bytes_);
+  return absl::ResourceExhaustedError(absl::StrCat(name_, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<std::string> TraceFile::Finish(const Place& place) {
+  const std::string wanted = NameOf(place, options_.rank);
+  for (int number = 1; number < kNamesMax; ++number) {
+    const std::string name =
+        number == 1 ? wanted
+                    : absl::StrCat(wanted.substr(0, wanted.size() - std::strlen(kEnding)), ".",
+                                   number, kEnding);
+    // A link, not a rename: what has the name already stays.
+    if (linkat(directory_.get(), name_.c_str(), directory_.get(), name.c_str(), 0) == 0) {
+      unlinkat(directory_.get(), name_.c_str(), 0);
+      name_ = name;
+      RemoveOlder();
+      return name_;
+    }
+    if (errno != EEXIST) break;
+  }
+  return absl::UnavailableError(absl::StrCat(name_, ": ", std::strerror(errno)));
+}
+
+void TraceFile::RemoveOlder() const {
+  const auto names = ListNames(directory_.get());
+  if (options_.kept_max <= 0 || !names.ok()) return;
+  std::vector<Finished> finished;
+  for (const std::string& name : *names) {
+    struct stat status {};
+    if (!IsFinished(name, options_.rank) ||
+        fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    if (name != name_) finished.push_back({name, status.st_mtim});
+  }
+  std::sort(finished.begin(), finished.end(), [](const Finished& a, const Finished& b) {
+    return std::pair(a.changed.tv_sec, a.changed.tv_nsec) >
+           std::pair(b.changed.tv_sec, b.changed.tv_nsec);
+  });
+  // The one that was just finished is one of them.
+  for (std::size_t i = static_cast<std::size_t>(options_.kept_max) - 1; i < finished.size(); ++i) {
+    unlinkat(directory_.get(), finished[i].name.c_str(), 0);
+  }
+}
+
+}  // namespace stepwell::agent

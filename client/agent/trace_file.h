@@ -1,0 +1,66 @@
+// TraceFile: a trace that grows on the disk while its process runs, with a name of its own once that is over. It stands
+// behind SpanTrace. Confined to the agent's loop; blocks as the disk does.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(auto file, TraceFile::Create({.directory = "/data/traces", .rank = 3}));
+//   STEPWELL_RETURN_IF_ERROR(file->Append(packet));
+//   file->Finish({.epoch = 0, .batch = 7});      // ep0-ba8-rank3.pftrace
+//
+// Until then it is recording-rank3-N.pftrace, and readable at each moment, also where the agent was killed. Packets are
+// appended whole; one that finds no room (the file's bound, a full disk) is left out, with all that follow, and the last
+// whole one stays the last: what was written is a trace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/agent/file_descriptor.h"
+
+namespace stepwell::agent {
+
+class TraceFile {
+ public:
+  struct Options {
+    std::string directory;  // made where it is not there, without its parents
+    std::int32_t rank = 0;
+    std::int64_t bytes_max = 64 << 20;
+    int kept_max = 0;  // finished ones of this rank; the oldest go. 0 = all are kept
+  };
+  // Where the training was when it ended; -1: unknown.
+  struct Place {
+    std::int64_t epoch = -1;
+    std::int64_t batch = -1;  // the last that ended
+  };
+
+  static absl::StatusOr<std::unique_ptr<TraceFile>> Create(Options options);
+  // A file that was never finished keeps its name.
+  ~TraceFile() = default;
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  // kResourceExhausted: nothing more is taken.
+  [[nodiscard]] absl::Status Append(std::string_view packet);
+  // Once. The name it has from then on, within the directory.
+  [[nodiscard]] absl::StatusOr<std::string> Finish(const Place& place);
+
+  std::int64_t bytes() const { return bytes_; }
+
+  // "ep0-ba8-rank3.pftrace"; batches count from 1 there, as those that are over.
+  static std::string NameOf(const Place& place, std::int32_t rank);
+
+ private:
+  TraceFile(Options options, FileDescriptor directory, FileDescriptor file, std::string name);
+
+  void RemoveOlder() const;
+
+  const Options options_;
+  const FileDescriptor directory_;
+  const FileDescriptor file_;
+  std::string name_;
+  std::int64_t bytes_ = 0;
+  bool is_full_ = false;
+};
+
+}  // namespace stepwell::agent

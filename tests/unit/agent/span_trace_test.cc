@@ -1,0 +1,144 @@
+#include "client/agent/span_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "client/agent/trace_file.h"
+#include "tests/unit/base/trace/perfetto_reading.h"
+
+namespace stepwell::agent {
+namespace {
+
+using stepwell::testing::PerfettoEvent;
+using stepwell::testing::PerfettoReading;
+using stepwell::testing::PerfettoTrace;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr std::int64_t kBase = 1'700'000'000'000'000'000;
+
+struct Recording {
+  std::string bytes;
+  SpanTrace trace{{.rank = 3, .pid = 4711, .base_time_ns = kBase}, [this](std::string_view packet) {
+                    bytes += packet;
+                    return absl::OkStatus();
+                  }};
+  PerfettoTrace Read() { return PerfettoReading::Read(bytes); }
+};
+
+TEST(SpanTraceTest, ASpanSaysWhereItWas) {
+  Recording recording;
+  recording.trace.EnterThread({.worker = -1, .index = 2});
+  recording.trace.AddValue("epoch", "1", kBase + 1, 5);
+  // Inside out, as scopes close.
+  recording.trace.AddSpan("inner", kBase + 10, kBase + 20, 7);
+  recording.trace.AddSpan("forward", kBase + 10, kBase + 30, 7);
+  recording.trace.AddStep(kBase + 5, kBase + 40, 7);
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const PerfettoTrace trace = recording.Read();
+  ASSERT_THAT(trace.events, SizeIs(3));
+  std::size_t depth = 0;
+  for (const char* name : {"step", "forward", "inner"}) {
+    const PerfettoEvent event = trace.Named(name).at(0);
+    EXPECT_EQ(event.depth, depth++) << name;
+    EXPECT_THAT(event.args, ElementsAre(std::pair("batch", "7"), std::pair("epoch", "5"),
+                                        std::pair("rank", "3"), std::pair("thread", "0")));
+    EXPECT_EQ(trace.tracks.at(event.track).name, "thread 2");
+    EXPECT_EQ(trace.ProcessOf(event.track), "training, rank 3");
+  }
+  EXPECT_EQ(trace.Named("step").at(0).begin_ns, kBase + 5);
+  EXPECT_EQ(trace.Named("step").at(0).end_ns, kBase + 40);
+  ASSERT_THAT(trace.counts, SizeIs(1));
+  EXPECT_EQ(recording.trace.last_batch(), 7);
+  EXPECT_EQ(recording.trace.epoch(), 5);
+}
+
+TEST(SpanTraceTest, WhatWasFlushedIsReadableWhereverItWasCut) {
+  Recording recording;
+  std::vector<std::size_t> ends;
+  for (int batch = 0; batch < 50; ++batch) {
+    recording.trace.EnterThread({.worker = batch % 3 - 1, .index = 0});
+    const std::int64_t begin = kBase + 100 * batch;
+    recording.trace.AddSpan("forward", begin + 10, begin + 30, batch);
+    recording.trace.AddStep(begin, begin + 90, batch);
+    ASSERT_TRUE(recording.trace.Flush().ok());
+    ends.push_back(recording.bytes.size());
+  }
+  const std::string whole = recording.bytes;
+  for (std::size_t size = 0; size < whole.size(); size += 7) {
+    recording.bytes = whole.substr(0, size);
+    const PerfettoTrace trace = recording.Read();
+    const auto flushed =
+        static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), size) - ends.begin());
+    EXPECT_THAT(trace.Named("step"), SizeIs(flushed)) << size;
+    for (const PerfettoEvent& event : trace.events) EXPECT_GE(event.end_ns, event.begin_ns);
+  }
+}
+
+class TraceFileTest : public ::testing::Test {
+ protected:
+  TraceFileTest() {
+    std::string made = ::testing::TempDir() + "recorded-XXXXXX";
+    folder_ = mkdtemp(made.data());
+  }
+  ~TraceFileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(folder_)) {
+      names.push_back(each.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::unique_ptr<TraceFile> Create(std::int64_t bytes_max, int kept_max) {
+    auto file = TraceFile::Create(
+        {.directory = folder_, .rank = 3, .bytes_max = bytes_max, .kept_max = kept_max});
+    EXPECT_TRUE(file.ok()) << file.status();
+    return *std::move(file);
+  }
+  std::string folder_;
+};
+
+TEST_F(TraceFileTest, ItsNameIsThatOfItsCycleOnceThatIsOver) {
+  const auto first = Create(100, 0);
+  EXPECT_TRUE(first->Append("abc").ok());
+  const auto second = Create(100, 0);
+  EXPECT_THAT(Names(), ElementsAre("recording-rank3-0.pftrace", "recording-rank3-1.pftrace"));
+  EXPECT_EQ(*first->Finish({.epoch = 2, .batch = 7}), "ep2-ba8-rank3.pftrace");
+  EXPECT_EQ(*second->Finish({.epoch = 2, .batch = 7}), "ep2-ba8-rank3.2.pftrace");
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba8-rank3.2.pftrace", "ep2-ba8-rank3.pftrace"));
+}
+
+TEST_F(TraceFileTest, ItIsBoundedAndEndsWithAWholePacket) {
+  const auto file = Create(10, 0);
+  EXPECT_TRUE(file->Append("12345678").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(file->Append("123")));
+  EXPECT_TRUE(absl::IsResourceExhausted(file->Append("1"))) << "no packet without those before";
+  EXPECT_EQ(file->bytes(), 8);
+  EXPECT_EQ(std::filesystem::file_size(folder_ + "/recording-rank3-0.pftrace"), 8u);
+}
+
+TEST_F(TraceFileTest, TheNewestOfARankAreKept) {
+  std::filesystem::create_directory(folder_ + "/ep0-ba1-rank30.pftrace");
+  for (int batch = 0; batch < 5; ++batch) {
+    const auto file = Create(100, 2);
+    const auto name = file->Finish({.epoch = 0, .batch = batch});
+    ASSERT_TRUE(name.ok()) << name.status();
+    // Their times are told apart by more than a tick of the file system's clock.
+    const auto time =
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(10 - batch);
+    std::filesystem::last_write_time(folder_ + "/" + *name, time);
+  }
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba1-rank30.pftrace", "ep0-ba4-rank3.pftrace",
+                                   "ep0-ba5-rank3.pftrace"));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
