@@ -21,9 +21,10 @@ namespace {
 constexpr char kEnding[] = ".pftrace";
 constexpr int kNamesMax = 10'000;
 
-// Of a finished trace of that rank.
+// Of a finished trace of that rank: other profilers name theirs likewise, with other endings.
 bool IsFinished(const std::string& name, std::int32_t rank) {
-  return absl::StartsWith(name, "ep") && absl::StrContains(name, absl::StrCat("-rank", rank, "."));
+  return absl::StartsWith(name, "ep") && absl::EndsWith(name, kEnding) &&
+         absl::StrContains(name, absl::StrCat("-rank", rank, "."));
 }
 
 struct Finished {

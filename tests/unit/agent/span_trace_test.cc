@@ -127,6 +127,7 @@ TEST_F(TraceFileTest, ItIsBoundedAndEndsWithAWholePacket) {
 
 TEST_F(TraceFileTest, TheNewestOfARankAreKept) {
   std::filesystem::create_directory(folder_ + "/ep0-ba1-rank30.pftrace");
+  std::filesystem::create_directory(folder_ + "/ep0-ba1-rank3.json");
   for (int batch = 0; batch < 5; ++batch) {
     const auto file = Create(100, 2);
     const auto name = file->Finish({.epoch = 0, .batch = batch});
@@ -136,8 +137,8 @@ TEST_F(TraceFileTest, TheNewestOfARankAreKept) {
         std::filesystem::file_time_type::clock::now() - std::chrono::hours(10 - batch);
     std::filesystem::last_write_time(folder_ + "/" + *name, time);
   }
-  EXPECT_THAT(Names(), ElementsAre("ep0-ba1-rank30.pftrace", "ep0-ba4-rank3.pftrace",
-                                   "ep0-ba5-rank3.pftrace"));
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba1-rank3.json", "ep0-ba1-rank30.pftrace",
+                                   "ep0-ba4-rank3.pftrace", "ep0-ba5-rank3.pftrace"));
 }
 
 }  // namespace
