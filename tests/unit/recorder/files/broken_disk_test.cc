@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <system_error>
 #include <thread>
 
 #include "client/recorder/src/early_events.h"
@@ -102,7 +103,11 @@ TEST_F(BrokenDiskTest, DeletedUnderWayGoesOn) {
   ExpectInChild([this] {
     ASSERT_EQ(Open(), STEPWELL_RECORDING);
     RecordScopes(100);
-    std::filesystem::remove_all(root() + "/f1");
+    // A ring may be made meanwhile, in the folder that is being emptied.
+    for (std::error_code error = std::make_error_code(std::errc::directory_not_empty);
+         error == std::errc::directory_not_empty;) {
+      std::filesystem::remove_all(root() + "/f1", error);
+    }
     RecordScopes(100);
     // This thread's ring is still mapped, and maybe one that was made ahead for the next.
     std::thread([] { RecordScopes(100); }).join();
