@@ -61,10 +61,13 @@ std::int64_t ResidentBytes(pid_t pid) {
                                                                   : -1;
 }
 
-// Sends all its chunks as fast as the stream takes them, whatever its credit says; opens again and
-// sends again what is not acked when the stream ends. Notes the credit that it is told.
+// Sends its first chunks, and once it is let go all of them, as fast as the stream takes them, whatever its
+// credit says; opens again and sends again what is not acked when the stream ends. Notes the credit that it
+// is told.
 class GreedyWriter {
  public:
+  static constexpr std::uint64_t kFirstChunks = 10;
+
   GreedyWriter(const std::string& address, std::uint64_t chunk_count, std::size_t padding, int rank)
       : client_(address), chunk_count_(chunk_count), padding_(padding), rank_(rank) {
     worker_ = Worker("greedy", [this] { Run(); });
@@ -78,6 +81,10 @@ class GreedyWriter {
     worker_.Join();
   }
 
+  void LetGo() {
+    absl::MutexLock lock(&mu_);
+    let_go_ = true;
+  }
   bool credit_stopped() const {
     absl::MutexLock lock(&mu_);
     return credit_bytes_ == 0;
@@ -122,9 +129,21 @@ class GreedyWriter {
     }
     stream.Send(DefinitionMessage(writer_, {{}}));
     Worker reader("acks", [&] { TakeAcks(stream); });
-    for (std::uint64_t i = acked() + 1; i <= chunk_count_ && stream.Send(Chunk(i)); ++i) {
+    for (std::uint64_t i = acked() + 1; i <= chunk_count_ && MaySend(i); ++i) {
+      if (!stream.Send(Chunk(i))) break;
     }
     reader.Join();
+  }
+
+  // Waits until it may; false: nobody wants it any more.
+  bool MaySend(std::uint64_t sequence) const {
+    absl::MutexLock lock(&mu_);
+    const auto may_go_on = [&] {
+      mu_.AssertReaderHeld();
+      return let_go_ || giving_up_ || sequence <= kFirstChunks;
+    };
+    mu_.Await(absl::Condition(&may_go_on));
+    return !giving_up_;
   }
 
   // Until all is acked or the stream ends.
@@ -155,6 +174,7 @@ class GreedyWriter {
   mutable absl::Mutex mu_;
   RawStream* stream_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool giving_up_ ABSL_GUARDED_BY(mu_) = false;
+  bool let_go_ ABSL_GUARDED_BY(mu_) = false;
   std::uint64_t acked_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t credit_bytes_ ABSL_GUARDED_BY(mu_) = -1;
   std::int64_t trial_id_ ABSL_GUARDED_BY(mu_) = 0;
@@ -196,14 +216,16 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   };
   ASSERT_TRUE(Eventually(
       [&] {
-        return std::all_of(writers.begin(), writers.end(),
-                           [](const auto& writer) { return writer->acked() >= 5; });
+        return std::all_of(writers.begin(), writers.end(), [](const auto& writer) {
+          return writer->acked() >= GreedyWriter::kFirstChunks;
+        });
       },
       absl::Seconds(60)))
       << master_->LogTail();
 
   FrozenPostgres frozen(master_->PostmasterPid());
   ASSERT_GT(frozen.count(), 1U);
+  for (const auto& writer : writers) writer->LetGo();
   const absl::Time begin = absl::Now();
   EXPECT_TRUE(Eventually(all(&GreedyWriter::credit_stopped), absl::Seconds(20)))
       << master_->LogTail();
@@ -256,6 +278,7 @@ TEST_F(DeadDatabaseTest, AStopWaitsTenSecondsForIt) {
     ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
     std::optional<GreedyWriter> writer;
     writer.emplace(master_->grpc_address(), is_idle ? 5 : 100'000, 1000, 0);
+    writer->LetGo();
     ASSERT_TRUE(Eventually([&] { return writer->acked() >= 5; }, absl::Seconds(60)));
     absl::Duration took;
     {
