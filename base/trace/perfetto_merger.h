@@ -1,4 +1,4 @@
-// PerfettoMerger: a merge in Perfetto's protobuf: a tenth of the bytes of Chrome's JSON, nanoseconds as they are, and
+// PerfettoMerger: a merge in Perfetto's protobuf: a fifth of the bytes of Chrome's JSON, nanoseconds as they are, and
 // slices that overlap without nesting drawn beside each other instead of wrongly.
 //
 // A process of a trace becomes a process, a thread a track, X and B/E slices of it (a B without an E ends with its

@@ -167,7 +167,7 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
                 "write each under its name into DIR (the current one, where none is replaced)");
   options.Value("tensorboard", "DIR", "write them as 'tensorboard --logdir DIR' expects them");
   options.Value("format", "F",
-                "perfetto: those in JSON as Perfetto's protobuf, a tenth of the bytes");
+                "perfetto: those in JSON as Perfetto's protobuf, a fifth of the bytes");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);

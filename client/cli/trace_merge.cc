@@ -231,7 +231,7 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
       "merge traces that the master keeps: all of TRIAL, or those with the numbers FILE...");
   options.Value("project", "P", "the project of TRIAL (default)");
   options.Value("format", "F",
-                "json, or perfetto: a tenth of the bytes (by the name of --output: .pftrace)");
+                "json, or perfetto: a fifth of the bytes (by the name of --output: .pftrace)");
   options.Flag("without-system-metrics",
                "with --trial: leave out what its machines measured meanwhile");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
