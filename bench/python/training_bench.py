@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What do hooks cost a real training of PyTorch's?
 
-The same training step on a processor (a batch of a DataLoader, forward and backward pass and optimizer's step of a small
-convolutional net, one thread), with hooks as stepwell.init() puts them in, and without, in turns within one process; who begins
-is left to chance. As bench/harm does it: the interval that holds the median of the pairs' differences with 95 %.
+The same training step on a processor (a batch of 256 images of a DataLoader, forward and backward pass and optimizer's step of a
+small convolutional net, one thread), with hooks as stepwell.init() puts them in, and without, in turns within one process; who
+begins is left to chance. Each side asks a loader of its own, and which that is is drawn anew for each epoch: batches of one
+loader lie better in memory than those of another. Now and then a pair is of nothing beside nothing: its interval says what the machine adds. As
+bench/harm does it: the interval that holds the median of the pairs' differences with 95 %.
 Needs torch (Debian: python3-torch); without it nothing is measured.
 """
 
@@ -50,8 +52,16 @@ class Switch:
                 delattr(owner, name)
 
 
+_BATCH = 256
+_CONTROL_EVERY = 8
+# Memory of a step goes back to the system and comes anew with pages of zeros, unless malloc is told to keep it: that is a
+# fifth of a step, and differs from one to the next.
+_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "10000000000",
+                "MALLOC_TOP_PAD_": "100000000"}  # fmt: skip
+
+
 class Training:
-    """One net, and a loader of each side's own: a step of hooks reaches from one ask of its loader to the next."""
+    """One net, and two loaders: a step of hooks reaches from one ask of its loader to the next."""
 
     def __init__(self) -> None:
         import torch
@@ -62,61 +72,77 @@ class Training:
                                     nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(1024, 10))  # fmt: skip
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.001, momentum=0.9)
         self._loss = nn.functional.cross_entropy
-        images = torch.utils.data.TensorDataset(torch.randn(1024, 3, 32, 32), torch.randint(0, 10, (1024,)))
-        self._loaders = {side: torch.utils.data.DataLoader(images, batch_size=32) for side in (False, True)}
-        self._batches = {side: iter(loader) for side, loader in self._loaders.items()}
+        images = torch.utils.data.TensorDataset(torch.randn(8192, 3, 32, 32), torch.randint(0, 10, (8192,)))
+        self._loaders = [torch.utils.data.DataLoader(images, batch_size=_BATCH) for _ in range(2)]
+        self._batches = [iter(loader) for loader in self._loaders]
 
-    def step(self, side: bool) -> tuple[float, float]:
+    def is_at_end(self) -> bool:
+        return self._batches[0]._num_yielded == len(self._batches[0])
+
+    def begin_epoch(self, place: int) -> None:
+        self._batches[place] = iter(self._loaders[place])
+
+    def step(self, place: int) -> tuple[float, float]:
         """Seconds on the wall, and of the thread's processor time."""
-        batches = self._batches[side]
-        if batches._num_yielded == len(batches):
-            batches = self._batches[side] = iter(self._loaders[side])
         processor, begin = time.thread_time(), time.perf_counter()
-        images, wanted = next(batches)
+        images, wanted = next(self._batches[place])
         self._optimizer.zero_grad()
         self._loss(self._model(images), wanted).backward()
         self._optimizer.step()
         return time.perf_counter() - begin, time.thread_time() - processor
 
 
-def row(name: str, percents: list[float], seconds: dict[bool, list[float]]) -> None:
-    low, middle, high = median_interval(percents)
-    print(f"training.{name}: {middle:.4f} % [{low:.4f}, {high:.4f}]", file=sys.stderr)
-    raw = {side: round(1000 * sorted(seconds[key])[len(percents) // 2], 3) for side, key in (("ours", True), ("theirs", False))}
+def row(name: str, pairs: list[tuple[float, float]], nothing: list[tuple[float, float]]) -> None:
+    """(ours, theirs) in seconds, and as many of nothing beside nothing."""
+    low, middle, high = median_interval([100 * (ours / theirs - 1) for ours, theirs in pairs])
+    control = median_interval([100 * (ours / theirs - 1) for ours, theirs in nothing])
+    print(f"training.{name}: {middle:.4f} % [{low:.4f}, {high:.4f}], nothing beside nothing {control[1]:.4f} % "
+          f"[{control[0]:.4f}, {control[2]:.4f}]", file=sys.stderr)  # fmt: skip
+    raw = {side: round(1000 * sorted(pair[place] for pair in pairs)[len(pairs) // 2], 3)
+           for place, side in enumerate(("ours", "theirs"))}  # fmt: skip
     print(json.dumps({"name": f"training.{name}", "value": round(high, 5), "unit": "percent",
                       "against": "the same step without hooks, in turns; the upper end of the 95 % interval of the median",
-                      "bar": "<= 0.05", "raw": raw, "n": len(percents),
+                      "bar": "<= 0.05", "raw": raw, "n": len(pairs),
                       "spread": [round(low, 5), round(high, 5)]}), flush=True)  # fmt: skip
 
 
 def measure(spool: pathlib.Path, pair_count: int) -> None:
-    training, switch, rings = Training(), Switch(), None
-    chance = random.Random(4711)
-    spent: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    for number in range(-10, pair_count):
-        first = chance.random() < 0.5
-        for side in (first, not first):
-            switch.turn(side)
-            took = training.step(side)
+    training, switch, chance, rings = Training(), Switch(), random.Random(4711), None
+    # Of pairs with hooks and without, and of pairs of which neither has any; each (with, without) in turns.
+    spent: dict[bool, list[list[tuple[float, float]]]] = {True: [[], []], False: [[], []]}
+    place_with = 0
+    for number in range(-4, pair_count):
+        for has_hooks in (True, False) if number % _CONTROL_EVERY == 0 else (True,):
+            if training.is_at_end():
+                place_with = chance.randrange(2)
+                for place in range(2):
+                    switch.turn(place == place_with)
+                    training.begin_epoch(place)
+                rings = rings or Rings(spool)
+                rings.drain()
+            first, took = chance.random() < 0.5, {}
+            for side in (first, not first):
+                switch.turn(side and has_hooks)
+                took[side] = training.step(place_with if side else 1 - place_with)
             if number >= 0:  # those before make what is made once
-                spent[side].append(took)
-        rings = rings or Rings(spool)
-        rings.drain()
+                for place in range(2):
+                    spent[has_hooks][place].append((took[True][place], took[False][place]))
     switch.turn(True)
     for place, name in enumerate(("step", "step_cpu")):
-        seconds = {side: [took[place] for took in found] for side, found in spent.items()}
-        row(name, [100 * (ours / theirs - 1) for ours, theirs in zip(seconds[True], seconds[False])], seconds)
+        row(name, spent[True][place], spent[False][place])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    pair_count = 60 if parser.parse_args().quick else 1200
+    pair_count = 30 if parser.parse_args().quick else 5000
     try:
         import torch
     except ImportError:
         print("training_bench: there is no torch here", file=sys.stderr)
         return 0
+    if not _KEEP_MEMORY.items() <= os.environ.items():
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **_KEEP_MEMORY})
     torch.set_num_threads(1)
     os.environ["STEPWELL_QUIET"] = "1"
     with tempfile.TemporaryDirectory(prefix="stepwell-bench-") as name:

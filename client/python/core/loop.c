@@ -74,7 +74,7 @@ static PyObject* Loop_Fetch(PyObject* self, PyObject* items) {
     PyErr_SetString(PyExc_TypeError, "stepwell: fetch() takes an iterator");
     return NULL;
   }
-  PyObject* item = StepLoop_Fetch(&((Loop*)self)->loop, items);
+  PyObject* item = StepLoop_Fetch(&((Loop*)self)->loop, items, NULL);
   if (item == NULL && PyErr_Occurred() == NULL) PyErr_SetNone(PyExc_StopIteration);
   return item;
 }

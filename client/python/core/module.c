@@ -14,6 +14,7 @@
 #include "client/python/core/step_loop.h"
 #include "client/python/core/steps.h"
 #include "client/python/core/tally.h"
+#include "client/python/core/timed_call.h"
 
 // The recorder's words are valid until its next open, which another thread may call.
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -150,7 +151,8 @@ static PyMethodDef functions[] = {
     {"record_at", Series_RecordAt, METH_VARARGS, NULL},
     {"await_hooks", Hooked_Await, METH_O, NULL},
     {"ask_for_worker", Hooked_AskForWorker, METH_O, NULL},
-    {"hooked_steps", Steps_OfHook, METH_VARARGS, NULL},
+    {"hooked_loop", Steps_OfHook, METH_O, NULL},
+    {"next_by", Steps_AskNextBy, METH_VARARGS, NULL},
     {"scope_path", ScopePath, METH_NOARGS, NULL},
     {"fetch_by", StepLoop_FetchBy, METH_VARARGS, NULL},
     {"call_within", Hooked_CallWithin, METH_VARARGS, NULL},
@@ -177,14 +179,16 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 
 PyMODINIT_FUNC PyInit__core(void) {
   if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Loop_Type) < 0 ||
-      PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init()) {
+      PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init() ||
+      !TimedCall_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && Add(module, "Recording", &Recording_Type) &&
       Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
       Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
-      Add(module, "Hooked", &Hooked_Type) &&
+      Add(module, "Hooked", &Hooked_Type) && Add(module, "TimedCall", &TimedCall_Type) &&
+      Add(module, "FetchCall", &FetchCall_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;
   }

@@ -369,6 +369,8 @@ static PyObject* Scope_Apart(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   return apart;
 }
 
+stepwell_scope_id Scope_Id(PyObject* scope) { return ((Scope*)scope)->id; }
+
 PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
   if (Py_TYPE(scope) != &Scope_Type) {
     PyErr_SetString(PyExc_TypeError, "stepwell: is_innermost() takes a scope");

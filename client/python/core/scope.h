@@ -11,5 +11,7 @@ extern PyTypeObject Scope_Type;
 int Scope_Init(void);
 // New, closed.
 PyObject* Scope_New(const ScopeName* name);
+// Its name's; 0 = it was refused.
+stepwell_scope_id Scope_Id(PyObject* scope);
 // is_innermost(scope): whether the innermost one that is open on this thread has its name.
 PyObject* Scope_IsInnermost(PyObject* module, PyObject* scope);

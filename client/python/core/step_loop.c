@@ -174,7 +174,7 @@ void StepLoop_Leave(StepLoop* loop) {
   LetGo(life);
 }
 
-PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items) {
+PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original) {
   const stepwell_scope_id scope = (loop->life != NULL ? train_fetch_scope : fetch_scope)->id;
   stepwell_scope timing;
   stepwell_scope_begin(&timing, scope);
@@ -188,7 +188,7 @@ PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items) {
   if (Py_EnterRecursiveCall(" in a loader") == 0) {
     const int depth = fetch_depth;
     fetch_depth = depth + 1;
-    item = PyIter_Next(items);
+    item = original == NULL ? PyIter_Next(items) : PyObject_CallOneArg(original, items);
     fetch_depth = depth;
     Py_LeaveRecursiveCall();
   }
@@ -245,21 +245,29 @@ PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignore
   return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);
 }
 
-PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+void StepLoop_OpenWork(void) {
   StepLife* life = OpenLife();
   if (life != NULL && life->is_hooked && life->work.path == 0 && stepwell_enabled() &&
       stepwell_scope_path() == 0) {
     stepwell_scope_begin(&life->work, work_scope->id);
   }
+}
+
+PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  StepLoop_OpenWork();
   Py_RETURN_NONE;
 }
 
-PyObject* StepLoop_EndWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+void StepLoop_CloseWork(void) {
   StepLife* life = OpenLife();
   if (life != NULL) life->is_updated = 1;
   if (life != NULL && life->work.path != 0 && stepwell_enabled() &&
       stepwell_scope_path() == life->work.path) {
     EndWork(life);
   }
+}
+
+PyObject* StepLoop_EndWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
+  StepLoop_CloseWork();
   Py_RETURN_NONE;
 }

@@ -29,8 +29,9 @@ void StepLoop_Reset(void);
 void StepLoop_Begin(StepLoop* loop);
 // The step that is open ends, the next one opens.
 void StepLoop_Next(StepLoop* loop);
-// The next item of `items`, timed as `dataloader_next`; NULL at the end, or with an exception set.
-PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items);
+// The next item of `items`, timed as `dataloader_next`; NULL at the end, or with an exception set. With
+// `original`, a function, what that gives for `items`.
+PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original);
 // The step that is open has the next batch.
 void StepLoop_Count(StepLoop* loop);
 // What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
@@ -55,4 +56,6 @@ PyObject* StepLoop_IsFetching(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_FetchBy(PyObject* module, PyObject* args);
 PyObject* StepLoop_Batch(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_BeginWork(PyObject* module, PyObject* ignored);
+void StepLoop_OpenWork(void);
 PyObject* StepLoop_EndWork(PyObject* module, PyObject* ignored);
+void StepLoop_CloseWork(void);

@@ -10,7 +10,6 @@ typedef struct {
   PyObject* loader;
   PyObject* of;   // what tells it from other loaders; NULL = not known
   int32_t start;  // -1 = go on
-  int is_hooked;
 } Steps;
 
 typedef struct {
@@ -25,24 +24,47 @@ int Steps_Init(void) {
   return StepLoop_Init() && PyType_Ready(&Steps_Type) == 0 && PyType_Ready(&StepIterator_Type) == 0;
 }
 
-static PyObject* StepIterator_Next(PyObject* self) {
-  PyObject* items = ((StepIterator*)self)->items;
-  StepLoop* loop = &((StepIterator*)self)->loop;
-  if (items == NULL) return NULL;
+// The next step, and its item: of `items`, or by a function. New; NULL at the end, or with an exception set.
+static PyObject* NextStep(StepLoop* loop, PyObject* items, PyObject* original) {
   if (loop->is_begun) {
     StepLoop_Next(loop);
   } else {
     StepLoop_Begin(loop);
   }
-  PyObject* item = StepLoop_Fetch(loop, items);
+  PyObject* item = StepLoop_Fetch(loop, items, original);
   if (item == NULL) {
     StepLoop_Leave(loop);
     // A loader that fails at one batch may have others.
     loop->is_begun = 0;
-    if (PyErr_Occurred() == NULL) Py_CLEAR(((StepIterator*)self)->items);
     return NULL;
   }
   StepLoop_Count(loop);
+  return item;
+}
+
+PyObject* Steps_NextBy(PyObject* loop, PyObject* original, PyObject* iterator) {
+  if (Py_TYPE(loop) != &StepIterator_Type) {
+    PyErr_SetString(PyExc_TypeError, "stepwell: next_by() takes a loop of hooked_loop()");
+    return NULL;
+  }
+  return NextStep(&((StepIterator*)loop)->loop, iterator, original);
+}
+
+PyObject* Steps_AskNextBy(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *loop = NULL, *original = NULL, *iterator = NULL;
+  if (!PyArg_ParseTuple(args, "OOO:next_by", &loop, &original, &iterator)) return NULL;
+  return Steps_NextBy(loop, original, iterator);
+}
+
+static PyObject* StepIterator_Next(PyObject* self) {
+  PyObject* items = ((StepIterator*)self)->items;
+  StepLoop* loop = &((StepIterator*)self)->loop;
+  if (items == NULL) return NULL;
+  PyObject* item = NextStep(loop, items, NULL);
+  if (item == NULL) {
+    if (PyErr_Occurred() == NULL) Py_CLEAR(((StepIterator*)self)->items);
+    return NULL;
+  }
   PyObject* batch = PyLong_FromLong(loop->batch);
   PyObject* pair = batch == NULL ? NULL : PyTuple_Pack(2, batch, item);
   Py_XDECREF(batch);
@@ -95,23 +117,26 @@ PyObject* Steps_New(PyObject* loader, int32_t start) {
   Py_INCREF(loader);
   steps->loader = steps->of = loader;
   steps->start = start;
-  steps->is_hooked = 0;
   PyObject_GC_Track(steps);
   return (PyObject*)steps;
 }
 
-PyObject* Steps_OfHook(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject *loader = NULL, *of = NULL;
-  if (!PyArg_ParseTuple(args, "OO:hooked_steps", &loader, &of)) return NULL;
-  Steps* steps = (Steps*)Steps_New(loader, -1);
-  if (steps == NULL) return NULL;
-  steps->is_hooked = 1;
-  Py_CLEAR(steps->of);
-  if (of != Py_None) {
-    Py_INCREF(of);
-    steps->of = of;
+// `items` becomes its own. New; NULL with an exception set.
+static PyObject* NewIterator(PyObject* items, PyObject* of, int is_hooked) {
+  StepIterator* iterator = PyObject_GC_New(StepIterator, &StepIterator_Type);
+  if (iterator == NULL) {
+    Py_XDECREF(items);
+    return NULL;
   }
-  return (PyObject*)steps;
+  iterator->items = items;
+  Py_XINCREF(of);
+  iterator->loop = (StepLoop){.batch = -1, .is_hooked = is_hooked, .of = of};
+  PyObject_GC_Track(iterator);
+  return (PyObject*)iterator;
+}
+
+PyObject* Steps_OfHook(PyObject* Py_UNUSED(module), PyObject* of) {
+  return NewIterator(NULL, of == Py_None ? NULL : of, 1);
 }
 
 static PyObject* Steps_Iterate(PyObject* self) {
@@ -121,19 +146,12 @@ static PyObject* Steps_Iterate(PyObject* self) {
   PyObject* items = PyObject_GetIter(steps->loader);
   Py_LeaveRecursiveCall();
   if (items == NULL) return NULL;
-  StepIterator* iterator = PyObject_GC_New(StepIterator, &StepIterator_Type);
-  if (iterator == NULL) {
-    Py_DECREF(items);
-    return NULL;
-  }
-  iterator->items = items;
-  Py_XINCREF(steps->of);
-  iterator->loop = (StepLoop){.batch = -1, .is_hooked = steps->is_hooked, .of = steps->of};
+  PyObject* iterator = NewIterator(items, steps->of, 0);
+  if (iterator == NULL) return NULL;
   // A second loop over it, an epoch, goes on.
   if (steps->start >= 0) StepLoop_GoOnAt(steps->start);
   steps->start = -1;
-  PyObject_GC_Track(iterator);
-  return (PyObject*)iterator;
+  return iterator;
 }
 
 static Py_ssize_t Steps_Length(PyObject* self) {

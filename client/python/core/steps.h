@@ -13,5 +13,9 @@ int Steps_Init(void);
 // set: `loader` is nothing to iterate over.
 PyObject* Steps_New(PyObject* loader, int32_t start);
 
-// hooked_steps(loader, of): of a hook's; `of` tells the loader from others.
-PyObject* Steps_OfHook(PyObject* module, PyObject* args);
+// For hooks. hooked_loop(of): the loop over a loader that `of` tells from others, None = nothing does.
+// next_by(loop, original, iterator): what original(iterator) gives, as the loop's next batch.
+PyObject* Steps_OfHook(PyObject* module, PyObject* of);
+PyObject* Steps_AskNextBy(PyObject* module, PyObject* args);
+// New. NULL with an exception set: StopIteration at the end.
+PyObject* Steps_NextBy(PyObject* loop, PyObject* original, PyObject* iterator);

@@ -91,7 +91,7 @@ class Loop:
 
 
 _NO_SERIES = Series()
-Hooked = None  # nothing is hooked
+Hooked = TimedCall = FetchCall = None  # nothing is hooked
 
 
 def await_hooks(is_waiting: bool) -> None:
@@ -102,8 +102,12 @@ def ask_for_worker(question: Callable[[], bool | None], /) -> None:
     pass
 
 
-def hooked_steps(loader: Any, of: object) -> Steps:
-    return Steps(loader, None)
+def hooked_loop(of: object, /) -> object:
+    return None
+
+
+def next_by(loop: object, original: Callable[[Any], Any], iterator: Any, /) -> Any:
+    return original(iterator)
 
 
 def fetch_by(function: Callable[[Any], Any], items: Any, /) -> Any:

@@ -33,6 +33,16 @@ class Hook:
         self.seen_count = 0
         self.trouble = ""  # why it is off
         self._replaced: list[tuple[Any, str, Any, Any, bool]] = []
+        self._calls: list[Any] = []
+
+    def handle(self, call: Any) -> Any:
+        """A TimedCall or FetchCall of this hook's, which its handler lets go alone."""
+        self._calls.append(call)
+        return call
+
+    def forbid_plain(self) -> None:
+        for call in self._calls:
+            call.is_plain = False
 
     def replace(
         self, owner: Any, name: str, handler: Callable[..., Any], is_compiling: Callable[[], bool] | None = None
@@ -53,6 +63,7 @@ class Hook:
         if self.trouble:
             return
         self.trouble = f"{type(error).__name__}: {error}"
+        self.forbid_plain()
         for owner, name, original, put, is_own in self._replaced:
             try:
                 if vars(owner).get(name) is not put:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EXPECTED = ("the DataLoader", "forward", "backward", "the optimizer's step")
-_LOOP = "_stepwell_loop"  # in a DataLoader's iterator
+_LOOP = "_stepwell_loop"  # in a DataLoader's iterator, where FetchCall looks for it
 _REDUCTIONS = ("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather",
                "gather_object")  # fmt: skip
 _DURATION = 3
@@ -37,20 +37,6 @@ def _is_worker(torch: Any) -> bool | None:
         return True
     process = sys.modules.get("multiprocessing.process")
     return None if process is None or process.parent_process() is None else False
-
-
-class _Source:
-    """What a loop of steps asks for its next batch; it holds the DataLoader's iterator for that long only."""
-
-    __slots__ = ("iterator", "original")
-    iterator: Any
-    original: Any
-
-    def __iter__(self) -> _Source:
-        return self
-
-    def __next__(self) -> Any:
-        return self.original(self.iterator)
 
 
 class TorchHooks:
@@ -66,6 +52,7 @@ class TorchHooks:
         self._device_series: dict[str, Any] = {}
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
+        self._fetch: Any = None
         self._optimizer = Hook("the optimizer's step")
         self._evaluation = Hook("an evaluation's DataLoader")
         self._device = Hook("the GPU's time")
@@ -98,7 +85,8 @@ class TorchHooks:
         def put() -> None:
             from torch.utils.data.dataloader import _BaseDataLoaderIter  # type: ignore[import-not-found]
 
-            self._loader.replace(_BaseDataLoaderIter, "__next__", self._next_batch)
+            self._fetch = self._loader.handle(core.FetchCall(self._next_batch, self._torch.is_grad_enabled))
+            self._loader.replace(_BaseDataLoaderIter, "__next__", self._fetch)
 
         return self._try(self._loader, put)
 
@@ -198,9 +186,13 @@ class TorchHooks:
     def _timed(self, hook: Hook, name: str, *, is_work: bool = False, is_training: bool = False,
                ends_work: bool = False) -> Callable[..., Any]:  # fmt: skip
         scope = self._recording.scope(name)
+        is_grad_enabled = getattr(self._torch, "is_grad_enabled", None) if is_work else None
 
         def handler(original: Any, *args: Any, **keywords: Any) -> Any:
             token = self._begin(hook, name, is_work, is_training)
+            # From now on without this handler, but where it gives the GPU events.
+            call.is_plain = hook.seen_count > 0 and not hook.trouble and (
+                not is_work or (self._times is None and is_grad_enabled is not None))  # fmt: skip
             try:
                 if core.is_innermost(scope):  # the program's, or an integration's, which says the same
                     return original(*args, **keywords)
@@ -209,7 +201,8 @@ class TorchHooks:
             finally:
                 self._end(token, ends_work)
 
-        return handler
+        call = hook.handle(core.TimedCall(handler, scope, is_grad_enabled, ends_work))
+        return call  # type: ignore[no-any-return]
 
     def _begin(self, hook: Hook, name: str, is_work: bool, is_training: bool) -> Any:
         try:
@@ -319,23 +312,12 @@ class TorchHooks:
         if loop is None or getattr(iterator, "_num_yielded", 1) == 0:
             vars(iterator).pop(_LOOP, None)
             loop = None  # the last one's is over, also where `break` left a step open
-            source = _Source()
             # Each loader has a sampler of its own, which its iterators hold.
-            steps = core.hooked_steps(source, getattr(iterator, "_index_sampler", None))
-            loop = vars(iterator)[_LOOP] = (iter(steps), source)
+            loop = vars(iterator)[_LOOP] = core.hooked_loop(getattr(iterator, "_index_sampler", None))
         return loop
 
     def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
-        steps, source = loop
-        source.original, source.iterator = original, iterator
-        try:
-            _, items = next(steps)
-        except StopIteration:
-            # The same iterator gives the next epoch where workers persist.
-            vars(iterator).pop(_LOOP, None)
-            raise
-        finally:
-            source.iterator = None
+        items = core.next_by(loop, original, iterator)
         self._loader.seen_count += 1
         self._look_at_device(core.batch())
         return items
@@ -363,8 +345,12 @@ class TorchHooks:
         try:
             cuda = self._torch.cuda
             if not cuda.is_initialized():
+                self._fetch.is_plain = not self._loader.trouble
                 return
+            self._fetch.is_plain = False
             if self._times is None and not self._device.trouble:
+                for hook in self.hooks:
+                    hook.forbid_plain()
                 self._times = DeviceTimes(
                     lambda: cuda.Event(enable_timing=True),  # type: ignore[no-any-return]
                     cuda.is_current_stream_capturing,

@@ -1,0 +1,189 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "client/python/core/timed_call.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+#include "client/python/core/scope.h"
+#include "client/python/core/step_loop.h"
+#include "client/python/core/steps.h"
+#include "client/python/core/tally.h"
+#include "stepwell/recorder.h"
+
+// What comes once in a training (a GPU's first use) is seen by this many asks later.
+#define HANDLED_EVERY 16
+
+typedef struct {
+  PyObject base;
+  vectorcallfunc call;
+  PyObject* handler;
+  PyObject* is_grad_enabled;  // NULL = nobody asks
+  char is_plain;
+  char ends_work;
+  stepwell_scope_id scope;
+  unsigned ask_count;
+} TimedCall;
+
+static PyObject* loop_name;
+static PyObject* yielded_name;
+
+int TimedCall_Init(void) {
+  loop_name = PyUnicode_InternFromString("_stepwell_loop");
+  yielded_name = PyUnicode_InternFromString("_num_yielded");
+  return loop_name != NULL && yielded_name != NULL && PyType_Ready(&TimedCall_Type) == 0 &&
+         PyType_Ready(&FetchCall_Type) == 0;
+}
+
+// 1 or 0. What it raises its handler meets, too: -1 with an exception set is no Exception.
+static int IsGradEnabled(TimedCall* self) {
+  PyObject* answer = PyObject_CallObject(self->is_grad_enabled, NULL);
+  if (answer == NULL) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    self->is_plain = 0;
+    return 0;
+  }
+  const int is_enabled = answer == Py_True;
+  Py_DECREF(answer);
+  return is_enabled;
+}
+
+static PyObject* TimedCall_Vectorcall(PyObject* callable, PyObject* const* args,
+                                      size_t flagged_count, PyObject* keywords) {
+  TimedCall* self = (TimedCall*)callable;
+  const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
+  if (!self->is_plain || count < 1) {
+    return PyObject_Vectorcall(self->handler, args, flagged_count, keywords);
+  }
+  if (self->is_grad_enabled != NULL) {
+    const int is_enabled = IsGradEnabled(self);
+    if (is_enabled < 0) return NULL;
+    if (is_enabled) StepLoop_OpenWork();
+  }
+  stepwell_scope timing = {.path = 0};
+  // The program's, or an integration's, which says the same.
+  if (stepwell_enabled() && stepwell_innermost_scope() != self->scope) {
+    stepwell_scope_begin(&timing, self->scope);
+  }
+  const uint32_t path = timing.path;
+  PyObject* result = PyObject_Vectorcall(args[0], args + 1, (size_t)count - 1, keywords);
+  if (path != 0) Tally_Add(&timing, path, self->scope, stepwell_scope_end(&timing));
+  if (self->ends_work) StepLoop_CloseWork();
+  return result;
+}
+
+// New, or NULL without an exception.
+static PyObject* AttributeOrNone(PyObject* object, PyObject* name) {
+  PyObject* value = PyObject_GetAttr(object, name);
+  if (value == NULL) PyErr_Clear();
+  return value;
+}
+
+// Whether this iterator has begun an epoch anew, as it does where workers persist.
+static int IsAtItsBeginning(PyObject* iterator) {
+  PyObject* yielded = AttributeOrNone(iterator, yielded_name);
+  if (yielded == NULL) return 0;
+  const int is_none = PyLong_Check(yielded) && PyLong_AsLong(yielded) == 0;
+  Py_DECREF(yielded);
+  PyErr_Clear();
+  return is_none;
+}
+
+static PyObject* FetchCall_Vectorcall(PyObject* callable, PyObject* const* args,
+                                      size_t flagged_count, PyObject* keywords) {
+  TimedCall* self = (TimedCall*)callable;
+  PyObject* loop = NULL;
+  if (self->is_plain && PyVectorcall_NARGS(flagged_count) == 2 &&
+      (keywords == NULL || PyTuple_GET_SIZE(keywords) == 0) &&
+      ++self->ask_count % HANDLED_EVERY != 0 && !StepLoop_IsInFetch()) {
+    const int is_enabled = IsGradEnabled(self);
+    if (is_enabled < 0) return NULL;
+    if (is_enabled && !IsAtItsBeginning(args[1])) loop = AttributeOrNone(args[1], loop_name);
+  }
+  if (loop == NULL) return PyObject_Vectorcall(self->handler, args, flagged_count, keywords);
+  PyObject* items = Steps_NextBy(loop, args[0], args[1]);
+  Py_DECREF(loop);
+  return items;
+}
+
+static PyObject* Make(PyTypeObject* type, vectorcallfunc call, PyObject* handler,
+                      PyObject* is_grad_enabled) {
+  TimedCall* self = (TimedCall*)type->tp_alloc(type, 0);
+  if (self == NULL) return NULL;
+  Py_INCREF(handler);
+  self->handler = handler;
+  if (is_grad_enabled != Py_None) {
+    Py_INCREF(is_grad_enabled);
+    self->is_grad_enabled = is_grad_enabled;
+  }
+  self->call = call;
+  return (PyObject*)self;
+}
+
+static PyObject* TimedCall_Make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  static char* kWanted[] = {"handler", "scope", "is_grad_enabled", "ends_work", NULL};
+  PyObject *handler = NULL, *scope = NULL, *is_grad_enabled = NULL;
+  int ends_work = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO!Op", kWanted, &handler, &Scope_Type, &scope,
+                                   &is_grad_enabled, &ends_work)) {
+    return NULL;
+  }
+  TimedCall* self = (TimedCall*)Make(type, TimedCall_Vectorcall, handler, is_grad_enabled);
+  if (self == NULL) return NULL;
+  self->scope = Scope_Id(scope);
+  self->ends_work = (char)ends_work;
+  return (PyObject*)self;
+}
+
+static PyObject* FetchCall_Make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  static char* kWanted[] = {"handler", "is_grad_enabled", NULL};
+  PyObject *handler = NULL, *is_grad_enabled = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", kWanted, &handler, &is_grad_enabled)) {
+    return NULL;
+  }
+  return Make(type, FetchCall_Vectorcall, handler, is_grad_enabled);
+}
+
+static int TimedCall_Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(((TimedCall*)self)->handler);
+  Py_VISIT(((TimedCall*)self)->is_grad_enabled);
+  return 0;
+}
+
+static void TimedCall_Dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(((TimedCall*)self)->handler);
+  Py_CLEAR(((TimedCall*)self)->is_grad_enabled);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef members[] = {
+    {"is_plain", T_BOOL, offsetof(TimedCall, is_plain), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject TimedCall_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core.TimedCall",
+    .tp_basicsize = sizeof(TimedCall),
+    .tp_dealloc = TimedCall_Dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(TimedCall, call),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_traverse = TimedCall_Traverse,
+    .tp_members = members,
+    .tp_new = TimedCall_Make,
+};
+
+PyTypeObject FetchCall_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "stepwell._core.FetchCall",
+    .tp_basicsize = sizeof(TimedCall),
+    .tp_dealloc = TimedCall_Dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(TimedCall, call),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_traverse = TimedCall_Traverse,
+    .tp_members = members,
+    .tp_new = FetchCall_Make,
+};
