@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "server/grpc_deadline.h"
+#include "server/grpc_tls.h"
 #include "server/limits.h"
 
 namespace stepwell {
@@ -80,9 +81,10 @@ absl::Status GrpcServer::Start() {
   grpc::ServerBuilder builder;
   SetArguments(builder, options_.threads_max);
   for (const NamedService& one : services_) builder.RegisterService(one.service);
+  credentials_ = options_.tls == nullptr ? grpc::InsecureServerCredentials()
+                                         : GrpcTlsCredentials(options_.tls);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
   {
     const absl::MutexLock lock(&mu_);
     server_ = builder.BuildAndStart();

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "base/steady_time.h"
+#include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/listen_socket.h"
 
@@ -29,6 +30,8 @@ class GrpcServer {
     int port = 0;
     int connections_per_address_max = 256;
     int threads_max = 512;
+    // Null: plain.
+    std::shared_ptr<TlsReload> tls = nullptr;
   };
   explicit GrpcServer(Options options) : options_(std::move(options)) {}
   ~GrpcServer();
@@ -79,6 +82,8 @@ class GrpcServer {
   int port_ = 0;
   int wake_fd_ = -1;
   Worker worker_;
+  // Before the server, which asks for certificates as long as it lives.
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   // SetServing comes from the ownership thread while another stops this.
   absl::Mutex mu_;
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);

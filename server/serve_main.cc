@@ -91,12 +91,17 @@ void SetUpLog(const ServeOptions& options) {
               .format = options.log_format == "json" ? log::Format::kJson : log::Format::kText});
 }
 
-void PrintFirstScreen(const ServerAddresses& at) {
+constexpr char kTlsLine[] =
+    "  TLS       clients name the CA of the certificate: STEPWELL_TLS_CA=FILE\n";
+
+void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
+  const bool has_tls = !options.tls_cert.empty();
   std::printf(
       "Stepwell %s is ready.\n"
       "  gRPC      %s\n"
-      "  HTTP      http://%s/readyz\n"
+      "  HTTP      %s://%s/readyz\n"
       "  database  %s\n"
+      "%s"
       "\n"
       "Next, in another terminal; NAME is your trial's:\n"
       "  STEPWELL_SERVER=%s STEPWELL_TRIAL=NAME ./train\n"
@@ -112,8 +117,9 @@ void PrintFirstScreen(const ServerAddresses& at) {
       "      the same in SQL (docs/schema.md); what is new is there within some ten seconds\n"
       "\n"
       "Stop with Ctrl-C.\n",
-      STEPWELL_VERSION, at.grpc.c_str(), at.http.c_str(), ShownUrl(at.database_url).c_str(),
-      at.grpc.c_str(), at.grpc.c_str(), at.grpc.c_str(), ShownUrl(at.database_url).c_str());
+      STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", at.http.c_str(),
+      ShownUrl(at.database_url).c_str(), has_tls ? kTlsLine : "", at.grpc.c_str(), at.grpc.c_str(),
+      at.grpc.c_str(), ShownUrl(at.database_url).c_str());
   std::fflush(stdout);
 }
 
@@ -152,14 +158,15 @@ class ReadyFiles {
 };
 
 // Waits for a signal; tells once when ready, and when standing by.
-absl::Status ServeUntilStopped(Server& server, const ReadyFiles& ready_files) {
+absl::Status ServeUntilStopped(Server& server, const ReadyFiles& ready_files,
+                               const ServeOptions& options) {
   bool told_ready = false;
   std::string told_reason;
   while (!StopAsked(told_ready ? absl::Seconds(1) : absl::Milliseconds(10))) {
     const MasterState::Snapshot now = server.state();
     if (!told_ready && now.ready()) {
       STEPWELL_RETURN_IF_ERROR(ready_files.Write(server.addresses()));
-      PrintFirstScreen(server.addresses());
+      PrintFirstScreen(server.addresses(), options);
       told_ready = true;
     }
     if (!told_ready && now.role == MasterRole::kStandby && told_reason.empty()) {
@@ -193,7 +200,7 @@ int Serve(const ServeOptions& options) {
   if (server.status().code() == absl::StatusCode::kCancelled) return 0;
   if (!server.ok()) return Fail(ExitCodeOf(server.status()), server.status().message());
   const ReadyFiles ready_files(options, (*server)->addresses());
-  const absl::Status served = ServeUntilStopped(**server, ready_files);
+  const absl::Status served = ServeUntilStopped(**server, ready_files, options);
   (*server)->Stop();
   if (!served.ok()) return Fail(kExitConfig, served.message());
   return 0;

@@ -72,20 +72,23 @@ HttpResponse Ready(const MasterState::Snapshot& now) {
   return response;
 }
 
-GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen) {
+GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
+                                std::shared_ptr<TlsReload> tls) {
   GrpcServer::Options grpc;
   grpc.host = listen.host;
   grpc.port = listen.port;
   grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
+  grpc.tls = std::move(tls);
   return grpc;
 }
 
 HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen,
-                                std::vector<std::string> names) {
+                                std::vector<std::string> names, std::shared_ptr<TlsReload> tls) {
   HttpServer::Options http;
   http.host = listen.host;
   http.port = listen.port;
   http.names = std::move(names);
+  http.tls = std::move(tls);
   http.connections_max = static_cast<int>(options.http_connections_max);
   http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   return http;
@@ -106,6 +109,7 @@ struct Server::Parts {
   RpcChannel rpc{kRpcThreads};
   std::optional<ConnectGateway> gateway;
   std::optional<PrometheusDoor> prometheus;
+  std::shared_ptr<TlsReload> tls;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -140,6 +144,7 @@ struct Server::Parts {
   // The rooms are there, and stay until HTTP has stopped.
   std::atomic<bool> serves = false;
 
+  absl::Status ReadCertificates();
   absl::Status Listen();
   absl::Status AddDoors();
   MasterReading Read();
@@ -152,14 +157,30 @@ struct Server::Parts {
   void Drain();
 };
 
+absl::Status Server::Parts::ReadCertificates() {
+  if (options.tls_cert.empty() && options.tls_key.empty() && options.tls_client_ca.empty()) {
+    return absl::OkStatus();
+  }
+  if (options.tls_cert.empty() || options.tls_key.empty()) {
+    return absl::FailedPreconditionError(
+        "--tls-cert and --tls-key go together, and --tls-client-ca with both");
+  }
+  const TlsFiles files{options.tls_client_ca, options.tls_cert, options.tls_key};
+  auto opened = TlsReload::Open(files, TlsSide::kServer, clock);
+  STEPWELL_RETURN_IF_ERROR(Annotate(opened.status(), "certificates"));
+  tls = *std::move(opened);
+  return absl::OkStatus();
+}
+
 absl::Status Server::Parts::Listen() {
+  STEPWELL_RETURN_IF_ERROR(ReadCertificates());
   STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
-  grpc.emplace(GrpcOptions(options, grpc_listen));
+  grpc.emplace(GrpcOptions(options, grpc_listen, tls));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
   auto names = ParseHostNames(options.http_host);
   STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
-  http.emplace(HttpOptions(options, http_listen, *std::move(names)));
+  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });

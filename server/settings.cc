@@ -130,6 +130,14 @@ const std::vector<Setting>& Settings() {
            "where initdb and postgres of the private PostgreSQL are; empty = the newest installed"),
       Text("pg-user", &O::pg_user, "",
            "system user of the private PostgreSQL when started by root; empty = postgres"),
+      Text(
+          "tls-cert", &O::tls_cert, "",
+          "PEM file with the certificate of both ports, which speak TLS then, and those between it "
+          "and its CA; renewed files count from the next connection on"),
+      Text("tls-key", &O::tls_key, "", "PEM file with its key, without a password"),
+      Text("tls-client-ca", &O::tls_client_ca, "",
+           "PEM file with the CAs of clients, each of which needs a certificate then, on both "
+           "ports"),
       Flag("insecure-allow-remote", &O::insecure_allow_remote,
            "listen on addresses that other machines reach, without authentication"),
       Time("group-linger", &O::group_linger, "2ms", 0, 1000,

@@ -30,6 +30,9 @@ struct ServeOptions {
   std::string master_id;
   std::string pg_bindir;
   std::string pg_user;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
   bool insecure_allow_remote = false;
   absl::Duration group_linger;
   absl::Duration fold_interval;

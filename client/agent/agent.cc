@@ -122,6 +122,8 @@ void Agent::Run() {
 
 void Agent::VisitAll() {
   if (users_ != nullptr) TendRoots();
+  // As the agent itself: the threads of another user's streams may be unable to read a renewed key.
+  if (options_.tls != nullptr) (void)options_.tls->Current();
   SetAwaiting(true);  // what begins to close in this visit is answered before its end
   std::set<TrialKey> trials;
   for (const auto& [name, root] : roots_) {

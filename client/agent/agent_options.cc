@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cxxopts.hpp>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -68,6 +69,15 @@ cxxopts::Options Flags() {
        cxxopts::value<std::string>())  //
       ("token", "ingest token of the sampler (or STEPWELL_TOKEN); no master checks it yet",
        cxxopts::value<std::string>())  //
+      ("tls-ca",
+       "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "
+       "STEPWELL_TLS_CA)",
+       cxxopts::value<std::string>())  //
+      ("tls-cert",
+       "PEM file with this agent's own certificate, where masters ask for one (or "
+       "STEPWELL_TLS_CERT)",
+       cxxopts::value<std::string>())                                                            //
+      ("tls-key", "PEM file with its key (or STEPWELL_TLS_KEY)", cxxopts::value<std::string>())  //
       ("interval", "between two samples of the machine, 10ms-1h",
        cxxopts::value<std::string>()->default_value("1s"))  //
       ("groups", "sample only these metric groups of cpu,disk,gpu,memory,network",
@@ -233,6 +243,24 @@ absl::Status CheckTrial(const std::string& trial) {
   return absl::OkStatus();
 }
 
+// Told at once, not by a log: an agent on demand has left its trial by then.
+absl::Status ReadCertificates(const cxxopts::ParseResult& parsed, AgentOptions& options) {
+  TlsFiles files = ClientTls({Given(parsed, "tls-ca", nullptr), Given(parsed, "tls-cert", nullptr),
+                              Given(parsed, "tls-key", nullptr)});
+  if (files.empty()) return absl::OkStatus();
+  if (absl::Status checked = CheckClientTls(files); !checked.ok()) {
+    return absl::FailedPreconditionError(checked.message());
+  }
+  // An agent on demand goes to another directory.
+  for (std::string* file : {&files.ca, &files.cert, &files.key}) {
+    if (!file->empty()) *file = std::filesystem::absolute(*file).string();
+  }
+  auto opened = TlsReload::Open(std::move(files), TlsSide::kClient, RealClock::Get());
+  if (!opened.ok()) return absl::FailedPreconditionError(opened.status().message());
+  options.tls = *std::move(opened);
+  return absl::OkStatus();
+}
+
 absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.server = Given(parsed, "server", "STEPWELL_SERVER");
   options.spool_dir = Given(parsed, "spool-dir", "STEPWELL_SPOOL_DIR");
@@ -248,6 +276,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   if (options.spool_dir.empty()) options.spool_dir = DefaultSpoolDir();
   STEPWELL_RETURN_IF_ERROR(CheckServer(options.server));
   STEPWELL_RETURN_IF_ERROR(CheckTrial(options.trial));
+  STEPWELL_RETURN_IF_ERROR(ReadCertificates(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadNumbers(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadOnDemand(parsed, options));
   STEPWELL_RETURN_IF_ERROR(ReadSelection(parsed, options.selection));

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/tls/tls_reload.h"
 #include "client/agent/sensors/sensor_selection.h"
 
 namespace stepwell::agent {
@@ -15,6 +17,8 @@ namespace stepwell::agent {
 struct AgentOptions {
   // Of writers that name none: HOST:PORT, or "offline": what they record stays in the spool.
   std::string server;
+  // Of the connections to all masters; null: plain.
+  std::shared_ptr<TlsReload> tls;
   // The root below which recorders make their writers.
   std::string spool_dir;
   // With a trial, this machine is sampled for it: a name, or "id:7".

@@ -42,8 +42,8 @@ void MasterLinks::StartStreams() {
       continue;
     }
     ++count;
-    link->stream =
-        std::make_unique<Stream>(Stream::Options{server, {}}, link->sender, clock_, on_answer_);
+    link->stream = std::make_unique<Stream>(Stream::Options{server, options_.tls, {}}, link->sender,
+                                            clock_, on_answer_);
     link->stream->Start();
   }
   if (waiting_count == 0 || clock_.Monotonic() - waiting_logged_ < absl::Minutes(1)) return;

@@ -25,6 +25,8 @@ class MasterLinks {
     std::string server;
     // Also of writers that name another, or "offline".
     bool server_for_all = false;
+    // Of all of them; null: plain.
+    std::shared_ptr<TlsReload> tls = nullptr;
     // A stream is a connection and two threads. Writers of further masters wait in their spools.
     int stream_count_max = 16;
   };

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/stream_metadata.h"
+#include "base/tls/tls_trouble.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -22,6 +23,12 @@ struct Stream::Call {
 };
 
 namespace {
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Stream::Options& options) {
+  if (options.tls == nullptr) return grpc::InsecureChannelCredentials();
+  const std::shared_ptr<const TlsMaterial> own = options.tls->Current();
+  return grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+}
 
 std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   grpc::ChannelArguments arguments;
@@ -39,8 +46,7 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   // Otherwise only two go while nothing else does.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Said, not guessed: "unix:1" is a host and its port as well.
-  return grpc::CreateCustomChannel("dns:///" + options.server, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel("dns:///" + options.server, CredentialsOf(options), arguments);
 }
 
 // What a person needs of gRPC's words, which tell each address first: the last cause.
@@ -130,17 +136,35 @@ bool Stream::RunCall() {
     if (stopping_) return call.answered;
   }
   sender_.OnDisconnected();
-  SetTrouble(status.error_message().empty() ? "the connection ended"
-                                            : CauseOf(status.error_message()));
+  SetTrouble(TroubleOf(status, call));
   // One line a minute: a master that is down for the night would fill the log.
   const absl::Duration now = clock_.Monotonic();
   if (now - failure_logged_ >= absl::Seconds(60)) {
     failure_logged_ = now;
     log::Warning("stream_broken", {{"server", options_.server},
                                    {"code", static_cast<int>(status.error_code())},
-                                   {"message", status.error_message()}});
+                                   {"message", status.error_message()},
+                                   {"trouble", trouble()}});
   }
   return call.answered;
+}
+
+std::string Stream::TroubleOf(const grpc::Status& status, const Call& call) {
+  if (status.error_message().empty()) return "the connection ended";
+  std::string cause = CauseOf(status.error_message());
+  // A refused connection says it all, and a master that answered took what it was shown.
+  if (call.answered || status.error_code() != grpc::StatusCode::UNAVAILABLE ||
+      cause.find("refused") != std::string::npos) {
+    tls_trouble_.clear();
+    return cause;
+  }
+  // One look a minute, on a connection of its own, while it goes on.
+  if (const absl::Duration now = clock_.Monotonic(); now - tls_looked_ >= absl::Seconds(60)) {
+    tls_looked_ = now;
+    const auto own = options_.tls == nullptr ? nullptr : options_.tls->Current();
+    tls_trouble_ = TlsTrouble(options_.server, own == nullptr ? TlsMaterial() : *own);
+  }
+  return tls_trouble_.empty() ? cause : tls_trouble_;
 }
 
 void Stream::SetTrouble(std::string trouble) {

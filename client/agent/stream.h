@@ -15,9 +15,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "client/agent/reconnect_delay.h"
 #include "client/agent/sender.h"
+
+namespace grpc {
+class Status;
+}
 
 namespace stepwell::agent {
 
@@ -25,6 +30,8 @@ class Stream {
  public:
   struct Options {
     std::string server;
+    // Null: plain. Asked at each connection.
+    std::shared_ptr<TlsReload> tls = nullptr;
     ReconnectDelay::Options reconnect;
     // Nothing heard for so long although an answer is due: the connection is given up.
     absl::Duration silence_max = absl::Seconds(60);
@@ -62,6 +69,8 @@ class Stream {
   void Receive(Call& call);
   // Waits for the master's first word, which comes before any message.
   void ReceiveIncarnation(Call& call);
+  // Why `status` ended a connection, for people.
+  std::string TroubleOf(const grpc::Status& status, const Call& call);
   void SetTrouble(std::string trouble) ABSL_LOCKS_EXCLUDED(mu_);
   // Until something may be to send, at most for a heartbeat's fraction.
   void WaitForWork();
@@ -71,6 +80,8 @@ class Stream {
   const Clock& clock_;
   const std::function<void()> on_answer_;
   ReconnectDelay reconnect_;
+  std::string tls_trouble_;  // these are confined, too
+  absl::Duration tls_looked_ = -absl::InfiniteDuration();
   absl::Duration failure_logged_ = -absl::InfiniteDuration();  // confined to the send thread
 
   mutable absl::Mutex mu_;

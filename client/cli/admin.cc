@@ -127,7 +127,7 @@ int RunAdminFlush(const std::vector<std::string>& args, Streams streams) {
     if (!parsed.ok()) return options.UsageError(parsed.status(), streams);
     trial = *parsed;
   }
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<v1::FlushResponse> response = absl::UnknownError("");
   {
     const Progress progress("folding");
@@ -152,7 +152,7 @@ int RunAdminProfiling(const std::vector<std::string>& args, Streams streams) {
   absl::StatusOr<v1::SetProfilingRequest> request = ProfilingOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
   *request->mutable_trial() = *trial;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const absl::StatusOr<v1::SetProfilingResponse> response = master.SetProfiling(*request);
   if (!response.ok()) {
     return ReportTrialFailure(response.status(), *trial, master, options.server(), streams);
@@ -166,7 +166,7 @@ int RunAdminProfiling(const std::vector<std::string>& args, Streams streams) {
 int RunAdminStatus(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("admin status", "", kStatusExamples);
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const absl::StatusOr<v1::GetStatusResponse> response = master.GetStatus(v1::GetStatusRequest());
   if (!response.ok()) return ReportFailure(response.status(), options.server(), streams);
   streams.out << (options.json() ? ToJson(*response).dump(2) + "\n"

@@ -46,7 +46,7 @@ int Archive(const char* command, const char* examples, bool archived,
   v1::ArchiveTrialRequest request;
   *request.mutable_trial() = *trial;
   request.set_archived(archived);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const absl::StatusOr<v1::ArchiveTrialResponse> response = master.ArchiveTrial(request);
   if (!response.ok()) {
     return ReportTrialFailure(response.status(), *trial, master, options.server(), streams);
@@ -100,7 +100,7 @@ int RunAdminDelete(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<v1::TrialRef> trial = ParseTrialRef(options.argument(), options.project());
   if (!trial.ok()) return options.UsageError(trial.status(), streams);
   *request.mutable_trial() = *trial;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   if (!options.Has("yes")) {
     if (isatty(STDIN_FILENO) == 0) {
       return options.UsageError(

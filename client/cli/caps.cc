@@ -150,7 +150,7 @@ int RunCapsGet(const std::vector<std::string>& args, Streams streams) {
   if (!place.ok()) return options.UsageError(place.status(), streams);
   v1::GetCapsRequest request;
   *request.mutable_place() = *place;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const absl::StatusOr<v1::GetCapsResponse> response = master.GetCaps(request);
   if (!response.ok()) return Fail(response.status(), *place, master, options, streams);
   streams.out << (options.json() ? CapsJson(*response)
@@ -166,7 +166,7 @@ int RunCapsSet(const std::vector<std::string>& args, Streams streams) {
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<v1::SetCapsRequest> request = SetRequestOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const absl::StatusOr<v1::SetCapsResponse> response = master.SetCaps(*request);
   if (!response.ok()) return Fail(response.status(), request->place(), master, options, streams);
   streams.out << (options.json() ? CapsSetJson(*response)
@@ -190,7 +190,7 @@ int RunCapsPreview(const std::vector<std::string>& args, Streams streams) {
     *request.mutable_caps() = *std::move(caps);
   }
   request.set_for_merged_rows(options.Has("for-merged-rows"));
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<v1::PreviewCapsResponse> response = absl::UnknownError("");
   {
     const Progress progress("looking through the ledger");
@@ -210,7 +210,7 @@ int RunCapsSweep(const std::vector<std::string>& args, Streams streams) {
   if (!place.ok()) return options.UsageError(place.status(), streams);
   v1::SweepCapsRequest request;
   *request.mutable_place() = *place;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<v1::SweepCapsResponse> response = absl::UnknownError("");
   {
     const Progress progress("sweeping");

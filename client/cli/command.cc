@@ -100,6 +100,8 @@ const std::vector<Command>& Commands() {
        " my-run --tensorboard logs"},
       {"trace open", "traces of a trial in Perfetto's page", RunTraceOpen, " my-run"},
       {"trace delete", "delete one trace of a trial for good", RunTraceDelete, " my-run 3"},
+      {"tls init", "make a private CA, and certificates of a master and its clients", RunTlsInit,
+       " certs --name master.lab"},
       {"version", "print the version", RunVersion},
   };
   return commands;

@@ -140,7 +140,7 @@ int RunCompare(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", kLinesDefault, 0, INT32_MAX);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   CompareData data;
   data.axis = request->axis();
   absl::Status read;

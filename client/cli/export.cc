@@ -201,7 +201,7 @@ int RunExportTo(ExportOutput& output, const Export& wanted, const CommandOptions
                 Streams streams) {
   // Before any thread is started, so that all inherit it.
   const HeldSignals signals;
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   Exporter exporter(master, wanted, output, streams.err);
   absl::Status read;
   {

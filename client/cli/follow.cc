@@ -54,7 +54,7 @@ class Following {
   Following(v1::FollowSamplesRequest request, const CommandOptions& options, std::int64_t limit,
             Streams streams)
       : request_(std::move(request)),
-        master_(options.server()),
+        master_(options.master()),
         address_(options.server()),
         view_(options.json() ? SamplesView::Form::kJson : SamplesView::Form::kText, limit),
         streams_(streams) {}

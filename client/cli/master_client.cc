@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
+#include "base/tls/tls_trouble.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
@@ -55,7 +56,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
 }  // namespace
 
 struct MasterClient::Stubs {
-  explicit Stubs(const std::string& address) {
+  explicit Stubs(const MasterPlace& at) : place(at) {
     grpc::ChannelArguments arguments;
     // A whole answer of one million buckets is about 60 MB.
     arguments.SetMaxReceiveMessageSize(256 << 20);
@@ -65,7 +66,11 @@ struct MasterClient::Stubs {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-    channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    const auto credentials =
+        place.own.ca_pem.empty()
+            ? grpc::InsecureChannelCredentials()
+            : grpc::SslCredentials({place.own.ca_pem, place.own.key_pem, place.own.cert_pem});
+    channel = grpc::CreateCustomChannel(place.address, credentials, arguments);
     query = v1::QueryService::NewStub(channel);
     admin = v1::AdminService::NewStub(channel);
     trace = v1::TraceService::NewStub(channel);
@@ -79,6 +84,9 @@ struct MasterClient::Stubs {
       const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
       if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
       if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+        // TLS that is not as it should be is nothing that passes by itself.
+        std::string trouble = TlsTrouble(place.address, place.own);
+        if (!trouble.empty()) return absl::FailedPreconditionError(trouble);
         return absl::UnavailableError("the connection was refused, or the name is unknown");
       }
       // In parts, so that a cancellation is seen.
@@ -134,6 +142,7 @@ struct MasterClient::Stubs {
     return is_cancelled;
   }
 
+  const MasterPlace& place;
   absl::Mutex mu;
   bool is_cancelled ABSL_GUARDED_BY(mu) = false;
   grpc::ClientContext* under_way ABSL_GUARDED_BY(mu) = nullptr;
@@ -143,8 +152,8 @@ struct MasterClient::Stubs {
   std::unique_ptr<v1::TraceService::Stub> trace;
 };
 
-MasterClient::MasterClient(std::string address)
-    : address_(std::move(address)), stubs_(std::make_unique<Stubs>(address_)) {}
+MasterClient::MasterClient(MasterPlace place)
+    : place_(std::move(place)), stubs_(std::make_unique<Stubs>(place_)) {}
 MasterClient::~MasterClient() = default;
 
 absl::StatusOr<v1::ListTrialsResponse> MasterClient::ListTrials(

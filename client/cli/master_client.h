@@ -2,7 +2,7 @@
 // within its deadline, and says by a status what a person should do. Confined to one thread, but
 // for Cancel.
 //
-//   MasterClient master(options.server());
+//   MasterClient master(options.master());
 //   STEPWELL_ASSIGN_OR_RETURN(auto trial, master.GetTrial(request));
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/command.h"
+#include "client/cli/master_place.h"
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/trace.pb.h"
@@ -21,8 +22,8 @@ namespace stepwell::cli {
 
 class MasterClient {
  public:
-  // `address` is HOST:PORT. Connects at the first call.
-  explicit MasterClient(std::string address);
+  // Connects at the first call.
+  explicit MasterClient(MasterPlace place);
   ~MasterClient();
 
   [[nodiscard]] absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest&);
@@ -77,7 +78,7 @@ class MasterClient {
 
  private:
   struct Stubs;  // defined in master_client.cc, wraps gRPC
-  const std::string address_;
+  const MasterPlace place_;
   const std::unique_ptr<Stubs> stubs_;
 };
 

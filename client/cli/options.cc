@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cxxopts.hpp>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <ostream>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 
 namespace stepwell::cli {
 
@@ -25,7 +27,8 @@ CommandOptions::CommandOptions(std::string command, std::string positional, std:
     : command_(std::move(command)),
       positional_(std::move(positional)),
       examples_(std::move(examples)),
-      parser_(std::make_unique<Parser>(absl::StrCat("stepwell ", command_))) {
+      parser_(std::make_unique<Parser>(absl::StrCat("stepwell ", command_))),
+      asks_(asks) {
   parser_->options.set_width(100);
   // Another program's arguments end the options.
   const bool is_last = absl::EndsWith(positional_, "[ARGS...]");
@@ -37,6 +40,9 @@ CommandOptions::CommandOptions(std::string command, std::string positional, std:
   if (asks == Asks::kMaster) {
     Value("server", "HOST:PORT",
           absl::StrCat("the master (STEPWELL_SERVER, else 127.0.0.1:", kDefaultGrpcPort, ")"));
+    Value("tls-ca", "FILE", "speak TLS; the CAs of masters' certificates (STEPWELL_TLS_CA)");
+    Value("tls-cert", "FILE", "a certificate of one's own (STEPWELL_TLS_CERT)");
+    Value("tls-key", "FILE", "its key (STEPWELL_TLS_KEY)");
   }
   parser_->options.add_options()("h,help", "this text");
 }
@@ -86,7 +92,21 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
   }
   arguments_ = left;
   if (!takes_more) arguments_.resize(names.size());
+  if (const absl::Status read = ReadMaster(); !read.ok()) return UsageError(read, streams);
   return std::nullopt;
+}
+
+absl::Status CommandOptions::ReadMaster() {
+  if (asks_ != Asks::kMaster) return absl::OkStatus();
+  master_.address = server();
+  master_.tls = ClientTls({Text("tls-ca"), Text("tls-cert"), Text("tls-key")});
+  STEPWELL_RETURN_IF_ERROR(CheckClientTls(master_.tls));
+  // A command may go to another directory.
+  for (std::string* file : {&master_.tls.ca, &master_.tls.cert, &master_.tls.key}) {
+    if (!file->empty()) *file = std::filesystem::absolute(*file).string();
+  }
+  STEPWELL_ASSIGN_OR_RETURN(master_.own, ReadTls(master_.tls, TlsSide::kClient));
+  return absl::OkStatus();
 }
 
 int CommandOptions::UsageError(const absl::Status& status, Streams streams) const {

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/command.h"
+#include "client/cli/master_place.h"
 
 namespace stepwell::cli {
 
@@ -56,16 +57,22 @@ class CommandOptions {
   const std::vector<std::string>& arguments() const { return arguments_; }
   // --server, else STEPWELL_SERVER, else the loopback default.
   std::string server() const;
+  // With --tls-ca, --tls-cert and --tls-key, else STEPWELL_TLS_CA and so on; read by Parse.
+  const MasterPlace& master() const { return master_; }
   bool json() const { return Has("json"); }
   std::string project() const { return Text("project"); }
 
  private:
+  // Of a command that asks a master.
+  absl::Status ReadMaster();
   struct Parser;  // defined in options.cc, wraps cxxopts
   std::string command_;
   std::string positional_;
   std::string examples_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::string> arguments_;
+  Asks asks_;
+  MasterPlace master_;
 };
 
 // The port that `stepwell serve` listens on when not told otherwise.

@@ -42,7 +42,7 @@ int RunRead(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 1000, 0, 1'000'000'000'000);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   SamplesView view(options.json() ? SamplesView::Form::kJson : SamplesView::Form::kText,
                    *limit == 0 ? INT64_MAX : *limit);
   const absl::Status status =

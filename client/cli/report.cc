@@ -38,7 +38,7 @@ int RunReport(const std::vector<std::string>& args, Streams streams) {
   ReportOptions view;
   if (*rank >= 0) view.rank = static_cast<std::int32_t>(*rank);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<ReportData> data = absl::UnknownError("");
   {
     const Progress progress("reading the trial");

@@ -33,7 +33,7 @@ int RunSeries(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 10'000, 1, 1'000'000);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<std::vector<v1::Series>> series = absl::UnknownError("");
   {
     const Progress progress("listing series");

@@ -151,7 +151,7 @@ int RunTop(const std::vector<std::string>& args, Streams streams) {
       options.Duration("interval", absl::Seconds(1), absl::Milliseconds(100), absl::Hours(1));
   if (!interval.ok()) return options.UsageError(interval.status(), streams);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   TopReader reader(master, *std::move(target));
   absl::StatusOr<TopData> data = absl::UnknownError("");
   {

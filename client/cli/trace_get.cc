@@ -171,7 +171,7 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const auto list = ReadTraces(master, wanted->trial);
   if (!list.ok()) {
     return ReportTrialFailure(list.status(), wanted->trial, master, options.server(), streams);

@@ -66,7 +66,7 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
   const auto patience =
       options.Duration("timeout", absl::Minutes(1), absl::ZeroDuration(), absl::Hours(24 * 365));
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   int exit = kExitOk;
   nlohmann::ordered_json stored = nlohmann::ordered_json::array();
   for (std::size_t i = 1; i < options.arguments().size(); ++i) {

@@ -64,7 +64,7 @@ int RunTraceList(const std::vector<std::string>& args, Streams streams) {
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto trial = ParseTrialRef(options.argument(), options.project());
   if (!trial.ok()) return options.UsageError(trial.status(), streams);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const auto list = ReadTraces(master, *trial);
   if (!list.ok()) {
     return ReportTrialFailure(list.status(), *trial, master, options.server(), streams);
@@ -85,7 +85,7 @@ int RunTraceDelete(const std::vector<std::string>& args, Streams streams) {
   v1::DeleteTraceRequest request;
   *request.mutable_trial() = *trial;
   request.set_trace_no(*trace_no);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const auto deleted = master.DeleteTrace(request);
   if (!deleted.ok()) {
     return ReportTrialFailure(deleted.status(), *trial, master, options.server(), streams);

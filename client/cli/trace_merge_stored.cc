@@ -69,7 +69,7 @@ int MergeStored(const CommandOptions& options, Streams streams) {
     streams.err << "stepwell: " << output.status().message() << "\n";
     return kExitFailed;
   }
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   v1::TracePlacement placement;
   v1::MergeTotals totals;
   absl::Status written;

@@ -112,7 +112,7 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
   const auto patience =
       options.Duration("timeout", absl::Minutes(10), absl::ZeroDuration(), absl::Hours(24));
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const auto list = ReadTraces(master, *trial);
   if (!list.ok()) {
     return ReportTrialFailure(list.status(), *trial, master, options.server(), streams);

@@ -230,7 +230,7 @@ int ReportStored(const CommandOptions& options, Streams streams) {
   *request.mutable_trial() = *trial;
   request.set_trace_no(*trace_no);
   request.set_steps_max(kStepsAsked);
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   const auto answer = master.SummarizeTrace(request);
   if (!answer.ok()) {
     return ReportTrialFailure(answer.status(), *trial, master, options.server(), streams);

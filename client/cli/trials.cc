@@ -69,7 +69,7 @@ int RunTrials(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<std::int64_t> limit = options.Integer("limit", 100, 1, 100'000);
   if (!limit.ok()) return options.UsageError(limit.status(), streams);
 
-  MasterClient master(options.server());
+  MasterClient master(options.master());
   absl::StatusOr<std::vector<v1::Trial>> trials = absl::UnknownError("");
   {
     const Progress progress("listing trials");

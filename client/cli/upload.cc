@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <utility>
 
@@ -97,8 +98,8 @@ bool SendAll(agent::Agent& sender, const HeldSignals& signals) {
 }
 
 // Whether a master answers there: an agent would try for ever. kCancelled: a signal came.
-absl::Status AskMaster(const std::string& server, const HeldSignals& signals) {
-  MasterClient master(server);
+absl::Status AskMaster(const MasterPlace& place, const HeldSignals& signals) {
+  MasterClient master(place);
   absl::Status answer;
   RunStoppable(
       signals, "stepwell-upload",
@@ -173,8 +174,9 @@ void TakeRefusals(const agent::Agent::Summary& summary, UploadOutcome& outcome) 
 
 struct Upload {
   std::string directory;
-  std::string server;
+  MasterPlace master;
   absl::Duration patience;
+  std::shared_ptr<TlsReload> tls = nullptr;
 };
 
 absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& place,
@@ -183,7 +185,8 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& plac
   // What goes well is told by the command itself.
   log::Setup({.level = log::Level::kWarning});
   agent::AgentOptions options;
-  options.server = upload.server;
+  options.server = upload.master.address;
+  options.tls = upload.tls;
   options.spool_dir = place;
   options.upload = true;
   options.leave_after = upload.patience;
@@ -207,7 +210,7 @@ int Complain(const std::string& text, int exit, Streams streams) {
 
 int Tell(UploadOutcome outcome, const Upload& upload, bool as_json, Streams streams) {
   outcome.root = upload.directory;
-  outcome.server = upload.server;
+  outcome.server = upload.master.address;
   if (as_json) {
     streams.out << UploadJson(outcome);
   } else {
@@ -225,7 +228,12 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   const absl::StatusOr<absl::Duration> patience =
       options.Duration("timeout", absl::Minutes(1), absl::Seconds(1), absl::Hours(24));
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
-  const Upload upload{options.argument(), options.server(), *patience};
+  Upload upload{options.argument(), options.master(), *patience};
+  if (!upload.master.tls.empty()) {
+    auto opened = TlsReload::Open(upload.master.tls, TlsSide::kClient, RealClock::Get());
+    if (!opened.ok()) return options.UsageError(opened.status(), streams);
+    upload.tls = *std::move(opened);
+  }
 
   // Before anything in it is looked at.
   const absl::StatusOr<std::string> place = BecomeOwnerOf(upload.directory);
@@ -246,8 +254,10 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   }
   // Before any thread is started, so that all inherit it.
   const HeldSignals signals;
-  const absl::Status answer = AskMaster(upload.server, signals);
-  if (absl::IsUnavailable(answer)) return ReportFailure(answer, upload.server, streams);
+  const absl::Status answer = AskMaster(upload.master, signals);
+  if (absl::IsUnavailable(answer) || absl::IsFailedPrecondition(answer)) {
+    return ReportFailure(answer, upload.master.address, streams);
+  }
   if (absl::IsCancelled(answer)) return Complain("stopped; nothing was sent", kExitAgain, streams);
   absl::StatusOr<UploadOutcome> outcome = Send(upload, *place, *before, signals);
   if (absl::IsAlreadyExists(outcome.status())) {

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_stream.h"
 
 namespace stepwell {
 namespace {
@@ -56,7 +57,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     port_.places.Leave(address_);
   }
 
-  void Start() { ReadHeader(); }
+  void Start();
 
  private:
   class Exchange;
@@ -79,6 +80,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void WatchGone();
   // What of a next request is there; false: the client's end. Nothing else reads while an exchange is open.
   bool ReadAhead();
+  void WatchEnd();
   std::size_t RoomAhead() const;
   void OnGone();
 
@@ -96,7 +98,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Linger();
 
   void ExpireAfter(absl::Duration after) {
-    stream_.expires_after(absl::ToChronoMilliseconds(after));
+    stream_.tcp().expires_after(absl::ToChronoMilliseconds(after));
   }
 
   // Of an answer, or of a part of a stream.
@@ -105,12 +107,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
            absl::ToChronoMilliseconds(port_.options.stall_timeout * kStallsOfAnAnswer);
   }
   void ExpireAtStall() {
-    stream_.expires_at(std::min(
+    stream_.tcp().expires_at(std::min(
         answer_deadline_, Clock::now() + absl::ToChronoMilliseconds(port_.options.stall_timeout)));
   }
 
   HttpPort& port_;
-  beast::tcp_stream stream_;
+  HttpStream stream_;
   const std::string address_;
   const bool is_loopback_;
   beast::flat_buffer buffer_;
@@ -202,6 +204,16 @@ class HttpConnection::Exchange : public HttpExchange {
   std::shared_ptr<HttpConnection> connection_;
   const int no_;
 };
+
+void HttpConnection::Start() {
+  if (port_.options.tls == nullptr) return ReadHeader();
+  ExpireAfter(port_.options.request_timeout);
+  stream_.Begin(port_.tls, buffer_, [self = shared_from_this()](bool is_tls) {
+    if (is_tls) return self->ReadHeader();
+    self->keep_alive_ = false;
+    self->Answer(HttpErrorAnswer(400, "this port speaks TLS: call it by https://"));
+  });
+}
 
 void HttpConnection::ReadNext() {
   if (buffer_.size() > 0) return ReadHeader();
@@ -298,20 +310,28 @@ void HttpConnection::OnBody(beast::error_code error) {
   open_ = true;
   ended_ = false;
   ++exchange_no_;
-  stream_.expires_never();
+  stream_.tcp().expires_never();
   WatchGone();
   port_.routes.Dispatch(request, port_.guard,
                         std::make_shared<Exchange>(shared_from_this(), exchange_no_));
 }
 
 void HttpConnection::WatchGone() {
-  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this(),
-                                                       no = exchange_no_](beast::error_code error) {
-    if (error || !self->IsOpen(no)) return;
-    if (!self->ReadAhead()) return self->OnGone();
-    // Where there is no room its end is hidden behind what it sent.
-    if (self->RoomAhead() > 0) self->WatchGone();
-  });
+  stream_.tcp().socket().async_wait(
+      tcp::socket::wait_read,
+      [self = shared_from_this(), no = exchange_no_](beast::error_code error) {
+        if (error || !self->IsOpen(no)) return;
+        if (self->stream_.is_tls()) return self->WatchEnd();
+        if (!self->ReadAhead()) return self->OnGone();
+        // Where there is no room its end is hidden behind what it sent.
+        if (self->RoomAhead() > 0) self->WatchGone();
+      });
+}
+
+// Within TLS nothing is read ahead, and what comes before the end hides it from who waits.
+void HttpConnection::WatchEnd() {
+  stream_.WatchEnd([self = shared_from_this(), no = exchange_no_] { return self->IsOpen(no); },
+                   [self = shared_from_this()] { self->OnGone(); });
 }
 
 std::size_t HttpConnection::RoomAhead() const {
@@ -320,7 +340,8 @@ std::size_t HttpConnection::RoomAhead() const {
 
 bool HttpConnection::ReadAhead() {
   const auto room = buffer_.prepare(RoomAhead());
-  const auto count = recv(stream_.socket().native_handle(), room.data(), room.size(), MSG_DONTWAIT);
+  const auto count =
+      recv(stream_.tcp().socket().native_handle(), room.data(), room.size(), MSG_DONTWAIT);
   if (count > 0) buffer_.commit(static_cast<std::size_t>(count));
   return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
@@ -328,7 +349,7 @@ bool HttpConnection::ReadAhead() {
 void HttpConnection::OnGone() {
   open_ = false;
   const auto gone = std::exchange(gone_, nullptr);
-  stream_.close();
+  stream_.tcp().close();
   if (gone) gone();
 }
 
@@ -428,7 +449,7 @@ void HttpConnection::WriteSomeOfPart() {
                              Part& first = self->parts_.front();
                              first.written += count;
                              if (first.written < first.bytes.size()) return self->WriteSomeOfPart();
-                             self->stream_.expires_never();
+                             self->stream_.tcp().expires_never();
                              const auto taken = std::move(first.taken);
                              self->parts_.pop_front();
                              if (!self->parts_.empty()) self->WriteFirstPart();
@@ -441,18 +462,16 @@ void HttpConnection::Finish() {
   gone_ = nullptr;
   parts_.clear();
   if (keep_alive_) return ReadNext();
-  beast::error_code ignored;
-  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
   ExpireAfter(kLinger);
-  Linger();
+  stream_.ShutDown([self = shared_from_this()] { self->Linger(); });
 }
 
 void HttpConnection::Linger() {
-  stream_.async_read_some(asio::buffer(dropped_),
-                          [self = shared_from_this()](beast::error_code error, std::size_t) {
-                            if (error) return self->stream_.close();
-                            self->Linger();
-                          });
+  stream_.tcp().async_read_some(asio::buffer(dropped_),
+                                [self = shared_from_this()](beast::error_code error, std::size_t) {
+                                  if (error) return self->stream_.tcp().close();
+                                  self->Linger();
+                                });
 }
 
 }  // namespace

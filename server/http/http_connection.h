@@ -12,6 +12,7 @@
 #include "server/http/http_places.h"
 #include "server/http/http_routes.h"
 #include "server/http/http_server.h"
+#include "server/http/http_tls.h"
 
 namespace stepwell {
 
@@ -23,6 +24,7 @@ struct HttpPort {
         options(options_in),
         routes(routes_in),
         guard(std::move(guard_in)),
+        tls(options_in.tls),
         places(options_in.connections_max, options_in.connections_per_address_max),
         held(options_in.held_bytes_max) {}
 
@@ -35,6 +37,7 @@ struct HttpPort {
   const HttpServer::Options& options;
   const HttpRoutes& routes;
   const HttpGuard guard;
+  HttpTls tls;  // where options.tls is set
   HttpPlaces places;
   HttpHeldBytes held;
 };

@@ -94,6 +94,8 @@ void HttpServer::Impl::Admit(tcp::socket socket) {
   if (error) return;  // gone again
   const std::string address = peer.address().to_string();
   if (!port_.places.Take(address)) {
+    // Within TLS it would be noise.
+    if (port_.options.tls != nullptr) return;
     static const std::string* no_place = new std::string(NoPlace());
     send(socket.native_handle(), no_place->data(), no_place->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return;

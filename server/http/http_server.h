@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/http/http_routes.h"
 
@@ -27,6 +28,8 @@ class HttpServer {
     int port = 0;  // 0 = any free one
     // Names that clients may call it by beside localhost and `host`.
     std::vector<std::string> names = {};
+    // Null: plain.
+    std::shared_ptr<TlsReload> tls = nullptr;
     std::uint32_t header_bytes_max = 16 << 10;
     std::uint64_t body_bytes_max = 4 << 20;
     // Of answers that wait for their clients, in all.

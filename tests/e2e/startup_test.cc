@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "absl/time/clock.h"
+#include "base/tls/tls_authority.h"
 #include "nlohmann/json.hpp"
 #include "server/listen_socket.h"
 #include "tests/e2e/startup.h"
@@ -33,6 +35,47 @@ TEST_F(StartupTest, AddressThatOthersReach) {
                          ": refusing to listen on 0.0.0.0:0: other machines could reach it without"
                          " authentication. Listen on 127.0.0.1, or pass --insecure-allow-remote if"
                          " the network is trusted\n");
+  }
+}
+
+TEST_F(StartupTest, CertificatesThatCannotBe) {
+  const absl::Time now = absl::Now();
+  const auto ca = TlsAuthority::Make("ca", now, now + absl::Hours(1));
+  const auto server = ca->Sign({TlsSide::kServer, "s", {"localhost"}, now, now + absl::Hours(1)});
+  const auto client = ca->Sign({TlsSide::kClient, "c", {}, now, now + absl::Hours(1)});
+  std::ofstream(scratch_ / "server.pem") << server->cert_pem;
+  std::ofstream(scratch_ / "server.key") << server->key_pem;
+  std::ofstream(scratch_ / "client.pem") << client->cert_pem;
+  std::ofstream(scratch_ / "client.key") << client->key_pem;
+  std::ofstream(scratch_ / "empty");
+  struct Row {
+    std::vector<std::string> flags;
+    std::string message;
+  };
+  const auto pair = [&](const std::string& cert, const std::string& key) {
+    return std::vector<std::string>{"--tls-cert", scratch_ / cert, "--tls-key", scratch_ / key};
+  };
+  for (const Row& row : {
+           Row{{"--tls-cert", scratch_ / "server.pem"},
+               "--tls-cert and --tls-key go together, and --tls-client-ca with both"},
+           Row{{"--tls-client-ca", scratch_ / "server.pem"},
+               "--tls-cert and --tls-key go together, and --tls-client-ca with both"},
+           Row{pair("none.pem", "server.key"),
+               "certificates: " + (scratch_ / "none.pem") + ": No such file or directory"},
+           Row{pair("empty", "server.key"),
+               "certificates: " + (scratch_ / "empty") + ": no certificate in PEM"},
+           Row{pair("server.pem", "empty"),
+               "certificates: " + (scratch_ / "empty") + ": no private key in PEM"},
+           Row{pair("server.pem", "client.key"), "certificates: " + (scratch_ / "client.key") +
+                                                     ": is not the key of " +
+                                                     (scratch_ / "server.pem")},
+           Row{pair("client.pem", "client.key"),
+               "certificates: " + (scratch_ / "client.pem") + ": is no certificate of a server"},
+       }) {
+    std::vector<std::string> flags = anywhere_;
+    flags.insert(flags.end(), row.flags.begin(), row.flags.end());
+    EXPECT_EQ(Serve(flags), "exit 78");
+    EXPECT_EQ(said_, "stepwell serve: " + row.message + "\n");
   }
 }
 

@@ -41,7 +41,9 @@ bool IsByLine(const std::string& name) { return name == "read" || name == "expor
 bool MayTakeTrial(const std::string& name) { return TakesTrial(name) || name == "top"; }
 // A file, and no master.
 bool ReadsTrace(const std::string& name) { return name == "trace merge" || name == "trace report"; }
-bool AsksMaster(const std::string& name) { return name != "version" && !ReadsTrace(name); }
+bool AsksMaster(const std::string& name) {
+  return name != "version" && name != "tls init" && !ReadsTrace(name);
+}
 
 // A trace of one rank and operator, made once.
 const std::string& TraceFile() {
@@ -68,6 +70,10 @@ Words GoodUse(const Command& command) {
   if (ReadsTrace(command.name)) words.push_back(TraceFile());
   if (std::string(command.name) == "trace import") words.push_back(TraceFile());
   if (std::string(command.name) == "trace delete") words.emplace_back("1");
+  if (std::string(command.name) == "tls init") {
+    words.push_back(absl::StrCat(::testing::TempDir(), "every-command-tls-", getpid()));
+    words.emplace_back("--renew");
+  }
   if (std::string(command.name) == "trace get") {
     words.insert(words.end(), {"--directory", absl::StrCat(::testing::TempDir(),
                                                            "every-command-traces-", getpid())});

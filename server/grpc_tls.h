@@ -1,0 +1,17 @@
+// GrpcTls: the certificates of the gRPC port, as gRPC asks for them: at each connection, so that renewed
+// ones count from the next one on and no stream is dropped. (gRPC's own watcher of files has no handshake
+// at all while a certificate is written and its key is not yet.)
+#pragma once
+
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+
+#include "base/tls/tls_reload.h"
+
+namespace stepwell {
+
+// To outlive the server that it is given to.
+std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload);
+
+}  // namespace stepwell
