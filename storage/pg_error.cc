@@ -93,6 +93,11 @@ std::string SqlState(const absl::Status& status) {
   return sqlstate.has_value() ? std::string(*sqlstate) : std::string();
 }
 
+bool IsUnreadable(const absl::Status& status) {
+  const std::string state = SqlState(status);
+  return state == "XX001" || state == "58030" || state == "58P01";
+}
+
 bool IsRetryable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable;
 }

@@ -25,6 +25,9 @@ bool IsCommitUnknown(const absl::Status& status);
 // The five characters, empty when the status carries none.
 std::string SqlState(const absl::Status& status);
 
+// A page or a file of a table or an index that the server cannot read: what lies elsewhere can be.
+bool IsUnreadable(const absl::Status& status);
+
 // True when the same transaction may succeed later, unchanged, on a new connection.
 bool IsRetryable(const absl::Status& status);
 

@@ -73,12 +73,13 @@ select exists (select from pg_catalog.pg_class c
 // What may be merged, oldest first. $1 greatest fold_no, $2 ticks of a ripe stretch, $3 received
 // before this = of ripe age, $4 ticks that a slow one must have then, $5 received before this =
 // ripe even if slow, $6 days before this one get no more samples, $7 limit, $8 to $11 trials, writers, tick
-// groups and days since 1970 of stretches that are left alone: before the limit, which they would fill.
+// groups and days since 1970 of stretches that are left alone: before the limit, which they would fill;
+// $12 segments that can be read as a whole.
 inline constexpr char kPickRipe[] = R"(
 select r.trial_id, r.writer_no, r.tick_group, r.received_day, t.owner_epoch
 from (select trial_id, writer_no, tick_group, received_day, sum(tick_count) as tick_count,
              min(received_time_us) as received_time_us
-      from stepwell.recent_ticks where fold_no <= $1
+      from stepwell.recent_ticks where segment = any($12::smallint[]) and fold_no <= $1
       group by 1, 2, 3, 4) r
 join stepwell.trials t on t.trial_id = r.trial_id and t.deleted_time is null
 left join stepwell.writers w on w.trial_id = r.trial_id and w.writer_no = r.writer_no

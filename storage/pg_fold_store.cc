@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "storage/fold_plan.h"
 #include "storage/pg_book_change.h"
+#include "storage/pg_error.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_journal.h"
 
@@ -41,7 +42,7 @@ absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
   std::unique_ptr<PgFoldStore> store(new PgFoldStore(options, std::move(journal)));
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, store->link_.Get());
   STEPWELL_RETURN_IF_ERROR(
-      Annotate(store->recycler_.Start(*connection), "read the segments of recent"));
+      Annotate(store->recycler_.Start(*connection, store->look_), "read the segments of recent"));
   return store;
 }
 
@@ -61,23 +62,35 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
 absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   if (owner_epoch == ring_epoch_) return connection;
-  STEPWELL_RETURN_IF_ERROR(Annotate(recycler_.Start(*connection), "read the segments of recent"));
+  STEPWELL_RETURN_IF_ERROR(
+      Annotate(recycler_.Start(*connection, look_), "read the segments of recent"));
   merger_.Forget();
+  look_ = PgRecentRecycler::Look::kQuick;
   ring_epoch_ = owner_epoch;
   return connection;
+}
+
+void PgFoldStore::LookIfUnreadable(const absl::Status& status) {
+  if (!IsUnreadable(status)) return;
+  look_ = PgRecentRecycler::Look::kWhole;
+  ring_epoch_ = 0;
 }
 
 absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
                                              const std::vector<WriterFold>& folds) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return ChangeBook(book_changes_.get(), TrialsOf(folds),
-                    [&] { return folder_.Fold(owner_epoch, folds); });
+  auto folded = ChangeBook(book_changes_.get(), TrialsOf(folds),
+                           [&] { return folder_.Fold(owner_epoch, folds); });
+  LookIfUnreadable(folded.status());
+  return folded;
 }
 
 absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,
                                                const MergeLimits& limits) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  return merger_.Merge(owner_epoch, limits);
+  auto merged = merger_.Merge(owner_epoch, limits);
+  LookIfUnreadable(merged.status());
+  return merged;
 }
 
 absl::StatusOr<FoldNo> PgFoldStore::NextFoldNo() {
@@ -109,8 +122,9 @@ absl::Status PgFoldStore::RecycleRecent(std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, ConnectionOf(owner_epoch));
   analyzer_.Run();
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
-  STEPWELL_RETURN_IF_ERROR(
-      Annotate(recycler_.Recycle(*connection, owner_epoch, now_us), "recycle recent"));
+  const absl::Status recycled = recycler_.Recycle(*connection, owner_epoch, now_us);
+  LookIfUnreadable(recycled);
+  STEPWELL_RETURN_IF_ERROR(Annotate(recycled, "recycle recent"));
   return Annotate(rollup_ring_.Recycle(*connection, owner_epoch, DayOf(now_us)), "recycle rollups");
 }
 

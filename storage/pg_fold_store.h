@@ -38,7 +38,7 @@ class PgFoldStore final : public FoldStore {
     std::shared_ptr<BookChanges> book_changes = nullptr;
   };
 
-  // Reads what the ring of recent holds. REQUIRES: the schema is migrated.
+  // Reads what the ring of recent holds. Segments with a page that cannot be read are left as they are. REQUIRES: the schema is migrated.
   static absl::StatusOr<std::unique_ptr<PgFoldStore>> Open(const Options& options,
                                                            std::shared_ptr<JournalRing> journal);
 
@@ -53,13 +53,17 @@ class PgFoldStore final : public FoldStore {
  private:
   // The connection, once what is remembered is of this ownership.
   absl::StatusOr<PgConnection*> ConnectionOf(std::int64_t owner_epoch);
+  // Where something could not be read, the next call looks where in the ring that is.
+  void LookIfUnreadable(const absl::Status& status);
   PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal);
 
   const std::shared_ptr<JournalRing> journal_;  // with PgIngestStore
   const std::shared_ptr<BookChanges> book_changes_;
   PgShelf number_shelf_;
   PgLink link_;
-  std::int64_t ring_epoch_ = 0;  // the ownership under which ring_ was read
+  std::int64_t ring_epoch_ = 0;  // the ownership under which ring_ was read; 0 = it is read anew
+  PgRecentRecycler::Look look_ =
+      PgRecentRecycler::Look::kQuick;  // at the next time that it is read
   RecentRing ring_;
   SeriesGroups groups_;
   PgLeaves leaves_;

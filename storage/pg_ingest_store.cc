@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_book_change.h"
+#include "storage/pg_error.h"
 #include "storage/pg_journal.h"
 #include "storage/pg_profiling.h"
 #include "storage/pg_progress.h"
@@ -120,14 +121,17 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-    STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_.get(), BookScope::All(), [&] {
+    const auto fence = [&](const char* lock_trials) {
       return connection->InTransaction([&]() -> absl::Status {
-        STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
-                                  connection->Exec(sql::kLockTrialsToFence, {epoch}));
+        STEPWELL_ASSIGN_OR_RETURN(const PgResult locked, connection->Exec(lock_trials, {epoch}));
         std::vector<std::int64_t> trials;
         for (int row = 0; row < locked.row_count(); ++row) trials.push_back(locked.Int64(row, 0));
         return connection->Exec(sql::kRaiseOwnerEpoch, {PgArray(trials), epoch}).status();
       });
+    };
+    STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_.get(), BookScope::All(), [&] {
+      const absl::Status fenced = fence(sql::kLockTrialsToFence);
+      return IsUnreadable(fenced) ? fence(sql::kLockAllTrialsToFence) : fenced;
     }));
   }
   // The former owner may have filled the segments since we looked.

@@ -158,14 +158,15 @@ absl::Status PgMerger::Pick(PgConnection& connection, const MergeLimits& limits)
     tick_groups.push_back(tick_group);
     days.push_back(day);
   }
+  const std::vector<std::int16_t> segments = ring_.listable();
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(
-          sql::kPickRipe,
-          {Value(limits.fold_no_max), std::int64_t{limits.ripe_tick_count}, ripe_us,
-           static_cast<std::int64_t>(kSlowTicksPerHour),
-           now_us - kSlowAgeFactor * limits.ripe_age_us, PgDate{DayOf(ripe_us)}, limits.picks_max,
-           PgArray(trials), PgArray(writers), PgArray(tick_groups), PgArray(days)}));
+      connection.Exec(sql::kPickRipe,
+                      {Value(limits.fold_no_max), std::int64_t{limits.ripe_tick_count}, ripe_us,
+                       static_cast<std::int64_t>(kSlowTicksPerHour),
+                       now_us - kSlowAgeFactor * limits.ripe_age_us, PgDate{DayOf(ripe_us)},
+                       limits.picks_max, PgArray(trials), PgArray(writers), PgArray(tick_groups),
+                       PgArray(days), PgArray(segments)}));
   picked_in_part_ = rows.row_count() == limits.picks_max;
   for (int row = 0; row < rows.row_count(); ++row) {
     picked_.emplace_back(TrialId{rows.Int64(row, 0)}, WriterNo{rows.Int32(row, 1)},

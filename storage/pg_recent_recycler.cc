@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_ddl.h"
+#include "storage/pg_error.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_owner.h"
 #include "storage/pg_row_copy.h"
@@ -35,25 +36,58 @@ std::string MoveSql(const std::string& from, const std::string& to, int to_segme
 
 }  // namespace
 
-absl::Status PgRecentRecycler::Start(PgConnection& connection) {
+absl::Status PgRecentRecycler::Start(PgConnection& connection, Look look) {
   std::int64_t newest_fold = -1;
   for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
-    const std::string sql =
-        absl::StrCat("select coalesce(max(fold_no), -1), coalesce(min(received_time_us), 0), ",
-                     "pg_relation_size('", Recent(i), "'), not exists (select from ", Recent(i),
-                     ") from ", RecentTicks(i));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql.c_str()));
-    RecentRing::Segment& segment = ring_.segment(i);
-    segment = {};
-    segment.bytes = row.Int64(0, 2);
-    segment.first_time_us = row.Int64(0, 1);
-    segment.holds_rows = row.Int64(0, 0) >= 0 || !row.Bool(0, 3);
-    segment.is_clean = segment.bytes == 0 && !segment.holds_rows;
-    if (row.Int64(0, 0) > newest_fold) {
-      newest_fold = row.Int64(0, 0);
-      ring_.set_current(i);
-    }
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t fold_no, ReadSegment(connection, look, i));
+    if (ring_.segment(i).is_damaged || fold_no <= newest_fold) continue;
+    newest_fold = fold_no;
+    ring_.set_current(i);
   }
+  if (!ring_.segment(ring_.current()).is_damaged) return absl::OkStatus();
+  const int next = ring_.next();
+  if (next == ring_.current()) return absl::DataLossError("no segment of recent can be read");
+  ring_.set_current(next);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::int64_t> PgRecentRecycler::ReadSegment(PgConnection& connection, Look look,
+                                                           int i) {
+  const std::string read_ticks =
+      absl::StrCat("select coalesce(max(fold_no), -1), coalesce(min(received_time_us), 0) from ",
+                   RecentTicks(i));
+  const std::string is_empty = look == Look::kWhole
+                                   ? absl::StrCat("(select count(*) = 0 from ", Recent(i), ")")
+                                   : absl::StrCat("not exists (select from ", Recent(i), ")");
+  const std::string read_rows =
+      absl::StrCat("select pg_relation_size('", Recent(i), "'), ", is_empty);
+  RecentRing::Segment& segment = ring_.segment(i);
+  segment = {};
+  const auto ticks = connection.Exec(read_ticks.c_str());
+  if (!ticks.ok()) {
+    STEPWELL_RETURN_IF_ERROR(LeaveDamaged(i, ticks.status()));
+    segment.ticks_damaged = true;
+    return -1;
+  }
+  const std::int64_t newest_fold = ticks->Int64(0, 0);
+  const auto rows = connection.Exec(read_rows.c_str());
+  if (!rows.ok()) {
+    STEPWELL_RETURN_IF_ERROR(LeaveDamaged(i, rows.status()));
+    return newest_fold;
+  }
+  segment.bytes = rows->Int64(0, 0);
+  segment.first_time_us = ticks->Int64(0, 1);
+  segment.holds_rows = newest_fold >= 0 || !rows->Bool(0, 1);
+  segment.is_clean = segment.bytes == 0 && !segment.holds_rows;
+  return newest_fold;
+}
+
+absl::Status PgRecentRecycler::LeaveDamaged(int segment, const absl::Status& why) {
+  if (!IsUnreadable(why)) return why;
+  ring_.segment(segment).is_damaged = true;
+  ring_.segment(segment).holds_rows = true;
+  ring_.segment(segment).is_clean = false;
+  log::Error("recent_segment_unreadable", {{"segment", segment}, {"reason", why.message()}});
   return absl::OkStatus();
 }
 
@@ -99,7 +133,8 @@ absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, std::i
 absl::Status PgRecentRecycler::Recycle(PgConnection& connection, std::int64_t owner_epoch,
                                        std::int64_t now_us) {
   for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
-    if (i == ring_.current() || ring_.segment(i).is_clean) continue;
+    const RecentRing::Segment& segment = ring_.segment(i);
+    if (i == ring_.current() || segment.is_clean || segment.is_damaged) continue;
     STEPWELL_ASSIGN_OR_RETURN(const bool is_empty, IsEmpty(connection, i));
     ring_.segment(i).holds_rows = !is_empty;
     if (is_empty) STEPWELL_RETURN_IF_ERROR(TruncateIfUnseen(connection, owner_epoch, i));
@@ -110,6 +145,7 @@ absl::Status PgRecentRecycler::Recycle(PgConnection& connection, std::int64_t ow
 
 absl::Status PgRecentRecycler::Advance(PgConnection& connection, std::int64_t owner_epoch) {
   const int next = ring_.next();
+  if (next == ring_.current()) return absl::OkStatus();
   if (ring_.segment(next).holds_rows) return MoveRows(connection, owner_epoch, next);
   if (!ring_.segment(next).is_clean) {
     // Some old snapshot (a backup, a forgotten psql) forbids TRUNCATE; dead rows go as they may.

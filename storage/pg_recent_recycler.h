@@ -1,5 +1,6 @@
 // PgRecentRecycler: keeps the ring of recent_0..3 turning: empties what merges have left over,
-// truncates segments that nobody can still see rows in, and moves folds to the next one. Confined
+// truncates segments that nobody can still see rows in, and moves folds to the next one. A segment
+// with a page that the server cannot read is left as it is, and the ring goes on without it. Confined
 // to the folder's thread.
 #pragma once
 
@@ -20,13 +21,20 @@ class PgRecentRecycler {
   PgRecentRecycler(RecentRing& ring, PgConnection::Options vacuum)
       : ring_(ring), vacuum_(std::move(vacuum)) {}
 
+  // Each page of all segments, as after something could not be read, or of rows of values only the first
+  // that holds one.
+  enum class Look { kQuick, kWhole };
   // What the tables hold, at start and after a take-over: the segment with the newest fold becomes
-  // the current one.
-  absl::Status Start(PgConnection& connection);
+  // the current one. Fails for what cannot be read where that is in each of them.
+  absl::Status Start(PgConnection& connection, Look look);
   // One round; never waits over 20 ms for a lock. kAborted when another master owns the database.
   absl::Status Recycle(PgConnection& connection, std::int64_t owner_epoch, std::int64_t now_us);
 
  private:
+  // Its newest fold, -1 = none that is known.
+  absl::StatusOr<std::int64_t> ReadSegment(PgConnection& connection, Look look, int i);
+  // OK where the rest can go on without it.
+  absl::Status LeaveDamaged(int segment, const absl::Status& why);
   absl::StatusOr<bool> IsEmpty(PgConnection& connection, int segment);
   absl::StatusOr<bool> SeenByOlderSnapshot(PgConnection& connection, int segment);
   // True when it is empty now; also when somebody held a lock and it stays as it is.

@@ -50,6 +50,9 @@ where t.owner_epoch < $1
                          where w.state = 1 or w.committed_sequence > w.folded_sequence)
        or t.trial_id in (select r.trial_id from stepwell.recent_ticks r))
 order by t.trial_id for update)";
+// Where stepwell.recent_ticks cannot be read as a whole.
+inline constexpr char kLockAllTrialsToFence[] =
+    "select trial_id from stepwell.trials where owner_epoch < $1 order by trial_id for update";
 
 inline constexpr char kRaiseOwnerEpoch[] =
     "update stepwell.trials set owner_epoch = $2 where trial_id = any($1) and owner_epoch < $2";

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
+#include "storage/pg_error.h"
 #include "storage/pg_series_excess.h"
 #include "storage/pg_sweeper_sql.h"
 
@@ -54,7 +55,9 @@ absl::Status PgBoundSweeper::Run(const FoundPlace* place) {
 
 absl::StatusOr<BoundRound*> PgBoundSweeper::RoundOf(const FoundPlace* place) {
   // Before the sums: what grows meanwhile is looked at next time.
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult growing, connection_.Exec(sql::kListGrowing));
+  auto listed = connection_.Exec(sql::kListGrowing);
+  if (IsUnreadable(listed.status())) listed = connection_.Exec(sql::kListNotDeleted);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult growing, std::move(listed));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult version, connection_.Exec(sql::kReadCapsVersion));
   const std::string caps_version(version.Text(0, 0));
   if (caps_version != memory_.caps_version) {

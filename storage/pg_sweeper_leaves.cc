@@ -12,6 +12,7 @@
 #include "storage/pg_array.h"
 #include "storage/pg_caps_read.h"
 #include "storage/pg_ddl.h"
+#include "storage/pg_error.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_owner.h"
 #include "storage/pg_rollup_move.h"
@@ -214,9 +215,11 @@ absl::StatusOr<std::vector<std::string>> PgLeafSweeper::Existing(const SweptLeaf
 }
 
 absl::StatusOr<bool> PgLeafSweeper::MayGetRows(const LeafKey& key) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
-                            connection_.Exec(sql::kDayHasRecentTicks, {DayOf(key)}));
-  return rows.Bool(0, 0);
+  const auto rows = connection_.Exec(sql::kDayHasRecentTicks, {DayOf(key)});
+  // Rows of the day may lie there.
+  if (IsUnreadable(rows.status())) return true;
+  STEPWELL_RETURN_IF_ERROR(rows.status());
+  return rows->Bool(0, 0);
 }
 
 absl::StatusOr<PgLeafSweeper::Truncation> PgLeafSweeper::Truncate(const SweptLeaf& leaf) {

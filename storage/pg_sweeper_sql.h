@@ -119,6 +119,9 @@ inline constexpr char kSumLedgerOf[] = STEPWELL_SUM_LEDGER("u.trial_id = any($1)
 inline constexpr char kListGrowing[] = R"(
 select trial_id from stepwell.trials where deleted_time is null and state in (1, 4)
 union select trial_id from stepwell.recent_ticks)";
+// Where stepwell.recent_ticks cannot be read as a whole.
+inline constexpr char kListNotDeleted[] =
+    "select trial_id from stepwell.trials where deleted_time is null";
 // Changes with every change of caps, but for a place that was cleared as another was set.
 inline constexpr char kReadCapsVersion[] =
     "select count(*) || ' ' || coalesce(max(set_time)::text, '') from stepwell.caps";

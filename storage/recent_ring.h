@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace stepwell {
 
@@ -20,6 +21,10 @@ class RecentRing {
     bool holds_rows = false;
     // Pages of a truncated table, or of one that nobody has written yet.
     bool is_clean = true;
+    // Some page of it cannot be read: nothing is written, emptied or moved there. Its rows stay; what is
+    // not on that page is read by keys as before, and merged as long as its rows of ticks can be listed.
+    bool is_damaged = false;
+    bool ticks_damaged = false;
     // Snapshots older than this transaction may still see rows that merges took away; 0 = unknown.
     std::uint64_t last_merge_xid = 0;
     std::int64_t first_time_us = 0;
@@ -31,7 +36,24 @@ class RecentRing {
 
   int current() const { return current_; }
   void set_current(int segment) { current_ = segment; }
-  int next() const { return (current_ + 1) % kSegmentCount; }
+  // The one after the current one that is not damaged; the current one where there is no other.
+  int next() const {
+    int next = (current_ + 1) % kSegmentCount;
+    while (next != current_ && segments_[static_cast<std::size_t>(next)].is_damaged) {
+      next = (next + 1) % kSegmentCount;
+    }
+    return next;
+  }
+  // Whose rows of ticks can be listed.
+  std::vector<std::int16_t> listable() const {
+    std::vector<std::int16_t> listable;
+    for (int i = 0; i < kSegmentCount; ++i) {
+      if (!segments_[static_cast<std::size_t>(i)].ticks_damaged) {
+        listable.push_back(static_cast<std::int16_t>(i));
+      }
+    }
+    return listable;
+  }
   Segment& segment(int index) { return segments_[static_cast<std::size_t>(index)]; }
 
   void NoteWritten(std::int64_t bytes, std::int64_t now_us) {
