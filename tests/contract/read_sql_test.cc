@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -360,6 +361,39 @@ TEST_F(YoungTablesTest, RowsUnnestedByHandAreDecodedWithTheirOwnTicksOnly) {
         EXPECT_THAT(Rows(unnested.c_str()), ::testing::ElementsAre(absl::StrCat(times * count)));
       }
     }
+  }
+}
+
+// substring() of a column would read a value that lies out of line again for every sample.
+TEST_F(ReadSqlTest, AValueOutOfLineIsReadOnceForAllItsSamples) {
+  constexpr int kSampleCount = 3600;
+  Stretch stretch;
+  std::uint64_t state = 1;
+  for (int i = 0; i < kSampleCount; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    stretch.times_us.push_back(kNewYearUs + i * kSecondUs + static_cast<std::int64_t>(state >> 45));
+    stretch.batches.push_back(i);
+    stretch.values.push_back(static_cast<double>(state >> 19));  // 45 bits each
+  }
+  InsertMetrics(stretch);
+  for (const char* table : {"metrics", "ticks"}) {
+    EXPECT_THAT(Rows(absl::StrCat("select (pg_relation_size(reltoastrelid) > 8192)::text "
+                                  "from pg_class where relname = '",
+                                  table, "_k0_20260101'")
+                         .c_str()),
+                ::testing::ElementsAre("true"));
+  }
+  for (const char* query :
+       {"select values, timestamps, batches from stepwell.generic_metrics where trial_id = 7",
+        "select * from stepwell.samples(7)"}) {
+    SCOPED_TRACE(query);
+    ASSERT_TRUE(connection_->Exec(query).ok());
+    const auto explained = connection_->Exec(
+        absl::StrCat("explain (analyze, buffers, timing off, format json) ", query).c_str());
+    ASSERT_TRUE(explained.ok()) << explained.status();
+    const auto plan = nlohmann::json::parse(explained->Text(0, 0)).at(0).at("Plan");
+    EXPECT_LT(plan.at("Shared Hit Blocks").get<int>() + plan.at("Shared Read Blocks").get<int>(),
+              kSampleCount / 4);
   }
 }
 

@@ -4,9 +4,8 @@
 // is judged as soon as it is asked; a query that no call here asks fails the test, and so does a method
 // that has no call. Those that are kept are planned once, whatever their values: that plan is looked at.
 #include "storage/pg_caps_sql.h"
-#include "storage/pg_leaves.h"
+#include "tests/contract/query/many_trials.h"
 #include "tests/contract/query/query_plan.h"
-#include "tests/contract/query/random_trial.h"
 #include "tests/support/codec_vectors.h"
 
 namespace stepwell {
@@ -14,9 +13,7 @@ namespace {
 
 constexpr int kFewTrials = 100;
 constexpr int kManyTrials = 1000;
-constexpr int kDays = 30;
 constexpr int kPageSize = 20;
-constexpr std::int32_t kFirstDay = 20'000;
 
 struct Asked {
   std::string method;
@@ -29,23 +26,14 @@ bool LooksForTrials(const Asked& asked) {
   return asked.method == "ListTrials of a name" || asked.method == "ListTrials of a state";
 }
 
-class QueryPlansTest : public RandomTrialTest {
+class QueryPlansTest : public ManyTrialsTest {
  protected:
   QueryPlansTest() {
     heads_.RecoveryStarted({}, FoldNo{0});
-    PgLeaves leaves;
-    for (std::int32_t day = 0; day < kDays; ++day) {
-      EXPECT_TRUE(leaves.Ensure(*connection_, 0, kFirstDay + day).ok());
-    }
     // So that none of the tables is small enough to be read whole.
     Run("insert into stepwell.projects (name) select 'project-' || n from generate_series(1, 2000) "
         "n");
     FeedTrial();
-  }
-
-  void Run(const std::string& script) {
-    const absl::Status status = connection_->ExecScript(script);
-    ASSERT_TRUE(status.ok()) << status << "\n" << script;
   }
 
   // Merged rows with rollups in two leaves, recent rows, what is in heads alone, and gaps.
@@ -88,58 +76,6 @@ class QueryPlansTest : public RandomTrialTest {
                      "values (2, ", Value(trial_id_), ", '', 1000000)"));
   }
 
-  // Copies of the trial numbered first ... last: half of them in its own leaves, the others in all.
-  void CopyTrial(int first, int last) {
-    const std::string numbers = absl::StrCat("generate_series(", first, ", ", last, ") n");
-    for (const char* table : {"trials",
-                              "attempts",
-                              "writers",
-                              "writer_origins",
-                              "series",
-                              "gaps",
-                              "usage",
-                              "caps",
-                              "metrics",
-                              "ticks",
-                              "rollups",
-                              "rollup_ticks",
-                              "recent_rollups_0",
-                              "recent_rollups_1",
-                              "recent_rollups_2",
-                              "recent_rollups_3",
-                              "recent_rollup_ticks_0",
-                              "recent_rollup_ticks_1",
-                              "recent_rollup_ticks_2",
-                              "recent_rollup_ticks_3",
-                              "recent",
-                              "recent_ticks",
-                              "journal_0"}) {
-      const auto columns = ColumnsOf(table);
-      ASSERT_TRUE(columns.ok()) << columns.status();
-      std::string names;
-      std::string values;
-      for (int row = 0; row < columns->row_count(); ++row) {
-        const std::string name(columns->Text(row, 0));
-        absl::StrAppend(&names, row == 0 ? "" : ", ", name);
-        // The segments of rollups are those of days.
-        const bool stays = name == "received_day" && absl::StartsWith(table, "recent_rollup");
-        absl::StrAppend(&values, row == 0 ? "" : ", ", stays ? name : Changed(name));
-      }
-      const std::string key = std::string(table) == "caps" ? "place = 2 and place_id" : "trial_id";
-      Run(absl::StrCat("insert into stepwell.", table, " (", names, ") select ", values,
-                       " from stepwell.", table, ", ", numbers, " where ", key, " = ",
-                       Value(trial_id_)));
-    }
-    Run("analyze");
-  }
-
-  absl::StatusOr<PgResult> ColumnsOf(const char* table) {
-    return connection_->Exec(
-        "select column_name::text from information_schema.columns where table_schema = "
-        "'stepwell' and table_name = $1 and column_name <> 'gap_no'",
-        {table});
-  }
-
   // The trial's merged rows once more for each of so many hours, which end two days before them.
   void LengthenTrial(int hours) {
     for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
@@ -165,19 +101,6 @@ class QueryPlansTest : public RandomTrialTest {
   // Rows that a chart of all series of a range looks at, once they are known.
   double RowsOfChart(v1::Resolution resolution);
 
-  static std::string Changed(const std::string& column) {
-    if (column == "trial_id" || column == "place_id") return column + " + n";
-    if (column == "external_id") return "external_id || '-' || n";
-    if (column == "created_time") return "created_time - n * interval '1 minute'";
-    if (column == "segment") return "(n % 4)::smallint";
-    if (column == "received_day") {
-      return absl::StrCat("case when n % 2 = 0 then received_day else date '1970-01-01' + ",
-                          kFirstDay, " + (n / 2 + (received_day - date '1970-01-01')) % ", kDays,
-                          " end");
-    }
-    return column;
-  }
-
   // All methods, as many ways as they ask differently.
   std::vector<Asked> AskAll();
   // Fails for queries of the reader, and methods of the service, that AskAll has not asked.
@@ -197,7 +120,6 @@ class QueryPlansTest : public RandomTrialTest {
     return leaves;
   }
 
-  const std::unique_ptr<PgConnection> connection_ = testing::Connect(url_);
   std::set<std::string> called_;
 };
 

@@ -1,5 +1,6 @@
 // RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with holes, NaN
-// and samples without batch, received on two days. Header only.
+// and samples without batch, received on two days. Wild ones have negative values and infinities, series
+// that share a name, each in several tick groups, and chunks whose samples are months old. Header only.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,19 @@ class RandomTrialTest : public QueryReadsTest {
     std::int32_t step = 0, scope = 0, loss = 0, cpu = 0;
     std::int64_t time_us = kStartUs;
     std::int32_t batch[3] = {-1, -1, 30};
+    bool is_wild = false;
+    std::int32_t loss_of_other = 0, cpu_of_other = 0;  // of wild ones only
   };
+  static constexpr std::int64_t kLateDaysMax = 200;
+
+  RandomTrial BeginWild() {
+    RandomTrial trial = BeginRandom();
+    trial.is_wild = true;
+    trial.loss_of_other =
+        AddSeries("training", "loss", SeriesKind::kGauge, {{"agent", "node"}, {"rank", "1"}});
+    trial.cpu_of_other = AddSeries("cpu", "util", SeriesKind::kGauge, {{"agent", "other"}});
+    return trial;
+  }
 
   RandomTrial BeginRandom() {
     RandomTrial trial;
@@ -44,9 +57,13 @@ class RandomTrialTest : public QueryReadsTest {
       if (which != 1) ++batch;
       table.batches.push_back(random() % 8 == 0 ? -1 : batch);
     }
-    const std::vector<std::int32_t> columns =
+    std::vector<std::int32_t> columns =
         which == 1 ? std::vector<std::int32_t>{trial.cpu}
                    : std::vector<std::int32_t>{trial.step, trial.scope, trial.loss};
+    if (trial.is_wild) {
+      columns.push_back(which == 1 ? trial.cpu_of_other : trial.loss_of_other);
+      MakeWild(random, table);
+    }
     for (const std::int32_t series_no : columns) {
       TickColumn column;
       column.series_no = SeriesNo{series_no};
@@ -57,6 +74,8 @@ class RandomTrialTest : public QueryReadsTest {
         if (!present) continue;
         column.values.push_back(random() % 25 == 0 ? std::nan("")
                                                    : static_cast<double>(random() % 4096) / 64);
+        const bool is_duration = series_no == trial.step || series_no == trial.scope;
+        if (trial.is_wild && !is_duration) MakeWild(random, column.values.back());
       }
       if (!column.values.empty()) table.columns.push_back(std::move(column));
     }
@@ -71,6 +90,18 @@ class RandomTrialTest : public QueryReadsTest {
     // Some are received after midnight, in another leaf.
     Commit(trial.writers[which], {std::move(table)},
            random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
+  }
+
+  // In one of three tick groups; now and then of days to months ago.
+  static void MakeWild(std::mt19937_64& random, TickTable& table) {
+    table.tick_group += static_cast<std::uint32_t>(random() % 3);
+    if (random() % 4 != 0) return;
+    const std::int64_t days = 1 + static_cast<std::int64_t>(random() % kLateDaysMax);
+    for (std::int64_t& time_us : table.times_us) time_us -= days * kDayUs;
+  }
+  static void MakeWild(std::mt19937_64& random, double& value) {
+    if (random() % 2 == 0) value = -value;
+    if (random() % 100 == 0) value = std::copysign(INFINITY, value);
   }
 
   // Batch b counts for the newest attempt whose first and last batch enclose it.
