@@ -82,7 +82,7 @@ absl::Status GrpcServer::Start() {
   SetArguments(builder, options_.threads_max);
   for (const NamedService& one : services_) builder.RegisterService(one.service);
   credentials_ = options_.tls == nullptr ? grpc::InsecureServerCredentials()
-                                         : GrpcTlsCredentials(options_.tls);
+                                         : GrpcTlsCredentials(options_.tls, options_.tokens);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
   {

@@ -20,6 +20,7 @@
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/listen_socket.h"
+#include "server/token_guard.h"
 
 namespace stepwell {
 
@@ -32,6 +33,8 @@ class GrpcServer {
     int threads_max = 512;
     // Null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
+    // Null: anybody may call. REQUIRES: tls.
+    std::shared_ptr<TokenGuard> tokens = nullptr;
   };
   explicit GrpcServer(Options options) : options_(std::move(options)) {}
   ~GrpcServer();

@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -12,9 +13,15 @@
 namespace stepwell {
 namespace {
 
+// `slice` outlives it.
+std::string_view TextOf(const grpc_slice& slice) {
+  return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
+
 class ReloadedCredentials final : public grpc::ServerCredentials {
  public:
-  explicit ReloadedCredentials(std::shared_ptr<TlsReload> reload) : reload_(std::move(reload)) {
+  ReloadedCredentials(std::shared_ptr<TlsReload> reload, std::shared_ptr<TokenGuard> tokens)
+      : reload_(std::move(reload)), tokens_(std::move(tokens)) {
     // Required and verified before anything of HTTP/2 is read: what a stranger sends there never
     // reaches the parts of gRPC that cost much.
     const auto asks = reload_->files().ca.empty()
@@ -23,6 +30,11 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
     // Takes the options over.
     credentials_ = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(asks, &Fetch, this));
+    if (tokens_ == nullptr) return;
+    // gRPC lets it go when the last of its own ends, which may be after this.
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials_,
+        {&CheckCall, [](void* state) { delete static_cast<Tokens*>(state); }, new Tokens(tokens_)});
   }
   ~ReloadedCredentials() override { grpc_server_credentials_release(credentials_); }
 
@@ -39,19 +51,38 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
     return static_cast<ReloadedCredentials*>(self)->Give(config);
   }
 
+  using Tokens = std::shared_ptr<TokenGuard>;
+  // On the threads of calls.
+  static void CheckCall(void* state, grpc_auth_context* /*peer*/, const grpc_metadata* metadata,
+                        std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
+    int shown = 0;
+    std::string_view authorization;
+    for (std::size_t at = 0; at < count; ++at) {
+      if (TextOf(metadata[at].key) != "authorization") continue;
+      authorization = TextOf(metadata[at].value);
+      ++shown;
+    }
+    const bool is_allowed = shown == 1 && (*static_cast<Tokens*>(state))->Allows(authorization);
+    done(call, nullptr, 0, nullptr, 0, is_allowed ? GRPC_STATUS_OK : GRPC_STATUS_UNAUTHENTICATED,
+         is_allowed ? nullptr : kNoToken);
+  }
+
   // On the threads of new connections.
   grpc_ssl_certificate_config_reload_status Give(grpc_ssl_server_certificate_config** config) {
     const absl::MutexLock lock(&mu_);
     const std::shared_ptr<const TlsMaterial> current = reload_->Current();
     if (current == given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair{current->key_pem.c_str(), current->cert_pem.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        current->ca_pem.empty() ? nullptr : current->ca_pem.c_str(), &pair, 1);
+    // gRPC ends the process where there is no CA; where no client is asked for a certificate it serves for
+    // nothing, and any will do.
+    const std::string& roots = current->ca_pem.empty() ? current->cert_pem : current->ca_pem;
+    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     given_ = current;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
   const std::shared_ptr<TlsReload> reload_;
+  const std::shared_ptr<TokenGuard> tokens_;
   grpc_server_credentials* credentials_ = nullptr;
   absl::Mutex mu_;
   std::shared_ptr<const TlsMaterial> given_ ABSL_GUARDED_BY(mu_);
@@ -59,8 +90,9 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload) {
-  return std::make_shared<ReloadedCredentials>(std::move(reload));
+std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
+                                                            std::shared_ptr<TokenGuard> tokens) {
+  return std::make_shared<ReloadedCredentials>(std::move(reload), std::move(tokens));
 }
 
 }  // namespace stepwell

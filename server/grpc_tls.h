@@ -8,10 +8,13 @@
 #include <memory>
 
 #include "base/tls/tls_reload.h"
+#include "server/token_guard.h"
 
 namespace stepwell {
 
-// To outlive the server that it is given to.
-std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload);
+// To outlive the server that it is given to. With `tokens` no call of any service begins without the token,
+// known here or not: UNAUTHENTICATED, before its message is read. Null: none is asked for.
+std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
+                                                            std::shared_ptr<TokenGuard> tokens);
 
 }  // namespace stepwell

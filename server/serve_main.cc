@@ -73,11 +73,13 @@ absl::Status CheckListen(const ServeOptions& options) {
                                    std::pair("--http-listen", options.http_listen)}) {
     const auto listen = ParseHostPort(text);
     if (!listen.ok()) return Annotate(listen.status(), name);
-    if (IsLoopback(listen->host) || options.insecure_allow_remote) continue;
+    const bool is_guarded = !options.tls_cert.empty() && !options.token_file.empty();
+    if (IsLoopback(listen->host) || is_guarded || options.insecure_allow_remote) continue;
     return absl::FailedPreconditionError(
         absl::StrCat(name, ": refusing to listen on ", text,
                      ": other machines could reach it without authentication. Listen on 127.0.0.1,"
-                     " or pass --insecure-allow-remote if the network is trusted"));
+                     " give --tls-cert and --token-file, or pass --insecure-allow-remote if the"
+                     " network is trusted"));
   }
   return absl::OkStatus();
 }
@@ -89,6 +91,11 @@ void SetUpLog(const ServeOptions& options) {
                                                             {"error", log::Level::kError}};
   log::Setup({.level = kLevels.at(options.log_level),
               .format = options.log_format == "json" ? log::Format::kJson : log::Format::kText});
+}
+
+std::string TokenLine(const ServeOptions& options) {
+  if (options.token_file.empty()) return "";
+  return absl::StrCat("  token     in ", options.token_file, "; clients show it: STEPWELL_TOKEN\n");
 }
 
 constexpr char kTlsLine[] =
@@ -118,8 +125,8 @@ void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
       "\n"
       "Stop with Ctrl-C.\n",
       STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", at.http.c_str(),
-      ShownUrl(at.database_url).c_str(), has_tls ? kTlsLine : "", at.grpc.c_str(), at.grpc.c_str(),
-      at.grpc.c_str(), ShownUrl(at.database_url).c_str());
+      ShownUrl(at.database_url).c_str(), (has_tls ? kTlsLine + TokenLine(options) : "").c_str(),
+      at.grpc.c_str(), at.grpc.c_str(), at.grpc.c_str(), ShownUrl(at.database_url).c_str());
   std::fflush(stdout);
 }
 

@@ -73,22 +73,26 @@ HttpResponse Ready(const MasterState::Snapshot& now) {
 }
 
 GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
-                                std::shared_ptr<TlsReload> tls) {
+                                std::shared_ptr<TlsReload> tls,
+                                std::shared_ptr<TokenGuard> tokens) {
   GrpcServer::Options grpc;
   grpc.host = listen.host;
   grpc.port = listen.port;
   grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   grpc.tls = std::move(tls);
+  grpc.tokens = std::move(tokens);
   return grpc;
 }
 
 HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen,
-                                std::vector<std::string> names, std::shared_ptr<TlsReload> tls) {
+                                std::vector<std::string> names, std::shared_ptr<TlsReload> tls,
+                                std::shared_ptr<TokenGuard> tokens) {
   HttpServer::Options http;
   http.host = listen.host;
   http.port = listen.port;
   http.names = std::move(names);
   http.tls = std::move(tls);
+  http.tokens = std::move(tokens);
   http.connections_max = static_cast<int>(options.http_connections_max);
   http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   return http;
@@ -110,6 +114,7 @@ struct Server::Parts {
   std::optional<ConnectGateway> gateway;
   std::optional<PrometheusDoor> prometheus;
   std::shared_ptr<TlsReload> tls;
+  std::shared_ptr<TokenGuard> tokens;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -159,7 +164,10 @@ struct Server::Parts {
 
 absl::Status Server::Parts::ReadCertificates() {
   if (options.tls_cert.empty() && options.tls_key.empty() && options.tls_client_ca.empty()) {
-    return absl::OkStatus();
+    if (options.token_file.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "--token-file wants --tls-cert and --tls-key: in plain everybody on the way reads the "
+        "token");
   }
   if (options.tls_cert.empty() || options.tls_key.empty()) {
     return absl::FailedPreconditionError(
@@ -169,6 +177,10 @@ absl::Status Server::Parts::ReadCertificates() {
   auto opened = TlsReload::Open(files, TlsSide::kServer, clock);
   STEPWELL_RETURN_IF_ERROR(Annotate(opened.status(), "certificates"));
   tls = *std::move(opened);
+  if (options.token_file.empty()) return absl::OkStatus();
+  auto guard = TokenGuard::Open(options.token_file, clock);
+  STEPWELL_RETURN_IF_ERROR(Annotate(guard.status(), "--token-file"));
+  tokens = *std::move(guard);
   return absl::OkStatus();
 }
 
@@ -176,11 +188,11 @@ absl::Status Server::Parts::Listen() {
   STEPWELL_RETURN_IF_ERROR(ReadCertificates());
   STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
-  grpc.emplace(GrpcOptions(options, grpc_listen, tls));
+  grpc.emplace(GrpcOptions(options, grpc_listen, tls, tokens));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
   auto names = ParseHostNames(options.http_host);
   STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
-  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls));
+  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls, tokens));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });

@@ -138,6 +138,10 @@ const std::vector<Setting>& Settings() {
       Text("tls-client-ca", &O::tls_client_ca, "",
            "PEM file with the CAs of clients, each of which needs a certificate then, on both "
            "ports"),
+      Text("token-file", &O::token_file, "",
+           "each call of both ports needs the token in this file, which is made where there is "
+           "none; "
+           "with --tls-cert"),
       Flag("insecure-allow-remote", &O::insecure_allow_remote,
            "listen on addresses that other machines reach, without authentication"),
       Time("group-linger", &O::group_linger, "2ms", 0, 1000,

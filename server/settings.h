@@ -33,6 +33,7 @@ struct ServeOptions {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  std::string token_file;
   bool insecure_allow_remote = false;
   absl::Duration group_linger;
   absl::Duration fold_interval;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "base/stream_metadata.h"
@@ -27,7 +28,11 @@ namespace {
 std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Stream::Options& options) {
   if (options.tls == nullptr) return grpc::InsecureChannelCredentials();
   const std::shared_ptr<const TlsMaterial> own = options.tls->Current();
-  return grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+  auto tls = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+  // The agent's, of whoever started it; and never in plain.
+  const char* token = std::getenv("STEPWELL_TOKEN");
+  if (token == nullptr || *token == '\0') return tls;
+  return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
 }
 
 std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {

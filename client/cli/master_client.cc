@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ostream>
 
 #include "absl/base/thread_annotations.h"
@@ -37,6 +38,15 @@ gpr_timespec FromNow(absl::Duration wait) {
                       gpr_time_from_nanos(absl::ToInt64Nanoseconds(wait), GPR_TIMESPAN));
 }
 
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const MasterPlace& place) {
+  if (place.own.ca_pem.empty()) return grpc::InsecureChannelCredentials();
+  auto tls = grpc::SslCredentials({place.own.ca_pem, place.own.key_pem, place.own.cert_pem});
+  // No option: every user of a machine sees command lines. And never in plain.
+  const char* token = std::getenv("STEPWELL_TOKEN");
+  if (token == nullptr || *token == '\0') return tls;
+  return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
+}
+
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
   absl::Status told(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
@@ -66,11 +76,7 @@ struct MasterClient::Stubs {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-    const auto credentials =
-        place.own.ca_pem.empty()
-            ? grpc::InsecureChannelCredentials()
-            : grpc::SslCredentials({place.own.ca_pem, place.own.key_pem, place.own.cert_pem});
-    channel = grpc::CreateCustomChannel(place.address, credentials, arguments);
+    channel = grpc::CreateCustomChannel(place.address, CredentialsOf(place), arguments);
     query = v1::QueryService::NewStub(channel);
     admin = v1::AdminService::NewStub(channel);
     trace = v1::TraceService::NewStub(channel);

@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_stream.h"
+#include "server/http/http_token.h"
 
 namespace stepwell {
 namespace {
@@ -243,7 +244,9 @@ void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
   const HttpRequest head = Head();
-  if (auto refusal = port_.routes.Refuse(head, port_.guard)) {
+  auto refusal = RefuseWithoutToken(port_.options.tokens.get(), head);
+  if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
+  if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
     is_head_ = head.method == "HEAD";
     return Answer(*std::move(refusal));
@@ -312,8 +315,12 @@ void HttpConnection::OnBody(beast::error_code error) {
   ++exchange_no_;
   stream_.tcp().expires_never();
   WatchGone();
-  port_.routes.Dispatch(request, port_.guard,
-                        std::make_shared<Exchange>(shared_from_this(), exchange_no_));
+  const auto exchange = std::make_shared<Exchange>(shared_from_this(), exchange_no_);
+  // Of what has no body nothing was asked yet.
+  if (auto refusal = RefuseWithoutToken(port_.options.tokens.get(), request)) {
+    return exchange->Answer(*std::move(refusal));
+  }
+  port_.routes.Dispatch(request, port_.guard, exchange);
 }
 
 void HttpConnection::WatchGone() {

@@ -21,6 +21,8 @@
 
 namespace stepwell {
 
+class TokenGuard;
+
 class HttpServer {
  public:
   struct Options {
@@ -30,6 +32,8 @@ class HttpServer {
     std::vector<std::string> names = {};
     // Null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
+    // Null: nobody is asked for a token.
+    std::shared_ptr<TokenGuard> tokens = nullptr;
     std::uint32_t header_bytes_max = 16 << 10;
     std::uint64_t body_bytes_max = 4 << 20;
     // Of answers that wait for their clients, in all.

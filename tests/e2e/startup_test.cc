@@ -33,8 +33,8 @@ TEST_F(StartupTest, AddressThatOthersReach) {
     EXPECT_EQ(Serve({flag + "=0.0.0.0:0"}), "exit 78");
     EXPECT_EQ(said_, "stepwell serve: " + flag +
                          ": refusing to listen on 0.0.0.0:0: other machines could reach it without"
-                         " authentication. Listen on 127.0.0.1, or pass --insecure-allow-remote if"
-                         " the network is trusted\n");
+                         " authentication. Listen on 127.0.0.1, give --tls-cert and --token-file,"
+                         " or pass --insecure-allow-remote if the network is trusted\n");
   }
 }
 
@@ -60,6 +60,10 @@ TEST_F(StartupTest, CertificatesThatCannotBe) {
                "--tls-cert and --tls-key go together, and --tls-client-ca with both"},
            Row{{"--tls-client-ca", scratch_ / "server.pem"},
                "--tls-cert and --tls-key go together, and --tls-client-ca with both"},
+           Row{{"--token-file", scratch_ / "token"},
+               "--token-file wants --tls-cert and --tls-key: in plain everybody on the way reads "
+               "the"
+               " token"},
            Row{pair("none.pem", "server.key"),
                "certificates: " + (scratch_ / "none.pem") + ": No such file or directory"},
            Row{pair("empty", "server.key"),
