@@ -48,8 +48,8 @@ class PgReadMemory {
   static constexpr std::size_t kUsageMax = 100'000;
   // Books of trials; most take some kilobytes.
   static constexpr std::size_t kBookBytesMax = 16 << 20;
-  // Rows and rollups of charts: a day of 1 Hz of some 60 series from rollups of 10 s, or from samples.
-  static constexpr std::size_t kRangeBytesMax = 32 << 20;
+  // Rows and rollups of charts: a day of 1 Hz of some 240 series from rollups of 10 s, or from samples.
+  static constexpr std::size_t kRangeBytesMax = 128 << 20;
   using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
   using Ticks = std::shared_ptr<const TickVectors>;
   using Grid = std::shared_ptr<const RollupGrid>;

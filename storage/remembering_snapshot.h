@@ -27,7 +27,7 @@ class RememberingSnapshot final : public ReadSnapshot {
   using Keep = std::function<void(Kept kept)>;
 
   // Of reads with more rows nothing is kept.
-  static constexpr std::size_t kRangeBytesMax = 16 << 20;
+  static constexpr std::size_t kRangeBytesMax = 64 << 20;
 
   RememberingSnapshot(std::unique_ptr<ReadSnapshot> snapshot, TrialId trial_id, Keep keep)
       : snapshot_(std::move(snapshot)), keep_(std::move(keep)), trial_id_(trial_id) {}

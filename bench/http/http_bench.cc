@@ -1,7 +1,6 @@
-// http_bench: what does a call over HTTP cost beside the same over gRPC? One message of 100,000 samples, made
-// anew for each call, asked for in turns by gRPC and by the Connect protocol in binary, both over loopback;
-// and, to see what a browser that asks for JSON waits for, in JSON. No database: what a read costs there
-// comes on top of both and makes the ratio smaller.
+// http_bench: what does HTTP's door add to a call? 115,200 samples of one series, read from a master that
+// holds them, asked for in turns by gRPC and by the Connect protocol in binary, over loopback, until the client
+// has parsed them; and, to see what a program that asks for JSON waits for, in JSON.
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
@@ -12,58 +11,50 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/grpc_server.h"
+#include "bench/load/bench_run.h"
+#include "bench/load/loaded_master.h"
+#include "bench/load/pairs.h"
+#include "bench/load/tick_load.h"
 #include "server/http/connect_envelope.h"
-#include "server/http/connect_gateway.h"
-#include "server/http/http_server.h"
-#include "server/http/rpc_channel.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
-namespace stepwell {
+namespace stepwell::bench {
 namespace {
 
-constexpr int kSamples = 100'000;
-
-class Service final : public v1::QueryService::Service {
- public:
-  grpc::Status ReadSamples(grpc::ServerContext*, const v1::ReadSamplesRequest*,
-                           grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
-    v1::ReadSamplesResponse response;
-    for (int i = 0; i < kSamples; ++i) {
-      response.add_timestamps_us(1'700'000'000'000'000 + i * 1000);
-      response.add_batches(i);
-      response.add_values(i * 0.37);
-    }
-    writer->Write(response);
-    return grpc::Status::OK;
-  }
-};
+constexpr char kTrial[] = "day";
+constexpr int kHours = 4;  // of a rank with 8 steps a second
+constexpr std::size_t kSamples = 115'200;
+constexpr std::size_t kEnvelopeHeadBytes = 5;
 
 // A connection that is kept.
 class Http {
  public:
-  explicit Http(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
+  // `address` is of this machine.
+  explicit Http(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int port = std::atoi(address.substr(address.rfind(':') + 1).c_str());
+    place.sin_port = htons(static_cast<std::uint16_t>(port));
     const int on = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0) {
       throw std::runtime_error("no connection");
     }
   }
   ~Http() { close(fd_); }
 
-  // The bytes of the stream's messages, framing included.
-  std::size_t Ask(const char* type, const std::string& message) {
+  // The stream's messages with their framing.
+  const std::string& Ask(const char* type, const std::string& message) {
     const std::string body = EnvelopeText(0, message);
     const std::string request = absl::StrCat(
         "POST /stepwell.v1.QueryService/ReadSamples HTTP/1.1\r\nHost: localhost\r\nContent-Type: ",
@@ -74,22 +65,21 @@ class Http {
     Line();
     while (!Line().empty()) {
     }
-    std::size_t bytes = 0;
+    body_.clear();
     for (;;) {
-      const std::string line = Line();
-      const auto chunk = std::stoul(line, nullptr, 16);
-      Take(chunk + 2);
-      if (chunk == 0) return bytes;
-      bytes += chunk;
+      const auto chunk = std::stoul(Line(), nullptr, 16);
+      Take(chunk);
+      Line();
+      if (chunk == 0) return body_;
     }
   }
 
  private:
   void Fill() {
-    if (at_ == have_) at_ = have_ = 0;
-    const auto count = recv(fd_, block_ + have_, sizeof block_ - have_, 0);
+    at_ = have_ = 0;
+    const auto count = recv(fd_, block_, sizeof block_, 0);
     if (count <= 0) throw std::runtime_error("the connection ended");
-    have_ += static_cast<std::size_t>(count);
+    have_ = static_cast<std::size_t>(count);
   }
   std::string Line() {
     std::string line;
@@ -104,6 +94,7 @@ class Http {
     while (bytes > 0) {
       if (at_ == have_) Fill();
       const std::size_t now = std::min(bytes, have_ - at_);
+      body_.append(block_ + at_, now);
       at_ += now;
       bytes -= now;
     }
@@ -113,7 +104,27 @@ class Http {
   char block_[256 << 10];
   std::size_t at_ = 0;
   std::size_t have_ = 0;
+  std::string body_;
 };
+
+// How many samples the messages of a stream have.
+std::size_t CountIn(std::string_view framed) {
+  std::size_t samples = 0;
+  while (framed.size() > kEnvelopeHeadBytes) {
+    std::size_t bytes = 0;
+    for (int i = 1; i < 5; ++i) {
+      bytes = bytes << 8 | static_cast<unsigned char>(framed[static_cast<std::size_t>(i)]);
+    }
+    const std::string_view payload = framed.substr(kEnvelopeHeadBytes, bytes);
+    v1::ReadSamplesResponse message;
+    if ((framed[0] & kEnvelopeEndOfStream) == 0) {
+      message.ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+    }
+    samples += static_cast<std::size_t>(message.values_size());
+    framed.remove_prefix(kEnvelopeHeadBytes + payload.size());
+  }
+  return samples;
+}
 
 template <typename Do>
 double Milliseconds(const Do& what) {
@@ -123,90 +134,78 @@ double Milliseconds(const Do& what) {
       .count();
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+void DieUnlessAll(std::size_t samples) {
+  DieUnless(samples == kSamples ? absl::OkStatus()
+                                : absl::InternalError(absl::StrCat(samples, " samples came")));
 }
 
-void Run(int port, const std::shared_ptr<grpc::Channel>& channel, int pairs) {
-  const auto stub = v1::QueryService::NewStub(channel);
-  const auto http = std::make_unique<Http>(port);
-  // The client parses in both: what it does with HTTP's bytes is left out, so they are parsed here, too.
+v1::ReadSamplesRequest OneSeries() {
+  v1::ReadSamplesRequest request;
+  request.mutable_trial()->set_external_id(kTrial);
+  request.mutable_selector()->set_metric_group("timing");
+  request.mutable_selector()->set_name("scope_0");
+  request.set_page_samples(100'000);
+  return request;
+}
+
+void Run(const LoadedMaster& master, int pair_count) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(64 << 20);
+  const auto stub = v1::QueryService::NewStub(grpc::CreateCustomChannel(
+      master.grpc_address(), grpc::InsecureChannelCredentials(), arguments));
+  const auto http = std::make_unique<Http>(master.http_address());
+  const v1::ReadSamplesRequest request = OneSeries();
+  const std::string request_bytes = request.SerializeAsString();
+  const std::string request_json = absl::StrCat(
+      R"({"trial":{"externalId":")", kTrial,
+      R"("},"selector":{"metricGroup":"timing","name":"scope_0"},"pageSamples":100000})");
   const auto by_grpc = [&] {
     grpc::ClientContext context;
     v1::ReadSamplesResponse response;
-    const auto reader = stub->ReadSamples(&context, {});
-    while (reader->Read(&response)) {
-    }
-    if (!reader->Finish().ok()) throw std::runtime_error("gRPC failed");
+    std::size_t samples = 0;
+    const auto reader = stub->ReadSamples(&context, request);
+    while (reader->Read(&response)) samples += static_cast<std::size_t>(response.values_size());
+    const grpc::Status status = reader->Finish();
+    DieUnless(status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message()));
+    DieUnlessAll(samples);
   };
-  const std::string parsed = [&] {
-    v1::ReadSamplesResponse response;
-    grpc::ClientContext context;
-    stub->ReadSamples(&context, {})->Read(&response);
-    return response.SerializeAsString();
-  }();
   const auto by_http = [&] {
-    v1::ReadSamplesResponse response;
-    if (http->Ask("application/connect+proto", "") < parsed.size()) {
-      throw std::runtime_error("too little came");
-    }
-    response.ParseFromString(parsed);
+    DieUnlessAll(CountIn(http->Ask("application/connect+proto", request_bytes)));
   };
-  std::vector<double> grpc_ms;
-  std::vector<double> http_ms;
+  Pairs pairs;
   std::vector<double> json_ms;
-  std::vector<double> ratios;
-  for (int i = 0; i < pairs + 3; ++i) {
-    const bool first = i % 2 == 0;
-    double ours = first ? Milliseconds(by_http) : 0;
+  for (int i = 0; i < pair_count + 3; ++i) {
+    const bool is_first = i % 2 == 0;
+    double ours = is_first ? Milliseconds(by_http) : 0;
     const double theirs = Milliseconds(by_grpc);
-    if (!first) ours = Milliseconds(by_http);
+    if (!is_first) ours = Milliseconds(by_http);
     if (i < 3) continue;  // warming up
-    http_ms.push_back(ours);
-    grpc_ms.push_back(theirs);
-    ratios.push_back(ours / theirs);
+    pairs.ours.push_back(ours);
+    pairs.theirs.push_back(theirs);
     if (i % 10 == 0) {
-      json_ms.push_back(Milliseconds([&] { http->Ask("application/connect+json", "{}"); }));
+      json_ms.push_back(Milliseconds([&] { http->Ask("application/connect+json", request_json); }));
     }
   }
-  std::sort(ratios.begin(), ratios.end());
-  std::fprintf(stderr, "http: %d samples: gRPC %.2f ms, Connect %.2f ms, Connect in JSON %.1f ms\n",
-               kSamples, Median(grpc_ms), Median(http_ms), json_ms.empty() ? 0 : Median(json_ms));
-  std::printf(
-      "{\"name\": \"http.binary\", \"value\": %.4g, \"unit\": \"ratio\", \"against\": "
-      "\"the same answer of 100,000 samples over gRPC\", \"bar\": \"<= 1.15\", "
-      "\"raw\": {\"ours\": %.4g, \"theirs\": %.4g}, \"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
-      Median(ratios), Median(http_ms), Median(grpc_ms), ratios.size(), ratios[ratios.size() / 10],
-      ratios[ratios.size() * 9 / 10]);
+  std::fprintf(stderr,
+               "http: %zu samples: gRPC %.2f ms, Connect %.2f ms, Connect in JSON %.1f ms\n",
+               kSamples, Median(pairs.theirs), Median(pairs.ours), Median(json_ms));
+  PrintRatio("http.binary", "the same answer of 115,200 samples over gRPC", "<= 1.15", pairs);
 }
 
-int Main(bool quick) {
-  Service service;
-  GrpcServer grpc({});
-  grpc.Register(&service, v1::QueryService::service_full_name());
-  RpcChannel rpc(2);
-  ConnectGateway gateway({}, rpc);
-  HttpServer http({});
-  gateway.Serve(*v1::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService"),
-                http.routes());
-  if (!grpc.Bind().ok() || !grpc.Start().ok() || !http.Start().ok()) return 1;
-  rpc.Open(grpc.InProcessChannel());
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(64 << 20);
-  Run(http.port(),
-      grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", grpc.port()),
-                                grpc::InsecureChannelCredentials(), arguments),
-      quick ? 60 : 600);
-  grpc.Stop(SteadyTime::Now());
-  rpc.Stop();
-  http.Stop();
+int Main(bool is_quick) {
+  StayOnTwoCores();
+  const TickLoad load = MakeDay(0, kHours);
+  LoadedMaster master(kTrial, load, {"--fold-interval", "1s"});
+  master.Load(load);
+  master.Close();
+  master.Settle();
+  Run(master, is_quick ? 60 : 600);
   return 0;
 }
 
 }  // namespace
-}  // namespace stepwell
+}  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::Main(argc > 1 && std::strcmp(argv[1], "--quick") == 0);
+  return stepwell::bench::Main(argc > 1 && std::strcmp(argv[1], "--quick") == 0);
 }

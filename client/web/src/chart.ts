@@ -317,11 +317,16 @@ export class Chart {
     });
     const left = this.plot?.cursor.left ?? -1;
     const pointed = at === null || !this.plot || left < 0 ? null : this.fromPlot(this.plot.posToVal(left, "x"));
-    const slack = ((data.range.end - data.range.start) * pointedPixels) / Math.max(1, this.plot?.over.clientWidth ?? 1);
-    // Told in the chart that a person is on, not in all that share its cursor.
-    const band = pointed === null || !this.element.matches(":hover, :focus-within") ? null : bandAt(data.bands, pointed, slack);
+    // Told in the chart that a person is on, not in all that share its cursor. Only there its width is asked
+    // for: that lays the page out.
+    const band = pointed === null || data.bands.length === 0 || !this.element.matches(":hover, :focus-within") ? null : this.bandNear(data, pointed);
     const words = at === null ? "newest values" : this.placeWords(at, data);
     fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
+  }
+
+  private bandNear(data: ChartData, pointed: number): GapBand | null {
+    const slack = ((data.range.end - data.range.start) * pointedPixels) / Math.max(1, this.plot?.over.clientWidth ?? 1);
+    return bandAt(data.bands, pointed, slack);
   }
 
   private valueWords(line: Aligned["lines"][number], which: number, index: number | null): string {

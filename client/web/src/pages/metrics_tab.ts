@@ -7,6 +7,7 @@ import { Chart } from "../chart";
 import { choice, refill } from "../choice";
 import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
+import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
 import { printable } from "../core/printable";
 import { paceMs, untilNextMs } from "../core/pulse_pace";
@@ -38,6 +39,12 @@ const sharedBy = "shared_with";
 const sharedMs = 10_000;
 /** "rank=2" before "rank=10". */
 const natural = new Intl.Collator("en", { numeric: true });
+
+/** What an answer holds of one chart. */
+interface Answered {
+  readonly answer: QueryBucketsResponse;
+  readonly series: QueryBucketsResponse_BucketSeries[];
+}
 
 interface Card {
   readonly element: HTMLElement;
@@ -263,28 +270,32 @@ export class MetricsTab implements TrialTab {
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info, charts } = this;
     if (!view || !info || charts.length === 0) return "stop";
-    await this.lookShared(info, signal);
+    const shared = this.lookShared(info, signal);
     const range = this.askedRange(view);
     const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
     const lineCount = charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
     const trial = { trialId: info.trial.trialId };
-    const answers: QueryBucketsResponse[] = [];
-    for (const folds of [false, true]) {
+    // At once: one waits for the master while the other is on its way.
+    const asked = [false, true].map((folds) => {
       const seriesNos = charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
-      if (seriesNos.length === 0) continue;
+      if (seriesNos.length === 0) return null;
       const span = range && range.end > range.start ? range : null;
-      const answer = await ask((options) => query.queryBuckets({
+      return ask((options) => query.queryBuckets({
         trial, selectors: [{ seriesNos }], axis: axisOf(view.axis, range), maxBuckets: bucketsOfLine(width, seriesNos.length, lineCount, span),
         aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
       }, options), signal);
+    }).filter((one) => one !== null);
+    const answers: QueryBucketsResponse[] = [];
+    for (const answer of await Promise.all(asked)) {
       if (!answer) return "fine";
       if (!answer.ok) return this.showFailure(answer.failure);
       answers.push(answer.value);
     }
+    await shared;
     this.answers = answers;
     this.drawnAxis = view.axis;
     this.failed = false;
-    this.showAnswers(view, range);
+    if (!await this.showAnswers(view, range, signal)) return "fine";
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
@@ -303,29 +314,40 @@ export class MetricsTab implements TrialTab {
     card.chart.element.hidden = note !== null && note.getAttribute("data-absence") !== null;
   }
 
-  private showAnswers(view: TrialView, range: Range | null): void {
+  /** False = given up before all was drawn. */
+  private async showAnswers(view: TrialView, range: Range | null, signal: AbortSignal): Promise<boolean> {
     const covered = this.answers.map(coveredRange).filter((one) => one.end > one.start);
     const all = covered.length === 0 ? null : { start: Math.min(...covered.map((one) => one.start)), end: Math.max(...covered.map((one) => one.end)) };
     if (range === null) this.whole = all;
     this.shown = range === null ? (view.axis === "time" && this.info ? timeBounds(this.info.trial) : all)
       : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
-    for (const chart of this.charts) this.showChart(chart, view);
+    const found = this.seriesOfCharts();
     this.showTools();
+    return drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id)), () => signal.aborted);
   }
 
-  private seriesOf(chart: MetricChart): { answer: QueryBucketsResponse; series: QueryBucketsResponse_BucketSeries[] } | null {
+  private seriesOfCharts(): Map<string, Answered> {
+    const found = new Map<string, Answered>();
     for (const answer of this.answers) {
-      // In an order of their own: each answer's may be another, and a line keeps its colour.
-      const labels = (one: QueryBucketsResponse_BucketSeries): string => labelsText(one.key?.labels ?? {});
-      const series = answer.series.filter((one) => one.key && metricId(one.key) === chart.id).sort((a, b) => natural.compare(labels(a), labels(b)));
-      if (series.length > 0) return { answer, series };
+      for (const one of answer.series) {
+        if (!one.key) continue;
+        const id = metricId(one.key);
+        const known = found.get(id);
+        if (!known) found.set(id, { answer, series: [one] });
+        else if (known.answer === answer) known.series.push(one);
+      }
     }
-    return null;
+    // In an order of their own: each answer's may be another, and a line keeps its colour.
+    for (const { series } of found.values()) {
+      if (series.length < 2) continue;
+      const texts = new Map(series.map((one) => [one, labelsText(one.key?.labels ?? {})]));
+      series.sort((a, b) => natural.compare(texts.get(a) ?? "", texts.get(b) ?? ""));
+    }
+    return found;
   }
 
-  private showChart(metric: MetricChart, view: TrialView): void {
+  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined): void {
     const card = this.cards.get(metric.id);
-    const found = this.seriesOf(metric);
     if (!card) return;
     if (!found || !this.shown || found.series.every((series) => series.indexes.length === 0)) {
       this.showNote(card, this.emptyNote(view));

@@ -56,6 +56,8 @@ export class TrialPage implements Page {
 
   private async look(signal: AbortSignal): Promise<Outcome> {
     const trialId = BigInt(this.view.trial);
+    // The first look wants both.
+    const first = this.info ? null : readSeries(trialId, signal);
     const answer = await ask((options) => query.getTrial({ trial: { trialId } }, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.failed(answer.failure);
@@ -63,7 +65,7 @@ export class TrialPage implements Page {
     if (!trial) return "stop";
     let { series, seriesTruncated } = this.info ?? { series: [], seriesTruncated: false };
     if (!this.info || this.info.trial.seriesCount !== trial.seriesCount) {
-      const listed = await readSeries(trialId, signal);
+      const listed = await (first ?? readSeries(trialId, signal));
       if (!listed) return "fine";
       if (!listed.ok) return this.failed(listed.failure);
       series = listed.value.series;
