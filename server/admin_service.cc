@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/steady_time.h"
+#include "server/agent_census.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
+#include "server/ingest_stream.h"
 #include "server/profiling_check.h"
 #include "server/query_wire.h"
 #include "server/text_check.h"
@@ -69,6 +73,21 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const pb::GetStatusRe
   response->set_commits_in_doubt(parts_.stats.commits_in_doubt);
   response->set_samples_replayed(parts_.stats.samples_replayed);
   response->set_sequences_lost(parts_.stats.sequences_lost);
+  std::vector<ConnectedAgent> connected;
+  parts_.registry.ForEachStream([&](const IngestStream& stream) {
+    if (auto agent = stream.agent()) connected.push_back(*std::move(agent));
+  });
+  const AgentCensus census = TakeCensus(std::move(connected), kAgentsToldMax);
+  for (const ConnectedAgent& agent : census.agents) {
+    pb::ConnectedAgent& told = *response->add_agents();
+    told.set_agent_id(agent.agent_id);
+    told.set_agent_version(agent.agent_version);
+    told.set_writers_open(agent.writers_open);
+    told.set_since_time_us(agent.since_time_us);
+    told.set_seen_time_us(agent.seen_time_us);
+  }
+  response->set_agents_left_out(census.left_out);
+  response->set_answered_time_us(absl::ToUnixMicros(parts_.clock.Now()));
   return grpc::Status::OK;
 }
 

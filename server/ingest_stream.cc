@@ -23,7 +23,12 @@ absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestC
 
 IngestStream::IngestStream(const IngestContext& context, std::int64_t epoch,
                            std::function<void()> on_post)
-    : context_(context), epoch_(epoch), board_(on_post), on_end_(on_post) {}
+    : context_(context),
+      epoch_(epoch),
+      board_(on_post),
+      on_end_(on_post),
+      since_time_us_(absl::ToUnixMicros(context.clock.Now())),
+      heard_time_us_(since_time_us_) {}
 
 void IngestStream::Finish() {
   std::vector<std::unique_ptr<IngestSession>> released;
@@ -49,7 +54,12 @@ bool IngestStream::Direct(const Uuid& writer, std::uint64_t version,
   return board_.PostDirective(writer, version, directive);
 }
 
+void IngestStream::NoteHeard() {
+  heard_time_us_.store(absl::ToUnixMicros(context_.clock.Now()), std::memory_order_relaxed);
+}
+
 void IngestStream::Handle(const pb::StreamChunksRequest& message) {
+  NoteHeard();
   using Message = pb::StreamChunksRequest;
   switch (message.message_case()) {
     case Message::kOpen:
@@ -75,6 +85,7 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
 }
 
 void IngestStream::HandleMalformed(const std::string& writer, const Complaint& complaint) {
+  NoteHeard();
   PostRefused(writer, complaint, false);
 }
 
@@ -202,6 +213,21 @@ absl::Status IngestStream::end_status() const {
 bool IngestStream::settled() const {
   absl::MutexLock lock(&mu_);
   return inflight_count_ == 0;
+}
+
+std::optional<ConnectedAgent> IngestStream::agent() const {
+  absl::MutexLock lock(&mu_);
+  std::optional<ConnectedAgent> agent = agent_;
+  if (!agent) return agent;
+  for (const auto& [writer, session] : sessions_) {
+    const IngestSession::State state = session->state();
+    const bool open =
+        state == IngestSession::State::kOpen || state == IngestSession::State::kClosing;
+    agent->writers_open += open ? 1 : 0;
+  }
+  agent->since_time_us = since_time_us_;
+  agent->seen_time_us = heard_time_us_.load(std::memory_order_relaxed);
+  return agent;
 }
 
 bool IngestStream::WaitSettled(SteadyTime deadline) {

@@ -8,10 +8,12 @@
 //   while (stream->board().TakeNext(answer)) ...   // the writer
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -20,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/steady_time.h"
 #include "server/ack_board.h"
+#include "server/agent_census.h"
 #include "server/definition_check.h"
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
@@ -54,6 +57,8 @@ class IngestStream final : public CommitListener,
   // All that was taken is answered. False when the stream ends first.
   bool WaitSettled(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
   bool settled() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Who is at its other end; nothing while no writer was opened.
+  std::optional<ConnectedAgent> agent() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Another stream holds the writer now.
   void Fence(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
@@ -74,6 +79,7 @@ class IngestStream final : public CommitListener,
 
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post);
 
+  void NoteHeard();
   void HandleOpen(const pb::Open& open);
   // The session has ended here other than by a Close.
   void Release(const IngestSession& session);
@@ -111,9 +117,14 @@ class IngestStream final : public CommitListener,
   const std::int64_t epoch_;
   AckBoard board_;
   const std::function<void()> on_end_;
+  const std::int64_t since_time_us_;
+  // When the last message came.
+  std::atomic<std::int64_t> heard_time_us_;
   mutable absl::Mutex mu_;
   // Entries are added and replaced by the reader alone; their state is guarded.
   Sessions sessions_ ABSL_GUARDED_BY(mu_);
+  // As its newest Open said; its counts and times are filled in where it is asked for.
+  std::optional<ConnectedAgent> agent_ ABSL_GUARDED_BY(mu_);
   absl::Status end_status_ ABSL_GUARDED_BY(mu_);
   int inflight_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t inflight_bytes_ ABSL_GUARDED_BY(mu_) = 0;

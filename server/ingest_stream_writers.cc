@@ -73,6 +73,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     // and are only counted off.
     before = std::exchange(
         place, std::make_unique<IngestSession>(*opened, WriterLabels(request), request.trial));
+    agent_ = ConnectedAgent{.agent_id = request.agent_id, .agent_version = request.agent_version};
   }
   if (before != nullptr && before->trial_id() != opened->trial_id) Release(*before);
   // In this order: what the director asks for meanwhile travels in Opened, not before it.

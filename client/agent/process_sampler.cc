@@ -132,10 +132,11 @@ void ProcessSampler::Visit(const Process& process, const SensorSelection& select
   const std::uint64_t missed = schedule_->Take(now);
   selection_ = std::make_shared<SensorSelection>(selection);
   if (asked_) return MissAnswer(now, lost + missed + 1);
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
   if (was_full) {
-    CountLost(AbsenceKind::kNoRoom, missed, kNoRoomReason);
+    CountMissed(AbsenceKind::kNoRoom, missed, now_us, kNoRoomReason);
   } else if (!rested) {
-    CountLost(AbsenceKind::kLate, missed, kLateReason);
+    CountMissed(AbsenceKind::kLate, missed, now_us, kLateReason);
   }
   Ask(sensor_, now);
 }
@@ -211,9 +212,9 @@ void ProcessSampler::TakeAnswers(Await await) {
     asked_->heard_at = clock_.Monotonic();
     if (asked_->late) continue;
     if (!asked_->once) asked_at_ = asked_->heard_at;
-    CountLost(AbsenceKind::kLate, answer->late_count, kLateReason);
+    CountMissed(AbsenceKind::kLate, answer->late_count, answer->time_us, kLateReason);
     if (builder_.full()) {
-      CountLost(AbsenceKind::kNoRoom, 1, kNoRoomReason);
+      CountLost(AbsenceKind::kNoRoom, 1, {answer->time_us, answer->time_us}, kNoRoomReason);
     } else {
       AddTick(answer->reading, answer->time_us, asked_->batch);
     }
@@ -242,12 +243,17 @@ void ProcessSampler::MissAnswer(absl::Duration now, std::uint64_t tick_count) {
   NoteAbsences(reading, absl::ToUnixMicros(clock_.Now()));
 }
 
-void ProcessSampler::CountLost(AbsenceKind kind, std::uint64_t tick_count,
+void ProcessSampler::CountMissed(AbsenceKind kind, std::uint64_t tick_count, std::int64_t before_us,
+                                 const std::string& reason) {
+  if (tick_count == 0) return;
+  CountLost(kind, tick_count, MissedBefore(before_us, tick_count, selection_->interval()), reason);
+}
+
+void ProcessSampler::CountLost(AbsenceKind kind, std::uint64_t tick_count, AbsenceSpan span,
                                const std::string& reason) {
-  const std::int64_t time_us = absl::ToUnixMicros(clock_.Now());
   for (const SystemMetric* metric : kMetrics) {
     if (!selection_->Wants(*metric)) continue;
-    absences_.Count(metric->metric_group, kind, tick_count, time_us, reason);
+    absences_.Count(metric->metric_group, kind, tick_count, span, reason);
   }
 }
 

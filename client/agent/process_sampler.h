@@ -88,7 +88,11 @@ class ProcessSampler {
   std::optional<ProcessReader::Answer> NextAnswer(Await await);
   void MissAnswer(absl::Duration now, std::uint64_t tick_count);
   // Ticks that nobody began, for a reason that is no sensor's.
-  void CountLost(AbsenceKind kind, std::uint64_t tick_count, const std::string& reason);
+  void CountLost(AbsenceKind kind, std::uint64_t tick_count, AbsenceSpan span,
+                 const std::string& reason);
+  // Those that were due before `before_us`.
+  void CountMissed(AbsenceKind kind, std::uint64_t tick_count, std::int64_t before_us,
+                   const std::string& reason);
   // Whoever still reads for it does so with a sensor that nobody else has.
   void LeaveProcess();
   void AskLast(absl::Duration now);

@@ -187,7 +187,7 @@ void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting)
       std::erase_if(absences, [](const Absence& absence) { return !IsOwn(absence); });
     absences_.Note(absences, timed.cadence, timed.time_us);
     absences_.Count("", AbsenceKind::kLate, timed.late_count * sample_counts_[timed.cadence],
-                    timed.time_us, "ticks that came too late to be taken");
+                    timed.late_span, "ticks that came too late to be taken");
     AddTick(timed, tick.surroundings);
   }
   if (!served_->builder().full()) {
@@ -257,7 +257,8 @@ void SamplerWriter::AddTick(const TimedTick& timed, const Surroundings& surround
   // A disk that stays full for long: the ticks that found no room become a loss.
   if (served_->builder().full()) {
     const std::size_t own_count = timed.cadence == Cadence::kFast && !timed.is_past ? 1 : 0;
-    return absences_.Count("", AbsenceKind::kNoRoom, samples.size() + own_count, timed.time_us,
+    return absences_.Count("", AbsenceKind::kNoRoom, samples.size() + own_count,
+                           {timed.time_us, timed.time_us},
                            "ticks that found the spool's disk full");
   }
   const SensorSelection wanted = WantedNow();

@@ -75,18 +75,34 @@ void SamplingLoop::TakeOne(Cadence cadence, SensorSet::Tick tick, std::uint64_t 
                            const std::shared_ptr<const SensorSelection>& selection) {
   Reading reading = sensors_->Read(cadence, selection, tick);
   std::vector<PastReading> past = sensors_->TakePast();
+  const absl::Duration interval = IntervalOf(cadence, selection->interval());
   absl::MutexLock lock(&mu_);
-  late_count += std::exchange(late_count_, 0);
-  for (PastReading& late : past) {
-    KeepLocked({cadence, late.time_us, /*is_past=*/true, 0, std::move(late.reading)});
+  if (late_count > 0) {
+    NoteLateLocked(late_count, MissedBefore(tick.time_us, late_count, interval));
   }
-  KeepLocked({cadence, tick.time_us, /*is_past=*/false, late_count, std::move(reading)});
+  late_count = std::exchange(late_count_, 0);
+  const AbsenceSpan span = late_span_;
+  for (PastReading& late : past) {
+    KeepLocked({cadence, late.time_us, /*is_past=*/true, 0, {}, std::move(late.reading)});
+  }
+  KeepLocked({cadence, tick.time_us, /*is_past=*/false, late_count, span, std::move(reading)});
+}
+
+void SamplingLoop::NoteLateLocked(std::uint64_t count, AbsenceSpan span) {
+  if (count == 0) return;
+  const bool is_first = late_count_ == 0;
+  late_count_ += count;
+  late_span_ = {
+      is_first ? span.first_time_us : std::min(late_span_.first_time_us, span.first_time_us),
+      is_first ? span.last_time_us : std::max(late_span_.last_time_us, span.last_time_us)};
 }
 
 void SamplingLoop::KeepLocked(TimedTick tick) {
   ticks_.push_back(std::move(tick));
   if (ticks_.size() <= kTickCountMax) return;
-  late_count_ += 1 + ticks_.front().late_count;
+  const TimedTick& gone = ticks_.front();
+  NoteLateLocked(gone.late_count, gone.late_span);
+  NoteLateLocked(1, {gone.time_us, gone.time_us});
   ticks_.pop_front();
 }
 

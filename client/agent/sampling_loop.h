@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/worker.h"
+#include "client/agent/sensors/absence_ledger.h"
 #include "client/agent/sensors/sensor_set.h"
 #include "client/agent/sensors/tick_schedule.h"
 
@@ -25,8 +26,9 @@ struct TimedTick {
   std::int64_t time_us = 0;
   // Of a tick that was given before: what one device answered after it.
   bool is_past = false;
-  // Ticks before this one that came too late to be taken.
+  // Ticks before this one that came too late to be taken, and when they would have been.
   std::uint64_t late_count = 0;
+  AbsenceSpan late_span = {};
   Reading reading;
 };
 
@@ -57,8 +59,10 @@ class SamplingLoop {
     std::shared_ptr<const SensorSelection> selection;
   };
   void Run();
+  // `late_count` of the cadence's came too late before it.
   void TakeOne(Cadence cadence, SensorSet::Tick tick, std::uint64_t late_count,
                const std::shared_ptr<const SensorSelection>& selection) ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteLateLocked(std::uint64_t count, AbsenceSpan span) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KeepLocked(TimedTick tick) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeDue(absl::Duration now, const State& state);
   absl::Duration NextDue() const;
@@ -79,6 +83,7 @@ class SamplingLoop {
   // Bounded: the oldest goes, counted as late.
   std::deque<TimedTick> ticks_ ABSL_GUARDED_BY(mu_);
   std::uint64_t late_count_ ABSL_GUARDED_BY(mu_) = 0;
+  AbsenceSpan late_span_ ABSL_GUARDED_BY(mu_) = {};
   Worker worker_;
 };
 

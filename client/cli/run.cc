@@ -113,8 +113,8 @@ int RunProgram(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("run", "PROGRAM [ARGS...]", kExamples, CommandOptions::Asks::kNobody);
   AddRunOptions(options);
   if (std::optional<int> exit = options.Parse(SplitRunWords(args), streams)) return *exit;
-  const absl::StatusOr<RunVariables> variables =
-      ReadRunVariables(options, recorder::ReadProgramSurroundings());
+  const absl::StatusOr<RunVariables> variables = ReadRunVariables(
+      options, recorder::ReadProgramSurroundings(recorder::EnvironmentOf(nullptr)));
   if (!variables.ok()) return options.UsageError(variables.status(), streams);
   const std::vector<std::string>& words = options.arguments();
   if (options.Has("print")) return Print(words, *variables, options.json(), streams);

@@ -1,5 +1,7 @@
 #include "client/cli/trials_view.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/proto_json.h"
@@ -78,6 +80,33 @@ std::string ProfilingText(const std::string& trial, const v1::SetProfilingRespon
                       "\n");
 }
 
+namespace {
+
+// Who is connected; empty = nobody.
+std::string AgentsText(const v1::GetStatusResponse& status, const Paint& paint) {
+  if (status.agents().empty()) return {};
+  Table table({{"HOST"},
+               {"VERSION"},
+               {"WRITERS", Align::kRight},
+               {"CONNECTED SINCE"},
+               {"SILENT FOR", Align::kRight}});
+  for (const v1::ConnectedAgent& agent : status.agents()) {
+    const std::int64_t silent_us = status.answered_time_us() - agent.seen_time_us();
+    table.Add({agent.agent_id().empty() ? "-" : Printable(agent.agent_id()),
+               agent.agent_version().empty() ? "-" : Printable(agent.agent_version()),
+               CountText(agent.writers_open()), TimeText(agent.since_time_us()),
+               SecondsText(static_cast<double>(std::max<std::int64_t>(silent_us, 0)) * 1e-6)});
+  }
+  std::string text = absl::StrCat("\n", table.Text(paint));
+  if (status.agents_left_out() > 0) {
+    absl::StrAppend(&text, "and ", CountText(status.agents_left_out()),
+                    " more; listed are those that were silent the longest\n");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) {
   Table table({{"MASTER"}, {Printable(status.master_id())}});
   const auto add = [&](const char* name, const std::string& value) { table.Add({name, value}); };
@@ -98,7 +127,7 @@ std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) 
   count("commits in doubt", status.commits_in_doubt());
   count("samples replayed", status.samples_replayed());
   count("chunks lost", status.sequences_lost());
-  return table.Text(paint);
+  return table.Text(paint) + AgentsText(status, paint);
 }
 
 }  // namespace stepwell::cli

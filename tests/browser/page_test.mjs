@@ -326,6 +326,11 @@ test("traces say how far their clocks may be off, and what cannot be merged is n
   assert.equal(await count(`${traceRow(3)} button:text-is("Open")`), 0);
   await tab.check(`${traceRow(3)} input`);
   await seen('button:has-text("Download merged"):disabled');
+  // What is chosen stands in the address, and is chosen again where that is opened.
+  assert.match(tab.url(), /\/traces\?(.*&)?traces=3$/);
+  await tab.reload();
+  await seen(`${traceRow(3)} input:checked`);
+  await seen('span:text-is("1 chosen")');
   await tab.uncheck(`${traceRow(3)} input`);
   await seen('button:has-text("Download merged"):enabled');
 });
@@ -348,13 +353,32 @@ test("traces are handed to the window of the viewer, and only in a click", async
   const handed = await (await window.waitForFunction(() => window.handed)).jsonValue();
   assert.equal(handed.origin, new URL(stand.url).origin);
   assert.match(handed.title, /^trial \d+, 2 traces$/);
-  assert.equal(JSON.parse(gunzipSync(Buffer.from(handed.bytes))).metadata.inputs.length, 2);
+  // In Perfetto's own form: packets, each behind the tag of its field and its length.
+  const merged = gunzipSync(Buffer.from(handed.bytes));
+  assert.equal(merged[0], 0x0a, merged.subarray(0, 32).toString("hex"));
+  assert.ok(merged.includes("forward") && !merged.includes("traceEvents"));
   await window.close();
   const [another] = await Promise.all([tab.context().waitForEvent("page"), tab.click(`${traceRow(2)} button:text-is("Open")`)]);
   const alone = await (await another.waitForFunction(() => window.handed)).jsonValue();
   assert.equal(alone.title, "ep0-ba7-rank1.json.gz");
   assert.deepEqual(JSON.parse(gunzipSync(Buffer.from(alone.bytes))), JSON.parse(composerCycle(1, 6_000_000)));
   await another.close();
+});
+
+test("the steps of a trace are divided, on a link too", async () => {
+  const at = (name, ph, ts, dur, cat) => ({ name, ph, ts, dur, cat, pid: 1, tid: 1 });
+  await importTrace("rank0.7.pt.trace.json", JSON.stringify({ traceEvents: [
+    at("ProfilerStep#7", "X", 1000, 400, "user_annotation"), at("aten::mm", "X", 1100, 100, "cpu_op"),
+    at("ProfilerStep#8", "X", 1400, 400, "user_annotation"), at("aten::mm", "X", 1500, 300, "cpu_op"),
+  ] }));
+  await tab.click(`${traceRow(4)} button:text-is("Steps")`);
+  await seen('section[aria-label="Steps of a trace"] p:has-text("2 steps of 400 µs on average")');
+  await tab.reload();
+  await seen('section[aria-label="Steps of a trace"] tr:has-text("processor"):has-text("50.0 %")');
+  await seen('tr:has-text("ProfilerStep#8"):has-text("75.0 %")');
+  await tab.click('button:text-is("Close")');
+  await gone('section[aria-label="Steps of a trace"]');
+  assert.doesNotMatch(tab.url(), /steps=/);
 });
 
 test("a trace that the master refuses to hand out is told, and its window closed", async () => {
@@ -444,6 +468,12 @@ test("trials are compared", async () => {
   assert.match(saved.suggestedFilename(), /^stepwell-compare-\d+-\d+\.png$/);
   const bytes = readFileSync(await saved.path());
   assert.ok(bytes.readUInt32BE(16) > 300 && bytes.readUInt32BE(20) > 200, `${bytes.readUInt32BE(16)} x ${bytes.readUInt32BE(20)}`);
+});
+
+test("the master says which agents are connected", async () => {
+  await show("#/admin");
+  await seen('section[aria-label="Agents"] tr:has-text("stepwell-agent/")');
+  assert.match(await stand.command("admin", "status"), /HOST +VERSION +WRITERS +CONNECTED SINCE +SILENT FOR\n\S+ +stepwell-agent\//);
 });
 
 test("caps are shown, wrong ones marked, and none set before what it removes is told", async () => {

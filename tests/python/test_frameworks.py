@@ -1,7 +1,9 @@
 """Each framework's integration beside the real one: its timings, with the batch and the epoch that they belong to."""
 
+import pathlib
 import unittest
 
+import frameworks
 from frameworks import FrameworkTest
 
 _TORCH = """
@@ -360,6 +362,31 @@ class DeepSpeedTest(FrameworkTest):
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertIn("Train/Samples/lr", {sample.name for sample in self.samples() if sample.group == "deepspeed"})
+
+
+class ExamplesTest(FrameworkTest):
+    """Those of docs/frameworks: forty batches each, and an evaluation after each epoch."""
+
+    EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "examples"
+
+    def setUp(self) -> None:
+        pass
+
+    def test_each_pages_example_says_what_the_page_says(self):
+        for module, page in [("torch", "pytorch"), ("pytorch_lightning", "lightning"), ("transformers", "transformers"),
+                             ("composer", "composer"), ("keras", "keras"), ("accelerate", "accelerate"),
+                             ("deepspeed", "deepspeed")]:  # fmt: skip
+            with self.subTest(page):
+                if frameworks.reason_to_skip(module):
+                    continue
+                trial = f"{self.trial}.{page}"
+                path = f"{frameworks.package_path()}:{self.EXAMPLES}"
+                source = (self.EXAMPLES / f"train_{page}.py").read_text("utf-8").replace('trial="pytorch", ', "")
+                self.train(source, trial=trial, PYTHONPATH=path, PYTHONWARNINGS="ignore", KERAS_BACKEND="torch")
+                self.assertEqual(list(range(40)), self.batches_of("step", trial=trial))
+                self.assertEqual(list(range(40)), self.batches_of("dataloader_next", {"loader": "train"}, trial))
+                evaluated = self.batches_of("dataloader_next", {"loader": "eval"}, trial)
+                self.assertEqual([-1] * (10 if page == "lightning" else 8), evaluated)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "client/agent/sensors/absence_ledger.h"
 
+#include <algorithm>
 #include <set>
 
 namespace stepwell::agent {
@@ -26,6 +27,11 @@ bool HasAnEnd(AbsenceKind kind) {
 
 }  // namespace
 
+AbsenceSpan MissedBefore(std::int64_t time_us, std::uint64_t count, absl::Duration interval) {
+  return {time_us - absl::ToInt64Microseconds(interval * static_cast<double>(count)),
+          time_us - absl::ToInt64Microseconds(interval)};
+}
+
 void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
                          std::int64_t time_us) {
   std::set<Key> seen;
@@ -37,7 +43,8 @@ void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
       known = standing_.find(key);
     }
     if (known == standing_.end()) known = standing_.emplace(key, Standing{}).first;
-    Add(known->second, static_cast<std::uint64_t>(absence.sample_count), time_us, absence.reason);
+    Add(known->second, static_cast<std::uint64_t>(absence.sample_count), {time_us, time_us},
+        absence.reason);
     seen.insert(std::move(key));
   }
   for (auto& [key, standing] : standing_) {
@@ -47,17 +54,20 @@ void AbsenceLedger::Note(const std::vector<Absence>& absences, Cadence cadence,
 }
 
 void AbsenceLedger::Count(const std::string& metric_group, AbsenceKind kind,
-                          std::uint64_t sample_count, std::int64_t time_us,
-                          const std::string& reason) {
-  if (sample_count > 0) Add(standing_[{metric_group, kind, "", 0}], sample_count, time_us, reason);
+                          std::uint64_t sample_count, AbsenceSpan span, const std::string& reason) {
+  if (sample_count > 0) Add(standing_[{metric_group, kind, "", 0}], sample_count, span, reason);
 }
 
-void AbsenceLedger::Add(Standing& standing, std::uint64_t sample_count, std::int64_t time_us,
+void AbsenceLedger::Add(Standing& standing, std::uint64_t sample_count, AbsenceSpan span,
                         const std::string& reason) {
-  if (standing.told_time_us == 0 && standing.sample_count == 0) standing.begin_time_us = time_us;
-  if (standing.sample_count == 0) standing.first_time_us = time_us;
+  const bool is_first = standing.sample_count == 0;
+  if (is_first && standing.told_time_us == 0) standing.begin_time_us = span.first_time_us;
+  // Of several cadences, one of which may tell of what was before another's.
+  standing.first_time_us =
+      is_first ? span.first_time_us : std::min(standing.first_time_us, span.first_time_us);
+  standing.last_time_us =
+      is_first ? span.last_time_us : std::max(standing.last_time_us, span.last_time_us);
   standing.sample_count += sample_count;
-  standing.last_time_us = time_us;
   standing.reason = reason;
 }
 

@@ -13,10 +13,20 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "client/agent/sensors/reading.h"
 #include "client/agent/sensors/sensor.h"
 
 namespace stepwell::agent {
+
+// When the first and the last of some samples would have been taken.
+struct AbsenceSpan {
+  std::int64_t first_time_us = 0;
+  std::int64_t last_time_us = 0;
+};
+
+// Of the last `count` ticks that were due before `time_us`. REQUIRES: count > 0.
+AbsenceSpan MissedBefore(std::int64_t time_us, std::uint64_t count, absl::Duration interval);
 
 struct ToldAbsence {
   std::string metric_group;
@@ -37,9 +47,9 @@ class AbsenceLedger {
   // All absences of one tick; what stood in that cadence and is not among them is back.
   void Note(const std::vector<Absence>& absences, Cadence cadence, std::int64_t time_us);
   // Samples lost for another reason than a sensor's: told at once, and then each minute.
-  // Of no group: of whole ticks.
+  // Of no group: of whole ticks. Nothing where there are none.
   void Count(const std::string& metric_group, AbsenceKind kind, std::uint64_t sample_count,
-             std::int64_t time_us, const std::string& reason);
+             AbsenceSpan span, const std::string& reason);
   // What is to be told now.
   std::vector<ToldAbsence> TakeDue(std::int64_t now_us);
   // All that is left, at the end.
@@ -57,7 +67,7 @@ class AbsenceLedger {
     std::string reason;
     bool back = false;
   };
-  static void Add(Standing& standing, std::uint64_t sample_count, std::int64_t time_us,
+  static void Add(Standing& standing, std::uint64_t sample_count, AbsenceSpan span,
                   const std::string& reason);
   static ToldAbsence Tell(const Key& key, Standing& standing, std::int64_t now_us);
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "client/python/core/environment.h"
 #include "client/python/core/hooked.h"
 #include "client/python/core/loop.h"
 #include "client/python/core/names.h"
@@ -43,12 +44,20 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
   stepwell_label* views = Series_Labels(labels, &options.label_count);
   if (views == NULL) return NULL;
   options.labels = views;
+  // Before the lock is given back: another thread that sets a variable moves what is read of it.
+  char** variables = Environment_Copy();
+  if (variables == NULL) {
+    PyMem_Free(views);
+    return PyErr_NoMemory();
+  }
+  options.environment = (const char* const*)variables;
   stepwell_state state = STEPWELL_CLOSED;
   Py_BEGIN_ALLOW_THREADS;
   pthread_mutex_lock(&words_lock);
   state = stepwell_open(&options);
   pthread_mutex_unlock(&words_lock);
   Py_END_ALLOW_THREADS;
+  PyMem_Free(variables);
   PyMem_Free(views);
   return PyLong_FromLong((long)state);
 }

@@ -145,6 +145,7 @@ class Run(core.Recording):
                 return False
             self._is_closed = True
             closing = self._leave() if self._is_on else None
+            _tell_hooks("run_ends")
         if closing is not None:
             self._is_stored = _is_stored_within(closing, wait_ms)
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
@@ -221,7 +222,7 @@ class Run(core.Recording):
 
     def _leave(self) -> object:
         """What _is_stored_within() takes."""
-        _tell_hooks()
+        _tell_hooks("recording_ends")
         self._last_message = core.message()
         self._is_stored = False
         try:
@@ -355,10 +356,10 @@ def _close_with_child() -> None:
         util.Finalize(None, _close_at_exit, exitpriority=-1)
 
 
-def _tell_hooks() -> None:
+def _tell_hooks(what: str) -> None:
     hooks = sys.modules.get("stepwell.hooks")
     if hooks is not None:
-        hooks.recording_ends()
+        getattr(hooks, what)()
 
 
 def _install_hooks() -> None:

@@ -146,9 +146,9 @@ std::vector<std::string> AgentVariables(const char* const* variables) {
   return kept;
 }
 
-ProgramSurroundings ReadProgramSurroundings() {
+ProgramSurroundings ReadProgramSurroundings(const Environment& environment) {
   ProgramSurroundings around;
-  around.environment = [](const char* name) { return std::getenv(name); };
+  around.environment = environment;
   std::array<char, 4096> text{};
   if (getcwd(text.data(), text.size()) != nullptr) around.working_directory = text.data();
   const ssize_t length = readlink("/proc/self/exe", text.data(), text.size());

@@ -36,7 +36,7 @@ std::vector<std::string> ListPrograms(const std::string& given, const ProgramSur
 std::vector<std::string> AgentVariables(const char* const* variables);
 
 // What this process is and where this code lies.
-ProgramSurroundings ReadProgramSurroundings();
+ProgramSurroundings ReadProgramSurroundings(const Environment& environment);
 
 // The first of `launch.programs` that is a file and may be executed; "" = none.
 std::string FindProgram(const AgentLaunch& launch);

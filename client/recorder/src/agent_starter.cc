@@ -47,13 +47,14 @@ void ReapInBackground(pid_t child) {
 std::unique_ptr<AgentStarter> AgentStarter::Make(const OpenWishes& wishes, const SpoolRoot& root,
                                                  const std::string& writer_path) {
   constexpr char kOff[] = "off";
-  const ProgramSurroundings around = ReadProgramSurroundings();
+  const ProgramSurroundings around = ReadProgramSurroundings(EnvironmentOf(wishes.variables));
   if (!wishes.starts_agent || wishes.agent == kOff ||
       ReadVariable(around.environment, "STEPWELL_AGENT") == kOff) {
     return nullptr;
   }
   return std::make_unique<AgentStarter>(
-      AgentLaunch{root.path, ListPrograms(wishes.agent, around), AgentVariables(environ),
+      AgentLaunch{root.path, ListPrograms(wishes.agent, around),
+                  AgentVariables(wishes.variables == nullptr ? environ : wishes.variables),
                   root.kind == RootKind::kPrivate},
       writer_path);
 }

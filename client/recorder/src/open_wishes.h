@@ -12,6 +12,8 @@ struct OpenWishes {
   std::string spool_dir = {};  // empty = the first that will do
   std::string agent = {};      // program; empty = searched; "off" = none is started
   bool starts_agent = true;
+  // As `environ` has them, while the recorder opens; null = this process's own.
+  const char* const* variables = nullptr;
 };
 
 }  // namespace stepwell::recorder

@@ -78,7 +78,8 @@ OpenWishes WishesOf(const stepwell_options& options) {
   return {.identity = IdentityOf(options),
           .spool_dir = path(options.spool_dir),
           .agent = path(options.agent),
-          .starts_agent = options.start_agent != 0};
+          .starts_agent = options.start_agent != 0,
+          .variables = options.environment};
 }
 
 // What a caller's struct lacks keeps its default.

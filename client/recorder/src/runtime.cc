@@ -31,20 +31,15 @@ const std::uint32_t* stepwell_gate = &kClosedGate;
 namespace stepwell::recorder {
 namespace {
 
-bool IsDisabled() {
-  const char* value = std::getenv("STEPWELL_DISABLED");
-  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
-}
-
 // The writer that is opened now.
-Identity IdentityNow(Identity wishes, std::vector<std::string>& remarks) {
+Identity IdentityNow(Identity wishes, const Environment& environment,
+                     std::vector<std::string>& remarks) {
   wishes.writer = NewUuid();
   wishes.boot_id = ReadBootId();
   wishes.pid = getpid();
   wishes.opened_time_us = static_cast<std::int64_t>(ReadClockNs(CLOCK_REALTIME) / 1000);
   wishes.opened_monotonic_ns = MonotonicNs();
-  return ResolveIdentity(
-      std::move(wishes), [](const char* name) { return std::getenv(name); }, remarks);
+  return ResolveIdentity(std::move(wishes), environment, remarks);
 }
 
 std::string Joined(const std::vector<std::string>& remarks) {
@@ -185,7 +180,8 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
     if (open_ != nullptr) return state_;
     told_.clear();
   }
-  if (IsDisabled()) {
+  const Environment environment = EnvironmentOf(wishes.variables);
+  if (IsSwitchedOn(environment, "STEPWELL_DISABLED")) {
     const std::lock_guard lock(mutex_);
     message_ = "STEPWELL_DISABLED is set";
     return state_ = STEPWELL_DISABLED;
@@ -196,10 +192,11 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
     return state_ = STEPWELL_CLOSED;
   }
   std::vector<std::string> remarks;
-  const Identity identity = IdentityNow(wishes.identity, remarks);
+  const Identity identity = IdentityNow(wishes.identity, environment, remarks);
   opened_ = wishes;
   opened_.identity = identity;
-  SpoolPlace place = SpoolPlace::Find(identity, wishes.spool_dir);
+  opened_.variables = nullptr;  // the caller's, for as long as this call lasts
+  SpoolPlace place = SpoolPlace::Find(identity, wishes.spool_dir, environment);
   if (place.writer == nullptr) return STEPWELL_CLOSED;
   remarks.insert(remarks.begin(), place.remarks.begin(), place.remarks.end());
   if (identity.server == spool::kServerOffline && !place.writer->is_memory_only()) {

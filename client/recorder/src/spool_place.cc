@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 #include "client/recorder/src/agent_presence.h"
@@ -12,9 +11,9 @@
 namespace stepwell::recorder {
 namespace {
 
-RootSurroundings ReadSurroundings() {
+RootSurroundings ReadSurroundings(const Environment& environment) {
   RootSurroundings around;
-  around.environment = [](const char* name) { return std::getenv(name); };
+  around.environment = environment;
   std::array<char, 4096> folder{};
   if (getcwd(folder.data(), folder.size()) != nullptr) around.working_directory = folder.data();
   around.user = geteuid();
@@ -22,15 +21,15 @@ RootSurroundings ReadSurroundings() {
   return around;
 }
 
-std::unique_ptr<SpoolWriter> TryRoot(SpoolRoot& root, const Identity& identity, std::string* why) {
+std::unique_ptr<SpoolWriter> TryRoot(SpoolRoot& root, const Identity& identity,
+                                     const Environment& environment, std::string* why) {
   const bool is_fresh = root.kind == RootKind::kPrivate;
   if (is_fresh) root.path = MakePrivateRoot(root.path, why);
   if (root.path.empty()) return nullptr;
   // Who chose another root has said what is shared between containers; of this one nobody has.
   SharedRingPlace rings;
   if (root.kind == RootKind::kDefault) {
-    rings = SharedRingPlace::Read([](const char* name) { return std::getenv(name); },
-                                  identity.world_size);
+    rings = SharedRingPlace::Read(environment, identity.world_size);
   }
   std::unique_ptr<SpoolWriter> writer = SpoolWriter::Create(root.path, identity, rings, why);
   if (writer == nullptr && is_fresh) rmdir(root.path.c_str());
@@ -39,11 +38,12 @@ std::unique_ptr<SpoolWriter> TryRoot(SpoolRoot& root, const Identity& identity, 
 
 }  // namespace
 
-SpoolPlace SpoolPlace::Find(const Identity& identity, const std::string& given) {
+SpoolPlace SpoolPlace::Find(const Identity& identity, const std::string& given,
+                            const Environment& environment) {
   SpoolPlace place;
-  for (SpoolRoot& root : ListRoots(given, ReadSurroundings())) {
+  for (SpoolRoot& root : ListRoots(given, ReadSurroundings(environment))) {
     std::string why;
-    place.writer = TryRoot(root, identity, &why);
+    place.writer = TryRoot(root, identity, environment, &why);
     if (place.writer != nullptr) {
       if (!place.remarks.empty()) place.remarks.push_back("records into " + root.path);
       place.root = std::move(root);

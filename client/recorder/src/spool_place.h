@@ -1,7 +1,7 @@
 // SpoolPlace is where a process that opens puts its spool: the first of the roots (spool_roots.h)
 // that will do, or memory where none does.
 //
-//   SpoolPlace place = SpoolPlace::Find(identity, options.spool_dir);
+//   SpoolPlace place = SpoolPlace::Find(identity, options.spool_dir, environment);
 //   if (place.writer == nullptr) ...  // no memory
 #pragma once
 
@@ -22,7 +22,8 @@ struct SpoolPlace {
   std::vector<std::string> remarks;
 
   // Blocks on the file system. `given` is options.spool_dir, empty = not given.
-  static SpoolPlace Find(const Identity& identity, const std::string& given);
+  static SpoolPlace Find(const Identity& identity, const std::string& given,
+                         const Environment& environment);
 };
 
 }  // namespace stepwell::recorder

@@ -1,6 +1,6 @@
 // Traces piece by piece from the master: one as it was uploaded, several as one, or only how their clocks
 // compare.
-import type { MergeTotals, TraceAlignment, TracePlacement } from "#gen/trace_pb";
+import type { MergeTotals, TraceAlignment, TraceFormat, TracePlacement } from "#gen/trace_pb";
 import { gather, traces } from "./api";
 import type { Result } from "./failure";
 
@@ -32,13 +32,13 @@ export interface Merging {
   readonly alignment: TraceAlignment;
 }
 
-export async function fetchMerged(merging: Merging, arriving: Arriving, signal: AbortSignal): Promise<Result<TraceBytes> | null> {
+export async function fetchMerged(merging: Merging, format: TraceFormat, arriving: Arriving, signal: AbortSignal): Promise<Result<TraceBytes> | null> {
   const pieces: Uint8Array[] = [];
   let byteCount = 0;
   let placement: TracePlacement | null = null;
   let totals: MergeTotals | null = null;
   const { trialId, traceNos, alignment } = merging;
-  const request = { trial: { trialId }, traceNos: [...traceNos], alignment, gzip: true };
+  const request = { trial: { trialId }, traceNos: [...traceNos], alignment, format, gzip: true };
   const got = await gather((options) => traces.mergeTraces(request, options), ({ message }) => {
     if (message.case === "placement") placement = message.value;
     if (message.case === "totals") totals = message.value;

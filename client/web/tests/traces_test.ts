@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { MergedTraceSchema, TraceFormat, TraceSchema, TraceState, type Trace } from "#gen/trace_pb";
+import { MergedTraceSchema, SummarizeTraceResponseSchema, TraceFormat, TraceSchema, TraceState, type Trace } from "#gen/trace_pb";
+import { stepTable } from "../src/trace_steps";
 import { clockWords, cycleWord, fileName, isMergeable, matches, meant, traceStateWords } from "../src/trace_words";
 
 function trace(init: MessageInitShape<typeof TraceSchema>): Trace {
@@ -33,6 +34,29 @@ test("only whole traces in JSON and Perfetto's form are merged and shown", () =>
   assert.deepEqual(all.filter(isMergeable).map((one) => one.traceNo), [1, 2]);
   assert.deepEqual(meant(all, new Set()).map((one) => one.traceNo), [1, 2]);
   assert.deepEqual(meant(all, new Set([2, 3])).map((one) => one.traceNo), [2, 3]);
+});
+
+test("the steps of a trace read as on the command line", () => {
+  assert.equal(stepTable(create(SummarizeTraceResponseSchema, {})), null, "no step");
+  const step = (name: string, kernelNs: bigint) => ({ name, lengthNs: 10_000_000n, kernelNs, dataLoaderNs: 1_000_000n, otherNs: 9_000_000n - kernelNs });
+  const table = stepTable(create(SummarizeTraceResponseSchema, {
+    steps: [step("ProfilerStep#3", 4_000_000n), step("ProfilerStep#4", 6_000_000n)], stepCount: 2n,
+    total: { lengthNs: 20_000_000n, kernelNs: 10_000_000n, dataLoaderNs: 2_000_000n, otherNs: 8_000_000n, communicatingNs: 4_000_000n, overlapNs: 1_000_000n },
+    hasDevice: true, deviceBusyNs: 3n, deviceSpanNs: 4n, stepsLeftOut: 1n, isCut: true, badCount: 2n, eventsOverBound: 3n,
+  }));
+  assert.deepEqual(table?.classes, [
+    { name: "kernel", meanText: "5.00 ms", shareText: "50.0 %", share: 0.5 }, { name: "data loader", meanText: "1.00 ms", shareText: "10.0 %", share: 0.1 },
+    { name: "other", meanText: "4.00 ms", shareText: "40.0 %", share: 0.4 },
+  ]);
+  assert.deepEqual(table?.steps, [
+    { name: "ProfilerStep#3", lengthText: "10.0 ms", shareTexts: ["40.0 %", "10.0 %", "50.0 %"] },
+    { name: "ProfilerStep#4", lengthText: "10.0 ms", shareTexts: ["60.0 %", "10.0 %", "30.0 %"] },
+  ]);
+  assert.deepEqual(table?.facts, [
+    "2 steps of 10.0 ms on average.", "The device was busy 75.0 % of the time from its first event to its last.",
+    "Communication took 2.00 ms a step; kernels computed during 25.0 % of it.", "1 step at the end left out: recording stopped before the device's part.",
+    "The trace ends too early; what it has is counted.", "2 things that is no event left out.", "3 events beyond what is held at once not counted.",
+  ]);
 });
 
 test("traces are found by name, rank, cycle and machine", () => {

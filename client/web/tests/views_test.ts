@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changeOf, largestChange } from "../src/core/compared";
+import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
 import { formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
 
@@ -14,10 +15,23 @@ test("a link restores the view", () => {
       labels: new Map([["agent", ["vm", "<script>"]], ["device", ["GPU-1"]]]), rank: "all", lines: "one",
     },
     { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
+    { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7 },
     { page: "compare", trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
     { page: "admin" },
   ];
   for (const view of views) assert.deepEqual(parseView(formatView(view)), view);
+});
+
+test("chosen traces stand in the address as ranges", () => {
+  assert.equal(formatView({ ...trialView("7"), tab: "traces", traces: [3, 1, 2, 9] }), "#/trial/7/traces?traces=1-3.9");
+  // Of another tab they say nothing.
+  assert.equal(formatView({ ...trialView("7"), tab: "heat", traces: [1], placed: "start", steps: 1 }), "#/trial/7/heat");
+  const rows: [string, number[]][] = [
+    ["", []], ["5", [5]], ["2-4.1", [1, 2, 3, 4]], ["4-2", []], ["1.x.-3.3-.7", [1, 7]], ["1-9999999999", [1, 2, 3, 4, 5, 6]], ["9999999999", []], ["3.3.3-4", [3, 4]],
+  ];
+  for (const [text, numbers] of rows) assert.deepEqual(parseNumbers(text, 6), numbers, text);
+  assert.equal(formatNumbers([]), "");
+  assert.equal(formatNumbers([8, 6, 5, 5]), "5-6.8");
 });
 
 test("what cannot be read falls back", () => {

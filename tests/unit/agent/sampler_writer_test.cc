@@ -287,7 +287,13 @@ TEST_F(SamplerWriterTest, TicksThatWereSleptThroughAreLate) {
   const auto told = Losses(pb::GAP_CAUSE_LATE);
   // Of each cadence at once, but a visit may fall between the two.
   EXPECT_LE(told.size(), 2u);
-  for (const pb::Loss& loss : told) EXPECT_EQ(loss.metric_group(), "");
+  for (const pb::Loss& loss : told) {
+    EXPECT_EQ(loss.metric_group(), "");
+    // It has the width of what was slept through, on the clock that was set forward by as much.
+    EXPECT_GE(loss.last_time_us() - loss.first_time_us(),
+              absl::ToInt64Microseconds(absl::Seconds(20)));
+    EXPECT_LT(loss.first_time_us(), now_us);
+  }
   const std::uint64_t late_count = SamplesOf(told);
   // In the tick before them: five of memory, shared_with; rates need a clock that runs. And the three
   // loads of the five ticks of their own that are due in 30 s.

@@ -187,6 +187,11 @@ TEST_F(SamplingLoopTest, TicksSleptThroughAreCountedAsLate) {
   }());
   Take(*loop, 1);
   EXPECT_THAT(fast_[2].late_count, ::testing::AnyOf(8u, 9u));
+  // Of a second each, the last of them one before this tick.
+  const AbsenceSpan span = fast_[2].late_span;
+  EXPECT_EQ(fast_[2].time_us - span.last_time_us, 1'000'000);
+  EXPECT_EQ(span.last_time_us - span.first_time_us,
+            static_cast<std::int64_t>(fast_[2].late_count - 1) * 1'000'000);
 }
 
 TEST_F(SamplingLoopTest, TicksGoOnBesideASensorThatHangs) {

@@ -110,6 +110,27 @@ TEST(AdminViewTest, Texts) {
   ExpectGolden("status.txt", StatusText(status, kPlain));
 }
 
+TEST(AdminViewTest, TheStatusNamesWhoIsConnectedAndCountsTheRest) {
+  constexpr std::int64_t kNowUs = 1'763'632'882'000'000;
+  v1::GetStatusResponse status;
+  status.set_answered_time_us(kNowUs);
+  v1::ConnectedAgent& agent = *status.add_agents();
+  agent.set_agent_id("node\x1b-7");
+  agent.set_agent_version("stepwell-agent/0.1.0");
+  agent.set_writers_open(9);
+  agent.set_since_time_us(kNowUs - 3'600'000'000);
+  agent.set_seen_time_us(kNowUs - 12'000'000);
+  // By a master whose clock was set back meanwhile.
+  status.add_agents()->set_seen_time_us(kNowUs + 1);
+  status.set_agents_left_out(1200);
+  const std::string text = StatusText(status, kPlain);
+  EXPECT_EQ(text.substr(text.find("\n\n") + 2),
+            "HOST        VERSION               WRITERS  CONNECTED SINCE          SILENT FOR\n"
+            "node\\x1b-7  stepwell-agent/0.1.0        9  2025-11-20 09:01:22 UTC      12.0 s\n"
+            "-           -                           0  -                               0 s\n"
+            "and 1,200 more; listed are those that were silent the longest\n");
+}
+
 TEST(AdminViewTest, ProfilingSaysWhoWasTold) {
   v1::SetProfilingResponse response;
   EXPECT_EQ(

@@ -99,6 +99,12 @@ def recording_ends() -> None:
         _torch_hooks.recording_ends()
 
 
+def run_ends() -> None:
+    """After its recorder has closed for good; never raises."""
+    if _torch_hooks is not None:
+        _torch_hooks.run_ends()
+
+
 def lines_at_end(has_steps: bool) -> list[str]:
     """What no hook saw. Who opens a run himself may record the rest himself."""
     if _torch_hooks is None:

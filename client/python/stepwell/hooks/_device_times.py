@@ -65,7 +65,8 @@ class DeviceTimes:
         self._pending.append((*token, event))
 
     def give_up(self) -> None:
-        """What is not known yet is nobody's: another run's batches have the same numbers. From any thread."""
+        """At a run's end: what is not known yet is nobody's, for another run's batches have the same numbers. From any
+        thread."""
         self.given_up_count += len(self._pending)
         self._is_given_up = True
 

@@ -29,6 +29,7 @@ _LOOP = "_stepwell_loop"  # in a DataLoader's iterator, where FetchCall looks fo
 _REDUCTIONS = ("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather",
                "gather_object")  # fmt: skip
 _DURATION = 3
+_RECORDING = (1, 2)  # core.state(): into the spool, or into memory alone
 
 
 def _is_worker(torch: Any) -> bool | None:
@@ -356,7 +357,8 @@ class TorchHooks:
                     cuda.is_current_stream_capturing,
                     self._store_device_time,
                 )
-            if self._times is not None:
+            # Switched off, nobody would keep what is read.
+            if self._times is not None and core.state() in _RECORDING:
                 self._times.read(batch)
                 self._device.seen_count += 1
         except Exception as error:
@@ -372,17 +374,18 @@ class TorchHooks:
             self._memory.fail(error)
 
     def recording_ends(self) -> None:
-        """What the GPU has not done by then is told as not seen: nothing waits for it."""
-        times = self._times
-        if times is None:
-            return
+        """What the GPU has not done by then is the run's next window's to tell, with its own batch: nothing waits."""
         try:
-            if threading.current_thread() is threading.main_thread():
-                times.read(None)
-            times.give_up()
+            if self._times is not None and threading.current_thread() is threading.main_thread():
+                self._times.read(None)
         except Exception as error:
             self._device.fail(error)
             self._times = None
+
+    def run_ends(self) -> None:
+        """What no window told by then is told as not seen."""
+        if self._times is not None:
+            self._times.give_up()
 
     def _store_device_time(self, name: str, batch: int, time_us: int, seconds: float) -> None:
         series = self._device_series.get(name)

@@ -113,6 +113,10 @@ typedef struct stepwell_options {
   const char* groups;     /* only these metric groups; NULL = all */
   const char* without;    /* not these metrics */
   const char* with;       /* these, which are taken on request only */
+  /* What is read as the process's environment, and handed to the agent: texts NAME=VALUE, NULL at the end, as
+   * environ has them. For callers whose other threads may change that one while stepwell_open reads it. NULL =
+   * environ. */
+  const char* const* environment;
 } stepwell_options;
 
 /* Private; call stepwell_options_init. */

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,26 +51,40 @@ class ScopeName {
   stepwell_scope_id id_ = 0;
 };
 
-// Times itself from construction to destruction, on one thread.
-class Scope {
+namespace internal {
+template <void (*begin)(stepwell_scope*, stepwell_scope_id)>
+class TimedScope {
  public:
-  explicit Scope(const ScopeName& name) {
+  explicit TimedScope(const ScopeName& name) {
     if (stepwell_enabled()) {
-      stepwell_scope_begin(&scope_, name.id());
+      begin(&scope_, name.id());
     } else {
-      // The other fields are stepwell_scope_begin's, and read only after it set a path.
+      // The other fields are those of `begin`, and read only after it set a path.
       scope_.path = 0;  // NOLINT(clang-analyzer-optin.cplusplus.UninitializedObject)
     }
   }
-  ~Scope() {
-    if (scope_.path != 0) stepwell_scope_end(&scope_);
+  ~TimedScope() { (void)End(); }
+  TimedScope(const TimedScope&) = delete;
+  TimedScope& operator=(const TimedScope&) = delete;
+
+  // Before its time, at most once. How long it took; 0 = not recorded.
+  std::chrono::nanoseconds End() {
+    if (scope_.path == 0) return std::chrono::nanoseconds(0);
+    const std::uint64_t length_ns = stepwell_scope_end(&scope_);
+    scope_.path = 0;
+    return std::chrono::nanoseconds(length_ns);
   }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
 
  private:
   stepwell_scope scope_;
 };
+}  // namespace internal
+
+// Times itself from construction to destruction, on one thread; the innermost goes first.
+using Scope = internal::TimedScope<&stepwell_scope_begin>;
+// The same of what takes turns with others on a thread, as coroutines do: it lies in no other scope, none lies in
+// it, and those that are open end in any order. On the thread that began it.
+using ScopeApart = internal::TimedScope<&stepwell_scope_begin_apart>;
 
 #define STEPWELL_JOIN_INNER(a, b) a##b
 #define STEPWELL_JOIN(a, b) STEPWELL_JOIN_INNER(a, b)
@@ -131,6 +146,28 @@ struct Options {
   std::string with = {};
 };
 
+// A writer that is ending, for callers that do something else until all of it is stored. One thread at a time.
+class Closing {
+ public:
+  enum class Told { kStored, kNotYet, kNever };
+
+  explicit Closing(stepwell_closing* closing) : closing_(closing) {}
+
+  // False: none was open.
+  explicit operator bool() const { return closing_ != nullptr; }
+  // Waits at most `wait`. kNever = nobody will say, as in a child that was forked meanwhile.
+  Told Await(std::chrono::milliseconds wait) {
+    const int told = stepwell_close_await(closing_.get(), wait.count());
+    return told > 0 ? Told::kStored : told == 0 ? Told::kNotYet : Told::kNever;
+  }
+
+ private:
+  struct End {
+    void operator()(stepwell_closing* closing) const { stepwell_close_end(closing); }
+  };
+  std::unique_ptr<stepwell_closing, End> closing_;
+};
+
 // Opens this process's writer and closes it at the end of its life. At most one at a time records;
 // a second one shares the first one's writer and the first to go closes it.
 class Recorder {
@@ -174,10 +211,14 @@ class Recorder {
 
   void StepBegin() { stepwell_step_begin(); }
   void StepEnd(std::int32_t batch = STEPWELL_NEXT_BATCH) { stepwell_step_end(batch); }
+  // What was recorded since the last StepEnd, and what comes next, lies outside any step.
+  void StepLeave() { stepwell_step_leave(); }
   void Record(const Series& series, double value) { ::stepwell::Record(series, value); }
 
   // True = the master holds all of it. Waits at most `wait`.
   bool Close(std::chrono::milliseconds wait) { return stepwell_close(wait.count()) == 1; }
+  // Ends the writer and waits for nothing; another may be opened at once.
+  Closing CloseBegin() { return Closing(stepwell_close_begin()); }
   std::uint64_t dropped_count() const { return stepwell_dropped_count(); }
 
  private:

@@ -1,6 +1,7 @@
 // What the page shows, as the part of its address behind "#", and back: a link restores the view. What
 // cannot be read falls back to the default; nothing an address says is trusted further.
 
+import { formatNumbers, parseNumbers } from "./number_ranges";
 import type { AxisKind } from "./range";
 
 export const tabs = ["timings", "metrics", "heat", "traces", "completeness"] as const;
@@ -31,6 +32,12 @@ export interface TrialView {
   readonly rank: string;
   /** One line for each series, or all of a chart in one; "" = as many as can be told apart. */
   readonly lines: "" | "each" | "one";
+  /** Numbers of chosen traces; empty = all that can be merged. Of the tab of traces, as those below. */
+  readonly traces: readonly number[];
+  /** How they are placed; "" = by their clocks. */
+  readonly placed: "" | "start";
+  /** The trace whose steps are looked at; 0 = none. */
+  readonly steps: number;
 }
 
 export interface CompareView {
@@ -51,13 +58,15 @@ export const trialsView: TrialsView = { page: "trials", search: "", state: "", p
 export function trialView(trial: string): TrialView {
   return {
     page: "trial", trial, tab: "timings", axis: "time", start: null, end: null, liveUs: 0,
-    metrics: [], labels: new Map(), rank: "", lines: "",
+    metrics: [], labels: new Map(), rank: "", lines: "", traces: [], placed: "", steps: 0,
   };
 }
 
 const states = ["running", "completed", "failed", "lost"];
 const liveUsMax = 86_400_000_000;
 const listMax = 64;
+/** As many as the master merges. */
+const tracesMax = 4096;
 const labelPrefix = "l.";
 
 function whole(text: string | null): number | null {
@@ -86,6 +95,9 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     labels,
     rank: /^(all|-?\d{1,9})$/.test(query.get("rank") ?? "") ? (query.get("rank") ?? "") : "",
     lines: lines === "each" || lines === "one" ? lines : "",
+    traces: parseNumbers(query.get("traces") ?? "", tracesMax),
+    placed: query.get("placed") === "start" ? "start" : "",
+    steps: parseNumbers(query.get("steps") ?? "", 1)[0] ?? 0,
   };
 }
 
@@ -121,6 +133,10 @@ function trialQuery(view: TrialView): URLSearchParams {
   for (const [name, values] of view.labels) for (const value of values) query.append(labelPrefix + name, value);
   if (view.rank !== "") query.set("rank", view.rank);
   if (view.lines !== "") query.set("lines", view.lines);
+  if (view.tab !== "traces") return query;
+  if (view.traces.length > 0) query.set("traces", formatNumbers(view.traces));
+  if (view.placed !== "") query.set("placed", view.placed);
+  if (view.steps > 0) query.set("steps", String(view.steps));
   return query;
 }
 

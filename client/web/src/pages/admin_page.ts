@@ -1,5 +1,6 @@
-// The master itself: what it is and does, and the caps of what it keeps.
+// The master itself: what it is and does, which agents are connected, and the caps of what it keeps.
 import type { GetStatusResponse } from "#gen/admin_pb";
+import { AgentsPanel } from "../agents_panel";
 import { admin, ask } from "../api";
 import { CapsPanel } from "../caps_panel";
 import { printable } from "../core/printable";
@@ -17,13 +18,14 @@ export class AdminPage implements Page {
   readonly title = "Master";
   readonly element = h("div", { class: "through" });
   private readonly status = h("div", {}, loadingBox("the master's status"));
+  private readonly agents = new AgentsPanel();
   private readonly caps = new CapsPanel();
   private readonly loop: Loop;
   private before: { answer: GetStatusResponse; at: number } | null = null;
 
   constructor() {
     fill(this.element,
-      h("section", { class: "panel" }, h("h1", {}, "Master"), this.status), this.caps.element);
+      h("section", { class: "panel" }, h("h1", {}, "Master"), this.status), this.agents.element, this.caps.element);
     this.loop = loop(() => refreshMs, (signal) => this.lookStatus(signal), (failure) => this.showStatusFailure(failure));
   }
 
@@ -41,6 +43,7 @@ export class AdminPage implements Page {
     if (!answer) return "fine";
     if (!answer.ok) return this.showStatusFailure(answer.failure);
     this.showStatus(answer.value);
+    this.agents.show(answer.value);
     return "fine";
   }
 

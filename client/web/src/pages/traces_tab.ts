@@ -1,6 +1,6 @@
-// A trial's traces: which are here and how large, how far their clocks may be off, downloaded as they came,
-// merged, handed to a viewer's window, deleted.
-import { TraceAlignment, TraceState, type MergedTrace, type Trace } from "#gen/trace_pb";
+// A trial's traces: which are here and how large, how far their clocks may be off, where their steps' time
+// went, downloaded as they came, merged, handed to a viewer's window, deleted.
+import { TraceAlignment, TraceFormat, TraceState, type MergedTrace, type Trace } from "#gen/trace_pb";
 import { ask, readSettings, traces } from "../api";
 import { refill } from "../choice";
 import { printable } from "../core/printable";
@@ -10,7 +10,9 @@ import type { TrialView } from "../core/view_state";
 import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
 import type { Failure, Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
+import type { Go } from "../page";
 import { failureBox, loadingBox, stateBox } from "../state_box";
+import { StepsPanel } from "../steps_panel";
 import { blobOf, fetchMerged, fetchPlacement, fetchTrace, joined, type Arriving, type TraceBytes } from "../trace_bytes";
 import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, traceStateWords } from "../trace_words";
 import { isRunning, type TrialInfo, type TrialTab } from "../trial_info";
@@ -49,8 +51,8 @@ export class TracesTab implements TrialTab {
   private refusedCount = 0;
   private isCut = false;
   private viewer: string | null = null;
-  private readonly chosen = new Set<number>();
-  private alignment = TraceAlignment.CLOCK;
+  private view: TrialView | null = null;
+  private readonly steps = new StepsPanel(() => this.change({ steps: 0 }));
   /** By number; of the last comparison. */
   private clocks = new Map<number, MergedTrace>();
   private clocksOf = "";
@@ -60,14 +62,18 @@ export class TracesTab implements TrialTab {
   private work: Work | null = null;
   private deleting = 0;
 
-  constructor() {
-    fill(this.element, this.head, this.place);
+  constructor(private readonly go: Go) {
+    fill(this.element, this.head, this.steps.element, this.place);
     this.loop = loop(() => this.pace(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
-  update(_view: TrialView, info: TrialInfo): void {
+  update(view: TrialView, info: TrialInfo): void {
     const ran = this.info && isRunning(this.info);
     this.info = info;
+    this.view = view;
+    this.steps.show(info.trial.trialId, view.steps);
+    this.forgetClocks();
+    this.show();
     if (ran && !isRunning(info)) this.loop.soon();
   }
 
@@ -75,6 +81,21 @@ export class TracesTab implements TrialTab {
     this.loop.stop();
     this.gone.abort();
     this.work?.controller.abort();
+    this.steps.destroy();
+  }
+
+  private change(change: Partial<TrialView>): void {
+    if (this.view) this.go({ ...this.view, ...change }, "replace");
+  }
+
+  /** Those of the address that are here. */
+  private chosen(): Set<number> {
+    const there = new Set(this.list?.map((trace) => trace.traceNo));
+    return new Set(this.view?.traces.filter((traceNo) => there.has(traceNo)));
+  }
+
+  private alignment(): TraceAlignment {
+    return this.view?.placed === "start" ? TraceAlignment.START : TraceAlignment.CLOCK;
   }
 
   private pace(): number {
@@ -105,8 +126,6 @@ export class TracesTab implements TrialTab {
     } while (afterTraceNo !== 0 && found.length < tracesMax);
     this.list = found;
     this.isCut = afterTraceNo !== 0;
-    const there = new Set(found.map((trace) => trace.traceNo));
-    for (const traceNo of [...this.chosen]) if (!there.has(traceNo)) this.chosen.delete(traceNo);
     this.forgetClocks();
     this.show();
     return "fine";
@@ -140,21 +159,19 @@ export class TracesTab implements TrialTab {
   }
 
   private showTools(list: readonly Trace[]): void {
-    const wanted = meant(list, this.chosen);
+    const chosen = this.chosen();
+    const wanted = meant(list, chosen);
     const merged = wanted.filter(isMergeable);
     const together = merged.length > 0 && wanted.length === merged.length;
-    const key = JSON.stringify([wanted.map((trace) => trace.traceNo), together, this.work !== null, this.viewer, this.alignment]);
+    const key = JSON.stringify([wanted.map((trace) => trace.traceNo), together, this.work !== null, this.viewer, this.alignment(), chosen.size]);
     refill(this.tools, key, () => {
       const busy = this.work !== null;
       const align = h("select", { "aria-label": "How traces are placed", "data-focus": "align", disabled: busy, onchange: () => {
-        this.alignment = align.value === "start" ? TraceAlignment.START : TraceAlignment.CLOCK;
-        this.clocksOf = "";
-        this.forgetClocks();
-        this.show();
+        this.change({ placed: align.value === "start" ? "start" : "" });
       } }, h("option", { value: "clock" }, "by their clocks"), h("option", { value: "start" }, "each from the first one's start"));
-      align.value = this.alignment === TraceAlignment.START ? "start" : "clock";
+      align.value = this.alignment() === TraceAlignment.START ? "start" : "clock";
       return [
-        h("span", {}, this.chosen.size === 0 ? `All that can be merged (${countText(merged.length)})` : `${countText(this.chosen.size)} chosen`),
+        h("span", {}, chosen.size === 0 ? `All that can be merged (${countText(merged.length)})` : `${countText(chosen.size)} chosen`),
         this.viewer !== null && this.viewer !== "" && h("button", {
           type: "button", class: "primary", "data-focus": "open", disabled: busy || !together, title: this.viewerWords(), onclick: () => this.open(wanted),
         }, "Open in Perfetto"),
@@ -172,8 +189,9 @@ export class TracesTab implements TrialTab {
 
   private showTable(list: readonly Trace[]): void {
     const rows = list.filter((trace) => matches(trace, this.filter.value));
+    const chosen = this.chosen();
     const key = JSON.stringify([
-      rows.slice(0, rowsMax).map((trace) => [trace.traceNo, traceStateWords(trace)]), rows.length, [...this.chosen], this.clockVersion, this.deleting, this.work !== null, this.keptBytes, this.refusedCount,
+      rows.slice(0, rowsMax).map((trace) => [trace.traceNo, traceStateWords(trace)]), rows.length, [...chosen], this.view?.steps, this.clockVersion, this.deleting, this.work !== null, this.keptBytes, this.refusedCount,
     ]);
     refill(this.place, key, () => [h("section", { class: "panel" },
       rows.length === 0 ? h("p", { class: "muted" }, "None of the traces matches.")
@@ -182,22 +200,23 @@ export class TracesTab implements TrialTab {
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Chosen")),
             ["No.", "Name", "Rank", "Cycle", "Format", "Size", "Clock error", "State", "Uploaded (UTC)"].map((text) => h("th", { scope: "col", class: text === "No." || text === "Rank" || text === "Size" ? "number" : "" }, text)),
             h("th", { scope: "col" }, "Actions"))),
-          h("tbody", {}, rows.slice(0, rowsMax).map((trace) => this.row(trace))))),
+          h("tbody", {}, rows.slice(0, rowsMax).map((trace) => this.row(trace, chosen))))),
       rows.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`),
       this.isCut && h("p", { class: "muted" }, `There are more than ${countText(list.length)}: 'stepwell trace list' has all.`),
       this.clockWords,
       h("p", { class: "muted" }, `${valueText(this.keptBytes, "bytes")} are kept`, this.refusedCount > 0 && `; ${plural(this.refusedCount, "trace")} refused by caps (page Master)`, "."))]);
   }
 
-  private row(trace: Trace): HTMLElement {
+  private row(trace: Trace, chosen: ReadonlySet<number>): HTMLElement {
     const { traceNo, header } = trace;
     const name = printable(header?.name ?? "");
     const box = h("input", { type: "checkbox", "aria-label": `Choose trace ${traceNo}, ${name}`, "data-focus": `choose-${traceNo}`, disabled: !isWhole(trace), onchange: () => {
-      if (box.checked) this.chosen.add(traceNo);
-      else this.chosen.delete(traceNo);
-      this.show();
+      const now = this.chosen();
+      if (box.checked) now.add(traceNo);
+      else now.delete(traceNo);
+      this.change({ traces: [...now] });
     } });
-    box.checked = this.chosen.has(traceNo);
+    box.checked = chosen.has(traceNo);
     const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
     return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
       cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
@@ -221,7 +240,12 @@ export class TracesTab implements TrialTab {
       return [h("span", {}, "For good?"), button("delete", "Delete", "Delete for good", () => void this.delete(traceNo)),
         button("keep", "Keep", "Keep", () => this.askToDelete(0))];
     }
+    const isSeen = this.view?.steps === traceNo;
     return [
+      isMergeable(trace) && h("button", {
+        type: "button", "data-focus": `steps-${traceNo}`, "aria-label": `Steps of trace ${traceNo}, ${name}`, "aria-pressed": isSeen ? "true" : "false",
+        onclick: () => this.change({ steps: isSeen ? 0 : traceNo }),
+      }, "Steps"),
       this.viewer !== "" && isMergeable(trace) && button("open", "Open", "Open in Perfetto", () => this.open([trace])),
       isWhole(trace) && button("save", "Download", "Download", () => void this.save(trace)),
       button("delete", "Delete …", "Delete", () => this.askToDelete(traceNo)),
@@ -233,7 +257,7 @@ export class TracesTab implements TrialTab {
   /** Those of another list, or of none. Of small ones they are asked for at once. */
   private forgetClocks(): void {
     const merged = (this.list ?? []).filter(isMergeable);
-    const of = JSON.stringify([merged.map((trace) => trace.traceNo), this.alignment]);
+    const of = JSON.stringify([merged.map((trace) => trace.traceNo), this.alignment()]);
     if (of === this.clocksOf) return;
     this.clocksOf = of;
     this.clocks = new Map();
@@ -246,7 +270,7 @@ export class TracesTab implements TrialTab {
   private async lookAtClocks(of: readonly Trace[], signal: AbortSignal): Promise<Failure | null> {
     const { info, clocksOf } = this;
     if (!info) return null;
-    const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment }, signal);
+    const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment() }, signal);
     if (!answer || clocksOf !== this.clocksOf) return null;
     if (!answer.ok) {
       this.clockWords = h("p", { class: "muted" }, "Their clocks are not compared: ", h("span", { class: "detail" }, answer.failure.detail));
@@ -310,7 +334,7 @@ export class TracesTab implements TrialTab {
 
   private saveMerged(of: readonly Trace[]): Promise<void> {
     return this.during(`Merging ${plural(of.length, "trace")}`, async (signal, arriving) => {
-      const got = await this.merge(of, signal, arriving);
+      const got = await this.merge(of, TraceFormat.CHROME_JSON, signal, arriving);
       if (!got) return null;
       if (!got.ok) return failureBox(got.failure);
       downloadBlob(`stepwell-trial-${this.info?.trial.trialId ?? ""}.json.gz`, blobOf(got.value));
@@ -326,9 +350,9 @@ export class TracesTab implements TrialTab {
     return h("p", {}, `${plural(totals?.eventCount ?? 0n, "event")} of ${plural(of.length, "trace")}, ${valueText(bytes.byteCount, "bytes")}${counters}${left}.${note}`);
   }
 
-  private async merge(of: readonly Trace[], signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
+  private async merge(of: readonly Trace[], format: TraceFormat, signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
     if (!this.info) return null;
-    const got = await fetchMerged({ trialId: this.info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment }, arriving, signal);
+    const got = await fetchMerged({ trialId: this.info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment() }, format, arriving, signal);
     if (got?.ok && got.value.placement) this.takePlacement(got.value.placement.inputs, got.value.placement.notes);
     return got;
   }
@@ -336,7 +360,8 @@ export class TracesTab implements TrialTab {
   private async fetch(of: readonly Trace[], signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
     const [first, second] = of;
     if (!this.info || !first) return null;
-    return second ? this.merge(of, signal, arriving) : fetchTrace(this.info.trial.trialId, first.traceNo, arriving, signal);
+    // Perfetto's own form is a fifth of the bytes of JSON, and so is what its page has to read.
+    return second ? this.merge(of, TraceFormat.PERFETTO, signal, arriving) : fetchTrace(this.info.trial.trialId, first.traceNo, arriving, signal);
   }
 
   private open(of: readonly Trace[]): void {

@@ -127,7 +127,7 @@ export class TrialPage implements Page {
       case "timings": return new TimingsTab(this.go);
       case "metrics": return new MetricsTab(this.go);
       case "heat": return new HeatTab(this.go);
-      case "traces": return new TracesTab();
+      case "traces": return new TracesTab(this.go);
       case "completeness": return new CompletenessTab();
     }
   }

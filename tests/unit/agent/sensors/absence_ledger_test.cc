@@ -140,11 +140,24 @@ TEST_F(AbsenceLedgerTest, ATickOfAnotherCadenceSaysNothingAboutThisOne) {
 }
 
 TEST_F(AbsenceLedgerTest, LateTicksAreToldAtOnceAndThenEachMinute) {
-  ledger_.Count("", AbsenceKind::kLate, 30, 5 * kSecond, "late");
-  EXPECT_THAT(Texts(ledger_.TakeDue(5 * kSecond)), ElementsAre("30 from 5 to 5: late"));
-  ledger_.Count("", AbsenceKind::kLate, 10, 7 * kSecond, "late");
+  ledger_.Count("", AbsenceKind::kLate, 30, {3 * kSecond, 4 * kSecond}, "late");
+  EXPECT_THAT(Texts(ledger_.TakeDue(5 * kSecond)), ElementsAre("30 from 3 to 4: late"));
+  ledger_.Count("", AbsenceKind::kLate, 10, {7 * kSecond, 7 * kSecond}, "late");
   EXPECT_THAT(Tick(8, {}), IsEmpty());
   EXPECT_THAT(Tick(65, {}), ElementsAre("10 from 7 to 7: late"));
+}
+
+TEST_F(AbsenceLedgerTest, TicksOfSeveralCadencesAreToldFromTheFirstToTheLast) {
+  ledger_.Count("", AbsenceKind::kLate, 8, {12 * kSecond, 19 * kSecond}, "late");
+  ledger_.Count("", AbsenceKind::kLate, 1, {10 * kSecond, 10 * kSecond}, "late");
+  ledger_.Count("", AbsenceKind::kLate, 0, {1 * kSecond, 90 * kSecond}, "late");
+  EXPECT_THAT(Texts(ledger_.TakeDue(20 * kSecond)), ElementsAre("9 from 10 to 19: late"));
+}
+
+TEST_F(AbsenceLedgerTest, WhatWasMissedBeforeATickStandsAtItsIntervals) {
+  const AbsenceSpan span = MissedBefore(20 * kSecond, 8, absl::Seconds(2));
+  EXPECT_EQ(span.first_time_us, 4 * kSecond);
+  EXPECT_EQ(span.last_time_us, 18 * kSecond);
 }
 
 TEST_F(AbsenceLedgerTest, AtTheEndAllThatIsLeftIsTold) {

@@ -52,6 +52,29 @@ class OpenTest : public RecorderTest {
   }
 };
 
+TEST_F(OpenTest, AnEnvironmentThatIsHandedOverStandsForThatOfTheProcess) {
+  const std::string spool_dir = "STEPWELL_SPOOL_DIR=" + temporary() + "/handed";
+  ExpectInChild([&] {
+    setenv("STEPWELL_SPOOL_DIR", (temporary() + "/own").c_str(), 1);
+    setenv("STEPWELL_DISABLED", "1", 1);
+    setenv("STEPWELL_PROJECT", "own", 1);
+    const char* const variables[] = {"STEPWELL_TRIAL=handed", "STEPWELL_TRIALS=x",
+                                     spool_dir.c_str(), "STEPWELL_DISABLED=", nullptr};
+    stepwell_options options;
+    stepwell_options_init(&options);
+    options.environment = variables;
+    options.start_agent = 0;
+    EXPECT_EQ(stepwell_open(&options), STEPWELL_RECORDING) << stepwell_message();
+    (void)stepwell_close(0);
+  });
+  EXPECT_FALSE(fs::exists(temporary() + "/own"));
+  const auto writers = FindWriters(temporary() + "/handed");
+  ASSERT_EQ(writers.size(), 1u);
+  const std::string identity = ReadText(writers[0] / spool::kWriterFile);
+  EXPECT_THAT(identity, HasSubstr("handed"));
+  EXPECT_THAT(identity, testing::Not(HasSubstr("\"own\"")));
+}
+
 TEST_F(OpenTest, AgentRule06_WithoutAWordTheSpoolLiesInTheTemporaryDirectory) {
   OpenDefault([](const Recorder& recorder) {
     EXPECT_EQ(recorder.state(), STEPWELL_RECORDING);

@@ -1,0 +1,80 @@
+"""The wheel in a root of the same C library that has Python and nothing of Debian's beside it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import unittest
+
+import product
+from product import WAIT_S, ProductTest
+
+# A user who is not root is root in a namespace of its own, where the kernel lets people have one.
+_UNSHARED = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
+_LEFT_OUT = ("__pycache__", "dist-packages", "site-packages", "config-*", "test", "tests", "idlelib", "ensurepip",
+             "tkinter", "lib2to3", "pydoc_data", "*.a")  # fmt: skip
+_ENTER = 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
+
+
+def _libraries_of(program: str) -> list[str]:
+    """Its loader among them."""
+    said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", said)
+
+
+class BareRootTest(ProductTest):
+    def setUp(self) -> None:
+        done = subprocess.run([*_UNSHARED, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if done.returncode != 0:
+            self.skipTest("this kernel lets nobody have mounts of their own")
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name) / "root"
+        self.interpreter = os.path.realpath(product.python())
+        for file in (self.interpreter, *_libraries_of(self.interpreter)):
+            place = self.root / file.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+        library = sysconfig.get_path("stdlib")
+        shutil.copytree(library, self.root / library.lstrip("/"), ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        for folder in ("proc", "tmp", "site"):
+            (self.root / folder).mkdir()
+        (package,) = pathlib.Path(product.python()).parents[1].glob("lib/python*/site-packages/stepwell")
+        shutil.copytree(package, self.root / "site" / "stepwell")
+
+    def test_agent_rule_15_a_wheel_records_where_there_is_python_and_the_c_library_alone(self) -> None:
+        libraries = sorted(path.name for path in self.root.rglob("*.so*") if "lib-dynload" not in str(path)
+                           and "site" not in path.parts)  # fmt: skip
+        self.assertFalse([name for name in libraries if re.match(r"lib(stdc\+\+|gcc_s|absl|grpc|protobuf)", name)])
+        source = """if True:
+            import sys
+            sys.path.insert(0, "/site")
+            import stepwell
+            run = stepwell.init(spool_dir="/tmp/spool")
+            for batch_index, batch in run.steps("abc"):
+                with run.scope("train_batch"): run.record("loss", batch_index)
+            print(stepwell._load.core.__name__, run.state, run.dropped_count)
+            run.close()
+            """
+        variables = {"STEPWELL_OFFLINE": "1", "STEPWELL_TRIAL": self.trial, "STEPWELL_SYSTEM_METRICS": "0"}
+        words = [*_UNSHARED, "/bin/sh", "-c", _ENTER, str(self.root), self.interpreter, "-S", "-c", source]
+        done = subprocess.run(words, env={**variables, "PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * WAIT_S)  # fmt: skip
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertEqual("stepwell._core recording 0\n", done.stdout, done.stderr)
+        # What it recorded there is a spool as any other's.
+        sent = subprocess.run([product.program(), "upload", str(self.root / "tmp" / "spool"), "--server", product.server()],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=2 * WAIT_S)  # fmt: skip
+        self.assertEqual(0, sent.returncode, sent.stdout)
+        # The last fetch is the one that finds the end.
+        self.await_counts({"step": 3, "dataloader_next": 4, "train_batch": 3, "loss": 3})
+
+
+if __name__ == "__main__":
+    unittest.main()
