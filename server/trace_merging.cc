@@ -56,6 +56,7 @@ MergeInput InputOf(const TraceRecord& trace, const TraceOrigin& origin) {
   input.origin = origin;
   input.rank = trace.header.rank ? trace.header.rank : RankOfTraceName(trace.header.name);
   input.cycle = CycleOfTraceName(trace.header.name);
+  input.machine = trace.header.machine;
   return input;
 }
 

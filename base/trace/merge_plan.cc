@@ -1,6 +1,7 @@
 #include "base/trace/merge_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -68,9 +69,9 @@ const Barrier& BarrierOf(const MergeInput& input, const std::vector<Barrier>& of
   return *found;
 }
 
-// The lowest rank with barriers whose clock `rank` shares: of its machine, where machines are told.
+// The lowest rank that `has` it and whose clock `rank` shares: of its machine, where machines are told.
 std::int32_t ClockOf(std::int32_t rank, const std::vector<MergeInput>& inputs,
-                     const MergePlan& plan, const Barriers& barriers) {
+                     const MergePlan& plan, const std::function<bool(std::int32_t)>& has) {
   std::string machine;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (plan.inputs[i].rank == rank && !inputs[i].machine.empty()) machine = inputs[i].machine;
@@ -78,7 +79,7 @@ std::int32_t ClockOf(std::int32_t rank, const std::vector<MergeInput>& inputs,
   std::int32_t lowest = rank;
   for (std::size_t i = 0; i < inputs.size() && !machine.empty(); ++i) {
     const std::int32_t other = plan.inputs[i].rank;
-    if (inputs[i].machine == machine && barriers.contains(other)) lowest = std::min(lowest, other);
+    if (inputs[i].machine == machine && has(other)) lowest = std::min(lowest, other);
   }
   return lowest;
 }
@@ -111,7 +112,8 @@ const Barrier& AtBase(const Barrier& barrier, const std::vector<Barrier>& of_ran
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     PlacedInput& placed = plan.inputs[i];
-    const auto found = barriers.find(ClockOf(placed.rank, inputs, plan, barriers));
+    const auto has = [&](std::int32_t rank) { return barriers.contains(rank); };
+    const auto found = barriers.find(ClockOf(placed.rank, inputs, plan, has));
     if (inputs[i].shift_ns.has_value() || found == barriers.end()) continue;
     const Barrier& own = BarrierOf(inputs[i], found->second);
     const Barrier& base = AtBase(own, found->second, of_base);
@@ -122,6 +124,39 @@ const Barrier& AtBase(const Barrier& barrier, const std::vector<Barrier>& of_ran
     placed.error_ns = &own == &base ? 0 : own.error_ns + base.error_ns;
   }
   return absl::OkStatus();
+}
+
+// By what agents wrote of their exchanges with the master: the lowest rank's clock counts. What was placed already stays.
+void ShiftByMaster(const std::vector<MergeInput>& inputs, MergePlan& plan) {
+  // Of each rank the most certain.
+  struct Known {
+    std::int64_t ahead_ns = 0;
+    std::int64_t error_ns = 0;
+    const std::string* trial = nullptr;
+  };
+  std::map<std::int32_t, Known> clocks;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TraceOrigin& origin = inputs[i].origin;
+    if (!origin.master_clock.is_known()) continue;
+    const Known known = {origin.master_clock.ahead_ns(),
+                         origin.master_clock.ErrorFrom(*origin.first_time_ns),
+                         &origin.master_clock.trial()};
+    const auto [found, is_new] = clocks.try_emplace(plan.inputs[i].rank, known);
+    if (!is_new && known.error_ns < found->second.error_ns) found->second = known;
+  }
+  if (clocks.empty()) return;
+  const Known& base = clocks.begin()->second;
+  const auto has = [&](std::int32_t rank) { return clocks.contains(rank); };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    PlacedInput& placed = plan.inputs[i];
+    if (placed.error_ns.has_value()) continue;
+    const auto found = clocks.find(ClockOf(placed.rank, inputs, plan, has));
+    // Another trial may have another master, with a clock of its own.
+    if (found == clocks.end() || *found->second.trial != *base.trial) continue;
+    const bool is_base = &found->second == &base;
+    placed.shift_ns = found->second.ahead_ns - base.ahead_ns;
+    placed.error_ns = is_base ? 0 : found->second.error_ns + base.error_ns;
+  }
 }
 
 [[nodiscard]] absl::Status Place(const std::vector<MergeInput>& inputs, MergePlan& plan) {
@@ -160,7 +195,10 @@ const Barrier& AtBase(const Barrier& barrier, const std::vector<Barrier>& of_ran
   for (PlacedInput& placed : plan.inputs) {
     if (is_one_machine || is_one_rank) placed.error_ns = 0;
   }
-  return is_one_machine || is_one_rank ? absl::OkStatus() : ShiftByBarriers(inputs, plan);
+  if (is_one_machine || is_one_rank) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(ShiftByBarriers(inputs, plan));
+  ShiftByMaster(inputs, plan);
+  return absl::OkStatus();
 }
 
 // One row of processes for what one rank's profiler wrote, unless two files say different things of one cycle.

@@ -6,7 +6,9 @@
 //   2. Where ranks left a barrier together (TraceOrigin::sync_time_ns): the lowest rank's clock counts, and each
 //      file is shifted by the difference of its own cycle, not by another's: clocks drift. What a native profiler
 //      of the same rank wrote goes by the last barrier before it.
-//   3. Otherwise none: files of one machine share its clock, and files of several are off by what their clocks are,
+//   3. Where agents wrote of their exchanges with the master (MasterClock), what lies on no barrier's clock: shifted by the
+//      difference to the lowest rank's. The error is that of both, drift included.
+//   4. Otherwise none: files of one machine share its clock, and files of several are off by what their clocks are,
 //      which nothing here can tell (error unknown).
 #pragma once
 

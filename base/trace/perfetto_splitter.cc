@@ -8,6 +8,7 @@
 #include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
 #include "base/trace/gzip_block.h"
+#include "base/trace/master_clock.h"
 #include "base/trace/perfetto_fields.h"
 #include "base/trace/proto_bytes.h"
 #include "base/trace/trace_event.h"
@@ -261,7 +262,8 @@ absl::Status PerfettoSplitter::TakeTrackEvent(std::string_view bytes, std::int64
     ++form_.passed_over;
     return absl::OkStatus();
   }
-  std::string json = absl::StrCat("{\"ph\":\"", kPhases[type], "\"");
+  const bool is_metadata = type == kInstant && category == kMetadataCategory;
+  std::string json = absl::StrCat("{\"ph\":\"", is_metadata ? "M" : kPhases[type], "\"");
   const auto track = tracks_.find(uuid);
   if (type == kCounter && track != tracks_.end()) name = track->second.name;
   if (!name.empty()) {
@@ -286,7 +288,7 @@ absl::Status PerfettoSplitter::TakeTrackEvent(std::string_view bytes, std::int64
     absl::StrAppend(&json, ",\"args\":{", args, "}");
   }
   json += '}';
-  return Tell(json);
+  return is_metadata ? take_(json) : Tell(json);
 }
 
 std::string PerfettoSplitter::ArgsOf(std::string_view bytes, const Sequence& sequence) const {

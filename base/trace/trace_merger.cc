@@ -64,9 +64,12 @@ absl::Status TraceMerger::TakeEvent(std::string_view json) {
 
 bool IsReplacedByMerge(const TraceEvent& event) {
   if (event.phase != 'M') return false;
-  constexpr std::string_view kNames[] = {"\"process_name\"", "\"process_sort_index\"",
-                                         "\"global_rank\"", "\"clock_sync_timestamp_us\"",
-                                         "\"clock_sync_error_bound\""};
+  constexpr std::string_view kNames[] = {"\"process_name\"",
+                                         "\"process_sort_index\"",
+                                         "\"global_rank\"",
+                                         "\"clock_sync_timestamp_us\"",
+                                         "\"clock_sync_error_bound\"",
+                                         "\"master_clock\""};
   for (const std::string_view name : kNames) {
     if (event.name == name) return true;
   }

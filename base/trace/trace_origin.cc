@@ -49,6 +49,14 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
   } else if (*name == "clock_sync_error_bound") {
     const std::int64_t error = NsOfMicros(MemberOfJson(event.args, "value")).value_or(0);
     origin_.sync_error_ns = std::clamp(error, std::int64_t{0}, kSyncErrorMaxNs);
+  } else if (*name == kMasterClockEvent) {
+    const auto number = [&](std::string_view member) {
+      return WholeNumber(MemberOfJson(event.args, member));
+    };
+    const auto at = number("at_ns"), ahead = number("ahead_ns"), error = number("error_ns");
+    if (!at.has_value() || !ahead.has_value() || !error.has_value()) return;
+    origin_.master_clock.Take({*at, *ahead, *error},
+                              TextOfJson(MemberOfJson(event.args, "trial")).value_or(""));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/trace/master_clock.h"
 #include "base/trace/trace_event.h"
 
 namespace stepwell {
@@ -29,6 +30,8 @@ struct TraceOrigin {
   // Composer's synchronisation: its own clock as all ranks left a barrier, and how far that may be off.
   std::optional<std::int64_t> sync_time_ns;
   std::int64_t sync_error_ns = 0;
+  // By the agent's exchanges with its master.
+  MasterClock master_clock;
   // Names of processes, cut, by KeyOfText of their pid as it was written; at most kProcessesMax.
   std::map<std::string, std::string, std::less<>> process_names;
 };

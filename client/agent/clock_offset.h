@@ -16,13 +16,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/trace/master_clock.h"
 
 namespace stepwell::agent {
 
 class ClockOffset {
  public:
-  // What two crystals drift apart in a second at most: 50 millionths each.
-  static constexpr double kDriftMax = 100e-6;
+  static constexpr double kDriftMax = kClockDriftMax;
 
   struct Reading {
     absl::Duration ahead;  // master's clock - ours

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ namespace {
 constexpr std::size_t kRandomLetters = 6;  // mkdtemp's
 // The lock last: until it is gone nobody takes it.
 constexpr const char* kOwnFiles[] = {kAgentLogOldFile, kAgentLogFile, kLinkNoteFile,
-                                     spool::kAgentLockFile};
+                                     spool::kTraceFolder, spool::kAgentLockFile};
 
 bool IsOwnFile(const std::string& name) {
   return std::find(std::begin(kOwnFiles), std::end(kOwnFiles), name) != std::end(kOwnFiles);
@@ -41,6 +42,9 @@ bool IsPrivateRoot(const std::string& root) {
 bool RemovePrivateRoot(const std::string& root, int format_directory) {
   const absl::StatusOr<std::vector<std::string>> names = ListNames(format_directory);
   if (!names.ok() || !std::all_of(names->begin(), names->end(), IsOwnFile)) return false;
+  // Where a note waits in it nothing goes.
+  if (unlinkat(format_directory, spool::kTraceFolder, AT_REMOVEDIR) != 0 && errno != ENOENT)
+    return false;
   for (const char* name : kOwnFiles) unlinkat(format_directory, name, 0);
   // Fails, as it should, where a writer came meanwhile.
   return rmdir(absl::StrCat(root, "/", spool::kFormatDirectory).c_str()) == 0 &&

@@ -1,7 +1,11 @@
 #include "client/agent/rank_trace.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -10,11 +14,15 @@ namespace {
 
 // Spans begin before an agent sees their process, not by more than that.
 constexpr std::int64_t kEarlierNs = std::int64_t{3600} * 1'000'000'000;
+// Half of it is how far drifts are guessed.
+constexpr absl::Duration kClockInterval = absl::Seconds(10);
 
 }  // namespace
 
-RankTrace::RankTrace(const WriterIdentity& identity)
-    : options_{.directory = identity.tracing.directory,
+RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave)
+    : identity_(identity),
+      leave_(std::move(leave)),
+      options_{.directory = identity.tracing.directory,
                .rank = identity.rank,
                .kept_max = identity.tracing.kept_max},
       spans_({.rank = identity.rank,
@@ -27,6 +35,26 @@ absl::Status RankTrace::Append(std::string_view packet) {
     STEPWELL_ASSIGN_OR_RETURN(file_, TraceFile::Create(options_));
   }
   return file_->Append(packet);
+}
+
+void RankTrace::NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
+                          When when) {
+  const bool has_spans = file_ != nullptr || !spans_.is_empty();
+  if (has_failed_ || !has_spans || anchor.monotonic_ns == 0) return;
+  const std::uint64_t before_ns = MonotonicNs();
+  const absl::Duration monotonic = clock.Monotonic();
+  if (when == When::kIfDue && monotonic < clock_due_) return;
+  const absl::Time now = clock.Now();
+  const std::optional<ClockOffset::Reading> reading = offset.Read(now, monotonic);
+  if (!reading) return;
+  clock_due_ = monotonic + kClockInterval;
+  const std::int64_t at_ns = anchor.ToUnixNs(before_ns);
+  // What this thread was kept from between two looks at a clock is a part of the error.
+  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
+  spans_.AddMasterClock({.at_ns = at_ns,
+                         .ahead_ns = absl::ToUnixNanos(now + reading->ahead) - at_ns,
+                         .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1},
+                        absl::StrCat(identity_.project, "/", identity_.trial));
 }
 
 void RankTrace::Flush() {
@@ -43,6 +71,15 @@ void RankTrace::Finish() {
                                {"file", *name},
                                {"spans", spans_.span_count()},
                                {"bytes", file_->bytes()}});
+  if (!identity_.tracing.uploads) return;
+  const auto number = [](std::int64_t known) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(known, -1, INT32_MAX));
+  };
+  leave_({.writer = identity_,
+          .path = absl::StrCat(options_.directory, "/", *name),
+          .epoch = number(spans_.epoch()),
+          .first_batch = spans_.first_batch(),
+          .last_batch = spans_.last_batch()});
 }
 
 void RankTrace::Complain(const absl::Status& status) {

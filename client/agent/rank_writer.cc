@@ -41,9 +41,10 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
     : served_(std::move(served)),
       recorded_(std::move(recorded)),
       clock_(context.clock),
+      clock_offset_(context.sender.clock_offset()),
       trace_(served_->identity().tracing.directory.empty() || !context.may_trace
                  ? nullptr
-                 : std::make_unique<RankTrace>(served_->identity())),
+                 : std::make_unique<RankTrace>(served_->identity(), context.leave_trace)),
       samples_(served_->catalog(), served_->builder()),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
@@ -133,7 +134,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
       is_own_live ? RecordedWriter::Ending::kMoreToCome : RecordedWriter::Ending::kFinal;
   for (int i = 0; i < kSealsPerVisit; ++i) {
     STEPWELL_RETURN_IF_ERROR(recorded_->Drain(status, ending, samples_));
-    if (trace_ != nullptr) trace_->Flush();
+    if (trace_ != nullptr) FlushTrace(RankTrace::When::kIfDue);
     const RecordedWriter::Progress progress = recorded_->TakeProgress();
     const bool is_last = !live_ && recorded_->drained() && recorded_->workers().complete();
     if (!served_->builder().empty() || progress.urgent || (is_last && progress.moved)) {
@@ -159,9 +160,16 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   return absl::OkStatus();
 }
 
+void RankWriter::FlushTrace(RankTrace::When clock) {
+  if (same_boot_) trace_->NoteClock(clock_offset_, clock_, samples_.trace_anchor(), clock);
+  trace_->Flush();
+}
+
 // All that was recorded is in it.
 void RankWriter::EndTrace() {
-  if (trace_ != nullptr && !std::exchange(is_trace_ended_, true)) trace_->Finish();
+  if (trace_ == nullptr || std::exchange(is_trace_ended_, true)) return;
+  FlushTrace(RankTrace::When::kNow);
+  trace_->Finish();
 }
 
 absl::Status RankWriter::TellEnd(bool ended) {

@@ -60,6 +60,7 @@ class RankWriter {
   absl::Status DrainAndSeal(const SensorSelection* selection);
   bool HasEndedJustNow() const;
   absl::Status TellEnd(bool ended);
+  void FlushTrace(RankTrace::When clock);
   void EndTrace();
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void FollowDirectives();
@@ -68,6 +69,7 @@ class RankWriter {
   const std::unique_ptr<ServedWriter> served_;
   const std::unique_ptr<RecordedWriter> recorded_;
   const Clock& clock_;
+  const ClockOffset& clock_offset_;
   const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
   RecordedSamples samples_;
   ProcessSampler process_;

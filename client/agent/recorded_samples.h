@@ -29,6 +29,8 @@ class RecordedSamples final : public ThreadSampleSink {
     anchor_ = anchor;
     if (trace_anchor_.monotonic_ns == 0) trace_anchor_ = anchor;
   }
+  // What a trace's times go by; of monotonic 0: none yet.
+  const ClockAnchor& trace_anchor() const { return trace_anchor_; }
   // Spans go there, too; null: nowhere. It outlives this, or is taken away.
   void SetTrace(SpanTrace* trace) { trace_ = trace; }
 

@@ -59,6 +59,12 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
   spool_.sync_before_send = options_.sync_before_send;
   // What a person uploads is wanted however old it is.
   if (!options_.upload) spool_.unacked_age_max = options_.spool_age_max;
+  if (!owner_) {
+    traces_ = std::make_unique<TraceSender>(
+        format_directory_.get(), TraceSender::Options{.machine = face_.agent_id},
+        [this](const std::string& server) { return links_.Resolve(server); },
+        MakeTraceCalls(options.tls));
+  }
   // Below a system root none lie in shared memory.
   if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
   if (options_.trial.empty() || options_.upload) return;
@@ -73,7 +79,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
 
 // What ends writes its last acks, as the user whose files they are.
 ServedRoot::~ServedRoot() {
-  links_.Stop();
+  StopStreams();
   const ActAs acting(owner_);
   samplers_.clear();
   ended_ = EndedSamplers();
@@ -90,7 +96,13 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           rings_,
           on_ticks_,
           options_.frame_interval,
-          !owner_.has_value()};
+          traces_ != nullptr,
+          [this](const TraceJob& job) {
+            const absl::Status left = traces_->Leave(job);
+            if (left.ok()) return;
+            log::Warning("trace_not_uploaded",
+                         {{"path", job.path}, {"why", std::string(left.message())}});
+          }};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
@@ -291,6 +303,7 @@ void ServedRoot::TendLinks() {
   ended_.Tend(clock_.Monotonic());
   RemoveOlder(spool_.acked_age_max);
   links_.Tend();
+  if (traces_ != nullptr) traces_->Tend();
   // An upload tells by itself.
   if (!options_.upload) link_note_.Follow(links_.troubles());
 }
@@ -429,6 +442,11 @@ void ServedRoot::EndSampling() {
   sampling_ended_ = true;
   for (const auto& [key, sampler] : samplers_) sampler->End();
   for (const auto& [name, rank] : ranks_) rank.writer->EndSampling();
+}
+
+void ServedRoot::StopStreams() {
+  links_.Stop();
+  if (traces_ != nullptr) traces_->Stop();
 }
 
 void ServedRoot::TendAll() {

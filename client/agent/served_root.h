@@ -30,6 +30,7 @@
 #include "client/agent/private_root.h"
 #include "client/agent/process_reader.h"
 #include "client/agent/rank_writer.h"
+#include "client/agent/trace_sender.h"
 #include "client/agent/trial_sampler.h"
 #include "client/agent/writer_finder.h"
 
@@ -91,7 +92,7 @@ class ServedRoot {
   void EndSampling();
   // What a stopping agent does last.
   void TendAll();
-  void StopStreams() { links_.Stop(); }
+  void StopStreams();
   // What nobody will be told again: no agent opens what is done.
   void RemoveDone();
   // Its directory was removed.
@@ -158,6 +159,8 @@ class ServedRoot {
   ProcessReader processes_;
   // Before all that is on them.
   MasterLinks links_;
+  // None for other users' roots: their notes name paths.
+  std::unique_ptr<TraceSender> traces_;
   LinkNote link_note_;
   RingBudget rings_;
   WriterFinder finder_;

@@ -54,8 +54,10 @@ AgentLife::Facts ServedRoot::facts() const {
   const WaitingWriters& waiting = finder_.waiting();
   facts.progress += waiting.acked_sum();
   const bool are_all_known = roomless_.empty() && finder_.has_looked_through();
-  facts.all_done = are_all_known && waiting.all_done();
-  facts.all_settled = are_all_known && waiting.all_settled();
+  const bool are_traces_sent = traces_ == nullptr || traces_->is_done();
+  if (traces_ != nullptr) facts.progress += traces_->progress();
+  facts.all_done = are_all_known && are_traces_sent && waiting.all_done();
+  facts.all_settled = are_all_known && are_traces_sent && waiting.all_settled();
   const auto add = [&](const ServedWriter& served, bool is_done, bool is_settled) {
     facts.all_done = facts.all_done && is_done;
     facts.all_settled = facts.all_settled && (is_done || is_settled);

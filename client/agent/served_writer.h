@@ -24,6 +24,7 @@
 #include "client/agent/ring_budget.h"
 #include "client/agent/sender.h"
 #include "client/agent/sync_pace.h"
+#include "client/agent/trace_job.h"
 #include "client/agent/waiting_writers.h"
 
 namespace stepwell::agent {
@@ -47,6 +48,8 @@ struct ServeContext {
   absl::Duration frame_interval = absl::Milliseconds(100);
   // An agent of all users writes no trace to a path that one of them names.
   bool may_trace = true;
+  // A trace that was recorded is to go to the writer's master.
+  std::function<void(const TraceJob& job)> leave_trace = [](const TraceJob&) {};
 };
 
 class ServedWriter {

@@ -55,6 +55,7 @@ void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64
 
 void SpanTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
   AddSpan("step", begin_ns, end_ns, batch);
+  if (first_batch_ < 0) first_batch_ = batch;
   if (batch > last_batch_) last_batch_ = batch;
 }
 
@@ -69,6 +70,18 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
     writer_.DescribeCounter(found->second, process_, series, unit);
   }
   writer_.AddCount(found->second, time_ns, value);
+}
+
+void SpanTrace::AddMasterClock(const MasterClock::Reading& reading, std::string_view trial) {
+  if (reading.at_ns < options_.base_time_ns) return;
+  std::string body;
+  writer_.AppendName(kMasterClockEvent, body);
+  writer_.AppendCategory(kMetadataCategory, body);
+  writer_.AppendArg("at_ns", reading.at_ns, body);
+  writer_.AppendArg("ahead_ns", reading.ahead_ns, body);
+  writer_.AppendArg("error_ns", reading.error_ns, body);
+  writer_.AppendArg("trial", trial, body);
+  writer_.AddInstant(process_, reading.at_ns, body);
 }
 
 absl::Status SpanTrace::Flush() {

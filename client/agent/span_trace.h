@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/trace/master_clock.h"
 #include "base/trace/perfetto_slices.h"
 #include "base/trace/perfetto_writer.h"
 
@@ -50,13 +51,17 @@ class SpanTrace {
   void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                 double value);
 
+  // How far the master's clock is from this trace's, at a time of its own.
+  void AddMasterClock(const MasterClock::Reading& reading, std::string_view trial);
+
   // What was added since the last one, as a packet.
   [[nodiscard]] absl::Status Flush();
 
   std::int64_t span_count() const { return slices_.written_count(); }
   // Nothing was ever added.
   bool is_empty() const { return is_empty_; }
-  // Of the last step, and of what was recorded as `epoch`; -1: none yet.
+  // Of the first and the last step, and of what was recorded as `epoch`; -1: none yet.
+  std::int32_t first_batch() const { return first_batch_; }
   std::int32_t last_batch() const { return last_batch_; }
   std::int64_t epoch() const { return epoch_; }
 
@@ -76,6 +81,7 @@ class SpanTrace {
   std::map<Thread, Row> rows_;
   Row* row_ = nullptr;
   std::map<std::string, PerfettoWriter::Track> counters_;
+  std::int32_t first_batch_ = -1;
   std::int32_t last_batch_ = -1;
   std::int64_t epoch_ = -1;
   bool is_empty_ = true;

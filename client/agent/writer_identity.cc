@@ -73,11 +73,15 @@ TracingWish ParseTracing(const Json& document) {
     wish.kept_max =
         static_cast<int>(std::clamp<std::int64_t>(kept->get<std::int64_t>(), 0, 10'000));
   }
+  if (const auto uploads = found->find("uploads");
+      uploads != found->end() && uploads->is_boolean()) {
+    wish.uploads = uploads->get<bool>();
+  }
   return wish;
 }
 
 Json ToJson(const TracingWish& wish) {
-  return {{"directory", wish.directory}, {"kept_max", wish.kept_max}};
+  return {{"directory", wish.directory}, {"kept_max", wish.kept_max}, {"uploads", wish.uploads}};
 }
 
 Json ToJson(const SamplingWish& wish) {

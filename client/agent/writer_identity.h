@@ -29,7 +29,8 @@ struct SamplingWish {
 // Where its spans are recorded as a trace; "" = nowhere.
 struct TracingWish {
   std::string directory = {};
-  int kept_max = 0;  // finished traces of a rank; 0 = all
+  int kept_max = 0;      // finished traces of a rank; 0 = all
+  bool uploads = false;  // finished ones go to the master, too
   friend bool operator==(const TracingWish& a, const TracingWish& b) = default;
 };
 

@@ -147,6 +147,8 @@ constexpr Setting kSettings[] = {
      "these, which are taken on request only"},
     {"no-system-metrics", nullptr, "STEPWELL_SYSTEM_METRICS", "0", nullptr, false,
      "sample nothing of the machine"},
+    {"traces", "DIR", "STEPWELL_TRACES", nullptr, CheckSpool, true,
+     "record its spans as traces there; the master gets them, too"},
     {"spool-dir", "DIR", "STEPWELL_SPOOL_DIR", nullptr, CheckSpool, true,
      "where it records (below TMPDIR, else /tmp)"},
     {"agent", "PROGRAM", "STEPWELL_AGENT", nullptr, CheckAgent, false,

@@ -9,9 +9,9 @@
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/terminal.h"
-#include "client/cli/trace_upload.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
+#include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
 namespace {
@@ -30,8 +30,8 @@ constexpr char kExamples[] =
     "  stepwell trace import my-run host_12.1689.pt.trace.json.gz --rank 3\n"
     "  stepwell trace import id:7 plugins/profile/*/*.xplane.pb\n";
 
-absl::StatusOr<TraceChoice> ChoiceOf(const CommandOptions& options) {
-  TraceChoice choice;
+absl::StatusOr<traces::TraceChoice> ChoiceOf(const CommandOptions& options) {
+  traces::TraceChoice choice;
   choice.machine = options.Text("machine");
   if (options.Has("format")) {
     const auto format = ParseTraceFormat(options.Text("format"));
@@ -72,7 +72,7 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
   for (std::size_t i = 1; i < options.arguments().size(); ++i) {
     const std::string& file = options.arguments()[i];
     const Progress progress(absl::StrCat("importing ", Printable(file)));
-    auto prepared = PrepareTrace(file, *choice);
+    auto prepared = traces::PrepareTrace(file, *choice);
     if (!prepared.ok()) {
       streams.err << "stepwell: " << Printable(std::string(prepared.status().message())) << "\n";
       exit = absl::IsNotFound(prepared.status()) ? kExitNoInput : kExitFailed;
@@ -81,7 +81,10 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
     for (const std::string& note : prepared->notes) {
       streams.err << "stepwell: " << Printable(file) << ": " << note << "\n";
     }
-    const auto sent = SendTrace(master, *trial, *prepared, *patience);
+    const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
+      return master.UploadTrace(upload, next);
+    };
+    const auto sent = traces::SendTrace(call, *trial, *prepared, *patience);
     const bool is_of_file = sent.ok() || absl::IsResourceExhausted(sent.status()) ||
                             absl::IsInvalidArgument(sent.status());
     if (!is_of_file) {

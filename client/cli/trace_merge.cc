@@ -18,10 +18,10 @@
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/terminal.h"
-#include "client/cli/trace_file.h"
 #include "client/cli/trace_merge_stored.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
+#include "client/traces/trace_file.h"
 
 namespace stepwell::cli {
 namespace {
@@ -137,8 +137,8 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
 
 absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
   for (MergeInput& input : inputs) {
-    const auto scanned = ScanTrace(SourceOfFile(input.label));
-    if (!scanned.ok()) return Named(scanned.status(), input.label);
+    const auto scanned = ScanTrace(traces::SourceOfFile(input.label));
+    if (!scanned.ok()) return traces::Named(scanned.status(), input.label);
     input.origin = scanned->origin;
     if (scanned->form.is_cut)
       err << "stepwell: " << Printable(input.label) << " ends too early; what it has is taken\n";
@@ -153,7 +153,7 @@ absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
 
 absl::StatusOr<MergeCounts> Write(const MergePlan& plan, MergeForm form, const TakeBytes& take) {
   return MergeTraces(
-      plan, [](const PlacedInput& input) { return SourceOfFile(input.label); }, form, take);
+      plan, [](const PlacedInput& input) { return traces::SourceOfFile(input.label); }, form, take);
 }
 
 nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {

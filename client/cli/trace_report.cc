@@ -12,9 +12,9 @@
 #include "client/cli/progress.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
-#include "client/cli/trace_file.h"
 #include "client/cli/trace_pages.h"
 #include "client/cli/units.h"
+#include "client/traces/trace_file.h"
 
 namespace stepwell::cli {
 namespace {
@@ -154,17 +154,18 @@ absl::StatusOr<Reported> OfFile(const std::string& path) {
   Reported reported;
   StepBreakdown breakdown;
   TraceEventParser parser;
-  STEPWELL_ASSIGN_OR_RETURN(const TraceForm form,
-                            ReadTraceFile(path, {.event =
-                                                     [&](std::string_view json) {
-                                                       if (parser.Parse(json)) {
-                                                         breakdown.TakeEvent(parser.event());
-                                                       } else {
-                                                         ++reported.bad_count;
-                                                       }
-                                                       return absl::OkStatus();
-                                                     },
-                                                 .member = {}}));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const TraceForm form,
+      traces::ReadTraceFile(path, {.event =
+                                       [&](std::string_view json) {
+                                         if (parser.Parse(json)) {
+                                           breakdown.TakeEvent(parser.event());
+                                         } else {
+                                           ++reported.bad_count;
+                                         }
+                                         return absl::OkStatus();
+                                       },
+                                   .member = {}}));
   reported.report = breakdown.Finish();
   reported.sum = SumOf(reported.report);
   reported.step_count = std::ssize(reported.report.steps);

@@ -230,6 +230,64 @@ TEST_F(TracesTest, AKilledTrainingLeavesItsTrace) {
   EXPECT_EQ(name, absl::StrCat("ep0-ba", steps, "-rank0.pftrace"));
 }
 
+// Two trainings, whose agent brings what it recorded of them; the second while its master is not there.
+TEST_F(TracesTest, WhatAnAgentRecordsIsWithItsTrialAlsoWhereTheMasterComesLater) {
+  StartMaster();
+  const std::string temporary = scratch_ / "tmp";
+  std::filesystem::create_directory(temporary);
+  const std::string folder = scratch_ / "texts";
+  std::filesystem::create_directory(folder);
+  std::string text;
+  while (text.size() < 20'000) text += "the quick brown fox jumps over the lazy dog. ";
+  Write("texts/one.txt", text);
+  const auto train = [&](const std::string& trial, const std::string& upload) {
+    ChildProcess training;
+    training.Start({BuiltProgram("stepwell-demo"), "--data", folder, "--seconds", "1", "--quiet",
+                    "--trial", trial},
+                   {{"STEPWELL_AGENT", ""},
+                    {"STEPWELL_AGENT_IDLE_EXIT", "1"},
+                    {"STEPWELL_EXIT_WAIT", "0"},
+                    {"STEPWELL_SERVER", master_->grpc_address()},
+                    {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
+                    {"STEPWELL_SHARED_MEMORY", temporary},
+                    {"STEPWELL_TRACES", scratch_ / trial},
+                    {"STEPWELL_TRACES_UPLOAD", upload},
+                    {"TMPDIR", temporary}},
+                   scratch_ / "training-log");
+    EXPECT_EQ(training.Wait(absl::Seconds(60)), "exit 0") << ReadWhole(scratch_ / "training-log");
+  };
+  const auto becomes_stored = [&](const std::string& trial) {
+    return Eventually(
+        [&] {
+          const Ran ran = Command({"trace", "list", trial, "--json"});
+          const auto list = nlohmann::json::parse(ran.output, nullptr, false);
+          return ran.ending == "exit 0" && list.contains("traces") && list["traces"].size() == 1 &&
+                 list["traces"][0]["state"] == "complete";
+        },
+        absl::Seconds(60));
+  };
+  train("here", "1");
+  ASSERT_TRUE(becomes_stored("here"));
+  const auto header = List("here")["traces"][0]["header"];
+  EXPECT_EQ(header["format"], "perfetto");
+  EXPECT_EQ(header["rank"], 0);
+  EXPECT_EQ(header["first_batch"], 0);
+  EXPECT_GT(header["last_batch"], 0);
+  const std::string name = header["name"];
+  EXPECT_EQ(name, absl::StrCat("ep0-ba", header["last_batch"].get<int>() + 1, "-rank0.pftrace"));
+  const Ran got = Command({"trace", "get", "here", "--directory", scratch_ / "out"});
+  EXPECT_EQ(got.ending, "exit 0") << got.output;
+  EXPECT_EQ(ReadWhole(scratch_ / "out/" + name), ReadWhole(scratch_ / "here/" + name));
+
+  train("not-wanted", "0");
+  master_->Kill();
+  train("later", "1");
+  ASSERT_TRUE(master_->StartAndWait({})) << master_->LogTail();
+  EXPECT_TRUE(becomes_stored("later"));
+  EXPECT_EQ(Command({"trace", "list", "not-wanted", "--json"}).output.find("pftrace"),
+            std::string::npos);
+}
+
 TEST_F(TracesTest, WhatCannotBeKeptIsAnsweredAndTheRestIs) {
   StartMaster();
   Record("odd", 100);

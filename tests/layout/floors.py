@@ -16,8 +16,9 @@ _LEANS_ON = {
     "storage": {"base"},
     "server": {"base", "storage", "proto"},
     "client/recorder": set(),
-    "client/agent": {"base", "proto", "client/recorder"},
-    "client/cli": {"base", "proto", "client/recorder"},
+    "client/traces": {"base", "proto"},
+    "client/agent": {"base", "proto", "client/recorder", "client/traces"},
+    "client/cli": {"base", "proto", "client/recorder", "client/traces"},
     "client/demo": {"client/recorder"},
     "client/python": {"client/recorder"},
 }
@@ -31,7 +32,7 @@ _FOREIGN = {
     "Python": (r"Python\.h|structmember\.h", ("client/python/core/*",)),
     "libpq": (r"libpq-fe\.h|libpq/|postgresql/", ("storage/pg_*.cc",)),
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
-             ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "client/agent/stream.cc", "client/cli/*.cc")),
+             ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "client/agent/stream.cc", "client/agent/trace_calls.cc", "client/cli/*.cc")),
     "Boost": (r"boost/", ("server/http/http_server.cc", "server/http/http_connection.*",
                           "server/http/http_stream.*", "server/http/http_tls.*")),
     "OpenSSL": (r"openssl/", ("base/sha256.cc", "base/tls/*", "storage/migrator.cc", "storage/series_labels.cc",
@@ -42,7 +43,7 @@ _FOREIGN = {
     "spdlog": (r"spdlog/", ("base/log.cc",)),
     "fmt": (r"fmt/", ("base/log.cc", "client/cli/*.cc")),
     "protobuf": (r"google/protobuf/", ("server/*", "client/agent/*", "client/cli/*")),
-    "abseil": (r"absl/", ("base/*", "storage/*", "server/*", "client/agent/*", "client/cli/*")),
+    "abseil": (r"absl/", ("base/*", "storage/*", "server/*", "client/traces/*", "client/agent/*", "client/cli/*")),
 }
 # Gathered where more than one file is needed, each with its reason.
 _FOREIGN_ALSO = {

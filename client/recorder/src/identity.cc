@@ -103,6 +103,7 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
     wishes.tracing.directory.clear();
   }
   wishes.tracing.kept_max = std::max(Number(environment, "STEPWELL_TRACES_KEEP", 0), 0);
+  wishes.tracing.uploads = ReadVariable(environment, "STEPWELL_TRACES_UPLOAD") != "0";
   if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
     remarks.push_back(std::move(remark));
   }
@@ -130,7 +131,8 @@ std::string ToJson(const Identity& identity) {
   json += ", \"opened_monotonic_ns\": " + std::to_string(identity.opened_monotonic_ns);
   json += ", \"sampling\": " + ToJson(identity.sampling);
   json += ", \"tracing\": {\"directory\": " + Quoted(identity.tracing.directory);
-  json += ", \"kept_max\": " + std::to_string(identity.tracing.kept_max) + "}";
+  json += ", \"kept_max\": " + std::to_string(identity.tracing.kept_max);
+  json += std::string(", \"uploads\": ") + (identity.tracing.uploads ? "true" : "false") + "}";
   return json + "}\n";
 }
 

@@ -12,10 +12,11 @@
 
 namespace stepwell::recorder {
 
-// Where the agent records its spans as a trace: STEPWELL_TRACES, STEPWELL_TRACES_KEEP.
+// Where the agent records its spans as a trace: STEPWELL_TRACES, STEPWELL_TRACES_KEEP, STEPWELL_TRACES_UPLOAD.
 struct TracingWish {
   std::string directory = {};  // absolute; empty = nowhere
   std::int32_t kept_max = 0;   // finished traces of this rank; 0 = all
+  bool uploads = true;         // finished ones go to the master, too
 };
 
 struct Identity {

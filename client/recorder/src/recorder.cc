@@ -226,6 +226,20 @@ uint64_t stepwell_dropped_count() {
   return Guarded(std::uint64_t{0}, [] { return Runtime::Get().dropped_count(); });
 }
 
+int stepwell_upload_trace(const char* path, int32_t epoch, int32_t first_batch, int32_t last_batch,
+                          int removes_file) {
+  if (path == nullptr) return 0;
+  return Guarded(0, [=] {
+    return Runtime::Get().UploadTrace({.path = path,
+                                       .epoch = epoch,
+                                       .first_batch = first_batch,
+                                       .last_batch = last_batch,
+                                       .removes_file = removes_file != 0})
+               ? 1
+               : 0;
+  });
+}
+
 stepwell_scope_id stepwell_define_scope(const char* name) {
   return stepwell_define_labelled_scope(name, nullptr, 0);
 }

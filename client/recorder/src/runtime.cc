@@ -220,6 +220,8 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   {
     const std::lock_guard lock(mutex_);
     UseLocked(std::move(writer), state, Joined(remarks));
+    // An agent of all users follows no path that one of them names.
+    traced_path_ = place.root.kind == RootKind::kSystem ? std::string() : writer_path;
   }
   DropWritersThatAreOver();
   return state;
@@ -246,6 +248,15 @@ void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state st
   __atomic_store_n(&stepwell_gate, reinterpret_cast<const std::uint32_t*>(&page_->gate),
                    __ATOMIC_RELEASE);
   state_ = state;
+}
+
+bool Runtime::UploadTrace(const TraceNote& note) {
+  std::string writer_path;
+  {
+    const std::lock_guard lock(mutex_);
+    writer_path = traced_path_;
+  }
+  return !writer_path.empty() && LeaveTraceNote(writer_path, note);
 }
 
 bool Runtime::Close(std::int64_t timeout_ms) {

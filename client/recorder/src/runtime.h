@@ -19,6 +19,7 @@
 #include "client/recorder/src/gate.h"
 #include "client/recorder/src/open_wishes.h"
 #include "client/recorder/src/process_writer.h"
+#include "client/recorder/src/trace_note.h"
 
 namespace stepwell::recorder {
 
@@ -59,6 +60,9 @@ class Runtime {
   stepwell_state state();
   const char* message();
   std::uint64_t dropped_count();
+
+  // A file that is to be uploaded for the writer that is open, or was last. False where no agent would take it.
+  bool UploadTrace(const TraceNote& note);
 
   std::uint32_t DefineScope(ScopeDefinition scope);
   std::uint32_t DefineSeries(SeriesDefinition series);
@@ -116,7 +120,8 @@ class Runtime {
   bool closes_at_exit_ = false;
   std::uint32_t gate_at_fork_ = 0;  // what the kernel wipes in the child
   bool cannot_join_ = false;
-  OpenWishes opened_;  // as resolved, for a child that finds the writer ended
+  OpenWishes opened_;        // as resolved, for a child that finds the writer ended
+  std::string traced_path_;  // the directory of the writer that traces belong to; empty = none
   stepwell_state state_ = STEPWELL_CLOSED;
   std::string message_ = "not opened";
   std::deque<std::string> told_;  // answers of message() since the last open, which callers hold

@@ -91,6 +91,9 @@ inline constexpr char kFormatDirectory[] = "f1";
 // <root>/f1/agent.lock: an agent that serves the root holds an fcntl write lock on byte 0, one that
 // is about to leave on byte 1, too.
 inline constexpr char kAgentLockFile[] = "agent.lock";
+// Beside the writers: a note for each trace that waits to be uploaded, NAME.json, left by a rename.
+inline constexpr char kTraceFolder[] = "traces";
+inline constexpr char kTraceNoteEnding[] = ".json";
 inline constexpr char kLockFile[] = "lock";
 inline constexpr char kHeaderFile[] = "header";
 inline constexpr char kHeaderDraftFile[] = "header.draft";  // of a worker that is being made

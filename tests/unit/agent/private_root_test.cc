@@ -53,6 +53,7 @@ TEST_F(PrivateRootTest, IsKnownByItsName) {
 }
 
 TEST_F(PrivateRootTest, GoesWithTheAgentsOwnFiles) {
+  fs::create_directory(root_ / "f1/traces");
   EXPECT_TRUE(RemovePrivateRoot(root_, format_.get()));
   EXPECT_FALSE(fs::exists(root_));
 }
@@ -63,6 +64,12 @@ TEST_F(PrivateRootTest, StaysWhileAnythingIsLeftInIt) {
   EXPECT_FALSE(RemovePrivateRoot(root_, format_.get()));
   EXPECT_TRUE(fs::exists(root_ / "f1/agent.lock"));
   fs::remove(root_ / "f1" / "a writer");
+  // A trace that waits to be uploaded.
+  fs::create_directory(root_ / "f1/traces");
+  std::ofstream(root_ / "f1/traces/a.json") << "{}";
+  EXPECT_FALSE(RemovePrivateRoot(root_, format_.get()));
+  EXPECT_TRUE(fs::exists(root_ / "f1/agent.lock"));
+  fs::remove(root_ / "f1/traces/a.json");
   std::ofstream(root_ / "note") << "of a person";
   EXPECT_FALSE(RemovePrivateRoot(root_, format_.get()));
   EXPECT_TRUE(fs::exists(root_ / "note"));

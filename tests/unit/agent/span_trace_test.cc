@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/trace/trace_reading.h"
 #include "client/agent/trace_file.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
 
@@ -57,6 +58,23 @@ TEST(SpanTraceTest, ASpanSaysWhereItWas) {
   ASSERT_THAT(trace.counts, SizeIs(1));
   EXPECT_EQ(recording.trace.last_batch(), 7);
   EXPECT_EQ(recording.trace.epoch(), 5);
+}
+
+TEST(SpanTraceTest, HowFarTheMastersClockIsIsReadByAMerge) {
+  Recording recording;
+  recording.trace.EnterThread({.worker = -1, .index = 0});
+  recording.trace.AddSpan("forward", kBase + 10, kBase + 30, 7);
+  recording.trace.AddMasterClock({.at_ns = kBase + 40, .ahead_ns = -5000, .error_ns = 70}, "p/t");
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const auto scanned =
+      ScanTrace([&](const TakeBytes& take) -> absl::Status { return take(recording.bytes); });
+  ASSERT_TRUE(scanned.ok()) << scanned.status();
+  const MasterClock& clock = scanned->origin.master_clock;
+  ASSERT_TRUE(clock.is_known());
+  EXPECT_EQ(clock.ahead_ns(), -5000);
+  EXPECT_EQ(clock.ErrorFrom(kBase + 40), 70);
+  EXPECT_EQ(clock.trial(), "p/t");
+  EXPECT_EQ(scanned->origin.first_time_ns, kBase + 10);
 }
 
 TEST(SpanTraceTest, WhatWasFlushedIsReadableWhereverItWasCut) {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
-#include "client/cli/trace_file.h"
+#include "client/traces/trace_file.h"
 #include "tests/unit/cli/outcome.h"
 
 namespace stepwell::cli {
@@ -58,13 +58,13 @@ TEST_F(TraceCommandsTest, FilesOfTwoRanksBecomeOnePackedOrNot) {
     EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(absl::StrCat("2 events of 2 files are in ", out)));
     std::string text;
-    const auto form = ReadTraceFile(out, {.event =
-                                              [&](std::string_view event) {
-                                                text += event;
-                                                text += '\n';
-                                                return absl::OkStatus();
-                                              },
-                                          .member = {}});
+    const auto form = traces::ReadTraceFile(out, {.event =
+                                                      [&](std::string_view event) {
+                                                        text += event;
+                                                        text += '\n';
+                                                        return absl::OkStatus();
+                                                      },
+                                                  .member = {}});
     ASSERT_TRUE(form.ok()) << form.status();
     EXPECT_FALSE(form->is_cut);
     EXPECT_THAT(text, HasSubstr("\"ts\":1000.000"));

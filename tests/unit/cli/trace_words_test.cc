@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "client/cli/trace_upload.h"
+#include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
 namespace {
@@ -82,7 +82,8 @@ TEST(TraceWordsTest, NamesAndFirstBytesTellTheFormat) {
       {"trace.gz", "\x1f\x8b", v1::TRACE_FORMAT_UNSPECIFIED},
       {"trace.json", "x", v1::TRACE_FORMAT_UNSPECIFIED},
   };
-  for (const Row& row : rows) EXPECT_EQ(FormatOfTrace(row.path, row.begin), row.format) << row.path;
+  for (const Row& row : rows)
+    EXPECT_EQ(traces::FormatOfTrace(row.path, row.begin), row.format) << row.path;
 }
 
 }  // namespace

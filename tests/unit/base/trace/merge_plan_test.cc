@@ -91,6 +91,49 @@ TEST(MergePlan, RanksOfOneMachineAreNotShiftedAgainstEachOther) {
   }
 }
 
+TEST(MergePlan, WithoutBarriersExchangesWithTheMasterPlaceWhatIsOnSeveralMachines) {
+  std::vector<MergeInput> inputs = {Input("r1", 1, kNow + 300), Input("r0", 0, kNow),
+                                    Input("r2", 2, kNow + 50), Input("r3", 3, kNow + 60),
+                                    Input("r1 native", 1, kNow + 310)};
+  inputs[0].machine = inputs[4].machine = "a";
+  inputs[1].machine = "b";
+  inputs[2].machine = "b";
+  inputs[3].machine = "c";
+  inputs[0].origin.master_clock.Take({kNow + 300, -200, 30}, "t");
+  inputs[1].origin.master_clock.Take({kNow, 100, 4}, "t");
+  // Of rank 0's machine, whose clock it shares whatever was measured.
+  inputs[2].origin.master_clock.Take({kNow + 50, 700, 5000}, "t");
+  auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->inputs[0].shift_ns, -300);
+  EXPECT_EQ(plan->inputs[0].error_ns, 34);
+  EXPECT_EQ(plan->inputs[4].shift_ns, -300);
+  EXPECT_EQ(plan->inputs[4].error_ns, 34);
+  for (const int of_base : {1, 2}) {
+    EXPECT_EQ(plan->inputs[of_base].shift_ns, 0);
+    EXPECT_EQ(plan->inputs[of_base].error_ns, 0);
+  }
+  EXPECT_EQ(plan->inputs[3].shift_ns, 0);
+  EXPECT_FALSE(plan->inputs[3].error_ns.has_value()) << "nothing tells";
+
+  // Of another trial, whose master may be another.
+  inputs[0].origin.master_clock = {};
+  inputs[0].origin.master_clock.Take({kNow + 300, -200, 30}, "other");
+  plan = PlanMerge(inputs, MergeAlignment::kClock);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->inputs[0].shift_ns, 0);
+  EXPECT_FALSE(plan->inputs[0].error_ns.has_value());
+
+  // On one machine nothing is shifted.
+  for (MergeInput& input : inputs) input.machine = "a";
+  plan = PlanMerge(inputs, MergeAlignment::kClock);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const PlacedInput& placed : plan->inputs) {
+    EXPECT_EQ(placed.shift_ns, 0);
+    EXPECT_EQ(placed.error_ns, 0);
+  }
+}
+
 TEST(MergePlan, WithoutBarriersTheErrorIsUnknownAndAPersonsShiftIsTaken) {
   std::vector<MergeInput> inputs = {Input("a", 0, kNow), Input("b", 1, kNow + kUs)};
   auto plan = PlanMerge(inputs, MergeAlignment::kClock);

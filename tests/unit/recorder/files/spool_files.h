@@ -24,7 +24,7 @@ inline std::vector<std::filesystem::path> FindWriters(const std::string& root) {
   const std::filesystem::path format = std::filesystem::path(root) / spool::kFormatDirectory;
   if (!std::filesystem::exists(format)) return writers;
   for (const auto& entry : std::filesystem::directory_iterator(format)) {
-    writers.push_back(entry.path());
+    if (entry.path().filename() != spool::kTraceFolder) writers.push_back(entry.path());
   }
   return writers;
 }

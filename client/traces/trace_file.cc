@@ -1,4 +1,4 @@
-#include "client/cli/trace_file.h"
+#include "client/traces/trace_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace stepwell::cli {
+namespace stepwell::traces {
 namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
@@ -54,4 +54,4 @@ absl::StatusOr<TraceForm> ReadTraceFile(const std::string& path, TraceSplitter::
   return form;
 }
 
-}  // namespace stepwell::cli
+}  // namespace stepwell::traces

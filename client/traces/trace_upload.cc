@@ -1,4 +1,4 @@
-#include "client/cli/trace_upload.h"
+#include "client/traces/trace_upload.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,9 +16,9 @@
 #include "base/trace/gzip_unpacker.h"
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_reading.h"
-#include "client/cli/trace_file.h"
+#include "client/traces/trace_file.h"
 
-namespace stepwell::cli {
+namespace stepwell::traces {
 namespace {
 
 constexpr std::size_t kPartBytes = 1 << 20;
@@ -89,12 +89,12 @@ absl::Status GatherJson(const std::string& path, const TraceChoice& choice, Gath
   const bool is_packed = gathering.copy == nullptr;
   GzipPacker packer([&](std::string_view bytes) { return gathering.Take(bytes); });
   const absl::Status read = SourceOfFile(path)([&](std::string_view bytes) -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(look.Feed(bytes));
+    if (choice.looks_inside) STEPWELL_RETURN_IF_ERROR(look.Feed(bytes));
     return is_packed ? gathering.Take(bytes) : packer.Feed(bytes);
   });
   STEPWELL_RETURN_IF_ERROR(read);
   if (!is_packed) STEPWELL_RETURN_IF_ERROR(packer.Finish());
-  return Named(look.Finish(choice, prepared), path);
+  return choice.looks_inside ? Named(look.Finish(choice, prepared), path) : absl::OkStatus();
 }
 
 absl::StatusOr<std::string> BeginOf(const std::string& path) {
@@ -182,7 +182,7 @@ absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceC
   return prepared;
 }
 
-absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master, const v1::TrialRef& trial,
+absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call, const v1::TrialRef& trial,
                                                   PreparedTrace& prepared,
                                                   absl::Duration patience) {
   v1::TraceUpload upload;
@@ -194,7 +194,7 @@ absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master, const v1
   while (true) {
     // The header alone asks how far it is.
     absl::StatusOr<v1::UploadTraceResponse> answer =
-        master.UploadTrace(upload, [](v1::TracePart&) { return false; });
+        call(upload, [](v1::TracePart&) { return false; });
     if (answer.ok()) {
       if (answer->complete()) return answer;
       if (answer->received_bytes() > reached) {
@@ -203,7 +203,7 @@ absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master, const v1
       }
       std::int64_t at = answer->received_bytes();
       bool is_unread = std::fseek(prepared.file.get(), static_cast<long>(at), SEEK_SET) != 0;
-      answer = master.UploadTrace(upload, [&](v1::TracePart& part) {
+      answer = call(upload, [&](v1::TracePart& part) {
         std::string& data = *part.mutable_data();
         data.resize(kPartBytes);
         data.resize(std::fread(data.data(), 1, data.size(), prepared.file.get()));
@@ -225,4 +225,4 @@ absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master, const v1
   }
 }
 
-}  // namespace stepwell::cli
+}  // namespace stepwell::traces

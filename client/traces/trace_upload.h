@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cli/master_client.h"
+#include "stepwell/v1/trace.pb.h"
 
-namespace stepwell::cli {
+namespace stepwell::traces {
 
 struct CloseTraceFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -34,20 +34,26 @@ struct TraceChoice {
   v1::TraceFormat format = v1::TRACE_FORMAT_UNSPECIFIED;
   std::optional<std::int32_t> rank = {};
   std::string machine = {};
+  // False: JSON that is packed already goes as it is, and nothing that it holds is told.
+  bool looks_inside = true;
 };
 
 // By its name and its first bytes; unspecified: neither tells.
 v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin);
 
-// Reads it once. JSON is looked through, and packed where it is not; its packed form lies in a file without a
+// Reads it once. JSON is looked through, unless the choice says otherwise, and packed where it is not; its packed form lies in a file without a
 // name. kNotFound: it cannot be read; kInvalidArgument: it is empty, no trace, or of no known format.
 [[nodiscard]] absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path,
                                                          const TraceChoice& choice);
 
+// One call of TraceService.UploadTrace: the header, then parts as long as `next` fills one.
+using UploadCall = std::function<absl::StatusOr<v1::UploadTraceResponse>(
+    const v1::TraceUpload& upload, const std::function<bool(v1::TracePart&)>& next)>;
+
 // Goes on while the master comes forward, or comes again within `patience`.
-[[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> SendTrace(MasterClient& master,
+[[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call,
                                                                 const v1::TrialRef& trial,
                                                                 PreparedTrace& prepared,
                                                                 absl::Duration patience);
 
-}  // namespace stepwell::cli
+}  // namespace stepwell::traces

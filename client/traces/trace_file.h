@@ -5,7 +5,7 @@
 
 #include "base/trace/trace_reading.h"
 
-namespace stepwell::cli {
+namespace stepwell::traces {
 
 // A failure names the file; kNotFound: it cannot be opened or read.
 [[nodiscard]] TraceSource SourceOfFile(std::string path);
@@ -17,4 +17,4 @@ namespace stepwell::cli {
 [[nodiscard]] absl::StatusOr<TraceForm> ReadTraceFile(const std::string& path,
                                                       TraceSplitter::Takers takers);
 
-}  // namespace stepwell::cli
+}  // namespace stepwell::traces

@@ -1,0 +1,105 @@
+#include "client/agent/trace_calls.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
+
+namespace stepwell::agent {
+namespace {
+
+// As those of the stream: a machine that went without a word is noticed.
+constexpr int kPingIntervalMs = 20'000;
+constexpr int kPingTimeoutMs = 10'000;
+
+// A master that says when to come again is there and busy, whatever it calls that.
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  google::rpc::Status wire;
+  google::rpc::RetryInfo retry;
+  if (wire.ParseFromString(status.error_details())) {
+    for (const auto& detail : wire.details()) {
+      if (detail.UnpackTo(&retry)) return absl::UnavailableError(status.error_message());
+    }
+  }
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+class GrpcTraceCalls : public TraceCalls {
+ public:
+  explicit GrpcTraceCalls(std::shared_ptr<TlsReload> tls) : tls_(std::move(tls)) {}
+
+  absl::StatusOr<v1::UploadTraceResponse> UploadTo(
+      const std::string& server, const v1::TraceUpload& upload,
+      const std::function<bool(v1::TracePart&)>& next) override {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingIntervalMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+    const auto stub = v1::TraceService::NewStub(
+        grpc::CreateCustomChannel("dns:///" + server, Credentials(), arguments));
+    grpc::ClientContext context;
+    const UnderWay under_way(*this, context);
+    v1::UploadTraceResponse response;
+    const auto writer = stub->UploadTrace(&context, &response);
+    v1::UploadTraceRequest message;
+    *message.mutable_upload() = upload;
+    // A write fails where the master has answered already: the end says what.
+    bool may_go_on = writer->Write(message);
+    while (may_go_on && next(*message.mutable_part())) may_go_on = writer->Write(message);
+    writer->WritesDone();
+    if (absl::Status called = FromGrpc(writer->Finish()); !called.ok()) return called;
+    return response;
+  }
+
+  void Cancel() override {
+    const absl::MutexLock lock(&mu_);
+    is_cancelled_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+ private:
+  // While it lives, Cancel reaches the call.
+  class UnderWay {
+   public:
+    UnderWay(GrpcTraceCalls& calls, grpc::ClientContext& context) : calls_(calls) {
+      const absl::MutexLock lock(&calls_.mu_);
+      calls_.context_ = &context;
+      if (calls_.is_cancelled_) context.TryCancel();
+    }
+    ~UnderWay() {
+      const absl::MutexLock lock(&calls_.mu_);
+      calls_.context_ = nullptr;
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    GrpcTraceCalls& calls_;
+  };
+
+  std::shared_ptr<grpc::ChannelCredentials> Credentials() const {
+    if (tls_ == nullptr) return grpc::InsecureChannelCredentials();
+    const std::shared_ptr<const TlsMaterial> own = tls_->Current();
+    return grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+  }
+
+  const std::shared_ptr<TlsReload> tls_;
+  absl::Mutex mu_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls) {
+  return std::make_unique<GrpcTraceCalls>(std::move(tls));
+}
+
+}  // namespace stepwell::agent

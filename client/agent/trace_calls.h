@@ -1,0 +1,31 @@
+// TraceCalls: the agent's way to TraceService.UploadTrace of whichever master: a connection of its own for each call, since
+// traces are rare and a stream of samples should not wait for one. The second of the agent's skins over gRPC.
+// UploadTo is one thread's, Cancel may be called from any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/tls/tls_reload.h"
+#include "stepwell/v1/trace.pb.h"
+
+namespace stepwell::agent {
+
+class TraceCalls {
+ public:
+  virtual ~TraceCalls() = default;
+
+  // The header, then parts as long as `next` fills one. kUnavailable: come again, also where the master is only busy.
+  virtual absl::StatusOr<v1::UploadTraceResponse> UploadTo(
+      const std::string& server, const v1::TraceUpload& upload,
+      const std::function<bool(v1::TracePart&)>& next) = 0;
+  // The call under way ends, and all that come.
+  virtual void Cancel() = 0;
+};
+
+// `tls` null: plain. Asked at each connection.
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls);
+
+}  // namespace stepwell::agent

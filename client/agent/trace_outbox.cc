@@ -1,0 +1,86 @@
+#include "client/agent/trace_outbox.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/uuid.h"
+#include "client/recorder/src/spool_format.h"
+
+namespace stepwell::agent {
+namespace {
+
+// A writer.json, and a little more.
+constexpr std::size_t kNoteBytesMax = 512 << 10;
+
+}  // namespace
+
+absl::StatusOr<FileDescriptor> TraceOutbox::Folder() const {
+  return OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kFail);
+}
+
+absl::Status TraceOutbox::Leave(const TraceJob& job) const {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const FileDescriptor folder,
+      OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kCreate));
+  const std::string name = absl::StrCat(Uuid::Random().ToText(), spool::kTraceNoteEnding);
+  const std::string draft = absl::StrCat(name, ".draft");
+  {
+    STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
+                              OpenAt(folder.get(), draft, O_WRONLY | O_CREAT | O_EXCL));
+    STEPWELL_RETURN_IF_ERROR(WriteAt(file.get(), 0, ToTraceJobJson(job)));
+  }
+  if (renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
+  }
+  return absl::OkStatus();
+}
+
+bool TraceOutbox::MayHaveNew() {
+  // Opened each time: it may be another one than before.
+  const absl::StatusOr<FileDescriptor> folder = Folder();
+  return folder.ok() && watch_.MayHaveChanged(folder->get());
+}
+
+std::vector<std::string> TraceOutbox::Names() const {
+  const absl::StatusOr<FileDescriptor> folder = Folder();
+  if (!folder.ok()) return {};
+  const absl::StatusOr<std::vector<std::string>> names = ListNames(folder->get());
+  if (!names.ok()) return {};
+  std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> notes;
+  for (const std::string& name : *names) {
+    struct stat status {};
+    if (!absl::EndsWith(name, spool::kTraceNoteEnding) ||
+        fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    notes.push_back({{status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, name});
+  }
+  std::sort(notes.begin(), notes.end());
+  std::vector<std::string> sorted;
+  for (auto& [time, name] : notes) sorted.push_back(std::move(name));
+  return sorted;
+}
+
+absl::StatusOr<TraceJob> TraceOutbox::Read(const std::string& name) const {
+  STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor folder, Folder());
+  STEPWELL_ASSIGN_OR_RETURN(const std::string json,
+                            ReadSmallFileAt(folder.get(), name, kNoteBytesMax));
+  return ParseTraceJob(json);
+}
+
+void TraceOutbox::Remove(const std::string& name) const {
+  const absl::StatusOr<FileDescriptor> folder = Folder();
+  if (folder.ok()) unlinkat(folder->get(), name.c_str(), 0);
+}
+
+}  // namespace stepwell::agent

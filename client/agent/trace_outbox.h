@@ -1,0 +1,41 @@
+// TraceOutbox: the folder `traces` of a spool's root: a note for each trace that is to go to a master, until it is
+// there. It outlives recorders and agents. Whoever leaves a note writes it beside its name and renames it. Blocks as
+// the disk does. Thread-compatible; notes of others come and go meanwhile.
+//
+//   STEPWELL_RETURN_IF_ERROR(TraceOutbox(format_directory).Leave(job));
+//   for (const std::string& name : outbox.Names()) ... outbox.Read(name) ... outbox.Remove(name)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/agent/directory_watch.h"
+#include "client/agent/file_descriptor.h"
+#include "client/agent/trace_job.h"
+
+namespace stepwell::agent {
+
+class TraceOutbox {
+ public:
+  // `format_directory` outlives it.
+  explicit TraceOutbox(int format_directory) : format_directory_(format_directory) {}
+
+  [[nodiscard]] absl::Status Leave(const TraceJob& job) const;
+
+  // Another note may lie there than when this was last asked. Cheap: asked at each visit.
+  bool MayHaveNew();
+  // Of whole notes, the oldest first.
+  std::vector<std::string> Names() const;
+  // kNotFound: it is gone; kInvalidArgument: it is none.
+  absl::StatusOr<TraceJob> Read(const std::string& name) const;
+  void Remove(const std::string& name) const;
+
+ private:
+  absl::StatusOr<FileDescriptor> Folder() const;
+
+  const int format_directory_;
+  DirectoryWatch watch_;
+};
+
+}  // namespace stepwell::agent

@@ -1,0 +1,223 @@
+#include "client/agent/trace_sender.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "client/agent/server_address.h"
+
+namespace stepwell::agent {
+namespace {
+
+// The training's own threads come first.
+constexpr int kNiceness = 10;
+// Files that are open, and perhaps packed, for their next try.
+constexpr std::ptrdiff_t kPreparedMax = 8;
+// As the wire takes it.
+constexpr std::size_t kMachineBytesMax = 128;
+
+// What Python's torch_profiler makes for one file.
+constexpr char kFolderOfOne[] = "stepwell-traces-";
+
+void RemoveFile(const std::string& path) {
+  unlink(path.c_str());
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const std::string name = folder.substr(folder.rfind('/') + 1);
+  // Where it holds something else it stays.
+  if (absl::StartsWith(name, kFolderOfOne)) rmdir(folder.c_str());
+}
+
+v1::TrialRef RefOf(const WriterIdentity& writer) {
+  v1::TrialRef trial;
+  absl::string_view text = writer.trial;
+  std::int64_t id = 0;
+  if (absl::ConsumePrefix(&text, "id:") && absl::SimpleAtoi(text, &id)) {
+    trial.set_trial_id(id);
+  } else {
+    trial.set_project(writer.project);
+    trial.set_external_id(writer.trial);
+  }
+  return trial;
+}
+
+}  // namespace
+
+TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
+                         std::unique_ptr<TraceCalls> calls)
+    : options_(std::move(options)),
+      resolve_(std::move(resolve)),
+      calls_(std::move(calls)),
+      outbox_(format_directory),
+      sent_outbox_(format_directory) {}
+
+void TraceSender::Tend() {
+  // A folder that changed just now is looked through once more, as is one that held the last note.
+  if (!outbox_.MayHaveNew() || outbox_.Names().empty()) return;
+  const absl::MutexLock lock(&mu_);
+  has_news_ = true;
+  if (is_stopping_ || is_started_) return;
+  is_started_ = true;
+  worker_ = Worker("agent-traces", [this] { Run(); });
+}
+
+void TraceSender::Stop() {
+  {
+    const absl::MutexLock lock(&mu_);
+    is_stopping_ = true;
+  }
+  calls_->Cancel();
+  worker_.Join();
+}
+
+bool TraceSender::is_done() const {
+  const absl::MutexLock lock(&mu_);
+  return !has_news_ && !is_sending_ && !is_waiting_;
+}
+
+bool TraceSender::IsStopping() const {
+  const absl::MutexLock lock(&mu_);
+  return is_stopping_;
+}
+
+void TraceSender::Run() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
+  while (true) {
+    {
+      const absl::MutexLock lock(&mu_);
+      const auto happened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return is_stopping_ || has_news_;
+      };
+      mu_.AwaitWithTimeout(absl::Condition(&happened),
+                           is_waiting_ ? options_.retry.first : absl::InfiniteDuration());
+      if (is_stopping_) return;
+      has_news_ = false;
+      is_sending_ = true;
+    }
+    const bool is_waiting = SendAll();
+    const absl::MutexLock lock(&mu_);
+    is_waiting_ = is_waiting;
+    is_sending_ = false;
+  }
+}
+
+bool TraceSender::SendAll() {
+  const std::vector<std::string> names = sent_outbox_.Names();
+  // Another's hand took some.
+  std::erase_if(sendings_, [&](const auto& entry) {
+    return std::find(names.begin(), names.end(), entry.first) == names.end();
+  });
+  bool is_waiting = false;
+  for (const std::string& name : names) {
+    if (IsStopping()) return true;
+    auto known = sendings_.find(name);
+    if (known == sendings_.end()) {
+      absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
+      if (!job.ok()) {
+        log::Warning("trace_note_unusable",
+                     {{"note", name}, {"why", std::string(job.status().message())}});
+        if (absl::IsInvalidArgument(job.status())) sent_outbox_.Remove(name);
+        continue;
+      }
+      known = sendings_.emplace(name, Sending{*std::move(job), {}, Backoff(options_.retry)}).first;
+    }
+    if (resolve_(known->second.job.writer.server) == kOffline) continue;
+    if (!known->second.due.HasPassed()) {
+      is_waiting = true;
+      continue;
+    }
+    if (Send(name, known->second) == Outcome::kLater) {
+      is_waiting = true;
+      continue;
+    }
+    sent_outbox_.Remove(name);
+    sendings_.erase(known);
+  }
+  return is_waiting;
+}
+
+TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending) {
+  const std::string server = resolve_(sending.job.writer.server);
+  if (sending.first_tried == SteadyTime()) sending.first_tried = SteadyTime::Now();
+  const absl::StatusOr<v1::UploadTraceResponse> stored = Upload(server, sending);
+  if (stored.ok()) {
+    log::Info("trace_uploaded", {{"path", sending.job.path},
+                                 {"trial", stored->trial_id()},
+                                 {"trace", stored->trace_no()},
+                                 {"bytes", stored->received_bytes()}});
+    if (sending.job.removes_file) RemoveFile(sending.job.path);
+    return Outcome::kOver;
+  }
+  if (IsStopping()) return Outcome::kLater;
+  if (Judge(stored.status(), sending) == Outcome::kOver) {
+    log::Warning("trace_not_uploaded", {{"path", sending.job.path},
+                                        {"note", name},
+                                        {"why", std::string(stored.status().message())}});
+    return Outcome::kOver;
+  }
+  const auto prepared_count =
+      std::count_if(sendings_.begin(), sendings_.end(),
+                    [](const auto& each) { return each.second.prepared.has_value(); });
+  if (prepared_count > kPreparedMax) sending.prepared.reset();
+  sending.due = SteadyTime::Now() + sending.backoff.NextDelay();
+  return Outcome::kLater;
+}
+
+absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& server,
+                                                            Sending& sending) {
+  const TraceJob& job = sending.job;
+  if (!sending.prepared) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        sending.prepared,
+        traces::PrepareTrace(job.path, {.rank = job.writer.rank,
+                                        .machine = CleanText(options_.machine, kMachineBytesMax),
+                                        .looks_inside = false}));
+    v1::TraceHeader& header = sending.prepared->header;
+    header.set_writer(job.writer.writer.ToBytes());
+    if (job.epoch >= 0) header.set_epoch(job.epoch);
+    if (job.first_batch >= 0) header.set_first_batch(job.first_batch);
+    if (job.last_batch >= 0) header.set_last_batch(job.last_batch);
+  }
+  const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
+    return calls_->UploadTo(server, upload, [&](v1::TracePart& part) {
+      ++progress_;
+      return !IsStopping() && next(part);
+    });
+  };
+  return traces::SendTrace(call, RefOf(job.writer), *sending.prepared, absl::ZeroDuration());
+}
+
+TraceSender::Outcome TraceSender::Judge(const absl::Status& failed, Sending& sending) {
+  const bool is_prepared = sending.prepared.has_value();
+  switch (failed.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kResourceExhausted:  // a cap's, which the trial shows
+    case absl::StatusCode::kUnimplemented:      // an older master
+      return Outcome::kOver;
+    // Of the file. Of its trial: the agent may not have opened its writer yet.
+    case absl::StatusCode::kNotFound:
+      if (!is_prepared) return Outcome::kOver;
+      break;
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kOutOfRange:
+      sending.prepared.reset();  // it changed meanwhile
+      break;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      break;
+    default:
+      return Outcome::kLater;
+  }
+  return SteadyTime::Now() - sending.first_tried < options_.unknown_max ? Outcome::kLater
+                                                                        : Outcome::kOver;
+}
+
+}  // namespace stepwell::agent

@@ -1,0 +1,96 @@
+// TraceSender: takes the traces of a root's outbox to their masters, one after the other, on a thread of its own: neither
+// a file system that hangs nor a master that is slow holds up the agent's loop. The thread begins with the first note.
+// A trace whose master cannot be reached stays, also for the next agent; one that no master will ever take is given up
+// and logged.
+//
+//   TraceSender traces(format_directory, {.machine = name}, resolve, MakeTraceCalls(tls));
+//   traces.Leave(job);              // the loop: a note, sent when its turn comes
+//   traces.Tend();                  // the loop, at each visit
+//   if (traces.is_done()) ...       // nothing that could be sent waits
+//
+// Leave, Tend and Stop are the loop's; the rest is thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/backoff.h"
+#include "base/steady_time.h"
+#include "base/worker.h"
+#include "client/agent/trace_calls.h"
+#include "client/agent/trace_outbox.h"
+#include "client/traces/trace_upload.h"
+
+namespace stepwell::agent {
+
+class TraceSender {
+ public:
+  struct Options {
+    std::string machine;  // as people know it
+    Backoff::Options retry = {.first = absl::Milliseconds(500), .longest = absl::Seconds(30)};
+    // Its trial or its writer may come to the master yet: so long is that believed.
+    absl::Duration unknown_max = absl::Minutes(10);
+  };
+  // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
+  using Resolve = std::function<std::string(const std::string& server)>;
+
+  // `format_directory` and what `resolve` holds outlive it.
+  TraceSender(int format_directory, Options options, Resolve resolve,
+              std::unique_ptr<TraceCalls> calls);
+  ~TraceSender() { Stop(); }
+
+  [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
+  void Tend() ABSL_LOCKS_EXCLUDED(mu_);
+  // Cuts the call under way; what is not sent stays.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What is there is sent, given up, or for no master. False from a note's coming on.
+  bool is_done() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Grows with each part that is taken.
+  std::uint64_t progress() const { return progress_; }
+
+ private:
+  // One note, as far as it is.
+  struct Sending {
+    TraceJob job;
+    std::optional<traces::PreparedTrace> prepared = {};
+    Backoff backoff;
+    SteadyTime first_tried = {};
+    SteadyTime due = {};
+  };
+  enum class Outcome { kOver, kLater };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  // All notes once; whether some wait for another try.
+  bool SendAll();
+  Outcome Send(const std::string& name, Sending& sending);
+  absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
+  Outcome Judge(const absl::Status& failed, Sending& sending);
+
+  const Options options_;
+  const Resolve resolve_;
+  const std::unique_ptr<TraceCalls> calls_;
+  TraceOutbox outbox_;                       // the loop's
+  const TraceOutbox sent_outbox_;            // the thread's
+  std::map<std::string, Sending> sendings_;  // the thread's, by note
+  std::atomic<std::uint64_t> progress_{0};
+
+  mutable absl::Mutex mu_;
+  bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_news_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_waiting_ ABSL_GUARDED_BY(mu_) = false;  // some note has another try before it
+  bool is_sending_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_started_ ABSL_GUARDED_BY(mu_) = false;
+  Worker worker_;
+};
+
+}  // namespace stepwell::agent
