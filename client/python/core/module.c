@@ -125,6 +125,20 @@ static PyObject* ScopePath(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
   return PyLong_FromUnsignedLong(stepwell_enabled() ? stepwell_scope_path() : 0);
 }
 
+// upload_trace(path, epoch, first_batch, last_batch, removes_file): whether an agent will find word of it.
+static PyObject* UploadTrace(PyObject* Py_UNUSED(self), PyObject* args) {
+  const char* path = NULL;
+  int epoch = -1, first_batch = -1, last_batch = -1, removes_file = 0, is_left = 0;
+  if (!PyArg_ParseTuple(args, "yiiip:upload_trace", &path, &epoch, &first_batch, &last_batch,
+                        &removes_file)) {
+    return NULL;
+  }
+  Py_BEGIN_ALLOW_THREADS;
+  is_left = stepwell_upload_trace(path, epoch, first_batch, last_batch, removes_file);
+  Py_END_ALLOW_THREADS;
+  return PyBool_FromLong(is_left);
+}
+
 static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
   return Tally_Take();
 }
@@ -165,6 +179,8 @@ static PyMethodDef functions[] = {
     {"scope_path", ScopePath, METH_NOARGS, NULL},
     {"fetch_by", StepLoop_FetchBy, METH_VARARGS, NULL},
     {"call_within", Hooked_CallWithin, METH_VARARGS, NULL},
+    {"mirror_scopes", Scope_Mirror, METH_VARARGS, NULL},
+    {"upload_trace", UploadTrace, METH_VARARGS, NULL},
     {"is_innermost", Scope_IsInnermost, METH_O, NULL},
     {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
     {"batch", StepLoop_Batch, METH_NOARGS, NULL},

@@ -14,7 +14,8 @@
 typedef struct Opening {
   stepwell_scope timing;
   unsigned long thread;
-  const void* task;  // that entered by `async with`, to be compared alone
+  const void* task;    // that entered by `async with`, to be compared alone
+  PyObject* mirrored;  // what mirror_begin gave; NULL = nothing
   struct Opening* older;
 } Opening;
 
@@ -42,6 +43,9 @@ static PyObject* asyncio_name;
 static PyTypeObject Ready_Type;
 static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
+// Another profiler's, while it records.
+static PyObject* mirror_begin;
+static PyObject* mirror_end;
 
 // A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
 // empty one costs. Here __enter__ is the scope itself, which knows by the number of arguments what
@@ -161,18 +165,41 @@ PyObject* Scope_New(const ScopeName* name) {
   return (PyObject*)scope;
 }
 
-static inline void Begin(Opening* opening, stepwell_scope_id id, int is_apart) {
+// What it raises is not the training's.
+static PyObject* Mirrored(PyObject* function, PyObject* argument) {
+  PyObject *type = NULL, *value = NULL, *traceback = NULL;
+  PyErr_Fetch(&type, &value, &traceback);
+  Py_INCREF(function);  // it may be switched off meanwhile
+  PyObject* result = PyObject_CallOneArg(function, argument);
+  Py_DECREF(function);
+  if (result == NULL) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return result;
+}
+
+static inline void Begin(Opening* opening, const Scope* scope, int is_apart) {
   opening->thread = ThisThread();
+  opening->mirrored = NULL;
+  if (mirror_begin != NULL && !is_apart) opening->mirrored = Mirrored(mirror_begin, scope->name);
   if (stepwell_enabled()) {
-    (is_apart ? stepwell_scope_begin_apart : stepwell_scope_begin)(&opening->timing, id);
+    (is_apart ? stepwell_scope_begin_apart : stepwell_scope_begin)(&opening->timing, scope->id);
   } else {
     opening->timing.path = 0;
   }
 }
 
+static void EndMirrored(Opening* opening) {
+  PyObject* mirrored = opening->mirrored;
+  opening->mirrored = NULL;
+  PyObject* result = mirror_end == NULL ? NULL : Mirrored(mirror_end, mirrored);
+  Py_XDECREF(result);
+  Py_DECREF(mirrored);
+}
+
 static inline void End(Opening* opening, stepwell_scope_id id) {
   const uint32_t path = opening->timing.path;
   if (path != 0) Tally_Add(&opening->timing, path, id, stepwell_scope_end(&opening->timing));
+  if (opening->mirrored != NULL) EndMirrored(opening);
 }
 
 static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
@@ -180,7 +207,7 @@ static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   Py_INCREF(self);
   if (!scope->is_open && scope->newer == NULL) {
     scope->is_open = 1;
-    Begin(&scope->first, scope->id, scope->is_apart);
+    Begin(&scope->first, scope, scope->is_apart);
     return self;
   }
   // Without memory this one is not timed; its leaving then ends an older one.
@@ -188,7 +215,7 @@ static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   if (opening != NULL) {
     opening->older = scope->newer;
     scope->newer = opening;
-    Begin(opening, scope->id, scope->is_apart);
+    Begin(opening, scope, scope->is_apart);
   }
   return self;
 }
@@ -286,7 +313,7 @@ static PyObject* Scope_AsyncEnter(PyObject* self, PyObject* Py_UNUSED(ignored)) 
   opening->task = task;
   opening->older = scope->tasks;
   scope->tasks = opening;
-  Begin(opening, scope->id, 1);
+  Begin(opening, scope, 1);
   return ready;
 }
 
@@ -378,6 +405,26 @@ PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
   }
   const stepwell_scope_id id = ((Scope*)scope)->id;
   return PyBool_FromLong(id != 0 && stepwell_enabled() && stepwell_innermost_scope() == id);
+}
+
+int Scope_AreMirrored(void) { return mirror_begin != NULL; }
+
+PyObject* Scope_Mirror(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *begin = NULL, *end = NULL;
+  if (!PyArg_ParseTuple(args, "OO:mirror_scopes", &begin, &end)) return NULL;
+  PyObject* begin_before = mirror_begin;
+  PyObject* end_before = mirror_end;
+  Py_INCREF(begin);
+  mirror_begin = begin;
+  if (begin == Py_None) Py_CLEAR(mirror_begin);
+  // What is open is ended by what began it: the last one stays.
+  if (end != Py_None) {
+    Py_INCREF(end);
+    mirror_end = end;
+    Py_XDECREF(end_before);
+  }
+  Py_XDECREF(begin_before);
+  Py_RETURN_NONE;
 }
 
 static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {

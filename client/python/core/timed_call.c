@@ -54,7 +54,8 @@ static PyObject* TimedCall_Vectorcall(PyObject* callable, PyObject* const* args,
                                       size_t flagged_count, PyObject* keywords) {
   TimedCall* self = (TimedCall*)callable;
   const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
-  if (!self->is_plain || count < 1) {
+  // Another profiler is told by the handler.
+  if (!self->is_plain || count < 1 || Scope_AreMirrored()) {
     return PyObject_Vectorcall(self->handler, args, flagged_count, keywords);
   }
   if (self->is_grad_enabled != NULL) {

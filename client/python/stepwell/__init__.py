@@ -18,7 +18,12 @@ from stepwell._run import Run, init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+    from typing import Any
+
     from stepwell._schedule import Action, Place, Schedule
+    from stepwell._torch_profiler import TorchProfiler
 
 Scope = core.Scope
 Series = core.Series
@@ -39,6 +44,17 @@ def schedule(
                     first_batch=first_batch, first_epoch=first_epoch)  # fmt: skip
 
 
+def torch_profiler(
+    *, schedule: Callable[[Any], object] | None = None, directory: str | PathLike[str] | None = None, **options: Any
+) -> TorchProfiler:
+    """torch.profiler.profile, of which the master keeps what it saw: with a schedule of ours (that of the run where none
+    is given), our scopes in it, and options of its own (`record_shapes`, `with_stack`, ...). Traces stay in `directory`
+    (STEPWELL_TRACES); without one they go once they are stored. docs/profilers/pytorch.md has more."""
+    from stepwell import _torch_profiler
+
+    return _torch_profiler.made(schedule, directory, options)
+
+
 def __getattr__(name: str) -> object:
     """Of schedules, which most imports do not need."""
     if name in ("Action", "Place", "Schedule"):
@@ -48,4 +64,5 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Action", "Place", "Run", "Schedule", "Scope", "Series", "Steps", "__version__", "init", "schedule"]
+__all__ = ["Action", "Place", "Run", "Schedule", "Scope", "Series", "Steps", "__version__", "init", "schedule",
+           "torch_profiler"]  # fmt: skip

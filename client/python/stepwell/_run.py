@@ -132,6 +132,23 @@ class Run(core.Recording):
                 self._open()
         return _is_stored_within(closing, wait_ms)
 
+    def upload_trace(
+        self, path: str | os.PathLike[str], *, epoch: int | None = None, first_batch: int | None = None,
+        last_batch: int | None = None,
+    ) -> bool:  # fmt: skip
+        """Leaves word for the agent to upload this file with the trial: what a profiler wrote (Chrome's JSON, .xplane.pb,
+        Perfetto's, text). It is whole by then, and stays where it is. False = no agent will find it."""
+        found = _checks.path("path", path)
+        if not found:
+            raise ValueError("stepwell: upload_trace: path is empty; allowed: a file's")
+
+        def told(name: str, number: int | None) -> int:
+            checked = _checks.number(name, number, 0, 2**31 - 1)
+            return -1 if checked is None else checked
+
+        return bool(core.upload_trace(os.fsencode(os.path.abspath(found)), told("epoch", epoch),
+                                      told("first_batch", first_batch), told("last_batch", last_batch), False))  # fmt: skip
+
     def close(self, timeout: float | None = None) -> bool:
         """Ends it, and waits until all of it is stored by the master, at most `timeout` seconds (STEPWELL_EXIT_WAIT,
         else 5). True = it is; again: False."""

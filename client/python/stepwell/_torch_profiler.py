@@ -1,0 +1,166 @@
+"""torch.profiler by our schedule: what it saw goes to the master as a trace of the batches that it shows, and our scopes
+lie in it.
+
+torch is imported when one is made, not before. What goes wrong in a training step is a warning: the training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from stepwell import _identity, _run, _schedule
+from stepwell._load import core
+from stepwell._tell import say, warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any
+
+
+class TorchProfiler:
+    """Made by stepwell.torch_profiler(). As torch's: entered and left, or start() and stop(), and step() at the end of
+    each batch."""
+
+    def __init__(self, schedule: Callable[[Any], object] | None, directory: str | None, options: dict[str, Any]) -> None:
+        from torch import profiler
+
+        self._torch = profiler
+        if not getattr(profiler, "kineto_available", lambda: True)():
+            warn("stepwell: this torch is built without Kineto: its traces count from the profiler's begin, so that no merge "
+                 "can place them beside others")  # fmt: skip
+        run = _run._run
+        if schedule is None and run is not None and isinstance(run._schedule, _schedule.Schedule):
+            schedule = run._schedule
+        if isinstance(schedule, _schedule.Schedule) and schedule.per != "run":
+            raise ValueError('stepwell: torch_profiler: the schedule is per epoch; allowed: one per run (per="run")')
+        self._schedule = schedule
+        self._actions = {
+            _schedule.Action.SKIP: profiler.ProfilerAction.NONE,
+            _schedule.Action.WARMUP: profiler.ProfilerAction.WARMUP,
+            _schedule.Action.ACTIVE: profiler.ProfilerAction.RECORD,
+            _schedule.Action.SAVE: profiler.ProfilerAction.RECORD_AND_SAVE,
+        }
+        self._directory = directory or os.environ.get("STEPWELL_TRACES") or None
+        self._rank = _identity.rank(run._options["rank"] if run is not None else None)  # type: ignore[arg-type]
+        self._step = 0
+        self._batches: list[int] = []  # of the window that is recorded
+        self._is_running = False
+        self._profile: Any = profiler.profile(
+            schedule=None if schedule is None else self._action_of, on_trace_ready=self._take, **options
+        )
+
+    @property
+    def profile(self) -> Any:
+        """torch's own."""
+        return self._profile
+
+    def start(self) -> None:
+        self._profile.start()
+        self._is_running = True
+        self._mirror()
+
+    def step(self) -> None:
+        """The batch is over."""
+        if not self._is_running:
+            return
+        if self._records():
+            batch = core.batch()
+            self._batches.append(self._step if batch < 0 else batch)
+        self._step += 1
+        try:
+            self._profile.step()
+        except Exception as error:
+            self._give_up(error)
+        self._mirror()
+
+    def stop(self) -> None:
+        """What was recorded of a window is kept."""
+        if not self._is_running:
+            return
+        self._is_running = False
+        core.mirror_scopes(None, None)
+        try:
+            self._profile.stop()
+        except Exception as error:
+            self._give_up(error)
+
+    def __enter__(self) -> TorchProfiler:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _action_of(self, step: int) -> Any:
+        """What torch asks of each step, one ahead."""
+        assert self._schedule is not None
+        try:
+            action = _schedule.action_of(self._schedule(_schedule.Place(step)))
+        except Exception as error:
+            self._schedule = lambda _: False
+            warn(f"stepwell: torch's profiler records no more: {type(error).__name__}: {error}")
+            action = _schedule.Action.SKIP
+        return self._actions[action]
+
+    def _records(self) -> bool:
+        action = self._profile.current_action
+        return action in (self._torch.ProfilerAction.RECORD, self._torch.ProfilerAction.RECORD_AND_SAVE)
+
+    def _mirror(self) -> None:
+        """Scopes are torch's, too, while it records: otherwise that would cost what it costs."""
+        if not self._is_running or self._profile.current_action == self._torch.ProfilerAction.NONE:
+            core.mirror_scopes(None, None)
+            return
+        record_function = self._torch.record_function
+
+        def begin(name: str) -> Any:
+            region = record_function(name)
+            region.__enter__()
+            return region
+
+        core.mirror_scopes(begin, lambda region: region.__exit__(None, None, None))
+
+    def _take(self, profile: Any) -> None:
+        """A window is over: its trace is written, and left for the agent to upload."""
+        batches, self._batches = self._batches, []
+        try:
+            path, is_ours = self._path(batches)
+            profile.export_chrome_trace(path)
+        except Exception as error:
+            return warn(f"stepwell: what torch's profiler saw is lost: {type(error).__name__}: {error}")
+        first, last = (batches[0], batches[-1]) if batches else (-1, -1)
+        if not core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
+            say(f"stepwell: no agent uploads {path}; 'stepwell trace import TRIAL {path}' does")
+
+    def _path(self, batches: list[int]) -> tuple[str, bool]:
+        """Where there is none of that name; and whether it is to go again."""
+        directory, is_ours = self._directory, self._directory is None
+        if directory is None:
+            directory = tempfile.mkdtemp(prefix="stepwell-traces-")
+        else:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+        stem = os.path.abspath(os.path.join(directory, f"ep0-ba{(batches or [-1])[-1] + 1}-rank{self._rank}"))
+        path, count = f"{stem}.pt.trace.json", 1
+        while os.path.lexists(path):
+            count += 1
+            path = f"{stem}.{count}.pt.trace.json"
+        return path, is_ours
+
+    def _give_up(self, error: Exception) -> None:
+        self._is_running = False
+        warn(f"stepwell: torch's profiler ended: {type(error).__name__}: {error}")
+
+
+def made(schedule: Callable[[Any], object] | None, directory: object, options: dict[str, Any]) -> TorchProfiler:
+    for name in ("on_trace_ready",):
+        if name in options:
+            raise ValueError(f"stepwell: torch_profiler: {name} is given; allowed: it takes the traces itself")
+    _schedule.checked(schedule)
+    if directory is not None and not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"stepwell: torch_profiler: directory is {directory!r}; allowed: a path")
+    return TorchProfiler(schedule, None if directory is None else os.fspath(directory), options)  # type: ignore[arg-type]

@@ -1,0 +1,226 @@
+"""torch's profiler by our schedule, on two ranks: one merged trace in which operators lie within our scopes in time."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import product
+from product import WAIT_S, ProductTest
+
+_TORCH = os.environ.get("PRODUCT_TORCH", "")  # the folder that has it
+# Its clocks may be apart by what the wall clock is steered meanwhile: an operator has some milliseconds around it.
+_TRAINING = """
+import time, torch, stepwell
+torch.set_num_threads(1)
+weight = torch.randn(64, 64)
+leaf = torch.randn(4, requires_grad=True)
+with stepwell.init() as run:
+    schedule = stepwell.schedule(wait=1, warmup=1, active=3, repeat=1)
+    with stepwell.torch_profiler(schedule=schedule, profile_memory=True) as profiler:
+        for index, batch in run.steps(range(7)):
+            with run.scope("train_batch"):
+                time.sleep(0.01)
+                with run.scope("forward"):
+                    torch.mm(weight, weight)
+                leaf.sum().backward()       # timed by the hooks
+                time.sleep(0.01)
+            profiler.step()
+        run.record("loss", 0.5)
+"""
+_BATCHES = [2, 3, 4]
+
+
+def _has_kineto() -> bool:
+    done = subprocess.run([product.python(), "-c", "import torch; assert torch.profiler.kineto_available()"],
+                          env={**os.environ, "PYTHONPATH": _TORCH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)  # fmt: skip
+    return done.returncode == 0
+
+
+class Slices:
+    """Of one name in a merged trace: (rank, process, begin, end, args), B and E joined."""
+
+    def __init__(self, trace: dict) -> None:
+        self._names = {event["pid"]: event["args"]["name"] for event in trace["traceEvents"]
+                       if event["ph"] == "M" and event["name"] == "process_name"}  # fmt: skip
+        self._found: list[tuple[str, int, str, float, float, dict]] = []
+        open_ones: dict[tuple, list[dict]] = {}
+        for event in trace["traceEvents"]:
+            row = open_ones.setdefault((event.get("pid"), event.get("tid")), [])
+            if event["ph"] == "B":
+                row.append(event)
+            elif event["ph"] == "E" and row:
+                self._add(row[-1], event["ts"])
+                row.pop()
+            elif event["ph"] == "X":
+                self._add(event, event["ts"] + event.get("dur", 0))
+
+    def _add(self, event: dict, end: float) -> None:
+        process = self._names.get(event["pid"], "")
+        words = process.split()
+        rank = int(words[1]) if words[:1] == ["rank"] else -1
+        self._found.append((event["name"], rank, process, event["ts"], end, event.get("args", {})))
+
+    def named(self, name: str) -> list[tuple[int, str, float, float, dict]]:
+        return [each[1:] for each in self._found if each[0] == name]
+
+
+class TracesTest(ProductTest):
+    def traces(self) -> list[dict]:
+        done = subprocess.run([product.program(), "trace", "list", self.trial, "--server", product.server(), "--json"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=WAIT_S)  # fmt: skip
+        return json.loads(done.stdout).get("traces", []) if done.returncode == 0 else []
+
+
+@unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
+class TorchProfilerTest(TracesTest):
+    def setUp(self):
+        if not _has_kineto():
+            self.skipTest("this torch has no Kineto")
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def train(self, *, rank: int, directory: str) -> subprocess.Popen:
+        return self.start(_TRAINING, variables={"PYTHONPATH": _TORCH, "RANK": str(rank), "WORLD_SIZE": "2",
+                                                "STEPWELL_ATTEMPT_KEY": "one", "STEPWELL_TRACES": directory,
+                                                "STEPWELL_SYSTEM_METRICS": "1", "TMPDIR": str(self.folder), "STEPWELL_INTERVAL": "0.05"})  # fmt: skip
+
+    def test_operators_of_two_ranks_lie_within_our_scopes_in_one_trace(self):
+        directory = str(self.folder / "traces")
+        ranks = [self.train(rank=rank, directory=directory) for rank in range(2)]
+        for process in ranks:
+            out, err = process.communicate(timeout=2 * WAIT_S)
+            self.assertEqual(0, process.returncode, out + err)
+            self.assertNotIn("Warning", err)
+            self.assertNotIn("no agent uploads", err)
+
+        def are_stored() -> bool:
+            return sum(trace["state"] == "complete" for trace in self.traces()) == 4
+
+        self.assertTrue(self.eventually(are_stored), self.traces())
+        for trace in self.traces():
+            header = trace["header"]
+            is_native = ".pt.trace" in header["name"]
+            self.assertEqual([2, 4] if is_native else [0, 6], [header["first_batch"], header["last_batch"]], header)
+        merged = self.folder / "merged.json"
+        subprocess.run([product.program(), "trace", "merge", "--trial", self.trial, "--server", product.server(),
+                        "--output", str(merged)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True, timeout=WAIT_S)  # fmt: skip
+        trace = json.loads(merged.read_text())
+        for each in trace["metadata"]["inputs"]:
+            self.assertEqual(0, each["clock_error_us"] if "clock_error_us" in each else each.get("clock_error_ns"), each)
+        slices = Slices(trace)
+        for rank in range(2):
+            with self.subTest(rank=rank):
+                spans = {args["batch"]: (begin, end) for of, _, begin, end, args in slices.named("train_batch")
+                         if of == rank and "batch" in args}  # fmt: skip
+                self.assertEqual(list(range(7)), sorted(spans))
+                for name in ("aten::mm", "forward", "backward", "train_batch"):
+                    # Of the profiler: ours have a batch.
+                    native = [(begin, end) for of, _, begin, end, args in slices.named(name)
+                              if of == rank and "batch" not in args]  # fmt: skip
+                    self.assertEqual(len(_BATCHES), len(native), name)
+                    middles = [(begin + end) / 2 for begin, end in native]
+                    within = [batch for middle in middles for batch, (begin, end) in spans.items() if begin <= middle <= end]
+                    self.assertEqual(_BATCHES, within, name)
+                    if name == "aten::mm":
+                        for (begin, end), batch in zip(native, within):
+                            self.assertLessEqual(spans[batch][0], begin)
+                            self.assertLessEqual(end, spans[batch][1])
+        counters = {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"}
+        self.assertTrue(any("memory" in name for name in counters), counters)
+        self.assertTrue(any("cpu" in name for name in counters), counters)
+
+    def test_what_torch_saw_goes_once_it_is_stored_where_nobody_named_a_folder(self):
+        process = self.train(rank=0, directory="")
+        out, err = process.communicate(timeout=2 * WAIT_S)
+        self.assertEqual(0, process.returncode, out + err)
+        self.assertTrue(self.eventually(lambda: [trace["state"] for trace in self.traces()] == ["complete"]), self.traces())
+        self.assertTrue(self.eventually(lambda: not list(self.folder.glob("stepwell-traces-*"))))
+
+
+class MirrorTest(TracesTest):
+    """Without torch: what another profiler is told."""
+
+    def test_scopes_are_told_while_they_are_mirrored_and_what_that_raises_is_not_the_trainings(self):
+        out, err = self.run_trial("""
+            import asyncio, stepwell
+            from stepwell._load import core
+            told = []
+            def begin(name):
+                told.append(name)
+                if name == "bad": raise ValueError
+                return name
+            with stepwell.init() as run:
+                with run.scope("before"): pass
+                core.mirror_scopes(begin, lambda name: told.append("/" + name))
+                with run.scope("a"), run.scope("b"): pass
+                with run.scope("bad"): print("goes on")
+                kept = run.scope("kept")
+                with kept:
+                    with kept: pass
+                run.scope("called")(lambda: 1)()
+                async def alone():
+                    async with run.scope("task"): pass
+                asyncio.run(alone())
+                try:
+                    with run.scope("raises"): raise KeyError("theirs")
+                except KeyError as error: print(error)
+                last = run.scope("open")
+                last.__enter__()
+                core.mirror_scopes(None, None)
+                last.__exit__(None, None, None)
+                with run.scope("after"): pass
+            print(told)
+            """)
+        self.assertEqual("goes on\n'theirs'\n" + str([
+            "a", "b", "/b", "/a", "bad", "kept", "kept", "/kept", "/kept", "called", "/called", "raises", "/raises",
+            "open", "/open"]) + "\n", out)  # fmt: skip
+        self.assertNotIn("Error", err)
+        self.assertEqual(1, self.counts()["after"])
+
+    def test_what_other_profilers_wrote_is_handed_over(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            (folder / "flops.txt").write_text("params: 7")
+            (folder / "host.xplane.pb").write_bytes(b"\x0a\x03xyz")
+            self.run_trial(f"""
+                import os, stepwell
+                os.chdir({name!r})
+                with stepwell.init() as run:
+                    run.record("loss", 1)
+                    assert run.upload_trace("flops.txt", first_batch=5, last_batch=6)
+                    assert run.upload_trace("{name}/host.xplane.pb", epoch=1)
+                    for wrong in ("", 7):
+                        try: run.upload_trace(wrong)
+                        except (TypeError, ValueError) as error: print(error)
+                """)
+            told = ["name", "format", "first_batch", "last_batch", "epoch"]
+
+            def found() -> list:
+                return sorted([trace["header"].get(key) for key in told] for trace in self.traces()
+                              if trace["state"] == "complete")  # fmt: skip
+
+            wanted = [["flops.txt", "text", 5, 6, None], ["host.xplane.pb", "xplane", None, None, 1]]
+            self.assertTrue(self.eventually(lambda: found() == wanted), self.traces())
+            self.assertTrue((folder / "flops.txt").exists())
+
+    def test_wrong_options_are_told(self):
+        out, _ = self.run_trial("""
+            import sys, types, stepwell
+            fake = types.ModuleType("torch"); fake.profiler = types.SimpleNamespace()
+            sys.modules["torch"] = fake
+            for options in ({"on_trace_ready": print}, {"schedule": 7}, {"directory": 7}):
+                try: stepwell.torch_profiler(**options)
+                except (TypeError, ValueError) as error: print(type(error).__name__, error)
+            """)
+        self.assertEqual(3, out.count("allowed: "), out)
+
+
+if __name__ == "__main__":
+    unittest.main()
