@@ -72,17 +72,22 @@ TEST(MasterClockTest, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandExchange
   for (int round = 0; round < 1000; ++round) {
     const double skew = uniform(-1e9, 1e9);
     const double drift = uniform(-1, 1) * kClockDriftMax;
-    const auto ahead_at = [&](double at) { return skew + drift * at; };
+    // There and back again: as far off in between as at neither end.
+    const double period = uniform(1e9, 60e9);
+    const auto ahead_at = [&](double at) {
+      return skew + drift * std::abs(std::fmod(at, period) - period / 2);
+    };
+    const double way_max = std::pow(10, uniform(2, 6.7));
     const double first = 1e9;
     MasterClock clock;
     double at = first;
     double exchanged_at = 0, ahead = 0, error = 0;
     const int count = 1 + static_cast<int>(uniform(0, 12));
     for (int i = 0; i < count; ++i) {
-      at += uniform(0, 20e9);
+      if (i > 0 || uniform(0, 1) < 0.5) at += uniform(0, 20e9);
       if (i == 0 || uniform(0, 1) < 0.3) {
         // Stamped anywhere between its sending and its answer's coming.
-        const double there = uniform(0, 5e6), back = uniform(0, 5e6);
+        const double there = uniform(0, way_max), back = uniform(0, way_max);
         const double sent = at - there - back;
         exchanged_at = sent + (there + back) / 2;
         ahead = sent + there + ahead_at(sent + there) - exchanged_at;
