@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -87,7 +88,11 @@ class GrpcTraceCalls : public TraceCalls {
   std::shared_ptr<grpc::ChannelCredentials> Credentials() const {
     if (tls_ == nullptr) return grpc::InsecureChannelCredentials();
     const std::shared_ptr<const TlsMaterial> own = tls_->Current();
-    return grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+    auto tls = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+    // As the stream's: the agent's, of whoever started it; and never in plain.
+    const char* token = std::getenv("STEPWELL_TOKEN");
+    if (token == nullptr || *token == '\0') return tls;
+    return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
   }
 
   const std::shared_ptr<TlsReload> tls_;
