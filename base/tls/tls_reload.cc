@@ -34,13 +34,16 @@ std::shared_ptr<const TlsMaterial> TlsReload::Current() {
   looked_ = clock_.Monotonic();
   Stamps stamps = LookAt();
   if (stamps == stamps_) return current_;
-  stamps_ = std::move(stamps);
   absl::StatusOr<TlsMaterial> read = ReadTls(files_, side_);
   if (!read.ok()) {
+    // It is tried again at each look, for what failed may pass: a key that is not readable yet. Said once.
+    if (stamps == refused_) return current_;
+    refused_ = std::move(stamps);
     log::Warning("certificates_not_taken",
                  {{"why", read.status().message()}, {"then", "those from before stay"}});
     return current_;
   }
+  stamps_ = std::move(stamps);
   Take(*std::move(read));
   log::Info(
       "certificates_taken",

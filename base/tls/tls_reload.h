@@ -43,6 +43,7 @@ class TlsReload {
   absl::Mutex mu_;
   std::shared_ptr<const TlsMaterial> current_ ABSL_GUARDED_BY(mu_);
   Stamps stamps_ ABSL_GUARDED_BY(mu_);
+  Stamps refused_ ABSL_GUARDED_BY(mu_);  // those that were told last
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
 };
 

@@ -67,7 +67,9 @@ cxxopts::Options Flags() {
       ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
-      ("token", "ingest token of the sampler (or STEPWELL_TOKEN); no master checks it yet",
+      ("token",
+       "ingest token of the sampler, which no master checks yet; the master's own is "
+       "STEPWELL_TOKEN",
        cxxopts::value<std::string>())  //
       ("tls-ca",
        "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "
@@ -267,7 +269,7 @@ absl::Status Fill(const cxxopts::ParseResult& parsed, AgentOptions& options) {
   options.trial = Given(parsed, "trial", nullptr);
   options.project = parsed["project"].as<std::string>();
   options.attempt_key = Given(parsed, "attempt-key", nullptr);
-  options.token = Given(parsed, "token", "STEPWELL_TOKEN");
+  options.token = Given(parsed, "token", nullptr);
   options.placement = recorder::PlacementOf([](const char* name) { return std::getenv(name); });
   options.sync_before_send = parsed.count("sync-before-send") > 0;
   options.auto_sampling = parsed.count("no-auto-sampling") == 0;

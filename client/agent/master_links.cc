@@ -42,8 +42,11 @@ void MasterLinks::StartStreams() {
       continue;
     }
     ++count;
-    link->stream = std::make_unique<Stream>(Stream::Options{server, options_.tls, {}}, link->sender,
-                                            clock_, on_answer_);
+    link->stream = std::make_unique<Stream>(
+        Stream::Options{.server = server,
+                        .tls = options_.tls,
+                        .shows_token = options_.token_for_all || server == options_.server},
+        link->sender, clock_, on_answer_);
     link->stream->Start();
   }
   if (waiting_count == 0 || clock_.Monotonic() - waiting_logged_ < absl::Minutes(1)) return;

@@ -27,6 +27,9 @@ class MasterLinks {
     bool server_for_all = false;
     // Of all of them; null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
+    // The agent's token is shown to masters that writers name, too: they are of who started it. Else to `server` alone, for
+    // another user's file may name a master of his own.
+    bool token_for_all = true;
     // A stream is a connection and two threads. Writers of further masters wait in their spools.
     int stream_count_max = 16;
   };

@@ -30,7 +30,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Stream::Options& o
   const std::shared_ptr<const TlsMaterial> own = options.tls->Current();
   auto tls = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
   // The agent's, of whoever started it; and never in plain.
-  const char* token = std::getenv("STEPWELL_TOKEN");
+  const char* token = options.shows_token ? std::getenv("STEPWELL_TOKEN") : nullptr;
   if (token == nullptr || *token == '\0') return tls;
   return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
 }

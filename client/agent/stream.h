@@ -32,13 +32,15 @@ class Stream {
     std::string server;
     // Null: plain. Asked at each connection.
     std::shared_ptr<TlsReload> tls = nullptr;
-    ReconnectDelay::Options reconnect;
+    ReconnectDelay::Options reconnect = {};
     // Nothing heard for so long although an answer is due: the connection is given up.
     absl::Duration silence_max = absl::Seconds(60);
     // A stopped master's machine, and a network that swallows all, keep a connection up: so often is
     // the master pinged, and so long may the answer take. The master takes pings from 10 s apart.
     absl::Duration ping_interval = absl::Seconds(20);
     absl::Duration ping_timeout = absl::Seconds(10);
+    // STEPWELL_TOKEN, within TLS.
+    bool shows_token = true;
   };
 
   // `sender` and `clock` outlive the stream. `on_answer` is called on the receive thread after each

@@ -43,6 +43,8 @@ class GrpcTraceCalls : public TraceCalls {
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingIntervalMs);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
+    // Else a master that vanishes while it is waited for is asked twice, and then waited for without an end.
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     const auto stub = v1::TraceService::NewStub(
         grpc::CreateCustomChannel("dns:///" + server, Credentials(), arguments));
     grpc::ClientContext context;

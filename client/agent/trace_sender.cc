@@ -187,8 +187,9 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
   }
   const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
     return calls_->UploadTo(server, upload, [&](v1::TracePart& part) {
+      if (IsStopping() || !next(part)) return false;
       ++progress_;
-      return !IsStopping() && next(part);
+      return true;
     });
   };
   return traces::SendTrace(call, RefOf(job.writer), *sending.prepared, absl::ZeroDuration());
@@ -210,9 +211,8 @@ TraceSender::Outcome TraceSender::Judge(const absl::Status& failed, Sending& sen
       sending.prepared.reset();  // it changed meanwhile
       break;
     case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated:
       break;
+    // A token that is wrong or was changed among them: the next agent may have the right one.
     default:
       return Outcome::kLater;
   }

@@ -197,7 +197,7 @@ TEST_F(TlsTest, WhatATrialRecordsArrives) {
   };
   EXPECT_EQ(train("told"), "exit 0") << said_;
   for (const auto& [variable, ignored] : Variables()) environment.erase(variable);
-  environment["STEPWELL_AGENT_LEAVE"] = "20";  // it ends by itself, long after it was asked
+  environment["STEPWELL_AGENT_LEAVE"] = "70";  // it ends by itself, long after it was asked
   EXPECT_NE(train("untold"), "exit 0") << said_;
   const Words status = {BuiltProgram("stepwell"), "agent", "status", "--spool-dir",
                         scratch_ / "untold"};

@@ -165,14 +165,30 @@ PyObject* Scope_New(const ScopeName* name) {
   return (PyObject*)scope;
 }
 
-// What it raises is not the training's.
+// What is no Exception of what a mirror raised: an interrupt. The scope's entering or leaving raises it, or the
+// next one's.
+static PyObject *interrupt_type, *interrupt_value, *interrupt_trace;
+
+// Whether there is one, which is set then.
+static int RaisesInterrupt(void) {
+  if (interrupt_type == NULL || PyErr_Occurred() != NULL) return 0;
+  PyErr_Restore(interrupt_type, interrupt_value, interrupt_trace);
+  interrupt_type = interrupt_value = interrupt_trace = NULL;
+  return 1;
+}
+
+// What it raises is not the training's, but for an interrupt.
 static PyObject* Mirrored(PyObject* function, PyObject* argument) {
   PyObject *type = NULL, *value = NULL, *traceback = NULL;
   PyErr_Fetch(&type, &value, &traceback);
   Py_INCREF(function);  // it may be switched off meanwhile
   PyObject* result = PyObject_CallOneArg(function, argument);
   Py_DECREF(function);
-  if (result == NULL) PyErr_Clear();
+  if (result == NULL && interrupt_type == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
+    PyErr_Fetch(&interrupt_type, &interrupt_value, &interrupt_trace);
+  } else if (result == NULL) {
+    PyErr_Clear();
+  }
   PyErr_Restore(type, value, traceback);
   return result;
 }
@@ -202,13 +218,26 @@ static inline void End(Opening* opening, stepwell_scope_id id) {
   if (opening->mirrored != NULL) EndMirrored(opening);
 }
 
+static void Leave(Scope* scope);
+
+// Entered, but where it was interrupted: then it is left again. Takes the reference.
+static PyObject* Entered(PyObject* scope) {
+  if (interrupt_type == NULL || !RaisesInterrupt()) return scope;
+  PyObject *type = NULL, *value = NULL, *trace = NULL;
+  PyErr_Fetch(&type, &value, &trace);
+  Leave((Scope*)scope);
+  Py_DECREF(scope);
+  PyErr_Restore(type, value, trace);
+  return NULL;
+}
+
 static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   Scope* scope = (Scope*)self;
   Py_INCREF(self);
   if (!scope->is_open && scope->newer == NULL) {
     scope->is_open = 1;
     Begin(&scope->first, scope, scope->is_apart);
-    return self;
+    return Entered(self);
   }
   // Without memory this one is not timed; its leaving then ends an older one.
   Opening* opening = PyMem_Malloc(sizeof(Opening));
@@ -217,7 +246,7 @@ static PyObject* Scope_Enter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
     scope->newer = opening;
     Begin(opening, scope, scope->is_apart);
   }
-  return self;
+  return Entered(self);
 }
 
 // The newest of this thread, else the newest of all: entered on another thread, or by a task that
@@ -238,16 +267,20 @@ static void EndNewest(Scope* scope) {
   PyMem_Free(ended);
 }
 
-// Exceptions pass.
-static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
-                            Py_ssize_t Py_UNUSED(count)) {
-  Scope* scope = (Scope*)self;
+static void Leave(Scope* scope) {
   if (scope->newer != NULL) {
     EndNewest(scope);
   } else if (scope->is_open) {
     scope->is_open = 0;
     End(&scope->first, scope->id);
   }
+}
+
+// Exceptions pass.
+static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
+                            Py_ssize_t Py_UNUSED(count)) {
+  Leave((Scope*)self);
+  if (interrupt_type != NULL && RaisesInterrupt()) return NULL;
   Py_RETURN_FALSE;
 }
 

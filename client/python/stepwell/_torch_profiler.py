@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_RECORDED = (_schedule.Action.ACTIVE, _schedule.Action.SAVE)
+
+
 class TorchProfiler:
     """Made by stepwell.torch_profiler(). As torch's: entered and left, or start() and stop(), and step() at the end of
     each batch."""
@@ -34,6 +37,8 @@ class TorchProfiler:
         run = _run._run
         if schedule is None and run is not None and isinstance(run._schedule, _schedule.Schedule):
             schedule = run._schedule
+        if isinstance(schedule, _schedule.Schedule):
+            schedule = schedule.resumed(batch=0)  # torch's steps count from its begin
         if isinstance(schedule, _schedule.Schedule) and schedule.per != "run":
             raise ValueError('stepwell: torch_profiler: the schedule is per epoch; allowed: one per run (per="run")')
         self._schedule = schedule
@@ -44,7 +49,8 @@ class TorchProfiler:
             _schedule.Action.SAVE: profiler.ProfilerAction.RECORD_AND_SAVE,
         }
         self._directory = directory or os.environ.get("STEPWELL_TRACES") or None
-        self._rank = _identity.rank(run._options["rank"] if run is not None else None)  # type: ignore[arg-type]
+        rank: Any = run._options["rank"] if run is not None else None
+        self._rank = _identity.rank(None if rank is None or rank < 0 else rank)
         self._step = 0
         self._batches: list[int] = []  # of the window that is recorded
         self._is_running = False
@@ -97,15 +103,22 @@ class TorchProfiler:
         self.stop()
 
     def _action_of(self, step: int) -> Any:
-        """What torch asks of each step, one ahead."""
+        """What torch asks of each step, one ahead. Torch drops a window that ends without RECORD_AND_SAVE: one that a function
+        which says True and False ends ends with the last of its steps."""
         assert self._schedule is not None
         try:
-            action = _schedule.action_of(self._schedule(_schedule.Place(step)))
+            action = self._asked(step)
+            if action == _schedule.Action.ACTIVE and self._asked(step + 1) not in _RECORDED:
+                action = _schedule.Action.SAVE
         except Exception as error:
             self._schedule = lambda _: False
             warn(f"stepwell: torch's profiler records no more: {type(error).__name__}: {error}")
             action = _schedule.Action.SKIP
         return self._actions[action]
+
+    def _asked(self, step: int) -> _schedule.Action:
+        assert self._schedule is not None
+        return _schedule.action_of(self._schedule(_schedule.Place(step)))
 
     def _records(self) -> bool:
         action = self._profile.current_action
@@ -152,7 +165,13 @@ class TorchProfiler:
         return path, is_ours
 
     def _give_up(self, error: Exception) -> None:
-        self._is_running = False
+        was_running, self._is_running = self._is_running, False
+        core.mirror_scopes(None, None)
+        if was_running:  # else it would gather operators until the process ends
+            try:
+                self._profile.stop()
+            except Exception:
+                pass  # it has told what it could not do
         warn(f"stepwell: torch's profiler ended: {type(error).__name__}: {error}")
 
 

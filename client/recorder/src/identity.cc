@@ -75,7 +75,7 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   TakeIfEmpty(wishes.server, ReadVariable(environment, "STEPWELL_SERVER"));
   TakeIfEmpty(wishes.project, ReadVariable(environment, "STEPWELL_PROJECT"));
   TakeIfEmpty(wishes.project, "default");
-  TakeIfEmpty(wishes.token, ReadVariable(environment, "STEPWELL_TOKEN"));
+  // Not STEPWELL_TOKEN: that opens a master to everybody who has it, and this is written down.
   if (wishes.rank < 0) {
     wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", -1));
   }

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "client/recorder/src/catalog.h"
 #include "client/recorder/src/identity.h"
 #include "client/recorder/src/json_text.h"
 #include "client/recorder/src/spool_file.h"
@@ -46,7 +47,8 @@ std::string ToJson(const TraceNote& note, const std::string& writer) {
 
 bool LeaveTraceNote(const std::string& writer_path, const TraceNote& note) {
   const std::string writer = ReadWriterJson(writer_path);
-  if (writer.empty() || note.path.empty() || note.path.front() != '/') return false;
+  // What is no UTF-8 would be another path in JSON.
+  if (writer.empty() || !note.path.starts_with('/') || !IsUtf8(note.path)) return false;
   const std::string folder_path =
       writer_path.substr(0, writer_path.rfind('/') + 1) + spool::kTraceFolder;
   (void)mkdir(folder_path.c_str(), 0700);

@@ -123,5 +123,27 @@ TEST_F(TlsFilesTest, RenewedFilesAreTakenWholeOrNotAtAll) {
   EXPECT_EQ(reload.Current(), second) << "gone";
 }
 
+// As it is where a key is made for root and then given away.
+TEST_F(TlsFilesTest, AKeyThatCannotBeReadYetIsTakenOnceItCan) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else for a moment";
+  FakeClock clock;
+  const auto opened = TlsReload::Open(All(), TlsSide::kServer, clock);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto first = (*opened)->Current();
+  const TlsPair renewed = Signed(TlsSide::kServer);
+  Write("key.pem", renewed.key_pem);
+  Write("cert.pem", renewed.cert_pem);
+  const std::string folder = Path("key.pem").substr(0, Path("key.pem").rfind('/'));
+  ASSERT_EQ(chmod(folder.c_str(), 0711), 0);
+  ASSERT_EQ(chmod(Path("key.pem").c_str(), 0600), 0);
+  clock.Advance(absl::Seconds(1));
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto meanwhile = (*opened)->Current();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(meanwhile, first);
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ((*opened)->Current()->cert_pem, renewed.cert_pem);
+}
+
 }  // namespace
 }  // namespace stepwell

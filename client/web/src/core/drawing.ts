@@ -14,9 +14,9 @@ export async function drawInSlices<T>(
   for (const item of items) {
     if (clock.now() - begun >= sliceMs) {
       await clock.rest();
-      if (gone()) return false;
       begun = clock.now();
     }
+    if (gone()) return false;
     draw(item);
     await null;
   }

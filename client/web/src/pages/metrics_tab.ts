@@ -292,6 +292,7 @@ export class MetricsTab implements TrialTab {
       answers.push(answer.value);
     }
     await shared;
+    if (signal.aborted) return "fine";
     this.answers = answers;
     this.drawnAxis = view.axis;
     this.failed = false;

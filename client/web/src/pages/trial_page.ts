@@ -64,7 +64,9 @@ export class TrialPage implements Page {
     const { trial, writers, completeness, profiling } = answer.value;
     if (!trial) return "stop";
     let { series, seriesTruncated } = this.info ?? { series: [], seriesTruncated: false };
-    if (!this.info || this.info.trial.seriesCount !== trial.seriesCount) {
+    // The list that was asked for beside the trial may be older than its count.
+    const missesSome = series.length < trial.seriesCount && !seriesTruncated;
+    if (!this.info || missesSome || this.info.trial.seriesCount !== trial.seriesCount) {
       const listed = await (first ?? readSeries(trialId, signal));
       if (!listed) return "fine";
       if (!listed.ok) return this.failed(listed.failure);
