@@ -167,7 +167,7 @@ TEST_F(TokenTest, CommandsAndAgentsShowIt) {
       "exit 0")
       << said_;
   EXPECT_EQ(master_->CountInLog(token_), 0);
-  EXPECT_EQ(Run({"grep", "-r", "-q", "-F", token_, scratch_ / "spool"}), "exit 1")
+  EXPECT_EQ(Run({"/usr/bin/grep", "-r", "-q", "-F", token_, scratch_ / "spool"}), "exit 1")
       << "written down where the trial records";
   EXPECT_GT(master_->CountInLog("token_made"), 0);
 }

@@ -377,8 +377,8 @@ class ExamplesTest(FrameworkTest):
                              ("composer", "composer"), ("keras", "keras"), ("accelerate", "accelerate"),
                              ("deepspeed", "deepspeed")]:  # fmt: skip
             with self.subTest(page):
-                if frameworks.reason_to_skip(module):
-                    continue
+                if reason := frameworks.reason_to_skip(module):
+                    self.skipTest(reason)
                 trial = f"{self.trial}.{page}"
                 path = f"{frameworks.package_path()}:{self.EXAMPLES}"
                 source = (self.EXAMPLES / f"train_{page}.py").read_text("utf-8").replace('trial="pytorch", ', "")

@@ -67,7 +67,8 @@ class DeviceTimes:
     def give_up(self) -> None:
         """At a run's end: what is not known yet is nobody's, for another run's batches have the same numbers. From any
         thread."""
-        self.given_up_count += len(self._pending)
+        if not self._is_given_up:
+            self.given_up_count += len(self._pending)
         self._is_given_up = True
 
     def _drop(self) -> None:
