@@ -107,6 +107,8 @@ class TorchProfilerTest(TracesTest):
             header = trace["header"]
             is_native = ".pt.trace" in header["name"]
             self.assertEqual([2, 4] if is_native else [0, 6], [header["first_batch"], header["last_batch"]], header)
+        names = sorted(trace["header"]["name"] for trace in self.traces() if ".pt.trace" in trace["header"]["name"])
+        self.assertEqual([f"ep0-ba5-rank{rank}.pt.trace.json" for rank in range(2)], [name[:27] for name in names])
         merged = self.folder / "merged.json"
         subprocess.run([product.program(), "trace", "merge", "--trial", self.trial, "--server", product.server(),
                         "--output", str(merged)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -135,6 +137,25 @@ class TorchProfilerTest(TracesTest):
         counters = {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"}
         self.assertTrue(any("memory" in name for name in counters), counters)
         self.assertTrue(any("cpu" in name for name in counters), counters)
+
+    def test_windows_of_a_function_that_says_whether_are_traces_each(self):
+        process = self.start("""
+            import torch, stepwell
+            with stepwell.init() as run:
+                with stepwell.torch_profiler(schedule=lambda batch: batch % 4 >= 2) as profiler:
+                    for index, batch in run.steps(range(8)):
+                        torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+                        profiler.step()
+            """, variables={"PYTHONPATH": _TORCH, "TMPDIR": str(self.folder)})
+        out, err = process.communicate(timeout=2 * WAIT_S)
+        self.assertEqual(0, process.returncode, out + err)
+
+        def windows() -> list[list[int]]:
+            headers = [trace["header"] for trace in self.traces() if trace["state"] == "complete"]
+            return sorted([header["first_batch"], header["last_batch"]] for header in headers)
+
+        self.assertTrue(self.eventually(lambda: len(windows()) == 2), (windows(), err))
+        self.assertEqual([[2, 3], [6, 7]], windows())
 
     def test_what_torch_saw_goes_once_it_is_stored_where_nobody_named_a_folder(self):
         process = self.train(rank=0, directory="")
@@ -181,6 +202,25 @@ class MirrorTest(TracesTest):
         self.assertEqual("goes on\n'theirs'\n" + str([
             "a", "b", "/b", "/a", "bad", "kept", "kept", "/kept", "/kept", "called", "/called", "raises", "/raises",
             "open", "/open"]) + "\n", out)  # fmt: skip
+        self.assertNotIn("Error", err)
+        self.assertEqual(1, self.counts()["after"])
+
+    def test_an_interrupt_within_a_mirror_is_the_trainings(self):
+        out, err = self.run_trial("""
+            import stepwell
+            from stepwell._load import core
+            def interrupted(_): raise KeyboardInterrupt
+            with stepwell.init() as run:
+                for name, begin, end in ("entered", interrupted, print), ("left", str, interrupted):
+                    core.mirror_scopes(begin, end)
+                    try:
+                        with run.scope(name): print("within")
+                    except KeyboardInterrupt:
+                        print(name, core.scope_path())
+                core.mirror_scopes(None, None)
+                with run.scope("after"): pass
+            """)
+        self.assertEqual("entered 0\nwithin\nleft 0\n", out)
         self.assertNotIn("Error", err)
         self.assertEqual(1, self.counts()["after"])
 
