@@ -1,7 +1,7 @@
-// How soon a live chart asks again after news: what its questions take is at most a fifth of the time, for
+// How soon a live chart asks again after news: what its questions take is at most a tenth of the time, for
 // the master's sake as for the page's.
 
-const shareOfTime = 0.2;
+const shareOfTime = 0.1;
 const paceMsMin = 100;
 /** A master that takes so long is asked once a minute all the same. */
 const paceMsMax = 60_000;
