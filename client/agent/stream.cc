@@ -23,17 +23,16 @@ struct Stream::Call {
   std::atomic<std::int64_t> heard_ns{0};
 };
 
-namespace {
-
-std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Stream::Options& options) {
-  if (options.tls == nullptr) return grpc::InsecureChannelCredentials();
-  const std::shared_ptr<const TlsMaterial> own = options.tls->Current();
-  auto tls = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
-  // The agent's, of whoever started it; and never in plain.
-  const char* token = options.shows_token ? std::getenv("STEPWELL_TOKEN") : nullptr;
-  if (token == nullptr || *token == '\0') return tls;
-  return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
+std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls, bool shows_token) {
+  if (tls == nullptr) return grpc::InsecureChannelCredentials();
+  const std::shared_ptr<const TlsMaterial> own = tls->Current();
+  auto shown = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
+  const char* token = shows_token ? std::getenv("STEPWELL_TOKEN") : nullptr;
+  if (token == nullptr || *token == '\0') return shown;
+  return grpc::CompositeChannelCredentials(shown, grpc::AccessTokenCredentials(token));
 }
+
+namespace {
 
 std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   grpc::ChannelArguments arguments;
@@ -51,7 +50,9 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   // Otherwise only two go while nothing else does.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Said, not guessed: "unix:1" is a host and its port as well.
-  return grpc::CreateCustomChannel("dns:///" + options.server, CredentialsOf(options), arguments);
+  return grpc::CreateCustomChannel("dns:///" + options.server,
+                                   MasterCredentials(options.tls.get(), options.shows_token),
+                                   arguments);
 }
 
 // What a person needs of gRPC's words, which tell each address first: the last cause.

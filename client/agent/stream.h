@@ -21,10 +21,15 @@
 #include "client/agent/sender.h"
 
 namespace grpc {
+class ChannelCredentials;
 class Status;
-}
+}  // namespace grpc
 
 namespace stepwell::agent {
+
+// What a connection to a master shows, a stream's or an upload's. Null `tls`: plain, and nothing. Else TLS with the
+// files of this moment; with `shows_token` STEPWELL_TOKEN, too, which is that of whoever started the agent.
+std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls, bool shows_token);
 
 class Stream {
  public:

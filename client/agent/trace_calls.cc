@@ -2,11 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client/agent/stream.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/trace.grpc.pb.h"
@@ -45,8 +45,8 @@ class GrpcTraceCalls : public TraceCalls {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
     // Else a master that vanishes while it is waited for is asked twice, and then waited for without an end.
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    const auto stub = v1::TraceService::NewStub(
-        grpc::CreateCustomChannel("dns:///" + server, Credentials(), arguments));
+    const auto stub = v1::TraceService::NewStub(grpc::CreateCustomChannel(
+        "dns:///" + server, MasterCredentials(tls_.get(), true), arguments));
     grpc::ClientContext context;
     const UnderWay under_way(*this, context);
     v1::UploadTraceResponse response;
@@ -86,16 +86,6 @@ class GrpcTraceCalls : public TraceCalls {
    private:
     GrpcTraceCalls& calls_;
   };
-
-  std::shared_ptr<grpc::ChannelCredentials> Credentials() const {
-    if (tls_ == nullptr) return grpc::InsecureChannelCredentials();
-    const std::shared_ptr<const TlsMaterial> own = tls_->Current();
-    auto tls = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
-    // As the stream's: the agent's, of whoever started it; and never in plain.
-    const char* token = std::getenv("STEPWELL_TOKEN");
-    if (token == nullptr || *token == '\0') return tls;
-    return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
-  }
 
   const std::shared_ptr<TlsReload> tls_;
   absl::Mutex mu_;
