@@ -568,6 +568,8 @@ test("each page fits each width, has names for its controls, and contrast in bot
   for (const hash of pages) {
     await show(hash);
     await seen("table, canvas, dl");
+    // Comes after the charts, and is the longest of what stands beside their tools.
+    if (hash.endsWith("/metrics")) await seen("[data-shared]");
     for (const width of [360, 1280, 2560]) {
       await tab.setViewportSize({ width, height: 900 });
       const over = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
