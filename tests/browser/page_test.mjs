@@ -182,6 +182,14 @@ test("an answer that takes longer than the pulses is shown", async () => {
   await tab.unroute(slow);
 });
 
+test("a machine that another trial uses, too, is told", async () => {
+  const beside = stand.train("beside", "--seconds", "120", "--data", join(here, "..", "..", "docs"));
+  await seen("[data-shared]");
+  assert.match(await text("[data-shared]"), /^machine shared with 1 other trial$/);
+  beside.kill("SIGTERM");
+  await beside.ended;
+});
+
 test("of the tabs that are seen one has a stream, hidden ones have none and go on from their place", async () => {
   const second = await tab.context().newPage();
   const others = streamsOf(second);
