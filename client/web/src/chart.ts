@@ -1,8 +1,9 @@
 // One chart: lines with the smallest and largest of each bucket around them, declared gaps as hatched bands,
 // a cursor shared with its neighbours, zoom by dragging or by keys, and in words what the cursor is on.
 import uPlot from "uplot";
-import type { Aligned, Value } from "./core/align";
+import type { Aligned, Extent, Value } from "./core/align";
 import { extentOf } from "./core/align";
+import { bandRuns } from "./core/band_runs";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
@@ -62,6 +63,7 @@ export class Chart {
   private readonly resize: ResizeObserver;
   private plot: uPlot | null = null;
   private data: ChartData | null = null;
+  private extent: Extent | null = null;
   private waiting: ChartData | null = null;
   private dragging = false;
   /** Of the newest data, which wait while a person drags. */
@@ -92,6 +94,7 @@ export class Chart {
     }
     const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.aligned.places.length < 3, theme()]);
     this.data = data;
+    this.extent = extentOf(data.aligned.lines);
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.plotData(data));
     } else {
@@ -139,7 +142,7 @@ export class Chart {
   }
 
   private summary(data: ChartData): string {
-    const extent = extentOf(data.aligned.lines);
+    const { extent } = this;
     const range = extent ? `between ${valueText(extent.min, data.unit)} and ${valueText(extent.max, data.unit)}` : "no values";
     return `${this.options.title}: ${data.names.length} ${data.names.length === 1 ? "line" : "lines"}, ${range}. ` +
       "Arrow keys move the cursor, plus and minus zoom, page up and down pan, Home shows all.";
@@ -160,11 +163,7 @@ export class Chart {
   }
 
   private plotData(data: ChartData): uPlot.AlignedData {
-    const columns: Value[][] = [];
-    for (const line of data.aligned.lines) {
-      columns.push(line.means);
-      if (!data.stacked) columns.push(line.mins, line.maxs);
-    }
+    const columns = data.aligned.lines.map((line) => line.means);
     return [inSight(data.aligned.places, data.range.end).map((place) => this.toPlot(place)), ...columns] as uPlot.AlignedData;
   }
 
@@ -181,9 +180,6 @@ export class Chart {
       }
       // A single sample has no line: it is shown as a point.
       series.push({ stroke: look.color, width: 1.5, dash: [...look.dash], points: { show: data.aligned.places.length < 3, size: 6 } });
-      const edge = { width: 0, stroke: "transparent", points };
-      series.push(edge, edge);
-      bands.push({ series: [index * 3 + 3, index * 3 + 2], fill: look.color + (theme() === "dark" ? "40" : "30") });
     });
     const axisStyle = { stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, font: "12px system-ui, sans-serif" };
     const unit = data.stacked ? "share" : data.unit;
@@ -202,7 +198,7 @@ export class Chart {
       },
       scales: {
         x: { time: data.axis === "time" && data.axisName === undefined, range: () => this.plotRange() },
-        y: data.stacked ? { range: [0, 1] } : { range: (_, min, max) => yRange(min, max, data.unit) },
+        y: data.stacked ? { range: [0, 1] } : { range: () => yRange(this.extent, data.unit) },
       },
       axes: [
         { ...axisStyle, size: 34, space: (_, __, min, max) => tickSpace(data.axis, max - min), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
@@ -212,6 +208,7 @@ export class Chart {
       bands,
       hooks: {
         drawClear: [(plot) => this.drawGaps(plot)],
+        drawAxes: [(plot) => this.drawBands(plot)],
         setCursor: [() => this.showCursor()],
         setSelect: [(plot) => this.onSelect(plot)],
       },
@@ -289,6 +286,32 @@ export class Chart {
       ctx.stroke();
       ctx.restore();
     }
+    ctx.restore();
+  }
+
+  /** From the smallest to the largest of each bucket, under the lines. One shape for a line, where bands of uPlot's would
+   *  clip two edges for each. */
+  private drawBands(plot: uPlot): void {
+    const { data } = this;
+    const { ctx, bbox, scales: { x, y } } = plot;
+    if (!data || data.stacked || typeof x?.min !== "number" || typeof x.max !== "number" || typeof y?.min !== "number" || typeof y.max !== "number") return;
+    const [left, top, perX, perY] = [x.min, y.max, bbox.width / (x.max - x.min), bbox.height / (y.max - y.min)];
+    const places = plot.data[0];
+    const to = (row: number, value: Value): [number, number] => [bbox.left + ((places[row] ?? 0) - left) * perX, bbox.top + (top - (value ?? 0)) * perY];
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    data.aligned.lines.forEach((line, index) => {
+      const shape = new Path2D();
+      for (const rows of bandRuns(line.mins, line.maxs)) {
+        rows.forEach((row, at) => (at === 0 ? shape.moveTo(...to(row, line.maxs[row])) : shape.lineTo(...to(row, line.maxs[row]))));
+        for (let at = rows.length - 1; at >= 0; --at) shape.lineTo(...to(rows[at] ?? 0, line.mins[rows[at] ?? 0]));
+        shape.closePath();
+      }
+      ctx.fillStyle = this.look(index).color + (theme() === "dark" ? "40" : "30");
+      ctx.fill(shape);
+    });
     ctx.restore();
   }
 
@@ -372,8 +395,9 @@ function lastValue(values: readonly Value[]): number {
 }
 
 /** From zero where values are of one sign, to 100 for percents; never of no height. */
-function yRange(min: number | null, max: number | null, unit: string): [number, number] {
-  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
+function yRange(extent: Extent | null, unit: string): [number, number] {
+  if (!extent) return [0, 1];
+  const { min, max } = extent;
   if (unit === "percent" && min >= 0 && max <= 100) return [0, 102]; // a line at 100 is seen whole
   const near = min >= 0 && (min < max * 0.6 || min === max);
   const pad = (max - min) * 0.08 || Math.abs(max) * 0.1 || 1;

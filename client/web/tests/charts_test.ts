@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
-import { drawInSlices } from "../src/core/drawing";
+import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
 import { cellAt, heatFraction, heatGrid } from "../src/core/heat";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
@@ -45,14 +45,14 @@ test("a page of many lines draws no more values than a person sees", () => {
 });
 
 test("a live chart asks as often as its questions are cheap, and leaves no news out", () => {
-  assert.deepEqual([0, 10, 30, 100, 5000].map(paceMs), [100, 100, 300, 1000, 50_000]);
-  assert.equal(untilNextMs(5000, 4980, 12), 100);
+  assert.deepEqual([0, 10, 30, 100, 5000].map(paceMs), [100, 100, 200, 900, 49_900]);
+  assert.equal(untilNextMs(5000, 4980, 22), 100);
   assert.equal(untilNextMs(5000, 4980, 0), 80);
   assert.equal(untilNextMs(5000, 1000, 12), 0);
 });
 
 /** A clock that goes on by `costMs` where something is drawn, also where that comes after: and how often it rested. */
-async function drawn(costs: number[], goneAfter = Infinity): Promise<{ items: number[]; rests: number; isWhole: boolean }> {
+async function drawn(costs: number[], goneAfter = Infinity, pace: Pace = "tasks"): Promise<Drawing & { items: number[]; rests: number }> {
   let now = 0;
   let rests = 0;
   const items: number[] = [];
@@ -60,16 +60,21 @@ async function drawn(costs: number[], goneAfter = Infinity): Promise<{ items: nu
     items.push(cost);
     queueMicrotask(() => (now += cost));
   };
-  const clock = { now: () => now, rest: async () => void ++rests };
-  return { isWhole: await drawInSlices(costs, draw, () => rests >= goneAfter, clock), items, rests };
+  const rest = async (how: Pace): Promise<void> => {
+    assert.equal(how, pace);
+    ++rests;
+    now += 16;
+  };
+  return { ...await drawInSlices(costs, draw, () => rests >= goneAfter, pace, { now: () => now, rest }), items, rests };
 }
 
 test("many charts are drawn in slices, and no longer than somebody wants them", async () => {
-  assert.deepEqual(await drawn([]), { items: [], rests: 0, isWhole: true });
-  assert.deepEqual(await drawn([1, 2, 3]), { items: [1, 2, 3], rests: 0, isWhole: true });
-  assert.deepEqual(await drawn([20, 20, 20, 20]), { items: [20, 20, 20, 20], rests: 1, isWhole: true });
-  assert.deepEqual(await drawn([80, 80, 80]), { items: [80, 80, 80], rests: 2, isWhole: true });
-  assert.deepEqual(await drawn([30, 30, 30], 1), { items: [30], rests: 1, isWhole: false });
+  assert.deepEqual(await drawn([]), { items: [], rests: 0, isWhole: true, busyMs: 0 });
+  assert.deepEqual(await drawn([1, 2, 3]), { items: [1, 2, 3], rests: 0, isWhole: true, busyMs: 6 });
+  assert.deepEqual(await drawn([20, 20, 20, 20]), { items: [20, 20, 20, 20], rests: 1, isWhole: true, busyMs: 80 });
+  assert.deepEqual(await drawn([80, 80, 80]), { items: [80, 80, 80], rests: 2, isWhole: true, busyMs: 240 });
+  assert.deepEqual(await drawn([30, 30, 30], 1), { items: [30], rests: 1, isWhole: false, busyMs: 30 });
+  assert.deepEqual(await drawn([4, 4, 4, 4], Infinity, "frames"), { items: [4, 4, 4, 4], rests: 1, isWhole: true, busyMs: 16 });
 });
 
 test("buckets are as many as pixels, within what the master answers", () => {

@@ -8,7 +8,6 @@ export interface Bucketed {
   readonly mins: readonly number[];
   readonly maxs: readonly number[];
   readonly means: readonly number[];
-  readonly counts: readonly number[];
 }
 
 export type Value = number | null | undefined;
@@ -38,6 +37,10 @@ export function usualDistance(indexes: readonly number[]): number {
 }
 
 function breaksOf(indexes: readonly number[]): number[] {
+  let widest = 0;
+  for (let i = 1; i < indexes.length; ++i) widest = Math.max(widest, (indexes[i] ?? 0) - (indexes[i - 1] ?? 0));
+  // Most lines have none: they are not sorted for it.
+  if (widest <= breakDistances) return [];
   const most = usualDistance(indexes) * breakDistances;
   const breaks: number[] = [];
   for (let i = 1; i < indexes.length; ++i) {
@@ -51,18 +54,26 @@ function finite(value: number | undefined): number | null {
   return value !== undefined && Number.isFinite(value) ? value : null;
 }
 
+/** Indexes of each ascend, as the master sends them: buckets of one answer, of which there are some thousands. */
 export function aligned(series: readonly Bucketed[], start: number, width: number): Aligned {
   const breaks = series.map((one) => breaksOf(one.indexes));
-  const taken = new Set<number>();
-  for (const one of series) for (const index of one.indexes) taken.add(index);
-  for (const one of breaks) for (const index of one) taken.add(index);
-  const indexes = [...taken].sort((a, b) => a - b);
-  const row = new Map(indexes.map((index, at) => [index, at]));
+  let count = 0;
+  for (const one of series) count = Math.max(count, (one.indexes[one.indexes.length - 1] ?? -1) + 1);
+  // The row of each bucket that some series has, or breaks at; a table, for charts that live are made anew all the time.
+  const row = new Int32Array(count).fill(-1);
+  for (const one of series) for (const index of one.indexes) row[index] = 0;
+  for (const one of breaks) for (const index of one) row[index] = 0;
+  const places: number[] = [];
+  for (let index = 0; index < count; ++index) {
+    if (row[index] !== 0) continue;
+    row[index] = places.length;
+    places.push(start + (index + 0.5) * width);
+  }
   const lines = series.map((one, which) => {
-    const empty = (): Value[] => new Array<Value>(indexes.length).fill(undefined);
+    const empty = (): Value[] => new Array<Value>(places.length).fill(undefined);
     const line: AlignedLine = { means: empty(), mins: empty(), maxs: empty() };
     const put = (index: number, mean: Value, min: Value, max: Value): void => {
-      const at = row.get(index) ?? 0;
+      const at = row[index] ?? 0;
       line.means[at] = mean;
       line.mins[at] = min;
       line.maxs[at] = max;
@@ -71,11 +82,16 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
     one.indexes.forEach((index, i) => put(index, finite(one.means[i]), finite(one.mins[i]), finite(one.maxs[i])));
     return line;
   });
-  return { places: indexes.map((index) => start + (index + 0.5) * width), lines };
+  return { places, lines };
 }
 
-/** Smallest and largest of what a line shows, for the words beside it; null where it shows nothing. */
-export function extentOf(lines: readonly AlignedLine[]): { min: number; max: number } | null {
+export interface Extent {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Smallest and largest of what lines show; null where they show nothing. */
+export function extentOf(lines: readonly AlignedLine[]): Extent | null {
   let min = Infinity;
   let max = -Infinity;
   for (const line of lines) {

@@ -1,30 +1,64 @@
 // Drawing many charts without one long task: a few at a time, and between them what else waits (a key, a
 // frame, an answer).
 
-/** So long at once; half of what counts as a long task, for the last one may be large. */
-const sliceMs = 25;
+/** "tasks": all as soon as can be, for somebody waits for it. "frames": so little of each frame that what moves goes on
+ *  moving, for it comes by itself. */
+export type Pace = "tasks" | "frames";
 
-/** `draw` of each, in order; false = `gone()` said in between that nobody wants the rest. What `draw` leaves to
- *  microtasks counts, too. */
+/** So long at once. Of tasks half of what counts as a long one, for the last chart may be large; of frames half of one. */
+const sliceMs: Record<Pace, number> = { tasks: 25, frames: 6 };
+/** Of a page that nobody sees there are no frames. */
+const frameMsMax = 100;
+
+export interface DrawingClock {
+  now(): number;
+  /** Until what waits has had its turn, or the next frame begins. */
+  rest(pace: Pace): Promise<void>;
+}
+
+export interface Drawing {
+  /** False = `gone()` said in between that nobody wants the rest. */
+  readonly isWhole: boolean;
+  /** Without rests. */
+  readonly busyMs: number;
+}
+
+/** `draw` of each, in order. What `draw` leaves to microtasks counts, too. */
 export async function drawInSlices<T>(
-  items: readonly T[], draw: (item: T) => void, gone: () => boolean,
-  clock: { now(): number; rest(): Promise<void> } = { now: () => performance.now(), rest },
-): Promise<boolean> {
+  items: readonly T[], draw: (item: T) => void, gone: () => boolean, pace: Pace = "tasks",
+  clock: DrawingClock = { now: () => performance.now(), rest },
+): Promise<Drawing> {
   let begun = clock.now();
+  let busyMs = 0;
   for (const item of items) {
-    if (clock.now() - begun >= sliceMs) {
-      await clock.rest();
+    if (clock.now() - begun >= sliceMs[pace]) {
+      busyMs += clock.now() - begun;
+      await clock.rest(pace);
       begun = clock.now();
     }
-    if (gone()) return false;
+    if (gone()) return { isWhole: false, busyMs: busyMs + clock.now() - begun };
     draw(item);
     await null;
   }
-  return true;
+  return { isWhole: true, busyMs: busyMs + clock.now() - begun };
 }
 
-/** Until what waits has had its turn. A timer would wait for four milliseconds. */
-function rest(): Promise<void> {
+function rest(pace: Pace): Promise<void> {
+  return pace === "frames" ? nextFrame() : nextTask();
+}
+
+function nextFrame(): Promise<void> {
+  return new Promise((done) => {
+    const late = setTimeout(done, frameMsMax);
+    requestAnimationFrame(() => {
+      clearTimeout(late);
+      done();
+    });
+  });
+}
+
+/** A timer would wait for four milliseconds. */
+function nextTask(): Promise<void> {
   return new Promise((done) => {
     const channel = new MessageChannel();
     channel.port1.onmessage = () => {

@@ -180,7 +180,7 @@ export class ComparePage implements Page {
       this.drawn.push(chart);
       cards.push(h("section", { class: "panel", "data-metric": metricId(series.key) },
         h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(series.key.name))), h("span", { class: "muted" }, bdi(printable(series.key.metricGroup)))), chart.element));
-      const data = aligned(series.sides.map((one) => ({ indexes: one.indexes, mins: one.mins, maxs: one.maxs, means: one.means, counts: one.counts.map(Number) })), whole.start, width);
+      const data = aligned(series.sides.map((one) => ({ indexes: one.indexes, mins: one.mins, maxs: one.maxs, means: one.means })), whole.start, width);
       queueMicrotask(() => chart.show({
         aligned: data, names: this.view.trials.map((id) => this.name(id)), unit: series.unit, range: whole, axis: this.view.axis,
         ...(this.view.axis === "time" ? { axisName: "since start" } : {}), bands: [],

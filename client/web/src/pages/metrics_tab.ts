@@ -9,6 +9,7 @@ import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
+import type { LivePlan } from "../core/live_grid";
 import { printable } from "../core/printable";
 import { paceMs, untilNextMs } from "../core/pulse_pace";
 import { bucketsOfLine, liveRange, type Range } from "../core/range";
@@ -17,8 +18,9 @@ import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
-import type { Failure } from "../failure";
+import type { Failure, Result } from "../failure";
 import { follow, type Follow, type FollowState } from "../follow";
+import { LiveAnswer } from "../live_answer";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { savePng } from "../picture";
@@ -46,6 +48,8 @@ interface Answered {
   readonly series: QueryBucketsResponse_BucketSeries[];
 }
 
+type Asked<T> = Promise<Result<T> | null>;
+
 interface Card {
   readonly element: HTMLElement;
   readonly chart: Chart;
@@ -69,12 +73,17 @@ export class MetricsTab implements TrialTab {
   private shown: Range | null = null;
   private whole: Range | null = null;
   private drawnAxis: TrialView["axis"] | null = null;
+  private drawnView: TrialView | null = null;
   private answers: QueryBucketsResponse[] = [];
+  /** Of lines that stand alone, of lines that are folded. */
+  private readonly live = [new LiveAnswer(), new LiveAnswer()] as const;
   private follow: { key: string; stream: Follow } | null = null;
   private followState: FollowState | null = null;
   private pulse: ReturnType<typeof setTimeout> | undefined;
   private begun = 0;
   private tookMs = 0;
+  private answeredMs = 0;
+  private drawnMs = 0;
   private asking = false;
   private failed = false;
   private shared: SharingWords | null = null;
@@ -246,7 +255,7 @@ export class MetricsTab implements TrialTab {
       // Unless another has begun meanwhile.
       if (this.begun === begun) {
         this.asking = false;
-        this.tookMs = performance.now() - begun;
+        this.tookMs = this.answeredMs + this.drawnMs;
       }
     }
   }
@@ -272,19 +281,8 @@ export class MetricsTab implements TrialTab {
     if (!view || !info || charts.length === 0) return "stop";
     const shared = this.lookShared(info, signal);
     const range = this.askedRange(view);
-    const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
-    const lineCount = charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
-    const trial = { trialId: info.trial.trialId };
     // At once: one waits for the master while the other is on its way.
-    const asked = [false, true].map((folds) => {
-      const seriesNos = charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
-      if (seriesNos.length === 0) return null;
-      const span = range && range.end > range.start ? range : null;
-      return ask((options) => query.queryBuckets({
-        trial, selectors: [{ seriesNos }], axis: axisOf(view.axis, range), maxBuckets: bucketsOfLine(width, seriesNos.length, lineCount, span),
-        aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
-      }, options), signal);
-    }).filter((one) => one !== null);
+    const asked = [false, true].map((folds) => this.askBuckets(folds, view, info, range, signal)).filter((one) => one !== null);
     const answers: QueryBucketsResponse[] = [];
     for (const answer of await Promise.all(asked)) {
       if (!answer) return "fine";
@@ -293,12 +291,48 @@ export class MetricsTab implements TrialTab {
     }
     await shared;
     if (signal.aborted) return "fine";
+    this.answeredMs = performance.now() - this.begun;
     this.answers = answers;
     this.drawnAxis = view.axis;
     this.failed = false;
     if (!await this.showAnswers(view, range, signal)) return "fine";
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  /** Of the charts whose lines are folded, or of the others. null = there are none such. */
+  private askBuckets(folds: boolean, view: TrialView, info: TrialInfo, range: Range | null, signal: AbortSignal): Asked<QueryBucketsResponse> | null {
+    const seriesNos = this.charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
+    if (seriesNos.length === 0) return null;
+    const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
+    const lineCount = this.charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
+    const countOf = (span: Range | null): number => bucketsOfLine(width, seriesNos.length, lineCount, span);
+    const bucketsOf = (span: Range | null, maxBuckets: number): Asked<QueryBucketsResponse> => ask((options) => query.queryBuckets({
+      trial: { trialId: info.trial.trialId }, selectors: [{ seriesNos }], axis: axisOf(view.axis, span), maxBuckets,
+      aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
+    }, options), signal);
+    const all = (): Asked<QueryBucketsResponse> => bucketsOf(range, countOf(range && range.end > range.start ? range : null));
+    const window = this.liveWindow(view, info, range);
+    const live = this.live[folds ? 1 : 0];
+    const plan = window && live.plan(seriesNos.join(","), window, countOf(window));
+    return window && plan ? this.askLive(live, plan, window.start, () => bucketsOf(plan, plan.buckets), all) : all();
+  }
+
+  private async askLive(live: LiveAnswer, plan: LivePlan, firstUs: number, planned: () => Asked<QueryBucketsResponse>, all: () => Asked<QueryBucketsResponse>): Asked<QueryBucketsResponse> {
+    const answer = await planned();
+    if (!answer?.ok) return answer;
+    const value = live.take(plan, answer.value, firstUs);
+    return value ? { ok: true, value } : all();
+  }
+
+  /** What a chart of the time shows that follows; null = it does not follow. */
+  private liveWindow(view: TrialView, info: TrialInfo, range: Range | null): Range | null {
+    if (!isRunning(info) || view.axis !== "time" || view.start !== null || info.trial.sampleCount === 0n) return null;
+    return { start: range?.start ?? timeBounds(info.trial).start, end: this.newestEnd(info) };
+  }
+
+  private newestEnd(info: TrialInfo): number {
+    return Math.max(timeBounds(info.trial).end, this.newest() + 1);
   }
 
   private showFailure(failure: Failure): Outcome {
@@ -320,11 +354,16 @@ export class MetricsTab implements TrialTab {
     const covered = this.answers.map(coveredRange).filter((one) => one.end > one.start);
     const all = covered.length === 0 ? null : { start: Math.min(...covered.map((one) => one.start)), end: Math.max(...covered.map((one) => one.end)) };
     if (range === null) this.whole = all;
-    this.shown = range === null ? (view.axis === "time" && this.info ? timeBounds(this.info.trial) : all)
+    this.shown = range === null ? (view.axis === "time" && this.info ? { start: timeBounds(this.info.trial).start, end: this.newestEnd(this.info) } : all)
       : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
     const found = this.seriesOfCharts();
     this.showTools();
-    return drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id)), () => signal.aborted);
+    // What a person asked for is drawn at once, what comes by itself beside what they do.
+    const pace = view === this.drawnView ? "frames" : "tasks";
+    this.drawnView = view;
+    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id)), () => signal.aborted, pace);
+    this.drawnMs = drawing.busyMs;
+    return drawing.isWhole;
   }
 
   private seriesOfCharts(): Map<string, Answered> {
