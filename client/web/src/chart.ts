@@ -26,6 +26,8 @@ export interface ChartData {
   /** Layers that lie on each other up to 1, not lines beside each other. */
   readonly stacked?: boolean;
   readonly looks?: readonly LineLook[];
+  /** Of the chart, in CSS pixels, where it is known: to ask for it lays out the page once for each chart. */
+  readonly width?: number;
 }
 
 export interface ChartOptions {
@@ -185,7 +187,7 @@ export class Chart {
     const unit = data.stacked ? "share" : data.unit;
     const texts = (ticks: number[]): string[] => unit === "share" ? ticks.map((tick) => `${Math.round(tick * 100)} %`) : tickTexts(ticks, unit);
     return {
-      width: this.width(),
+      width: data.width ?? this.width(),
       height: this.options.height,
       legend: { show: false },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),

@@ -1,6 +1,6 @@
 // A button that opens a list of check boxes: agents, GPUs, ranks, metrics. Closed by Escape or a click elsewhere.
 import { printable, shortened } from "./core/printable";
-import { bdi, h } from "./dom";
+import { bdi, fill, h } from "./dom";
 
 export interface ChoiceOption {
   readonly value: string;
@@ -16,31 +16,42 @@ function summaryText(name: string, options: readonly ChoiceOption[], chosen: rea
   return `${name}: ${chosen.length} of ${options.length}`;
 }
 
+/** What a list holds is made when it is opened: a trial may have a thousand GPUs, and its tools are made at each zoom. */
+const fillers = new WeakMap<HTMLElement, () => void>();
+
+function make(details: HTMLElement): void {
+  fillers.get(details)?.();
+  fillers.delete(details);
+}
+
 /** `chosen` empty = all (or the usual ones). `onChange` hears of the new list. */
 export function choice(
   name: string, options: readonly ChoiceOption[], chosen: readonly string[], onChange: (chosen: string[]) => void, allText = "All",
 ): HTMLElement {
   const marked = new Set(chosen);
-  const boxes: HTMLElement[] = [];
-  let heading = "";
-  for (const option of options.slice(0, optionsMax)) {
-    if (option.heading !== undefined && option.heading !== heading) {
-      heading = option.heading;
-      boxes.push(h("span", { class: "heading" }, bdi(printable(heading))));
+  const list = h("div", { class: "choices", role: "group", "aria-label": name });
+  const fillList = (): void => {
+    const boxes: HTMLElement[] = [];
+    let heading = "";
+    for (const option of options.slice(0, optionsMax)) {
+      if (option.heading !== undefined && option.heading !== heading) {
+        heading = option.heading;
+        boxes.push(h("span", { class: "heading" }, bdi(printable(heading))));
+      }
+      const box = h("input", { type: "checkbox", "data-focus": `choice-${name}-${option.value}`, onchange: () => {
+        if (box.checked) marked.add(option.value);
+        else marked.delete(option.value);
+        onChange([...marked]);
+      } });
+      box.checked = marked.has(option.value);
+      boxes.push(h("label", {}, box, bdi(printable(option.text))));
     }
-    const box = h("input", { type: "checkbox", "data-focus": `choice-${name}-${option.value}`, onchange: () => {
-      if (box.checked) marked.add(option.value);
-      else marked.delete(option.value);
-      onChange([...marked]);
-    } });
-    box.checked = marked.has(option.value);
-    boxes.push(h("label", {}, box, bdi(printable(option.text))));
-  }
-  const all = h("button", { type: "button", "data-focus": `choice-${name}-all`, disabled: chosen.length === 0, onclick: () => onChange([]) }, allText);
-  const details = h("details", { class: "choice", "data-choice": name },
-    h("summary", { class: "choose", "data-focus": `choice-${name}` }, bdi(printable(summaryText(name, options, chosen)))),
-    h("div", { class: "choices", role: "group", "aria-label": name }, all, boxes,
-      options.length > optionsMax && h("span", { class: "muted" }, `The first ${optionsMax} are listed.`)));
+    const all = h("button", { type: "button", "data-focus": `choice-${name}-all`, disabled: chosen.length === 0, onclick: () => onChange([]) }, allText);
+    fill(list, all, boxes, options.length > optionsMax && h("span", { class: "muted" }, `The first ${optionsMax} are listed.`));
+  };
+  const summary = h("summary", { class: "choose", "data-focus": `choice-${name}`, onclick: () => make(details) }, bdi(printable(summaryText(name, options, chosen))));
+  const details = h("details", { class: "choice", "data-choice": name, ontoggle: () => make(details) }, summary, list);
+  fillers.set(details, fillList);
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     details.open = false;
@@ -52,16 +63,17 @@ export function choice(
 const keys = new WeakMap<HTMLElement, string>();
 
 /** Puts new tools where old ones were, if `key` is another: what was open stays open, what had the focus has it. */
-export function refill(place: HTMLElement, key: string, make: () => readonly (Node | null | false)[]): void {
+export function refill(place: HTMLElement, key: string, makeParts: () => readonly (Node | null | false)[]): void {
   if (keys.get(place) === key) return;
   keys.set(place, key);
-  const parts = make();
+  const parts = makeParts();
   const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.getAttribute("data-choice")));
   const scrolled = place.querySelector("details[open] .choices")?.scrollTop ?? 0;
   const focused = place.contains(document.activeElement) ? document.activeElement?.getAttribute("data-focus") : null;
   place.replaceChildren(...parts.filter((part): part is Node => part instanceof Node));
   for (const one of place.querySelectorAll<HTMLDetailsElement>("details")) {
     if (!open.has(one.getAttribute("data-choice"))) continue;
+    make(one);
     one.open = true;
     const list = one.querySelector(".choices");
     if (list) list.scrollTop = scrolled;

@@ -5,8 +5,9 @@
  *  moving, for it comes by itself. */
 export type Pace = "tasks" | "frames";
 
-/** So long at once. Of tasks half of what counts as a long one, for the last chart may be large; of frames half of one. */
-const sliceMs: Record<Pace, number> = { tasks: 25, frames: 6 };
+/** So long at once. Of tasks somewhat less than what counts as a long one, for each slice costs a frame, too; of frames
+ *  a third of one. */
+const sliceMs: Record<Pace, number> = { tasks: 40, frames: 6 };
 /** Of a page that nobody sees there are no frames. */
 const frameMsMax = 100;
 

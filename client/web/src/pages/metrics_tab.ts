@@ -304,7 +304,7 @@ export class MetricsTab implements TrialTab {
   private askBuckets(folds: boolean, view: TrialView, info: TrialInfo, range: Range | null, signal: AbortSignal): Asked<QueryBucketsResponse> | null {
     const seriesNos = this.charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
     if (seriesNos.length === 0) return null;
-    const width = Math.max(200, ...[...this.cards.values()].map((card) => card.chart.width()));
+    const width = Math.max(200, this.chartWidth() ?? 0);
     const lineCount = this.charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
     const countOf = (span: Range | null): number => bucketsOfLine(width, seriesNos.length, lineCount, span);
     const bucketsOf = (span: Range | null, maxBuckets: number): Asked<QueryBucketsResponse> => ask((options) => query.queryBuckets({
@@ -349,6 +349,11 @@ export class MetricsTab implements TrialTab {
     card.chart.element.hidden = note !== null && note.getAttribute("data-absence") !== null;
   }
 
+  /** Of all of them, for they stand in columns. Asked of one, as its chart may be hidden: each would lay the page out. */
+  private chartWidth(): number | undefined {
+    return this.cards.values().next().value?.note.clientWidth;
+  }
+
   /** False = given up before all was drawn. */
   private async showAnswers(view: TrialView, range: Range | null, signal: AbortSignal): Promise<boolean> {
     const covered = this.answers.map(coveredRange).filter((one) => one.end > one.start);
@@ -358,10 +363,11 @@ export class MetricsTab implements TrialTab {
       : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
     const found = this.seriesOfCharts();
     this.showTools();
+    const width = this.chartWidth();
     // What a person asked for is drawn at once, what comes by itself beside what they do.
     const pace = view === this.drawnView ? "frames" : "tasks";
     this.drawnView = view;
-    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id)), () => signal.aborted, pace);
+    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width), () => signal.aborted, pace);
     this.drawnMs = drawing.busyMs;
     return drawing.isWhole;
   }
@@ -386,7 +392,7 @@ export class MetricsTab implements TrialTab {
     return found;
   }
 
-  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined): void {
+  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number | undefined): void {
     const card = this.cards.get(metric.id);
     if (!card) return;
     if (!found || !this.shown || found.series.every((series) => series.indexes.length === 0)) {
@@ -400,7 +406,7 @@ export class MetricsTab implements TrialTab {
     card.chart.show({
       aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
       names: folds ? [""] : lineNames(series.map((one) => ({ labels: one.key?.labels ?? {} }))).map(printable),
-      unit: metric.unit, range, axis: view.axis,
+      unit: metric.unit, range, axis: view.axis, ...(width ? { width } : {}),
       bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100) : [],
     });
     card.element.title = `from ${resolutionWords(answer.resolution)}`;
