@@ -217,6 +217,12 @@ test("of the tabs that are seen one has a stream, hidden ones have none and go o
 test("a master that is killed is told, what was there stays, and all goes on when it is back", async () => {
   const sampled = () => text('[data-metric="training/loss"] .legend-value');
   await until("a value of the loss", async () => /\d/.test(await sampled()));
+  await tab.evaluate(() => {
+    window.boxes = [];
+    new MutationObserver(() => {
+      for (const box of document.querySelectorAll('main [role="alert"]')) window.boxes.push(box.textContent);
+    }).observe(document.querySelector("main"), { childList: true, subtree: true });
+  });
   await stand.killMaster();
   await seen(".lost:visible");
   await seen('[data-follow="lost"]');
@@ -227,6 +233,7 @@ test("a master that is killed is told, what was there stays, and all goes on whe
   await seen('[data-follow="live"]');
   const before = await text("[data-range]");
   await until("the charts go on", async () => (await text("[data-range]")) !== before);
+  assert.deepEqual(await tab.evaluate(() => window.boxes), [], "no chart gave way to an error that passes");
 });
 
 test("keys zoom a chart, the link restores what is shown, and Home shows all", async () => {
@@ -246,6 +253,17 @@ test("keys zoom a chart, the link restores what is shown, and Home shows all", a
   assert.equal(await text("[data-range]"), range);
   await tab.click('button:has-text("Batch")');
   await until("the axis is of batches", async () => /batches 0 to/.test(await text("[data-range]")));
+  await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
+  await tab.keyboard.press("+");
+  await until("some batches", async () => !/batches 0 to/.test(await text("[data-range]")));
+  await tab.reload();
+  await seen('[data-metric="training/loss"] canvas');
+  const some = await text("[data-range]");
+  await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
+  await tab.keyboard.press("+");
+  await until("fewer batches, though nobody asked how many there are", async () => (await text("[data-range]")) !== some);
+  await tab.goBack();
+  await tab.goBack();
   await tab.goBack();
   await until("back to the range", async () => (await text("[data-range]")) === range);
   await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
@@ -259,10 +277,12 @@ test("dragging zooms a chart that follows", async () => {
   await until("the view is zoomed", async () => {
     const box = await over.scrollIntoViewIfNeeded().then(() => over.boundingBox()).catch(() => null);
     if (!box) return false;
+    const before = await tab.evaluate(() => history.length);
     await tab.mouse.move(box.x + box.width * 0.3, box.y + 40);
     await tab.mouse.down();
     await tab.mouse.move(box.x + box.width * 0.6, box.y + 40, { steps: 5 });
     await tab.mouse.up();
+    assert.ok((await tab.evaluate(() => history.length)) <= before + 1, "charts that share its cursor push nothing");
     // Of the time, also where the chart was of batches a moment ago.
     return /from=\d{16}&to=\d{16}/.test(tab.url());
   });

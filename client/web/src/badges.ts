@@ -15,6 +15,6 @@ export function stateBadge(state: TrialState): HTMLElement {
 export function completenessBadge(held: Completeness, href: string): HTMLElement {
   const { badge, text } = completenessWords(held);
   const sign = badge === "complete" ? "✓" : badge === "recovering" ? "↻" : "◐";
-  return h("a", { class: "badge", href, title: text, "data-tone": badge === "complete" ? "good" : "warn" },
+  return h("a", { class: "badge", href, title: text, "data-focus": "completeness", "data-tone": badge === "complete" ? "good" : "warn" },
     h("span", { "aria-hidden": "true" }, sign), badge);
 }

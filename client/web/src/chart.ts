@@ -26,6 +26,8 @@ export interface ChartData {
   /** Layers that lie on each other up to 1, not lines beside each other. */
   readonly stacked?: boolean;
   readonly looks?: readonly LineLook[];
+  /** Which of the palette each line has, where that is not its place among them: a line keeps its colour when another ends. */
+  readonly colors?: readonly number[];
   /** Of the chart, in CSS pixels, where it is known: to ask for it lays out the page once for each chart. */
   readonly width?: number;
 }
@@ -61,13 +63,15 @@ export class Chart {
   readonly element: HTMLElement;
   private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });
   private readonly legend = h("ul", { class: "legend" });
-  private readonly place = h("p", { class: "chart-place", "aria-live": "polite" });
+  private readonly place = h("p", { class: "chart-place" });
   private readonly resize: ResizeObserver;
   private plot: uPlot | null = null;
   private data: ChartData | null = null;
   private extent: Extent | null = null;
   private waiting: ChartData | null = null;
   private dragging = false;
+  /** A drag began here: charts that share a cursor hear of its end, too. */
+  private isOrigin = false;
   /** Of the newest data, which wait while a person drags. */
   private newestAxis: AxisKind | null = null;
   private shape = "";
@@ -76,6 +80,9 @@ export class Chart {
   constructor(private readonly options: ChartOptions) {
     this.element = h("figure", { class: "chart" }, this.canvas, this.place, this.legend);
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    // Of all that share a cursor one is read out.
+    this.canvas.addEventListener("focus", () => this.place.setAttribute("aria-live", "polite"));
+    this.canvas.addEventListener("blur", () => this.place.removeAttribute("aria-live"));
     this.resize = new ResizeObserver(() => this.fitWidth());
     this.resize.observe(this.canvas);
     document.addEventListener("mouseup", this.released);
@@ -94,7 +101,7 @@ export class Chart {
       this.waiting = data;
       return;
     }
-    const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.aligned.places.length < 3, theme()]);
+    const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.colors, data.aligned.places.length < 3, theme()]);
     this.data = data;
     this.extent = extentOf(data.aligned.lines);
     if (this.plot && shape === this.shape) {
@@ -103,7 +110,9 @@ export class Chart {
       this.shape = shape;
       this.plot?.destroy();
       this.plot = new uPlot(this.plotOptions(data), this.plotData(data), this.canvas);
-      this.plot.over.addEventListener("mousedown", () => (this.dragging = true));
+      this.plot.over.addEventListener("mousedown", (event) => {
+        if (event.button === 0) this.dragging = this.isOrigin = true;
+      });
       this.showLegend(data);
     }
     this.canvas.setAttribute("aria-label", this.summary(data));
@@ -126,6 +135,7 @@ export class Chart {
   private readonly released = (): void => {
     if (!this.dragging) return;
     this.dragging = false;
+    setTimeout(() => (this.isOrigin = false));
     const waiting = this.waiting;
     this.waiting = null;
     // After uPlot has heard of the release, too.
@@ -140,7 +150,7 @@ export class Chart {
   }
 
   private look(index: number): LineLook {
-    return this.data?.looks?.[index] ?? lineLook(index, theme());
+    return this.data?.looks?.[index] ?? lineLook(this.data?.colors?.[index] ?? index, theme());
   }
 
   private summary(data: ChartData): string {
@@ -228,6 +238,7 @@ export class Chart {
     const start = this.fromPlot(plot.posToVal(plot.select.left, "x"));
     const end = this.fromPlot(plot.posToVal(plot.select.left + plot.select.width, "x"));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (!this.isOrigin) return;
     // What was dragged over may be batches where the newest data, and who hears of this, are of the time.
     if (this.data?.axis === this.newestAxis) this.options.onZoom({ start, end });
   }

@@ -19,6 +19,9 @@ export interface RangeState {
   readonly follow: FollowState | null;
 }
 
+/** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. */
+const anywhere: Range = { start: 0, end: Infinity };
+
 export type ChangeView = (change: Partial<TrialView>, how?: "push" | "replace") => void;
 
 const windows: readonly (readonly [us: number, text: string])[] = [
@@ -26,10 +29,14 @@ const windows: readonly (readonly [us: number, text: string])[] = [
 ];
 const usualWindowUs = 300_000_000;
 
+/** Of longer ones a clock tells the day, too. */
+const clockSpanUs = 12 * 3_600_000_000;
+
 export function rangeWords(range: Range, axis: AxisKind): string {
   if (axis === "batch") return `batches ${countText(Math.floor(range.start))} to ${countText(Math.ceil(range.end) - 1)}`;
   const span = range.end - range.start;
-  return `${timeText(range.start).slice(0, 10)} ${clockText(range.start, span).slice(-15)} to ${clockText(range.end, span)} UTC (${secondsText(span / 1e6)})`;
+  const begin = clockText(range.start, Math.min(span, clockSpanUs));
+  return `${timeText(range.start).slice(0, 10)} ${begin} to ${clockText(range.end, span)} UTC (${secondsText(span / 1e6)})`;
 }
 
 /** Turns what a chart asks for into a change of the view. */
@@ -44,15 +51,16 @@ export class RangeMoves {
 
   by(factor: number, center?: number): void {
     const { shown, bounds, view } = this.state();
-    if (!shown || !bounds) return;
-    const next = zoomed(shown, factor, bounds, view.axis, center);
-    if (next.start <= bounds.start && next.end >= bounds.end) this.all();
+    if (!shown) return;
+    const within = bounds ?? anywhere;
+    const next = zoomed(shown, factor, within, view.axis, center);
+    if (next.start <= within.start && next.end >= within.end) this.all();
     else this.to(next);
   }
 
   pan(fraction: number): void {
     const { shown, bounds, view } = this.state();
-    if (shown && bounds) this.to(panned(shown, fraction, bounds, view.axis));
+    if (shown) this.to(panned(shown, fraction, bounds ?? anywhere, view.axis));
   }
 
   all(): void {
@@ -90,7 +98,7 @@ function followBadge(state: RangeState): HTMLElement {
 }
 
 export function rangeTools(state: RangeState, moves: RangeMoves, change: ChangeView, axes: readonly AxisKind[]): (Node | null)[] {
-  const { view, shown, bounds, running } = state;
+  const { view, shown, running } = state;
   const names: Record<AxisKind, string> = { time: "Wall clock", batch: "Batch" };
   const axis = axes.length < 2 ? null : h("span", { class: "group", role: "group", "aria-label": "Axis" }, axes.map((one) =>
     h("button", { type: "button", "data-focus": `axis-${one}`, "aria-pressed": String(view.axis === one), onclick: () => change({ axis: one, start: null, end: null, liveUs: 0 }, "push") }, names[one])));
@@ -111,10 +119,10 @@ export function rangeTools(state: RangeState, moves: RangeMoves, change: ChangeV
   return [
     axis, span,
     h("span", { class: "group", role: "group", "aria-label": "Move and zoom" },
-      button("earlier", "‹", "Earlier", whole || !bounds, () => moves.pan(-0.5)),
+      button("earlier", "‹", "Earlier", whole || !shown, () => moves.pan(-0.5)),
       button("nearer", "+", "Zoom in", narrow || !shown, () => moves.by(0.5)),
-      button("farther", "−", "Zoom out", whole, () => moves.by(2)),
-      button("later", "›", "Later", whole || !bounds, () => moves.pan(0.5)),
+      button("farther", "−", "Zoom out", whole || !shown, () => moves.by(2)),
+      button("later", "›", "Later", whole || !shown, () => moves.pan(0.5)),
       button("all", "All", "Show all", whole, () => moves.all())),
     running ? button("pause", pausing ? "Pause" : "Follow", pausing ? "Hold what is shown" : "Follow the running trial", pausing && !shown, () => (pausing ? moves.pause() : moves.follow())) : null,
   ];

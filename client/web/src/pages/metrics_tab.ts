@@ -28,7 +28,7 @@ import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, 
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
-import { sharingWords, type SharingWords } from "../core/sharing";
+import { sharingWords, type SharedMachine } from "../core/sharing";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
@@ -86,7 +86,8 @@ export class MetricsTab implements TrialTab {
   private drawnMs = 0;
   private asking = false;
   private failed = false;
-  private shared: SharingWords | null = null;
+  private shared: readonly SharedMachine[] = [];
+  private sharedState = false;
   private sharedAt = -Infinity;
 
   constructor(private readonly go: Go) {
@@ -146,7 +147,10 @@ export class MetricsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return;
     const state = this.rangeState();
-    fill(this.status, rangeStatus(state), this.shared && h("span", { class: "badge", "data-tone": "warn", "data-shared": "", title: printable(this.shared.title) }, this.shared.text));
+    const shared = sharingWords(this.shared, isRunning(info));
+    fill(this.status, rangeStatus(state),
+      this.failed && this.followState !== "lost" && h("span", { class: "badge", "data-tone": "warn", "data-stale": "" }, "as of before: the master does not answer this question now"),
+      shared && h("span", { class: "badge", "data-tone": "warn", "data-shared": "", title: printable(shared.title) }, shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
 
@@ -263,7 +267,7 @@ export class MetricsTab implements TrialTab {
   /** Whether other trials use its machines, too; not as often as all else. */
   private async lookShared(info: TrialInfo, signal: AbortSignal): Promise<void> {
     const series = info.series.filter((one) => one.metricGroup === "agent" && one.name === sharedBy);
-    if (series.length === 0 || performance.now() - this.sharedAt < sharedMs) return;
+    if (series.length === 0 || (performance.now() - this.sharedAt < sharedMs && this.sharedState === isRunning(info))) return;
     const answer = await ask((options) => query.queryBuckets({
       trial: { trialId: info.trial.trialId }, selectors: [{ metricGroup: "agent", name: sharedBy }], maxBuckets: 2,
       aggregation: Aggregation.ACROSS, groupBy: ["agent"],
@@ -271,9 +275,13 @@ export class MetricsTab implements TrialTab {
     // What it is beside the charts: where it fails they tell so.
     if (!answer?.ok) return;
     this.sharedAt = performance.now();
-    this.shared = sharingWords(answer.value.series.map((one) => ({
-      agent: one.key?.labels["agent"] ?? "", most: Math.max(0, ...one.maxs), newest: one.lasts[one.lasts.length - 1] ?? 0,
-    })), isRunning(info));
+    this.sharedState = isRunning(info);
+    // One that left long ago has nothing in the last bucket.
+    const last = Math.max(0, ...answer.value.series.flatMap((one) => one.indexes));
+    this.shared = answer.value.series.map((one) => ({
+      agent: one.key?.labels["agent"] ?? "", most: Math.max(0, ...one.maxs),
+      newest: one.indexes[one.indexes.length - 1] === last ? one.lasts[one.lasts.length - 1] ?? 0 : 0,
+    }));
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
@@ -337,7 +345,8 @@ export class MetricsTab implements TrialTab {
 
   private showFailure(failure: Failure): Outcome {
     this.failed = true;
-    if (failure.kind !== "lost" || this.answers.length === 0) {
+    // What passes takes no chart away.
+    if (!failure.passing || this.answers.length === 0) {
       for (const card of this.cards.values()) this.showNote(card, failureBox(failure, () => this.loop.now()));
     }
     this.showTools();
@@ -403,9 +412,12 @@ export class MetricsTab implements TrialTab {
     const folds = foldsTogether(metric, view.lines);
     this.showNote(card, folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`) : null);
     const range = this.shown;
+    // By its place among all of the chart: what has no samples here is left out of the answer.
+    const places = series.map((one) => metric.series.findIndex((known) => known.seriesNo === one.seriesNos[0]));
+    const names = folds ? [] : lineNames(metric.series).map(printable);
     card.chart.show({
       aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
-      names: folds ? [""] : lineNames(series.map((one) => ({ labels: one.key?.labels ?? {} }))).map(printable),
+      names: folds ? [""] : places.map((at) => names[at] ?? ""), ...(folds ? {} : { colors: places }),
       unit: metric.unit, range, axis: view.axis, ...(width ? { width } : {}),
       bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100) : [],
     });

@@ -10,7 +10,8 @@ import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { failureBox, loadingBox } from "../state_box";
 import { isRunning, readSeries, type TrialInfo, type TrialTab } from "../trial_info";
-import { trialName } from "../words";
+import { completenessWords, trialName } from "../words";
+import { refill } from "../choice";
 import { CompletenessTab } from "./completeness_tab";
 import { HeatTab } from "./heat_tab";
 import { MetricsTab } from "./metrics_tab";
@@ -25,6 +26,10 @@ export class TrialPage implements Page {
   readonly element = h("div", { class: "through" });
   readonly title: string;
   private readonly head = h("header", { class: "head" });
+  private readonly line = h("div", { class: "line" });
+  private readonly facts = h("p", { class: "muted" });
+  private readonly notes = h("div", {});
+  private readonly trouble = h("div", { role: "status" });
   private readonly tabBar = h("nav", { class: "tabs", "aria-label": "Views of the trial" });
   private readonly place = h("div", { class: "through" });
   private readonly loop: Loop;
@@ -34,7 +39,8 @@ export class TrialPage implements Page {
   constructor(private view: TrialView, private readonly go: Go) {
     this.title = `Trial ${view.trial}`;
     fill(this.element, this.head, this.tabBar, this.place);
-    fill(this.head, h("h1", {}, this.title));
+    fill(this.head, this.line, this.facts, this.notes, this.trouble);
+    fill(this.line, h("h1", {}, this.title));
     fill(this.place, loadingBox("the trial"));
     this.showTabs();
     this.loop = loop(() => (this.info && !isRunning(this.info) ? endedMs : runningMs), (signal) => this.look(signal), (failure) => this.failed(failure));
@@ -74,15 +80,20 @@ export class TrialPage implements Page {
       seriesTruncated = listed.value.truncated;
     }
     this.info = { trial, writers, completeness, profiling, series, seriesTruncated };
+    fill(this.trouble);
     this.showHead(trial, completeness);
     this.showTab();
     return "fine";
   }
 
   private failed(failure: Parameters<typeof failureBox>[0]): Outcome {
-    if (!this.info || failure.kind !== "lost") {
+    // What passes takes nothing away that is there: charts, a download under way. A lost connection has a bar of its own.
+    if (this.info && failure.passing) {
+      fill(this.trouble, failure.kind !== "lost" && h("p", { class: "note", "data-trouble": failure.kind }, `${failure.title}: what you see is as of before. ${failure.advice}`));
+    } else {
       this.tab?.page.destroy();
       this.tab = null;
+      fill(this.trouble);
       fill(this.place, failureBox(failure, () => this.loop.now()));
     }
     return failure.passing ? "failed" : "stop";
@@ -98,10 +109,11 @@ export class TrialPage implements Page {
     }
     facts.push(plural(trial.attemptCount, "attempt"), plural(trial.writerCount, "writer"), `${countText(trial.seriesCount)} series`, plural(trial.sampleCount, "sample"));
     const toCompleteness = formatView({ ...this.view, tab: "completeness" });
-    fill(this.head,
-      h("div", { class: "line" }, h("h1", {}, bdi(name)), stateBadge(trial.state), held && completenessBadge(held, toCompleteness),
-        trial.archived && h("span", { class: "badge" }, "archived")),
-      h("p", { class: "muted" }, facts.join(" · ")),
+    this.facts.textContent = facts.join(" · ");
+    // Every two seconds: who is on the link to Completeness stays there.
+    refill(this.line, JSON.stringify([name, trial.state, toCompleteness, trial.archived, held && completenessWords(held)]), () => [
+      h("h1", {}, bdi(name)), stateBadge(trial.state), held ? completenessBadge(held, toCompleteness) : null, trial.archived && h("span", { class: "badge" }, "archived")]);
+    fill(this.notes,
       this.info?.profiling && !this.info.profiling.on && h("p", { class: "note" }, "By request, recording is off; 'stepwell admin profiling TRIAL on' takes it back."),
       held?.recovering && h("p", { class: "note" }, "The master is still recovering: the last seconds may be missing."));
   }
