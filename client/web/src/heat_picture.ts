@@ -6,8 +6,10 @@ import type { Drawn } from "./picture";
 
 export interface HeatSight {
   readonly title: string;
-  /** A pixel for each cell. */
+  /** As the heat map draws them. */
   readonly cells: HTMLCanvasElement;
+  /** Over them. */
+  readonly gaps: HTMLCanvasElement;
   /** From the top. */
   readonly rows: readonly string[];
   /** Of the first and the last column. */
@@ -41,6 +43,7 @@ export function heatDrawn(sight: HeatSight): Drawn {
   context.scale(pixels, pixels);
   context.imageSmoothingEnabled = false;
   context.drawImage(cells, left, 0, width, height);
+  context.drawImage(sight.gaps, left, 0, width, height);
   context.strokeStyle = css("--line");
   context.strokeRect(left, 0, width, height);
   context.fillStyle = css("--text");

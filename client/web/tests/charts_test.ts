@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
-import { cellAt, heatFraction, heatGrid } from "../src/core/heat";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
@@ -160,20 +159,6 @@ test("gaps are bands: clipped, joined, of their group, and wide enough to be see
   assert.equal(bandAt(bands, 122, 3)?.end, 120);
   assert.deepEqual(gapBands([gap(199, 199)], range, "gpu", 4).map((band) => [band.start, band.end]), [[196, 200]]);
   assert.deepEqual(gapBands([gap(100, 100)], range, "gpu", 4).map((band) => [band.start, band.end]), [[100, 104]]);
-});
-
-test("a heat map is a grid whose colours one spike does not flatten", () => {
-  const values = [...Array(200).keys()].map((i) => (i === 7 ? 1e6 : i));
-  const grid = heatGrid([{ name: "rank 0", indexes: [...values.keys()].map((i) => i + 3), values }, { name: "rank 1", indexes: [3], values: [5] }]);
-  assert.ok(grid);
-  assert.equal(grid.columnCount, 200);
-  assert.equal(grid.firstIndex, 3);
-  assert.ok(grid.high < 1000);
-  assert.equal(cellAt(grid, 1, 0), 5);
-  assert.ok(Number.isNaN(cellAt(grid, 1, 1)));
-  assert.ok(Number.isNaN(cellAt(grid, 2, 0)));
-  assert.equal(heatFraction(grid, 1e6), 1);
-  assert.equal(heatGrid([]), null);
 });
 
 test("each colour of a line can be seen on the ground of its theme", () => {

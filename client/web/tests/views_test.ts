@@ -16,6 +16,7 @@ test("a link restores the view", () => {
     },
     { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
     { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7 },
+    { ...trialView("7"), tab: "heat", clock: "device", metrics: ["timing/forward"] },
     { page: "compare", trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
     { page: "admin" },
   ];

@@ -1,4 +1,7 @@
-// Ranks over time as a grid of cells: what a heat map draws, and what it says of a cell.
+// Ranks over time as a grid of cells, and what of it a picture of fewer pixels shows: no cell that is out of
+// the ordinary is lost between two that are not.
+import { usualDistance } from "./align";
+import type { Range } from "./range";
 
 export interface HeatRow {
   readonly name: string;
@@ -8,24 +11,41 @@ export interface HeatRow {
 
 export interface HeatGrid {
   readonly rows: readonly string[];
-  /** First bucket that has a value, and how many columns from it on. */
-  readonly firstIndex: number;
+  /** Where the first column begins, on the axis, and how wide each is. */
+  readonly start: number;
+  readonly width: number;
   readonly columnCount: number;
   /** Row by row; NaN = nothing there. */
   readonly cells: Float64Array;
   /** Where colours begin and end: the 1st and the 99th of 100 values, so that one spike hides nothing. */
   readonly low: number;
   readonly high: number;
+  readonly middle: number;
 }
 
-/** Cells that a browser holds without effort; rows beyond are folded by the caller. */
+/** Twice of what a master answers at most. */
 export const cellsMax = 2_000_000;
+/** So many values tell where the 99th of 100 lies; sorting all of them takes longer than a frame. */
+const sampleMax = 20_000;
+const distanceRows = 16;
 
 function quantile(sorted: Float64Array, part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(part * (sorted.length - 1))))] ?? 0;
 }
 
-export function heatGrid(rows: readonly HeatRow[]): HeatGrid | null {
+/** At most `sampleMax` of `values`, spread over all of them, ascending. The same each time, so that colours stay. */
+function sampled(values: Float64Array): Float64Array {
+  if (values.length <= sampleMax) return values.sort();
+  const taken = new Float64Array(sampleMax);
+  // By a fixed sequence without order: steps of one width would meet the same column of each row.
+  for (let i = 0, at = 1; i < sampleMax; ++i) {
+    at = (Math.imul(at, 1_664_525) + 1_013_904_223) >>> 0;
+    taken[i] = values[at % values.length] ?? 0;
+  }
+  return taken.sort();
+}
+
+function columnsOf(rows: readonly HeatRow[], start: number, width: number, within: Range | null): { first: number; count: number } {
   let first = Infinity;
   let last = -Infinity;
   for (const row of rows) {
@@ -34,19 +54,48 @@ export function heatGrid(rows: readonly HeatRow[]): HeatGrid | null {
       if (index > last) last = index;
     }
   }
-  if (first > last) return null;
-  const columnCount = last - first + 1;
-  if (columnCount * rows.length > cellsMax) return null;
+  if (first > last || !within) return { first, count: last - first + 1 };
+  // All that is looked at, also where nothing came: a gap at an end is one.
+  first = Math.min(first, Math.max(0, Math.floor((within.start - start) / width)));
+  last = Math.max(last, Math.ceil((within.end - start) / width) - 1);
+  return { first, count: last - first + 1 };
+}
+
+/** Of some rows, for all: how many columns the usual sample stands for, where columns are narrower than that. */
+function usualColumns(rows: readonly HeatRow[]): number {
+  const every = Math.max(1, Math.floor(rows.length / distanceRows));
+  const distances = rows.filter((row, at) => at % every === 0 && row.indexes.length > 1).map((row) => usualDistance(row.indexes)).sort((a, b) => a - b);
+  return distances[Math.floor(distances.length / 2)] ?? 1;
+}
+
+/** A value holds until the next one is due: a machine that is sampled each second is no comb. */
+function hold(values: Float64Array, columns: number): void {
+  if (columns < 2) return;
+  for (let at = 0, last = -Infinity; at < values.length; ++at) {
+    if (!Number.isNaN(values[at])) last = at;
+    else if (at - last < columns) values[at] = values[last] ?? NaN;
+  }
+}
+
+/** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. */
+export function heatGrid(rows: readonly HeatRow[], start: number, width: number, within: Range | null = null): HeatGrid | "empty" | "too many" {
+  const { first, count: columnCount } = columnsOf(rows, start, width, within);
+  if (first === Infinity) return "empty";
+  if (columnCount * rows.length > cellsMax) return "too many";
   const cells = new Float64Array(columnCount * rows.length).fill(NaN);
-  rows.forEach((row, at) => row.indexes.forEach((index, i) => {
-    const value = row.values[i];
-    cells[at * columnCount + index - first] = value !== undefined && Number.isFinite(value) ? value : NaN;
-  }));
-  const sorted = cells.filter((value) => !Number.isNaN(value)).sort();
-  if (sorted.length === 0) return null;
+  rows.forEach((row, at) => {
+    for (let i = 0; i < row.indexes.length; ++i) {
+      const value = row.values[i] ?? NaN;
+      if (Number.isFinite(value)) cells[at * columnCount + (row.indexes[i] ?? 0) - first] = value;
+    }
+  });
+  const sorted = sampled(cells.filter((value) => !Number.isNaN(value)));
+  if (sorted.length === 0) return "empty";
+  const held = usualColumns(rows);
+  rows.forEach((_, at) => hold(cells.subarray(at * columnCount, (at + 1) * columnCount), held));
   return {
-    rows: rows.map((row) => row.name), firstIndex: first, columnCount, cells,
-    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99),
+    rows: rows.map((row) => row.name), start: start + first * width, width, columnCount, cells,
+    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5),
   };
 }
 
@@ -55,8 +104,88 @@ export function cellAt(grid: HeatGrid, row: number, column: number): number {
   return grid.cells[row * grid.columnCount + column] ?? NaN;
 }
 
-/** 0 ... 1 for the colour; everything alike is in the middle. */
+/** 0 ... 1 for the colour; where all but a few are alike they are in the middle, and the few at the ends. */
 export function heatFraction(grid: HeatGrid, value: number): number {
-  if (grid.high <= grid.low) return 0.5;
+  if (grid.high <= grid.low) return value > grid.high ? 1 : value < grid.low ? 0 : 0.5;
   return Math.min(1, Math.max(0, (value - grid.low) / (grid.high - grid.low)));
+}
+
+/** Which of the cells that share a pixel is shown: the largest (of timings: the slowest), or the one that lies
+ *  farthest from the middle value (an idle GPU among busy ones). */
+export type Worst = "largest" | "farthest";
+
+export interface HeatSize {
+  readonly lineCount: number;
+  /** Lines that share a pixel; 1 = each has its own. */
+  readonly rowsPerLine: number;
+  /** In CSS pixels. */
+  readonly height: number;
+}
+
+const heightMax = 640;
+const fewRowHeight = 28;
+const rowHeight = 3;
+
+/** How high a map of so many rows is: each has a pixel of the screen, or shares it with its neighbours. */
+export function heatSize(rowCount: number, pixelRatio: number): HeatSize {
+  const pixels = Math.max(1, Math.floor(heightMax * pixelRatio));
+  const rowsPerLine = Math.max(1, Math.ceil(rowCount / pixels));
+  const lineCount = Math.max(1, Math.ceil(rowCount / rowsPerLine));
+  const wished = Math.max(fewRowHeight * Math.min(lineCount, 8), lineCount * rowHeight);
+  // Whole pixels of the screen for each line: none is twice as high as its neighbour.
+  const height = wished <= heightMax ? wished : (lineCount * Math.max(1, Math.floor(pixels / lineCount))) / pixelRatio;
+  return { lineCount, rowsPerLine, height };
+}
+
+/** What a picture of a grid shows. */
+export interface HeatPicture {
+  readonly lineCount: number;
+  readonly rowsPerLine: number;
+  readonly pixelCount: number;
+  readonly columnsPerPixel: number;
+  /** Line by line: which of the grid's cells is shown there; -1 = none of those has a value. */
+  readonly shown: Int32Array;
+}
+
+/** `rowsPerLine` rows for each line, and at most `pixelsMax` columns. */
+export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: number, worst: Worst): HeatPicture {
+  const columnsPerPixel = Math.max(1, Math.ceil(grid.columnCount / Math.max(1, pixelsMax)));
+  const pixelCount = Math.ceil(grid.columnCount / columnsPerPixel);
+  const lineCount = Math.ceil(grid.rows.length / rowsPerLine);
+  const shown = new Int32Array(lineCount * pixelCount).fill(-1);
+  const most = new Float64Array(shown.length).fill(-Infinity);
+  for (let row = 0, cell = 0; row < grid.rows.length; ++row) {
+    const line = Math.floor(row / rowsPerLine) * pixelCount;
+    for (let column = 0; column < grid.columnCount; ++column, ++cell) {
+      const value = grid.cells[cell] ?? NaN;
+      if (Number.isNaN(value)) continue;
+      const at = line + Math.floor(column / columnsPerPixel);
+      const weight = worst === "largest" ? value : Math.abs(value - grid.middle);
+      if (weight <= (most[at] ?? 0)) continue;
+      most[at] = weight;
+      shown[at] = cell;
+    }
+  }
+  return { lineCount, rowsPerLine, pixelCount, columnsPerPixel, shown };
+}
+
+/** The cell that is seen at a place of the picture, 0 ... 1 from its left and its top. */
+export function cellSeen(grid: HeatGrid, picture: HeatPicture, left: number, top: number): { row: number; column: number } {
+  const bounded = (part: number, count: number): number => Math.min(count - 1, Math.max(0, Math.floor(part * count)));
+  const line = bounded(top, picture.lineCount);
+  const pixel = bounded(left, picture.pixelCount);
+  const cell = picture.shown[line * picture.pixelCount + pixel] ?? -1;
+  if (cell < 0) return { row: line * picture.rowsPerLine, column: pixel * picture.columnsPerPixel };
+  return { row: Math.floor(cell / grid.columnCount), column: cell % grid.columnCount };
+}
+
+/** As many colours as `colors` has; what has no value is left clear. Pixels as a canvas has them. */
+export function heatPixels(grid: HeatGrid, picture: HeatPicture, colors: Uint32Array): Uint32Array {
+  const pixels = new Uint32Array(picture.shown.length);
+  const last = colors.length - 1;
+  for (let at = 0; at < pixels.length; ++at) {
+    const cell = picture.shown[at] ?? -1;
+    if (cell >= 0) pixels[at] = colors[Math.round(heatFraction(grid, grid.cells[cell] ?? 0) * last)] ?? 0;
+  }
+  return pixels;
 }

@@ -31,14 +31,24 @@ const cividis: readonly (readonly [number, number, number])[] = [
   [195, 179, 105], [225, 204, 85], [254, 232, 56],
 ];
 
-/** fraction 0 ... 1 → "rgb(r,g,b)". */
-export function heatColor(fraction: number): string {
+function heatParts(fraction: number): number[] {
   const at = Math.min(1, Math.max(0, fraction)) * (cividis.length - 1);
   const from = cividis[Math.floor(at)] ?? [0, 0, 0];
   const to = cividis[Math.ceil(at)] ?? from;
   const part = at - Math.floor(at);
-  const mixed = [0, 1, 2].map((i) => Math.round((from[i] ?? 0) + ((to[i] ?? 0) - (from[i] ?? 0)) * part));
-  return `rgb(${mixed.join(",")})`;
+  return [0, 1, 2].map((i) => Math.round((from[i] ?? 0) + ((to[i] ?? 0) - (from[i] ?? 0)) * part));
+}
+
+/** fraction 0 ... 1 → "rgb(r,g,b)". */
+export function heatColor(fraction: number): string {
+  return `rgb(${heatParts(fraction).join(",")})`;
+}
+
+/** `count` colours from the first to the last as pixels of a canvas: red, green, blue, opaque, byte after byte. */
+export function heatColors(count: number): Uint32Array {
+  const bytes = new Uint8Array(count * 4);
+  for (let at = 0; at < count; ++at) bytes.set([...heatParts(at / (count - 1)), 255], at * 4);
+  return new Uint32Array(bytes.buffer);
 }
 
 /** Contrast of two "#rrggbb" as WCAG counts it, 1 ... 21. */

@@ -1,6 +1,7 @@
 // What the page shows, as the part of its address behind "#", and back: a link restores the view. What
 // cannot be read falls back to the default; nothing an address says is trusted further.
 
+import type { Clock } from "./clocks";
 import { formatNumbers, parseNumbers } from "./number_ranges";
 import type { AxisKind } from "./range";
 
@@ -30,6 +31,8 @@ export interface TrialView {
   readonly labels: ReadonlyMap<string, readonly string[]>;
   /** "" = the first, "all" = all together, else the rank. */
   readonly rank: string;
+  /** Of the heat map, where a scope has timings of both; "" = the host's, where there are any. */
+  readonly clock: Clock | "";
   /** One line for each series, or all of a chart in one; "" = as many as can be told apart. */
   readonly lines: "" | "each" | "one";
   /** Numbers of chosen traces; empty = all that can be merged. Of the tab of traces, as those below. */
@@ -58,7 +61,7 @@ export const trialsView: TrialsView = { page: "trials", search: "", state: "", p
 export function trialView(trial: string): TrialView {
   return {
     page: "trial", trial, tab: "timings", axis: "time", start: null, end: null, liveUs: 0,
-    metrics: [], labels: new Map(), rank: "", lines: "", traces: [], placed: "", steps: 0,
+    metrics: [], labels: new Map(), rank: "", clock: "", lines: "", traces: [], placed: "", steps: 0,
   };
 }
 
@@ -94,6 +97,7 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     metrics: query.getAll("m").slice(0, listMax),
     labels,
     rank: /^(all|-?\d{1,9})$/.test(query.get("rank") ?? "") ? (query.get("rank") ?? "") : "",
+    clock: query.get("clock") === "device" ? "device" : "",
     lines: lines === "each" || lines === "one" ? lines : "",
     traces: parseNumbers(query.get("traces") ?? "", tracesMax),
     placed: query.get("placed") === "start" ? "start" : "",
@@ -133,6 +137,7 @@ function trialQuery(view: TrialView): URLSearchParams {
   for (const [name, values] of view.labels) for (const value of values) query.append(labelPrefix + name, value);
   if (view.rank !== "") query.set("rank", view.rank);
   if (view.lines !== "") query.set("lines", view.lines);
+  if (view.tab === "heat" && view.clock !== "") query.set("clock", view.clock);
   if (view.tab !== "traces") return query;
   if (view.traces.length > 0) query.set("traces", formatNumbers(view.traces));
   if (view.placed !== "") query.set("placed", view.placed);

@@ -1,19 +1,23 @@
 // Ranks (or agents, GPUs) over time for one metric or scope: a straggler is a bright row.
-import type { QueryBucketsResponse } from "#gen/query_pb";
+import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries as BucketSeries } from "#gen/query_pb";
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
-import { axisOf, coveredRange } from "../buckets";
+import { bucketCsv } from "../bucket_csv";
+import { axisOf, coveredRange, holes } from "../buckets";
 import { refill } from "../choice";
-import { cellAt, heatFraction, heatGrid, type HeatGrid } from "../core/heat";
+import { chosenClock, clockLabel, clockOf, clocksOf, type Clock } from "../core/clocks";
+import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
+import { cellView, type CellPlace } from "../core/heat_cell";
+import { heatGaps, noGaps, type HeatGaps } from "../core/heat_gaps";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
 import { bucketCount, type Range } from "../core/range";
 import { metricId, type KnownSeries } from "../core/series_choice";
-import { clockText } from "../core/time_text";
 import { countText, valueText } from "../core/units";
-import type { TrialView } from "../core/view_state";
-import { bdi, fill, h } from "../dom";
+import { formatView, type TrialView } from "../core/view_state";
+import { bdi, download, fill, h } from "../dom";
 import type { Failure } from "../failure";
+import { HeatMap, type HeatCell } from "../heat_map";
 import { heatDrawn } from "../heat_picture";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
@@ -26,39 +30,62 @@ import { trialName } from "../words";
 const runningMs = 4000;
 const rowLabels = ["rank", "agent", "device"];
 const usual = "timing/step";
+const columnPixels = 3;
+const columnsMax = 1200;
+const clockNames: Record<Clock, string> = { host: "host clock", device: "device clock" };
+
+/** What is shown: of which question, and the answer. */
+interface Shown {
+  readonly axis: TrialView["axis"];
+  readonly metric: KnownSeries;
+  readonly clock: Clock;
+  readonly answer: QueryBucketsResponse;
+  /** A row each, from the top. */
+  readonly rows: readonly BucketSeries[];
+  readonly groupBy: readonly string[];
+  readonly range: Range;
+  readonly grid: HeatGrid;
+}
 
 export class HeatTab implements TrialTab {
   readonly element = h("section", { class: "through", "aria-label": "Heat map" });
   private readonly tools = h("div", { class: "tools" });
   private readonly status = h("div", { class: "tools status" });
   private readonly place = h("div", {}, loadingBox("the heat map"));
-  private readonly words = h("p", { class: "chart-place", "aria-live": "polite" });
-  private readonly canvas = h("canvas", { tabindex: 0, role: "application" });
+  private readonly head = h("div", { class: "chart-head" });
+  private readonly note = h("p", { class: "muted" });
+  private readonly leads = h("p", { class: "heat-leads" });
+  private readonly map: HeatMap;
   private readonly moves: RangeMoves;
   private readonly loop: Loop;
   private view: TrialView | null = null;
   private info: TrialInfo | null = null;
   private asked = "";
-  private shown: Range | null = null;
+  private range: Range | null = null;
   private whole: Range | null = null;
-  private grid: HeatGrid | null = null;
-  private answer: QueryBucketsResponse | null = null;
-  private at = { row: 0, column: 0 };
+  private shown: Shown | null = null;
+  private failed = false;
 
   constructor(private readonly go: Go) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
+    this.map = new HeatMap({
+      onZoom: (range) => this.ofThisAxis() && this.moves.to(range),
+      onZoomBy: (factor, center) => this.ofThisAxis() && this.moves.by(factor, center),
+      onPan: (fraction) => this.ofThisAxis() && this.moves.pan(fraction),
+      onReset: () => this.moves.all(),
+      onCell: (cell) => this.showLead(cell),
+      onOpen: () => this.leads.querySelector("a")?.click(),
+    });
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), h("section", { class: "panel heat" }, this.place));
-    this.canvas.addEventListener("pointermove", (event) => this.point(event));
-    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
     this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
-    if (this.view && view.axis !== this.view.axis) this.shown = this.whole = null;
+    if (this.view && view.axis !== this.view.axis) this.range = this.whole = null;
     this.view = view;
     this.info = info;
     this.showTools();
-    const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, this.metric(), isRunning(info), info.series.length]);
+    const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, this.metric(), this.clock(), isRunning(info), info.series.length]);
     if (question !== this.asked) {
       this.asked = question;
       this.loop.now();
@@ -67,6 +94,7 @@ export class HeatTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    this.map.destroy();
   }
 
   private readonly change: ChangeView = (change, how = "replace") => {
@@ -76,7 +104,14 @@ export class HeatTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
-    return { view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: "live" as const };
+    // It is asked for every few seconds while the trial runs.
+    const follow = this.failed ? "lost" as const : "live" as const;
+    return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow };
+  }
+
+  /** The map keeps the axis before until the answer of the new one is there: microseconds are no batches. */
+  private ofThisAxis(): boolean {
+    return this.shown?.axis === this.view?.axis;
   }
 
   /** Metrics and scopes that more than nothing can be said of, the step first. */
@@ -91,146 +126,151 @@ export class HeatTab implements TrialTab {
     return all.includes(wanted) ? wanted : all[0] ?? "";
   }
 
+  private seriesOfMetric(): KnownSeries[] {
+    const id = this.metric();
+    return (this.info?.series ?? []).filter((series) => metricId(series) === id);
+  }
+
+  private clock(): Clock {
+    return chosenClock(clocksOf(this.seriesOfMetric()), this.view?.clock ?? "");
+  }
+
   private showTools(): void {
     const state = this.rangeState();
     fill(this.status, rangeStatus(state));
-    refill(this.tools, toolsKey(state, this.metrics().length, this.grid !== null), () => {
+    const clocks = clocksOf(this.seriesOfMetric());
+    refill(this.tools, toolsKey(state, this.metrics(), clocks, this.shown !== null), () => {
       const metric = h("select", { "aria-label": "Metric or scope", "data-focus": "metric", onchange: () => this.change({ metrics: [metric.value] }, "push") },
         this.metrics().map((id) => h("option", { value: id }, printable(id))));
       metric.value = this.metric();
-      return [metric, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.grid, onclick: () => this.savePng() }, "PNG"), linkButton()];
+      return [metric, clocks.length > 1 ? this.clockSelect(clocks) : null, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }),
+        h("button", { type: "button", "data-focus": "csv", disabled: !this.shown, onclick: () => this.saveCsv() }, "CSV"),
+        h("button", { type: "button", "data-focus": "png", disabled: !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton()];
     });
   }
 
-  private series(): KnownSeries[] {
-    const id = this.metric();
-    return (this.info?.series ?? []).filter((series) => metricId(series) === id);
+  private clockSelect(clocks: readonly Clock[]): HTMLElement {
+    const select = h("select", { "aria-label": "Clock", "data-focus": "clock", onchange: () => this.change({ clock: select.value === "device" ? "device" : "" }, "push") },
+      clocks.map((clock) => h("option", { value: clock }, clockNames[clock])));
+    select.value = this.clock();
+    return select;
+  }
+
+  private askedRange(view: TrialView, info: TrialInfo): Range | null {
+    if (view.start !== null && view.end !== null) return { start: view.start, end: view.end };
+    if (view.liveUs === 0 || view.axis === "batch") return null;
+    const bounds = timeBounds(info.trial);
+    return { start: Math.max(bounds.start, bounds.end - view.liveUs), end: bounds.end };
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info } = this;
     if (!view || !info) return "stop";
-    const series = this.series();
-    const first = series[0];
-    if (!first) {
-      fill(this.place, absenceBox(info, "series"));
+    const clock = this.clock();
+    const series = this.seriesOfMetric().filter((one) => clockOf(one.labels) === clock);
+    const metric = series[0];
+    if (!metric) {
+      this.showNothing(absenceBox(info, "series"));
       return isRunning(info) ? "fine" : "stop";
     }
     const labels = rowLabels.filter((name) => series.some((one) => one.labels[name] !== undefined));
     // Ranks tell machines apart already; rows of machines are told apart by their GPUs.
     const groupBy = labels.includes("rank") ? ["rank"] : labels;
-    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end }
-      : view.liveUs > 0 && view.axis === "time" ? { start: Math.max(timeBounds(info.trial).start, timeBounds(info.trial).end - view.liveUs), end: timeBounds(info.trial).end } : null;
+    const range = this.askedRange(view, info);
     const answer = await ask((options) => query.queryBuckets({
-      trial: { trialId: info.trial.trialId }, selectors: [{ metricGroup: first.metricGroup, name: first.name }], axis: axisOf(view.axis, range),
-      aggregation: Aggregation.ACROSS, groupBy, maxBuckets: Math.min(1200, bucketCount((this.place.clientWidth || 800) / 3, series.length * 2, range)),
+      trial: { trialId: info.trial.trialId }, axis: axisOf(view.axis, range), aggregation: Aggregation.ACROSS, groupBy: [...groupBy, clockLabel],
+      selectors: [{ metricGroup: metric.metricGroup, name: metric.name, labels: clock === "device" ? { [clockLabel]: clock } : {} }],
+      // Both clocks' rows are answered, and some may have come since the series were listed.
+      maxBuckets: Math.min(columnsMax, bucketCount((this.place.clientWidth || 800) / columnPixels, this.seriesOfMetric().length * 2, range)),
     }, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showFailure(answer.failure);
-    this.answer = answer.value;
+    this.failed = false;
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
-    this.shown = range ?? covered;
-    this.show(groupBy, first);
+    this.range = range ?? covered;
+    this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range }, info);
     this.showTools();
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
 
   private showFailure(failure: Failure): Outcome {
-    if (failure.kind !== "lost" || !this.grid) fill(this.place, failureBox(failure, () => this.loop.now()));
+    this.failed = true;
+    if (failure.kind !== "lost" || !this.shown) this.showNothing(failureBox(failure, () => this.loop.now()));
+    this.showTools();
     return failure.passing ? "failed" : "stop";
   }
 
-  private show(groupBy: readonly string[], metric: KnownSeries): void {
+  private showNothing(instead: HTMLElement): void {
+    this.shown = null;
+    fill(this.place, instead);
+  }
+
+  private showAnswer(answer: QueryBucketsResponse, asked: Pick<Shown, "axis" | "metric" | "clock" | "groupBy"> & { range: Range | null }, info: TrialInfo): void {
     const order = new Intl.Collator("en", { numeric: true });
-    const rows = (this.answer?.series ?? []).map((series) => ({
-      name: groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all",
-      indexes: series.indexes, values: series.means,
-    })).sort((a, b) => order.compare(a.name, b.name));
-    this.grid = heatGrid(rows);
-    const grid = this.grid;
-    if (!grid) {
-      fill(this.place, stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all")));
-      return;
-    }
-    this.at = { row: Math.min(this.at.row, grid.rows.length - 1), column: Math.min(this.at.column, grid.columnCount - 1) };
-    fill(this.place,
-      h("div", { class: "chart-head" }, h("h2", {}, bdi(printable(metric.name)), ` by ${groupBy.join(" and ") || "nothing that tells series apart"}`), scale(grid, metric.unit)),
-      h("p", { class: "muted" }, `${countText(grid.rows.length)} ${grid.rows.length === 1 ? "row" : "rows"}: ${printable(grid.rows[0] ?? "")} on top${grid.rows.length > 1 ? `, ${printable(grid.rows[grid.rows.length - 1] ?? "")} at the bottom` : ""}. Each cell is a mean.`),
-      this.canvas, this.words);
-    this.canvas.setAttribute("aria-label", `Heat map of ${metric.name}, ${grid.rows.length} rows. Arrow keys move from cell to cell.`);
-    this.draw(grid);
-    this.say();
+    const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
+    const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
+      .sort((a, b) => order.compare(nameOf(a), nameOf(b)));
+    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means })), Number(answer.start), Number(answer.width), asked.range);
+    const all = h("button", { type: "button", onclick: () => this.moves.all() }, "Show all");
+    if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));
+    if (grid === "too many") return this.showNothing(stateBox("failed", "More cells than a browser draws", `${countText(rows.length)} rows of this range at once. Choose a shorter one; the command line has all: stepwell export.`, all));
+    const range = { start: grid.start, end: grid.start + grid.columnCount * grid.width };
+    this.shown = { axis: asked.axis, metric: asked.metric, clock: asked.clock, answer, rows, groupBy: asked.groupBy, range, grid };
+    this.showWords(this.shown);
+    if (this.map.element.parentNode !== this.place) fill(this.place, this.head, this.note, this.map.element, this.leads);
+    this.map.show({
+      title: `Heat map of ${asked.metric.name}`, grid, unit: asked.metric.unit, axis: asked.axis, worst: this.isTiming(asked.metric) ? "largest" : "farthest",
+      gaps: asked.axis === "time" ? this.gapsOf(answer, rows, range, asked.metric.metricGroup, info) : noGaps,
+    });
   }
 
-  private draw(grid: HeatGrid): void {
-    this.canvas.width = grid.columnCount;
-    this.canvas.height = grid.rows.length;
-    this.canvas.style.height = `${Math.min(640, Math.max(28 * Math.min(grid.rows.length, 8), grid.rows.length * 3))}px`;
-    const context = this.canvas.getContext("2d");
-    if (!context) return;
-    for (let row = 0; row < grid.rows.length; ++row) {
-      for (let column = 0; column < grid.columnCount; ++column) {
-        const value = cellAt(grid, row, column);
-        if (Number.isNaN(value)) continue;
-        context.fillStyle = heatColor(heatFraction(grid, value));
-        context.fillRect(column, row, 1, 1);
-      }
-    }
+  private gapsOf(answer: QueryBucketsResponse, rows: readonly BucketSeries[], range: Range, metricGroup: string, info: TrialInfo): HeatGaps {
+    const owners = new Map(info.writers.map((writer) => [writer.writerNo, { rank: writer.rank, agent: writer.agentId }]));
+    return heatGaps(holes(answer), owners, rows.map((row) => row.key?.labels ?? {}), range, metricGroup, (range.end - range.start) / 200);
   }
 
-  private point(event: PointerEvent): void {
-    const grid = this.grid;
-    if (!grid) return;
-    const box = this.canvas.getBoundingClientRect();
-    this.at = {
-      row: Math.min(grid.rows.length - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * grid.rows.length))),
-      column: Math.min(grid.columnCount - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * grid.columnCount))),
-    };
-    this.say();
+  private isTiming(metric: KnownSeries): boolean {
+    return metric.metricGroup === "timing";
   }
 
-  private onKey(event: KeyboardEvent): void {
-    const grid = this.grid;
-    const moves: Record<string, readonly [number, number]> = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const move = moves[event.key];
-    if (!grid || !move) return;
-    event.preventDefault();
-    this.at = {
-      row: Math.min(grid.rows.length - 1, Math.max(0, this.at.row + move[0])),
-      column: Math.min(grid.columnCount - 1, Math.max(0, this.at.column + move[1])),
-    };
-    this.say();
+  private showWords({ grid, metric, clock, groupBy }: Shown): void {
+    const clockWords = clock === "device" ? " on the device's clock" : "";
+    fill(this.head, h("h2", {}, bdi(printable(metric.name)), `${clockWords} by ${groupBy.join(" and ") || "nothing that tells series apart"}`), scale(grid, metric.unit));
+    const { rowsPerLine } = heatSize(grid.rows.length, window.devicePixelRatio || 1);
+    const [first = "", last = ""] = [grid.rows[0], grid.rows[grid.rows.length - 1]].map((name) => printable(name ?? ""));
+    const shared = rowsPerLine < 2 ? "" : ` ${rowsPerLine} rows share a line, which shows ${this.isTiming(metric) ? "the largest" : "the most unusual"} of them.`;
+    this.note.textContent = `${countText(grid.rows.length)} ${grid.rows.length === 1 ? "row" : "rows"}: ${first} on top${grid.rows.length > 1 ? `, ${last} at the bottom` : ""}. ` +
+      `Each cell is a mean.${shared} Drag to zoom, click a cell to keep it.`;
   }
 
-  /** Where the column begins. */
-  private where(column: number): string {
-    const { grid, answer, view, shown } = this;
-    if (!grid || !answer || !view || !shown) return "";
-    const place = Number(answer.start) + (grid.firstIndex + column) * Number(answer.width);
-    return view.axis === "time" ? `${clockText(place, shown.end - shown.start)} UTC` : `batch ${countText(place)}`;
+  private showLead(cell: HeatCell): void {
+    const { shown, view } = this;
+    const labels = { ...shown?.rows[cell.row]?.key?.labels };
+    delete labels[clockLabel];
+    if (!shown || !view || Object.keys(labels).length === 0) return fill(this.leads);
+    const start = shown.grid.start + cell.column * shown.grid.width;
+    const place: CellPlace = { metric: metricId(shown.metric), isTiming: this.isTiming(shown.metric), labels, range: { start, end: start + shown.grid.width } };
+    const to = cellView({ ...view, axis: shown.axis }, place);
+    const batches = to.tab === "timings" && to.start !== null ? `, ${rangeWords({ start: to.start, end: to.end ?? to.start }, "batch")}` : "";
+    const name = printable(shown.grid.rows[cell.row] ?? "");
+    fill(this.leads, h("a", { href: formatView(to) }, to.tab === "timings" ? `Timings of ${name}${batches}` : `Chart of ${name}`));
+  }
+
+  private saveCsv(): void {
+    if (this.shown) download(`stepwell-trial-${this.view?.trial ?? ""}-heat.csv`, bucketCsv(this.shown.answer, this.shown.rows, this.shown.axis));
   }
 
   private savePng(): void {
-    const { grid, info, view, shown } = this;
-    if (!grid || !info || !view || !shown) return;
-    const unit = this.series()[0]?.unit ?? "";
+    const { shown, info, view } = this;
+    if (!shown || !info || !view) return;
+    const { grid, metric, axis, clock, range } = shown;
     const drawn = heatDrawn({
-      title: `${printable(this.metric())}, mean of each cell`, cells: this.canvas, rows: grid.rows, ends: [this.where(0), this.where(grid.columnCount - 1)],
-      extremes: [valueText(grid.low, unit), valueText(grid.high, unit)], scale: scaleCanvas(),
+      title: `${printable(metricId(metric))}${clock === "device" ? ", device clock" : ""}, mean of each cell`, ...this.map.drawn(), rows: grid.rows,
+      ends: [this.map.where(0), this.map.where(grid.columnCount - 1)],
+      extremes: [valueText(grid.low, metric.unit), valueText(grid.high, metric.unit)], scale: scaleCanvas(),
     });
-    savePng(`stepwell-trial-${view.trial}-heat.png`, `${trialName(info.trial)}, ${rangeWords(shown, view.axis)}`, [drawn]);
-  }
-
-  private say(): void {
-    const { grid } = this;
-    if (!grid) return;
-    const value = cellAt(grid, this.at.row, this.at.column);
-    const where = this.where(this.at.column);
-    if (where === "") return;
-    const unit = this.series()[0]?.unit ?? "";
-    this.words.textContent = `${printable(grid.rows[this.at.row] ?? "")}, ${where}: ${Number.isNaN(value) ? "no samples" : valueText(value, unit)}`;
+    savePng(`stepwell-trial-${view.trial}-heat.png`, `${trialName(info.trial)}, ${rangeWords(range, axis)}`, [drawn]);
   }
 }
 

@@ -1,0 +1,294 @@
+// A heat map on the screen: a picture of its cells, gaps hatched over it, the cell that a person is on marked
+// and told in words; dragging and keys zoom, as in a chart.
+import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
+import { gapTextsAt, type HeatGaps } from "./core/heat_gaps";
+import { heatColors } from "./core/palette";
+import { printable } from "./core/printable";
+import type { AxisKind, Range } from "./core/range";
+import { clockText } from "./core/time_text";
+import { countText, valueText } from "./core/units";
+import { css, fill, h } from "./dom";
+import { onTheme } from "./theme";
+
+export interface HeatData {
+  /** For those who do not see it. */
+  readonly title: string;
+  readonly grid: HeatGrid;
+  readonly unit: string;
+  readonly worst: Worst;
+  readonly axis: AxisKind;
+  readonly gaps: HeatGaps;
+}
+
+export interface HeatCell {
+  readonly row: number;
+  readonly column: number;
+}
+
+export interface HeatMapOptions {
+  onZoom(range: Range): void;
+  onZoomBy(factor: number, center: number): void;
+  onPan(fraction: number): void;
+  onReset(): void;
+  /** A person moved to another cell, by keys or a click, or its words are others. */
+  onCell(cell: HeatCell): void;
+  /** What a cell leads to is wanted. */
+  onOpen(): void;
+}
+
+const colorCount = 256;
+/** A drag that is shorter is a click. */
+const dragPixels = 5;
+/** So far from a gap the pointer still means it. */
+const pointedPixels = 5;
+const hatchPixels = 8;
+
+export class HeatMap {
+  private readonly cells = h("canvas", { tabindex: 0, role: "application" });
+  private readonly gaps = h("canvas", { class: "heat-gaps", "aria-hidden": "true" });
+  private readonly mark = h("div", { class: "heat-mark", "aria-hidden": "true" });
+  private readonly drag = h("div", { class: "heat-drag", "aria-hidden": "true", hidden: true });
+  private readonly axis = h("div", { class: "heat-axis", "aria-hidden": "true" });
+  private readonly words = h("p", { class: "chart-place", "aria-live": "polite" });
+  readonly element = h("div", { class: "heat-map" },
+    h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis, this.words);
+  private readonly colors = heatColors(colorCount);
+  private readonly resize: ResizeObserver;
+  private readonly unTheme = onTheme(() => this.drawGaps());
+  private data: HeatData | null = null;
+  private picture: HeatPicture | null = null;
+  private waiting: HeatData | null = null;
+  private width = 0;
+  private at: HeatCell = { row: 0, column: 0 };
+  private hovered: HeatCell | null = null;
+  /** Where a drag began, in CSS pixels from the left. */
+  private dragged: number | null = null;
+
+  constructor(private readonly options: HeatMapOptions) {
+    const on = <K extends keyof HTMLElementEventMap>(name: K, act: (event: HTMLElementEventMap[K]) => void): void => this.cells.addEventListener(name, act);
+    on("pointerdown", (event) => this.press(event));
+    on("pointermove", (event) => this.move(event));
+    on("pointerup", (event) => this.release(event));
+    on("pointercancel", () => this.letGo());
+    on("pointerleave", () => this.hover(null));
+    on("dblclick", () => this.options.onReset());
+    on("keydown", (event) => this.onKey(event));
+    this.resize = new ResizeObserver(() => this.fitWidth());
+    this.resize.observe(this.cells);
+  }
+
+  destroy(): void {
+    this.resize.disconnect();
+    this.unTheme();
+  }
+
+  /** The cell that a person is on keeps its row and its place. While one drags, new data wait. */
+  show(data: HeatData): void {
+    if (this.dragged !== null) {
+      this.waiting = data;
+      return;
+    }
+    const before = this.data;
+    this.data = data;
+    const column = before ? Math.floor((before.grid.start + (this.at.column + 0.5) * before.grid.width - data.grid.start) / data.grid.width) : 0;
+    this.at = this.inside({ row: this.at.row, column });
+    this.hovered = null;
+    this.cells.setAttribute("aria-label", `${data.title}, ${data.grid.rows.length} rows. Arrow keys move from cell to cell, plus and minus zoom, ` +
+      "page up and down pan, Home shows all, Enter opens what a cell leads to.");
+    this.draw();
+  }
+
+  /** For a picture: pixels of cells, and gaps over them. */
+  drawn(): { cells: HTMLCanvasElement; gaps: HTMLCanvasElement } {
+    return { cells: this.cells, gaps: this.gaps };
+  }
+
+  /** Where a column begins, in words. */
+  where(column: number): string {
+    if (!this.data) return "";
+    const { grid, axis } = this.data;
+    const place = grid.start + column * grid.width;
+    if (axis === "time") return `${clockText(place, grid.columnCount * grid.width)} UTC`;
+    return grid.width < 2 ? `batch ${countText(place)}` : `batches ${countText(place)} to ${countText(place + grid.width - 1)}`;
+  }
+
+  private inside(cell: HeatCell): HeatCell {
+    const { rows, columnCount } = this.data?.grid ?? { rows: [], columnCount: 1 };
+    return { row: Math.min(rows.length - 1, Math.max(0, cell.row)), column: Math.min(columnCount - 1, Math.max(0, cell.column)) };
+  }
+
+  private draw(): void {
+    const { data } = this;
+    const context = this.cells.getContext("2d");
+    if (!data || !context) return;
+    const ratio = window.devicePixelRatio || 1;
+    this.width = this.cells.clientWidth || 800;
+    const size = heatSize(data.grid.rows.length, ratio);
+    const picture = heatPicture(data.grid, size.rowsPerLine, Math.floor(this.width * ratio), data.worst);
+    this.picture = picture;
+    this.cells.style.height = `${size.height}px`;
+    this.cells.width = picture.pixelCount;
+    this.cells.height = picture.lineCount;
+    const pixels = heatPixels(data.grid, picture, this.colors);
+    context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer as ArrayBuffer), picture.pixelCount, picture.lineCount), 0, 0);
+    const last = data.grid.columnCount - 1;
+    fill(this.axis, [0, Math.round(last / 2), last].map((column) => h("span", {}, this.where(column))));
+    this.drawGaps();
+    this.tell();
+  }
+
+  private fitWidth(): void {
+    if (this.data && this.cells.clientWidth > 0 && this.cells.clientWidth !== this.width) this.draw();
+  }
+
+  /** From the left, 0 ... 1. */
+  private leftOf(place: number): number {
+    if (!this.data || !this.picture) return 0;
+    const { start, width } = this.data.grid;
+    return (place - start) / (width * this.picture.pixelCount * this.picture.columnsPerPixel);
+  }
+
+  private placeOf(left: number): number {
+    if (!this.data || !this.picture) return 0;
+    const { start, width, columnCount } = this.data.grid;
+    return Math.min(start + width * columnCount, start + Math.max(0, left) * width * this.picture.pixelCount * this.picture.columnsPerPixel);
+  }
+
+  private drawGaps(): void {
+    const { data, picture } = this;
+    const context = this.gaps.getContext("2d");
+    if (!data || !picture || !context) return;
+    const ratio = window.devicePixelRatio || 1;
+    this.gaps.width = Math.round(this.width * ratio);
+    this.gaps.height = Math.round((this.cells.clientHeight || 1) * ratio);
+    context.fillStyle = context.createPattern(hatch(Math.round(hatchPixels * ratio)), "repeat") ?? css("--gap-line");
+    const paint = (bands: HeatGaps["everywhere"], top: number, height: number): void => {
+      for (const band of bands) {
+        const left = this.leftOf(band.start) * this.gaps.width;
+        context.fillRect(left, top, Math.max(3, this.leftOf(band.end) * this.gaps.width - left), height);
+      }
+    };
+    paint(data.gaps.everywhere, 0, this.gaps.height);
+    const high = this.gaps.height / picture.lineCount;
+    // A line of one pixel shows no hatching: it is as high as can be seen.
+    for (const [row, bands] of data.gaps.ofRow) paint(bands, Math.floor(row / picture.rowsPerLine) * high, Math.max(3, high));
+  }
+
+  private press(event: PointerEvent): void {
+    if (event.button !== 0 || !this.data) return;
+    this.cells.setPointerCapture(event.pointerId);
+    this.dragged = event.offsetX;
+  }
+
+  private move(event: PointerEvent): void {
+    if (this.dragged === null) {
+      const box = this.cells.getBoundingClientRect();
+      if (this.data && this.picture) this.hover(cellSeen(this.data.grid, this.picture, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height));
+      return;
+    }
+    const [from, to] = this.dragEnds(event, this.dragged);
+    this.drag.hidden = to - from < dragPixels;
+    this.drag.style.left = `${from}px`;
+    this.drag.style.width = `${to - from}px`;
+  }
+
+  private dragEnds(event: PointerEvent, from: number): readonly [number, number] {
+    const to = Math.min(this.width, Math.max(0, event.offsetX));
+    return from < to ? [from, to] : [to, from];
+  }
+
+  private release(event: PointerEvent): void {
+    if (this.dragged === null || !this.data || !this.picture) return this.letGo();
+    const [from, to] = this.dragEnds(event, this.dragged);
+    const { data, picture, dragged } = this;
+    const range = { start: this.placeOf(from / this.width), end: this.placeOf(to / this.width) };
+    this.letGo();
+    if (to - from >= dragPixels) return this.options.onZoom(range);
+    if (this.data !== data) return; // What was clicked on is no longer there.
+    this.at = cellSeen(data.grid, picture, dragged / this.width, event.offsetY / Math.max(1, this.cells.clientHeight));
+    this.tell();
+  }
+
+  private letGo(): void {
+    this.dragged = null;
+    this.drag.hidden = true;
+    const { waiting } = this;
+    this.waiting = null;
+    if (waiting) this.show(waiting);
+  }
+
+  private hover(cell: HeatCell | null): void {
+    this.hovered = cell;
+    this.say();
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    if (!this.data || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { row, column } = this.at;
+    const { start, width } = this.data.grid;
+    const to = (cell: HeatCell) => (): void => {
+      this.at = this.inside(cell);
+      this.hovered = null;
+      this.tell();
+    };
+    const by = (factor: number) => (): void => this.options.onZoomBy(factor, start + (column + 0.5) * width);
+    const moves: Record<string, () => void> = {
+      ArrowLeft: to({ row, column: column - 1 }), ArrowRight: to({ row, column: column + 1 }),
+      ArrowUp: to({ row: row - 1, column }), ArrowDown: to({ row: row + 1, column }),
+      "+": by(0.5), "=": by(0.5), "-": by(2),
+      PageUp: () => this.options.onPan(-0.5), PageDown: () => this.options.onPan(0.5),
+      Home: () => this.options.onReset(), Enter: () => this.options.onOpen(),
+    };
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    move();
+  }
+
+  private tell(): void {
+    this.showMark();
+    this.say();
+    this.options.onCell(this.at);
+  }
+
+  private showMark(): void {
+    const { picture, data } = this;
+    if (!picture || !data) return;
+    const { style } = this.mark;
+    const { start, width } = data.grid;
+    style.left = `${this.leftOf(start + this.at.column * width) * 100}%`;
+    style.width = `${100 / (picture.pixelCount * picture.columnsPerPixel)}%`;
+    style.top = `${(Math.floor(this.at.row / picture.rowsPerLine) / picture.lineCount) * 100}%`;
+    style.height = `${100 / picture.lineCount}%`;
+  }
+
+  private say(): void {
+    const { data, picture } = this;
+    if (!data || !picture) return;
+    const { row, column } = this.hovered ?? this.at;
+    const { grid } = data;
+    const value = cellAt(grid, row, column);
+    const place = grid.start + (column + 0.5) * grid.width;
+    const slack = Math.max(grid.width / 2, (grid.width * grid.columnCount * pointedPixels) / Math.max(1, this.width));
+    const texts = gapTextsAt(data.gaps, row, place, slack);
+    fill(this.words, `${printable(grid.rows[row] ?? "")}, ${this.where(column)}: ${Number.isNaN(value) ? "no samples" : valueText(value, data.unit)}`,
+      texts.length > 0 && h("span", { class: "heat-gap-words" }, ` Gap: ${texts.slice(0, 3).join("; ")}`));
+  }
+}
+
+function hatch(size: number): HTMLCanvasElement {
+  const canvas = h("canvas", { width: size, height: size });
+  const context = canvas.getContext("2d");
+  if (!context) return canvas;
+  context.fillStyle = css("--gap");
+  context.fillRect(0, 0, size, size);
+  context.strokeStyle = css("--gap-line");
+  context.lineWidth = Math.max(1, size / 8);
+  context.beginPath();
+  for (const from of [-size, 0, size]) {
+    context.moveTo(from - 1, size + 1);
+    context.lineTo(from + size + 1, -1);
+  }
+  context.stroke();
+  return canvas;
+}

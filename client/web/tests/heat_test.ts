@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chosenClock, clockOf, clocksOf } from "../src/core/clocks";
+import type { KnownGap } from "../src/core/gap_bands";
+import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, type HeatGrid } from "../src/core/heat";
+import { cellView } from "../src/core/heat_cell";
+import { gapTextsAt, heatGaps } from "../src/core/heat_gaps";
+import { heatColor, heatColors } from "../src/core/palette";
+import { trialView } from "../src/core/view_state";
+
+function row(name: string, values: readonly number[], from = 0) {
+  return { name, indexes: values.map((_, i) => i + from), values };
+}
+
+function made(grid: ReturnType<typeof heatGrid>): HeatGrid {
+  assert.ok(typeof grid === "object", String(grid));
+  return grid;
+}
+
+/** `rowCount` ranks that all take 1, but one at one place. */
+function ranks(rowCount: number, columnCount: number, odd: { row: number; column: number; value: number }): HeatGrid {
+  const rows = [...Array(rowCount).keys()].map((rank) => row(`rank ${rank}`, [...Array(columnCount).keys()].map((column) => (rank === odd.row && column === odd.column ? odd.value : 1))));
+  return made(heatGrid(rows, 0, 1));
+}
+
+test("a heat map is a grid whose colours one spike does not flatten", () => {
+  const values = [...Array(200).keys()].map((i) => (i === 7 ? 1e6 : i));
+  const grid = made(heatGrid([row("rank 0", values, 3), { name: "rank 1", indexes: [3, 4], values: [5, Infinity] }], 100, 10));
+  assert.deepEqual([grid.columnCount, grid.start, grid.width], [200, 130, 10]);
+  assert.ok(grid.high < 1000);
+  assert.equal(cellAt(grid, 1, 0), 5);
+  for (const [at, column] of [[1, 1], [1, 2], [2, 0]] as const) assert.ok(Number.isNaN(cellAt(grid, at, column)));
+  assert.equal(heatFraction(grid, 1e6), 1);
+});
+
+test("what is looked at is shown whole, also where nothing came", () => {
+  const grid = made(heatGrid([row("rank 0", [1, 2], 4)], 100, 10, { start: 105, end: 191 }));
+  assert.deepEqual([grid.start, grid.columnCount], [100, 10]);
+  assert.equal(cellAt(grid, 0, 4), 1);
+});
+
+test("a sample holds until the next one is due, and no longer", () => {
+  const ticks = { name: "a", indexes: [0, 4, 8, 12, 24, 28], values: [1, 2, 3, 4, 5, 6] };
+  const grid = made(heatGrid([ticks, { name: "b", indexes: [29], values: [7] }], 0, 1));
+  // The distance that 95 of 100 keep is the gap's own where there are so few.
+  assert.deepEqual([...grid.cells.slice(0, 9)], [1, 1, 1, 1, 2, 2, 2, 2, 3]);
+  const many = { name: "a", indexes: [...Array(100).keys()].map((i) => i * 4 + (i > 50 ? 40 : 0)), values: Array(100).fill(1) };
+  const of = made(heatGrid([many], 0, 1));
+  assert.deepEqual([0, 3, 203, 204, 243, 244].map((column) => cellAt(of, 0, column)), [1, 1, 1, NaN, NaN, 1]);
+});
+
+test("nothing there and too much are told apart", () => {
+  assert.equal(heatGrid([], 0, 1), "empty");
+  assert.equal(heatGrid([row("rank 0", [NaN])], 0, 1), "empty");
+  assert.equal(heatGrid([{ name: "rank 0", indexes: [0, cellsMax], values: [1, 1] }], 0, 1), "too many");
+});
+
+test("colours of many values are those of all of them, nearly", () => {
+  const rows = [...Array(100).keys()].map((rank) => row(`rank ${rank}`, [...Array(1000).keys()].map((i) => rank * 1000 + i)));
+  const grid = made(heatGrid(rows, 0, 1));
+  for (const [value, wanted] of [[grid.low, 1000], [grid.middle, 50_000], [grid.high, 99_000]] as const) assert.ok(Math.abs(value - wanted) < 1500, `${value} for ${wanted}`);
+});
+
+test("each of few rows has pixels of its own, as many as its neighbours", () => {
+  assert.deepEqual(heatSize(1, 1), { lineCount: 1, rowsPerLine: 1, height: 28 });
+  assert.deepEqual(heatSize(16, 1), { lineCount: 16, rowsPerLine: 1, height: 224 });
+  for (const ratio of [1, 1.25, 1.5, 2, 3]) {
+    for (const count of [2, 100, 213, 214, 500, 640, 641, 1000, 1280, 1281, 4096, 50_000]) {
+      const { lineCount, rowsPerLine, height } = heatSize(count, ratio);
+      assert.ok(height * ratio >= lineCount - 1e-9, `${count} rows at ${ratio}: ${height} px for ${lineCount} lines`);
+      assert.ok(height <= 641, `${count} rows at ${ratio}: ${height} px`);
+      assert.ok(lineCount * rowsPerLine >= count && (lineCount - 1) * rowsPerLine < count);
+    }
+  }
+});
+
+test("of 1,000 ranks none is out of sight, wherever it is slow", () => {
+  const { rowsPerLine, lineCount } = heatSize(1000, 1);
+  assert.deepEqual([rowsPerLine, lineCount], [2, 500]);
+  const colors = heatColors(256);
+  for (const odd of [0, 1, 2, 499, 500, 998, 999]) {
+    const grid = ranks(1000, 400, { row: odd, column: 399, value: 9 });
+    const picture = heatPicture(grid, rowsPerLine, 1200, "largest");
+    assert.deepEqual([picture.lineCount, picture.pixelCount], [500, 400]);
+    const pixels = heatPixels(grid, picture, colors);
+    assert.equal(pixels.filter((color) => color === colors[255]).length, 1, `rank ${odd}`);
+    assert.equal(pixels[Math.floor(odd / 2) * 400 + 399], colors[255]);
+    assert.deepEqual(cellSeen(grid, picture, 0.9999, (Math.floor(odd / 2) + 0.5) / 500), { row: odd, column: 399 }, `rank ${odd} is what is pointed at`);
+  }
+});
+
+test("columns that share a pixel show the worst, too: the largest of timings, the most unusual of others", () => {
+  const idle = ranks(10, 1000, { row: 3, column: 777, value: 0.1 });
+  const picture = heatPicture(idle, 1, 300, "farthest");
+  assert.deepEqual([picture.columnsPerPixel, picture.pixelCount], [4, 250]);
+  assert.equal(picture.shown[3 * 250 + Math.floor(777 / 4)], 3777);
+  assert.notEqual(heatPicture(idle, 1, 300, "largest").shown[3 * 250 + Math.floor(777 / 4)], 3777);
+});
+
+test("where nothing came nothing is painted, and a place there still has a row and a column", () => {
+  const grid = made(heatGrid([row("rank 0", [1]), row("rank 1", [2], 2)], 0, 1));
+  const picture = heatPicture(grid, 1, 100, "largest");
+  const colors = heatColors(4);
+  assert.deepEqual([...heatPixels(grid, picture, colors)], [colors[0], 0, 0, 0, 0, colors[3]]);
+  assert.deepEqual(cellSeen(grid, picture, 0.5, 0.9), { row: 1, column: 1 });
+  assert.deepEqual(cellSeen(grid, picture, 7, -3), { row: 0, column: 2 });
+});
+
+test("colours of pixels are those of the palette, byte after byte", () => {
+  const bytes = new Uint8Array(heatColors(3).buffer);
+  [0, 0.5, 1].forEach((part, at) => {
+    assert.equal(`rgb(${bytes.slice(at * 4, at * 4 + 3).join(",")})`, heatColor(part));
+    assert.equal(bytes[at * 4 + 3], 255);
+  });
+});
+
+function gap(writerNo: number, firstUs: number, lastUs: number, reason = ""): KnownGap {
+  return { cause: "late", metricGroup: "timing", writerNo, missing: 3, firstUs, lastUs, reason };
+}
+
+test("a gap of a rank is in its row, one of a machine in all of its rows, any other everywhere", () => {
+  const range = { start: 0, end: 1000 };
+  const owners = new Map([[1, { rank: 0, agent: "a" }], [2, { rank: 7, agent: "b" }], [3, { rank: -1, agent: "b" }]]);
+  const byRank = heatGaps([gap(2, 100, 200, "full"), gap(9, 500, 600), gap(3, 800, 900)], owners, [{ rank: "0" }, { rank: "7" }], range, "timing", 5);
+  assert.deepEqual([...byRank.ofRow.keys()], [1]);
+  assert.deepEqual(byRank.everywhere.map((band) => band.start), [500, 800]);
+  assert.match(gapTextsAt(byRank, 1, 150, 0).join(), /late.*full/);
+  assert.deepEqual(gapTextsAt(byRank, 0, 150, 0), []);
+  assert.equal(gapTextsAt(byRank, 0, 495, 10).length, 1);
+  const byGpu = heatGaps([gap(3, 100, 200)], owners, [{ agent: "a", device: "0" }, { agent: "b", device: "0" }, { agent: "b", device: "1" }], range, "timing", 5);
+  assert.deepEqual([...byGpu.ofRow.keys()], [1, 2]);
+  assert.deepEqual(byGpu.everywhere, []);
+});
+
+test("a scope without a label is the host's, and the host's comes first", () => {
+  const both = [{ labels: { clock: "device" } }, { labels: {} }, { labels: { clock: "host" } }];
+  assert.equal(clockOf({ rank: "0" }), "host");
+  assert.deepEqual(clocksOf(both), ["host", "device"]);
+  assert.equal(chosenClock(["host", "device"], ""), "host");
+  assert.equal(chosenClock(["host", "device"], "device"), "device");
+  assert.equal(chosenClock(["device"], ""), "device");
+  assert.equal(chosenClock(["host"], "device"), "host");
+});
+
+test("a cell leads to its rank's timings, or to its own chart", () => {
+  const view = { ...trialView("7"), tab: "heat" as const, metrics: ["timing/step"], clock: "device" as const };
+  const cell = { metric: "timing/step", isTiming: true, labels: { rank: "3" }, range: { start: 40, end: 41 } };
+  assert.deepEqual(cellView({ ...view, axis: "batch" }, cell), { ...trialView("7"), axis: "batch", rank: "3", start: 40, end: 42 });
+  assert.deepEqual(cellView({ ...view, start: 5, end: 9 }, cell), { ...trialView("7"), axis: "batch", rank: "3" });
+  assert.deepEqual(cellView({ ...view, start: 5, end: 9 }, { ...cell, metric: "gpu/gpu_util", isTiming: false, labels: { agent: "a", device: "1" } }),
+    { ...trialView("7"), tab: "metrics", start: 5, end: 9, metrics: ["gpu/gpu_util"], labels: new Map([["agent", ["a"]], ["device", ["1"]]]) });
+});

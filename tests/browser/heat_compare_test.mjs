@@ -1,0 +1,165 @@
+// The heat map and the page that compares, in a real browser before a real master: a thousand ranks, both clocks,
+// gaps, a master that is killed, and trials whose differences are known.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test heat_compare_test.mjs
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { bin, closeTab, count, foreign, library, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const stand = new Stand(bin, page);
+const skip = library ? false : "the build has no shared library of the recorder";
+const cells = ".heat canvas[tabindex]";
+const ids = new Map();
+let agent;
+
+/** Of known step times: ranks_trial.py tells which. */
+async function record(trial, ...args) {
+  const child = stand.start(trial, "python3", [join(here, "ranks_trial.py"), library, ...args], stand.recording(trial));
+  const { code } = await child.ended;
+  assert.equal(code, 0, `${trial}: ${child.said}`);
+}
+
+async function trialId(name) {
+  if (!ids.has(name)) {
+    const line = await until(`${name} is listed`, async () => (await stand.command("trials")).split("\n").find((row) => row.startsWith(`${name} `)));
+    ids.set(name, line.match(/\s(\d{10})\s/)[1]);
+  }
+  return ids.get(name);
+}
+
+async function heat(trial, query = "") {
+  await show(`#/trial/${await trialId(trial)}/heat${query}`);
+  await seen(cells);
+}
+
+const words = () => text(".heat .chart-place");
+
+/** The pointer at a place of the map, 0 ... 1 from its left and top; what is said there. */
+async function pointed(left, top) {
+  await tab.locator(cells).scrollIntoViewIfNeeded();
+  const box = await tab.locator(cells).boundingBox();
+  await tab.mouse.move(box.x + box.width * left, box.y + box.height * top);
+  return words();
+}
+
+before(async () => {
+  await stand.startMaster();
+  agent = stand.startAgent();
+  await Promise.all([openTab(stand), library && record("wide", "1000", "30", "100", "41")]);
+  await tab.goto(stand.url);
+}, { timeout: 3 * deadlineMs });
+
+after(async () => {
+  await closeTab();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+test("of a thousand ranks the slow one is seen, pointed at and named", { skip }, async () => {
+  await heat("wide");
+  await seen('.heat p:has-text("1,000 rows"):has-text("2 rows share a line, which shows the largest")');
+  const drawn = await tab.evaluate((selector) => {
+    const canvas = document.querySelector(selector);
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const bright = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at] > 200 && data[at + 3] === 255) bright.add(Math.floor(at / 4 / width));
+    return { height, box: canvas.getBoundingClientRect().height, bright: [...bright] };
+  }, cells);
+  assert.deepEqual(drawn, { height: 500, box: 500, bright: [20] });
+  await until("it is pointed at", async () => /^rank 41, .* UTC: 300 ms$/.test(await pointed(0.01, 20.5 / 500)));
+  await until("and its neighbours", async () => /^rank 4[23], .* UTC: 100 ms$/.test(await pointed(0.01, 21.5 / 500)));
+});
+
+test("keys and a drag zoom the heat map, and a double click shows all", { skip }, async () => {
+  await tab.locator(cells).focus();
+  await tab.keyboard.press("+");
+  await until("the view is zoomed", () => /from=\d{16}&to=\d{16}/.test(tab.url()));
+  await tab.keyboard.press("Home");
+  await until("all is shown", () => !tab.url().includes("from="));
+  await until("a drag zooms", async () => {
+    await tab.locator(cells).scrollIntoViewIfNeeded();
+    const box = await tab.locator(cells).boundingBox();
+    await tab.mouse.move(box.x + box.width * 0.25, box.y + 40);
+    await tab.mouse.down();
+    await tab.mouse.move(box.x + box.width * 0.75, box.y + 60, { steps: 5 });
+    await tab.mouse.up();
+    return /from=\d{16}&to=\d{16}/.test(tab.url());
+  });
+  const [, from, to] = tab.url().match(/from=(\d+)&to=(\d+)/);
+  assert.ok(to - from > 1_300_000 && to - from < 1_600_000, `half of 2.9 s, not ${to - from} us`);
+  await tab.locator(cells).dblclick();
+  await until("all is shown again", () => !tab.url().includes("from="));
+});
+
+test("a cell leads to its rank's timings, and a CSV has what is shown", { skip }, async () => {
+  await heat("wide", "?axis=batch");
+  await until("columns are batches", async () => /^rank 41, batch 0: 300 ms$/.test(await pointed(0.001, 20.5 / 500)));
+  const csv = await saved('button:text-is("CSV")');
+  assert.match(csv.name, /^stepwell-trial-\d+-heat\.csv$/);
+  const lines = csv.bytes.toString("utf8").split("\r\n");
+  assert.equal(lines[0], "metric_group,name,labels,unit,first_batch,min,max,mean,last,samples");
+  assert.equal(lines.filter((line) => line.startsWith("timing,step,rank=41,seconds,")).length, 30);
+  await until("the cell is kept", async () => {
+    await pointed(0.001, 20.5 / 500);
+    await tab.mouse.down();
+    await tab.mouse.up();
+    return (await count('.heat-leads a:text-is("Timings of rank 41, batches 0 to 1")')) === 1;
+  });
+  await tab.click(".heat-leads a");
+  await seen('table[data-rank="41"] tr.total:has-text("300 ms")');
+  assert.match(tab.url(), /\/timings\?axis=batch&from=0&to=2&rank=41$/);
+});
+
+test("the host's and the device's times of a scope are never one mean", { skip }, async () => {
+  await heat("wide", "?m=timing%2Fforward");
+  await until("the host's", async () => /: 1\.00 ms$/.test(await words()));
+  await tab.selectOption('select[aria-label="Clock"]', "device");
+  await seen('.heat h2:has-text("on the device\'s clock")');
+  assert.match(await words(), /: 9\.00 ms$/);
+  await tab.reload();
+  await until("a link restores the clock", async () => (await count(cells)) === 1 && /: 9\.00 ms$/.test(await words()));
+});
+
+test("a gap is hatched and told where the pointer is on it", async () => {
+  const live = stand.train("live", "--seconds", "120", "--data", join(here, "..", "..", "docs"));
+  await heat("live", "?m=cpu%2Fcpu_util_simple");
+  agent.kill("SIGSTOP");
+  const samples = async () => Number((await text("header.head p")).match(/([\d,]+) samples?$/)[1].replaceAll(",", ""));
+  const before = await samples();
+  // Three of its ticks, by the clock of who looks.
+  const stopped = Date.now();
+  await until("ticks are missed", () => Date.now() - stopped > 3500);
+  agent.kill("SIGCONT");
+  await until("it goes on", async () => (await samples()) > before);
+  const hatched = () => tab.evaluate(() => {
+    const canvas = document.querySelector(".heat-gaps");
+    const row = canvas.getContext("2d").getImageData(0, 10, canvas.width, 1).data;
+    let [first, last] = [-1, -1];
+    for (let x = 0; x < canvas.width; ++x) if (row[x * 4 + 3] > 0) [first, last] = [first < 0 ? x : first, x];
+    return first < 0 ? null : (first + last) / 2 / canvas.width;
+  });
+  await until("the gap is hatched", hatched);
+  await until("its cause is told", async () => /Gap: .*missing/.test(await pointed(await hatched(), 0.5)));
+  await tab.mouse.move(0, 0);
+  live.kill("SIGINT");
+});
+
+test("a heat map says when the master is gone, keeps what is there, and goes on when it is back", async () => {
+  const again = stand.train("again", "--seconds", "120", "--data", join(here, "..", "..", "docs"));
+  await heat("again");
+  await seen('[data-follow="live"]');
+  await stand.killMaster();
+  await seen('[data-follow="lost"]');
+  assert.equal(await count(cells), 1);
+  await stand.startMaster();
+  await seen('[data-follow="live"]');
+  again.kill("SIGINT");
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});
