@@ -1,4 +1,4 @@
-// The heat map and the page that compares, in a real browser before a real master: a thousand ranks, both clocks,
+// The heat map and the page that compares, in a real browser before a real master: more ranks than pixels, both clocks,
 // gaps, a master that is killed, and trials whose differences are known.
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test heat_compare_test.mjs
@@ -49,18 +49,18 @@ async function pointed(left, top) {
 before(async () => {
   await stand.startMaster();
   agent = stand.startAgent();
-  await Promise.all([openTab(stand), library && record("wide", "1000", "30", "100", "41")]);
+  await Promise.all([openTab(stand), library && record("wide", "700", "30", "100", "41")]);
   await tab.goto(stand.url);
-}, { timeout: 3 * deadlineMs });
+}, { timeout: 4 * deadlineMs });
 
 after(async () => {
   await closeTab();
   await stand.close();
 }, { timeout: deadlineMs });
 
-test("of a thousand ranks the slow one is seen, pointed at and named", { skip }, async () => {
+test("of more ranks than pixels the slow one is seen, pointed at and named", { skip }, async () => {
   await heat("wide");
-  await seen('.heat p:has-text("1,000 rows"):has-text("2 rows share a line, which shows the largest")');
+  await seen('.heat p:has-text("700 rows"):has-text("2 rows share a line, which shows the largest")');
   const drawn = await tab.evaluate((selector) => {
     const canvas = document.querySelector(selector);
     const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -68,9 +68,9 @@ test("of a thousand ranks the slow one is seen, pointed at and named", { skip },
     for (let at = 0; at < data.length; at += 4) if (data[at] > 200 && data[at + 3] === 255) bright.add(Math.floor(at / 4 / width));
     return { height, box: canvas.getBoundingClientRect().height, bright: [...bright] };
   }, cells);
-  assert.deepEqual(drawn, { height: 500, box: 500, bright: [20] });
-  await until("it is pointed at", async () => /^rank 41, .* UTC: 300 ms$/.test(await pointed(0.01, 20.5 / 500)));
-  await until("and its neighbours", async () => /^rank 4[23], .* UTC: 100 ms$/.test(await pointed(0.01, 21.5 / 500)));
+  assert.deepEqual(drawn, { height: 350, box: 350, bright: [20] });
+  await until("it is pointed at", async () => /^rank 41, .* UTC: 300 ms$/.test(await pointed(0.01, 20.5 / 350)));
+  await until("and its neighbours", async () => /^rank 4[23], .* UTC: 100 ms$/.test(await pointed(0.01, 21.5 / 350)));
 });
 
 test("keys and a drag zoom the heat map, and a double click shows all", { skip }, async () => {
@@ -96,14 +96,14 @@ test("keys and a drag zoom the heat map, and a double click shows all", { skip }
 
 test("a cell leads to its rank's timings, and a CSV has what is shown", { skip }, async () => {
   await heat("wide", "?axis=batch");
-  await until("columns are batches", async () => /^rank 41, batch 0: 300 ms$/.test(await pointed(0.001, 20.5 / 500)));
+  await until("columns are batches", async () => /^rank 41, batch 0: 300 ms$/.test(await pointed(0.001, 20.5 / 350)));
   const csv = await saved('button:text-is("CSV")');
   assert.match(csv.name, /^stepwell-trial-\d+-heat\.csv$/);
   const lines = csv.bytes.toString("utf8").split("\r\n");
   assert.equal(lines[0], "metric_group,name,labels,unit,first_batch,min,max,mean,last,samples");
   assert.equal(lines.filter((line) => line.startsWith("timing,step,rank=41,seconds,")).length, 30);
   await until("the cell is kept", async () => {
-    await pointed(0.001, 20.5 / 500);
+    await pointed(0.001, 20.5 / 350);
     await tab.mouse.down();
     await tab.mouse.up();
     return (await count('.heat-leads a:text-is("Timings of rank 41, batches 0 to 1")')) === 1;
@@ -157,6 +157,87 @@ test("a heat map says when the master is gone, keeps what is there, and goes on 
   await stand.startMaster();
   await seen('[data-follow="live"]');
   again.kill("SIGINT");
+});
+
+const rowOf = (metric) => `tr[data-metric="${metric}"]`;
+/** Of a row: what stands below a trial, from 0. */
+const cell = (metric, at) => `${rowOf(metric)} td.number >> nth=${at}`;
+
+test("differences are marked: by how much, and which way is better", { skip }, async () => {
+  await Promise.all([record("base", "2", "40", "100"), record("fast", "2", "40", "50")]);
+  await show(`#/compare?t=${await trialId("base")}&t=${await trialId("fast")}`);
+  await seen(`${cell("timing/step", 1)} >> .better:has-text("50 % faster")`);
+  assert.equal(await text(cell("timing/step", 0)), "100 ms");
+  assert.equal(await text(cell("timing/step", 1)), "50.0 ms 50 % faster");
+  await tab.click('button:text-is("Make first")');
+  await seen(`${cell("timing/step", 1)} >> .worse:has-text("2.0× slower")`);
+});
+
+test("host and device clock are rows of their own, and have charts of their own", { skip }, async () => {
+  assert.equal(await text(cell("timing/forward", 0)), "1.00 ms");
+  assert.equal(await text(`${rowOf("timing/forward;clock=device")} td.name`), "forward timing, device clock");
+  assert.equal(await text(cell("timing/forward;clock=device", 0)), "9.00 ms");
+  await tab.locator(`${rowOf("timing/forward;clock=device")} input`).check();
+  await seen('.charts section[data-metric="timing/forward;clock=device"] .legend:has-text("9.00 ms")');
+  assert.equal(await count('.charts section[data-metric="timing/forward"]'), 0);
+  while ((await count("table input:checked")) > 0) await tab.locator("table input:checked").first().uncheck();
+  await until("no chart is wanted", async () => (await count(".charts canvas")) === 0);
+  await show(tab.url().replace(/.*#/, "#").replace(/&m=.*/, ""));
+  await seen('[data-metric="timing/step"] canvas');
+});
+
+test("the zoom of a comparison stands in its address", { skip }, async () => {
+  await tab.locator('[data-metric="timing/step"] .chart-canvas').focus();
+  await tab.keyboard.press("+");
+  await until("the view is zoomed", () => /from=\d+&to=\d+/.test(tab.url()));
+  await seen('h2:has-text("Means of batches ")');
+  const zoomed = await text("[data-range]");
+  const asked = tab.url();
+  await tab.reload();
+  await seen('[data-metric="timing/step"] canvas');
+  assert.equal(await text("[data-range]"), zoomed);
+  assert.equal(tab.url(), asked);
+  const csv = await saved('button:text-is("CSV")');
+  assert.match(csv.name, /^stepwell-compare-\d+-\d+\.csv$/);
+  assert.match(csv.bytes.toString("utf8"), /\r\ntiming,forward,device,seconds,base,\d+,\d+,0\.009,0\.009,0\.009,0\.009,0,1\r\n/);
+  await tab.click('button:text-is("Show all")');
+  await until("all is shown", async () => !tab.url().includes("from=") && (await count('h2:has-text("batches")')) === 0);
+});
+
+/** As when a person comes back to the tab: what asks again and again asks now. How often it did, when its timers had their turn. */
+const askedOnReturn = () => tab.evaluate(async () => {
+  window.askedCount = 0;
+  window.realFetch ??= window.fetch;
+  window.fetch = (...args) => (++window.askedCount, window.realFetch(...args));
+  document.dispatchEvent(new Event("visibilitychange"));
+  for (let turn = 0; turn < 3; ++turn) await new Promise((done) => setTimeout(done));
+  return window.askedCount;
+});
+
+test("trials that have ended are asked for once, and one that runs changes nothing but its numbers", { skip }, async () => {
+  await seen('.compared li:has-text("base"):has-text("completed")');
+  await until("both have ended", async () => (await count('.compared li:has-text("completed")')) === 2);
+  await until("it asks no more", async () => (await askedOnReturn()) === 0);
+  const runs = stand.train("runs", "--seconds", "120", "--data", join(here, "..", "..", "docs"));
+  await show(`#/compare?t=${await trialId("base")}&t=${await trialId("runs")}`);
+  await seen('.compared li:has-text("runs"):has-text("running")');
+  await seen(`${rowOf("timing/train_batch")}`);
+  await tab.focus(`${rowOf("timing/step")} input`);
+  await tab.evaluate(() => { window.kept = [document.activeElement, document.querySelector('select[aria-label="Add a trial"]'), document.querySelector(".charts canvas"), document.querySelector(".compared a")]; });
+  const before = await text(cell("timing/train_batch", 1));
+  await until("its numbers are others", async () => {
+    await askedOnReturn();
+    return (await text(cell("timing/train_batch", 1))) !== before;
+  });
+  assert.deepEqual(await tab.evaluate(() => window.kept.map((one) => one.isConnected)), [true, true, true, true]);
+  assert.ok(await tab.evaluate(() => window.kept[0] === document.activeElement), "what has the focus keeps it");
+  runs.kill("SIGINT");
+});
+
+test("a side that is incomplete is told", { skip }, async () => {
+  await show(`#/compare?t=${await trialId("base")}&t=${await trialId("live")}`);
+  await seen('.compared li:has-text("live") a.badge:has-text("incomplete")[href*="/completeness"]');
+  await seen('.compared li:has-text("base") a.badge:text("complete")');
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

@@ -1,7 +1,7 @@
 """Records a trial of many ranks with known step times: ranks_trial.py LIBRARY RANKS STEPS STEP_MS [SLOW_RANK]. One
 process is all ranks, one after the other. A step takes STEP_MS, of SLOW_RANK three times as long; of rank 0 the scope
 "forward" takes 1 ms by the host's clock and 9 ms by the device's. Its own name is STEPWELL_TRIAL. Exit code 3
-unless all of it is stored within 30 s."""
+unless all of it is stored within two minutes."""
 
 import ctypes
 import os
@@ -31,7 +31,7 @@ def main() -> int:
     os.environ.update(STEPWELL_SYSTEM_METRICS="0", STEPWELL_ATTEMPT_KEY="once", WORLD_SIZE=str(ranks))
     begun = int(time.time() * 1e6) - steps * 100_000
     closing: list[int] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
 
     def is_stored() -> bool:
         stored = [recorder.stepwell_close_await(one, max(0, int((deadline - time.monotonic()) * 1e3))) == 1 for one in closing]

@@ -1,6 +1,6 @@
 // The page: top bar, the bar that says when the master does not answer, and the page that the address names.
 import { onReach } from "./api";
-import { formatView, parseView, trialsView, type View } from "./core/view_state";
+import { compareView, formatView, parseView, trialsView, type View } from "./core/view_state";
 import { isoText } from "./core/time_text";
 import { closeChoicesOnClick } from "./choice";
 import { fill, h } from "./dom";
@@ -15,7 +15,7 @@ const main = h("main", { id: "main", tabindex: -1 });
 const lost = h("div", { class: "lost", role: "status", hidden: true });
 const links = [
   { name: "Trials", view: trialsView as View, pages: ["trials", "trial"] },
-  { name: "Compare", view: { page: "compare", trials: [], axis: "batch", metrics: [] } as View, pages: ["compare"] },
+  { name: "Compare", view: compareView as View, pages: ["compare"] },
   { name: "Master", view: { page: "admin" } as View, pages: ["admin"] },
 ].map((link) => ({ ...link, element: h("a", { href: formatView(link.view) }, link.name) }));
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { changeOf, largestChange } from "../src/core/compared";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
-import { formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
+import { compareView, formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
 
 test("a link restores the view", () => {
   const views: View[] = [
@@ -17,7 +17,8 @@ test("a link restores the view", () => {
     { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
     { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7 },
     { ...trialView("7"), tab: "heat", clock: "device", metrics: ["timing/forward"] },
-    { page: "compare", trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
+    { ...compareView, trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
+    { ...compareView, trials: ["1", "2"], start: 0, end: 40 },
     { page: "admin" },
   ];
   for (const view of views) assert.deepEqual(parseView(formatView(view)), view);

@@ -1,4 +1,7 @@
-// What a change between trials means, in words: by how much, and whether it is for the better.
+// What a change between trials means, in words: by how much, and whether it is for the better; and how what is
+// compared is named in an address.
+import { clockLabel, clockOf } from "./clocks";
+import { metricId } from "./series_choice";
 
 export interface Side {
   readonly count: number;
@@ -30,4 +33,46 @@ export function changeOf(first: Side, side: Side, lessIsBetter: boolean): Change
 /** How far sides lie from the first at most, for sorting. */
 export function largestChange(first: Side, sides: readonly Side[]): number {
   return Math.max(0, ...sides.map((side) => (side.count > 0 && first.count > 0 ? Math.abs(side.mean - first.mean) : 0)));
+}
+
+/** What stays apart where trials are laid side by side: ranks and machines of one are not those of another. */
+export const keptLabels = [clockLabel];
+const deviceEnd = ";clock=device";
+
+export interface ComparedKey {
+  readonly metricGroup: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** "timing/forward", or "timing/forward;clock=device" of the device's clock. */
+export function comparedId(key: ComparedKey): string {
+  return metricId(key) + (clockOf(key.labels) === "device" ? deviceEnd : "");
+}
+
+/** What is asked for to draw it (of both clocks); null = it names nothing. */
+export function comparedSelector(id: string): { metricGroup: string; name: string } | null {
+  const bare = id.endsWith(deviceEnd) ? id.slice(0, -deviceEnd.length) : id;
+  const slash = bare.indexOf("/");
+  if (slash < 1 || slash === bare.length - 1) return null;
+  try {
+    return { metricGroup: decodeURIComponent(bare.slice(0, slash)), name: bare.slice(slash + 1) };
+  } catch {
+    return null; // an address that somebody changed
+  }
+}
+
+const usualCharts = ["timing/step", "training/loss"];
+/** In an address where no chart is wanted: none at all would be the usual ones. */
+const noChart = "none";
+
+export function openedCharts(metrics: readonly string[]): readonly string[] {
+  return metrics.length === 0 ? usualCharts : metrics.filter((id) => id !== noChart);
+}
+
+/** The charts of an address once `id` is opened, or closed. */
+export function withChart(metrics: readonly string[], id: string, opened: boolean): string[] {
+  const rest = openedCharts(metrics).filter((one) => one !== id);
+  const next = opened ? [...rest, id] : rest;
+  return next.length === 0 ? [noChart] : next;
 }

@@ -47,6 +47,10 @@ export interface CompareView {
   readonly page: "compare";
   readonly trials: readonly string[];
   readonly axis: AxisKind;
+  /** Null = all there is. Batches, or microseconds since each began. */
+  readonly start: number | null;
+  readonly end: number | null;
+  /** What has a chart (core/compared.ts); empty = the usual ones. */
   readonly metrics: readonly string[];
 }
 
@@ -57,6 +61,8 @@ export interface AdminView {
 export type View = TrialsView | TrialView | CompareView | AdminView;
 
 export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "" };
+
+export const compareView: CompareView = { page: "compare", trials: [], axis: "batch", start: null, end: null, metrics: [] };
 
 export function trialView(trial: string): TrialView {
   return {
@@ -77,10 +83,12 @@ function whole(text: string | null): number | null {
   return Number(text);
 }
 
+function wholeRange(query: URLSearchParams): Pick<TrialView, "start" | "end"> {
+  const [start, end] = [whole(query.get("from")), whole(query.get("to"))];
+  return start !== null && end !== null && start < end ? { start, end } : { start: null, end: null };
+}
+
 function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialView {
-  const start = whole(query.get("from"));
-  const end = whole(query.get("to"));
-  const ordered = start !== null && end !== null && start < end;
   const labels = new Map<string, string[]>();
   for (const name of new Set(query.keys())) {
     if (name.startsWith(labelPrefix)) labels.set(name.slice(labelPrefix.length), query.getAll(name).slice(0, listMax));
@@ -91,8 +99,7 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     trial,
     tab: tabs.find((one) => one === tab) ?? "timings",
     axis: query.get("axis") === "batch" ? "batch" : "time",
-    start: ordered ? start : null,
-    end: ordered ? end : null,
+    ...wholeRange(query),
     liveUs: Math.min(liveUsMax, whole(query.get("live")) ?? 0),
     metrics: query.getAll("m").slice(0, listMax),
     labels,
@@ -113,7 +120,7 @@ export function parseView(hash: string): View {
   if (page === "compare") {
     const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
     const axis = query.get("axis") === "time" ? "time" : "batch";
-    return { page: "compare", trials, axis, metrics: query.getAll("m").slice(0, listMax) };
+    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax) };
   }
   if (page === "admin") return { page: "admin" };
   const state = query.get("state") ?? "";
@@ -125,13 +132,16 @@ export function parseView(hash: string): View {
   };
 }
 
+function setRange(query: URLSearchParams, { start, end }: Pick<TrialView, "start" | "end">): void {
+  if (start === null || end === null) return;
+  query.set("from", String(start));
+  query.set("to", String(end));
+}
+
 function trialQuery(view: TrialView): URLSearchParams {
   const query = new URLSearchParams();
   if (view.axis !== "time") query.set("axis", view.axis);
-  if (view.start !== null && view.end !== null) {
-    query.set("from", String(view.start));
-    query.set("to", String(view.end));
-  }
+  setRange(query, view);
   if (view.liveUs > 0) query.set("live", String(view.liveUs));
   for (const metric of view.metrics) query.append("m", metric);
   for (const [name, values] of view.labels) for (const value of values) query.append(labelPrefix + name, value);
@@ -158,6 +168,7 @@ export function formatView(view: View): string {
       const query = new URLSearchParams();
       for (const trial of view.trials) query.append("t", trial);
       if (view.axis !== "batch") query.set("axis", view.axis);
+      setRange(query, view);
       for (const metric of view.metrics) query.append("m", metric);
       return withQuery("#/compare", query);
     }

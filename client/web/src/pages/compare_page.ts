@@ -2,18 +2,23 @@
 // a chart of those that are opened, by batch or by the time since each began.
 import type { CompareTrialsResponse, CompareTrialsResponse_ComparedSeries as Compared } from "#gen/compare_pb";
 import { CompareAxis } from "#gen/compare_pb";
-import { SeriesKind, type Trial } from "#gen/model_pb";
+import { TrialState, type Trial } from "#gen/model_pb";
 import { ask, query } from "../api";
-import { stateBadge } from "../badges";
+import { completenessBadge, stateBadge } from "../badges";
 import { Chart } from "../chart";
+import { refill } from "../choice";
+import { compareCsvHead, compareCsvRows } from "../compare_rows";
+import { CompareTable } from "../compare_table";
 import { aligned } from "../core/align";
-import { changeOf, largestChange, type Side } from "../core/compared";
+import { clockOf } from "../core/clocks";
+import { comparedId, comparedSelector, keptLabels, openedCharts, withChart } from "../core/compared";
+import { csvText } from "../core/csv";
+import { drawInSlices } from "../core/drawing";
 import { printable, shortened } from "../core/printable";
-import type { Range } from "../core/range";
-import { metricId } from "../core/series_choice";
-import { valueText } from "../core/units";
+import { bucketCount, fit, panned, zoomed, type Range } from "../core/range";
+import { countText, secondsText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
-import { bdi, fill, h, scroller } from "../dom";
+import { bdi, download, fill, h } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
@@ -25,44 +30,56 @@ import { trialName } from "../words";
 
 const refreshMs = 10_000;
 const chartHeight = 240;
-const rowsMax = 400;
 const headMax = 160;
-const usualCharts = ["timing/step", "training/loss"];
+const trialsMax = 16;
+/** The master's batches are of 32 bits, its times far below these. */
+const placeMax = { batch: 2 ** 31 - 1, time: 2 ** 52 };
 
-function side(of: Compared["sides"][number] | undefined): Side {
-  return { count: Number(of?.count ?? 0n), mean: of?.mean ?? 0, ratio: of?.meanRatio ?? 0 };
+interface Card {
+  readonly element: HTMLElement;
+  readonly chart: Chart;
 }
 
-function isTiming(series: Compared): boolean {
-  return series.kind === SeriesKind.DURATION && series.key?.metricGroup === "timing";
+interface Answered {
+  readonly view: CompareView;
+  /** Means of all series. */
+  readonly means: CompareTrialsResponse;
+  /** Buckets of those that have charts; null = none has. */
+  readonly buckets: CompareTrialsResponse | null;
 }
 
 export class ComparePage implements Page {
   readonly title = "Compare";
   readonly element = h("div", { class: "through" });
-  private readonly head = h("section", { class: "panel" });
+  private readonly list = h("ol", { class: "compared" });
+  private readonly add = h("select", { "aria-label": "Add a trial", onchange: () => this.added() });
+  private readonly tools = h("div", { class: "through" });
+  private readonly few = h("div", {}, stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."));
   private readonly charts = h("div", { class: "charts" });
-  private readonly table = h("section", { class: "panel" });
+  private readonly note = h("div", {}, loadingBox("the comparison"));
+  private readonly table = new CompareTable((id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }));
+  private readonly panel = h("section", { class: "panel" }, this.note, this.table.element);
+  private readonly cards = new Map<string, Card>();
   private readonly loop: Loop;
-  private readonly unTheme = onTheme(() => this.drawn.forEach((chart) => chart.redraw()));
-  private readonly filter = h("input", { type: "search", placeholder: "scope or metric …", "aria-label": "Filter", oninput: () => this.showTable() });
-  private drawn: Chart[] = [];
-  private answer: CompareTrialsResponse | null = null;
+  private readonly unTheme = onTheme(() => this.cards.forEach((card) => card.chart.redraw()));
+  private answered: Answered | null = null;
   private found: readonly Trial[] = [];
-  private range: Range | null = null;
+  private shown: Range | null = null;
+  private whole: Range | null = null;
+  private offered = "";
 
   constructor(private view: CompareView, private readonly go: Go) {
-    fill(this.element, this.head, this.charts, this.table);
+    fill(this.element, h("section", { class: "panel" }, h("h1", {}, "Compare"), this.list, h("div", { class: "tools" }, this.add, this.tools), this.few), this.charts, this.panel);
+    this.table.element.hidden = true;
     this.showHead();
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
-    if (view.trials.length >= 2) fill(this.table, loadingBox("the comparison"));
-    else this.table.hidden = true;
   }
 
   update(view: View): boolean {
     if (view.page !== "compare") return false;
     if (formatView(view) === formatView(this.view)) return true;
-    if (view.axis !== this.view.axis) this.range = null;
+    const { trials, axis } = this.view;
+    if (view.axis !== axis || view.trials.join() !== trials.join()) this.whole = null;
     this.view = view;
     this.showHead();
     this.loop.now();
@@ -72,158 +89,225 @@ export class ComparePage implements Page {
   destroy(): void {
     this.loop.stop();
     this.unTheme();
-    this.drawn.forEach((chart) => chart.destroy());
+    this.cards.forEach((card) => card.chart.destroy());
   }
 
-  private change(change: Partial<CompareView>): void {
-    this.go({ ...this.view, ...change }, "replace");
+  private change(change: Partial<CompareView>, how: "push" | "replace" = "replace"): void {
+    this.go({ ...this.view, ...change }, how);
+  }
+
+  private added(): void {
+    const id = this.add.value;
+    this.add.value = "";
+    if (id !== "") this.change({ trials: [...this.view.trials, id] });
+  }
+
+  private answeredTrial(id: string) {
+    return this.answered?.means.trials.find((one) => String(one.trial?.trialId) === id);
   }
 
   private name(id: string): string {
-    const of = this.answer?.trials.find((one) => String(one.trial?.trialId) === id)?.trial ?? this.found.find((one) => String(one.trialId) === id);
+    const of = this.answeredTrial(id)?.trial ?? this.found.find((one) => String(one.trialId) === id);
     return of ? trialName(of) : `trial ${id}`;
+  }
+
+  /** null = all there is. */
+  private range(): Range | null {
+    const { start, end } = this.view;
+    return start !== null && end !== null ? { start, end } : null;
+  }
+
+  private rangeWords(range: Range | null): string {
+    if (!range) return "";
+    if (this.view.axis === "batch") return `batches ${countText(range.start)} to ${countText(range.end - 1)}`;
+    return `${secondsText(range.start / 1e6)} to ${secondsText(range.end / 1e6)} since start`;
   }
 
   private showHead(): void {
     const { trials, axis } = this.view;
-    const open = this.found.filter((trial) => !trials.includes(String(trial.trialId)));
-    const add = h("select", { "aria-label": "Add a trial", onchange: () => add.value !== "" && this.change({ trials: [...trials, add.value] }) },
-      h("option", { value: "" }, trials.length === 0 ? "Choose a trial …" : "Add a trial …"), open.map((trial) => h("option", { value: String(trial.trialId) }, trialName(trial))));
-    add.disabled = trials.length >= 16;
-    const item = (id: string, at: number): HTMLElement => h("li", { class: "line" },
-      h("a", { href: formatView(trialView(id)) }, bdi(this.name(id))), at === 0 ? h("span", { class: "muted" }, " what the others are compared with ") : " ",
-      this.stateOf(id), " ",
-      at > 0 && h("button", { type: "button", onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"), " ",
-      h("button", { type: "button", "aria-label": `Remove ${this.name(id)}`, onclick: () => this.change({ trials: trials.filter((one) => one !== id) }) }, "Remove"));
+    this.few.hidden = trials.length >= 2;
+    this.panel.hidden = this.charts.hidden = trials.length < 2;
+    const facts = trials.map((id) => {
+      const answered = this.answeredTrial(id);
+      return [id, this.name(id), answered?.trial?.state, JSON.stringify(answered?.completeness?.contiguous)];
+    });
+    refill(this.list, JSON.stringify(facts), () => trials.map((id, at) => this.item(id, at)));
+    this.showOffered();
     const axisButton = (one: CompareView["axis"], text: string): HTMLElement =>
-      h("button", { type: "button", "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one }) }, text);
-    fill(this.head, h("h1", {}, "Compare"), h("ol", { class: "compared" }, trials.map(item)),
-      h("div", { class: "tools" }, add, h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
-        this.range && h("button", { type: "button", onclick: () => this.zoom(null) }, "Show all"), h("span", { class: "space" }),
-        h("button", { type: "button", disabled: !this.answer || trials.length < 2, onclick: () => this.savePng() }, "PNG"), linkButton()),
-      trials.length < 2 && stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."));
+      h("button", { type: "button", "data-focus": `axis-${one}`, "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one, start: null, end: null }, "push") }, text);
+    const range = this.range();
+    const disabled = !this.answered || trials.length < 2;
+    refill(this.tools, JSON.stringify([axis, range, disabled]), () => [
+      h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
+      range && h("span", { class: "muted", "data-range": "" }, this.rangeWords(range)),
+      range && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), h("span", { class: "space" }),
+      h("button", { type: "button", "data-focus": "csv", disabled, onclick: () => this.saveCsv() }, "CSV"),
+      h("button", { type: "button", "data-focus": "png", disabled, onclick: () => this.savePng() }, "PNG"), linkButton(),
+    ]);
   }
 
-  private stateOf(id: string): HTMLElement | null {
-    const trial = this.answer?.trials.find((one) => String(one.trial?.trialId) === id)?.trial;
-    return trial ? stateBadge(trial.state) : null;
+  private item(id: string, at: number): HTMLElement {
+    const { trials } = this.view;
+    const { trial, completeness } = this.answeredTrial(id) ?? {};
+    return h("li", { class: "line" },
+      h("a", { href: formatView(trialView(id)), "data-focus": `open-${id}` }, bdi(this.name(id))), at === 0 ? h("span", { class: "muted" }, " what the others are compared with") : " ",
+      trial ? stateBadge(trial.state) : null, " ", completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })), " ",
+      at > 0 && h("button", { type: "button", "data-focus": `first-${id}`, onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"), " ",
+      h("button", { type: "button", "data-focus": `remove-${id}`, "aria-label": `Remove ${this.name(id)}`, onclick: () => this.change({ trials: trials.filter((one) => one !== id) }) }, "Remove"));
+  }
+
+  /** What can be added; a list that is open stays as it is. */
+  private showOffered(): void {
+    const { trials } = this.view;
+    const open = this.found.filter((trial) => !trials.includes(String(trial.trialId)));
+    const options = [["", trials.length === 0 ? "Choose a trial …" : "Add a trial …"], ...open.map((trial) => [String(trial.trialId), trialName(trial)])];
+    this.add.disabled = trials.length >= trialsMax;
+    const offered = JSON.stringify(options);
+    if (offered === this.offered) return;
+    this.offered = offered;
+    fill(this.add, options.map(([value, text]) => h("option", { value }, text)));
+  }
+
+  private bounds(): Range {
+    return this.whole ?? { start: 0, end: placeMax[this.view.axis] };
   }
 
   private zoom(range: Range | null): void {
-    this.range = range ? { start: Math.max(0, Math.floor(range.start)), end: Math.ceil(range.end) } : null;
-    this.showHead();
-    this.loop.now();
+    if (!range) return this.change({ start: null, end: null }, "push");
+    const { axis } = this.view;
+    const wanted = fit({ start: Math.max(0, Math.floor(range.start)), end: Math.ceil(range.end) }, this.bounds(), axis);
+    this.change(wanted, "push");
   }
 
-  private savePng(): void {
-    const { trials, axis } = this.view;
-    const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
-    savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), this.drawn.map((chart) => chart.drawn()));
+  private zoomBy(factor: number, center: number): void {
+    if (!this.shown) return;
+    const bounds = this.bounds();
+    const next = zoomed(this.shown, factor, bounds, this.view.axis, center);
+    this.zoom(next.start <= bounds.start && next.end >= bounds.end ? null : next);
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
     const listed = await ask((options) => query.listTrials({ pageSize: 200 }, options), signal);
     if (!listed) return "fine";
     if (listed.ok) {
-      const before = this.found.map((trial) => trial.trialId).join();
       this.found = listed.value.trials;
-      if (before !== this.found.map((trial) => trial.trialId).join()) this.showHead();
+      this.showHead();
     }
-    const { trials, axis } = this.view;
-    this.table.hidden = trials.length < 2;
-    this.charts.hidden = trials.length < 2;
-    if (trials.length < 2) return "fine";
-    const answer = await ask((options) => query.compareTrials({
-      trials: trials.map((id) => ({ trialId: BigInt(id) })), axis: axis === "batch" ? CompareAxis.BATCH : CompareAxis.TIME_SINCE_START,
-      start: BigInt(this.range?.start ?? 0), end: BigInt(this.range?.end ?? 0), maxBuckets: 300,
-    }, options), signal);
-    if (!answer) return "fine";
-    if (!answer.ok) return this.showFailure(answer.failure);
-    this.answer = answer.value;
-    this.showHead();
-    this.showCharts();
-    this.showTable();
-    return "fine";
+    const { view } = this;
+    if (view.trials.length < 2) return "fine";
+    const answers = await Promise.all([this.askMeans(view, signal), this.askBuckets(view, signal)]);
+    const [means, buckets] = answers;
+    if (!means || signal.aborted) return "fine";
+    if (!means.ok) return this.showFailure(means.failure);
+    if (buckets && !buckets.ok) return this.showFailure(buckets.failure);
+    this.answered = { view, means: means.value, buckets: buckets ? buckets.value : null };
+    this.showAnswer(this.answered);
+    await this.showCharts(this.answered, signal);
+    // What has ended is asked for once.
+    return means.value.trials.some((one) => one.trial?.state === TrialState.RUNNING) ? "fine" : "stop";
+  }
+
+  private question(view: CompareView) {
+    return {
+      trials: view.trials.map((id) => ({ trialId: BigInt(id) })), axis: view.axis === "batch" ? CompareAxis.BATCH : CompareAxis.TIME_SINCE_START,
+      start: BigInt(view.start ?? 0), end: BigInt(view.end ?? 0), groupBy: keptLabels,
+    };
+  }
+
+  private askMeans(view: CompareView, signal: AbortSignal) {
+    return ask((options) => query.compareTrials({ ...this.question(view), maxBuckets: 1 }, options), signal);
+  }
+
+  private async askBuckets(view: CompareView, signal: AbortSignal) {
+    const selectors = openedCharts(view.metrics).map(comparedSelector).filter((one) => one !== null);
+    if (selectors.length === 0) return null;
+    const width = Math.max(...[...this.cards.values()].map((card) => card.chart.width()), 600);
+    // Of both clocks, where there are both.
+    const maxBuckets = bucketCount(width, selectors.length * 2 * view.trials.length, this.range());
+    return ask((options) => query.compareTrials({ ...this.question(view), selectors, maxBuckets }, options), signal);
   }
 
   private showFailure(failure: Failure): Outcome {
-    if (failure.kind !== "lost" || !this.answer) fill(this.table, failureBox(failure, () => this.loop.now()));
+    if (failure.kind !== "lost" || !this.answered) {
+      fill(this.note, failureBox(failure, () => this.loop.now()));
+      this.table.element.hidden = true;
+    }
     return failure.passing ? "failed" : "stop";
   }
 
-  private opened(): string[] {
-    return this.view.metrics.length > 0 ? [...this.view.metrics] : usualCharts;
+  private names(view: CompareView): string[] {
+    return view.trials.map((id) => this.name(id));
   }
 
-  private showCharts(): void {
-    const answer = this.answer;
-    if (!answer) return;
-    this.drawn.forEach((chart) => chart.destroy());
-    this.drawn = [];
-    const cards: HTMLElement[] = [];
-    const width = Number(answer.width);
-    const last = answer.series.reduce((largest, series) => series.sides.reduce((most, one) => Math.max(most, one.indexes[one.indexes.length - 1] ?? 0), largest), 0);
-    const whole = { start: Number(answer.start), end: Number(answer.start) + (last + 1) * width };
-    // Charts stand until those of another axis are there: microseconds are no batches.
-    const { axis } = this.view;
-    const zoom = (range: Range): void => {
-      if (this.view.axis === axis) this.zoom(range);
-    };
-    for (const series of answer.series) {
-      if (!series.key || !this.opened().includes(metricId(series.key))) continue;
-      const by = (factor: number, center: number): void => zoom({ start: center - ((whole.end - whole.start) * factor) / 2, end: center + ((whole.end - whole.start) * factor) / 2 });
-      const chart = new Chart({
-        title: series.key.name, syncKey: "compare", height: chartHeight,
-        onZoom: (range) => zoom(range), onZoomBy: by, onReset: () => this.zoom(null),
-        onPan: (fraction) => zoom({ start: whole.start + (whole.end - whole.start) * fraction, end: whole.end + (whole.end - whole.start) * fraction }),
+  private showAnswer({ view, means }: Answered): void {
+    this.showHead();
+    fill(this.note);
+    this.table.element.hidden = false;
+    this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(this.range()));
+  }
+
+  private async showCharts({ view, buckets }: Answered, signal: AbortSignal): Promise<void> {
+    const opened = openedCharts(view.metrics);
+    const series = (buckets?.series ?? []).filter((one) => one.key && opened.includes(comparedId(one.key)));
+    const [start, width] = [Number(buckets?.start ?? 0n), Number(buckets?.width ?? 1n)];
+    const last = series.reduce((largest, one) => one.sides.reduce((most, side) => Math.max(most, side.indexes[side.indexes.length - 1] ?? 0), largest), 0);
+    const covered = { start, end: start + (last + 1) * width };
+    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+    if (!range && series.length > 0) this.whole = covered;
+    this.shown = range ?? covered;
+    const shown = this.shown;
+    this.placeCards(series);
+    await drawInSlices(series, (one) => {
+      const data = aligned(one.sides, start, width);
+      this.cards.get(one.key ? comparedId(one.key) : "")?.chart.show({
+        aligned: data, names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}), bands: [],
       });
-      this.drawn.push(chart);
-      cards.push(h("section", { class: "panel", "data-metric": metricId(series.key) },
-        h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(series.key.name))), h("span", { class: "muted" }, bdi(printable(series.key.metricGroup)))), chart.element));
-      const data = aligned(series.sides.map((one) => ({ indexes: one.indexes, mins: one.mins, maxs: one.maxs, means: one.means })), whole.start, width);
-      queueMicrotask(() => chart.show({
-        aligned: data, names: this.view.trials.map((id) => this.name(id)), unit: series.unit, range: whole, axis: this.view.axis,
-        ...(this.view.axis === "time" ? { axisName: "since start" } : {}), bands: [],
-      }));
+    }, () => signal.aborted);
+  }
+
+  /** Those that are there already keep their place, their cursor and a drag. */
+  private placeCards(series: readonly Compared[]): void {
+    const wanted = new Set(series.map((one) => (one.key ? comparedId(one.key) : "")));
+    for (const [id, card] of this.cards) {
+      if (wanted.has(id)) continue;
+      card.chart.destroy();
+      card.element.remove();
+      this.cards.delete(id);
     }
-    fill(this.charts, cards);
-  }
-
-  private showTable(): void {
-    const answer = this.answer;
-    if (!answer) return;
-    const filter = this.filter.value.trim().toLowerCase();
-    const first = (series: Compared): Side => side(series.sides[0]);
-    const rows = answer.series
-      .filter((series) => series.key && !(series.key.metricGroup === "timing" && series.kind !== SeriesKind.DURATION))
-      .filter((series) => filter === "" || metricId(series.key ?? { metricGroup: "", name: "" }).toLowerCase().includes(filter))
-      .sort((a, b) => Number(isTiming(b)) - Number(isTiming(a))
-        || (isTiming(a) ? largestChange(first(b), b.sides.map(side)) - largestChange(first(a), a.sides.map(side)) : 0));
-    const focused = document.activeElement === this.filter;
-    fill(this.table,
-      h("div", { class: "chart-head" }, h("h2", {}, "Means, and their change from the first trial"), this.filter),
-      rows.length === 0 ? stateBox("empty", "Nothing to compare", "No scope or metric of these trials matches, or none has samples on this axis.")
-        : scroller("Comparison", h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Scope or metric"),
-            this.view.trials.map((id) => h("th", { scope: "col", class: "number" }, bdi(this.name(id)))))),
-          h("tbody", {}, rows.slice(0, rowsMax).map((series) => this.row(series))))),
-      rows.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`));
-    if (focused) this.filter.focus();
-  }
-
-  private row(series: Compared): HTMLElement {
-    const id = series.key ? metricId(series.key) : "";
-    const box = h("input", { type: "checkbox", "aria-label": `Chart of ${id}`, onchange: () => {
-      const rest = this.opened().filter((one) => one !== id);
-      this.change({ metrics: box.checked ? [...rest, id] : rest });
-    } });
-    box.checked = this.opened().includes(id);
-    const first = side(series.sides[0]);
-    const cells = series.sides.map((one, at) => {
-      const { text, tone } = at === 0 ? { text: "", tone: 0 } : changeOf(first, side(one), isTiming(series));
-      return h("td", { class: "number" }, one.count === 0n ? h("span", { class: "muted" }, "none") : valueText(one.mean, series.unit),
-        text !== "" && h("span", { class: tone > 0 ? "better" : tone < 0 ? "worse" : "muted" }, ` ${text}`));
+    series.forEach((one, at) => {
+      const id = one.key ? comparedId(one.key) : "";
+      const card = this.cards.get(id) ?? this.makeCard(id, one);
+      this.cards.set(id, card);
+      const there = this.charts.children[at] ?? null;
+      if (there !== card.element) this.charts.insertBefore(card.element, there);
     });
-    return h("tr", {}, h("td", {}, box), h("td", { class: "name" }, bdi(printable(series.key?.name ?? "")), h("span", { class: "muted" }, " ", bdi(printable(series.key?.metricGroup ?? "")))), cells);
+  }
+
+  private makeCard(id: string, series: Compared): Card {
+    // Charts stand until those of another axis are there: microseconds are no batches.
+    const ofThisAxis = (): boolean => this.answered?.view.axis === this.view.axis;
+    const chart = new Chart({
+      title: series.key?.name ?? "", syncKey: "compare", height: chartHeight,
+      onZoom: (range) => ofThisAxis() && this.zoom(range),
+      onZoomBy: (factor, center) => ofThisAxis() && this.zoomBy(factor, center),
+      onPan: (fraction) => ofThisAxis() && this.shown && this.zoom(panned(this.shown, fraction, this.bounds(), this.view.axis)),
+      onReset: () => this.zoom(null),
+    });
+    const clock = clockOf(series.key?.labels ?? {}) === "device" ? ", device clock" : "";
+    const element = h("section", { class: "panel", "data-metric": id },
+      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(series.key?.name ?? ""))), h("span", { class: "muted" }, bdi(printable(series.key?.metricGroup ?? "") + clock))), chart.element);
+    return { element, chart };
+  }
+
+  private saveCsv(): void {
+    if (!this.answered) return;
+    const { view, means } = this.answered;
+    download(`stepwell-compare-${view.trials.join("-")}.csv`, csvText(compareCsvHead, compareCsvRows(means, this.names(view))));
+  }
+
+  private savePng(): void {
+    const { trials, axis } = this.view;
+    const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
+    savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), [...this.cards.values()].map((card) => card.chart.drawn()));
   }
 }

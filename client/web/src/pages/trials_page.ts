@@ -5,7 +5,7 @@ import { ask, query } from "../api";
 import { stateBadge } from "../badges";
 import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
-import { formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
+import { compareView, formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
 import { bdi, fill, h, scroller, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -76,7 +76,7 @@ export class TrialsPage implements Page {
   }
 
   private goCompare(): void {
-    this.go({ page: "compare", trials: [...this.picked], axis: "batch", metrics: [] }, "push");
+    this.go({ ...compareView, trials: [...this.picked] }, "push");
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {

@@ -1,0 +1,67 @@
+// Rows of the table that compares trials: timings first, those that differ most before others.
+import type { CompareTrialsResponse, CompareTrialsResponse_ComparedSeries as Compared, CompareTrialsResponse_Side as WireSide } from "#gen/compare_pb";
+import { SeriesKind } from "#gen/model_pb";
+import { clockOf } from "./core/clocks";
+import { changeOf, comparedId, largestChange, type Change, type Side } from "./core/compared";
+import type { Cell } from "./core/csv";
+import { printable } from "./core/printable";
+import { valueText } from "./core/units";
+
+export interface CompareRow {
+  readonly id: string;
+  readonly name: string;
+  /** Its group, and its clock where that is not the host's. */
+  readonly of: string;
+  /** One for each trial. "" = none. */
+  readonly sides: readonly { readonly text: string; readonly change: Change }[];
+}
+
+const nothing: Change = { text: "", tone: 0 };
+
+function side(of: WireSide | undefined): Side {
+  return { count: Number(of?.count ?? 0n), mean: of?.mean ?? 0, ratio: of?.meanRatio ?? 0 };
+}
+
+function isTiming(series: Compared): boolean {
+  return series.kind === SeriesKind.DURATION && series.key?.metricGroup === "timing";
+}
+
+function sizeOf(series: Compared): number {
+  return isTiming(series) ? largestChange(side(series.sides[0]), series.sides.map(side)) : 0;
+}
+
+/** Without how often scopes occurred; of those whose name or group has `filter` (lower case) in it. */
+export function shownSeries(answer: CompareTrialsResponse, filter: string): Compared[] {
+  return answer.series
+    .filter((series) => series.key && !(series.key.metricGroup === "timing" && series.kind !== SeriesKind.DURATION))
+    .filter((series) => filter === "" || (series.key && comparedId(series.key).toLowerCase().includes(filter)))
+    .map((series) => ({ series, timing: isTiming(series), size: sizeOf(series) }))
+    .sort((a, b) => Number(b.timing) - Number(a.timing) || b.size - a.size)
+    .map(({ series }) => series);
+}
+
+export function compareRow(series: Compared): CompareRow {
+  const key = series.key ?? { metricGroup: "", name: "", labels: {} };
+  const first = side(series.sides[0]);
+  return {
+    id: comparedId(key), name: printable(key.name), of: printable(key.metricGroup) + (clockOf(key.labels) === "device" ? ", device clock" : ""),
+    sides: series.sides.map((one, at) => ({
+      text: one.count === 0n ? "" : valueText(one.mean, series.unit),
+      change: at === 0 ? nothing : changeOf(first, side(one), isTiming(series)),
+    })),
+  };
+}
+
+export const compareCsvHead = ["metric_group", "name", "clock", "unit", "trial", "trial_id", "samples", "mean", "min", "max", "last", "mean_difference", "mean_ratio"];
+
+/** A row for each trial that has samples of it; `names` of the trials, in their order. */
+export function compareCsvRows(answer: CompareTrialsResponse, names: readonly string[]): Cell[][] {
+  return shownSeries(answer, "").flatMap((series) => series.sides.flatMap((one, at): Cell[][] => {
+    if (one.count === 0n || !series.key) return [];
+    const { metricGroup, name, labels } = series.key;
+    // 0 stands for "cannot be said".
+    const compares = at > 0 && one.meanRatio !== 0;
+    return [[metricGroup, name, clockOf(labels), series.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count),
+      one.mean, one.min, one.max, one.last, compares ? one.meanDifference : null, compares ? one.meanRatio : null]];
+  }));
+}

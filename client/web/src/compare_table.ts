@@ -1,0 +1,88 @@
+// The table that compares trials. Its rows stay what they are while their numbers change: what has the focus
+// keeps it.
+import type { CompareTrialsResponse } from "#gen/compare_pb";
+import { compareRow, shownSeries, type CompareRow } from "./compare_rows";
+import { bdi, fill, h, scroller } from "./dom";
+import { stateBox } from "./state_box";
+
+const rowsMax = 400;
+
+interface Line {
+  readonly element: HTMLTableRowElement;
+  readonly box: HTMLInputElement;
+  key: string;
+}
+
+export class CompareTable {
+  private readonly filter = h("input", { type: "search", placeholder: "scope or metric …", "aria-label": "Filter", oninput: () => this.showRows() });
+  private readonly heading = h("h2", {});
+  private readonly heads = h("tr", {});
+  private readonly body = h("tbody", {});
+  private readonly table = scroller("Comparison", h("table", {}, h("thead", {}, this.heads), this.body));
+  private readonly empty = h("div", {}, stateBox("empty", "Nothing to compare", "No scope or metric of these trials matches, or none has samples on this axis."));
+  private readonly more = h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`);
+  readonly element = h("div", {}, h("div", { class: "chart-head" }, this.heading, this.filter), this.empty, this.table, this.more);
+  private readonly lines = new Map<string, Line>();
+  private answer: CompareTrialsResponse | null = null;
+  private opened: ReadonlySet<string> = new Set();
+  private headed = "";
+
+  /** `onChart`: the chart of `id` is wanted, or not any more. */
+  constructor(private readonly onChart: (id: string, opened: boolean) => void) {}
+
+  /** `range`: of what, in words; "" = all. */
+  show(answer: CompareTrialsResponse, names: readonly string[], opened: readonly string[], range: string): void {
+    this.answer = answer;
+    this.opened = new Set(opened);
+    this.heading.textContent = `Means${range === "" ? "" : ` of ${range}`}, and their change from the first trial`;
+    const headed = JSON.stringify(names);
+    if (headed !== this.headed) {
+      this.headed = headed;
+      fill(this.heads, h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Scope or metric"), names.map((name) => h("th", { scope: "col", class: "number" }, bdi(name))));
+    }
+    this.showRows();
+  }
+
+  private showRows(): void {
+    if (!this.answer) return;
+    const series = shownSeries(this.answer, this.filter.value.trim().toLowerCase());
+    this.more.hidden = series.length <= rowsMax;
+    this.empty.hidden = series.length > 0;
+    this.table.hidden = series.length === 0;
+    const rows = series.slice(0, rowsMax).map(compareRow);
+    const focused = this.body.contains(document.activeElement) ? document.activeElement as HTMLElement : null;
+    const kept = new Set(rows.map((row) => row.id));
+    for (const [id, line] of this.lines) {
+      if (kept.has(id)) continue;
+      line.element.remove();
+      this.lines.delete(id);
+    }
+    rows.forEach((row, at) => {
+      const line = this.lineOf(row);
+      const there = this.body.children[at] ?? null;
+      if (there !== line.element) this.body.insertBefore(line.element, there);
+    });
+    // A row that is moved loses it.
+    if (focused?.isConnected && document.activeElement !== focused) focused.focus();
+  }
+
+  private lineOf(row: CompareRow): Line {
+    const line = this.lines.get(row.id) ?? this.made(row);
+    line.box.checked = this.opened.has(row.id);
+    const key = JSON.stringify(row.sides);
+    if (key === line.key) return line;
+    line.key = key;
+    line.element.replaceChildren(...[...line.element.children].slice(0, 2), ...row.sides.map(({ text, change }) => h("td", { class: "number" },
+      text === "" ? h("span", { class: "muted" }, "none") : text,
+      change.text !== "" && h("span", { class: change.tone > 0 ? "better" : change.tone < 0 ? "worse" : "muted" }, ` ${change.text}`))));
+    return line;
+  }
+
+  private made(row: CompareRow): Line {
+    const box = h("input", { type: "checkbox", "aria-label": `Chart of ${row.id}`, onchange: () => this.onChart(row.id, box.checked) });
+    const element = h("tr", { "data-metric": row.id }, h("td", {}, box), h("td", { class: "name" }, bdi(row.name), h("span", { class: "muted" }, " ", bdi(row.of))));
+    const line = { element, box, key: "" };
+    this.lines.set(row.id, line);
+    return line;
+  }
+}
