@@ -33,11 +33,13 @@ def by_run(folder: pathlib.Path, *words: str, variables: dict[str, str] | None =
     return done.stdout + done.stderr
 
 
-class HooksTest(ProductTest):
+class HookedTrial(ProductTest):
     def run_hooked(self, source: str, **more) -> tuple[str, str]:
         variables = {"PYTHONPATH": _FAKE, **more.pop("variables", {})}
         return self.run_trial(source, variables=variables, **more)
 
+
+class HooksTest(HookedTrial):
     def test_agent_rule_13_two_lines_see_a_training(self):
         out, err = self.run_hooked("""
             import stepwell

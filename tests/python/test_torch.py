@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -191,6 +193,92 @@ print(torch._dynamo.utils.counters["stats"]["unique_graphs"], any("stepwell" in 
         # A function that is compiled is no module: of three steps nobody sees the forward pass.
         self.assertEqual({"step": 12, "dataloader_next": 12, **dict.fromkeys(_PASSES, 12), "train_batch/forward": 9},
                          {name: found.count(name) for name in set(found)})  # fmt: skip
+
+    def test_whatever_is_hooked_is_pickled_by_a_name_that_has_it(self):
+        said = self.run_script("""
+import pickle, torch
+torch.optim.SGD([torch.zeros(1)], lr=0.1)
+from stepwell import hooks
+count = 0
+for hook in hooks._torch_hooks.hooks:
+    for owner, name, original, put, _ in hook._replaced:
+        count += 1
+        for protocol in range(2, 6):
+            loaded = pickle.loads(pickle.dumps(getattr(owner, name), protocol))
+            assert loaded == getattr(owner, name), (name, loaded)
+        print("PICKLED", name, pickle.dumps(getattr(owner, name)).hex())
+assert count > 20, count
+""", "train.py")  # fmt: skip
+        rows = [line.split()[1:] for line in said.splitlines() if line.startswith("PICKLED")]
+        (self.folder / "read.py").write_text("""
+import pickle, sys, torch
+for line in sys.stdin:
+    name, stored = line.split()
+    print(name, pickle.loads(bytes.fromhex(stored)))
+""")
+        alone = {key: value for key, value in os.environ.items() if not key.startswith(("STEPWELL_", "PYTHON"))}
+        done = subprocess.run([sys.executable, "-s", "read.py"], input="".join(" ".join(row) + "\n" for row in rows),
+                              stdout=subprocess.PIPE, text=True, check=True, cwd=self.folder,
+                              env={**alone, "PYTHONPATH": _TORCH})  # fmt: skip
+        self.assertEqual([name for name, _ in rows], [line.split()[0] for line in done.stdout.splitlines()])
+        self.assertNotIn("stepwell", done.stdout)
+
+    def test_what_is_hooked_is_sent_to_workers_that_are_spawned(self):
+        said = self.run_script("""
+import multiprocessing, torch
+from torch.utils.data import DataLoader, Dataset
+def init(self, load): self.load = load
+def get(self, index): return self.load(f"{index}.pt")
+Files = type("Files", (Dataset,), {"__init__": init, "__getitem__": get, "__len__": lambda self: 2})
+if __name__ == "__main__":
+    for index in range(2): torch.save(torch.full((1,), index), f"{index}.pt")
+    print([int(it) for it in DataLoader(Files(torch.load), num_workers=1, multiprocessing_context="spawn")])
+    with multiprocessing.get_context("spawn").Pool(1) as pool: print(pool.map(torch.load, ["1.pt"]))
+""", "train.py")  # fmt: skip
+        self.assertIn("[0, 1]\n", said)
+        self.assertIn("[tensor([1])]\n", said)
+
+    def test_torchscript_takes_what_is_hooked(self):
+        said = self.run_script("""
+import torch
+assert type(torch.autograd.backward).__name__ == "Hooked"
+@torch.jit.script
+def step(x: torch.Tensor):
+    torch.autograd.backward([(x * x).sum()])
+@torch.jit.script
+def step_of_a_method(x: torch.Tensor) -> float:
+    (x * x).sum().backward()
+    torch.save(x, "scripted.pt")
+    return x.to("cpu").sum().item()
+x = torch.ones(2, requires_grad=True)
+step(x)
+print(x.grad.tolist(), step_of_a_method(x), x.grad.tolist())
+traced = torch.jit.trace(torch.nn.Linear(2, 1), x)
+print(traced(x).shape)
+""", "train.py")  # fmt: skip
+        self.assertIn("[2.0, 2.0] 2.0 [4.0, 4.0]\n", said)
+        self.assertIn("torch.Size([1])", said)
+        self.assertNotIn("TorchScript", said)
+
+    def test_keywords_and_tensors_of_any_kind_are_the_trainings(self):
+        said = self.run_script("""
+import torch
+from torch.utils.data import DataLoader
+def forward(self, **keywords): return sorted(keywords)
+def told(kind, function, types, args=(), keywords=None):
+    asked.append(getattr(function, "__name__", str(function)))
+    return super(Mine, kind).__torch_function__(function, types, args, keywords or {})
+Wide = type("Wide", (torch.nn.Module,), {"forward": forward})
+Mine = type("Mine", (torch.Tensor,), {"__torch_function__": classmethod(told)})
+asked = []
+model, mine = Wide(), torch.ones(1).as_subclass(Mine)
+for batch in DataLoader([1, 2]):
+    print(model(original=1, tensor=2, kind=3, function=4, handler=5))
+    asked.clear()
+    mine.item(); mine.tolist(); mine.to("cpu"); mine.cpu(); torch.ones(1).to(mine)
+    print(asked)
+""", "train.py")  # fmt: skip
+        self.assertIn("['function', 'handler', 'kind', 'original', 'tensor']\n['item', 'tolist', 'to', 'cpu', 'to']\n" * 2, said)
 
     def test_ranks_of_torchrun_are_one_trial(self):
         # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.

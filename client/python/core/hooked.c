@@ -20,6 +20,8 @@ typedef struct {
   vectorcallfunc call;
   PyObject* original;
   PyObject* handler;
+  PyObject* reduce;  // NULL = by the original's name
+  PyObject* weak_references;
   uint64_t bit;
 } Hooked;
 
@@ -153,9 +155,11 @@ static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, si
 }
 
 static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
-  static char* kWanted[] = {"original", "handler", NULL};
-  PyObject *original = NULL, *handler = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", kWanted, &original, &handler)) return NULL;
+  static char* kWanted[] = {"original", "handler", "reduce", NULL};
+  PyObject *original = NULL, *handler = NULL, *reduce = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", kWanted, &original, &handler, &reduce)) {
+    return NULL;
+  }
   if (!PyCallable_Check(original) || !PyCallable_Check(handler)) {
     PyErr_SetString(PyExc_TypeError, "stepwell: a hook is of two functions");
     return NULL;
@@ -167,8 +171,10 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
   if (self == NULL) return NULL;
   Py_INCREF(original);
   Py_INCREF(handler);
+  Py_XINCREF(reduce);
   self->original = original;
   self->handler = handler;
+  self->reduce = reduce;
   self->bit = (uint64_t)1 << place;
   self->call = Hooked_Vectorcall;
   return (PyObject*)self;
@@ -212,23 +218,29 @@ static Py_hash_t Hooked_Hash(PyObject* self) { return PyObject_Hash(((Hooked*)se
 
 static PyObject* Hooked_Repr(PyObject* self) { return PyObject_Repr(((Hooked*)self)->original); }
 
-// By its name, as functions are pickled; those of C have their own ways.
+// Functions of Python's are pickled by a name, which is looked up and compared; those of C have their own ways.
 static PyObject* Hooked_Reduce(PyObject* self, PyObject* protocol) {
-  PyObject* original = ((Hooked*)self)->original;
-  if (PyFunction_Check(original)) return PyObject_GetAttrString(original, "__qualname__");
-  return PyObject_CallMethod(original, "__reduce_ex__", "O", protocol);
+  const Hooked* hooked = (Hooked*)self;
+  if (!PyFunction_Check(hooked->original)) {
+    return PyObject_CallMethod(hooked->original, "__reduce_ex__", "O", protocol);
+  }
+  if (hooked->reduce != NULL) return PyObject_CallOneArg(hooked->reduce, self);
+  return PyObject_GetAttrString(hooked->original, "__qualname__");
 }
 
 static int Hooked_Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(((Hooked*)self)->original);
   Py_VISIT(((Hooked*)self)->handler);
+  Py_VISIT(((Hooked*)self)->reduce);
   return 0;
 }
 
 static void Hooked_Dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
+  if (((Hooked*)self)->weak_references != NULL) PyObject_ClearWeakRefs(self);
   Py_CLEAR(((Hooked*)self)->original);
   Py_CLEAR(((Hooked*)self)->handler);
+  Py_CLEAR(((Hooked*)self)->reduce);
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -251,6 +263,7 @@ PyTypeObject Hooked_Type = {
     .tp_richcompare = Hooked_Compare,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Hooked, call),
+    .tp_weaklistoffset = offsetof(Hooked, weak_references),
     .tp_getattro = Hooked_GetAttribute,
     .tp_setattro = Hooked_SetAttribute,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |

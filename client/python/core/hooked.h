@@ -2,7 +2,8 @@
 // argument. Within itself, on any thread but the main one, in a fetch, in a worker of a DataLoader's, and while
 // nothing is recorded, it is the framework's alone: the inner modules of a model cost a comparison. Those
 // that share a function of ours are one in this. It is equal to what it stands for,
-// with its name, its documentation and its hash. Needs the GIL.
+// with its name, its documentation and its hash. What pickle makes of one is what reduce(hooked) says, where that
+// is given. Needs the GIL.
 #pragma once
 
 #include <Python.h>

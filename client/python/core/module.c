@@ -16,6 +16,7 @@
 #include "client/python/core/steps.h"
 #include "client/python/core/tally.h"
 #include "client/python/core/timed_call.h"
+#include "client/python/core/transfer_call.h"
 
 // The recorder's words are valid until its next open, which another thread may call.
 static pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -205,7 +206,7 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 PyMODINIT_FUNC PyInit__core(void) {
   if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Loop_Type) < 0 ||
       PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init() ||
-      !TimedCall_Init()) {
+      !TimedCall_Init() || !TransferCall_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);
@@ -214,6 +215,7 @@ PyMODINIT_FUNC PyInit__core(void) {
       Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
       Add(module, "Hooked", &Hooked_Type) && Add(module, "TimedCall", &TimedCall_Type) &&
       Add(module, "FetchCall", &FetchCall_Type) &&
+      Add(module, "TransferCall", &TransferCall_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;
   }

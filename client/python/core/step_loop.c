@@ -240,6 +240,11 @@ PyObject* StepLoop_FetchBy(PyObject* Py_UNUSED(module), PyObject* args) {
   return item;
 }
 
+int StepLoop_IsInBatch(void) {
+  const StepLife* life = OpenLife();
+  return life != NULL && life->batch >= 0;
+}
+
 PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
   const StepLife* life = OpenLife();
   return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);

@@ -45,6 +45,8 @@ void StepLoop_GoOnAt(int32_t batch);
 void StepLoop_Fetching(StepLoop* loop, int is_begun);
 // Whether the calling thread is in a fetch.
 int StepLoop_IsInFetch(void);
+// Whether it is in a step that has its batch.
+int StepLoop_IsInBatch(void);
 // Learns of the thread that counts steps at the end of a run, where none is known yet.
 void StepLoop_BeginTallied(StepLoop* loop);
 

@@ -6,15 +6,32 @@ import os
 import sys
 
 
+def _say(text, error):
+    """Neither an error that cannot say what it is, nor a stderr that takes nothing, ends the program, or changes its
+    exit code, as what lies in a buffer at its end would."""
+    try:
+        described = "%s: %s" % (type(error).__name__, error)
+    except Exception:
+        described = type(error).__name__
+    line = "stepwell: " + text % described + "\n"
+    try:
+        if sys.stderr is sys.__stderr__:
+            os.write(sys.stderr.fileno(), line.encode("utf-8", "backslashreplace"))
+        else:
+            sys.stderr.write(line)
+    except Exception:  # there is none, it is closed, or full
+        pass
+
+
 def _begin():
     try:
         from stepwell import hooks
 
         begin = hooks.begin_with_torch
     except Exception as error:
-        sys.stderr.write(
-            "stepwell: nothing of this training is seen: %s has no package stepwell of this release (%s); "
-            "pip install ./client/python\n" % (sys.executable, error)
+        _say(
+            "nothing of this training is seen: " + str(sys.executable).replace("%", "%%")
+            + " has no package stepwell of this release (%s); pip install ./client/python", error
         )
         return
     begin()
@@ -51,9 +68,9 @@ if not _set("STEPWELL_DISABLED") and os.environ.get("STEPWELL_HOOKS", "1") not i
     try:
         import stepwell_watch
 
-        stepwell_watch.on_import("torch", _begin)
+        stepwell_watch.on_import("torch", _begin, lambda error: _say("nothing of torch is hooked: %s", error))
     except Exception as _error:
-        sys.stderr.write("stepwell: nothing of this program is seen: %s\n" % _error)
+        _say("nothing of this program is seen: %s", _error)
 # The program finds its modules where it would without us. Its children have the variable still.
 sys.path[:] = [_entry for _entry in sys.path if _absolute(_entry) != _here]
 _chain(_here)

@@ -91,7 +91,7 @@ class Loop:
 
 
 _NO_SERIES = Series()
-Hooked = TimedCall = FetchCall = None  # nothing is hooked
+Hooked = TimedCall = FetchCall = TransferCall = None  # nothing is hooked
 
 
 def await_hooks(is_waiting: bool) -> None:

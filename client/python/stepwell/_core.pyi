@@ -39,7 +39,12 @@ class Loop:
 class Hooked:
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...
-    def __init__(self, original: Callable[..., Any], handler: Callable[..., Any]) -> None: ...
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        handler: Callable[..., Any],
+        reduce: Callable[[Hooked], object] | None = None,
+    ) -> None: ...
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class TimedCall:
@@ -57,6 +62,18 @@ class FetchCall:
     is_plain: bool
     def __init__(self, handler: Callable[..., Any], is_grad_enabled: Callable[[], bool]) -> None: ...
     def __call__(self, original: Callable[[Any], Any], iterator: Any, /) -> Any: ...
+
+class TransferCall:
+    def __init__(
+        self,
+        handler: Callable[..., Any],
+        which: str,
+        tensors: tuple[type, ...],
+        host: object,
+        dtype: type | None,
+        /,
+    ) -> None: ...
+    def __call__(self, original: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any: ...
 
 class Recording:
     def scope(self, name: str) -> Scope: ...

@@ -10,7 +10,7 @@ from _thread import RLock  # type: ignore[attr-defined]  # older declarations la
 
 from stepwell import _checks
 from stepwell._load import core
-from stepwell._tell import is_quiet, say, warn
+from stepwell._tell import described, is_quiet, say, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Run(core.Recording):
             try:
                 self._show_end()
             except Exception as error:  # of an interpreter that ends, say
-                say(f"stepwell: the end of the run is not shown: {type(error).__name__}: {error}")
+                say(f"stepwell: the end of the run is not shown: {described(error)}")
         return self._is_stored
 
     def _close_within(self, wait_ms: int) -> None:
@@ -211,7 +211,7 @@ class Run(core.Recording):
             is_wanted = _schedule.action_of(self._schedule(place)).records
         except Exception as error:
             self._schedule, is_wanted = None, True
-            warn(f"stepwell: recording goes on without its schedule: {type(error).__name__}: {error}")
+            warn(f"stepwell: recording goes on without its schedule: {described(error)}")
         if is_wanted == self._is_on:
             return False
         if not is_wanted:
@@ -385,7 +385,7 @@ def _install_hooks() -> None:
 
         hooks.install()
     except Exception as error:
-        warn(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
+        warn(f"stepwell: nothing of torch is hooked: {described(error)}")
 
 
 def _lines_of_hooks(has_steps: bool) -> list[str]:

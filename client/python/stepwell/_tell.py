@@ -27,15 +27,27 @@ def warn(text: str) -> None:
         say(text)
 
 
+def described(error: BaseException) -> str:
+    """Also one that cannot say what it is."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
 def is_quiet() -> bool:
     return _is_mute or os.environ.get("STEPWELL_QUIET", "0") not in ("", "0")
 
 
 def say(text: str) -> None:
     """Lines on stderr, unless STEPWELL_QUIET is set."""
-    if is_quiet():
+    stderr = sys.stderr
+    if stderr is None or is_quiet():
         return
     try:
-        print(text, file=sys.stderr, flush=True)
+        if stderr is sys.__stderr__:  # what it could not write it would keep, and end the process with 120
+            os.write(stderr.fileno(), f"{text}\n".encode(errors="backslashreplace"))
+        else:
+            print(text, file=stderr, flush=True)
     except Exception:
         pass  # closed, or full

@@ -11,7 +11,7 @@ import tempfile
 
 from stepwell import _identity, _run, _schedule
 from stepwell._load import core
-from stepwell._tell import say, warn
+from stepwell._tell import described, say, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class TorchProfiler:
                 action = _schedule.Action.SAVE
         except Exception as error:
             self._schedule = lambda _: False
-            warn(f"stepwell: torch's profiler records no more: {type(error).__name__}: {error}")
+            warn(f"stepwell: torch's profiler records no more: {described(error)}")
             action = _schedule.Action.SKIP
         return self._actions[action]
 
@@ -145,7 +145,7 @@ class TorchProfiler:
             path, is_ours = self._path(batches)
             profile.export_chrome_trace(path)
         except Exception as error:
-            return warn(f"stepwell: what torch's profiler saw is lost: {type(error).__name__}: {error}")
+            return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
         if not core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
             say(f"stepwell: no agent uploads {path}; 'stepwell trace import TRIAL {path}' does")
@@ -172,7 +172,7 @@ class TorchProfiler:
                 self._profile.stop()
             except Exception:
                 pass  # it has told what it could not do
-        warn(f"stepwell: torch's profiler ended: {type(error).__name__}: {error}")
+        warn(f"stepwell: torch's profiler ended: {described(error)}")
 
 
 def made(schedule: Callable[[Any], object] | None, directory: object, options: dict[str, Any]) -> TorchProfiler:

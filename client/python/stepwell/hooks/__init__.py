@@ -9,7 +9,7 @@ import os
 import sys
 
 from stepwell._load import core
-from stepwell._tell import say
+from stepwell._tell import described, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def install(open_run: Callable[[], bool] | None = None) -> None:
             return
         from stepwell.hooks import _watch
 
-        _watch.on_import("torch", lambda: _put_after_import(open_run))
+        _watch.on_import("torch", lambda: _put_after_import(open_run), _say_nothing_is_hooked)
     except Exception as error:
         _say_nothing_is_hooked(error)
 
@@ -57,7 +57,7 @@ def _put_after_import(open_run: Callable[[], bool] | None) -> None:
 
 
 def _say_nothing_is_hooked(error: Exception) -> None:
-    say(f"stepwell: nothing of torch is hooked: {type(error).__name__}: {error}")
+    say(f"stepwell: nothing of torch is hooked: {described(error)}")
 
 
 def _put_into(torch: Any, open_run: Callable[[], bool] | None) -> None:

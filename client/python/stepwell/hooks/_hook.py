@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
+import types
 
 from stepwell._load import core
-from stepwell._tell import say
+from stepwell._tell import described, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,25 @@ def _function(original: Callable[..., Any], hooked: Any, is_compiling: Callable[
 
     setattr(call, _MARK, True)
     return call
+
+
+def _place(owner: Any, name: str) -> str:
+    """As pkgutil.resolve_name takes it."""
+    if isinstance(owner, types.ModuleType):
+        return f"{owner.__name__}:{name}"
+    return f"{owner.__module__}:{owner.__qualname__}.{name}"
+
+
+def _reduced(place: str, hooked: Any) -> Any:
+    """For pickle: the name that the original has, where that is the hooked one's, too; else a call that finds it. Both
+    load where nothing is hooked, and where there is no Stepwell."""
+    original = hooked.__wrapped__
+    try:
+        if pkgutil.resolve_name(f"{original.__module__}:{original.__qualname__}") is hooked:
+            return original.__qualname__
+    except Exception:  # it says a name that is nobody's
+        pass
+    return pkgutil.resolve_name, (place,)
 
 
 class Hook:
@@ -53,16 +74,20 @@ class Hook:
         if original is None or isinstance(original, core.Hooked) or hasattr(original, _MARK):
             return
         is_own = name in vars(owner)
-        hooked = core.Hooked(original, handler)
+        hooked = core.Hooked(original, handler, functools.partial(_reduced, _place(owner, name)))
         put = hooked if is_compiling is None else _function(original, hooked, is_compiling)
         setattr(owner, name, put)
         self._replaced.append((owner, name, original, put, is_own))
+
+    def put_there(self) -> list[tuple[Any, Any, Any]]:
+        """Owners, what was there, and what is there in its place."""
+        return [(owner, original, put) for owner, _, original, put, _ in self._replaced]
 
     def fail(self, error: BaseException) -> None:
         """Puts back what was there. What others put over it meanwhile stays."""
         if self.trouble:
             return
-        self.trouble = f"{type(error).__name__}: {error}"
+        self.trouble = described(error)
         self.forbid_plain()
         for owner, name, original, put, is_own in self._replaced:
             try:

@@ -13,7 +13,7 @@ import threading
 import time
 
 from stepwell._load import core
-from stepwell.hooks import _compiler
+from stepwell.hooks import _compiler, _torch_script
 from stepwell.hooks._allocator import Allocator
 from stepwell.hooks._device_times import DeviceTimes
 from stepwell.hooks._hook import Hook
@@ -65,6 +65,7 @@ class TorchHooks:
             if hook not in self.hooks:
                 self.hooks.append(hook)
         core.ask_for_worker(lambda: _is_worker(torch))
+        _torch_script.tell(self.hooks)
         _compiler.keep_out(torch, (TorchHooks, Hook, DeviceTimes, Allocator, direction))
         if open_run is not None:
             core.await_hooks(True)
@@ -123,7 +124,7 @@ class TorchHooks:
 
             # A class has its step, and torch's own wrapper around it, once its first optimizer is made.
             @functools.wraps(make)
-            def init(made: Any, *args: Any, **keywords: Any) -> None:
+            def init(made: Any, /, *args: Any, **keywords: Any) -> None:
                 make(made, *args, **keywords)
                 try:
                     hook_step_of(type(made))
@@ -151,12 +152,22 @@ class TorchHooks:
         hook = Hook("transfers")
 
         def put() -> None:
-            tensor = self._torch.Tensor
-            hook.replace(tensor, "to", self._transfer(hook, direction))
-            hook.replace(tensor, "cuda", self._transfer(hook, lambda it, *_: "to_device" if it.is_cpu else ""))
+            tensor, nn = self._torch.Tensor, self._torch.nn
+            # Of no class of the program's own, whose __torch_function__ would be asked.
+            kinds = tuple(kind for kind in (tensor, getattr(nn, "Parameter", None)) if kind is not None)
+
+            device = getattr(self._torch, "device", None)
+            host = None if device is None else device("cpu")
+
+            def transfer(which: str, name_of: Callable[..., str]) -> Any:
+                return core.TransferCall(self._transfer(hook, name_of), which, kinds, host,
+                                         getattr(self._torch, "dtype", None))  # fmt: skip
+
+            hook.replace(tensor, "to", transfer("by argument", functools.partial(direction, kinds)))
+            hook.replace(tensor, "cuda", transfer("to", lambda *_: "to_device"))
             for name in ("cpu", "item", "tolist"):
-                hook.replace(tensor, name, self._transfer(hook, lambda it, *_: "" if it.is_cpu else "from_device"))
-            hook.replace(tensor, "pin_memory", self._transfer(hook, lambda *_: "pin_memory"))
+                hook.replace(tensor, name, transfer("from", lambda *_: "from_device"))
+            hook.replace(tensor, "pin_memory", transfer("any", lambda *_: "pin_memory"))
 
         return self._try(hook, put)
 
@@ -189,7 +200,7 @@ class TorchHooks:
         scope = self._recording.scope(name)
         is_grad_enabled = getattr(self._torch, "is_grad_enabled", None) if is_work else None
 
-        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+        def handler(original: Any, /, *args: Any, **keywords: Any) -> Any:
             token = self._begin(hook, name, is_work, is_training)
             # From now on without this handler, but where it gives the GPU events.
             call.is_plain = hook.seen_count > 0 and not hook.trouble and (
@@ -250,7 +261,7 @@ class TorchHooks:
     def _scheduler_step(self, hook: Hook) -> Callable[..., Any]:
         timed = self._timed(hook, "step_lr_schedulers")
 
-        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+        def handler(original: Any, /, *args: Any, **keywords: Any) -> Any:
             # The first one is a part of its construction.
             is_first = bool(args) and getattr(args[0], "_step_count", 1) == 0
             return original(*args, **keywords) if is_first else timed(original, *args, **keywords)
@@ -260,11 +271,10 @@ class TorchHooks:
     def _transfer(self, hook: Hook, which: Callable[..., str]) -> Callable[..., Any]:
         timed = {name: self._timed(hook, name) for name in ("to_device", "from_device", "pin_memory")}
 
-        def handler(original: Any, tensor: Any, *args: Any, **keywords: Any) -> Any:
+        def handler(original: Any, tensor: Any, /, *args: Any, **keywords: Any) -> Any:
             name = ""
             try:
-                # Parameters on their way at the start are no training's.
-                if core.batch() >= 0 and not hook.trouble:
+                if not hook.trouble:
                     name = which(tensor, args, keywords)
             except Exception as error:
                 hook.fail(error)
@@ -277,7 +287,7 @@ class TorchHooks:
     def _reduction(self, hook: Hook) -> Callable[..., Any]:
         timed = self._timed(hook, "reduce_metrics")
 
-        def handler(original: Any, *args: Any, **keywords: Any) -> Any:
+        def handler(original: Any, /, *args: Any, **keywords: Any) -> Any:
             # Within a pass they are gradients' and parameters', outside of a step a launcher's or a model's.
             if core.scope_path() != 0 or core.batch() < 0:
                 return original(*args, **keywords)

@@ -10,27 +10,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def direction(tensor: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
-    """Of tensor.to(*args, **keywords): to_device, from_device, or "" for none."""
+def direction(kinds: tuple[type, ...], tensor: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    """Of tensor.to(*args, **keywords): to_device, from_device, or "" for none. `kinds` are the tensors that are asked
+    where they are."""
     wanted = keywords.get("device")
     if wanted is None:
         wanted = keywords.get("other") if not args else args[0]
     if wanted is None:
         return ""
-    is_host = _is_host(wanted)
+    is_host = _is_host(wanted, kinds)
     if is_host is None or is_host == tensor.is_cpu:
         return ""
     return "from_device" if is_host else "to_device"
 
 
-def _is_host(wanted: Any) -> bool | None:
+def _is_host(wanted: Any, kinds: tuple[type, ...]) -> bool | None:
     """None: it names no device, as a dtype does."""
     if isinstance(wanted, str):
         return wanted.startswith("cpu")
     if isinstance(wanted, int):
         return False
-    kind = getattr(wanted, "type", None)
-    if isinstance(kind, str):  # torch.device
-        return kind == "cpu"
-    is_cpu = getattr(wanted, "is_cpu", None)  # a tensor, whose device is meant
-    return is_cpu if isinstance(is_cpu, bool) else None
+    if isinstance(wanted, kinds):  # a tensor, whose device is meant
+        is_cpu = wanted.is_cpu if type(wanted) in kinds else None
+        return is_cpu if isinstance(is_cpu, bool) else None
+    kind = getattr(wanted, "type", None)  # torch.device
+    return kind == "cpu" if isinstance(kind, str) else None

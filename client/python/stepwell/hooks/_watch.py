@@ -5,17 +5,18 @@ before each Python program, of whatever version.
 import sys
 
 
-def on_import(name, call):
-    """`call` is not to raise; if it does, that is a line on stderr. Where it is imported already: never."""
-    sys.meta_path.insert(0, _Watch(name, call))
+def on_import(name, call, failed):
+    """`call` is not to raise; if it does, failed(error) is called, which says so. Where it is imported already: never."""
+    sys.meta_path.insert(0, _Watch(name, call, failed))
 
 
 class _Watch:
     """There until an import has succeeded: many ask for the spec first, and import later or never."""
 
-    def __init__(self, name, call):
+    def __init__(self, name, call, failed):
         self._name = name
         self._call = call
+        self._failed = failed
         self._finding = set()  # the threads that ask the other finders
 
     def find_spec(self, name, path=None, target=None):
@@ -44,7 +45,7 @@ class _Watch:
         try:
             self._call()
         except Exception as error:
-            sys.stderr.write("stepwell: nothing of %s is hooked: %s\n" % (self._name, error))
+            self._failed(error)
 
 
 class _Loader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from stepwell._tell import warn
+from stepwell._tell import described, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def tell_once(what: str, error: BaseException) -> None:
     if what in _told:
         return
     _told.add(what)
-    warn(f"stepwell: {what} is not recorded: {type(error).__name__}: {error}")
+    warn(f"stepwell: {what} is not recorded: {described(error)}")
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:

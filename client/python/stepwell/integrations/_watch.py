@@ -79,7 +79,7 @@ class _Watched:
         """False within another call, and on another thread than the first."""
         return not self.is_within and self.thread in (0, threading.get_ident())
 
-    def enter(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    def enter(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """Calls it. Not in lines of Python: an interrupt at one would leave `is_within` as it is."""
         self.thread = threading.get_ident()
         return core.call_within(self, function, args, keywords)
@@ -116,7 +116,7 @@ class _WatchedCall:
         self._stepwell = (watched, owner)
         self.__wrapped__ = original
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         watched = self._stepwell[0]
         if not watched.may_enter():
             return self.__wrapped__(*args, **keywords)
@@ -272,7 +272,7 @@ def watch_call(
     thread than the first, is the original's alone. None = no such thing."""
     begin, end = guarded(begin), guarded(end)
 
-    def call(original: Any, *args: Any, **keywords: Any) -> Any:
+    def call(original: Any, /, *args: Any, **keywords: Any) -> Any:
         begin(*args, **keywords)
         try:
             return original(*args, **keywords)
@@ -292,7 +292,7 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
     watched = _Watched(type(model), "__call__", lambda *_: None)
     begin, end = guarded(begin), guarded(end)
 
-    def timed(kind: Any, self: Any, *args: Any, **keywords: Any) -> Any:
+    def timed(kind: Any, self: Any, /, *args: Any, **keywords: Any) -> Any:
         begin(*args, **keywords)
         try:
             return kind.__call__(self, *args, **keywords)
@@ -303,7 +303,7 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
         hooked = kind.__call__
         plain = hooked.__wrapped__ if core.Hooked is not None and isinstance(hooked, core.Hooked) else hooked
 
-        def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        def call(self: Any, /, *args: Any, **keywords: Any) -> Any:
             if is_compiling():
                 return plain(self, *args, **keywords)
             if not watched.may_enter():
@@ -319,7 +319,7 @@ def watch_result(owner: Any, name: str, found: Callable[[Any], None]) -> Callabl
     """What owner.name(...) hands out is shown to found()."""
     found = guarded(found)
 
-    def call(original: Any, *args: Any, **keywords: Any) -> Any:
+    def call(original: Any, /, *args: Any, **keywords: Any) -> Any:
         result = original(*args, **keywords)
         found(result)
         return result

@@ -81,7 +81,7 @@ class Watched:
         self.training.leave_between()
         self.training.eval_fetch_begins()
 
-    def _forward_begins(self, *_: Any, **__: Any) -> None:
+    def _forward_begins(self, /, *_: Any, **__: Any) -> None:
         model = getattr(self._engine, "module", self._engine)  # the engine itself is not told of eval()
         if getattr(model, "training", True):
             self.training.begin("train_batch")
@@ -90,7 +90,7 @@ class Watched:
     def _step_ends(self) -> None:
         self.training.end("train_batch")
 
-    def _record_events(self, events: Any, *_: Any, **__: Any) -> None:
+    def _record_events(self, events: Any, /, *_: Any, **__: Any) -> None:
         for name, value, *_rest in events:
             series = self._series.get(name)
             if series is None:

@@ -2,9 +2,9 @@
 `cuda.finish()` is called."""
 
 import contextlib
-import pickle
 
 from torch import autograd, cuda, distributed, nn, optim, utils  # noqa: F401
+from torch.serialization import load, save  # noqa: F401
 
 _is_grad_enabled = True
 
@@ -55,9 +55,8 @@ class Tensor(_TensorBase):
         autograd.backward(self)
 
 
-def save(what, path):
-    return pickle.dumps(what, protocol=2)
+class Parameter(Tensor):
+    pass
 
 
-def load(path):
-    return path
+nn.Parameter = Parameter
