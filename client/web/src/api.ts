@@ -5,7 +5,7 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import { AdminService } from "#gen/admin_pb";
 import { QueryService } from "#gen/query_pb";
 import { TraceService } from "#gen/trace_pb";
-import { failureOf, NoConnection, toFailure, type Result } from "./failure";
+import { failureOfStatus, NoConnection, toFailure, type Result } from "./failure";
 
 /** Of a question; the master has its own, shorter ones for statements. */
 const timeoutMs = 30_000;
@@ -94,7 +94,7 @@ export interface PageSettings {
 export async function readSettings(signal: AbortSignal): Promise<Result<PageSettings> | null> {
   try {
     const response = await fetchOrSay("page.json", { signal });
-    if (!response.ok) return { ok: false, failure: failureOf(response.status === 403 ? "refused" : "failed", `page.json: ${response.status}`) };
+    if (!response.ok) return { ok: false, failure: failureOfStatus(response.status, `page.json: ${response.status}`) };
     const read: unknown = await response.json();
     const viewer = typeof read === "object" && read !== null && "trace_viewer" in read ? read.trace_viewer : "";
     // Anything else than a page would be run here.

@@ -73,6 +73,11 @@ export function toFailure(thrown: unknown): Failure {
   return failureOf(lost ? "lost" : kindOf(error.code), error.rawMessage);
 }
 
+/** Of an answer that is no call's: a file of the page's. */
+export function failureOfStatus(status: number, detail: string): Failure {
+  return failureOf(status === 401 || status === 403 ? "refused" : "failed", detail);
+}
+
 /** What no call threw, but the page itself. */
 export function brokenPage(thrown: unknown): Failure {
   return failureOf("broken", thrown instanceof Error ? thrown.message : String(thrown));

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
-import { contrast, heatColor, lineLook } from "../src/core/palette";
+import { contrast, heatColor, lineLook, restColor } from "../src/core/palette";
 import { paceMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
@@ -134,7 +134,7 @@ test("layers are own times and fill each bucket", () => {
 test("scopes beyond the last layer are one layer, and no step is no stack", () => {
   const stack = stacked([scope("step", [10]), scope("a", [4]), scope("b", [3]), scope("c", [2]), scope("d", [1])], 2);
   assert.deepEqual(stack.layers.map((layer) => layer.name), ["a", "b", other, unaccounted]);
-  assert.deepEqual(stacked([scope("a", [1])], 2), { indexes: [], layers: [], stepSeconds: [] });
+  assert.deepEqual(stacked([scope("a", [1])], 2), { indexes: [], layers: [], stepSeconds: [], meanStepSeconds: NaN });
 });
 
 test("a scope whose parent was not recorded counts in the step, and parts that outlast it leave nothing below zero", () => {
@@ -165,6 +165,8 @@ test("each colour of a line can be seen on the ground of its theme", () => {
   for (let i = 0; i < 32; ++i) {
     assert.ok(contrast(lineLook(i, "light").color, "#ffffff") >= 3, lineLook(i, "light").color);
     assert.ok(contrast(lineLook(i, "dark").color, "#18202a") >= 3, lineLook(i, "dark").color);
+    assert.ok(contrast(restColor("light"), "#ffffff") >= 3, restColor("light"));
+    assert.ok(contrast(restColor("dark"), "#18202a") >= 3, restColor("dark"));
   }
   assert.equal(new Set([...Array(32).keys()].map((i) => JSON.stringify(lineLook(i, "dark")))).size, 32);
   assert.equal(heatColor(0), "rgb(0,34,78)");

@@ -34,6 +34,25 @@ test("ticks of an axis share a unit and differ from each other", () => {
   assert.deepEqual(tickTexts([0, 2 ** 28, 2 ** 30], "bytes"), ["0", "0.25 GiB", "1.00 GiB"]);
   assert.equal(new Set(tickTexts([22.41, 22.42, 22.43], "1")).size, 3);
   assert.deepEqual(tickTexts([], "percent"), []);
+  assert.deepEqual(tickTexts([0, 1e-7, 2e-7], "1"), ["0", "1e-7", "2e-7"]);
+  assert.deepEqual(tickTexts([1_210_000, 1_220_000], "1"), ["1.21e+6", "1.22e+6"]);
+  assert.deepEqual(tickTexts([0, 500_000, 1_000_000], "1"), ["0", "5e+5", "1e+6"]);
+});
+
+test("no two ticks of an axis read the same, however near or far they are", () => {
+  const seed = Number(process.env["STEPWELL_TEST_SEED"] ?? Date.now() % 1_000_000);
+  console.log(`seed ${seed}`);
+  let state = seed + 1;
+  const random = (): number => ((state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648);
+  const units = ["1", "bytes", "bytes/s", "seconds", "percent", "W"];
+  for (let round = 0; round < 5000; ++round) {
+    const step = ([1, 2, 2.5, 5][Math.floor(random() * 4)] ?? 1) * 10 ** Math.floor(random() * 30 - 15);
+    const first = Math.round((random() - 0.5) * 10 ** Math.floor(random() * 9));
+    const ticks = Array.from({ length: 2 + Math.floor(random() * 9) }, (_, at) => (first + at) * step);
+    const unit = units[Math.floor(random() * units.length)] ?? "";
+    const texts = tickTexts(ticks, unit);
+    assert.equal(new Set(texts).size, ticks.length, JSON.stringify([ticks, unit, texts]));
+  }
 });
 
 test("times are UTC, as fine as their span needs", () => {
@@ -60,7 +79,9 @@ test("names that hide or turn text around are shown with escapes", () => {
 
 test("a spreadsheet runs nothing of a CSV", () => {
   const text = csvText(["name", "value"], [["=cmd()", 1], ['say "hi", now', NaN], ["+1", null], ["-x", -1]]);
-  assert.equal(text, "name,value\r\n'=cmd(),1\r\n\"say \"\"hi\"\", now\",NaN\r\n'+1,\r\n'-x,-1\r\n");
+  assert.equal(text, "\"name\",\"value\"\r\n\"'=cmd()\",1\r\n\"say \"\"hi\"\", now\",NaN\r\n\"'+1\",\r\n\"'-x\",-1\r\n");
+  // Where the separator is another, no part of a text begins a formula either.
+  assert.equal(csvText([], [["a;=cmd()", "b\t@c", "d\n+e", "f;g-h"]]), "\r\n\"a;'=cmd()\",\"b\t'@c\",\"d\n'+e\",\"f;g-h\"\r\n");
 });
 
 test("numbers read as ranges", () => {
@@ -75,6 +96,10 @@ test("caps that are shown can be given again", () => {
   assert.equal(parseCap("age", "30 days"), null);
   assert.equal(parseCap("bytes", "1.5TB"), 1.5e12);
   assert.equal(parseCap("samples", "-1"), null);
+  assert.equal(parseCap("bytes", "8.2GB"), 8_200_000_000);
+  assert.equal(parseCap("samples", "1.005k"), 1005);
+  assert.equal(parseCap("bytes", "1.2B"), null);
+  assert.equal(parseCap("bytes", "99999PB"), null);
 });
 
 test("places of caps are named as the master has them, and back", () => {

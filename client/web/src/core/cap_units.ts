@@ -27,10 +27,15 @@ function parseAge(text: string): number | null {
 }
 
 function parseScaled(text: string, units: Readonly<Record<string, number>>): number | null {
-  const found = /^(\d{1,16}(?:\.\d{1,6})?)\s*([A-Za-z]*)$/.exec(text);
-  const factor = units[found?.[2] ?? "?"];
+  const found = /^(\d{1,16})(?:\.(\d{1,6}))?\s*([A-Za-z]*)$/.exec(text);
+  const factor = units[found?.[3] ?? "?"];
   if (!found || factor === undefined) return null;
-  const value = Number(found[1]) * factor;
+  // In whole numbers: 8.2 * 1e9 is not 8,200,000,000.
+  const decimals = found[2] ?? "";
+  const scaled = BigInt(`${found[1]}${decimals}`) * BigInt(factor);
+  const divisor = 10n ** BigInt(decimals.length);
+  if (scaled % divisor !== 0n) return null;
+  const value = Number(scaled / divisor);
   return Number.isSafeInteger(value) ? value : null;
 }
 

@@ -22,7 +22,7 @@ export function lineLook(index: number, theme: Theme): LineLook {
 
 /** What is in no scope is grey in any palette. */
 export function restColor(theme: Theme): string {
-  return theme === "light" ? "#9aa1ab" : "#6b7280";
+  return theme === "light" ? "#868e9a" : "#6b7280";
 }
 
 // Cividis, made for people with and without colour vision deficiency: dark blue to yellow.

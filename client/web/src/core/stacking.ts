@@ -24,6 +24,8 @@ export interface Stack {
   readonly layers: Layer[];
   /** Mean seconds of a step in each bucket. */
   readonly stepSeconds: number[];
+  /** Over all steps; NaN = there are none. */
+  readonly meanStepSeconds: number;
 }
 
 export const unaccounted = "unaccounted";
@@ -57,7 +59,7 @@ export function ownSeconds(totals: ReadonlyMap<string, number>, stepSeconds: num
 /** `layersMax` scopes by name, the rest as one. */
 export function stacked(scopes: readonly ScopeTotals[], layersMax: number): Stack {
   const steps = scopes.find((scope) => scope.name === step);
-  if (!steps) return { indexes: [], layers: [], stepSeconds: [] };
+  if (!steps) return { indexes: [], layers: [], stepSeconds: [], meanStepSeconds: NaN };
   const totals = new Map<number, Map<string, number>>();
   for (const scope of scopes) {
     scope.indexes.forEach((index, i) => {
@@ -73,6 +75,8 @@ export function stacked(scopes: readonly ScopeTotals[], layersMax: number): Stac
     bucket.delete(step);
     return ownSeconds(bucket, whole);
   });
+  // What the parts really add to: a bucket is always full.
+  const wholes = own.map((bucket) => [...bucket.values()].reduce((sum, value) => sum + value, 0));
   const names = new Set(own.flatMap((bucket) => [...bucket.keys()]).filter((name) => name !== ""));
   const layer = (name: string, parts: readonly string[]): Layer => {
     const seconds = own.map((bucket) => parts.reduce((sum, part) => sum + (bucket.get(part) ?? 0), 0));
@@ -80,8 +84,7 @@ export function stacked(scopes: readonly ScopeTotals[], layersMax: number): Stac
       name,
       seconds: seconds.reduce((sum, part) => sum + part, 0),
       shares: seconds.map((part, i) => {
-        // What the parts really add to: a bucket is always full.
-        const whole = [...(own[i]?.values() ?? [])].reduce((sum, value) => sum + value, 0);
+        const whole = wholes[i] ?? 0;
         return whole > 0 ? part / whole : 0;
       }),
     };
@@ -91,7 +94,18 @@ export function stacked(scopes: readonly ScopeTotals[], layersMax: number): Stac
   const layers = byTime.slice(0, layersMax);
   if (rest.length > 0) layers.push(layer(other, rest));
   layers.push(layer(unaccounted, [""]));
-  return { indexes, layers, stepSeconds: indexes.map((_, i) => steps.means[i] ?? 0) };
+  return { indexes, layers, stepSeconds: indexes.map((_, i) => steps.means[i] ?? 0), meanStepSeconds: meanOfAll(steps) };
+}
+
+/** Of all that was counted: buckets hold different numbers of steps, the newest one perhaps a few. */
+function meanOfAll(steps: ScopeTotals): number {
+  let seconds = 0;
+  let count = 0;
+  steps.counts.forEach((of, i) => {
+    seconds += (steps.means[i] ?? 0) * of;
+    count += of;
+  });
+  return seconds / count;
 }
 
 /** Upper edges of the layers, first layer lowest: what a stacked chart draws. */

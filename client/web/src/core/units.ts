@@ -84,20 +84,36 @@ export function percentTexts(shares: readonly number[]): string[] {
   return tenths.map((tenth) => `${(tenth / 10).toFixed(1)} %`);
 }
 
-/** Short labels of an axis: one unit for all of its ticks, as many decimals as tell them apart. */
+/** Labels of an axis: one unit for all of its ticks, as many digits as tell them apart. */
 export function tickTexts(ticks: readonly number[], unit: string): string[] {
   const largest = Math.max(...ticks.map(Math.abs), 0);
-  const step = ticks.length > 1 ? Math.abs((ticks[1] ?? 0) - (ticks[0] ?? 0)) : largest;
   const scales = unit === "bytes" || unit === "bytes/s" ? bytes : unit === "seconds" ? seconds : undefined;
   const scale = scales?.find(([factor]) => largest >= factor) ?? scales?.[scales.length - 1];
   const factor = scale?.[0] ?? 1;
   const name = unit === "percent" ? "%" : scale ? scale[1] + (unit === "bytes/s" ? "/s" : "") : "";
-  const tells = (count: number): boolean => ticks.every((tick) => Math.abs(Number((tick / factor).toFixed(count)) - tick / factor) <= (step / factor) * 0.02);
-  const decimals = [0, 1, 2, 3, 4, 5].find(tells) ?? 6;
-  return ticks.map((tick) => {
-    if (tick === 0) return "0";
-    const shown = tick / factor;
-    if (!scale && Math.abs(shown) >= 1e6) return shown.toExponential(1);
-    return `${shown.toFixed(decimals)}${name ? " " + name : ""}`;
-  });
+  const shown = ticks.map((tick) => tick / factor);
+  const numbers = tickNumbers(shown);
+  return numbers.map((number, at) => (shown[at] === 0 ? "0" : `${number}${name ? " " + name : ""}`));
+}
+
+const decimalsMax = 6;
+/** No two doubles are the same with so many after the first. */
+const exponentDigitsMax = 16;
+
+function tickNumbers(values: readonly number[]): string[] {
+  const largest = Math.max(...values.map(Math.abs), 0);
+  const sorted = [...new Set(values)].sort((a, b) => a - b);
+  const steps = sorted.slice(1).map((value, at) => value - (sorted[at] ?? 0));
+  const step = steps.length > 0 ? Math.min(...steps) : largest;
+  // Near enough to be on its tick, and so far from the next one.
+  const tells = (texts: readonly string[]): boolean => texts.every((text, at) => Math.abs(Number(text) - (values[at] ?? 0)) <= step * 0.02);
+  const first = (most: number, write: (value: number, digits: number) => string): string[] | undefined => {
+    for (let digits = 0; digits <= most; ++digits) {
+      const texts = values.map((value) => write(value, digits));
+      if (tells(texts)) return texts;
+    }
+    return undefined;
+  };
+  const plain = largest < 1e6 ? first(decimalsMax, (value, digits) => value.toFixed(digits)) : undefined;
+  return plain ?? first(exponentDigitsMax, (value, digits) => value.toExponential(digits)) ?? values.map(String);
 }

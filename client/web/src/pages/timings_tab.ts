@@ -11,6 +11,7 @@ import { lineLook, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { bucketCount, type Range } from "../core/range";
 import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
+import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
@@ -112,8 +113,7 @@ export class TimingsTab implements TrialTab {
 
   /** "all", or the rank that is shown. */
   private rank(): string {
-    const wanted = this.view?.rank ?? "";
-    return wanted !== "" ? wanted : String(this.ranks()[0] ?? 0);
+    return shownRank(this.view?.rank ?? "", this.ranks());
   }
 
   private showTools(): void {
@@ -143,10 +143,16 @@ export class TimingsTab implements TrialTab {
     this.summary = summary.value;
     this.summed = range;
     this.showTables();
-    const rank = this.rank();
-    const labels: Record<string, string> = rank === "all" || rank === "-1" ? {} : { rank };
+    const selector = rankSelector(this.rank(), this.ranks(), info.series);
+    if (!selector) {
+      this.stack = null;
+      this.hideCharts(true);
+      fill(this.stackNote, stateBox("empty", "No chart of what is without rank", "None of its series is among those that this page lists; its table is below."));
+      this.showTools();
+      return isRunning(info) && view.start === null ? "fine" : "stop";
+    }
     const buckets = await ask((options) => query.queryBuckets({
-      trial, selectors: [{ metricGroup: "timing", labels }], axis: axisOf("batch", range), groupBy: ["clock"],
+      trial, selectors: [selector], axis: axisOf("batch", range), groupBy: ["clock"],
       aggregation: Aggregation.ACROSS, maxBuckets: Math.min(400, bucketCount(this.chart.width() / 2, 64, range)),
     }, options), signal);
     if (!buckets) return "fine";
@@ -180,7 +186,7 @@ export class TimingsTab implements TrialTab {
   private showStack(): void {
     const { stack, info, shown } = this;
     if (!stack || !info || !shown) return;
-    const { indexes, layers, stepSeconds } = stack.stack;
+    const { indexes, layers, stepSeconds, meanStepSeconds: mean } = stack.stack;
     if (indexes.length === 0) {
       this.hideCharts(true);
       fill(this.stackNote, this.view?.start != null
@@ -188,7 +194,6 @@ export class TimingsTab implements TrialTab {
         : absenceBox(info, "steps"));
       return;
     }
-    const mean = stepSeconds.reduce((sum, seconds) => sum + seconds, 0) / Math.max(1, stepSeconds.length);
     fill(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`));
     const answer = stack.answer;
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
