@@ -7,7 +7,7 @@ function cellText(cell: Cell): string {
   if (cell === null) return "";
   if (typeof cell === "number") return Number.isNaN(cell) ? "NaN" : String(cell);
   const tame = cell.replace(/(^|[;\t\r\n])(?=[=+\-@\t\r])/g, "$1'");
-  return `"${tame.replace(/"/g, '""')}"`;
+  return /[",;\t\r\n]/.test(tame) ? `"${tame.replace(/"/g, '""')}"` : tame;
 }
 
 export function csvText(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
