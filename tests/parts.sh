@@ -178,13 +178,14 @@ part_install() {
 # The HTTP port as the clients of others see it, which come from npm as buf does; the page, rebuilt and opened.
 part_web() {
   command -v npm >/dev/null || { skip "Connect's clients and the page" "npm is not installed"; return; }
+  # Also where they are there: the page lies in the executable, and one of before an edit would show the page of before.
+  build release connect_stand stepwell stepwell-demo stepwell_recorder_shared || return
   connect_clients
   page_bytes
   page_in_browser
 }
 
 connect_clients() {
-  [[ -x build/release/bin/connect_stand ]] || build release connect_stand || return
   local log=$results/connect.log rc
   start_dots
   tests/web/run.sh build/release >"$log" 2>&1
@@ -215,8 +216,7 @@ page_in_browser() {
   local log=$results/browser.log rc
   start_dots
   command -v chromium >/dev/null || timeout 300 deploy/install_packages.sh browser >"$log" 2>&1
-  { [[ -x build/release/bin/stepwell-demo && -e build/release/client/recorder/libstepwell_recorder.so ]] ||
-    build release stepwell stepwell-demo stepwell_recorder_shared; } && tests/browser/run.sh build/release >"$log" 2>&1
+  tests/browser/run.sh build/release >"$log" 2>&1
   rc=$?
   stop_dots
   case $rc in

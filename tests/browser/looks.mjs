@@ -39,3 +39,32 @@ export function unnamedControls() {
     .filter((control) => !(control.getAttribute("aria-label") || control.textContent.trim() || control.labels?.[0]?.textContent.trim() || control.title))
     .map((control) => control.outerHTML.slice(0, 100));
 }
+
+/** What is drawn on a chart's canvas along one line across it, in stretches of more than 4 pixels, where no line of a
+ *  metric is: each as [from, to] of the plot's width, and how many of its pixels are as dense as a hatch. `up` is the
+ *  place of that line, from 0 at the axis to 1. */
+export function drawnAcross({ chart, up }) {
+  const canvas = document.querySelector(`${chart} canvas`);
+  const scale = canvas.width / canvas.clientWidth;
+  const [plot, whole] = [document.querySelector(`${chart} .u-over`).getBoundingClientRect(), canvas.getBoundingClientRect()];
+  const width = Math.round(plot.width * scale);
+  const left = Math.round((plot.left - whole.left) * scale);
+  const { data } = canvas.getContext("2d").getImageData(left, Math.round((plot.top - whole.top + plot.height * (1 - up)) * scale), width, 1);
+  const found = [];
+  for (let from = 0; from < width; ++from) {
+    let to = from;
+    while (to < width && data[to * 4 + 3] > 0) ++to;
+    if (to - from > 4) found.push({ from: from / width, to: to / width, dense: [...data.subarray(from * 4, to * 4)].filter((value, at) => at % 4 === 3 && value > 130).length });
+    from = to;
+  }
+  return found;
+}
+
+/** How dense each of `ups` is drawn at `across` of a plot, both from 0 to 1: 0 where nothing is. */
+export function drawnUpwards({ chart, across, ups }) {
+  const canvas = document.querySelector(`${chart} canvas`);
+  const scale = canvas.width / canvas.clientWidth;
+  const [plot, whole] = [document.querySelector(`${chart} .u-over`).getBoundingClientRect(), canvas.getBoundingClientRect()];
+  return ups.map((up) => canvas.getContext("2d").getImageData(
+    Math.round((plot.left - whole.left + plot.width * across) * scale), Math.round((plot.top - whole.top + plot.height * (1 - up)) * scale), 1, 1).data[3]);
+}

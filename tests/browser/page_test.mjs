@@ -6,48 +6,20 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { lowContrast, unnamedControls } from "./looks.mjs";
+import { assertUnharmed, bin, closeTab, count, foreign, gone, graveFindings, library, openTab, openView, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle, Viewer } from "./viewer.mjs";
 
-const [bin, page, playwright, chromiumPath, library] = process.env.STEPWELL_BROWSER_TEST.split(":");
-const { chromium } = await import(pathToFileURL(playwright).href);
-const axe = readFileSync(join(dirname(playwright), "..", "axe-core", "axe.min.js"), "utf8");
 const here = dirname(fileURLToPath(import.meta.url));
 const hostileName = `<script>window.harmed=1</script> \u202egnp.exe שלום ${"x".repeat(120)}`;
 
 const viewer = new Viewer();
 const stand = new Stand(bin, page);
-let browser;
-let tab;
 let streams;
 let training;
-const troubles = [];
-const foreign = [];
-/** What the browser says of answers that a test asked to fail. */
-const expected = /Failed to load resource|ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/;
-
-const show = (hash) => tab.evaluate((to) => { location.hash = to; }, hash);
-const text = (selector) => tab.locator(selector).first().innerText();
-/** Where it is not seen in time: what is. */
-const seen = (selector) => tab.waitForSelector(selector, { timeout: deadlineMs }).catch(async (error) => {
-  throw new Error(`${error.message}\n${tab.url()}\n${(await tab.innerText("body")).slice(0, 1500)}`);
-});
-const count = (selector) => tab.locator(selector).count();
-const gone = (selector) => tab.waitForSelector(selector, { state: "hidden", timeout: deadlineMs });
-
-function watch(page) {
-  page.on("pageerror", (error) => troubles.push(String(error.stack)));
-  page.on("console", (said) => said.type() === "error" && !expected.test(said.text()) && troubles.push(said.text()));
-  page.on("request", (request) => {
-    const { origin, protocol } = new URL(request.url());
-    // The window of the viewer is another's, and may ask what it wants.
-    const isOurs = origin === new URL(stand.url).origin || (page !== tab && origin === viewer.origin);
-    if (!isOurs && !/^(blob|data):/.test(protocol)) foreign.push(request.url());
-  });
-}
 
 /** The live streams of a tab: all that were asked for, and those that are open. */
 function streamsOf(page) {
@@ -71,42 +43,17 @@ function hide(page, hidden) {
   }, hidden);
 }
 
-/** Of a trial: what it shows is there. */
-async function openTab(name) {
-  await tab.click(`nav.tabs a[href*="/${name}"]`);
-  await seen(`nav.tabs a[aria-current="page"][href*="/${name}"]`);
-  await until(`${name} is loaded`, async () => (await count('[data-absence="loading"]')) === 0);
-}
-
-/** What axe finds that keeps people out; the source is evaluated, for the page's own policy lets no script in. */
-async function graveFindings() {
-  if (!(await tab.evaluate(() => "axe" in window))) await tab.evaluate(axe);
-  const { violations, passes } = await tab.evaluate(() => window.axe.run(document));
-  assert.ok(passes.length > 10, "it looks at the page");
-  return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" ")}`);
-}
-
-async function assertUnharmed(where) {
-  assert.equal(await tab.evaluate(() => window.harmed), undefined, where);
-  assert.equal(await count("main script, main img"), 0, where);
-}
-
 before(async () => {
   await viewer.start();
   stand.options = ["--trace-viewer", viewer.origin];
   await stand.startMaster();
   stand.startAgent();
-  browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox", "--disable-gpu"] });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
-  context.setDefaultTimeout(deadlineMs);
-  context.on("page", watch);
-  tab = await context.newPage();
+  await openTab(stand, [viewer.origin]);
   streams = streamsOf(tab);
 }, { timeout: 3 * deadlineMs });
 
 after(async () => {
-  await browser?.close();
+  await closeTab();
   await viewer.close();
   await stand.close();
 }, { timeout: deadlineMs });
@@ -307,7 +254,7 @@ test("a PNG has the charts", async () => {
 });
 
 test("a heat map tells its cells by keys", async () => {
-  await openTab("heat");
+  await openView("heat");
   await seen(".heat canvas[tabindex]");
   await tab.locator(".heat canvas[tabindex]").focus();
   await tab.keyboard.press("ArrowDown");
@@ -338,7 +285,7 @@ const importTrace = async (name, bytes, ...more) => {
 };
 
 test("without traces the page says how to bring some, and what is brought appears by itself", async () => {
-  await openTab("traces");
+  await openView("traces");
   await seen('[data-absence="no data yet"]');
   assert.match(await text('[data-absence="no data yet"]'), /stepwell trace import id:\d+ FILE/);
   await importTrace("ep0-ba7-rank0.json", composerCycle(0, 1_000_000));
@@ -444,13 +391,13 @@ test("a hostile name of a trial is text and nothing else", async () => {
   await tab.click('tbody a:has-text("<script>")');
   await seen('h1:has-text("<script>")');
   for (const name of ["timings", "metrics", "heat", "completeness"]) {
-    await openTab(name);
+    await openView(name);
     await assertUnharmed(name);
   }
 });
 
 test("hostile names of series are text wherever they are shown", { skip: library ? false : "the build has no shared library of the recorder" }, async () => {
-  await openTab("metrics");
+  await openView("metrics");
   await tab.click('summary:has-text("Metrics")');
   await seen('details[data-choice="Metrics"] label:has-text("<script>")');
   await assertUnharmed("the choice of metrics");
@@ -458,7 +405,7 @@ test("hostile names of series are text wherever they are shown", { skip: library
   await tab.keyboard.press("Escape");
   await seen('h3:has-text("onerror")');
   await assertUnharmed("metrics");
-  await openTab("heat");
+  await openView("heat");
   const metric = 'select[aria-label="Metric or scope"]';
   await tab.selectOption(metric, await tab.locator(`${metric} option:text("onerror")`).first().getAttribute("value"));
   await seen('.heat h2:has-text("onerror")');
@@ -565,7 +512,7 @@ test("what a cap would remove of one place is never offered for another", async 
 
 const refusals = [
   { name: "not permitted", status: 403, code: "permission_denied", absence: "not permitted" },
-  { name: "unavailable", status: 503, code: "unavailable", absence: "lost" },
+  { name: "unavailable", status: 503, code: "unavailable", absence: "unavailable" },
   { name: "a failure of the master's", status: 500, code: "internal", absence: "failed" },
 ];
 for (const { name, status, code, absence } of refusals) {

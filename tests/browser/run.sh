@@ -15,4 +15,4 @@ playwright=$root/client/web/node_modules/playwright-core/index.mjs
 [[ -f $playwright && -f $root/client/web/node_modules/axe-core/axe.min.js ]] || (cd "$root/client/web" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || skip "npm could not fetch playwright-core (no network?)"
 library=$(compgen -G "$build/client/recorder/libstepwell_recorder.so.*" | head -n 1)
 export STEPWELL_BROWSER_TEST=$build/bin:${2:+$(realpath "$2")}:$playwright:$chromium:$library
-node --test "$here"
+node --test "$here"/*_test.mjs

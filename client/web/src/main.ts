@@ -9,7 +9,7 @@ import { AdminPage } from "./pages/admin_page";
 import { ComparePage } from "./pages/compare_page";
 import { TrialPage } from "./pages/trial_page";
 import { TrialsPage } from "./pages/trials_page";
-import { startTheme, theme, toggleTheme } from "./theme";
+import { onTheme, startTheme, theme, toggleTheme } from "./theme";
 
 const main = h("main", { id: "main", tabindex: -1 });
 const lost = h("div", { class: "lost", role: "status", hidden: true });
@@ -72,10 +72,8 @@ function themeButton(): HTMLElement {
     button.textContent = theme() === "dark" ? "Light" : "Dark";
     button.setAttribute("aria-label", theme() === "dark" ? "Switch to the light theme" : "Switch to the dark theme");
   };
-  button.addEventListener("click", () => {
-    toggleTheme();
-    show();
-  });
+  button.addEventListener("click", toggleTheme);
+  onTheme(show); // the system's changes, too
   show();
   return button;
 }

@@ -2,14 +2,16 @@
 import { h, type Part } from "./dom";
 import type { Failure } from "./failure";
 
-export type Absence = "loading" | "empty" | "no data yet" | "not enabled" | "failed" | "lost" | "not permitted";
+export type Absence = "loading" | "empty" | "no data yet" | "not enabled" | "failed" | "lost" | "unavailable" | "not permitted";
 
 const signs: Record<Absence, string> = {
-  "loading": "◌", "empty": "∅", "no data yet": "…", "not enabled": "⏻", "failed": "⚠", "lost": "⚡", "not permitted": "⛔",
+  "loading": "◌", "empty": "∅", "no data yet": "…", "not enabled": "⏻", "failed": "⚠", "lost": "⚡", "unavailable": "⏳", "not permitted": "⛔",
 };
 
+const alerts: ReadonlySet<Absence> = new Set(["failed", "lost", "unavailable", "not permitted"]);
+
 export function stateBox(absence: Absence, title: string, advice: string, ...actions: Part[]): HTMLElement {
-  const role = absence === "failed" || absence === "lost" || absence === "not permitted" ? "alert" : "status";
+  const role = alerts.has(absence) ? "alert" : "status";
   return h("div", { class: "state-box", role, "data-absence": absence },
     h("span", { class: "state-sign", "aria-hidden": "true" }, signs[absence]),
     h("div", {},
@@ -23,7 +25,7 @@ export function loadingBox(what: string): HTMLElement {
 }
 
 export function failureBox(failure: Failure, again?: () => void): HTMLElement {
-  const absence: Absence = failure.kind === "lost" || failure.kind === "unavailable" ? "lost"
+  const absence: Absence = failure.kind === "lost" || failure.kind === "unavailable" ? failure.kind
     : failure.kind === "refused" ? "not permitted" : "failed";
   return stateBox(absence, failure.title, failure.advice,
     failure.detail !== "" && h("span", { class: "detail" }, failure.detail),

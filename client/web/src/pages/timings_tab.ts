@@ -127,7 +127,7 @@ export class TimingsTab implements TrialTab {
       ranks.value = this.rank();
       return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), h("span", { class: "space" }),
         h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.summary, onclick: () => this.savePng() }, "PNG"), linkButton()];
+        h("button", { type: "button", "data-focus": "png", disabled: !this.summary || !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton()];
     });
   }
 

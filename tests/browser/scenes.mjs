@@ -1,0 +1,83 @@
+// Trials as tests and pictures want them: several machines with a gap, names that would harm a careless page, many
+// small ones. Each ended a moment ago, or is not closed and runs for a minute yet.
+import { causes, duration } from "./raw_writer.mjs";
+
+const secondUs = 1_000_000;
+const startOf = (seconds) => Math.floor(Date.now() / 1000 - seconds) * secondUs;
+
+export const clusterSeconds = 180;
+export const nodes = ["node-1", "node-2", "node-3"];
+/** Of which node-2 did not measure its processors, in seconds since the trial's start. */
+export const clusterGap = { from: 60, to: 99.9, count: 400 };
+/** What a node's processors do: the mean, and how far each sample is from it. */
+export const cpuOf = (node) => ({ mean: 30 + 25 * node, swing: 10 });
+
+/** Three machines with two GPUs each, sampled ten times a second, four ranks that train on them. */
+export async function writeCluster(raw, trial = "cluster") {
+  const startUs = startOf(clusterSeconds + 5);
+  const clock = { trial, startUs, stepUs: secondUs / 10, ticks: clusterSeconds * 10 };
+  const inGap = (tick) => tick >= clusterGap.from * 10 && tick <= clusterGap.to * 10;
+  for (const [node, agent] of nodes.entries()) {
+    const { mean, swing } = cpuOf(node);
+    const gap = node === 1;
+    await raw.write({
+      ...clock, agent,
+      series: [
+        { group: "cpu", name: "cpu_util_simple", unit: "percent", value: (tick) => (gap && inGap(tick) ? null : mean + (tick % 2 ? swing : -swing)) },
+        { group: "memory", name: "memory_free", unit: "bytes", value: (tick) => (48 - 8 * node) * 2 ** 30 - tick * 2 ** 21 },
+        ...["0", "1"].flatMap((device) => [
+          { group: "gpu", name: "gpu_util", unit: "percent", labels: { device }, value: (tick) => 70 + 9 * Number(device) + 6 * node + 8 * Math.sin(tick / 40) },
+          { group: "gpu", name: "gpu_free_memory", unit: "bytes", labels: { device }, value: (tick) => (12 + 2 * node + Number(device)) * 2 ** 30 - (tick % 300) * 2 ** 22 },
+        ]),
+      ],
+      losses: gap ? [{ cause: causes.sensorFailed, metricGroup: "cpu", sampleCount: BigInt(clusterGap.count), reason: "the kernel did not answer",
+        firstTimeUs: BigInt(startUs + clusterGap.from * secondUs), lastTimeUs: BigInt(startUs + clusterGap.to * secondUs) }] : [],
+    });
+  }
+  let trialId;
+  for (let rank = 0; rank < 4; ++rank) trialId = await raw.write({ ...ranked(trial, rank, startUs), agent: nodes[rank % nodes.length] });
+  return { trialId, startUs };
+}
+
+/** A step of half a second, as scopes divide it. */
+function ranked(trial, rank, startUs) {
+  const slow = rank === 2 ? 1.25 : 1;
+  const wave = (tick, by) => 1 + 0.15 * Math.sin(tick / by + rank);
+  const seconds = (share, by) => (tick) => 0.5 * share * slow * wave(tick, by);
+  const scopes = { "dataloader_next": seconds(0.14, 7), "train_batch": seconds(0.78, 23), "train_batch/forward": seconds(0.26, 31), "train_batch/backward": seconds(0.38, 29), "train_batch/optimizer": seconds(0.1, 37) };
+  return {
+    trial, rank, startUs, stepUs: secondUs / 2, ticks: clusterSeconds * 2, firstBatch: 0,
+    series: [
+      { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * wave(tick, 19) },
+      ...Object.entries(scopes).map(([name, value]) => ({ group: "timing", name, unit: "seconds", kind: duration, value })),
+      { group: "training", name: "loss", value: (tick) => 2.3 * Math.exp(-tick / 150) + 0.05 * Math.sin(tick * 1.7 + rank) + 0.4 },
+    ],
+  };
+}
+
+/** As many bytes of UTF-8, whatever it begins with. */
+const padded = (text, bytes) => text + "w".repeat(bytes - Buffer.byteLength(text));
+const nasty = `<script>window.harmed=1</script><img src=x onerror="window.harmed=1">\u202e\u2066"'&lt;b&gt; שלום `;
+/** Each as long as the contract lets it be. */
+export const hostile = {
+  trial: padded(nasty, 256), agent: padded(nasty, 128), group: padded(nasty, 128), metric: padded(nasty, 256), label: padded(nasty, 1024),
+  unit: padded("<b>\u202e", 64), reason: padded(nasty, 256), version: padded("<i>x/", 128), file: `${padded(nasty.replaceAll("/", "|"), 200)}.json`,
+};
+
+export async function writeHostile(raw) {
+  const startUs = startOf(40);
+  const { group, metric, label, unit } = hostile;
+  const value = (tick) => tick % 7;
+  const clock = { trial: hostile.trial, startUs, stepUs: secondUs, ticks: 30, firstBatch: 0 };
+  await raw.write({
+    ...clock, agent: hostile.agent, rank: 0, labels: { [padded("<u>\u202e", 128)]: label },
+    series: [
+      { group, name: metric, unit, labels: { shard: label }, value }, { group, name: metric, unit, labels: { shard: label.slice(0, -1) }, value },
+      { group: "timing", name: "step", unit: "seconds", kind: duration, value: () => 0.5 },
+      { group: "timing", name: `${nasty.replaceAll("/", "|")}${"w".repeat(100)}`, unit: "seconds", kind: duration, labels: { loader: label }, value: () => 0.3 },
+      { group: "training", name: metric, unit, value },
+    ],
+    losses: [{ cause: causes.ringFull, metricGroup: group, sampleCount: 3n, reason: hostile.reason, firstTimeUs: BigInt(startUs), lastTimeUs: BigInt(startUs + 5 * secondUs) }],
+  });
+  return raw.write({ ...clock, agent: `${hostile.agent.slice(0, -1)}v`, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", labels: { device: label }, value }] });
+}
