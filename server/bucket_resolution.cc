@@ -33,6 +33,31 @@ bool AreSamplesRemoved(const BucketPlan& plan, const std::vector<UsageRecord>& u
   });
 }
 
+// How many samples of the series the range holds, as if they came evenly.
+double SamplesIn(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
+                 const AskedSeries& asked) {
+  double count = 0;
+  for (const UsageRecord& line : usage) {
+    if (line.sample_count == 0 || !Concerns(line, plan, asked.metric_groups)) continue;
+    const double first =
+        std::max(static_cast<double>(line.first_time_us), static_cast<double>(plan.start));
+    const double last =
+        std::min(static_cast<double>(line.last_time_us), static_cast<double>(plan.end));
+    const double span =
+        static_cast<double>(line.last_time_us) - static_cast<double>(line.first_time_us);
+    const double part = span > 0 ? std::clamp((last - first) / span, 0.0, 1.0) : 1;
+    count += static_cast<double>(line.sample_count) * part;
+  }
+  return count * std::clamp(asked.share, 0.0, 1.0);
+}
+
+bool IsFarTooMuch(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
+                  const AskedSeries& asked) {
+  const double finest_us = static_cast<double>(kRollupSteps[0]) * kSecondUs;
+  return finest_us <= kWidenedMost * static_cast<double>(plan.width) &&
+         SamplesIn(plan, usage, asked) > kSamplesReadMost;
+}
+
 std::int32_t StepOf(const BucketPlan& plan, v1::Resolution wanted) {
   if (wanted == v1::RESOLUTION_10_SECONDS) return 10;
   if (wanted == v1::RESOLUTION_60_SECONDS) return 60;
@@ -59,18 +84,18 @@ v1::Resolution BucketResolution::wire() const {
 
 BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
                                   v1::Resolution wanted, const std::vector<UsageRecord>& usage,
-                                  const std::vector<std::string>& metric_groups) {
+                                  const AskedSeries& asked) {
   const BucketResolution samples = {.step_seconds = 0, .plan = plan};
   if (plan.axis != BucketAxis::kTime || plan.bucket_count == 0) return samples;
   std::int32_t step_seconds = StepOf(plan, wanted);
   // Narrow buckets that samples no longer fill: wider ones are better than none.
   if (step_seconds == 0 && wanted == v1::RESOLUTION_UNSPECIFIED &&
-      AreSamplesRemoved(plan, usage, metric_groups)) {
+      (AreSamplesRemoved(plan, usage, asked.metric_groups) || IsFarTooMuch(plan, usage, asked))) {
     step_seconds = kRollupSteps[0];
   }
   if (step_seconds == 0) return samples;
   const std::optional<BucketPlan> aligned = Aligned(plan, step_seconds * kSecondUs, buckets_max);
-  if (!aligned.has_value() || !HasRollups(*aligned, usage, metric_groups)) return samples;
+  if (!aligned.has_value() || !HasRollups(*aligned, usage, asked.metric_groups)) return samples;
   return {.step_seconds = step_seconds, .plan = *aligned};
 }
 

@@ -151,13 +151,14 @@ class BucketsAnswer {
   const AskedBuckets& asked_;
   std::vector<SeriesGroup> groups_;
   std::vector<std::string> metric_groups_;
+  double share_ = 1;  // of the trial's series
 };
 
 BucketResolution BucketsAnswer::Resolution(const BatchAttempts& attempts) const {
   return ChooseResolution(
       asked_.by_batch ? PlanBatchAxis(attempts, asked_.batch_range, asked_.buckets_max)
                       : PlanTimeAxis(view_, metric_groups_, asked_.time_bounds, asked_.buckets_max),
-      asked_.buckets_max, request_.resolution(), view_.usage(), metric_groups_);
+      asked_.buckets_max, request_.resolution(), view_.usage(), {metric_groups_, share_});
 }
 
 absl::StatusOr<bool> BucketsAnswer::ConfirmBook(const BatchAttempts& attempts,
@@ -190,6 +191,7 @@ absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
   }
   groups_ = GroupSeries(series, request_);
   metric_groups_ = MetricGroupsOf(groups_);
+  share_ = static_cast<double>(series.size()) / std::max(1, view_.record().series_count);
   const BucketResolution resolution = Resolution(attempts);
   STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups_.size(), 1, resolution.plan.bucket_count));
   // Much must not be read in vain.

@@ -77,7 +77,7 @@ BucketResolution ResolutionOf(const ComparedSide& side, const BucketPlan& plan,
   const BucketPlan of_trial = PlanOfTrial(plan, side.reach);
   if (!IsWhole(of_trial, side.reach)) return {.step_seconds = 0, .plan = of_trial};
   return ChooseResolution(of_trial, /*buckets_max=*/1, v1::RESOLUTION_UNSPECIFIED,
-                          side.view.usage(), MetricGroupsOf(groups));
+                          side.view.usage(), {MetricGroupsOf(groups)});
 }
 
 absl::Status ReadSide(const ComparedSide& side, const BucketPlan& plan,

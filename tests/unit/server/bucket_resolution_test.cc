@@ -62,7 +62,7 @@ TEST(BucketResolutionTest, RollupsServeWhereBucketsHoldTwoOfTheirSteps) {
 TEST(BucketResolutionTest, SamplesServeWhereSomeRowHasNoRollup) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 86400 * kSecondUs, 720);
   const auto chosen = [&](const std::vector<UsageRecord>& usage) {
-    return ChooseResolution(plan, 720, v1::RESOLUTION_UNSPECIFIED, usage, {"gpu"}).wire();
+    return ChooseResolution(plan, 720, v1::RESOLUTION_UNSPECIFIED, usage, {{"gpu"}}).wire();
   };
   EXPECT_EQ(chosen({Line("gpu", 0, 10, true)}), v1::RESOLUTION_60_SECONDS);
   EXPECT_EQ(chosen({Line("gpu", 0, 10, true), Line("gpu", 20, 30, false)}), v1::RESOLUTION_RAW);
@@ -75,12 +75,55 @@ TEST(BucketResolutionTest, RollupsServeNarrowBucketsWhoseSamplesACapRemoved) {
   UsageRecord removed = Line("gpu", 0, 10, true);
   removed.removed_sample_count = 5;
   const auto chosen = [&](v1::Resolution wanted, const UsageRecord& line) {
-    return ChooseResolution(plan, 500, wanted, {Line("gpu", 20, 30, true), line}, {"gpu"}).wire();
+    return ChooseResolution(plan, 500, wanted, {Line("gpu", 20, 30, true), line}, {{"gpu"}}).wire();
   };
   EXPECT_EQ(chosen(v1::RESOLUTION_UNSPECIFIED, removed), v1::RESOLUTION_10_SECONDS);
   EXPECT_EQ(chosen(v1::RESOLUTION_RAW, removed), v1::RESOLUTION_RAW) << "as it was asked";
   removed.metric_group = "cpu";
   EXPECT_EQ(chosen(v1::RESOLUTION_UNSPECIFIED, removed), v1::RESOLUTION_RAW);
+}
+
+TEST(BucketResolutionTest, RollupsServeWhereSamplesAreFarTooMany) {
+  const struct {
+    const char* name;
+    std::int64_t sample_count, range_s;
+    std::int32_t buckets_max;
+    double share;
+    v1::Resolution wanted, expected;
+  } rows[] = {
+      {"few", 8'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_RAW},
+      {"many", 9'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_10_SECONDS},
+      {"of which few are asked", 9'000'000, 1600, 200, 0.5, v1::RESOLUTION_UNSPECIFIED,
+       v1::RESOLUTION_RAW},
+      {"just wide enough", 90'000'000, 1600, 400, 1, v1::RESOLUTION_UNSPECIFIED,
+       v1::RESOLUTION_10_SECONDS},
+      {"too narrow for it", 90'000'000, 1600, 420, 1, v1::RESOLUTION_UNSPECIFIED,
+       v1::RESOLUTION_RAW},
+      {"as it was asked", 90'000'000, 1600, 200, 1, v1::RESOLUTION_RAW, v1::RESOLUTION_RAW},
+      {"wide anyway", 90'000'000, 1600, 20, 1, v1::RESOLUTION_UNSPECIFIED,
+       v1::RESOLUTION_10_SECONDS},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    // Of twice the range, so that half of them lie in it.
+    UsageRecord line = Line("gpu", 0, 2 * row.range_s, true);
+    line.sample_count = row.sample_count;
+    UsageRecord other = Line("cpu", 0, 2 * row.range_s, true);
+    other.sample_count = 1'000'000'000;
+    const BucketPlan plan =
+        PlanBuckets(BucketAxis::kTime, 0, row.range_s * kSecondUs, row.buckets_max);
+    const auto chosen = ChooseResolution(plan, row.buckets_max, row.wanted, {line, other},
+                                         {.metric_groups = {"gpu"}, .share = row.share});
+    EXPECT_EQ(chosen.wire(), row.expected);
+  }
+}
+
+TEST(BucketResolutionTest, ALineOfOneMomentCountsWhole) {
+  const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 1600 * kSecondUs, 200);
+  UsageRecord line = Line("gpu", 7, 7, true);
+  line.sample_count = 5'000'000;
+  EXPECT_EQ(ChooseResolution(plan, 200, v1::RESOLUTION_UNSPECIFIED, {line}, {{"gpu"}}).wire(),
+            v1::RESOLUTION_10_SECONDS);
 }
 
 TEST(BucketResolutionTest, TheEndsOfTimeAreLeftToSamples) {
