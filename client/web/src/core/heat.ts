@@ -45,14 +45,13 @@ function sampled(values: Float64Array): Float64Array {
   return taken.sort();
 }
 
+/** Indexes ascend. */
 function columnsOf(rows: readonly HeatRow[], start: number, width: number, within: Range | null): { first: number; count: number } {
   let first = Infinity;
   let last = -Infinity;
-  for (const row of rows) {
-    for (const index of row.indexes) {
-      if (index < first) first = index;
-      if (index > last) last = index;
-    }
+  for (const { indexes } of rows) {
+    first = Math.min(first, indexes[0] ?? Infinity);
+    last = Math.max(last, indexes[indexes.length - 1] ?? -Infinity);
   }
   if (first > last || !within) return { first, count: last - first + 1 };
   // All that is looked at, also where nothing came: a gap at an end is one.
@@ -65,7 +64,9 @@ function columnsOf(rows: readonly HeatRow[], start: number, width: number, withi
 function usualColumns(rows: readonly HeatRow[]): number {
   const every = Math.max(1, Math.floor(rows.length / distanceRows));
   const distances = rows.filter((row, at) => at % every === 0 && row.indexes.length > 1).map((row) => usualDistance(row.indexes)).sort((a, b) => a - b);
-  return distances[Math.floor(distances.length / 2)] ?? 1;
+  const usual = distances[Math.floor(distances.length / 2)] ?? 1;
+  // A tick may come a little late.
+  return usual < 2 ? 1 : Math.ceil(usual * 1.25);
 }
 
 /** A value holds until the next one is due: a machine that is sampled each second is no comb. */
@@ -83,14 +84,19 @@ export function heatGrid(rows: readonly HeatRow[], start: number, width: number,
   if (first === Infinity) return "empty";
   if (columnCount * rows.length > cellsMax) return "too many";
   const cells = new Float64Array(columnCount * rows.length).fill(NaN);
-  rows.forEach((row, at) => {
-    for (let i = 0; i < row.indexes.length; ++i) {
-      const value = row.values[i] ?? NaN;
-      if (Number.isFinite(value)) cells[at * columnCount + (row.indexes[i] ?? 0) - first] = value;
+  const there = new Float64Array(cells.length);
+  let thereCount = 0;
+  rows.forEach(({ indexes, values }, at) => {
+    const begin = at * columnCount - first;
+    for (let i = 0; i < indexes.length; ++i) {
+      const value = values[i] ?? NaN;
+      if (!Number.isFinite(value)) continue;
+      cells[begin + (indexes[i] ?? 0)] = value;
+      there[thereCount++] = value;
     }
   });
-  const sorted = sampled(cells.filter((value) => !Number.isNaN(value)));
-  if (sorted.length === 0) return "empty";
+  if (thereCount === 0) return "empty";
+  const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
   rows.forEach((_, at) => hold(cells.subarray(at * columnCount, (at + 1) * columnCount), held));
   return {

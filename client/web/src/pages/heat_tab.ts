@@ -240,7 +240,8 @@ export class HeatTab implements TrialTab {
     const { rowsPerLine } = heatSize(grid.rows.length, window.devicePixelRatio || 1);
     const [first = "", last = ""] = [grid.rows[0], grid.rows[grid.rows.length - 1]].map((name) => printable(name ?? ""));
     const shared = rowsPerLine < 2 ? "" : ` ${rowsPerLine} rows share a line, which shows ${this.isTiming(metric) ? "the largest" : "the most unusual"} of them.`;
-    this.note.textContent = `${countText(grid.rows.length)} ${grid.rows.length === 1 ? "row" : "rows"}: ${first} on top${grid.rows.length > 1 ? `, ${last} at the bottom` : ""}. ` +
+    const count = grid.rows.length;
+    this.note.textContent = `${count === 1 ? `One row: ${first}` : `${countText(count)} rows: ${first} on top, ${last} at the bottom`}. ` +
       `Each cell is a mean.${shared} Drag to zoom, click a cell to keep it.`;
   }
 
