@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import textwrap
 import unittest
 import zipfile
 from typing import Any
@@ -13,6 +14,7 @@ from unittest import mock
 
 import product
 from product import ProductTest
+from test_hooks import _FAKE
 
 _PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "client" / "python"
 _TRAINING = """
@@ -43,7 +45,8 @@ class AbsentTest(ProductTest):
         (self.extension,) = (self.site / "stepwell").glob("_core*.so")
 
     def run_here(self, source: str, **more) -> tuple[str, str]:
-        return self.run_trial(source, variables={"PYTHONPATH": str(self.site)}, **more)
+        variables = {"PYTHONPATH": str(self.site), **more.pop("variables", {})}
+        return self.run_trial(source, variables=variables, **more)
 
     def test_agent_rule_15_training_goes_on_with_one_warning(self):
         for name, break_it in [("missing", self.extension.unlink), ("empty", lambda: self.extension.write_bytes(b"")),
@@ -67,6 +70,58 @@ class AbsentTest(ProductTest):
         out, err = self.run_here(_TRAINING, options=("-W", "error"))
         self.assertEqual(_PRINTED, out)
         self.assertEqual(1, len(err.splitlines()), err)
+
+    def test_agent_rule_15_a_system_that_lacks_what_is_asked_of_it_goes_on_with_one_warning(self):
+        self.extension.unlink()
+        out, err = self.run_here("""
+            import builtins, os, sys, types
+            del os.geteuid, os.getuid, os.fork, os.register_at_fork
+            sys.modules["fcntl"] = None
+            # What stepwell imports on such a system, no more.
+            platform, sys.platform = sys.platform, "win32"
+            import stepwell
+            sys.platform = platform
+            """ + textwrap.dedent(_TRAINING).replace("\n", "\n            ") + """
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1, repeat=1))
+            print([index for index, _ in run.steps("abc", epoch=0)], run.upload_trace("x"), run.state)
+            from stepwell.integrations.pytorch import TrainingLoop
+            training = TrainingLoop()
+            for index, batch in training.steps("ab", epoch=1):
+                with training.train_batch: training.record("loss", 1)
+            print(list(training.evaluate("xy")), index)
+            from stepwell.integrations.lightning import Actions
+            from stepwell.integrations._watch import watch_call, watch_loader, watch_model
+            actions = Actions()
+            for action in ("[_TrainingEpochLoop].train_dataloader_next", "run_training_batch"):
+                actions.start(action); actions.stop(action)
+            class Loader(list): pass
+            class Model:
+                def __call__(self, batch): return batch
+                def step(self): return 1
+            loader, model = Loader("ab"), Model()
+            watch_loader(loader, lambda: None, lambda *_: None)
+            watch_model(model, lambda *_: None, lambda: None); watch_call(model, "step", lambda: None, lambda: None)
+            print(list(loader), model(7), model.step())
+            import torch
+            profiler = types.ModuleType("torch.profiler")
+            class Profile:
+                current_action = "RECORD"
+                def __init__(self, on_trace_ready, **_): self.ready = on_trace_ready
+                def start(self): pass
+                def step(self): self.ready(self)
+                def stop(self): pass
+                def export_chrome_trace(self, path): print("wrote")
+            profiler.profile, profiler.record_function = Profile, None
+            profiler.ProfilerAction = types.SimpleNamespace(NONE=0, WARMUP=1, RECORD="RECORD", RECORD_AND_SAVE=3)
+            torch.profiler = sys.modules["torch.profiler"] = profiler
+            with stepwell.torch_profiler() as profiled: profiled.step()
+            for batch in torch.utils.data.DataLoader("ab"): torch.nn.Model()(batch)
+            run.close()
+            """, variables={"PYTHONPATH": f"{self.site}:{_FAKE}", "STEPWELL_SERVER": "unset", "STEPWELL_SPOOL_DIR": "unset",
+                            "STEPWELL_AGENT": "unset"})  # fmt: skip
+        self.assertEqual(_PRINTED + "[0, 1, 2] False closed\n['x', 'y'] 4\n['a', 'b'] 7 1\n", out)
+        self.assertEqual(1, err.count("Warning"), err)
+        self.assertIn("stepwell: nothing is recorded: win32 is not Linux", err)
 
     def test_wrong_options_are_refused_all_the_same(self):
         self.extension.unlink()

@@ -10,6 +10,7 @@ import tempfile
 import textwrap
 import unittest
 
+import interrupts
 import product
 from product import ProductTest
 
@@ -58,36 +59,21 @@ class EndingsTest(ProductTest):
         self.assertEqual("True\n", out)
 
     def test_an_interrupt_at_any_line_leaves_a_recorder_that_goes_on(self):
-        out, _ = self.run_trial("""
-            import sys, stepwell
+        out, _ = self.run_trial(interrupts.SOURCE + textwrap.dedent("""
+            import stepwell
             def live():
                 with stepwell.init() as run:
                     for index, batch in run.steps("ab"):
                         with run.scope("train_batch"):
                             run.record("loss", index)
                     run.off(); run.on(interval=2.0); run.flush(0)
-            def interrupt(line):
-                left = line
-                def trace(frame, event, arg):
-                    nonlocal left
-                    is_ours = "stepwell" in frame.f_code.co_filename or frame.f_code.co_name == "live"
-                    if event == "line" and is_ours:
-                        left -= 1
-                        if left == 0: raise KeyboardInterrupt
-                    return trace
-                sys.settrace(trace)
-                try: live()
-                finally: sys.settrace(None)
-            line = 1
-            while True:
-                try: interrupt(line)
-                except KeyboardInterrupt: line += 1
-                else: break
+            count, swallowed = interrupt_each(live, lambda code: "stepwell" in code.co_filename or code.co_name == "live")
+            print(swallowed, count > 200)
             run = stepwell.init()
             with run.scope("after"): run.record("last", 1)
-            print(run.close(60), line > 50)
-            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
-        self.assertEqual("True True\n", out)
+            print(run.close(60))
+            """), variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("[] True\nTrue\n", out)
         counts = self.counts()
         self.assertEqual((1, 1), (counts["after"], counts["last"]))
 

@@ -125,6 +125,28 @@ class LightningTest(FrameworkTest):
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
 
+    def test_the_profiler_alone_knows_batch_and_epoch_of_a_resumed_training_too(self):
+        self.train(self.MODEL + """
+    import tempfile
+    from stepwell.integrations.lightning import StepwellCallback, StepwellProfiler
+    folder = tempfile.mkdtemp()
+    first = trainer(max_epochs=1, profiler=StepwellProfiler(), enable_checkpointing=False)
+    first.fit(Model(), loader(), loader(8))
+    first.save_checkpoint(folder + "/a.ckpt", weights_only=False)
+    print([type(one).__name__ for one in first.callbacks])
+    second = trainer(max_epochs=2, profiler=StepwellProfiler(), enable_checkpointing=False)
+    second.fit(Model(), loader(), loader(8), ckpt_path=folder + "/a.ckpt", weights_only=False)
+    both = trainer(max_epochs=3, profiler=StepwellProfiler(), callbacks=[StepwellCallback()], enable_checkpointing=False)
+    both.fit(Model(), loader(), ckpt_path=folder + "/a.ckpt", weights_only=False)
+    """)
+        # The third goes on where the second did.
+        wanted = sorted([*range(12), *range(6, 18)])
+        self.assert_steps(wanted, (*self.NAMES, "samples_per_second"))
+        self.assertEqual(wanted, self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assertEqual([0, 6, 6, 12], self.batches_of("epoch"))
+        self.assertEqual({0: 0.0, 6: 1.0, 12: 2.0}, {s.batch: s.value for s in self.samples() if s.name == "epoch"})
+        self.assertFalse([name for name in self.counts() if name.startswith("callback/Stepwell")])
+
     def test_a_loader_without_a_length_and_an_exception(self):
         out, _ = self.train(self.MODEL + """
     import stepwell

@@ -2,8 +2,10 @@
 
 import pathlib
 import tempfile
+import textwrap
 import unittest
 
+import interrupts
 import product
 from product import ProductTest
 from test_hooks import _FAKE, _STEP, by_run
@@ -11,8 +13,8 @@ from test_hooks import _FAKE, _STEP, by_run
 
 class InterruptedHooksTest(ProductTest):
     def test_an_interrupt_at_any_line_of_hooks_and_loops_leaves_them_seeing(self):
-        out, err = self.run_trial("""
-            import sys, stepwell, torch
+        out, err = self.run_trial(interrupts.SOURCE + textwrap.dedent("""
+            import accelerate, stepwell, torch
             from stepwell._load import core
             from stepwell.integrations.pytorch import TrainingLoop
             from stepwell.integrations._watch import watch_call, watch_model
@@ -35,32 +37,20 @@ class InterruptedHooksTest(ProductTest):
                 for index, batch in training.steps(torch.utils.data.DataLoader("ab")):
                     with training.train_batch: step()
                 for batch in training.evaluate("x"): pass
-            def interrupted_at(line, live):
-                left = line
-                def trace(frame, event, arg):
-                    nonlocal left
-                    if event == "line" and "/stepwell/" in frame.f_code.co_filename:
-                        left -= 1
-                        if left == 0: raise KeyboardInterrupt
-                    return trace
-                sys.settrace(trace)
-                try: live()
-                finally: sys.settrace(None)
-            for live in (hooked, planned, told):
-                line = 1
-                while True:
-                    try: interrupted_at(line, live)
-                    except KeyboardInterrupt: line += 1
-                    else: break
+            def ahead():
+                for batch in accelerate.data_loader.DataLoaderShard(torch.utils.data.DataLoader([torch.Tensor()] * 2), "cuda"): step()
+            for live in (hooked, planned, told, ahead):
+                def after(line):
                     if core.is_fetching(): print(live.__name__, line, "is fetching still")
-                print(live.__name__, line > 30)
+                count, swallowed = interrupt_each(live, lambda code: "/stepwell/" in code.co_filename, after)
+                print(live.__name__, swallowed, count > 30)
             run.close()
             with stepwell.init(trial=run.trial + ".after") as run:
                 calls.clear()
                 hooked(); planned(); told()
             print(calls.count("model"), calls.count("call"))
-            """, variables={"PYTHONPATH": _FAKE, "STEPWELL_EXIT_WAIT": "60"})  # fmt: skip
-        self.assertEqual("hooked True\nplanned True\ntold True\n6 6\n", out)
+            """), variables={"PYTHONPATH": _FAKE, "STEPWELL_EXIT_WAIT": "60"})  # fmt: skip
+        self.assertEqual("".join(f"{live} [] True\n" for live in ("hooked", "planned", "told", "ahead")) + "6 6\n", out)
         self.assertNotIn("not recorded", err)
         found = self.samples(self.trial + ".after")
         steps = list(range(6))

@@ -1,7 +1,9 @@
 """A run that a schedule switches on and off between its steps."""
 
+import textwrap
 import unittest
 
+import interrupts
 from product import ProductTest
 
 
@@ -139,8 +141,8 @@ class WindowsTest(ProductTest):
         self.assertTrue(self.eventually(lambda: self.batches() == {"step": [0, 1, 7, 8], "forward": [0, 1, 7, 8]}))
 
     def test_an_interrupt_at_any_line_of_a_schedule_leaves_a_recorder_that_goes_on(self):
-        out, _ = self.run_trial("""
-            import sys, stepwell
+        out, _ = self.run_trial(interrupts.SOURCE + textwrap.dedent("""
+            import stepwell
             from stepwell.integrations.pytorch import TrainingLoop
             def live():
                 with stepwell.init(schedule=stepwell.schedule(wait=1, active=1)) as run:
@@ -149,30 +151,15 @@ class WindowsTest(ProductTest):
                     training = TrainingLoop(run)
                     for index, batch in training.steps("ab", epoch=2):
                         with training.train_batch: pass
-            def interrupt(line):
-                left = line
-                def trace(frame, event, arg):
-                    nonlocal left
-                    if event == "line" and ("stepwell" in frame.f_code.co_filename or frame.f_code.co_name == "live"):
-                        left -= 1
-                        if left == 0: raise KeyboardInterrupt
-                    return trace
-                sys.settrace(trace)
-                try: live()
-                finally: sys.settrace(None)
-            line = 1
-            while True:
-                try: interrupt(line)
-                except KeyboardInterrupt: line += 3
-                else: break
+            count, swallowed = interrupt_each(live, lambda code: "stepwell" in code.co_filename or code.co_name == "live")
+            print(swallowed, count > 300)
             run = stepwell.init()
             run.close()
             with stepwell.init() as run:
                 for index, batch in run.steps("ab"):
                     with run.scope("after"): pass
-            print(line > 100)
-            """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
-        self.assertEqual("True\n", out)
+            """), variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual("[] True\n", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("after") == [0, 1]), self.batches())
 
 

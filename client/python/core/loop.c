@@ -8,6 +8,7 @@
 typedef struct {
   PyObject base;
   StepLoop loop;
+  int ends_dropped;
 } Loop;
 
 static PyObject* Loop_New(PyTypeObject* type, PyObject* args, PyObject* keywords) {
@@ -24,7 +25,9 @@ static PyObject* Loop_Begin(PyObject* self, PyObject* const* args, Py_ssize_t co
   StepLoop* loop = &((Loop*)self)->loop;
   StepLoop_Leave(loop);
   loop->of = count > 0 && args[0] != Py_None ? args[0] : NULL;
+  loop->is_hooked = count > 1 && args[1] == Py_True;
   StepLoop_BeginTallied(loop);
+  if (loop->is_hooked) StepLoop_LooksAhead(loop);  // those of a loader that fetches ahead alone
   return PyBool_FromLong(loop->life != NULL);
 }
 
@@ -79,21 +82,26 @@ static PyObject* Loop_Fetch(PyObject* self, PyObject* items) {
   return item;
 }
 
+static PyObject* Loop_EndsDropped(PyObject* self, PyObject* Py_UNUSED(ignored)) {
+  ((Loop*)self)->ends_dropped = 1;
+  Py_RETURN_NONE;
+}
+
 static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   StepLoop_Leave(&((Loop*)self)->loop);
   Py_RETURN_NONE;
 }
 
 static void Loop_Dealloc(PyObject* self) {
+  if (((Loop*)self)->ends_dropped) StepLoop_EndLast(&((Loop*)self)->loop);
   StepLoop_Leave(&((Loop*)self)->loop);
   Py_TYPE(self)->tp_free(self);
 }
 
 static PyMethodDef loop_methods[] = {
     {"begin", (PyCFunction)(void (*)(void))Loop_Begin, METH_FASTCALL,
-     "begin($self, of=None, /)\n--\n\nThe first step opens. False: inside another loop's, whose "
-     "part it "
-     "is. `of` is the loader, which the caller holds until leave()."},
+     "begin($self, of=None, is_hooked=False, /)\n--\n\nThe first step opens. False: inside another "
+     "loop's, whose part it is. `of` is the loader, which the caller holds until leave()."},
     {"count", (PyCFunction)(void (*)(void))Loop_Count, METH_FASTCALL,
      "count($self, batch=None, /)\n--\n\nThe batch of the step that is open, else the next one."},
     {"upcoming", Loop_Upcoming, METH_NOARGS,
@@ -104,6 +112,8 @@ static PyMethodDef loop_methods[] = {
      "fetching($self, is_begun, /)\n--\n\nA fetch begins on this thread, or ends."},
     {"fetch", Loop_Fetch, METH_O,
      "fetch($self, items, /)\n--\n\nThe next of them, timed as dataloader_next."},
+    {"ends_dropped", Loop_EndsDropped, METH_NOARGS,
+     "ends_dropped($self)\n--\n\nThe step that is open has the last batch: dropped, it is whole."},
     {"leave", Loop_Leave, METH_NOARGS, "leave($self)\n--\n\nWhat comes after lies in no step."},
     {NULL, NULL, 0, NULL},
 };

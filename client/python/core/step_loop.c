@@ -19,6 +19,7 @@ struct StepLife {
   int holder_count;  // the loop, and the thread that began it
   int is_over;
   int is_hooked;
+  int is_ahead;
   int32_t batch;            // of the step that is open, -1 while its batch is fetched
   stepwell_scope work;      // `train_batch` of a hook's; path 0 = not open
   uint32_t tallied_thread;  // whose steps are counted, of this loop; 0 = not of this loop
@@ -161,6 +162,17 @@ void StepLoop_Next(StepLoop* loop) {
   loop->step_start_ns = now_ns;
 }
 
+void StepLoop_LooksAhead(StepLoop* loop) {
+  if (loop->life != NULL) loop->life->is_ahead = 1;
+}
+
+void StepLoop_EndLast(StepLoop* loop) {
+  // Another thread may drop it: there it is no step that ends.
+  if (loop->life != NULL && !loop->life->is_over && loop->life == life_of_thread) {
+    StepLoop_Next(loop);
+  }
+}
+
 void StepLoop_Leave(StepLoop* loop) {
   StepLoop_Fetching(loop, 0);
   StepLife* life = loop->life;
@@ -242,7 +254,7 @@ PyObject* StepLoop_FetchBy(PyObject* Py_UNUSED(module), PyObject* args) {
 
 int StepLoop_IsInBatch(void) {
   const StepLife* life = OpenLife();
-  return life != NULL && life->batch >= 0;
+  return life != NULL && (life->batch >= 0 || life->is_ahead);
 }
 
 PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {

@@ -34,6 +34,10 @@ void StepLoop_Next(StepLoop* loop);
 PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original);
 // The step that is open has the next batch.
 void StepLoop_Count(StepLoop* loop);
+// The batch was fetched in the step before: what is done between fetches for it is in a step that has its batch.
+void StepLoop_LooksAhead(StepLoop* loop);
+// The step that is open ends, unless the loop is over or inside of another one's step; Leave follows.
+void StepLoop_EndLast(StepLoop* loop);
 // What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
 void StepLoop_Leave(StepLoop* loop);
 

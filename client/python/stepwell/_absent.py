@@ -66,7 +66,7 @@ class Steps:
 class Loop:
     _batch = -1
 
-    def begin(self, of: object = None, /) -> bool:
+    def begin(self, of: object = None, is_hooked: bool = False, /) -> bool:
         return True
 
     def upcoming(self) -> int:
@@ -85,6 +85,9 @@ class Loop:
 
     def fetch(self, items: Iterator[Any], /) -> Any:
         return next(items)
+
+    def ends_dropped(self) -> None:
+        pass
 
     def leave(self) -> None:
         pass

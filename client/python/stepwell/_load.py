@@ -7,6 +7,7 @@ import sys
 from stepwell._tell import mute, warn
 
 TYPE_CHECKING = False
+is_absent = False  # what stands in for it records nothing
 if TYPE_CHECKING:
     from stepwell import _core as core
 else:
@@ -15,8 +16,9 @@ else:
     except Exception as error:
         from stepwell import _absent as core
 
+        is_absent = True
         _why = (str(error) or type(error).__name__) if sys.platform == "linux" else f"{sys.platform} is not Linux"
         warn(f"stepwell: nothing is recorded: {_why}")
         mute()
 
-__all__ = ["core"]
+__all__ = ["core", "is_absent"]

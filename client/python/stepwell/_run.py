@@ -9,7 +9,7 @@ import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
 from stepwell import _checks
-from stepwell._load import core
+from stepwell._load import core, is_absent
 from stepwell._tell import described, is_quiet, say, warn
 
 TYPE_CHECKING = False
@@ -409,11 +409,12 @@ def _resolved(options: dict[str, object]) -> dict[str, object]:
     options["trial"] = _identity.trial_name(options["trial"])  # type: ignore[arg-type]
     options["attempt_key"] = _identity.attempt_key(options["attempt_key"])  # type: ignore[arg-type]
     options["agent"] = _identity.agent(options["agent"])  # type: ignore[arg-type]
-    options["server"] = _identity.server(
-        options["server"],  # type: ignore[arg-type]
-        options["spool_dir"],  # type: ignore[arg-type]
-        bool(options["start_agent"]),
-    )
+    if not is_absent:  # nothing is sent, and the system may lack what is asked
+        options["server"] = _identity.server(
+            options["server"],  # type: ignore[arg-type]
+            options["spool_dir"],  # type: ignore[arg-type]
+            bool(options["start_agent"]),
+        )
     options["shows"] = _identity.rank(rank) == 0
     options["rank"] = -1 if rank is None else rank
     options["world_size"] = -1 if options["world_size"] is None else options["world_size"]

@@ -136,6 +136,8 @@ def resume(run: Run, start: int | None, epoch: int | None, batch_in_epoch: int) 
 
 
 class PlannedLoop:
+    """One that is dropped is left by its `core.Loop`: a Ctrl-C in lines of a __del__ would be swallowed."""
+
     def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
         self._stepping = Stepping(run, loader)
         self._items: Any = iter(loader)  # its errors are the training's to see
@@ -171,6 +173,3 @@ class PlannedLoop:
         self._start = None
         self._batch_in_epoch += 1
         return int(place), item
-
-    def __del__(self) -> None:
-        self._stepping.leave()

@@ -10,7 +10,7 @@ import os
 import tempfile
 
 from stepwell import _identity, _run, _schedule
-from stepwell._load import core
+from stepwell._load import core, is_absent
 from stepwell._tell import described, say, warn
 
 TYPE_CHECKING = False
@@ -141,6 +141,8 @@ class TorchProfiler:
     def _take(self, profile: Any) -> None:
         """A window is over: its trace is written, and left for the agent to upload."""
         batches, self._batches = self._batches, []
+        if is_absent and self._directory is None:  # nobody would find it
+            return
         try:
             path, is_ours = self._path(batches)
             profile.export_chrome_trace(path)

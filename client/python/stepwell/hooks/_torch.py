@@ -14,6 +14,7 @@ import time
 
 from stepwell._load import core
 from stepwell.hooks import _compiler, _torch_script
+from stepwell.hooks._ahead import AheadLoaders
 from stepwell.hooks._allocator import Allocator
 from stepwell.hooks._device_times import DeviceTimes
 from stepwell.hooks._hook import Hook
@@ -54,6 +55,7 @@ class TorchHooks:
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
         self._fetch: Any = None
+        self._ahead = AheadLoaders(self._loader, self._is_training, self._look_at_batch)
         self._optimizer = Hook("the optimizer's step")
         self._evaluation = Hook("an evaluation's DataLoader")
         self._device = Hook("the GPU's time")
@@ -89,6 +91,7 @@ class TorchHooks:
 
             self._fetch = self._loader.handle(core.FetchCall(self._next_batch, self._torch.is_grad_enabled))
             self._loader.replace(_BaseDataLoaderIter, "__next__", self._fetch)
+            self._ahead.put()
 
         return self._try(self._loader, put)
 
@@ -298,6 +301,8 @@ class TorchHooks:
     # --- batches ---
 
     def _next_batch(self, original: Any, iterator: Any) -> Any:
+        if self._ahead.is_asked:
+            return self._ahead.fetch(original, iterator)
         loop = None
         is_eval = False
         try:
@@ -329,9 +334,20 @@ class TorchHooks:
 
     def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
         items = core.next_by(loop, original, iterator)
+        self._look_at_batch()
+        return items
+
+    def _look_at_batch(self) -> None:
         self._loader.seen_count += 1
         self._look_at_device(core.batch())
-        return items
+
+    def _is_training(self) -> bool:
+        """What is asked for a batch now, and is recorded."""
+        if core.is_fetching() or not self._torch.is_grad_enabled():
+            return False
+        if self._open_run is not None:
+            return self._opens()
+        return core.state() in _RECORDING
 
     def _next_of_evaluation(self, original: Any, iterator: Any) -> Any:
         begin_us, begin = time.time_ns() // 1000, time.perf_counter()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from stepwell import _run, _stepping
+from stepwell._look_ahead import LookAhead
 from stepwell._schedule import Place
 from stepwell.integrations._guard import guard_methods, guarded, tell_once
 
@@ -71,6 +72,8 @@ class Training:
         self._samples: int | None = None
         self._step_begin_s = 0.0
         self._fetch_begin_s: float | None = None
+        self._ahead: LookAhead | None = None  # of a loader that fetches a batch ahead
+        self._ahead_begin_s: float | None = None
         self._eval_begin_s: float | None = None
         self._fetch_ns = 0
         self._fetch_count = 0
@@ -134,18 +137,40 @@ class Training:
         self._set_fetching(False)
         if self._fetch_begin_s is None:
             return
-        seconds = max(0.0, time.perf_counter() - self._fetch_begin_s - self._transfer_s)
+        seconds: float | None = max(0.0, time.perf_counter() - self._fetch_begin_s - self._transfer_s)
         self._fetch_begin_s = None
+        if self._ahead is not None and is_found:
+            seconds = self._ahead.handed_out()
         if not is_found:
             if self._fetch_count == 0:
                 self.leave(is_epoch_over=True)
             return
-        self.took("dataloader_next", seconds, "train")
-        self._fetch_ns += int(seconds * 1e9)
+        if seconds is not None:
+            self.took("dataloader_next", seconds, "train")
+            self._fetch_ns += int(seconds * 1e9)
         self._fetch_count += 1
         self.add_samples(samples)
         if self._fetch_count == 1 and self._place is not None:
             self._stepping.count(self._place, self._epoch)
+
+    def looks_ahead(self) -> None:
+        """An iteration of a loader begins that fetches a batch ahead of the one that it hands out; what it fetches is
+        told within the fetches above. One that is told of none is timed as any other."""
+        self._ahead = None
+
+    def ahead_begins(self) -> None:
+        self._ahead_begin_s = time.perf_counter()
+
+    def ahead_ends(self, is_found: bool) -> None:
+        begin_s, self._ahead_begin_s = self._ahead_begin_s, None
+        if begin_s is None:
+            return
+        if self._ahead is None:
+            self._ahead = LookAhead()
+        if is_found:
+            self._ahead.fetched(time.perf_counter() - begin_s)
+        else:
+            self._ahead.ended()
 
     def add_samples(self, samples: int | None) -> None:
         """Of a batch that was seen after its fetch."""

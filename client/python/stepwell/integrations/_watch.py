@@ -327,6 +327,22 @@ def watch_result(owner: Any, name: str, found: Callable[[Any], None]) -> Callabl
     return _watch(owner, name, call)
 
 
+def watch_timed(owner: Any, name: str, begin: Callable[[], None], end: Callable[[Any], None]) -> Callable[[], None] | None:
+    """As watch_call(), and end() is shown what it handed out; None where it raised."""
+    begin, end = guarded(begin), guarded(end)
+
+    def call(original: Any, *args: Any, **keywords: Any) -> Any:
+        begin()
+        result = None
+        try:
+            result = original(*args, **keywords)
+            return result
+        finally:
+            end(result)
+
+    return _watch(owner, name, call)
+
+
 class Watches:
     """What is watched, to be left alone again."""
 

@@ -10,6 +10,7 @@ and for what is logged, `Accelerator(log_with=StepwellTracker())`: numbers of ac
 
 from __future__ import annotations
 
+from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
 from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model
@@ -38,6 +39,7 @@ class Watched:
         training, watches = self.training, self._watches
         self._loader, self._first_batch = loader, batch
         watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends, training.break_off))
+        watch_ahead(loader, training, watches)
         if eval_loader is not None:
             watches.add(watch_loader(eval_loader, self._eval_fetch_begins,
                                      lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip

@@ -4,8 +4,8 @@
 
     Trainer(callbacks=[StepwellCallback()])
 
-The callback knows the batch and the epoch of a training that resumes, too, and sees what the trainer's profiler is
-told, whichever that is. `Trainer(profiler=StepwellProfiler())` sees the same and counts batches from 0.
+The callback sees what the trainer's profiler is told, whichever that is; `Trainer(profiler=StepwellProfiler())` sees the
+same. Both know the batch and the epoch of a training that resumes, too.
 """
 
 from __future__ import annotations
@@ -43,6 +43,27 @@ class Actions:
         self._begun: dict[str, float] = {}
         self._epoch = -1
         self._is_failed = False
+        self._counter: Any = None  # beside the trainer's callbacks
+        self._trainer: Any = None
+
+    def begin(self, stage: str, module: Any) -> None:
+        """Of the profiler: the trainer has told it of its module. What is not known of a batch is its callback's to tell."""
+        self.finish()
+        if stage == "fit":
+            self.training.train_begins()
+        trainer = getattr(module, "_trainer", None)
+        if trainer is None or any(isinstance(one, _find("StepwellCallback")) for one in trainer.callbacks):
+            return
+        self._trainer, self.where = trainer, lambda: _where(trainer)
+        self._counter = _make_counter(self.training)
+        trainer.callbacks.append(self._counter)
+
+    def finish(self) -> None:
+        self.training.finish()
+        trainer, self._trainer = self._trainer, None
+        if trainer is not None:
+            self.where = None
+            trainer.callbacks[:] = [one for one in trainer.callbacks if one is not self._counter]
 
     def fail(self, action: str) -> None:
         """A batch that raises is no step."""
@@ -150,14 +171,13 @@ def _make_profiler() -> type:
 
         def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
             super().setup(stage, local_rank, log_dir)
-            if stage == "fit":
-                self._stepwell.training.train_begins()
+            self._stepwell.begin(stage, getattr(self, "_lightning_module", None))
             if self._then is not None:
                 self._then.setup(stage, local_rank, log_dir)
 
         def teardown(self, stage: str | None) -> None:
             super().teardown(stage)
-            self._stepwell.training.finish()
+            self._stepwell.finish()
             if self._then is not None:
                 self._then.teardown(stage)
 
@@ -207,6 +227,16 @@ def _where(trainer: Any) -> dict[str, Any]:
     length = trainer.num_training_batches
     return {"batch": loop.total_batch_idx + 1, "epoch": trainer.current_epoch, "batch_in_epoch": loop.batch_idx + 1,
             "length": int(length) if length != float("inf") else None}  # fmt: skip
+
+
+def _make_counter(training: Training) -> Any:
+    """What the profiler is not told: the batch."""
+
+    class StepwellCounter(_package().Callback):  # type: ignore[misc]
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+            training.add_samples(samples_of(batch))
+
+    return StepwellCounter()
 
 
 def _make_callback() -> type:

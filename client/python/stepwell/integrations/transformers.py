@@ -10,6 +10,9 @@ A step is one of the optimizer, as the Trainer counts them: with gradient accumu
 
 from __future__ import annotations
 
+import sys
+
+from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
@@ -35,12 +38,11 @@ class _Watcher:
         self._state, self._has_fetch = state, False
         training = self.training
         training.train_begins()
-
-        def fetched(item: Any, is_found: bool) -> None:
-            training.fetch_ends(samples_of(item) if is_found else None, is_found)
-
         if loader is not None:
-            self.watches.add(watch_loader(loader, self.fetch_begins, fetched))
+            self.watch_batches(loader)
+        trainer_module = sys.modules.get("transformers.trainer")
+        if trainer_module is not None:  # an epoch that is resumed in its middle has a loader of its own
+            self.watches.add(watch_result(trainer_module, "skip_first_batches", self.watch_batches))
         if scheduler is not None:
             self.watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
                                         lambda: training.end("step_lr_schedulers")))  # fmt: skip
@@ -51,14 +53,21 @@ class _Watcher:
         self.watches.add(watch_call(data_loader, "send_to_device", lambda *_, **__: training.transfer_begins(),
                                     training.transfer_ends))  # fmt: skip
 
+    def watch_batches(self, loader: Any) -> None:
+        self.watches.add(watch_loader(loader, self.fetch_begins, self.fetch_ends))
+        watch_ahead(loader, self.training, self.watches)
+
     def fetch_begins(self) -> None:
         state = self._state
         self._has_fetch = True
         self.training.fetch_begins(int(state.global_step), int(state.epoch or 0))
 
+    def fetch_ends(self, item: Any, is_found: bool) -> None:
+        self.training.fetch_ends(samples_of(item) if is_found else None, is_found)
+
     def step_begins(self, state: Any) -> None:
         self._state = state
-        if not self._has_fetch:  # of a loader that cannot be watched, as one that skips batches at a resume
+        if not self._has_fetch:  # of a loader that cannot be watched
             self.training.fetch_begins(int(state.global_step), int(state.epoch or 0))
             self.training.fetch_unseen()
         self.training.begin("train_batch")

@@ -1,0 +1,142 @@
+"""Loaders that fetch a batch ahead of the one that they hand out: each fetch is told with the batch that it is."""
+
+import pathlib
+import tempfile
+import unittest
+
+import product
+from product import ProductTest
+from test_hooks import _FAKE, _STEP, by_run
+
+_LOOKAHEAD = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "stepwell" / "_look_ahead.py"
+
+# A clock that a fetch of batch N sets forward by N + 1 seconds, and nothing else does.
+_CLOCKED = """
+import time
+now_s = [0.0]
+time.perf_counter = lambda: now_s[0]
+class Batches:
+    def __init__(self, count): self.count = count
+    def __iter__(self):
+        for batch in range(self.count):
+            now_s[0] += batch + 1
+            yield torch.Tensor()
+"""
+
+
+class LookAheadTest(unittest.TestCase):
+    """Without a process."""
+
+    def made(self):
+        scope: dict = {}
+        exec(compile(_LOOKAHEAD.read_text("utf-8"), str(_LOOKAHEAD), "exec"), scope)
+        return scope["LookAhead"]()
+
+    def test_whose_fetches_are_whose(self):
+        # What happens in each ask: seconds of a fetch, None for its end.
+        for name, asks, wanted in [
+            ("three batches", [[1.0, 2.0], [3.0], [None]], [1.0, 2.0, 3.0]),
+            ("one batch", [[1.0, None]], [1.0]),
+            ("the first two are skipped", [[1.0, 2.0, 4.0, 8.0], [16.0], [None]], [7.0, 8.0, 16.0]),
+            ("the end is known before", [[1.0, 2.0], []], [1.0, 2.0]),
+            ("nothing was seen", [[], []], [None, None]),
+        ]:
+            with self.subTest(name):
+                ahead, found = self.made(), []
+                for ask in asks:
+                    for seconds in ask:
+                        if seconds is None:
+                            ahead.ended()
+                        else:
+                            ahead.fetched(seconds)
+                    found.append(ahead.handed_out())
+                self.assertEqual(wanted, found)
+
+    def test_what_was_fetched_unseen_is_nobodys(self):
+        ahead = self.made()
+        ahead.fetched(1.0), ahead.fetched(2.0)
+        self.assertEqual(1.0, ahead.handed_out())
+        ahead.forget()
+        ahead.fetched(4.0)
+        self.assertIsNone(ahead.handed_out(), "that of the batch which was fetched meanwhile")
+        ahead.ended()
+        self.assertEqual(4.0, ahead.handed_out())
+
+
+class AheadTest(ProductTest):
+    def of(self, name: str, **labels: str) -> "list[tuple[int, float]]":
+        """Batches and values of the samples of that name."""
+        return sorted((sample.batch, sample.value) for sample in self.samples()
+                      if sample.name == name and labels.items() <= sample.labels.items())  # fmt: skip
+
+    def test_by_hooks_steps_are_the_programs_and_fetches_their_batches(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        (folder / "train.py").write_text("import torch\n" + _CLOCKED + _STEP + """
+from accelerate.data_loader import DataLoaderShard
+for epoch in range(2): train(DataLoaderShard(torch.utils.data.DataLoader(Batches(4)), device="cuda"))
+""")
+        said = by_run(folder, "--trial", self.trial, product.python(), "train.py")
+        self.assertIn("stepwell: 8 steps", said)
+        self.assertNotIn("not seen", said)
+        steps = list(range(8))
+        for name in ("step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
+                     "to_device"):  # fmt: skip
+            self.assertEqual(steps, [batch for batch, _ in self.of(name)], name)
+        self.assertEqual([(batch, batch % 4 + 1) for batch in steps], self.of("dataloader_next", loader="train"))
+
+    def test_by_hooks_one_ranks_fetch_for_all_is_a_batchs(self):
+        self.run_trial("import stepwell, torch, accelerate\nstepwell.init()\n" + _CLOCKED + _STEP + """
+from accelerate.data_loader import DataLoaderDispatcher
+train(DataLoaderDispatcher(torch.utils.data.DataLoader(Batches(5))))
+with torch.no_grad():
+    for batch in DataLoaderDispatcher(torch.utils.data.DataLoader(Batches(2))): pass
+""", variables={"PYTHONPATH": _FAKE})
+        self.assertEqual([0, 1, 2], [batch for batch, _ in self.of("step")])
+        self.assertEqual([(0, 3), (1, 7), (2, 5)], self.of("dataloader_next", loader="train"))
+        self.assertEqual([0, 1, 2], [batch for batch, _ in self.of("train_batch")])
+        self.assertEqual([(-1, 1), (-1, 2)], self.of("dataloader_next", loader="eval"))
+
+    def test_by_hooks_a_loop_that_is_left_and_a_window_that_is_off(self):
+        self.run_trial("import stepwell, torch, accelerate\nrun = stepwell.init()\n" + _CLOCKED + _STEP + """
+from accelerate.data_loader import DataLoaderShard
+loader = DataLoaderShard(torch.utils.data.DataLoader(Batches(6)))
+for number, batch in enumerate(loader):
+    if number == 2: break
+    train([batch])
+for number, batch in enumerate(loader):
+    train([batch])
+    if number == 1: run.off()
+    if number == 3: run.on()
+""", variables={"PYTHONPATH": _FAKE})
+        # The third was left, in the fifth it was switched off.
+        wanted = [0, 1, 3, 5, 6]
+        self.assertTrue(self.eventually(lambda: [batch for batch, _ in self.of("step")] == wanted), self.of("step"))
+        self.assertEqual(wanted, [batch for batch, _ in self.of("train_batch") if batch >= 0])
+        # The batch that was there when it was switched on was fetched unseen.
+        self.assertEqual([(0, 1), (1, 2), (3, 1), (6, 6)], [row for row in self.of("dataloader_next") if row[0] >= 0])
+
+    def test_an_integration_tells_each_fetch_with_its_batch(self):
+        self.run_trial("import torch, stepwell\n" + _CLOCKED + """
+stepwell.init()
+from accelerate.data_loader import DataLoaderDispatcher, DataLoaderShard
+from stepwell.integrations.accelerate import watch
+class Accelerator:
+    _optimizers = _schedulers = _models = ()
+    def backward(self, loss): pass
+    def gather(self, tensor): return tensor
+for kind, count in ((DataLoaderShard, 3), (DataLoaderDispatcher, 4)):
+    accelerator = Accelerator()
+    loader = kind(torch.utils.data.DataLoader(Batches(count)))
+    watched = watch(accelerator, loader)
+    for batch in loader: accelerator.backward(None)
+    watched.end()
+    for batch in loader: pass
+""", variables={"PYTHONPATH": _FAKE, "STEPWELL_HOOKS": "0"})
+        self.assertEqual([0, 1, 2, 3, 4], [batch for batch, _ in self.of("backward")])
+        self.assertEqual([(0, 1), (1, 2), (2, 3), (3, 3), (4, 7)], self.of("dataloader_next", loader="train"))
+
+
+if __name__ == "__main__":
+    unittest.main()
