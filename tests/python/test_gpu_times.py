@@ -80,6 +80,83 @@ class GpuTimesTest(ProductTest):
         self.assertTrue(self.eventually(lambda: found() == wanted), found())
         self.assertIn("stepwell: not seen: the GPU's time of 2 timings, for it had not done them in time", err)
 
+    def device_times(self) -> "list[tuple[str, int, float]]":
+        return sorted((s.name, s.batch, round(s.value, 6)) for s in self.samples() if s.labels.get("clock") == "device")
+
+    def test_a_scope_of_a_run_of_ones_own_is_timed_on_the_gpu_and_never_waited_for(self):
+        out, err = self.run_hooked("""
+            import stepwell, threading, torch
+            with stepwell.init(hooks=False) as run:
+                early = run.device_scope("early")
+                with early: pass                            # before the GPU is used
+                torch.cuda.is_there = True
+                kept = run.device_scope("kept")
+                @run.device_scope("called")
+                def called(): torch.cuda.work(3); return 4
+                def elsewhere():
+                    with kept: pass
+                for index, batch in run.steps(range(5)):
+                    torch.cuda.is_capturing = index == 3
+                    with kept: torch.cuda.work(10)
+                    with run.device_scope("outer"):
+                        with run.device_scope("outer"): called()
+                    thread = threading.Thread(target=elsewhere); thread.start(); thread.join()
+                    if index == 2:
+                        try:
+                            with run.device_scope("raises"): raise OSError("theirs")
+                        except OSError as error: print(error, kept.name)
+                    torch.cuda.finish()
+                torch.cuda.is_capturing = False
+                with kept: torch.cuda.work(20)              # in no step
+                torch.cuda.finish()
+            """)
+        self.assertEqual("theirs kept\n", out)
+        steps = (0, 1, 2, 4)
+        self.assertEqual([("called", batch, 0.003) for batch in steps] + [("kept", -1, 0.02)]
+                         + [("kept", batch, 0.01) for batch in steps] + [("outer", batch, 0.003) for batch in steps]
+                         + [("raises", 2, 0.0)], self.device_times())  # fmt: skip
+        host = [s.batch for s in self.samples() if s.name == "kept" and "clock" not in s.labels]
+        self.assertEqual(list(range(5)), sorted(batch for batch in host if batch >= 0))
+        counters = {s.name for s in self.samples() if s.group == "torch"}
+        self.assertLessEqual({"cuda_allocated", "cuda_reserved_peak", "cuda_alloc_retries"}, counters)
+
+    def test_what_an_integration_tells_is_timed_on_the_gpu_too(self):
+        _, err = self.run_hooked("""
+            import torch
+            torch.cuda.is_there = True
+            from stepwell.integrations.keras import _Watcher
+            from stepwell.integrations.pytorch import TrainingLoop
+            watcher = _Watcher(None, None)
+            watcher.train_begins(); watcher.epoch_begins(0)
+            for batch in range(3):
+                watcher.batch_begins(); torch.cuda.work(5); watcher.batch_ends(batch); torch.cuda.finish()
+            watcher.epoch_ends(); watcher.train_ends()
+            training = TrainingLoop()
+            for index, batch in training.steps("ab"):
+                with training.train_batch:
+                    with training.forward: torch.cuda.work(7)
+                with training.to_device: pass
+                torch.cuda.finish()
+            """)
+        self.assertEqual([("forward", 3, 0.007), ("forward", 4, 0.007)] + [("train_batch", batch, 0.005) for batch in range(3)]
+                         + [("train_batch", 3, 0.007), ("train_batch", 4, 0.007)], self.device_times())  # fmt: skip
+        self.assertIn("cuda_allocated", self.counts())
+        self.assertNotIn("not seen", err)
+
+    def test_a_gpu_that_fails_is_left_alone_with_one_line_and_the_training_goes_on(self):
+        out, err = self.run_hooked("""
+            import stepwell, torch
+            torch.cuda.is_there = True
+            def fail(*_, **__): raise RuntimeError("a device-side assert")
+            torch.cuda.Event = torch.cuda.memory_stats = fail
+            with stepwell.init(hooks=False) as run:
+                for index, batch in run.steps("abc"):
+                    with run.device_scope("kept"): print(index, end=" ")
+            """)
+        self.assertEqual("0 1 2 ", out)
+        self.assertEqual(1, err.count("the GPU's time is not recorded any more: RuntimeError: a device-side assert"), err)
+        self.assertEqual([0, 1, 2], [s.batch for s in self.samples() if s.name == "kept"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,13 +8,16 @@ import inspect
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Union
 
     from stepwell._absent import Scope as AbsentScope
     from stepwell._core import Scope
+    from stepwell._device_scope import DeviceScope
+
+    AnyScope = Union[Scope, AbsentScope, DeviceScope]
 
 
-def timed(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+def timed(scope: AnyScope, function: Callable[..., Any]) -> Callable[..., Any]:
     """A coroutine's time reaches from its start to its end, a generator's from its first item to its last."""
     if isinstance(function, (type, staticmethod, classmethod)):
         kind = "class" if isinstance(function, type) else type(function).__name__
@@ -36,7 +39,7 @@ def timed(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[
     return call
 
 
-def _timed_coroutine(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+def _timed_coroutine(scope: AnyScope, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def call(*args: Any, **keywords: Any) -> Any:
         # Tasks interleave: each has one of its own, which lies in no other's.
@@ -46,7 +49,7 @@ def _timed_coroutine(scope: Scope | AbsentScope, function: Callable[..., Any]) -
     return call
 
 
-def _timed_generator(scope: Scope | AbsentScope, function: Callable[..., Any]) -> Callable[..., Any]:
+def _timed_generator(scope: AnyScope, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         with scope._apart():

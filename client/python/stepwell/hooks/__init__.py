@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from stepwell.hooks._device import Device
     from stepwell.hooks._torch import TorchHooks
 
 _torch_hooks: TorchHooks | None = None
@@ -95,23 +96,33 @@ def _place(torch: Any) -> dict[str, Any]:
 
 def recording_ends() -> None:
     """Before the recorder closes; never raises."""
-    if _torch_hooks is not None:
-        _torch_hooks.recording_ends()
+    device = _existing_device()
+    if device is not None:
+        device.recording_ends()
 
 
 def run_ends() -> None:
     """After its recorder has closed for good; never raises."""
-    if _torch_hooks is not None:
-        _torch_hooks.run_ends()
+    device = _existing_device()
+    if device is not None:
+        device.run_ends()
+
+
+def _existing_device() -> Device | None:
+    module = sys.modules.get("stepwell.hooks._device")
+    return None if module is None else module.existing()
 
 
 def lines_at_end(has_steps: bool) -> list[str]:
     """What no hook saw. Who opens a run himself may record the rest himself."""
-    if _torch_hooks is None:
-        return []
-    from stepwell.hooks import _not_seen, _torch
+    from stepwell.hooks import _not_seen
 
-    given_up = _not_seen.given_up_lines(_torch_hooks.given_up_count)
+    device = _existing_device()
+    given_up = [] if device is None else _not_seen.given_up_lines(device.given_up_count)
+    if _torch_hooks is None:
+        return given_up
+    from stepwell.hooks import _torch
+
     if has_steps and not _opens_runs:
         return given_up
     return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED) + given_up

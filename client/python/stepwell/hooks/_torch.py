@@ -13,9 +13,10 @@ import threading
 import time
 
 from stepwell._load import core
-from stepwell.hooks import _compiler, _torch_script
+from stepwell.hooks import _compiler, _device, _torch_script
 from stepwell.hooks._ahead import AheadLoaders
 from stepwell.hooks._allocator import Allocator
+from stepwell.hooks._device import Device
 from stepwell.hooks._device_times import DeviceTimes
 from stepwell.hooks._hook import Hook
 from stepwell.hooks._transfer import direction
@@ -48,19 +49,16 @@ class TorchHooks:
     def __init__(self, torch: Any, open_run: Callable[[], bool] | None) -> None:
         self._torch = torch
         self._open_run = open_run
-        self._times: DeviceTimes | None = None
-        self._allocator: Allocator | None = None
         self._evaluation_series: Any = None
-        self._device_series: dict[str, Any] = {}
+        self._device = _device.of(torch)
+        self._device.found = self._device_is_found
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
         self._fetch: Any = None
         self._ahead = AheadLoaders(self._loader, self._is_training, self._look_at_batch)
         self._optimizer = Hook("the optimizer's step")
         self._evaluation = Hook("an evaluation's DataLoader")
-        self._device = Hook("the GPU's time")
-        self._memory = Hook("torch's allocator")
-        self.hooks = [self._loader, self._evaluation, self._device, self._memory]
+        self.hooks = [self._loader, self._evaluation, self._device.times_hook, self._device.memory_hook]
         for put in (self._put_loader, self._put_passes, self._put_optimizer, self._put_scheduler, self._put_transfers,
                     self._put_checkpoints, self._put_reductions):  # fmt: skip
             hook = put()
@@ -68,13 +66,9 @@ class TorchHooks:
                 self.hooks.append(hook)
         core.ask_for_worker(lambda: _is_worker(torch))
         _torch_script.tell(self.hooks)
-        _compiler.keep_out(torch, (TorchHooks, Hook, DeviceTimes, Allocator, direction))
+        _compiler.keep_out(torch, (TorchHooks, Hook, Device, DeviceTimes, Allocator, direction))
         if open_run is not None:
             core.await_hooks(True)
-
-    @property
-    def given_up_count(self) -> int:
-        return 0 if self._times is None else self._times.given_up_count
 
     # --- where they are put; a torch that lacks one has no such hook ---
 
@@ -207,7 +201,7 @@ class TorchHooks:
             token = self._begin(hook, name, is_work, is_training)
             # From now on without this handler, but where it gives the GPU events.
             call.is_plain = hook.seen_count > 0 and not hook.trouble and (
-                not is_work or (self._times is None and is_grad_enabled is not None))  # fmt: skip
+                not is_work or (not self._device.has_times and is_grad_enabled is not None))  # fmt: skip
             try:
                 if core.is_innermost(scope):  # the program's, or an integration's, which says the same
                     return original(*args, **keywords)
@@ -235,21 +229,10 @@ class TorchHooks:
         return self._begin_on_device(name)
 
     def _begin_on_device(self, name: str) -> Any:
-        try:
-            batch = core.batch()
-            return None if self._times is None or batch < 0 else self._times.begin(name, batch)
-        except Exception as error:
-            self._device.fail(error)
-            self._times = None
-        return None
+        return None if core.batch() < 0 else self._device.begin(name)
 
     def _end(self, token: Any, ends_work: bool) -> None:
-        if token is not None and self._times is not None:
-            try:
-                self._times.end(token)
-            except Exception as error:
-                self._device.fail(error)
-                self._times = None
+        self._device.end(token)
         if ends_work:
             core.end_work()
 
@@ -369,53 +352,10 @@ class TorchHooks:
     # --- the GPU ---
 
     def _look_at_device(self, batch: int) -> None:
-        try:
-            cuda = self._torch.cuda
-            if not cuda.is_initialized():
-                self._fetch.is_plain = not self._loader.trouble
-                return
-            self._fetch.is_plain = False
-            if self._times is None and not self._device.trouble:
-                for hook in self.hooks:
-                    hook.forbid_plain()
-                self._times = DeviceTimes(
-                    lambda: cuda.Event(enable_timing=True),  # type: ignore[no-any-return]
-                    cuda.is_current_stream_capturing,
-                    self._store_device_time,
-                )
-            # Switched off, nobody would keep what is read.
-            if self._times is not None and core.state() in _RECORDING:
-                self._times.read(batch)
-                self._device.seen_count += 1
-        except Exception as error:
-            self._device.fail(error)
-            self._times = None
-        try:
-            if self._allocator is None:
-                self._allocator = Allocator(self._torch.cuda)
-            if not self._memory.trouble:
-                self._allocator.sample(batch)
-                self._memory.seen_count += 1
-        except Exception as error:
-            self._memory.fail(error)
+        is_used = self._device.look(batch)
+        self._fetch.is_plain = not is_used and not self._loader.trouble
 
-    def recording_ends(self) -> None:
-        """What the GPU has not done by then is the run's next window's to tell, with its own batch: nothing waits."""
-        try:
-            if self._times is not None and threading.current_thread() is threading.main_thread():
-                self._times.read(None)
-        except Exception as error:
-            self._device.fail(error)
-            self._times = None
-
-    def run_ends(self) -> None:
-        """What no window told by then is told as not seen."""
-        if self._times is not None:
-            self._times.give_up()
-
-    def _store_device_time(self, name: str, batch: int, time_us: int, seconds: float) -> None:
-        series = self._device_series.get(name)
-        if series is None:
-            series = core.define_series("timing", name, "seconds", _DURATION, {"clock": "device"})
-            self._device_series[name] = series
-        core.record_at(series, batch, time_us, seconds)
+    def _device_is_found(self) -> None:
+        """From now on calls have handlers, which give it events."""
+        for hook in self.hooks:
+            hook.forbid_plain()

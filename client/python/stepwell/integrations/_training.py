@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import weakref
@@ -18,12 +19,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stepwell._core import Scope, Series
+    from stepwell._device_scope import DeviceScope
     from stepwell._run import Run
 
 
 _PART_COUNT_MAX = 16
+# What a GPU works on, where there is one. Hooks would see some of it, and put nothing in where an integration opens the run.
+ON_DEVICE = ("train_batch", "forward", "backward", "optimizer_step")
 # Of each thread the one whose framework said last that a training begins.
 _begun: dict[int, weakref.ref[Training]] = {}
+
+
+def uses_device() -> bool:
+    """Whether this process has used a GPU by torch."""
+    is_initialized = getattr(getattr(sys.modules.get("torch"), "cuda", None), "is_initialized", None)
+    return is_initialized is not None and bool(is_initialized())
 
 
 @guarded
@@ -65,7 +75,7 @@ class Training:
         self._of_run: Run | None = None
         self._durations: dict[tuple[str, str], Series] = {}
         self._series: dict[str, Series] = {}
-        self._open: list[tuple[str, Scope]] = []
+        self._open: list[tuple[str, Scope | DeviceScope]] = []
         self._place: Place | None = None
         self._epoch: int | None = None
         self._is_over = True  # no step is open, or the one that is ended
@@ -276,7 +286,8 @@ class Training:
     # --- timings ---
 
     def begin(self, name: str) -> None:
-        scope = self.run.scope(name)
+        run = self.run
+        scope = run.device_scope(name) if name in ON_DEVICE and uses_device() else run.scope(name)
         scope.__enter__()
         self._open.append((name, scope))
 

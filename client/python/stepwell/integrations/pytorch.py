@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from stepwell import _stepping
-from stepwell.integrations._training import Training, samples_of
+from stepwell.integrations._training import ON_DEVICE, Training, samples_of, uses_device
 from stepwell.integrations._watch import watch_items
 
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stepwell._core import Scope
+    from stepwell._device_scope import DeviceScope
     from stepwell._run import Run
 
 _TIMINGS = ("to_device", "train_batch", "forward", "backward", "optimizer_step", "step_lr_schedulers", "from_device",
@@ -72,12 +73,13 @@ class TrainingLoop:
         yield from watch_items(iter(loader), training.eval_fetch_begins,
                                lambda item, is_found: training.eval_fetch_ends(is_found))  # fmt: skip
 
-    def __getattr__(self, name: str) -> Scope:
+    def __getattr__(self, name: str) -> Scope | DeviceScope:
         """Of the timings to_device, train_batch, forward, backward, optimizer_step, step_lr_schedulers, from_device and
         reduce_metrics: `with training.to_device:`."""
         if name not in _TIMINGS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        scope = self._training.run.scope(name)
+        run = self._training.run
+        scope = run.device_scope(name) if name in ON_DEVICE and uses_device() else run.scope(name)
         setattr(self, name, scope)
         return scope
 
