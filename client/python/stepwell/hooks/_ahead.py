@@ -64,7 +64,7 @@ class AheadLoaders:
         """Now, or when the program imports them."""
         module = sys.modules.get(_MODULE)
         if module is None:
-            _watch.on_import(_MODULE, lambda: self._put_into(sys.modules[_MODULE]))
+            _watch.on_import(_MODULE, lambda: self._put_into(sys.modules[_MODULE]), self._hook.fail)
         else:
             self._put_into(module)
 
