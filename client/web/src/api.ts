@@ -1,11 +1,11 @@
 // The one door to the master: the generated client over the Connect protocol (binary), a Result for every
 // question, and who wants to know whether the master answers at all.
-import { createClient, type Client } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Client } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AdminService } from "#gen/admin_pb";
 import { QueryService } from "#gen/query_pb";
 import { TraceService } from "#gen/trace_pb";
-import { failureOfStatus, NoConnection, toFailure, type Result } from "./failure";
+import { failureOfStatus, isDeadline, markSilence, NoConnection, toFailure, type Result } from "./failure";
 
 /** Of a question; the master has its own, shorter ones for statements. */
 const timeoutMs = 30_000;
@@ -19,18 +19,30 @@ export function onReach(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
+let answeredAt = -Infinity;
+
 function tell(answers: boolean): void {
+  if (answers) answeredAt = performance.now();
   for (const listener of listeners) listener(answers);
 }
 
-// A fetch that says whether anybody answered: an aborted one says nothing.
+// A fetch that says whether anybody answered: one that was given up says nothing, one whose deadline passed before
+// an answer began says that nobody did, unless the master answered something else meanwhile.
 async function fetchOrSay(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const began = performance.now();
   try {
     const response = await fetch(input, { ...init, credentials: "same-origin", redirect: "error" });
     tell(true);
     return response;
   } catch (thrown) {
-    if (init?.signal?.aborted) throw thrown;
+    if (init?.signal?.aborted) {
+      const reason: unknown = init.signal.reason;
+      if (isDeadline(reason) && answeredAt < began) {
+        markSilence(reason);
+        tell(false);
+      }
+      throw thrown;
+    }
     tell(false);
     throw new NoConnection(thrown instanceof Error ? thrown.message : String(thrown));
   }
@@ -92,8 +104,12 @@ export interface PageSettings {
 }
 
 export async function readSettings(signal: AbortSignal): Promise<Result<PageSettings> | null> {
+  const controller = new AbortController();
+  const giveUp = (): void => controller.abort();
+  signal.addEventListener("abort", giveUp);
+  const deadline = setTimeout(() => controller.abort(new ConnectError("page.json: no answer in time", Code.DeadlineExceeded)), timeoutMs);
   try {
-    const response = await fetchOrSay("page.json", { signal });
+    const response = await fetchOrSay("page.json", { signal: controller.signal });
     if (!response.ok) return { ok: false, failure: failureOfStatus(response.status, `page.json: ${response.status}`) };
     const read: unknown = await response.json();
     const viewer = typeof read === "object" && read !== null && "trace_viewer" in read ? read.trace_viewer : "";
@@ -102,5 +118,8 @@ export async function readSettings(signal: AbortSignal): Promise<Result<PageSett
   } catch (thrown) {
     if (signal.aborted) return null;
     return { ok: false, failure: toFailure(thrown) };
+  } finally {
+    clearTimeout(deadline);
+    signal.removeEventListener("abort", giveUp);
   }
 }

@@ -13,8 +13,22 @@ function append(parent: Node, part: Part): void {
   }
 }
 
+export function fragmentOf(parts: Part): DocumentFragment {
+  const fragment = document.createDocumentFragment();
+  append(fragment, parts);
+  return fragment;
+}
+
+const listening = new WeakSet<Node>();
+
+/** Whether `h` gave it one. */
+export function hasListeners(node: Node): boolean {
+  return listening.has(node);
+}
+
 function set(element: HTMLElement, name: string, value: Attributes[string]): void {
   if (typeof value === "function") {
+    listening.add(element);
     element.addEventListener(name.replace(/^on/, "").toLowerCase(), value as EventListener);
   } else if (value === true) {
     element.setAttribute(name, "");
@@ -49,9 +63,7 @@ export function line(path: string, width: number, height: number, text: string):
 
 /** Shows `parts` instead of what was there. */
 export function fill(element: Element, ...parts: Part[]): void {
-  const fragment = document.createDocumentFragment();
-  append(fragment, parts);
-  element.replaceChildren(fragment);
+  element.replaceChildren(fragmentOf(parts));
 }
 
 /** A name that anybody may have chosen, apart from the direction of what stands around it. */

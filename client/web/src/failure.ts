@@ -19,6 +19,18 @@ export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok
 /** Thrown by our fetch where no answer came at all. */
 export class NoConnection extends Error {}
 
+const silences = new WeakSet<object>();
+
+/** Of a deadline that passed before an answer began, while nothing else was answered: nobody is there. */
+export function markSilence(reason: unknown): void {
+  if (typeof reason === "object" && reason !== null) silences.add(reason);
+}
+
+/** Whether a call was given up for its own deadline, not by who asked. */
+export function isDeadline(reason: unknown): reason is ConnectError {
+  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
+}
+
 const words: Record<FailureKind, readonly [title: string, advice: string, passing: boolean]> = {
   lost: ["Lost the connection to the master", "It is asked again until it answers. Is 'stepwell serve' running, and this machine's network up?", true],
   unavailable: ["The master cannot answer now", "It may be starting, recovering, a standby, or without its database. It is asked again.", true],
@@ -69,13 +81,23 @@ export function failureOf(kind: FailureKind, detail: string): Failure {
 export function toFailure(thrown: unknown): Failure {
   const error = ConnectError.from(thrown);
   // A TypeError is what fetch and a stream that is cut in the middle throw.
-  const lost = thrown instanceof NoConnection || error.cause instanceof NoConnection || error.cause instanceof TypeError;
+  const lost = thrown instanceof NoConnection || silences.has(error) || error.cause instanceof NoConnection || error.cause instanceof TypeError;
   return failureOf(lost ? "lost" : kindOf(error.code), error.rawMessage);
 }
 
 /** Of an answer that is no call's: a file of the page's. */
 export function failureOfStatus(status: number, detail: string): Failure {
   return failureOf(status === 401 || status === 403 ? "refused" : "failed", detail);
+}
+
+/** What `act` gives; where it throws, which is nobody's answer but the page's or its browser's own: what `broke` gives. */
+export async function orBroken<T>(act: () => Promise<T>, broke: (detail: string) => T): Promise<T> {
+  try {
+    return await act();
+  } catch (thrown) {
+    console.error(thrown);
+    return broke(brokenPage(thrown).detail);
+  }
 }
 
 /** What no call threw, but the page itself. */

@@ -4,10 +4,11 @@
 // to a host for all its tabs, and a stream holds one: hidden tabs have none, and of those that are seen one.
 import { TrialState } from "#gen/model_pb";
 import { query } from "./api";
+import { afterFailure } from "./core/follow_state";
 import { inTurn } from "./core/turn_taking";
 import { isOutOfRange, toFailure, type Failure } from "./failure";
 
-/** "polling": another tab has the stream, this one waits for its turn. */
+/** "polling": another tab has the stream, or the master has no place for one more; this one waits for its turn. */
 export type FollowState = "connecting" | "live" | "polling" | "lost" | "ended" | "refused";
 
 export interface Follow {
@@ -75,9 +76,9 @@ export function follow(
       if (isOutOfRange(thrown)) cursor = "";
       const failure = toFailure(thrown);
       ++failures;
-      const final = failure.kind === "refused" || failure.kind === "missing" || failure.kind === "notFound";
-      if (final) finish("refused", failure);
-      else on.state("lost", failure);
+      const { state, final } = afterFailure(failure.kind);
+      if (final) finish(state, failure);
+      else on.state(state, failure);
     } finally {
       clearTimeout(watch);
       seen.removeEventListener("abort", hide);

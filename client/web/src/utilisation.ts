@@ -3,6 +3,7 @@
 import { Aggregation, type QueryBucketsResponse_BucketSeries as BucketSeries } from "#gen/query_pb";
 import { TrialState, type Trial } from "#gen/model_pb";
 import { ask, query } from "./api";
+import { Lanes } from "./core/lanes";
 import { meanOf, sparkPath } from "./core/spark";
 import { valueText } from "./core/units";
 import { fill, h, line } from "./dom";
@@ -24,7 +25,8 @@ interface Known {
 
 export class Utilisations {
   private readonly known = new Map<string, Known>();
-  private under = new AbortController();
+  private listed = new Map<string, Trial>();
+  private readonly lanes = new Lanes(atOnce, (id, signal) => this.ask(id, signal));
 
   /** Where a trial's line is, or will be. */
   place(trial: Trial): HTMLElement {
@@ -32,21 +34,19 @@ export class Utilisations {
   }
 
   stop(): void {
-    this.under.abort();
+    this.lanes.stop();
   }
 
-  /** Asks for those of `trials` of which there is something new; an earlier look is given up. */
+  /** Asks for those of `trials` of which there is something new; of what is under way, what is no longer listed is given up. */
   look(trials: readonly Trial[]): void {
-    this.under.abort();
-    this.under = new AbortController();
+    this.listed = new Map(trials.map((trial) => [String(trial.trialId), trial]));
     const now = performance.now();
     const open = trials.filter((trial) => {
       const known = this.of(trial);
       const waits = trial.state === TrialState.RUNNING && now - known.askedAt < againMs;
       return trial.sampleCount > 0n && known.sampleCount !== trial.sampleCount && !waits;
     });
-    const { signal } = this.under;
-    for (let lane = 0; lane < atOnce; ++lane) void this.askAll(open, signal);
+    this.lanes.want(open.map((trial) => String(trial.trialId)), new Set(this.listed.keys()));
   }
 
   private of(trial: Trial): Known {
@@ -54,21 +54,21 @@ export class Utilisations {
     const there = this.known.get(id);
     if (there) return there;
     if (this.known.size >= knownMax) this.known.clear();
-    const known = { place: h("span", { class: "spark", "data-spark": id }), sampleCount: 0n, askedAt: -Infinity };
+    const known = { place: h("span", { class: "spark", "data-spark": id, "data-key": `spark-${id}` }), sampleCount: 0n, askedAt: -Infinity };
     this.known.set(id, known);
     return known;
   }
 
-  private async askAll(open: Trial[], signal: AbortSignal): Promise<void> {
-    for (let trial = open.shift(); trial && !signal.aborted; trial = open.shift()) {
-      const { trialId, sampleCount } = trial;
-      const answer = await ask((options) => query.queryBuckets({ trial: { trialId }, selectors: wanted, aggregation: Aggregation.ACROSS, maxBuckets: columns }, options), signal);
-      if (!answer?.ok) continue; // The list itself tells what is wrong; it is asked again with the next one.
-      const known = this.of(trial);
-      known.sampleCount = sampleCount;
-      known.askedAt = performance.now();
-      fill(known.place, spark(answer.value.series));
-    }
+  private async ask(id: string, signal: AbortSignal): Promise<void> {
+    const trial = this.listed.get(id);
+    if (!trial) return;
+    const { trialId, sampleCount } = trial;
+    const answer = await ask((options) => query.queryBuckets({ trial: { trialId }, selectors: wanted, aggregation: Aggregation.ACROSS, maxBuckets: columns }, options), signal);
+    if (!answer?.ok) return; // The list itself tells what is wrong; it is asked again with the next one.
+    const known = this.of(trial);
+    known.sampleCount = sampleCount;
+    known.askedAt = performance.now();
+    fill(known.place, spark(answer.value.series));
   }
 }
 

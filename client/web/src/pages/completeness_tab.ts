@@ -5,7 +5,8 @@ import { printable } from "../core/printable";
 import { agoText, timeText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
-import { bdi, fill, h, scroller, type Part } from "../dom";
+import { bdi, h, scroller, type Part } from "../dom";
+import { patch } from "../patch";
 import { stateBox } from "../state_box";
 import type { TrialInfo, TrialTab } from "../trial_info";
 import { causeWords, completenessWords } from "../words";
@@ -29,18 +30,19 @@ export class CompletenessTab implements TrialTab {
   update(_view: TrialView, info: TrialInfo): void {
     const held = info.completeness;
     if (!held) {
-      fill(this.element, stateBox("empty", "Nothing is known", "The master told nothing of this trial's completeness."));
+      patch(this.element, stateBox("empty", "Nothing is known", "The master told nothing of this trial's completeness."));
       return;
     }
     const now = Number(held.answeredTimeUs);
-    fill(this.element,
+    patch(this.element,
       h("section", { class: "panel" }, h("h2", {}, "What is here of what was sent"), h("p", { "data-completeness": "" }, completenessWords(held).text),
         h("p", { class: "muted" }, held.newestSampleTimeUs > 0n ? `Newest sample: ${timeText(Number(held.newestSampleTimeUs))}, ${agoText(Number(held.newestSampleTimeUs), now)}.` : "No sample yet.")),
       held.gaps.length > 0 && h("section", { class: "panel" }, h("h2", {}, `Gaps (${countText(held.gaps.length)}${held.gapsTruncated ? " and more" : ""})`),
         table("Gaps", ["Cause", "Samples", "Group", "Writer", "From (UTC)", "To (UTC)", "Reason"], held.gaps.map((gap) => [
           causeWords(gap.cause), gap.sampleCount > 0n ? countText(gap.sampleCount) : "unknown", bdi(gap.metricGroup === "" ? "all" : printable(gap.metricGroup)),
           gap.writerNo === 0 ? "all" : String(gap.writerNo), timeText(Number(gap.firstTimeUs)), timeText(Number(gap.lastTimeUs)), bdi(printable(gap.reason)),
-        ]), [1, 3])),
+        ]), [1, 3]),
+        held.gaps.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed; 'stepwell report' counts all of them.`)),
       h("section", { class: "panel" }, h("h2", {}, `Writers (${countText(info.writers.length)})`),
         info.writers.length === 0 ? h("p", { class: "muted" }, "None has opened yet.")
           : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), [0, 3, 5]),

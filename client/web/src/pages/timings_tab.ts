@@ -17,6 +17,7 @@ import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
+import { patch } from "../patch";
 import { savePng } from "../picture";
 import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
@@ -215,13 +216,14 @@ export class TimingsTab implements TrialTab {
     const { summary, info } = this;
     if (!summary || !info) return;
     if (summary.timings.length === 0) {
-      fill(this.tables, this.summed ? stateBox("empty", "No steps in this range", "They lie outside of it.") : absenceBox(info, "timings"));
+      patch(this.tables, this.summed ? stateBox("empty", "No steps in this range", "They lie outside of it.") : absenceBox(info, "timings"));
       return;
     }
     const ranks = this.rank() === "all" ? this.ranks() : [Number(this.rank())];
     const attempt = info.trial.attemptCount > 1 ? `, attempt ${summary.attempt}` : "";
     const batches = this.summed ? `, batches ${countText(this.summed.start)} to ${countText(this.summed.end - 1)}` : "";
-    fill(this.tables,
+    // Every few seconds, under who reads them.
+    patch(this.tables,
       h("h2", {}, `Where a step's time goes${attempt}${batches}`),
       ranks.slice(0, ranksShownMax).map((rank) => this.table(summary, rank)),
       ranks.length > ranksShownMax && h("p", { class: "muted" }, `The first ${ranksShownMax} ranks are listed; CSV has all.`));
@@ -255,7 +257,7 @@ export class TimingsTab implements TrialTab {
     bar.style.width = `${row.share === null ? 0 : Math.max(0, row.share / largest) * 100}%`;
     const timing = row.timing;
     const cell = (text: string): HTMLElement => h("td", { class: "number" }, text);
-    return h("tr", { class: row.kind === "step" ? "total" : "" },
+    return h("tr", { class: row.kind === "step" ? "total" : "", "data-key": JSON.stringify([row.kind, row.name, row.labels]) },
       h("td", { class: "name" }, bdi(printable(row.name)), row.labels !== "" && h("span", { class: "muted" }, " ", bdi(row.labels))),
       cell(row.shareText), h("td", { class: "bar-cell" }, row.share === null ? null : bar),
       cell(row.selfSeconds === null ? "" : secondsText(row.selfSeconds)), cell(secondsText(row.totalSeconds)),

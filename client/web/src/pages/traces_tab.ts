@@ -3,12 +3,13 @@
 import { TraceAlignment, TraceFormat, TraceState, type MergedTrace, type Trace } from "#gen/trace_pb";
 import { ask, readSettings, traces } from "../api";
 import { refill } from "../choice";
+import { ByteBound } from "../core/byte_bound";
 import { printable } from "../core/printable";
 import { timeText } from "../core/time_text";
 import { countText, plural, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
-import type { Failure, Result } from "../failure";
+import { orBroken, type Failure, type Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { failureBox, loadingBox, stateBox } from "../state_box";
@@ -28,6 +29,8 @@ const progressMs = 200;
 const comparedBytesMax = 4 * 2 ** 20;
 /** What a browser hands from one window to another, and Perfetto reads in its own. */
 const viewedBytesMax = 2 ** 30;
+/** What a browser of one more window can be asked to hold until it is on the disk. */
+const savedBytesMax = 2 ** 30;
 
 /** What is being fetched, and how far that is. One at a time. */
 interface Work {
@@ -40,7 +43,9 @@ export class TracesTab implements TrialTab {
   private readonly tools = h("div", { class: "tools" });
   private readonly working = h("div", { class: "tools status", role: "status" });
   private readonly outcome = h("div", { "aria-live": "polite" });
-  private readonly place = h("div", {}, loadingBox("the traces"));
+  private readonly place = h("div", {});
+  /** What stands where the table would: apart from it, for the table is only made where it changes. */
+  private readonly instead = h("div", {}, loadingBox("the traces"));
   private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", "data-focus": "filter", oninput: () => this.show() });
   private readonly head = h("section", { class: "panel", hidden: true }, this.tools, this.working, this.outcome);
   private readonly loop: Loop;
@@ -63,7 +68,7 @@ export class TracesTab implements TrialTab {
   private deleting = 0;
 
   constructor(private readonly go: Go) {
-    fill(this.element, this.head, this.steps.element, this.place);
+    fill(this.element, this.head, this.steps.element, this.instead, this.place);
     this.loop = loop(() => this.pace(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
@@ -136,12 +141,18 @@ export class TracesTab implements TrialTab {
     if (failure.kind !== "lost" || !this.list) {
       this.list = null;
       this.head.hidden = true;
-      fill(this.place, failureBox(failure, () => this.loop.now()));
+      this.showInstead(failureBox(failure, () => this.loop.now()));
     }
     return failure.passing ? "failed" : "stop";
   }
 
   // --- what is shown
+
+  /** null = the table itself. */
+  private showInstead(box: HTMLElement | null): void {
+    fill(this.instead, box);
+    this.place.hidden = box !== null;
+  }
 
   private show(): void {
     const { list, info } = this;
@@ -149,11 +160,12 @@ export class TracesTab implements TrialTab {
     this.head.hidden = list.length === 0;
     if (list.length === 0) {
       const command = h("code", {}, `stepwell trace import id:${info.trial.trialId} FILE…`);
-      fill(this.place, isRunning(info)
+      this.showInstead(isRunning(info)
         ? stateBox("no data yet", "No traces yet", "Profilers write them as files; what is imported appears here by itself:", command)
         : stateBox("empty", "No traces of this trial", "Profilers write them as files (PyTorch's, Composer's, TensorFlow's). This brings them here:", command));
       return;
     }
+    this.showInstead(null);
     this.showTools(list);
     this.showTable(list);
   }
@@ -309,12 +321,14 @@ export class TracesTab implements TrialTab {
     fill(this.outcome);
     this.show();
     let toldAt = 0;
-    const end = await act(controller.signal, (byteCount) => {
+    const arriving = (byteCount: number): boolean => {
       if (Date.now() - toldAt < progressMs) return true;
       toldAt = Date.now();
       words.textContent = `${what}: ${valueText(byteCount, "bytes")} so far`;
       return true;
-    });
+    };
+    const end = await orBroken(() => act(controller.signal, arriving), (detail) => stateBox("failed", `${what} failed in this browser`,
+      "Perhaps it is more than the browser's memory holds. The command line writes traces to files as they come:", this.command("get"), h("span", { class: "detail" }, detail)));
     if (this.work !== work) return;
     this.work = null;
     fill(this.working, controller.signal.aborted && "Cancelled.");
@@ -322,9 +336,20 @@ export class TracesTab implements TrialTab {
     this.show();
   }
 
+  private command(what: string, which = ""): HTMLElement {
+    return h("code", {}, `stepwell trace ${what} id:${this.info?.trial.trialId ?? ""}${which}`);
+  }
+
+  private tooMuchBox(command: HTMLElement): HTMLElement {
+    return stateBox("failed", `More than ${valueText(savedBytesMax, "bytes")}`, "That is more than this page takes into its memory. The command line writes it to a file as it comes:", command);
+  }
+
   private save(trace: Trace): Promise<void> {
     return this.during(`Fetching trace ${trace.traceNo}`, async (signal, arriving) => {
-      const got = await this.fetch([trace], signal, arriving);
+      const bound = new ByteBound(savedBytesMax, arriving);
+      const isLarge = Number(trace.header?.byteCount ?? 0n) > savedBytesMax;
+      const got = isLarge ? null : await this.fetch([trace], signal, bound.take);
+      if (isLarge || bound.isOver) return this.tooMuchBox(this.command("get", ` ${trace.traceNo}`));
       if (!got) return null;
       if (!got.ok) return failureBox(got.failure);
       downloadBlob(fileName(trace.header?.name ?? ""), blobOf(got.value));
@@ -334,7 +359,9 @@ export class TracesTab implements TrialTab {
 
   private saveMerged(of: readonly Trace[]): Promise<void> {
     return this.during(`Merging ${plural(of.length, "trace")}`, async (signal, arriving) => {
-      const got = await this.merge(of, TraceFormat.CHROME_JSON, signal, arriving);
+      const bound = new ByteBound(savedBytesMax, arriving);
+      const got = await this.merge(of, TraceFormat.CHROME_JSON, signal, bound.take);
+      if (bound.isOver) return this.tooMuchBox(this.command("merge --output merged.json.gz --trial"));
       if (!got) return null;
       if (!got.ok) return failureBox(got.failure);
       downloadBlob(`stepwell-trial-${this.info?.trial.trialId ?? ""}.json.gz`, blobOf(got.value));
@@ -373,17 +400,17 @@ export class TracesTab implements TrialTab {
       return;
     }
     void this.during(of.length === 1 ? `Fetching trace ${of[0]?.traceNo ?? ""} for Perfetto` : `Merging ${plural(of.length, "trace")} for Perfetto`, async (signal, arriving) => {
-      let tooMuch = false;
-      const got = await this.fetch(of, signal, (byteCount) => {
-        tooMuch = byteCount > viewedBytesMax;
-        return !tooMuch && !viewer.closed && arriving(byteCount);
-      });
-      if (!got || !got.ok || tooMuch) viewer.close();
+      const bound = new ByteBound(viewedBytesMax, (byteCount) => !viewer.closed && arriving(byteCount));
+      const got = await this.fetch(of, signal, bound.take);
+      if (!got || !got.ok || bound.isOver) viewer.close();
       if (!got) return null;
       if (!got.ok) return failureBox(got.failure);
-      if (tooMuch) return stateBox("failed", `More than ${valueText(viewedBytesMax, "bytes")}`, "That is more than a browser shows. Choose fewer traces, or download them and use Perfetto's trace_processor.");
+      if (bound.isOver) return stateBox("failed", `More than ${valueText(viewedBytesMax, "bytes")}`, "That is more than a browser shows. Choose fewer traces, or download them and use Perfetto's trace_processor.");
       const title = of.length === 1 ? printable(of[0]?.header?.name ?? "") : `trial ${this.info?.trial.trialId ?? ""}, ${plural(of.length, "trace")}`;
-      return this.handedWords(await handOver(viewer, address, title, joined(got.value), signal), address);
+      const buffer = await orBroken(async () => joined(got.value), () => null);
+      if (buffer) return this.handedWords(await handOver(viewer, address, title, buffer, signal), address);
+      viewer.close();
+      return stateBox("failed", `This browser has no memory for ${valueText(got.value.byteCount, "bytes")} more`, "Choose fewer traces, or fetch them by the command line and use Perfetto's trace_processor:", this.command("get"));
     });
   }
 

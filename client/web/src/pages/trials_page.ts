@@ -3,6 +3,7 @@ import type { Trial } from "#gen/model_pb";
 import type { ListTrialsResponse } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { stateBadge } from "../badges";
+import { withPick } from "../core/picks";
 import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
 import { compareView, formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
@@ -10,6 +11,7 @@ import { bdi, fill, h, scroller, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
+import { patch } from "../patch";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { Utilisations } from "../utilisation";
 import { stateOf, trialName } from "../words";
@@ -17,6 +19,8 @@ import { stateOf, trialName } from "../words";
 const pageSize = 50;
 const refreshMs = 4000;
 const typingMs = 300;
+/** As many as are compared. */
+const picksMax = 16;
 
 export class TrialsPage implements Page {
   readonly title = "Trials";
@@ -26,9 +30,12 @@ export class TrialsPage implements Page {
   private readonly project: HTMLInputElement;
   private readonly state: HTMLSelectElement;
   private readonly compare = h("button", { type: "button", disabled: true, onclick: () => this.goCompare() }, "Compare");
-  private readonly picked = new Set<string>();
+  private readonly pickNote = h("span", { class: "muted", role: "status" });
+  private picked: ReadonlySet<string> = new Set<string>();
   /** Tokens of the pages before, the first page's ("") lowest. */
   private tokens: string[] = [""];
+  /** Of the page after this one; "" = there is none. */
+  private nextToken = "";
   private readonly loop: Loop;
   private readonly utilisations = new Utilisations();
   private typing: ReturnType<typeof setTimeout> | undefined;
@@ -46,7 +53,7 @@ export class TrialsPage implements Page {
     this.state.value = view.state;
     fill(this.element,
       h("div", { class: "tools", role: "search" },
-        h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.compare),
+        h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.pickNote, this.compare),
       this.list);
     fill(this.list, loadingBox("the trials"));
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
@@ -100,10 +107,13 @@ export class TrialsPage implements Page {
   }
 
   private show(answer: ListTrialsResponse): void {
-    const focused = document.activeElement?.getAttribute("data-focus");
     const now = Number(answer.completeness?.answeredTimeUs ?? 0);
-    fill(this.list, answer.trials.length === 0 ? this.emptyBox() : this.table(answer.trials, now), this.pager(answer));
-    if (focused) this.list.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+    this.nextToken = answer.nextPageToken;
+    patch(this.list, answer.trials.length === 0 ? this.emptyBox() : this.table(answer.trials, now), this.pager(answer));
+    this.showPicks();
+  }
+
+  private showPicks(): void {
     this.compare.disabled = this.picked.size < 2;
     this.compare.textContent = this.picked.size > 0 ? `Compare ${this.picked.size}` : "Compare";
   }
@@ -130,12 +140,12 @@ export class TrialsPage implements Page {
   private row(trial: Trial, now: number): HTMLElement {
     const id = String(trial.trialId);
     const name = trialName(trial);
-    const pick = h("input", { type: "checkbox", "aria-label": `Compare ${name}`, "data-focus": `pick-${id}`, onchange: () => this.pick(id, pick.checked) });
+    const pick = h("input", { type: "checkbox", "aria-label": `Compare ${name}`, "data-focus": `pick-${id}`, onchange: (event: Event) => this.pick(id, event.currentTarget as HTMLInputElement) });
     pick.checked = this.picked.has(id);
     const began = Number(trial.firstSampleTimeUs) || Number(trial.createdTimeUs);
     const lasted = (Number(trial.lastSampleTimeUs) - Number(trial.firstSampleTimeUs)) / 1e6;
     const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
-    return h("tr", {},
+    return h("tr", { "data-key": `row-${id}` },
       h("td", { class: "pick" }, pick),
       cell("Trial", "name", h("a", { href: formatView(trialView(id)), "data-focus": `trial-${id}` }, bdi(name)),
         trial.archived && h("span", { class: "muted" }, " archived")),
@@ -149,11 +159,12 @@ export class TrialsPage implements Page {
       cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none"));
   }
 
-  private pick(id: string, on: boolean): void {
-    if (on && this.picked.size < 16) this.picked.add(id);
-    else this.picked.delete(id);
-    this.compare.disabled = this.picked.size < 2;
-    this.compare.textContent = this.picked.size > 0 ? `Compare ${this.picked.size}` : "Compare";
+  private pick(id: string, box: HTMLInputElement): void {
+    const { picked, refused } = withPick(this.picked, id, box.checked, picksMax);
+    this.picked = picked;
+    box.checked = picked.has(id);
+    this.pickNote.textContent = refused ? `At most ${picksMax} are compared.` : "";
+    this.showPicks();
   }
 
   private pager(answer: ListTrialsResponse): HTMLElement | null {
@@ -165,6 +176,6 @@ export class TrialsPage implements Page {
     return h("nav", { class: "tools", "aria-label": "Pages of trials" },
       h("button", { type: "button", "data-focus": "newer", disabled: this.tokens.length === 1, onclick: () => turn(this.tokens.slice(0, -1)) }, "‹ Newer"),
       h("span", { class: "muted" }, `page ${this.tokens.length}, ${plural(answer.trials.length, "trial")}`),
-      h("button", { type: "button", "data-focus": "older", disabled: answer.nextPageToken === "", onclick: () => turn([...this.tokens, answer.nextPageToken]) }, "Older ›"));
+      h("button", { type: "button", "data-focus": "older", disabled: answer.nextPageToken === "", onclick: () => turn([...this.tokens, this.nextToken]) }, "Older ›"));
   }
 }
