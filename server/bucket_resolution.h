@@ -35,8 +35,8 @@ struct AskedSeries {
 BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
                                   v1::Resolution wanted, const std::vector<UsageRecord>& usage,
                                   const AskedSeries& asked);
-// 50 ms of one core, at 12 ns each from PostgreSQL to its bucket.
-inline constexpr double kSamplesReadMost = 4e6;
+// Some 50 ms: a thousand rows of PostgreSQL's, and 12 ns each from there to its bucket.
+inline constexpr double kSamplesReadMost = 1e6;
 inline constexpr double kWidenedMost = 2.5;
 
 // kInvalidArgument for a value that is none of the enum's, and for rollups by batch.

@@ -91,9 +91,9 @@ TEST(BucketResolutionTest, RollupsServeWhereSamplesAreFarTooMany) {
     double share;
     v1::Resolution wanted, expected;
   } rows[] = {
-      {"few", 8'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_RAW},
-      {"many", 9'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_10_SECONDS},
-      {"of which few are asked", 9'000'000, 1600, 200, 0.5, v1::RESOLUTION_UNSPECIFIED,
+      {"few", 2'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_RAW},
+      {"many", 2'250'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_10_SECONDS},
+      {"of which few are asked", 2'250'000, 1600, 200, 0.5, v1::RESOLUTION_UNSPECIFIED,
        v1::RESOLUTION_RAW},
       {"just wide enough", 90'000'000, 1600, 400, 1, v1::RESOLUTION_UNSPECIFIED,
        v1::RESOLUTION_10_SECONDS},
@@ -121,7 +121,7 @@ TEST(BucketResolutionTest, RollupsServeWhereSamplesAreFarTooMany) {
 TEST(BucketResolutionTest, ALineOfOneMomentCountsWhole) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 1600 * kSecondUs, 200);
   UsageRecord line = Line("gpu", 7, 7, true);
-  line.sample_count = 5'000'000;
+  line.sample_count = 1'250'000;
   EXPECT_EQ(ChooseResolution(plan, 200, v1::RESOLUTION_UNSPECIFIED, {line}, {{"gpu"}}).wire(),
             v1::RESOLUTION_10_SECONDS);
 }
