@@ -49,7 +49,9 @@ class PagesTest(unittest.TestCase):
                 page = _ROOT / "docs" / "frameworks" / f"{path.stem}.md"
                 self.assertTrue(page.is_file(), page)
                 imports = re.compile(rf"stepwell\.integrations\.{path.stem} import ([\w, ]+)")
-                for names in imports.findall(page.read_text("utf-8")):
+                found = imports.findall(page.read_text("utf-8"))
+                self.assertTrue(found, f"{page} names no import of it")
+                for names in found:
                     for word in names.split(", "):
                         self.assertIn(word, path.read_text("utf-8"))
 

@@ -152,6 +152,71 @@ class HookedTest(HookedTrial):
             """)
         self.assertEqual("", out)
 
+    def test_an_interrupt_while_a_run_is_opened_at_the_first_sign_leaves_a_process_that_sees(self):
+        out, err = self.run_hooked("""
+            import torch
+            from stepwell import _run, hooks
+            hooks.begin_with_torch()
+            original = _run.core.open
+            def interrupted(*_):
+                _run.core.open = original
+                raise KeyboardInterrupt
+            _run.core.open = interrupted
+            for attempt in range(2):
+                try:
+                    for batch in torch.utils.data.DataLoader("abc"): torch.nn.Model()(torch.Tensor()).backward()
+                except KeyboardInterrupt: print("interrupted", end=" ")
+            """)
+        self.assertEqual("interrupted ", out)
+        self.assertEqual(3, self.counts().get("step"), err)
+
+    def test_a_run_that_wants_no_hooks_has_none_though_they_were_put_in(self):
+        for order in ("import torch\nhooks.begin_with_torch()\nrun = stepwell.init(hooks=False)",
+                      "run = stepwell.init(hooks=False)\nimport torch\nhooks.begin_with_torch()"):  # fmt: skip
+            out, err = self.run_hooked("import stepwell\nfrom stepwell import hooks\n" + order + """
+print(type(torch.autograd.backward).__name__, type(torch.nn.Module.__call__).__name__, "to" in vars(torch.Tensor))
+class Mine(torch.optim.SGD):
+    def step(self): return 1
+for batch in torch.utils.data.DataLoader("ab"): torch.nn.Model()(torch.Tensor()).backward(); Mine().step()
+run.record("end", 1)
+""")
+            self.assertEqual("function function False\n", out)
+            self.assertNotIn("not seen", err)
+            self.assertEqual({"end"}, set(self.counts()))
+
+    def test_an_integration_leaves_the_hooks_that_were_put_in(self):
+        out, _ = self.run_hooked("""
+            import torch
+            from stepwell import hooks
+            from stepwell.integrations.pytorch import TrainingLoop
+            hooks.begin_with_torch()
+            for index, batch in TrainingLoop().steps(torch.utils.data.DataLoader("ab")):
+                torch.nn.Model()(torch.Tensor()).backward()
+            print(type(torch.autograd.backward).__name__)
+            """)
+        self.assertEqual("Hooked\n", out)
+        self.assertEqual(2, self.counts().get("backward"))
+
+    def test_what_a_run_cannot_see_is_said_at_its_end(self):
+        loop = """
+            import stepwell, torch
+            if {is_late}:
+                optimizer = torch.optim.SGD(); scheduler = torch.optim.lr_scheduler.LRScheduler(optimizer)
+            run = stepwell.init({options})
+            if not {is_late}:
+                optimizer = torch.optim.SGD(); scheduler = torch.optim.lr_scheduler.LRScheduler(optimizer)
+            for batch in torch.utils.data.DataLoader("ab"):
+                torch.nn.Model()(torch.Tensor()).backward(); optimizer.step(); scheduler.step()
+            """
+        for is_late, options, wanted in ((True, "", "the optimizer's step, for its LR scheduler was made before"),
+                                         (False, "", ""), (False, "schedule=stepwell.schedule(active=1)",
+                                                           "no window of the schedule came")):  # fmt: skip
+            with self.subTest(wanted):
+                _, err = self.run_hooked(loop.format(is_late=is_late, options=options),
+                                         variables={"STEPWELL_TRIAL": f"{self.trial}.{wanted[:9]}"})  # fmt: skip
+                self.assertIn(wanted or "2 steps", err)
+                self.assertEqual(bool(wanted), "not seen" in err or "no window" in err, err)
+
 
 if __name__ == "__main__":
     unittest.main()

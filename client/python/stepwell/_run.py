@@ -49,6 +49,7 @@ class Run(core.Recording):
         self._schedule: Callable[[Place], object] | None = None
         self._window_count = 0
         self._is_resumed = False
+        self._is_handed_out = False
 
     @property
     def trial(self) -> str | None:
@@ -173,6 +174,9 @@ class Run(core.Recording):
             _tell_hooks("run_ends")
         if closing is not None:
             self._is_stored = _is_stored_within(closing, wait_ms)
+        if self._schedule is not None and not self._was_recorded and self._options["shows"] and self._pid == os.getpid():
+            say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps and those of "
+                "stepwell.integrations, not what hooks see alone")  # fmt: skip
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
             try:
                 self._show_end()
@@ -338,8 +342,7 @@ def init(
         from stepwell import _schedule
 
         _schedule.checked(schedule)
-    if _checks.flag("hooks", hooks):
-        _install_hooks()
+    _install_hooks(_checks.flag("hooks", hooks))
     global _run
     with _opening:
         if _run is not None and not _run._is_closed and _run._pid == os.getpid():
@@ -358,6 +361,7 @@ def init(
             if schedule is None:  # else its steps switch it on
                 run.on()
             _close_with_child()
+            run._is_handed_out = True
             return run
         except BaseException:
             run._is_closed = True  # nobody has it
@@ -387,11 +391,11 @@ def _tell_hooks(what: str) -> None:
         getattr(hooks, what)()
 
 
-def _install_hooks() -> None:
+def _install_hooks(are_wanted: bool) -> None:
     try:
         from stepwell import hooks
 
-        hooks.install()
+        hooks.install() if are_wanted else hooks.refuse()
     except Exception as error:
         warn(f"stepwell: nothing of torch is hooked: {described(error)}")
 
@@ -404,9 +408,15 @@ def _lines_of_hooks(has_steps: bool) -> list[str]:
         return []
 
 
+def init_alone() -> Run:
+    """For an integration, which tells itself what hooks would see, under the same names: those of `stepwell run` stay."""
+    hooks = sys.modules.get("stepwell.hooks")
+    return init(hooks=hooks is not None and hooks.are_in())
+
+
 def is_any_opened() -> bool:
     """By this process, or by the one that it was forked from."""
-    return _run is not None
+    return _run is not None and _run._is_handed_out
 
 
 def _resolved(options: dict[str, object]) -> dict[str, object]:

@@ -35,7 +35,7 @@ class TorchProfiler:
             warn("stepwell: this torch is built without Kineto: its traces count from the profiler's begin, so that no merge "
                  "can place them beside others")  # fmt: skip
         run = _run._run
-        if schedule is None and run is not None and isinstance(run._schedule, _schedule.Schedule):
+        if schedule is None and run is not None:
             schedule = run._schedule
         if isinstance(schedule, _schedule.Schedule):
             schedule = schedule.resumed(batch=0)  # torch's steps count from its begin
@@ -54,6 +54,7 @@ class TorchProfiler:
         self._step = 0
         self._batches: list[int] = []  # of the window that is recorded
         self._is_running = False
+        self._is_refused = False
         self._profile: Any = profiler.profile(
             schedule=None if schedule is None else self._action_of, on_trace_ready=self._take, **options
         )
@@ -106,6 +107,8 @@ class TorchProfiler:
         """What torch asks of each step, one ahead. Torch drops a window that ends without RECORD_AND_SAVE: one that a function
         which says True and False ends ends with the last of its steps."""
         assert self._schedule is not None
+        if self._is_refused:
+            return self._actions[_schedule.Action.SKIP]
         try:
             action = self._asked(step)
             if action == _schedule.Action.ACTIVE and self._asked(step + 1) not in _RECORDED:
@@ -149,8 +152,27 @@ class TorchProfiler:
         except Exception as error:
             return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
-        if not core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
+        if core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
+            return
+        if is_ours:
+            self._refuse(path)
+        else:
             say(f"stepwell: no agent uploads {path}; 'stepwell trace import TRIAL {path}' does")
+
+    def _refuse(self, path: str) -> None:
+        """Nobody would ever take it, nor those of later windows."""
+        try:
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+        except OSError:
+            pass  # somebody has it
+        run = _run._run
+        if run is not None and not run._is_closed and not run._is_on:  # until its next window
+            return
+        if self._is_refused:  # of the step that torch had asked of before
+            return
+        self._is_refused = True
+        say("stepwell: torch's profiler records no more: no agent takes what it saw, which is not kept; directory= keeps it")
 
     def _path(self, batches: list[int]) -> tuple[str, bool]:
         """Where there is none of that name; and whether it is to go again."""

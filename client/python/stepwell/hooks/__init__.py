@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _torch_hooks: TorchHooks | None = None
 _opens_runs = False
 _is_installed = False
+_is_refused = False
 
 
 def are_wanted() -> bool:
@@ -30,8 +31,10 @@ def are_wanted() -> bool:
 
 def install(open_run: Callable[[], bool] | None = None) -> None:
     """Once in a process; never raises."""
-    global _is_installed
-    if _is_installed or not are_wanted():
+    global _is_installed, _is_refused
+    if open_run is None and _torch_hooks is None:
+        _is_refused = False  # by a run before
+    if _is_installed or _is_refused or not are_wanted():
         return
     _is_installed = True
     try:
@@ -49,6 +52,8 @@ def install(open_run: Callable[[], bool] | None = None) -> None:
 def _put_after_import(open_run: Callable[[], bool] | None) -> None:
     """Within the program's own import: what it raised would be raised there."""
     try:
+        if _is_refused:
+            return
         torch = sys.modules["torch"]
         if not hasattr(torch, "optim"):
             raise ImportError(f"{getattr(torch, '__file__', torch)} is no torch that is known")
@@ -66,6 +71,21 @@ def _put_into(torch: Any, open_run: Callable[[], bool] | None) -> None:
     from stepwell.hooks._torch import TorchHooks
 
     _torch_hooks = TorchHooks(torch, open_run)
+
+
+def refuse() -> None:
+    """The program says that it wants none, also of `stepwell run`; never raises."""
+    global _is_refused
+    _is_refused = True
+    if _torch_hooks is not None:
+        try:
+            _torch_hooks.remove()
+        except Exception as error:
+            say(f"stepwell: hooks of torch are not removed: {described(error)}")
+
+
+def are_in() -> bool:
+    return _torch_hooks is not None and not _is_refused
 
 
 def begin_with_torch() -> None:
@@ -119,10 +139,10 @@ def lines_at_end(has_steps: bool) -> list[str]:
 
     device = _existing_device()
     given_up = [] if device is None else _not_seen.given_up_lines(device.given_up_count)
-    if _torch_hooks is None:
+    if _torch_hooks is None or _is_refused:
         return given_up
     from stepwell.hooks import _torch
 
     if has_steps and not _opens_runs:
-        return given_up
+        return _not_seen.hidden_lines(_torch_hooks.hooks) + given_up
     return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED) + given_up

@@ -84,10 +84,15 @@ class Hook:
         return [(owner, original, put) for owner, _, original, put, _ in self._replaced]
 
     def fail(self, error: BaseException) -> None:
-        """Puts back what was there. What others put over it meanwhile stays."""
+        """It is off from now on."""
         if self.trouble:
             return
         self.trouble = described(error)
+        self.put_back()
+        say(f"stepwell: {self.what} is not recorded any more: {self.trouble}")
+
+    def put_back(self) -> None:
+        """What others put over it meanwhile stays."""
         self.forbid_plain()
         for owner, name, original, put, is_own in self._replaced:
             try:
@@ -99,4 +104,3 @@ class Hook:
                     delattr(owner, name)
             except Exception:  # it goes on as it is: its handler does nothing any more
                 continue
-        say(f"stepwell: {self.what} is not recorded any more: {self.trouble}")

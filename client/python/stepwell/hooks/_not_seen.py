@@ -25,6 +25,14 @@ def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> 
     return said
 
 
+def hidden_lines(hooks: Iterable[Hook]) -> list[str]:
+    """A scheduler puts what it found of its optimizer's step into that, where no hook sees it."""
+    seen = {hook.what: hook.seen_count for hook in hooks if not hook.trouble}
+    if not seen.get("step_lr_schedulers") or seen.get("the optimizer's step", 1):
+        return []
+    return ["not seen: the optimizer's step, for its LR scheduler was made before stepwell.init()"]
+
+
 def given_up_lines(count: int) -> list[str]:
     """Of the GPU's times, which wait until the device has come to them."""
     return [f"not seen: the GPU's time of {count:,} timings, for it had not done them in time"] if count > 0 else []

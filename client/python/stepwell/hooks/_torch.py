@@ -70,6 +70,16 @@ class TorchHooks:
         if open_run is not None:
             core.await_hooks(True)
 
+    def remove(self) -> None:
+        """Where the program wants none: what was there is there again. For good, for `torch` stays."""
+        self._open_run = None
+        core.await_hooks(False)
+        self._device.found = lambda: None
+        for hook in self.hooks:
+            if hook not in (self._device.times_hook, self._device.memory_hook):  # which scopes of the program's have, too
+                hook.trouble = hook.trouble or "not wanted"
+                hook.put_back()
+
     # --- where they are put; a torch that lacks one has no such hook ---
 
     def _try(self, hook: Hook, put: Callable[[], None]) -> Hook:
@@ -124,7 +134,8 @@ class TorchHooks:
             def init(made: Any, /, *args: Any, **keywords: Any) -> None:
                 make(made, *args, **keywords)
                 try:
-                    hook_step_of(type(made))
+                    if not self._optimizer.trouble:
+                        hook_step_of(type(made))
                 except Exception as error:
                     self._optimizer.fail(error)
 
@@ -238,11 +249,19 @@ class TorchHooks:
 
     def _opens(self) -> bool:
         """Opens the run that others record into, where this is the training's process."""
-        open_run, self._open_run = self._open_run, None
-        core.await_hooks(False)
-        if open_run is None or self._torch.utils.data.get_worker_info() is not None:
-            return False
-        return open_run()
+        open_run, is_open = self._open_run, False
+        try:
+            self._open_run = None
+            core.await_hooks(False)
+            if open_run is not None and self._torch.utils.data.get_worker_info() is None:
+                is_open = open_run()
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C: at the next sign of a training, then
+            self._open_run = open_run
+            core.await_hooks(open_run is not None)
+            raise
+        return is_open
 
     def _scheduler_step(self, hook: Hook) -> Callable[..., Any]:
         timed = self._timed(hook, "step_lr_schedulers")
@@ -326,7 +345,7 @@ class TorchHooks:
 
     def _is_training(self) -> bool:
         """What is asked for a batch now, and is recorded."""
-        if core.is_fetching() or not self._torch.is_grad_enabled():
+        if self._loader.trouble or core.is_fetching() or not self._torch.is_grad_enabled():
             return False
         if self._open_run is not None:
             return self._opens()

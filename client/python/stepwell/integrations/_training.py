@@ -78,6 +78,7 @@ class Training:
         self._open: list[tuple[str, Scope | DeviceScope]] = []
         self._place: Place | None = None
         self._epoch: int | None = None
+        self._in_epoch = 0  # batches since it changed, for who does not say
         self._is_over = True  # no step is open, or the one that is ended
         self._samples: int | None = None
         self._step_begin_s = 0.0
@@ -91,14 +92,17 @@ class Training:
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
 
+    def __reduce__(self) -> Any:
+        """A copy has told nothing yet."""
+        return type(self), (self._given_run,)
+
     @property
     def run(self) -> Run:
         """The one that was given, else the one that is open, else a new one."""
         run = self._of_run if self._given_run is None else self._given_run
         if run is None or (run._is_closed and self._given_run is None and not _run._is_exiting):
             try:
-                # What hooks would see is told here, under the same names.
-                run = _run.init(hooks=False)
+                run = _run.init_alone()
             except Exception as error:  # where the interpreter ends, say
                 tell_once("the training", error)
                 run = _run._of_this_process()
@@ -132,8 +136,11 @@ class Training:
                 _stepping.resume(run, batch, epoch, batch_in_epoch or 0)
                 self._is_resumed = True
             known = self._stepping.upcoming if batch is None else batch
+            if epoch != self._epoch:
+                self._epoch, self._in_epoch = epoch, 0
+            if batch_in_epoch is None and epoch is not None:
+                batch_in_epoch = self._in_epoch
             self._place = Place(known, epoch or 0, batch_in_epoch, length)
-            self._epoch = epoch
             self._stepping.begin(self._place)
             self._is_over = False
             self._samples = None
@@ -160,8 +167,8 @@ class Training:
             self._fetch_ns += int(seconds * 1e9)
         self._fetch_count += 1
         self.add_samples(samples)
-        if self._fetch_count == 1 and self._place is not None:
-            self._stepping.count(self._place, self._epoch)
+        if self._fetch_count == 1:
+            self._count()
 
     def looks_ahead(self) -> None:
         """An iteration of a loader begins that fetches a batch ahead of the one that it hands out; what it fetches is
@@ -201,7 +208,11 @@ class Training:
         self._set_fetching(False)
         self._fetch_begin_s = None
         self._fetch_count += 1
+        self._count()
+
+    def _count(self) -> None:
         if self._place is not None:
+            self._in_epoch += 1
             self._stepping.count(self._place, self._epoch)
 
     def leave_between(self) -> None:
@@ -290,6 +301,9 @@ class Training:
         scope = run.device_scope(name) if name in ON_DEVICE and uses_device() else run.scope(name)
         scope.__enter__()
         self._open.append((name, scope))
+
+    def is_in(self, name: str) -> bool:
+        return any(name == opened for opened, _ in self._open)
 
     def end(self, name: str) -> None:
         """With those that were begun in it and not ended, as an exception leaves them."""

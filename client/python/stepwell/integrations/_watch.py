@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import copyreg
 import functools
@@ -182,6 +183,27 @@ def _without_check(reduced: Any) -> Any:
     return reduced
 
 
+def _quiet_child(kind: Any, inside: dict[str, Any]) -> Any:
+    """Without a word to its class, which may keep a list of its children, or refuse ours: neither its __init_subclass__
+    nor a metaclass of Python's is called."""
+    own = vars(kind).get("__init_subclass__")
+    is_heard = any("__init_subclass__" in vars(one) for one in kind.__mro__ if one is not object)
+    if is_heard:
+        type.__setattr__(kind, "__init_subclass__", classmethod(lambda *_, **__: None))
+    try:
+        if type(kind) in (type, abc.ABCMeta):
+            return type(kind)(kind.__name__, (kind,), inside)
+        try:
+            return type.__new__(type(kind), kind.__name__, (kind,), inside)
+        except TypeError:  # a metaclass of C's
+            return type(kind.__name__, (kind,), inside)
+    finally:
+        if own is not None:
+            type.__setattr__(kind, "__init_subclass__", own)
+        elif is_heard:
+            type.__delattr__(kind, "__init_subclass__")
+
+
 def _watched_kind(owner: Any) -> type:
     """Makes it one of a child of its class, unless it is one. What copy and pickle make of it is not watched, and
     loads where we are not installed."""
@@ -204,9 +226,9 @@ def _watched_kind(owner: Any) -> type:
         inside["__deepcopy__"] = deep_copy
     if hasattr(kind, "__copy__"):
         inside["__copy__"] = shallow_copy
-    watched = type(kind.__name__, (kind,), inside)
+    watched = _quiet_child(kind, inside)
     _CLASS.__set__(owner, watched)
-    return watched
+    return watched  # type: ignore[no-any-return]
 
 
 def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | None:
@@ -348,6 +370,10 @@ class Watches:
 
     def __init__(self) -> None:
         self._restores: list[Callable[[], None]] = []
+
+    def __reduce__(self) -> Any:
+        """A copy watches nothing."""
+        return Watches, ()
 
     def add(self, restore: Callable[[], None] | None) -> None:
         if restore is not None:

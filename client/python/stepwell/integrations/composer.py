@@ -40,6 +40,10 @@ class _Watcher:
         self._samples = 0
         self._state: Any = None
 
+    def __reduce__(self) -> Any:
+        """A copy has told nothing yet."""
+        return type(self), (self.training._given_run,)
+
     def on_event(self, event: Any, state: Any) -> None:
         self._state = state
         name = event.canonical_name

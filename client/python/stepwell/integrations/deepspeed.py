@@ -83,7 +83,8 @@ class Watched:
 
     def _forward_begins(self, /, *_: Any, **__: Any) -> None:
         model = getattr(self._engine, "module", self._engine)  # the engine itself is not told of eval()
-        if getattr(model, "training", True):
+        # A loss of several passes, as of two views, is one training step's.
+        if getattr(model, "training", True) and not self.training.is_in("train_batch"):
             self.training.begin("train_batch")
         self.training.begin("forward")
 

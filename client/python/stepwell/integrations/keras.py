@@ -31,6 +31,10 @@ class _Watcher:
         self._batch_size = batch_size
         self._epoch = 0
 
+    def __reduce__(self) -> Any:
+        """A copy has told nothing yet."""
+        return type(self), (self.training._given_run, self._batch_size)
+
     def train_begins(self) -> None:
         self.watches.end()
         self.training.train_begins()

@@ -83,5 +83,10 @@ class TrainingLoop:
         setattr(self, name, scope)
         return scope
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is a loop that has not begun, with scopes of its own."""
+        kept = {name: value for name, value in vars(self).items() if name not in _TIMINGS}
+        return {**kept, "_training": Training(self._training._given_run)}
+
     def record(self, name: str, value: Any) -> None:
         self._training.run.record(name, value)

@@ -72,10 +72,13 @@ class _Watcher:
             self.training.fetch_unseen()
         self.training.begin("train_batch")
 
-    def step_ends(self) -> None:
+    def step_ends(self, control: Any) -> None:
         self.training.end("train_batch")
         self.training.step_ends()
         self._has_fetch = False
+        # What comes next asks the evaluation's loader before anybody is told, or writes a checkpoint.
+        if getattr(control, "should_evaluate", False) or getattr(control, "should_save", False):
+            self.training.leave()
 
     def train_ends(self) -> None:
         self.training.finish()
@@ -116,7 +119,7 @@ def _make_callback() -> type:
             self._stepwell.training.end("train_batch")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.step_ends()
+            self._stepwell.step_ends(control)
 
         def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
             self._stepwell.training.leave()

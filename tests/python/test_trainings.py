@@ -1,0 +1,203 @@
+"""Trainings that the modules of frameworks tell of: their epochs, copies and classes, without a framework."""
+
+import unittest
+
+from product import ProductTest
+
+# torch.profiler, of little.
+_TORCH = """
+import enum, os, sys, tempfile, types
+class ProfilerAction(enum.Enum): NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+class Profile:
+    def __init__(self, schedule, on_trace_ready):
+        self.schedule, self.ready, self.step_count = schedule, on_trace_ready, 0
+        self.current_action = schedule(0)
+    def start(self): pass
+    def stop(self): pass
+    def step(self):
+        before, self.step_count = self.current_action, self.step_count + 1
+        self.current_action = self.schedule(self.step_count)
+        if before == ProfilerAction.RECORD_AND_SAVE: self.ready(self)
+        actions.append(before.name)
+    def export_chrome_trace(self, path): open(path, "w").write("{}")
+actions = []
+torch = types.ModuleType("torch")
+torch.profiler = types.ModuleType("torch.profiler")
+torch.profiler.ProfilerAction, torch.profiler.profile = ProfilerAction, Profile
+torch.profiler.record_function = lambda name: None
+sys.modules.update({"torch": torch, "torch.profiler": torch.profiler})
+os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp()
+import stepwell
+"""
+
+
+class TellingTest(ProductTest):
+    def batches(self, name: str) -> "list[int]":
+        return sorted(sample.batch for sample in self.samples() if sample.name == name and sample.batch >= 0)
+
+    def test_a_schedule_per_epoch_follows_who_tells_no_place_in_it(self):
+        self.run_trial("""
+            import stepwell
+            from stepwell.integrations.deepspeed import watch
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, warmup=0, active=1, repeat=1, per="epoch"))
+            class Loader(list): pass
+            class Engine:
+                training, micro_steps, lr_scheduler, monitor = True, 0, None, None
+                training_dataloader = Loader("abc")
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self): self.micro_steps += 1
+            engine = Engine()
+            watched = watch(engine)
+            for epoch in range(3):
+                for batch in engine.training_dataloader:
+                    engine.backward(engine.forward(batch)); engine.step()
+            watched.end()
+            """)
+        # A run that ends while it is off waits for nothing.
+        self.assertTrue(self.eventually(lambda: self.batches("step") == [1, 4, 7]), self.batches("step"))
+
+    def test_several_passes_are_one_training_step(self):
+        self.run_trial("""
+            from stepwell.integrations.deepspeed import watch
+            class Loader(list): pass
+            class Engine:
+                training, micro_steps, lr_scheduler, monitor = True, 0, None, None
+                training_dataloader = Loader("abc")
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self): self.micro_steps += 1
+            engine = Engine()
+            watched = watch(engine)
+            for batch in engine.training_dataloader:
+                engine.backward((engine.forward(batch), engine.forward(batch))); engine.step()
+            watched.end()
+            """)
+        names = {sample.name for sample in self.samples() if sample.group == "timing"}
+        self.assertEqual({"step", "dataloader_next", "train_batch", "train_batch/forward", "train_batch/forward.count",
+                          "train_batch/backward", "train_batch/optimizer_step"}, names)  # fmt: skip
+        self.assertEqual([0, 1, 2], self.batches("train_batch"))
+
+    def test_copies_of_what_was_used_are_unused(self):
+        out, err = self.run_trial("""
+            import copy, pickle, sys, types
+            composer, keras = types.ModuleType("composer"), types.ModuleType("keras")
+            keras.callbacks = types.ModuleType("keras.callbacks")
+            transformers = types.ModuleType("transformers")
+            class Callback:
+                def set_params(self, params): pass
+                def on_train_begin(self, logs=None): pass
+            composer.Callback = keras.callbacks.Callback = transformers.TrainerCallback = Callback
+            sys.modules.update({"composer": composer, "keras": keras, "keras.callbacks": keras.callbacks,
+                                "transformers": transformers})
+            import stepwell
+            from stepwell.integrations import composer as of_composer, keras as of_keras, transformers as of_transformers
+            from stepwell.integrations.pytorch import TrainingLoop
+            run = stepwell.init()
+            loop = TrainingLoop(run)
+            loop.mine = "kept"
+            for index, batch in loop.steps("ab", epoch=0):
+                with loop.train_batch: pass
+                for copied in (copy.copy(loop), copy.deepcopy(loop), pickle.loads(pickle.dumps(loop))):
+                    assert copied.mine == "kept" and copied._training is not loop._training
+            with copied.to_device: pass
+            for index, batch in copied.steps("ab", epoch=1): pass
+            callbacks = [of_keras.StepwellCallback(run, 4), of_composer.StepwellCallback(), of_transformers.StepwellCallback(run)]
+            class Loader(list): pass
+            loader = Loader("ab")
+            callbacks[0].set_params({"steps": 2}); callbacks[0].on_train_begin()
+            callbacks[0].on_epoch_begin(0); callbacks[0].on_train_batch_begin(0)
+            from stepwell.integrations._watch import watch_loader
+            for one in callbacks:
+                watches = getattr(one._stepwell, "watches", None) or one._stepwell._watches
+                watches.add(watch_loader(Loader("ab"), lambda: None, lambda *_: None))
+                for copied in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+                    assert type(copied) is type(one) and not copied._stepwell.training._open, one
+            """)
+        self.assertEqual([0, 1, 2, 3], self.batches("step")[:4], err)
+
+    def test_a_class_that_hears_of_its_children_hears_nothing_of_ours(self):
+        out, err = self.run_trial("""
+            import abc
+            from stepwell.integrations._watch import watch_call
+            class Kept:
+                heard = []
+                def __init_subclass__(kind, **more): Kept.heard.append(kind.__name__)
+                def call(self): return "called"
+            class Child(Kept): pass
+            class Refusing(Kept):
+                def __init_subclass__(kind): raise TypeError("final")
+            class Listing(type):
+                listed = []
+                def __new__(meta, name, bases, inside):
+                    meta.listed.append(name)
+                    return super().__new__(meta, name, bases, inside)
+                def __init__(kind, name, bases, inside): kind.listed.append(name)
+            class Listed(metaclass=Listing):
+                def call(self): return "called"
+            class Abstract(abc.ABC):
+                @abc.abstractmethod
+                def call(self): pass
+            class Real(Abstract):
+                def call(self): return "called"
+            before = list(Kept.heard), list(Listing.listed)
+            calls = []
+            for kind in (Kept, Child, Refusing, Listed, Real):
+                own = dict(vars(kind))
+                owner = kind()
+                restore = watch_call(owner, "call", lambda: calls.append(kind.__name__), lambda: None)
+                print(owner.call(), isinstance(owner, kind), restore(), type(owner) is kind, dict(vars(kind)) == own)
+            print(before == (Kept.heard, Listing.listed), *calls)
+            class Later(Child): pass
+            print(Kept.heard[-1])
+            """)
+        self.assertEqual("called True None True True\n" * 5 + "True Kept Child Refusing Listed Real\nLater\n", out, err)
+        self.assertNotIn("not recorded", err)
+
+    def test_an_evaluation_after_a_step_of_transformers_lies_in_none(self):
+        self.run_trial("""
+            from types import SimpleNamespace as Made
+            from stepwell.integrations import transformers
+            watcher = transformers._Watcher(None)
+            state = Made(global_step=0, epoch=0)
+            watcher.train_begins(state, None, None)
+            for step in range(4):
+                state.global_step = step
+                watcher.step_begins(state)
+                watcher.step_ends(Made(should_evaluate=step == 1, should_save=step == 2))
+                if step in (1, 2): watcher.training.run.record(f"after {step}", 1)
+            watcher.train_ends()
+            """)
+        self.assertEqual([0, 1, 2, 3], self.batches("step"))
+        self.assertEqual({"after 1": -1, "after 2": -1},
+                         {sample.name: sample.batch for sample in self.samples() if sample.name.startswith("after")})  # fmt: skip
+
+
+class RefusedProfilerTest(ProductTest):
+    """torch.profiler with a torch of little, where nobody takes what it saw."""
+
+    def test_what_nobody_takes_is_not_kept_and_ends_it(self):
+        out, err = self.run_trial(_TORCH + """
+with stepwell.torch_profiler(schedule=stepwell.schedule(active=1)) as profiler:
+    for _ in range(5): profiler.step()
+print(os.listdir(tempfile.tempdir), actions)
+with stepwell.torch_profiler(schedule=stepwell.schedule(active=1), directory=tempfile.tempdir + "/kept") as profiler:
+    for _ in range(3): profiler.step()
+print(len(os.listdir(tempfile.tempdir + "/kept")))
+""")
+        # Torch asks one step ahead.
+        self.assertEqual("[] ['RECORD_AND_SAVE', 'RECORD_AND_SAVE', 'NONE', 'NONE', 'NONE']\n3\n", out)
+        self.assertEqual(1, err.count("records no more"), err)
+
+    def test_the_schedule_of_a_run_is_followed_also_where_it_is_a_function(self):
+        out, err = self.run_trial(_TORCH + """
+run = stepwell.init(schedule=lambda batch: batch % 2 == 1)
+with stepwell.torch_profiler() as profiler:
+    for _ in run.steps("abcd"): profiler.step()
+print(actions)
+""")
+        self.assertEqual("['NONE', 'RECORD_AND_SAVE', 'NONE', 'RECORD_AND_SAVE']\n", out, err)
+
+
+if __name__ == "__main__":
+    unittest.main()
