@@ -61,6 +61,7 @@ after(async () => {
 test("of more ranks than pixels the slow one is seen, pointed at and named", { skip }, async () => {
   await heat("wide");
   await seen('.heat p:has-text("700 rows"):has-text("2 rows share a line, which shows the largest")');
+  assert.equal(await text(".heat-names span:nth-child(2)"), "rank 0");
   const drawn = await tab.evaluate((selector) => {
     const canvas = document.querySelector(selector);
     const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

@@ -3,11 +3,11 @@
 import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
 import { gapTextsAt, type HeatGaps } from "./core/heat_gaps";
 import { heatColors } from "./core/palette";
-import { printable } from "./core/printable";
+import { printable, shortened } from "./core/printable";
 import type { AxisKind, Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, valueText } from "./core/units";
-import { css, fill, h } from "./dom";
+import { bdi, css, fill, h } from "./dom";
 import { onTheme } from "./theme";
 
 export interface HeatData {
@@ -42,6 +42,8 @@ const dragPixels = 5;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
 const hatchPixels = 8;
+const nameHeight = 16;
+const nameLengthMax = 24;
 
 export class HeatMap {
   private readonly cells = h("canvas", { tabindex: 0, role: "application" });
@@ -50,8 +52,10 @@ export class HeatMap {
   private readonly drag = h("div", { class: "heat-drag", "aria-hidden": "true", hidden: true });
   private readonly axis = h("div", { class: "heat-axis", "aria-hidden": "true" });
   private readonly words = h("p", { class: "chart-place", "aria-live": "polite" });
+  /** Of rows, as far as there is room. */
+  private readonly names = h("div", { class: "heat-names", "aria-hidden": "true" });
   readonly element = h("div", { class: "heat-map" },
-    h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis, this.words);
+    h("div", { class: "heat-frame" }, this.names, h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis), this.words);
   private readonly colors = heatColors(colorCount);
   private readonly resize: ResizeObserver;
   private readonly unTheme = onTheme(() => this.drawGaps());
@@ -122,8 +126,9 @@ export class HeatMap {
     const context = this.cells.getContext("2d");
     if (!data || !context) return;
     const ratio = window.devicePixelRatio || 1;
-    this.width = this.cells.clientWidth || 800;
     const size = heatSize(data.grid.rows.length, ratio);
+    this.showNames(data.grid.rows, size.height);
+    this.width = this.cells.clientWidth || 800;
     const picture = heatPicture(data.grid, size.rowsPerLine, Math.floor(this.width * ratio), data.worst);
     this.picture = picture;
     this.cells.style.height = `${size.height}px`;
@@ -135,6 +140,17 @@ export class HeatMap {
     fill(this.axis, [0, Math.round(last / 2), last].map((column) => h("span", {}, this.where(column))));
     this.drawGaps();
     this.tell();
+  }
+
+  private showNames(rows: readonly string[], height: number): void {
+    const each = Math.max(1, Math.ceil((nameHeight * rows.length) / height));
+    const named = rows.map((name, row) => ({ name: shortened(printable(name), nameLengthMax), row })).filter(({ row }) => row % each === 0);
+    const longest = named.reduce((most, { name }) => (name.length > most.length ? name : most), "");
+    fill(this.names, h("span", { class: "heat-longest" }, longest), named.map(({ name, row }) => {
+      const element = h("span", {}, bdi(name));
+      element.style.top = `${((row + 0.5) / rows.length) * 100}%`;
+      return element;
+    }));
   }
 
   private fitWidth(): void {
