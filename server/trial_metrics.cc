@@ -12,8 +12,9 @@ namespace stepwell {
 namespace {
 
 constexpr char kPrefix[] = "stepwell_trial_";
-// Its own: a series that is called so would be taken for it.
+// Its own: a series that is called so would be taken for them.
 constexpr char kInfo[] = "stepwell_trial_info";
+constexpr char kComplete[] = "stepwell_trial_metrics_complete";
 
 struct Unit {
   std::string suffix;
@@ -60,7 +61,7 @@ std::optional<MetricName> MetricOf(const v1::Series& series, const Unit& unit) {
     name.name += "_total";
     name.type = MetricType::kCounter;
   }
-  if (name.name == kInfo) return std::nullopt;
+  if (name.name == kInfo || name.name == kComplete) return std::nullopt;
   name.help =
       absl::StrCat(group, "/", Plain(series.key().name()), " of docs/metrics.md, newest value.");
   return name;
@@ -91,8 +92,10 @@ void TrialMetrics::AddValue(const MetricLabels& trial, const Value& value) {
   const Unit unit = UnitOf(series.unit());
   const std::optional<MetricName> name = MetricOf(series, unit);
   if (!name) return;
-  if (value_count_ >= options_.values_max) return NoteIncomplete();
   const std::string& group = series.key().metric_group();
+  if (value_count_ >= options_.values_max || !IsOf(*name, group, series.key().name())) {
+    return NoteIncomplete();
+  }
   // By name: protobuf's maps have no order.
   const std::map<std::string, std::string> own(series.key().labels().begin(),
                                                series.key().labels().end());
@@ -113,7 +116,14 @@ void TrialMetrics::AddValue(const MetricLabels& trial, const Value& value) {
     if (label == "agent" || std::any_of(labels.begin(), labels.end(), is_it)) continue;
     labels.emplace_back(name_here, text);
   }
-  if (families_.Add(*name, value.value() * unit.factor, labels)) ++value_count_;
+  if (!families_.Add(*name, value.value() * unit.factor, labels)) return NoteIncomplete();
+  ++value_count_;
+}
+
+bool TrialMetrics::IsOf(const MetricName& name, const std::string& group,
+                        const std::string& metric) {
+  const std::pair<std::string, std::string> it(group, metric);
+  return metrics_.try_emplace(name.name, it).first->second == it;
 }
 
 // It is no measure, and says of the machine what stepwell_trial_info does.
@@ -147,9 +157,9 @@ void TrialMetrics::Finish() {
     if (machine.containers.size() == 1 && !machine.gpus.empty()) continue;
     for (const std::string& container : machine.containers) AddInfo(labels, machine, "", container);
   }
-  families_.Add({"stepwell_trial_metrics_complete",
-                 "0 where running trials or values of theirs were left out of this answer."},
-                complete_ ? 1 : 0);
+  families_.Add(
+      {kComplete, "0 where running trials or values of theirs were left out of this answer."},
+      complete_ ? 1 : 0);
 }
 
 }  // namespace stepwell

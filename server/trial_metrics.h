@@ -6,7 +6,8 @@
 //   metrics.Add(trial, latest_values);    // of each running trial
 //   metrics.Finish();
 //
-// What is old, or beyond the bound, is left out: Prometheus ends a series that a scrape does not have.
+// What is old, beyond the bound, or called as something else is, is left out: Prometheus ends a series that a
+// scrape does not have.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "server/metric_families.h"
@@ -62,6 +64,8 @@ class TrialMetrics {
   using Value = v1::LatestValuesResponse::Value;
 
   void AddValue(const MetricLabels& trial, const Value& value);
+  // Whether the name is that metric's: not another's, which came first.
+  bool IsOf(const MetricName& name, const std::string& group, const std::string& metric);
   static void NotePlacement(const Value& value, Machine& machine);
   void AddInfo(const MetricLabels& labels, const Machine& machine, const std::string& gpu,
                const std::string& container);
@@ -69,6 +73,8 @@ class TrialMetrics {
   MetricFamilies& families_;
   const Options options_;
   Machines machines_;
+  // Group and name of the metric behind each of Prometheus' names.
+  std::map<std::string, std::pair<std::string, std::string>> metrics_;
   std::size_t value_count_ = 0;
   bool complete_ = true;
 };

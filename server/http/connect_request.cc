@@ -9,8 +9,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "server/http/accept_encoding.h"
 #include "server/http/connect_envelope.h"
 #include "server/http/url_text.h"
 #include "server/text_check.h"
@@ -40,16 +40,6 @@ absl::StatusOr<bool> IsGzip(std::string_view encoding) {
   if (encoding == "gzip") return true;
   return absl::UnimplementedError(
       absl::StrCat("compression '", Shown(encoding), "', allowed are gzip, identity"));
-}
-
-bool Accepts(std::string_view list, absl::string_view encoding) {
-  for (const absl::string_view part : absl::StrSplit(View(list), ',')) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(part, absl::MaxSplits(';', 1));
-    if (absl::StripAsciiWhitespace(pair.first) != encoding) continue;
-    return absl::StripAsciiWhitespace(pair.second) != "q=0";
-  }
-  return false;
 }
 
 absl::StatusOr<absl::Duration> TimeoutOf(std::string_view text) {
@@ -122,7 +112,7 @@ absl::StatusOr<ConnectRequest> ReadConnectRequest(const HttpRequest& request, Co
   ConnectRequest call{.form = form};
   STEPWELL_RETURN_IF_ERROR(CheckVersion(request.Header("Connect-Protocol-Version"), "1"));
   STEPWELL_ASSIGN_OR_RETURN(call.timeout, TimeoutOf(request.Header("Connect-Timeout-Ms")));
-  call.accepts_gzip = !form.is_stream && Accepts(request.Header("Accept-Encoding"), "gzip");
+  call.accepts_gzip = !form.is_stream && AcceptsGzip(request);
   STEPWELL_RETURN_IF_ERROR(request.method == "POST" ? ReadBody(request, call)
                                                     : ReadQuery(request, call));
   // Nothing is nothing, however it was packed.

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_reading.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_token.h"
 
@@ -68,12 +69,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ReadHeader();
   void OnHeader(beast::error_code error);
   void ReadBody();
+  void ReadSomeOfBody();
+  // False: no room for so many bytes of this body beside those of others, which was answered.
+  bool HoldBody(std::size_t bytes);
   void OnBody(beast::error_code error);
   // True where there was an error, which was answered where it can be.
   bool Refused(beast::error_code error);
   // Its header as it came; the body stays where it is.
   HttpRequest Head() const;
-  HttpRequest TakeRequest();
 
   bool IsOpen(int exchange_no) const { return open_ && exchange_no_ == exchange_no; }
 
@@ -118,6 +121,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   const bool is_loopback_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
+  HttpHeldBytes::Hold body_hold_;
   std::optional<http::response<http::string_body>> answer_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
   HttpHeldBytes::Hold answer_hold_;
@@ -251,6 +255,8 @@ void HttpConnection::OnHeader(beast::error_code error) {
     is_head_ = head.method == "HEAD";
     return Answer(*std::move(refusal));
   }
+  // What says how long it is takes its room at once, the rest as it comes.
+  if (!HoldBody(parser_->content_length().value_or(0))) return;
   if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return ReadBody();
   static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
   asio::async_write(stream_, asio::buffer(kContinue, sizeof kContinue - 1),
@@ -261,54 +267,53 @@ void HttpConnection::OnHeader(beast::error_code error) {
 
 void HttpConnection::ReadBody() {
   ExpireAfter(port_.options.body_timeout);
-  http::async_read(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](beast::error_code error, std::size_t) { self->OnBody(error); });
+  parser_->eager(true);
+  ReadSomeOfBody();
+}
+
+void HttpConnection::ReadSomeOfBody() {
+  http::async_read_some(stream_, buffer_, *parser_,
+                        [self = shared_from_this()](beast::error_code error, std::size_t) {
+                          if (error) return self->OnBody(error);
+                          if (!self->HoldBody(self->parser_->get().body().size())) return;
+                          self->parser_->is_done() ? self->OnBody(error) : self->ReadSomeOfBody();
+                        });
+}
+
+bool HttpConnection::HoldBody(std::size_t bytes) {
+  if (bytes <= body_hold_.bytes()) return true;
+  body_hold_ = {};
+  if (port_.held_bodies.HasRoom(bytes)) {
+    body_hold_ = port_.held_bodies.Add(bytes);
+    return true;
+  }
+  keep_alive_ = false;
+  is_head_ = parser_->get().method() == http::verb::head;
+  parser_.reset();  // what has come of it, too
+  HttpResponse response = HttpErrorAnswer(503, "too many bodies of requests are held");
+  response.headers = {{"Retry-After", "1"}};
+  Answer(std::move(response));
+  return false;
 }
 
 bool HttpConnection::Refused(beast::error_code error) {
   if (!error) return false;
   keep_alive_ = false;
-  if (error == http::error::header_limit) {
-    Answer(HttpErrorAnswer(431, "the header is too large"));
-  } else if (error == http::error::body_limit) {
-    Answer(HttpErrorAnswer(413, "the body is too large"));
-  } else if (error == http::error::buffer_overflow) {
-    // Of the header the limit comes first.
-    Answer(HttpErrorAnswer(413, "a chunk's extension or the trailers are too large"));
-  } else if (error != http::error::end_of_stream && error != beast::error::timeout &&
-             error != asio::error::connection_reset) {
-    Answer(HttpErrorAnswer(400, "the request is not HTTP/1.1"));
-  }
+  if (auto answer = AnswerHttpError(error)) Answer(*std::move(answer));
   return true;
 }
 
 HttpRequest HttpConnection::Head() const {
-  const auto& message = parser_->get();
-  HttpRequest request;
-  request.method = std::string(message.method_string());
-  const std::string target(message.target());
-  const auto query = target.find('?');
-  request.path = target.substr(0, query);
-  if (query != std::string::npos) request.query = target.substr(query + 1);
-  for (const auto& field : message) {
-    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  }
-  request.is_http_1_1 = message.version() >= 11;
+  HttpRequest request = ReadHttpHead(parser_->get());
   request.is_from_loopback = is_loopback_;
-  return request;
-}
-
-HttpRequest HttpConnection::TakeRequest() {
-  HttpRequest request = Head();
-  request.body = std::move(parser_->get().body());
   return request;
 }
 
 void HttpConnection::OnBody(beast::error_code error) {
   if (Refused(error)) return;
   keep_alive_ = parser_->get().keep_alive();
-  const HttpRequest request = TakeRequest();
+  HttpRequest request = Head();
+  request.body = std::move(parser_->get().body());
   is_head_ = request.method == "HEAD";
   open_ = true;
   ended_ = false;
@@ -377,6 +382,7 @@ void HttpConnection::FillHead(const HttpResponse& response) {
 void HttpConnection::Answer(HttpResponse response, HttpHeldBytes::Hold hold) {
   answer_.emplace();
   answer_hold_ = std::move(hold);
+  body_hold_ = {};
   FillHead(response);
   answer_->body() = std::move(response.body);
   // 304 says what a 200 would hold, and holds nothing.
@@ -408,6 +414,7 @@ void HttpConnection::DropAnswer() {
 
 void HttpConnection::Begin(const HttpResponse& head) {
   head_.emplace();
+  body_hold_ = {};  // its call has said something: it was read
   FillHead(head);
   head_->chunked(true);
   std::ostringstream text;

@@ -26,7 +26,8 @@ struct HttpPort {
         guard(std::move(guard_in)),
         tls(options_in.tls),
         places(options_in.connections_max, options_in.connections_per_address_max),
-        held(options_in.held_bytes_max) {}
+        held(options_in.held_bytes_max),
+        held_bodies(options_in.held_body_bytes_max) {}
 
   // Whether the caller is the thread "http", or that has ended.
   bool IsConfined() const {
@@ -39,7 +40,8 @@ struct HttpPort {
   const HttpGuard guard;
   HttpTls tls;  // where options.tls is set
   HttpPlaces places;
-  HttpHeldBytes held;
+  HttpHeldBytes held;  // of answers
+  HttpHeldBytes held_bodies;
 };
 
 // `address` has taken its place, which the connection leaves. `port` outlives it.

@@ -19,7 +19,7 @@ namespace stepwell {
 enum class HttpDoor {
   kOpen,        // health: probes come by any name, and learn little
   kNamed,       // pages: by one of our names
-  kSameOrigin,  // calls: by one of our names, and from our pages or from no page at all
+  kSameOrigin,  // calls, scrapes: by one of our names, and from our pages or from no page at all
 };
 
 class HttpGuard {

@@ -1,5 +1,6 @@
-// HttpHeldBytes: how many bytes of answers wait for their clients, over all connections of a port: those of
-// slow readers outlive the turns of their calls. Thread-safe.
+// HttpHeldBytes: how many bytes are held over all connections of a port: of answers that wait for their clients,
+// for those of slow readers outlive the turns of their calls; of requests' bodies until their calls are answered.
+// Thread-safe.
 //
 //   if (!held.HasRoom(bytes.size())) return Refuse();
 //   const auto hold = held.Add(bytes.size());   // until it goes
@@ -27,6 +28,8 @@ class HttpHeldBytes {
       if (of_ != nullptr) of_->bytes_ -= bytes_;
     }
 
+    std::size_t bytes() const { return bytes_; }
+
    private:
     friend class HttpHeldBytes;
     Hold(HttpHeldBytes* of, std::size_t bytes) : of_(of), bytes_(bytes) {}
@@ -37,7 +40,7 @@ class HttpHeldBytes {
 
   explicit HttpHeldBytes(std::size_t max) : max_(max) {}
 
-  // Small answers always have it: health, errors, and what the number of connections bounds enough.
+  // What is small always has it: health, errors, questions, and what the number of connections bounds enough.
   bool HasRoom(std::size_t bytes) const { return bytes <= kSmallBytes || bytes_ + bytes <= max_; }
   // Also where there is no room: each of the threads that ask may be ahead of the others by an answer.
   Hold Add(std::size_t bytes) {

@@ -39,6 +39,16 @@ struct HttpRequest {
     }
     return count;
   }
+  // Of each that there is, or as one: several stay several, which is an error of their own.
+  void SetHost(const std::string& host) {
+    bool has_one = false;
+    for (auto& [each, value] : headers) {
+      if (!absl::EqualsIgnoreCase(each, "Host")) continue;
+      value = host;
+      has_one = true;
+    }
+    if (!has_one) headers.emplace_back("Host", host);
+  }
 };
 
 struct HttpResponse {

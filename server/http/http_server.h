@@ -1,7 +1,7 @@
 // HttpServer: one HTTP/1.1 port on Boost.Beast: health, the page, calls. One thread, "http", reads and
 // writes all connections; handlers run on it and must be quick, or answer later (HttpExchange). Bounded:
-// header and body bytes, bytes of answers, connections in all and of one address, time for each part of a request and for
-// what a client takes.
+// header and body bytes, bytes of bodies and of answers in all, connections in all and of one address, time for each part
+// of a request and for what a client takes.
 //
 //   HttpServer server(options);
 //   server.routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) { return HttpResponse{}; });
@@ -38,6 +38,8 @@ class HttpServer {
     std::uint64_t body_bytes_max = 4 << 20;
     // Of answers that wait for their clients, in all.
     std::uint64_t held_bytes_max = 512 << 20;
+    // Of requests' bodies that come, or wait to be worked on, in all.
+    std::uint64_t held_body_bytes_max = 128 << 20;
     int connections_max = 512;
     int connections_per_address_max = 256;
     // From the connection, or the first byte of a further request, to the end of the header.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "server/http/accept_encoding.h"
 #include "server/http/gzip.h"
 
 namespace stepwell {
@@ -49,20 +50,8 @@ bool Knows(std::string_view list, const std::string& tag) {
   return false;
 }
 
-bool TakesGzip(const HttpRequest& request) {
-  for (const absl::string_view part :
-       absl::StrSplit(View(request.Header("Accept-Encoding")), ',')) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(part, absl::MaxSplits(';', 1));
-    if (absl::StripAsciiWhitespace(pair.first) == "gzip") {
-      return absl::StripAsciiWhitespace(pair.second) != "q=0";
-    }
-  }
-  return false;
-}
-
 HttpResponse AnswerFile(const PageFile& file, const Forms& forms, const HttpRequest& request) {
-  const bool packed = TakesGzip(request);
+  const bool packed = AcceptsGzip(request);
   HttpResponse response{200, std::string(ContentTypeOf(file.path)), "", PageHeaders(file.path)};
   // Strong: the two forms differ in their bytes.
   const std::string tag = absl::StrCat("\"", forms.tag, packed ? "-gzip\"" : "\"");

@@ -9,13 +9,14 @@
 
 namespace stepwell {
 
+// As calls: a scrape costs as much as a hundred of them, and a Prometheus names no page that it comes from.
 void PrometheusDoor::Serve(HttpRoutes& routes) {
-  routes.Add("GET", "/metrics", HttpDoor::kNamed,
+  routes.Add("GET", "/metrics", HttpDoor::kSameOrigin,
              HttpHandler(
                  [this](const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange) {
                    AnswerMetrics(request, exchange);
                  }));
-  routes.Add("GET", "/sd", HttpDoor::kNamed,
+  routes.Add("GET", "/sd", HttpDoor::kSameOrigin,
              HttpHandler(
                  [this](const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange) {
                    AnswerTargets(request, exchange);
@@ -25,8 +26,12 @@ void PrometheusDoor::Serve(HttpRoutes& routes) {
 void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
                                    const std::shared_ptr<HttpExchange>& exchange) {
   const auto query = ParseUrlQuery(request.query);
+  // Taken for none it would be all trials.
+  if (!query.ok()) {
+    return exchange->Answer(HttpErrorAnswer(400, std::string(query.status().message())));
+  }
   std::string which;
-  if (query.ok() && query->count("trial") != 0) which = query->at("trial");
+  if (query->count("trial") != 0) which = query->at("trial");
   std::int64_t trial_id = 0;
   MetricFamilies families;
   if (which.empty() || which == "none") {

@@ -69,6 +69,9 @@ void TrialScrape::TakeTrials(const RpcStatus& status, v1::ListTrialsResponse& an
 
 void TrialScrape::TakeTrial(const RpcStatus& status, v1::GetTrialResponse& answer) {
   if (!status.ok()) return Refuse(status);
+  if (answer.trial().state() != v1::TRIAL_STATE_RUNNING) {
+    return Refuse({absl::StatusCode::kNotFound, "the trial does not run (any more)"});
+  }
   trials_.push_back(answer.trial());
   NextWave();
 }

@@ -1,13 +1,17 @@
 #include "server/http/url_text.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
 namespace stepwell {
 namespace {
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 std::optional<std::string> Decoded(std::string_view text) {
   std::string plain;
@@ -30,11 +34,28 @@ std::optional<std::string> Decoded(std::string_view text) {
 
 }  // namespace
 
+UrlTarget SplitUrlTarget(std::string_view target_untrusted) {
+  UrlTarget target;
+  std::string_view rest = target_untrusted;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!absl::EqualsIgnoreCase(View(rest.substr(0, scheme.size())), View(scheme))) continue;
+    rest.remove_prefix(scheme.size());
+    const auto end = std::min(rest.find_first_of("/?"), rest.size());
+    target.authority = rest.substr(0, end);
+    rest.remove_prefix(end);
+    break;
+  }
+  const auto query = rest.find('?');
+  target.path = rest.substr(0, query);
+  if (query != std::string_view::npos) target.query = rest.substr(query + 1);
+  if (target.authority && target.path.empty()) target.path = "/";
+  return target;
+}
+
 absl::StatusOr<std::map<std::string, std::string>> ParseUrlQuery(std::string_view query_untrusted) {
   std::map<std::string, std::string> values;
   for (const absl::string_view part :
-       absl::StrSplit(absl::string_view(query_untrusted.data(), query_untrusted.size()), '&',
-                      absl::SkipEmpty())) {
+       absl::StrSplit(View(query_untrusted), '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> pair =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     const auto name = Decoded({pair.first.data(), pair.first.size()});

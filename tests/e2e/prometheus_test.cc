@@ -86,6 +86,7 @@ TEST_F(PrometheusTest, ATrialIsToldWhileItRunsAndFoundAsATarget) {
   EXPECT_TRUE(stream.Finish().ok());
   EXPECT_THAT(Get("/metrics", [&](const std::string& text) { return !has_it(text); }),
               Not(HasSubstr("stepwell_trial_info")));
+  EXPECT_THAT(master_->Get("/metrics?trial=" + number), StartsWith("HTTP/1.1 404"));
 }
 
 // As docs/http.md configures it.

@@ -34,7 +34,7 @@ _FOREIGN = {
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
              ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "client/agent/stream.cc", "client/agent/trace_calls.cc", "client/cli/*.cc")),
     "Boost": (r"boost/", ("server/http/http_server.cc", "server/http/http_connection.*",
-                          "server/http/http_stream.*", "server/http/http_tls.*")),
+                          "server/http/http_reading.*", "server/http/http_stream.*", "server/http/http_tls.*")),
     "OpenSSL": (r"openssl/", ("base/sha256.cc", "base/tls/*", "storage/migrator.cc", "storage/series_labels.cc",
                               "server/http/http_tls.cc")),
     "prometheus": (r"prometheus/", ("server/metric_families.cc",)),

@@ -70,6 +70,15 @@ TEST(ConnectRequestTest, APostIsRead) {
   EXPECT_FALSE(call->is_gzipped);
 }
 
+TEST(ConnectRequestTest, AnAnswerIsPackedForThoseThatTakeIt) {
+  const auto accepts = [](HttpHeaders headers) {
+    return ReadConnectRequest(Post("application/proto", "", std::move(headers)), {})->accepts_gzip;
+  };
+  EXPECT_FALSE(accepts({}));
+  EXPECT_FALSE(accepts({{"Accept-Encoding", "gzip;q=0.000"}}));
+  EXPECT_TRUE(accepts({{"Accept-Encoding", "br"}, {"Accept-Encoding", "GZIP"}}));
+}
+
 TEST(ConnectRequestTest, AStreamsRequestIsOneEnvelope) {
   const ConnectForm form{.is_json = true, .is_stream = true};
   const auto read = [&](const std::string& body, HttpHeaders headers = {}) {

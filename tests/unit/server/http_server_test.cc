@@ -97,6 +97,18 @@ TEST_F(HttpServerTest, EachRequestGetsItsStatusAndItsWords) {
        "Content-Type: application/json", "{\"error\":\"no such path\"}\n"},
       {"above the root", absl::StrCat("GET /../livez HTTP/1.1\r\n", last, "\r\n"), "404 Not Found",
        "", "{\"error\":\"no such path\"}\n"},
+      {"the absolute form", absl::StrCat("GET http://x/livez?a HTTP/1.1\r\n", last, "\r\n"),
+       "200 OK", "", kAlive},
+      {"in capitals, of an older HTTP", "GET HTTPS://X:80/livez HTTP/1.0\r\n\r\n", "200 OK", "",
+       kAlive},
+      {"the absolute form's query",
+       absl::StrCat("POST http://x/echo?q=/a HTTP/1.1\r\n", last, "Content-Length: 1\r\n\r\nb"),
+       "200 OK", "", "q=/a|b"},
+      {"the absolute form without a path",
+       absl::StrCat("GET http://x?q HTTP/1.1\r\n", last, "\r\n"), "404 Not Found", "",
+       "{\"error\":\"no such path\"}\n"},
+      {"another scheme", absl::StrCat("GET ftp://x/livez HTTP/1.1\r\n", last, "\r\n"),
+       "404 Not Found", "", "{\"error\":\"no such path\"}\n"},
       {"no such method", absl::StrCat("DELETE /livez HTTP/1.1\r\n", last, "\r\n"),
        "405 Method Not Allowed", "Allow: GET, HEAD\r\n",
        "{\"error\":\"allowed here: GET, HEAD\"}\n"},
@@ -265,6 +277,14 @@ TEST_F(HttpServerTest, WhoMayNotCallIsToldBeforeABodyComes) {
             "HTTP/1.1 403"},
            {"POST /called HTTP/1.1\r\nHost: evil.example\r\nExpect: 100-continue\r\n",
             "HTTP/1.1 403"},
+           {"POST http://evil.example/called HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 403"},
+           {"POST http://evil.example/called HTTP/1.0\r\n", "HTTP/1.1 403"},
+           {"POST http://localhost@evil.example/called HTTP/1.1\r\nHost: localhost\r\n",
+            "HTTP/1.1 403"},
+           {"POST http://evil.example?@localhost/called HTTP/1.1\r\nHost: localhost\r\n",
+            "HTTP/1.1 404"},
+           {"POST http://localhost/called HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n",
+            "HTTP/1.1 400"},
            {"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 404"},
            {"POST /livez HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 405"}}) {
     SCOPED_TRACE(request);
@@ -280,6 +300,11 @@ TEST_F(HttpServerTest, WhoMayNotCallIsToldBeforeABodyComes) {
   }
   const std::string may = "POST /called HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
   EXPECT_THAT(Exchange(absl::StrCat(may, "Content-Length: 3\r\n\r\nabc")), EndsWith("called: abc"));
+  // RFC 9112, 3.2.2: the name in the target counts, Host does not.
+  const std::string whole =
+      "POST http://localhost:80/called HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n";
+  EXPECT_THAT(Exchange(absl::StrCat(whole, "Content-Length: 3\r\n\r\nabc")),
+              EndsWith("called: abc"));
 }
 
 // Trailers are headers that come behind a body.

@@ -69,7 +69,8 @@ TEST_F(PageFilesTest, EachFormHasItsTagAndThePageIsAskedAnewEachTime) {
   EXPECT_EQ(packed.body, page_);
   EXPECT_EQ(HeaderOf(packed, "Content-Encoding"), "gzip");
   EXPECT_EQ(HeaderOf(packed, "ETag"), "\"01234567890123456789012345678901-gzip\"");
-  EXPECT_EQ(Get("/", {{"Accept-Encoding", "gzip;q=0"}}).body, "<p>page");
+  EXPECT_EQ(Get("/", {{"Accept-Encoding", "gzip;q=0.0"}}).body, "<p>page");
+  EXPECT_EQ(Get("/", {{"Accept-Encoding", "br"}, {"Accept-Encoding", "gzip"}}).body, page_);
 }
 
 TEST_F(PageFilesTest, WhoHasAFileIsToldSoAndGetsNothing) {

@@ -42,6 +42,8 @@ class Service final : public v1::QueryService::Service {
     int page_trials = 1000;
     // The page that begins with this trial fails; 0 = none.
     std::int64_t bad_page = 0;
+    // Of each trial that is asked for by its number.
+    v1::TrialState state = v1::TRIAL_STATE_RUNNING;
     // What LatestValues of that trial answers.
     std::map<std::int64_t, grpc::StatusCode> failures = {};
     std::int32_t series_count = 2;
@@ -76,7 +78,9 @@ class Service final : public v1::QueryService::Service {
   }
   grpc::Status GetTrial(grpc::ServerContext*, const v1::GetTrialRequest* request,
                         v1::GetTrialResponse* response) override {
+    const absl::MutexLock lock(&mu_);
     *response->mutable_trial() = TrialOf(request->trial().trial_id());
+    response->mutable_trial()->set_state(plan_.state);
     return grpc::Status::OK;
   }
   grpc::Status LatestValues(grpc::ServerContext*, const v1::LatestValuesRequest* request,
@@ -193,6 +197,40 @@ TEST_F(PrometheusDoorTest, OneThatFailsAloneIsNoAnswer) {
   EXPECT_THAT(Get("/metrics?trial=1"), StartsWith("HTTP/1.1 404"));
   service_.Set({.trial_count = 1});
   EXPECT_THAT(Get("/metrics?trial=1"), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr(ValueOf(1))));
+}
+
+TEST_F(PrometheusDoorTest, OneThatEndedIsNoTargetAnyMore) {
+  for (const auto state :
+       {v1::TRIAL_STATE_COMPLETED, v1::TRIAL_STATE_FAILED, v1::TRIAL_STATE_LOST}) {
+    service_.Set({.trial_count = 1, .state = state});
+    EXPECT_THAT(Get("/metrics?trial=1"), AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("run"),
+                                               Not(HasSubstr("stepwell_trial_info"))))
+        << v1::TrialState_Name(state);
+    EXPECT_TRUE(service_.asked().empty()) << "nobody asks for its values";
+  }
+}
+
+TEST_F(PrometheusDoorTest, AQueryThatCannotBeReadIsNotTakenForNone) {
+  service_.Set({.trial_count = 1});
+  for (const char* query : {"trial=%7", "trial=%zz", "%=1", "trial=0", "trial=-1", "trial=1x"}) {
+    EXPECT_THAT(Get(absl::StrCat("/metrics?", query)), StartsWith("HTTP/1.1 400")) << query;
+  }
+  EXPECT_THAT(Get("/metrics?trial=%31"), HasSubstr(ValueOf(1)));
+}
+
+// A Prometheus sends neither header.
+TEST_F(PrometheusDoorTest, PagesOfOtherSitesMakeNobodyScrape) {
+  service_.Set({.trial_count = 1});
+  for (const char* path : {"/metrics", "/metrics?trial=1", "/sd"}) {
+    for (const char* header : {"Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n",
+                               "Origin: https://evil.example\r\n", "Origin: null\r\n"}) {
+      EXPECT_THAT(Get(path, header), StartsWith("HTTP/1.1 403")) << path << " " << header;
+    }
+    EXPECT_TRUE(service_.asked().empty());
+    EXPECT_THAT(Get(path), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(Get(path, "Sec-Fetch-Site: none\r\n"), StartsWith("HTTP/1.1 200")) << "typed";
+    service_.Set({.trial_count = 1});
+  }
 }
 
 TEST_F(PrometheusDoorTest, SeveralTrialsAreAskedForAtOnceAndToldInTheirOrder) {

@@ -101,6 +101,47 @@ TEST_F(TrialMetricsTest, HostileNamesStayWithinTheirLine) {
                                   "agent=\"node-1\"} 2")));
 }
 
+TEST_F(TrialMetricsTest, ASeriesThatIsCalledAsOursIsLeftOut) {
+  Add("cpu", "metrics_complete", "", 0);
+  Add("cpu", "info", "", 3);
+  const std::string text = Text();
+  EXPECT_THAT(text, Not(HasSubstr("stepwell_trial_metrics_complete{")));
+  EXPECT_THAT(text, Not(HasSubstr("} 3\n")));
+  EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 1\n"));
+}
+
+// Of two metrics one line, or lines of one name: nobody could tell them apart.
+TEST_F(TrialMetricsTest, OfTwoThatBecomeOneNameTheFirstStaysAndThatIsTold) {
+  Add("cpu", "x", "", 1);
+  Add("disk", "x", "", 2, {{"mount", "/"}});
+  Add("memory", "y z", "", 3);
+  Add("memory", "y_z", "", 4);
+  const std::string text = Text();
+  EXPECT_THAT(
+      text,
+      HasSubstr("stepwell_trial_x{project=\"default\",trial=\"resnet\",agent=\"node-1\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("mount=")));
+  EXPECT_THAT(
+      text,
+      HasSubstr("stepwell_trial_y_z{project=\"default\",trial=\"resnet\",agent=\"node-1\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 0\n"));
+}
+
+TEST_F(TrialMetricsTest, LabelsThatBecomeOneHideNoValueInSilence) {
+  Add("cpu", "x", "", 1, {{"a.b", "1"}});
+  Add("cpu", "x", "", 2, {{"a b", "1"}});
+  EXPECT_THAT(Text(), HasSubstr("\nstepwell_trial_metrics_complete 0\n"));
+}
+
+TEST_F(TrialMetricsTest, OneMetricOfSeveralTrialsIsNoCollision) {
+  Add("cpu", "x", "", 1);
+  metrics_.Add(Trial(8, "bert"), latest_);
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("trial=\"bert\",agent=\"node-1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("trial=\"resnet\",agent=\"node-1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 1\n"));
+}
+
 TEST_F(TrialMetricsTest, BeyondTheBoundItSaysThatNotAllIsTold) {
   for (int i = 0; i < 10; ++i) {
     Add("cpu", "cpu_util_core", "percent", i, {{"core", std::to_string(i)}});
