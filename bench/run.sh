@@ -4,15 +4,17 @@ set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
-quick=() only= json= strict=no
+quick=() only= json= strict=no follow=()
 
 usage() {
   cat <<'USAGE'
-Usage: bench/run.sh [--quick] [--only NAME] [--strict] --json FILE
+Usage: bench/run.sh [--quick] [--only NAME] [--strict] [--follow-minutes N] --json FILE
   --quick       seconds instead of minutes, less certain
   --only NAME   one bench (recorder) or one of its numbers (recorder.scope)
   --strict      exit 1 as well where a bar is missed
   --json FILE   where the numbers go
+  --follow-minutes N
+                web.memory as well: the page follows a training for so long
 Exit: 0 measured, 1 a bench failed or printed what is no result, 64 wrong use.
 USAGE
 }
@@ -21,9 +23,15 @@ while (($# > 0)); do
   case $1 in
     --quick) quick=(--quick) ;;
     --strict) strict=yes ;;
-    --only|--json)
+    --only|--json|--follow-minutes)
       [[ -n ${2:-} ]] || { echo "$1 needs a value" >&2; exit 64; }
-      [[ $1 == --only ]] && only=$2 || json=$2
+      case $1 in
+        --only) only=$2 ;;
+        --json) json=$2 ;;
+        *)
+          [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || { echo "--follow-minutes is '$2', allowed: 1 to 9999" >&2; exit 64; }
+          follow=(--follow-minutes "$2") ;;
+      esac
       shift ;;
     --help|-h) usage; exit 0 ;;
     *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
@@ -46,7 +54,9 @@ for program in "$STEPWELL_BIN"/*_bench bench/*/*_bench.py; do
   name=$(bench_of "$program")
   [[ -z $only || ${only%%.*} == "$name" ]] || continue
   echo "bench: $name" >&2
-  "$program" "${quick[@]}" >"$outputs/$name" || { echo "bench $name failed with exit $?" >&2; status=1; }
+  more=()
+  [[ $name == web ]] && more=("${follow[@]}")
+  "$program" "${quick[@]}" "${more[@]}" >"$outputs/$name" || { echo "bench $name failed with exit $?" >&2; status=1; }
 done
 
 [[ -n $(ls "$outputs") ]] || {

@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release web python install quickstart bench asan tsan)
-long_parts=(repeat clang fuzz tidy benches frameworks)
+long_parts=(repeat clang fuzz tidy benches follow frameworks)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5)
 
@@ -305,6 +305,19 @@ part_bench() {
 # Those that load millions of samples first, too.
 part_benches() {
   check "benches measure" bench/run.sh --quick --json "$results/bench.json" && tail -n 60 "$results/benches_measure.log"
+}
+
+# Half an hour of a page that follows a training: what it keeps for good shows in its heap. Here the bar counts, for it
+# goes by no clock.
+part_follow() {
+  local minutes=30
+  command -v chromium >/dev/null || timeout 300 "$root/deploy/install_packages.sh" browser >"$results/browser.log" 2>&1
+  command -v chromium >/dev/null && command -v node >/dev/null || { skip "the page's memory" "chromium or node is not installed"; return; }
+  [[ -f client/web/node_modules/playwright-core/index.mjs ]] ||
+    (cd client/web && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) >"$results/npm.log" 2>&1 ||
+    { skip "the page's memory" "npm could not fetch playwright-core (no network?)"; return; }
+  check "the page's memory is flat in $minutes minutes" bench/run.sh --quick --only web.memory --follow-minutes "$minutes" \
+    --strict --json "$results/follow.json" && grep '^web.memory' "$results/the_page_s_memory_is_flat_in_${minutes}_minutes.log"
 }
 
 # A test that fails once in three runs is found here, by name.
