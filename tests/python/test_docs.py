@@ -1,11 +1,15 @@
 """The examples of docs/python.md and of both READMEs run as they stand there."""
 
 import ast
+import os
 import pathlib
 import re
+import tempfile
 import unittest
 
+import product
 from product import ProductTest
+from test_hooks import by_run
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,6 +35,43 @@ class DocsTest(ProductTest):
                     self.assertNotIn("Warning", err)
                     is_stored = self.eventually(lambda trial=trial: bool(self.counts(trial)))
                     self.assertTrue(is_stored, "it recorded nothing")
+
+
+class TutorialTest(ProductTest):
+    """The scripts of docs/tutorial-loader.md, of 96 images for 3200."""
+
+    def test_they_say_what_the_page_says(self):
+        torch = os.environ.get("PRODUCT_TORCH", "")
+        if not torch:
+            self.skipTest("this interpreter has no torch")
+        page = (_ROOT / "docs" / "tutorial-loader.md").read_text("utf-8")
+        told, plain = (block.replace("return 3200", "return 96") for block in _BLOCK.findall(page))
+        told = told.replace('trial=f"images-{workers}-workers", ', "")
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        variables = {"PYTHONPATH": torch, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+        (folder / "train.py").write_text(told)
+        (folder / "plain.py").write_text(plain)
+        source = f"import runpy, sys; sys.argv[1:] = ['0']; runpy.run_path({str(folder / 'train.py')!r}, run_name='__main__')"
+        _, said = self.run_trial(source, variables=variables)
+        self.assert_three_steps(said, self.trial)
+        said = by_run(folder, "--trial", f"{self.trial}.plain", product.python(), "plain.py", "2", variables=variables)
+        self.assert_three_steps(said, f"{self.trial}.plain")
+        # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.
+        words = (product.python(), "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "--redirects=1",
+                 "--tee=1", f"--log_dir={folder}", "plain.py", "0")  # fmt: skip
+        said = by_run(folder, "--trial", f"{self.trial}.ranks", *words, variables=variables)
+        self.assertEqual(1, said.count("stepwell: 2 steps of "), said)
+        ranks = [sample.labels["rank"] for sample in self.samples(f"{self.trial}.ranks") if sample.name == "step"]
+        self.assertEqual(["0", "0", "1", "1"], sorted(ranks))
+
+    def assert_three_steps(self, said: str, trial: str) -> None:
+        self.assertIn("stepwell: 3 steps of ", said)
+        fetches = [s for s in self.samples(trial) if s.name == "dataloader_next" and s.batch >= 0]
+        self.assertEqual([0, 1, 2], sorted(sample.batch for sample in fetches))
+        for name in ("forward", "backward", "optimizer_step"):
+            self.assertEqual(3, self.counts(trial).get(f"train_batch/{name}"), name)
 
 
 class PagesTest(unittest.TestCase):
