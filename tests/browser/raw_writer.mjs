@@ -5,7 +5,7 @@
 //   await raw.write({ trial: "cluster", agent: "node-1", startUs, stepUs: 1e6, ticks: 180,
 //                     series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: (tick) => 30 }] });
 import { execFileSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import http2 from "node:http2";
 import { createRequire } from "node:module";
@@ -85,7 +85,7 @@ export class RawWriters {
     const writer = randomBytes(16);
     const { trial, project = "", agent = "node-1", rank, labels = {}, series = [], losses = [], open = false } = asked;
     const messages = [{ message: { case: "open", value: {
-      writer, externalId: trial, project, agentId: agent, machine: agent, attemptKey: "one", isSampler: rank === undefined, rank: rank ?? 0, labels,
+      writer, externalId: trial, project, agentId: agent, machine: createHash("md5").update(agent).digest("hex"), attemptKey: "one", isSampler: rank === undefined, rank: rank ?? 0, labels,
       recorderVersion: "raw/1", sentTimeUs: BigInt(Date.now()) * 1000n,
     } } }];
     if (series.length > 0) {

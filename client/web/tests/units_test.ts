@@ -116,3 +116,7 @@ test("places of caps are named as the master has them, and back", () => {
   }
   assert.deepEqual(placeOf({ owner: "trial", name: "7", metricGroup: "" }).owner, { case: "trial", value: { trialId: 7n } });
 });
+
+test("a unit that anybody chose turns no text around", () => {
+  assert.equal(valueText(3, "\u202eB"), "3 \\u202eB");
+});

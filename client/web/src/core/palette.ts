@@ -1,10 +1,11 @@
-// Colours that people with any colour vision can tell apart (Okabe and Ito's, darkened or lightened until
-// each has a contrast of 3 : 1 or more on its theme's ground); after eight, lines are dashed as well.
+// Colours that people with any colour vision can tell apart: Okabe and Ito's, moved until each has a contrast of
+// 3 : 1 or more on its theme's ground and any two are 18 or more apart (CIELAB) for eyes that lack one kind of cones,
+// too (tests/palette_test.ts); after eight, lines are dashed as well.
 
 export type Theme = "light" | "dark";
 
-const light = ["#0072b2", "#c45a00", "#00805f", "#b3539a", "#8a6d00", "#3a87ad", "#111827", "#a3362c"];
-const dark = ["#56b4e9", "#f0a04b", "#2fc79a", "#e39bc8", "#f0e442", "#8fb8ff", "#e5e7eb", "#ff8a7a"];
+const light = ["#31509e", "#da7119", "#007a58", "#b04e93", "#795d00", "#0d98c7", "#131827", "#982b2e"];
+const dark = ["#258cc1", "#f1a14b", "#37ca9d", "#e39cca", "#efe341", "#8eb8ff", "#e5e7eb", "#ee7a69"];
 const dashes: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
 export interface LineLook {

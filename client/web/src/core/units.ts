@@ -1,5 +1,7 @@
 // Numbers as people read them, in the same words as the command line (client/cli/units.cc).
 
+import { printable } from "./printable";
+
 type Scale = readonly [factor: number, unit: string];
 
 const bytes: readonly Scale[] = [
@@ -63,7 +65,7 @@ export function valueText(value: number, unit: string): string {
   }
   if (unit === "" || unit === "1") return number;
   // "1/s" is said as "82.9 /s".
-  return `${number} ${unit.startsWith("1/") ? unit.slice(1) : unit}`;
+  return `${number} ${printable(unit.startsWith("1/") ? unit.slice(1) : unit)}`;
 }
 
 /** Shares (0 ... 1) as percents of one decimal whose sum is that of the shares, by largest remainder. */
