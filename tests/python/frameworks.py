@@ -72,3 +72,14 @@ class FrameworkTest(ProductTest):
             if sample.name in found and sample.batch >= 0 and sample.labels.get("loader", "train") == "train":
                 found[sample.name].append(sample.batch)
         self.assertEqual({name: steps for name in names}, {name: sorted(batches) for name, batches in found.items()})
+
+    def assert_samples_per_second(self, samples: dict[int, int], trial: str | None = None) -> None:
+        """By batch, how many samples it had: within 20 % of what the step's own time says, in half of the steps at least, for a
+        machine may do something else between the two clocks."""
+        found = self.samples(trial)
+        steps = {sample.batch: sample.value for sample in found if sample.name == "step"}
+        speeds = {sample.batch: sample.value for sample in found if sample.name == "samples_per_second"}
+        self.assertEqual(sorted(samples), sorted(speeds))
+        ratios = {batch: speeds[batch] * steps[batch] / samples[batch] for batch in samples}
+        median = sorted(ratios.values())[len(ratios) // 2]
+        self.assertTrue(0.8 <= median <= 1.2, ratios)

@@ -45,6 +45,7 @@ class PyTorchTest(FrameworkTest):
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_samples_per_second({batch: 4 for batch in steps})
 
     def test_a_schedule_switches_it(self):
         self.train(_TORCH + """
@@ -106,6 +107,7 @@ class LightningTest(FrameworkTest):
             *self.NAMES, "samples_per_second", "callback/Other/on_train_batch_end"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_samples_per_second({batch: 4 for batch in steps})
         # Two batches each, and two of the look at the model before a training begins.
         self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"})[:6])
         self.assertEqual({-1}, set(self.batches_of("eval_batch")))
@@ -207,6 +209,7 @@ class TransformersTest(FrameworkTest):
         self.assertEqual([0, 6], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual({-1}, set(self.batches_of("eval_batch")))
+        self.assert_samples_per_second({batch: 4 for batch in steps})
 
     def test_a_step_of_accumulated_batches_holds_their_fetches(self):
         self.train(_TORCH + """
@@ -228,6 +231,7 @@ class TransformersTest(FrameworkTest):
     """)
         self.assertEqual([0, 1, 2], self.batches_of("step"))
         self.assertEqual([0, 0, 1, 1, 2, 2], self.batches_of("dataloader_next", {"loader": "train"}))
+        self.assert_samples_per_second({0: 8, 1: 8, 2: 8})
 
 
 class KerasTest(FrameworkTest):
@@ -239,20 +243,20 @@ class KerasTest(FrameworkTest):
     from stepwell.integrations.keras import StepwellCallback
     model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(2)])
     model.compile("sgd", "mse")
-    x, y = numpy.random.rand(24, 8), numpy.random.rand(24, 2)
+    x, y = numpy.random.rand(22, 8), numpy.random.rand(22, 2)      # the last of six batches has two
     class Other(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             if interrupts and batch == 2: raise KeyboardInterrupt
     interrupts = True
     import stepwell
     run = stepwell.init(trial="interrupted", hooks=False)
-    kept = StepwellCallback(batch_size=4)
+    kept = StepwellCallback()
     try: model.fit(x, y, batch_size=4, epochs=2, verbose=0, callbacks=[kept, Other()])
     except KeyboardInterrupt: pass
     interrupts = False
     run.close()
     model.fit(x, y, batch_size=4, epochs=2, verbose=0, validation_data=(x[:8], y[:8]), validation_batch_size=4,
-              callbacks=[StepwellCallback(batch_size=4), Other()])
+              callbacks=[StepwellCallback(), Other()])
     model.fit(x, y, batch_size=4, initial_epoch=2, epochs=3, verbose=0, callbacks=[StepwellCallback(batch_size=4)])
     """, KERAS_BACKEND="torch")
         steps = list(range(18))
@@ -261,6 +265,13 @@ class KerasTest(FrameworkTest):
         self.assertEqual(list(range(12)), self.batches_of("callback/Other/on_train_batch_begin"))
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6, 12], self.batches_of("epoch"))
+        sizes = {batch: 2 if batch % 6 == 5 else 4 for batch in steps}
+        self.assert_samples_per_second(sizes)
+        found = {s.name: {} for s in self.samples()}
+        for sample in self.samples(): found[sample.name][sample.batch] = sample.value
+        seen = [round(found["samples_per_second"][batch] * found["step"][batch]) for batch in steps]
+        self.assertGreaterEqual(sum(size == sizes[batch] for batch, size in enumerate(seen)), 12, seen)
+        self.assertTrue(any(seen[batch] == 2 for batch in (5, 11, 17)), seen)
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
 
 
@@ -304,6 +315,7 @@ class ComposerTest(FrameworkTest):
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assert_samples_per_second({batch: 4 for batch in steps})
         events = {sample.name for sample in self.samples() if sample.group == "composer"}
         wanted = {"fit", "epoch", "dataloader", "batch", "train_batch", "forward", "loss", "backward", "eval_all",
                   "eval", "eval_batch", "eval_forward"}  # fmt: skip
@@ -342,6 +354,7 @@ class AccelerateTest(FrameworkTest):
         self.assertEqual([0, 6], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual(steps, [batch for batch in self.batches_of("reduce_metrics") if batch >= 0])
+        self.assert_samples_per_second({batch: 4 for batch in steps})
 
 
 class DeepSpeedTest(FrameworkTest):
@@ -383,6 +396,8 @@ class DeepSpeedTest(FrameworkTest):
             "train_batch/optimizer_step/step_lr_schedulers", "samples_per_second"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertEqual([(0, 0.0), (6, 1.0)], sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))
+        self.assert_samples_per_second({batch: 4 for batch in steps})
         self.assertIn("Train/Samples/lr", {sample.name for sample in self.samples() if sample.group == "deepspeed"})
 
 

@@ -199,6 +199,11 @@ class Training:
         self._is_over = True
 
     @property
+    def place(self) -> Place | None:
+        """Of the step that is open, or ended last."""
+        return self._place
+
+    @property
     def batch(self) -> int:
         """Of the step that is open, or ended last."""
         return -1 if self._place is None else int(self._place)

@@ -10,6 +10,8 @@ did in it. On TensorFlow the batch is fetched inside of the training function, w
 
 from __future__ import annotations
 
+import sys
+
 from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from stepwell._run import Run
 
+_FRAME_COUNT_MAX = 10
+
 
 @guard_methods
 class _Watcher:
@@ -28,7 +32,8 @@ class _Watcher:
         self.training = Training(run)
         self.watches = Watches()
         self.steps: int | None = None  # of an epoch
-        self._batch_size = batch_size
+        self._given_size = batch_size
+        self._sizes: Any = None  # Keras's adapter of the data
         self._epoch = 0
 
     def __reduce__(self) -> Any:
@@ -39,6 +44,18 @@ class _Watcher:
         self.watches.end()
         self.training.train_begins()
 
+    def find_sizes(self) -> None:
+        """What Keras tells no callback: it lies in the fit that calls this one."""
+        self._sizes = getattr(_local_of_caller("epoch_iterator"), "data_adapter", None)
+
+    def _batch_size(self) -> int | None:
+        """Of this batch; an epoch's last may have fewer samples."""
+        place = self.training.place
+        is_last = place is not None and place.length is not None and place.batch_in_epoch == place.length - 1
+        partial = getattr(self._sizes, "partial_batch_size", None) if is_last else None
+        size = partial or self._given_size or getattr(self._sizes, "batch_size", None)
+        return size if isinstance(size, int) else None
+
     def train_ends(self) -> None:
         self.training.finish()
         self.watches.end()
@@ -48,7 +65,7 @@ class _Watcher:
         self._fetch_begins(0)
 
     def batch_begins(self) -> None:
-        self.training.fetch_ends(self._batch_size)
+        self.training.fetch_ends(self._batch_size())
         self.training.begin("train_batch")
 
     def batch_ends(self, batch: int) -> None:
@@ -79,11 +96,22 @@ class _Watcher:
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 
+def _local_of_caller(name: str) -> Any:
+    frame: Any = sys._getframe(1)
+    for _ in range(_FRAME_COUNT_MAX):
+        if frame is None:
+            return None
+        if name in frame.f_locals:
+            return frame.f_locals[name]
+        frame = frame.f_back
+    return None
+
+
 def _make_callback() -> type:
     from keras.callbacks import Callback
 
     class StepwellCallback(Callback):  # type: ignore[misc]
-        """`run` is the one that is open, else a new one. With `batch_size` it records samples per second."""
+        """`run` is the one that is open, else a new one. `batch_size` is for data of which Keras knows none."""
 
         def __init__(self, run: Run | None = None, batch_size: int | None = None) -> None:
             super().__init__()
@@ -95,6 +123,7 @@ def _make_callback() -> type:
 
         def on_train_begin(self, logs: Any = None) -> None:
             self._stepwell.train_begins()
+            self._stepwell.find_sizes()
             watch_callbacks(self, Callback, self._stepwell.training, self._stepwell.watches)
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
