@@ -102,6 +102,13 @@ class TellingTest(ProductTest):
                     assert copied.mine == "kept" and copied._training is not loop._training
             with copied.to_device: pass
             for index, batch in copied.steps("ab", epoch=1): pass
+            from stepwell.integrations.lightning import Actions
+            actions = Actions(run)
+            actions.where = lambda: {"batch": 0, "epoch": 0}
+            actions.start("run_training_epoch"); actions.start("[_TrainingEpochLoop].train_dataloader_next")
+            for copied in (copy.deepcopy(actions), pickle.loads(pickle.dumps(actions))):
+                assert copied.where is None and copied.training is not actions.training
+            actions.stop("[_TrainingEpochLoop].train_dataloader_next"); actions.training.finish()
             callbacks = [of_keras.StepwellCallback(run, 4), of_composer.StepwellCallback(), of_transformers.StepwellCallback(run)]
             class Loader(list): pass
             loader = Loader("ab")

@@ -65,6 +65,10 @@ class Actions:
             self.where = None
             trainer.callbacks[:] = [one for one in trainer.callbacks if one is not self._counter]
 
+    def __reduce__(self) -> Any:
+        """A copy, as of a trainer that is spawned, has told nothing yet."""
+        return type(self), (self.training._given_run,)
+
     def fail(self, action: str) -> None:
         """A batch that raises is no step."""
         self._is_failed = action == "run_training_batch"
