@@ -62,11 +62,11 @@ test("a failure of the list of traces passes, at once where it is asked to", asy
   await show(`#/trial/${trial}/traces`);
   await seen('tr[data-trace="1"]');
   await tab.route("**/ListTraces", (route) => route.fulfill({ status: 503, contentType: "application/json", body: '{"code":"unavailable","message":"the database is gone"}' }));
-  await seen('[data-absence="lost"]:has-text("the database is gone")');
+  await seen('.state-box:has-text("the database is gone")');
   await tab.unroute("**/ListTraces");
   await tab.click('button:text-is("Try again")', { timeout: 2000 }).catch(() => undefined); // It may have passed by itself.
   await seen('tr[data-trace="1"]');
-  await gone('[data-absence="lost"]');
+  await gone('.state-box:has-text("the database is gone")');
 });
 
 test("an action that the browser has no memory for says so, and the next one goes on", async () => {
