@@ -1,0 +1,114 @@
+// How the page looks and reads with names as long and as bad as the contract lets them be, on a phone and at a desk.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { unnamedControls } from "./looks.mjs";
+import { RawWriters } from "./raw_writer.mjs";
+import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { assertUnharmed, bin, closeTab, count, foreign, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
+import { composerCycle } from "./viewer.mjs";
+
+const stand = new Stand(bin, page);
+let raw;
+let bad;
+let cluster;
+
+before(async () => {
+  await stand.startMaster();
+  raw = new RawWriters(stand.ports.grpc);
+  ({ trialId: cluster } = await writeCluster(raw));
+  bad = await writeHostile(raw);
+  raw.connect({ trial: "kept", agent: hostile.agent, version: hostile.version });
+  const trace = join(stand.folder, hostile.file);
+  writeFileSync(trace, composerCycle(0, 1_000_000));
+  await stand.command("trace", "import", `id:${bad}`, trace);
+  await stand.command("caps", "set", "--trial", `id:${bad}`, "--group", hostile.group, "--samples", "1M");
+  await openTab(stand);
+  await tab.goto(stand.url);
+}, { timeout: 3 * deadlineMs });
+
+after(async () => {
+  await closeTab();
+  raw?.close();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+/** The page that is left is gone when it returns. */
+const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
+  if (location.hash === to) return done();
+  addEventListener("hashchange", () => done(), { once: true });
+  location.hash = to;
+}), hash);
+
+/** Nothing reaches out of the page sideways. */
+async function assertFits(where, width) {
+  await tab.setViewportSize({ width, height: 900 });
+  const over = await tab.evaluate(() => {
+    const wide = document.documentElement.scrollWidth - innerWidth;
+    const last = wide > 0 ? [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll")).at(-1) : null;
+    return { wide, who: last?.outerHTML.slice(0, 200) };
+  });
+  assert.ok(over.wide <= 0, `${where} is ${over.wide} px too wide at ${width}: ${over.who}`);
+}
+
+test("names as long as they may be are text on each page, and fit a phone", async () => {
+  const trial = `#/trial/${bad}`;
+  const metric = encodeURIComponent(`${encodeURIComponent(hostile.group)}/${hostile.metric}`);
+  const shown = "<script>window.harmed=1</script>";
+  const pages = [
+    ["#/trials", `tbody a:has-text("${shown}")`],
+    [`${trial}/timings`, `td.name:has-text("<script>")`], [`${trial}/metrics`, `[data-metric] h3:has-text("${shown}")`],
+    [`${trial}/metrics?m=${metric}`, `.legend bdi:has-text("${shown}")`],
+    [`${trial}/heat`, "canvas"], [`${trial}/traces`, `tr[data-trace] :text("<script>")`],
+    [`${trial}/completeness`, `td:has-text("${shown}")`], [`#/compare?t=${bad}&t=${cluster}`, `td.name, .compared li:has-text("${shown}")`],
+    ["#/admin", `section[aria-label="Agents"] td:has-text("${shown}")`],
+  ];
+  for (const [hash, selector] of pages) {
+    await tab.setViewportSize({ width: 1280, height: 900 });
+    await goTo(hash);
+    await seen(selector);
+    await loaded(hash);
+    await assertUnharmed(hash);
+    assert.doesNotMatch(await tab.innerText("main"), /[\u202a-\u202e\u2066-\u2069]/, `${hash}: nothing turns text around`);
+    for (const width of [360, 1280]) await assertFits(hash, width);
+    assert.deepEqual(await tab.evaluate(unnamedControls), [], hash);
+  }
+});
+
+test("names as long as they may be are text in what is opened, and fit a phone", async () => {
+  await tab.setViewportSize({ width: 360, height: 900 });
+  await goTo("#/admin");
+  await seen("#cap-seriesSamples");
+  await tab.click('summary:has-text("Set elsewhere")');
+  await tab.click('.places button:has-text("<script>")');
+  await seen('h2:has-text("<script>")');
+  await assertUnharmed("the caps of a group");
+  await assertFits("the caps of a group", 360);
+  await goTo(`#/trial/${bad}/metrics`);
+  for (const what of ["Agents", "Metrics"]) {
+    await tab.click(`details[data-choice="${what}"] summary`);
+    await seen(`details[data-choice="${what}"][open] label:has-text("<script>")`);
+    await assertFits(`the choice of ${what}`, 360);
+    await tab.keyboard.press("Escape");
+  }
+  await assertUnharmed("choices");
+  // The cause of a gap is told over the chart.
+  await goTo(`#/trial/${bad}/metrics?m=${encodeURIComponent(`${encodeURIComponent(hostile.group)}/${hostile.metric}`)}`);
+  await seen(".charts canvas");
+  await tab.locator(".chart-canvas").first().focus();
+  await tab.keyboard.press("ArrowLeft");
+  await until("the cursor in the gap", async () => {
+    await tab.keyboard.press("ArrowLeft");
+    return (await count(".gap-words")) > 0;
+  });
+  assert.match(await text(".gap-words"), /ring full .*<script>/s);
+  await assertFits("the words of a gap", 360);
+  await assertUnharmed("the words of a gap");
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});
