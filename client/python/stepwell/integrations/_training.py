@@ -303,7 +303,9 @@ class Training:
 
     def begin(self, name: str) -> None:
         run = self.run
-        scope = run.device_scope(name) if name in ON_DEVICE and uses_device() else run.scope(name)
+        scope: Scope | DeviceScope = run.scope(name)
+        if name in ON_DEVICE and uses_device():
+            scope = run.device_scope(name)
         scope.__enter__()
         self._open.append((name, scope))
 

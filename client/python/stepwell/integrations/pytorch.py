@@ -79,7 +79,9 @@ class TrainingLoop:
         if name not in _TIMINGS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         run = self._training.run
-        scope = run.device_scope(name) if name in ON_DEVICE and uses_device() else run.scope(name)
+        scope: Scope | DeviceScope = run.scope(name)
+        if name in ON_DEVICE and uses_device():
+            scope = run.device_scope(name)
         setattr(self, name, scope)
         return scope
 
