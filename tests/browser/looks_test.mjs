@@ -1,13 +1,14 @@
-// How the page looks and reads with names as long and as bad as the contract lets them be, on a phone and at a desk.
+// How the page looks and reads, whatever it shows: names as long and as bad as the contract lets them be, both themes,
+// phones and desks, boxes that say why there is nothing, the bar of a lost connection.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { unnamedControls } from "./looks.mjs";
+import { lowContrast, unnamedControls } from "./looks.mjs";
 import { RawWriters } from "./raw_writer.mjs";
 import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { assertUnharmed, bin, closeTab, count, foreign, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
+import { assertUnharmed, bin, closeTab, count, foreign, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -41,6 +42,7 @@ const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
   addEventListener("hashchange", () => done(), { once: true });
   location.hash = to;
 }), hash);
+const anything = "main :is(table, canvas, dl, .state-box):visible";
 
 /** Nothing reaches out of the page sideways. */
 async function assertFits(where, width) {
@@ -106,6 +108,50 @@ test("names as long as they may be are text in what is opened, and fit a phone",
   assert.match(await text(".gap-words"), /ring full .*<script>/s);
   await assertFits("the words of a gap", 360);
   await assertUnharmed("the words of a gap");
+});
+
+/** Both themes on a phone and at a desk: what axe finds, contrast, names of controls. */
+async function assertReadable(where, widths = [360, 1280]) {
+  for (const colorScheme of ["light", "dark"]) {
+    await tab.emulateMedia({ colorScheme });
+    for (const width of widths) {
+      await assertFits(where, width);
+      assert.deepEqual(await tab.evaluate(lowContrast), [], `${where} ${colorScheme} ${width}`);
+      assert.deepEqual(await graveFindings(), [], `${where} ${colorScheme} ${width}`);
+    }
+  }
+  assert.deepEqual(await tab.evaluate(unnamedControls), [], where);
+}
+
+test("each page is readable in both themes, on a phone and at a desk", async () => {
+  for (const hash of ["#/trials", ...["timings", "metrics", "heat", "traces", "completeness"].map((view) => `#/trial/${cluster}/${view}`), `#/compare?t=${cluster}&t=${bad}`, "#/admin"]) {
+    await goTo(hash);
+    await until(`something at ${hash}`, async () => (await count(anything)) > 0);
+    await loaded(hash);
+    await assertReadable(hash);
+  }
+});
+
+test("boxes that say why there is nothing are readable, and so is the bar of a lost connection", async () => {
+  const refuse = (status, code) => (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify({ code, message: "w".repeat(300) }) });
+  const ways = [["lost", (route) => route.abort("connectionrefused")], ["unavailable", refuse(503, "unavailable")], ["not permitted", refuse(403, "permission_denied")], ["failed", refuse(500, "internal")]];
+  for (const [absence, answer] of ways) {
+    await tab.route("**/stepwell.v1.*/*", answer);
+    await tab.goto(`${stand.url}#/trial/${cluster}/metrics`);
+    await tab.reload();
+    await seen(`[data-absence="${absence}"]`);
+    assert.equal(await tab.locator(".lost:visible").count(), absence === "lost" ? 1 : 0);
+    await assertReadable(`a box of ${absence}`);
+    await tab.unroute("**/stepwell.v1.*/*");
+  }
+  // Over what was there before.
+  await tab.goto(`${stand.url}#/trials`);
+  await tab.reload();
+  await seen("tbody tr");
+  await tab.route("**/stepwell.v1.*/*", ways[0][1]);
+  await seen(".lost:visible");
+  await assertReadable("trials below the bar");
+  await tab.unroute("**/stepwell.v1.*/*");
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {
