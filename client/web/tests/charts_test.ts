@@ -4,7 +4,7 @@ import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
 import { contrast, heatColor, lineLook, restColor } from "../src/core/palette";
-import { paceMs, untilNextMs } from "../src/core/pulse_pace";
+import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
 
@@ -46,6 +46,7 @@ test("a page of many lines draws no more values than a person sees", () => {
 test("a live chart asks as often as its questions are cheap, and leaves no news out", () => {
   assert.deepEqual([0, 10, 30, 100, 5000].map(paceMs), [100, 100, 200, 900, 49_900]);
   assert.equal(untilNextMs(5000, 4980, 22), 100);
+  assert.equal(tookMs(12, 30), 162);
   assert.equal(untilNextMs(5000, 4980, 0), 80);
   assert.equal(untilNextMs(5000, 1000, 12), 0);
 });
@@ -73,7 +74,7 @@ test("many charts are drawn in slices, and no longer than somebody wants them", 
   assert.deepEqual(await drawn([20, 20, 20, 20]), { items: [20, 20, 20, 20], rests: 1, isWhole: true, busyMs: 80 });
   assert.deepEqual(await drawn([80, 80, 80]), { items: [80, 80, 80], rests: 2, isWhole: true, busyMs: 240 });
   assert.deepEqual(await drawn([50, 50, 50], 1), { items: [50], rests: 1, isWhole: false, busyMs: 50 });
-  assert.deepEqual(await drawn([4, 4, 4, 4], Infinity, "frames"), { items: [4, 4, 4, 4], rests: 1, isWhole: true, busyMs: 16 });
+  assert.deepEqual(await drawn([4, 4, 4, 4], Infinity, "frames"), { items: [4, 4, 4, 4], rests: 2, isWhole: true, busyMs: 16 });
 });
 
 test("buckets are as many as pixels, within what the master answers", () => {

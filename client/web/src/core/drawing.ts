@@ -6,8 +6,8 @@
 export type Pace = "tasks" | "frames";
 
 /** So long at once. Of tasks somewhat less than what counts as a long one, for each slice costs a frame, too; of frames
- *  a third of one. */
-const sliceMs: Record<Pace, number> = { tasks: 40, frames: 6 };
+ *  what leaves room for the browser's part of it. */
+const sliceMs: Record<Pace, number> = { tasks: 40, frames: 10 };
 /** Of a page that nobody sees there are no frames. */
 const frameMsMax = 100;
 
@@ -29,6 +29,8 @@ export async function drawInSlices<T>(
   items: readonly T[], draw: (item: T) => void, gone: () => boolean, pace: Pace = "tasks",
   clock: DrawingClock = { now: () => performance.now(), rest },
 ): Promise<Drawing> {
+  // An answer was read in this one.
+  if (pace === "frames" && items.length > 0) await clock.rest(pace);
   let begun = clock.now();
   let busyMs = 0;
   for (const item of items) {

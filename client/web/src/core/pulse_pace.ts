@@ -2,6 +2,9 @@
 // the master's sake as for the page's. The first ten milliseconds of each are free: light ones cost nobody much.
 
 const shareOfTime = 0.1;
+/** What is drawn costs the browser three to four times as much again: layout, paint and commit of the frames that show
+ *  it, without a GPU. */
+const framesOfDrawing = 5;
 const freeMs = 10;
 const paceMsMin = 100;
 /** A master that takes so long is asked once a minute all the same. */
@@ -10,6 +13,11 @@ const paceMsMax = 60_000;
 /** From the begin of one question to that of the next, where the last one and its drawing took `tookMs`. */
 export function paceMs(tookMs: number): number {
   return Math.min(paceMsMax, Math.max(paceMsMin, (tookMs - freeMs) / shareOfTime));
+}
+
+/** What a question took, for the pace: until its answer was there, and until that was drawn. */
+export function tookMs(answeredMs: number, drawnMs: number): number {
+  return answeredMs + framesOfDrawing * drawnMs;
 }
 
 /** How long to wait at `nowMs` where the last question began at `begunMs`; news that come too soon wait, they

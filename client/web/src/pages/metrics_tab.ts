@@ -11,7 +11,7 @@ import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
 import type { LivePlan } from "../core/live_grid";
 import { printable } from "../core/printable";
-import { paceMs, untilNextMs } from "../core/pulse_pace";
+import { paceMs, tookMs, untilNextMs } from "../core/pulse_pace";
 import { bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
@@ -259,7 +259,7 @@ export class MetricsTab implements TrialTab {
       // Unless another has begun meanwhile.
       if (this.begun === begun) {
         this.asking = false;
-        this.tookMs = this.answeredMs + this.drawnMs;
+        this.tookMs = tookMs(this.answeredMs, this.drawnMs);
       }
     }
   }
