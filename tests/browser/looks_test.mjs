@@ -64,7 +64,7 @@ test("names as long as they may be are text on each page, and fit a phone", asyn
     [`${trial}/timings`, `td.name:has-text("<script>")`], [`${trial}/metrics`, `[data-metric] h3:has-text("${shown}")`],
     [`${trial}/metrics?m=${metric}`, `.legend bdi:has-text("${shown}")`],
     [`${trial}/heat`, "canvas"], [`${trial}/traces`, `tr[data-trace] :text("<script>")`],
-    [`${trial}/completeness`, `td:has-text("${shown}")`], [`#/compare?t=${bad}&t=${cluster}`, `td.name, .compared li:has-text("${shown}")`],
+    [`${trial}/completeness`, `td:has-text("${shown}")`], [`#/compare?t=${bad}&t=${cluster}`, `.compared li:has-text("${shown}")`],
     ["#/admin", `section[aria-label="Agents"] td:has-text("${shown}")`],
   ];
   for (const [hash, selector] of pages) {

@@ -19,7 +19,6 @@ before(async () => {
   await stand.startMaster();
   raw = new RawWriters(stand.ports.grpc);
   cluster = await writeCluster(raw);
-  await raw.write({ trial: "bare", open: true });
   await raw.write({ trial: "over" });
   for (let at = 1; at <= many; ++at) await raw.write({ trial: `sweep-${String(at).padStart(2, "0")}`, project: "many", open: at === 7 });
   await openTab(stand);
@@ -39,7 +38,7 @@ test("trials are searched by name, state and project, and turned over page by pa
   await listed("50 trials, newest first", (all) => all.length === 50 && all[0] === "many/sweep-53");
   assert.match(await text('nav[aria-label="Pages of trials"]'), /page 1, 50 trials/);
   await tab.click('button:has-text("Older")');
-  await listed("the others", (all) => all.length === many + 3 - 50 && all.includes("cluster"));
+  await listed("the others", (all) => all.length === many + 2 - 50 && all.includes("cluster"));
   await seen('button:has-text("Older"):disabled');
   await tab.fill('input[aria-label="Project"]', "many");
   await listed("the first page of those of a project", (all) => all.length === 50 && all.every((name) => name.startsWith("many/")));
@@ -235,6 +234,8 @@ const idOf = async (name) => (await (await fetch(`${stand.url}stepwell.v1.QueryS
 
 test("not enabled, no data yet and ended without any are told apart, with what to do", async () => {
   const views = ["timings", "metrics", "heat"];
+  // Here, for nobody hears of it again: after a minute it no longer runs.
+  await raw.write({ trial: "bare", open: true });
   const [bare, over] = [await idOf("bare"), await idOf("over")];
   for (const view of views) {
     await show(`#/trial/${bare}/${view}`);

@@ -184,6 +184,24 @@ run.record("end", 1)
             self.assertNotIn("not seen", err)
             self.assertEqual({"end"}, set(self.counts()))
 
+    def test_who_asks_for_the_open_run_without_hooks_takes_none_from_it(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            for at, batch in enumerate(torch.utils.data.DataLoader("abc")):
+                if at == 1: assert stepwell.init(hooks=False) is run
+                torch.nn.Model()(torch.Tensor()).backward()
+            """)
+        self.assertEqual((3, 3), (self.counts().get("step"), self.counts().get("train_batch/backward")))
+
+    def test_a_run_that_is_disabled_says_nothing_of_its_schedule(self):
+        _, err = self.run_hooked("""
+            import stepwell
+            run = stepwell.init(schedule=stepwell.schedule(active=1))
+            for _ in run.steps("ab"): pass
+            """, variables={"STEPWELL_DISABLED": "1"})  # fmt: skip
+        self.assertEqual("", err)
+
     def test_an_integration_leaves_the_hooks_that_were_put_in(self):
         out, _ = self.run_hooked("""
             import torch

@@ -59,7 +59,7 @@ print(json.dumps(known))
         self.assertTrue(all(low <= value * 1.001 for low, value in zip(inner, steps)), (inner, steps))
         ratios = sorted(value * whole / 8 for value, whole in zip(self.values("samples_per_second"), known["whole"]))
         self.assertEqual(4, len(ratios))
-        self.assertTrue(0.8 <= ratios[2] <= 1.2, ratios)
+        self.assertTrue(0.8 <= ratios[1] <= 1.2, ratios)  # the first batch of the four waits for the run that is opened
         self.assertTrue(all(value <= 8 / low * 1.001 for value, low in zip(self.values("samples_per_second"), inner)))
 
     def test_of_hooks(self):

@@ -174,7 +174,8 @@ class Run(core.Recording):
             _tell_hooks("run_ends")
         if closing is not None:
             self._is_stored = _is_stored_within(closing, wait_ms)
-        if self._schedule is not None and not self._was_recorded and self._options["shows"] and self._pid == os.getpid():
+        was_never_due = self._schedule is not None and self._window_count == 0 and not _is_disabled()
+        if was_never_due and self._options["shows"] and self._pid == os.getpid():
             say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps and those of "
                 "stepwell.integrations, not what hooks see alone")  # fmt: skip
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
@@ -342,7 +343,8 @@ def init(
         from stepwell import _schedule
 
         _schedule.checked(schedule)
-    _install_hooks(_checks.flag("hooks", hooks))
+    if _checks.flag("hooks", hooks):
+        _install_hooks(True)
     global _run
     with _opening:
         if _run is not None and not _run._is_closed and _run._pid == os.getpid():
@@ -351,6 +353,8 @@ def init(
             if schedule is not None and schedule != _run._schedule:
                 warn(f"stepwell: trial {_run.trial!r} is open already; the schedule is not followed")
             return _run
+        if not hooks:  # not of a run that is open: its steps go on
+            _install_hooks(False)
         if _run is not None and _run._is_on and _run._pid == os.getpid():
             _run._leave()  # an interrupt ended its close
         run = Run(_resolved(options))
@@ -383,6 +387,10 @@ def _close_with_child() -> None:
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
     if process is not None and util is not None and process.parent_process() is not None:
         util.Finalize(None, _close_at_exit, exitpriority=-1)
+
+
+def _is_disabled() -> bool:
+    return os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0")
 
 
 def _tell_hooks(what: str) -> None:

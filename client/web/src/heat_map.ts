@@ -74,6 +74,7 @@ export class HeatMap {
     on("pointermove", (event) => this.move(event));
     on("pointerup", (event) => this.release(event));
     on("pointercancel", () => this.letGo());
+    on("lostpointercapture", () => this.letGo());
     on("pointerleave", () => this.hover(null));
     on("dblclick", () => this.options.onReset());
     on("keydown", (event) => this.onKey(event));
@@ -225,7 +226,8 @@ export class HeatMap {
     this.tell();
   }
 
-  private letGo(): void {
+  /** A drag that nobody will end: what waited for it is shown. */
+  letGo(): void {
     this.dragged = null;
     this.drag.hidden = true;
     const { waiting } = this;

@@ -16,11 +16,15 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  readonly follow: FollowState | null;
+  /** "stale": it is asked for every few seconds, and the last question failed. */
+  readonly follow: FollowState | "stale" | null;
 }
 
-/** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. */
-const anywhere: Range = { start: 0, end: Infinity };
+/** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. As many as
+ *  the contract has numbers for. */
+const anywhere: Range = { start: 0, end: 2 ** 31 - 1 };
+/** Beside what stays while a question fails that may be answered later. */
+export const staleWords = "as of before: the master does not answer this question now";
 
 export type ChangeView = (change: Partial<TrialView>, how?: "push" | "replace") => void;
 
@@ -52,7 +56,7 @@ export class RangeMoves {
   by(factor: number, center?: number): void {
     const { shown, bounds, view } = this.state();
     if (!shown) return;
-    const within = bounds ?? anywhere;
+    const within = bounds ?? (view.axis === "batch" ? anywhere : shown);
     const next = zoomed(shown, factor, within, view.axis, center);
     if (next.start <= within.start && next.end >= within.end) this.all();
     else this.to(next);
@@ -60,7 +64,7 @@ export class RangeMoves {
 
   pan(fraction: number): void {
     const { shown, bounds, view } = this.state();
-    if (shown) this.to(panned(shown, fraction, bounds ?? anywhere, view.axis));
+    if (shown) this.to(panned(shown, fraction, bounds ?? (view.axis === "batch" ? anywhere : shown), view.axis));
   }
 
   all(): void {
@@ -91,8 +95,9 @@ function followBadge(state: RangeState): HTMLElement {
   if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
   if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
+  if (state.follow === "stale") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "stale" }, staleWords);
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
-  if (state.follow === "polling") return h("span", { class: "badge", "data-tone": "live", "data-follow": "polling", title: "Another tab has the live stream" }, "refreshed every few seconds");
+  if (state.follow === "polling") return h("span", { class: "badge", "data-tone": "live", "data-follow": "polling", title: "Another tab has the live stream, or the master has no place for one more" }, "refreshed every few seconds");
   if (state.follow === "live") return h("span", { class: "badge", "data-tone": "live", "data-follow": "live" }, h("span", { class: "dot", "aria-hidden": "true" }), "live");
   return h("span", { class: "badge", "data-follow": "connecting" }, "connecting");
 }

@@ -79,10 +79,13 @@ class AheadLoaders:
 
     def _put_into(self, module: Any) -> None:
         try:
-            for name in (_SHARD, _DISPATCHER):
-                kind = getattr(module, name)
-                kind.__iter__ = self._iterate(kind.__iter__)
-            kind._fetch_batches = self._fetch_batches(kind._fetch_batches)
+            kinds = [getattr(module, name) for name in (_SHARD, _DISPATCHER)]
+            iterates = [self._iterate(kind.__iter__) for kind in kinds]
+            fetches = self._fetch_batches(kinds[-1]._fetch_batches)
+            # All of it is known: nothing is put in by halves.
+            for kind, iterate in zip(kinds, iterates):
+                kind.__iter__ = iterate
+            kinds[-1]._fetch_batches = fetches
         except Exception as error:  # another version than those that are known
             self._hook.fail(error)
 

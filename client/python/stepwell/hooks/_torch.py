@@ -54,8 +54,9 @@ class TorchHooks:
         self._device.found = self._device_is_found
         self._recording = core.Recording()
         self._loader = Hook("the DataLoader")
+        self._ahead_hook = Hook("Accelerate's loaders")
         self._fetch: Any = None
-        self._ahead = AheadLoaders(self._loader, self._is_training, self._look_at_batch)
+        self._ahead = AheadLoaders(self._ahead_hook, self._is_training, self._look_at_batch)
         self._optimizer = Hook("the optimizer's step")
         self._evaluation = Hook("an evaluation's DataLoader")
         self.hooks = [self._loader, self._evaluation, self._device.times_hook, self._device.memory_hook]
@@ -71,10 +72,12 @@ class TorchHooks:
             core.await_hooks(True)
 
     def remove(self) -> None:
-        """Where the program wants none: what was there is there again. For good, for `torch` stays."""
+        """Where the program wants none: what was there is there again, and Accelerate's loaders do as before. For good, for
+        `torch` stays."""
         self._open_run = None
         core.await_hooks(False)
         self._device.found = lambda: None
+        self._ahead_hook.trouble = self._ahead_hook.trouble or "not wanted"
         for hook in self.hooks:
             if hook not in (self._device.times_hook, self._device.memory_hook):  # which scopes of the program's have, too
                 hook.trouble = hook.trouble or "not wanted"

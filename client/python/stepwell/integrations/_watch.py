@@ -353,7 +353,7 @@ def watch_timed(owner: Any, name: str, begin: Callable[[], None], end: Callable[
     """As watch_call(), and end() is shown what it handed out; None where it raised."""
     begin, end = guarded(begin), guarded(end)
 
-    def call(original: Any, *args: Any, **keywords: Any) -> Any:
+    def call(original: Any, /, *args: Any, **keywords: Any) -> Any:
         begin()
         result = None
         try:

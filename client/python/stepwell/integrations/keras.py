@@ -11,6 +11,7 @@ did in it. On TensorFlow the batch is fetched inside of the training function, w
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 _FRAME_COUNT_MAX = 10
 
 
+class _Sizes(NamedTuple):
+    """Of the data, as Keras's adapter names them."""
+
+    batch_size: int | None
+    partial_batch_size: int | None  # of its last batch
+    num_batches: int | None
+
+
+def _whole(found: Any) -> int | None:
+    return found if isinstance(found, int) else None
+
+
 @guard_methods
 class _Watcher:
     def __init__(self, run: Run | None, batch_size: int | None) -> None:
@@ -33,28 +46,37 @@ class _Watcher:
         self.watches = Watches()
         self.steps: int | None = None  # of an epoch
         self._given_size = batch_size
-        self._sizes: Any = None  # Keras's adapter of the data
+        self._sizes: _Sizes | None = None
+        self._is_grouped = False
         self._epoch = 0
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
-        return type(self), (self.training._given_run, self._batch_size)
+        return type(self), (self.training._given_run, self._given_size)
 
     def train_begins(self) -> None:
         self.watches.end()
         self.training.train_begins()
 
-    def find_sizes(self) -> None:
+    def find_sizes(self, model: Any) -> None:
         """What Keras tells no callback: it lies in the fit that calls this one."""
-        self._sizes = getattr(_local_of_caller("epoch_iterator"), "data_adapter", None)
+        # The adapter itself holds the data, which is the program's to give up.
+        adapter = getattr(_local_of_fit("epoch_iterator"), "data_adapter", None)
+        self._sizes = _Sizes(*(_whole(getattr(adapter, name, None)) for name in _Sizes._fields))
+        # One call of a callback is then a group of batches, of which nobody tells how many there are.
+        self._is_grouped = getattr(model, "steps_per_execution", 1) not in (1, None)
 
     def _batch_size(self) -> int | None:
         """Of this batch; an epoch's last may have fewer samples."""
         place = self.training.place
-        is_last = place is not None and place.length is not None and place.batch_in_epoch == place.length - 1
-        partial = getattr(self._sizes, "partial_batch_size", None) if is_last else None
-        size = partial or self._given_size or getattr(self._sizes, "batch_size", None)
-        return size if isinstance(size, int) else None
+        sizes = self._sizes
+        if self._is_grouped:
+            return None
+        # The data's last batch, which steps_per_epoch may not reach.
+        is_last = (sizes is not None and place is not None and place.length is not None
+                   and place.batch_in_epoch == place.length - 1 and place.length == sizes.num_batches)  # fmt: skip
+        partial = sizes.partial_batch_size if sizes is not None and is_last else None
+        return partial or self._given_size or (sizes.batch_size if sizes is not None else None)
 
     def train_ends(self) -> None:
         self.training.finish()
@@ -96,13 +118,14 @@ class _Watcher:
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 
-def _local_of_caller(name: str) -> Any:
+def _local_of_fit(name: str) -> Any:
+    """Of the next one that called this: to look at the locals of others would keep what lies in them."""
     frame: Any = sys._getframe(1)
     for _ in range(_FRAME_COUNT_MAX):
         if frame is None:
             return None
-        if name in frame.f_locals:
-            return frame.f_locals[name]
+        if frame.f_code.co_name == "fit":
+            return frame.f_locals.get(name)
         frame = frame.f_back
     return None
 
@@ -123,7 +146,7 @@ def _make_callback() -> type:
 
         def on_train_begin(self, logs: Any = None) -> None:
             self._stepwell.train_begins()
-            self._stepwell.find_sizes()
+            self._stepwell.find_sizes(getattr(self, "model", None))
             watch_callbacks(self, Callback, self._stepwell.training, self._stepwell.watches)
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

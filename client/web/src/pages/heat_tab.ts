@@ -64,7 +64,7 @@ export class HeatTab implements TrialTab {
   private range: Range | null = null;
   private whole: Range | null = null;
   private shown: Shown | null = null;
-  private failed = false;
+  private failed: Failure | null = null;
 
   constructor(private readonly go: Go) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
@@ -105,7 +105,7 @@ export class HeatTab implements TrialTab {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
     // It is asked for every few seconds while the trial runs.
-    const follow = this.failed ? "lost" as const : "live" as const;
+    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : "live" as const;
     return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow };
   }
 
@@ -185,7 +185,7 @@ export class HeatTab implements TrialTab {
     }, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showFailure(answer.failure);
-    this.failed = false;
+    this.failed = null;
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
     this.range = range ?? covered;
@@ -195,14 +195,15 @@ export class HeatTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
-    this.failed = true;
-    if (failure.kind !== "lost" || !this.shown) this.showNothing(failureBox(failure, () => this.loop.now()));
+    this.failed = failure;
+    if (!failure.passing || !this.shown) this.showNothing(failureBox(failure, () => this.loop.now()));
     this.showTools();
     return failure.passing ? "failed" : "stop";
   }
 
   private showNothing(instead: HTMLElement): void {
     this.shown = null;
+    this.map.letGo();
     fill(this.place, instead);
   }
 

@@ -12,7 +12,7 @@ import { gapBands } from "../core/gap_bands";
 import type { LivePlan } from "../core/live_grid";
 import { printable } from "../core/printable";
 import { paceMs, tookMs, untilNextMs } from "../core/pulse_pace";
-import { bucketsOfLine, liveRange, type Range } from "../core/range";
+import { bucketsOfAllMax, bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
@@ -24,7 +24,7 @@ import { LiveAnswer } from "../live_answer";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { savePng } from "../picture";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, staleWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
@@ -85,7 +85,7 @@ export class MetricsTab implements TrialTab {
   private answeredMs = 0;
   private drawnMs = 0;
   private asking = false;
-  private failed = false;
+  private failed: Failure | null = null;
   private shared: readonly SharedMachine[] = [];
   private sharedState = false;
   private sharedAt = -Infinity;
@@ -133,7 +133,7 @@ export class MetricsTab implements TrialTab {
     const polls = this.followState === "polling" || this.followState === "refused";
     return {
       view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info),
-      follow: polls && this.failed ? "lost" as const : this.followState,
+      follow: polls && this.failed?.kind === "lost" ? "lost" as const : this.followState,
     };
   }
 
@@ -149,7 +149,7 @@ export class MetricsTab implements TrialTab {
     const state = this.rangeState();
     const shared = sharingWords(this.shared, isRunning(info));
     fill(this.status, rangeStatus(state),
-      this.failed && this.followState !== "lost" && h("span", { class: "badge", "data-tone": "warn", "data-stale": "" }, "as of before: the master does not answer this question now"),
+      this.failed && this.followState !== "lost" && h("span", { class: "badge", "data-tone": "warn", "data-stale": "", title: `${this.failed.title}. ${this.failed.advice}` }, staleWords),
       shared && h("span", { class: "badge", "data-tone": "warn", "data-shared": "", title: printable(shared.title) }, shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
@@ -302,7 +302,7 @@ export class MetricsTab implements TrialTab {
     this.answeredMs = performance.now() - this.begun;
     this.answers = answers;
     this.drawnAxis = view.axis;
-    this.failed = false;
+    this.failed = null;
     if (!await this.showAnswers(view, range, signal)) return "fine";
     // What stands still is asked for once.
     return isRunning(info) && view.start === null ? "fine" : "stop";
@@ -322,8 +322,9 @@ export class MetricsTab implements TrialTab {
     const all = (): Asked<QueryBucketsResponse> => bucketsOf(range, countOf(range && range.end > range.start ? range : null));
     const window = this.liveWindow(view, info, range);
     const live = this.live[folds ? 1 : 0];
-    const plan = window && live.plan(seriesNos.join(","), window, countOf(window));
-    return window && plan ? this.askLive(live, plan, window.start, () => bucketsOf(plan, plan.buckets), all) : all();
+    const plan = window && live.plan(`${view.liveUs}:${seriesNos.join(",")}`, window, countOf(window));
+    const fits = plan !== null && plan.buckets * (folds ? this.charts.length : seriesNos.length) <= bucketsOfAllMax;
+    return window && plan && fits ? this.askLive(live, plan, window.start, () => bucketsOf(plan, plan.buckets), all) : all();
   }
 
   private async askLive(live: LiveAnswer, plan: LivePlan, firstUs: number, planned: () => Asked<QueryBucketsResponse>, all: () => Asked<QueryBucketsResponse>): Asked<QueryBucketsResponse> {
@@ -344,10 +345,11 @@ export class MetricsTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
-    this.failed = true;
-    // What passes takes no chart away.
-    if (!failure.passing || this.answers.length === 0) {
-      for (const card of this.cards.values()) this.showNote(card, failureBox(failure, () => this.loop.now()));
+    this.failed = failure;
+    // What passes takes no chart away that shows what is asked for: another range's would stand under its words.
+    const stays = failure.passing && this.view === this.drawnView;
+    for (const card of this.cards.values()) {
+      if (!stays || card.chart.element.hidden) this.showNote(card, failureBox(failure, () => this.loop.now()));
     }
     this.showTools();
     return failure.passing ? "failed" : "stop";

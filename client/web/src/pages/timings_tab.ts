@@ -16,6 +16,7 @@ import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
+import type { Failure } from "../failure";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
@@ -55,7 +56,7 @@ export class TimingsTab implements TrialTab {
   /** The batches that it is of; null = all. */
   private summed: Range | null = null;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
-  private failed = false;
+  private failed: Failure | null = null;
 
   constructor(private readonly go: Go) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
@@ -105,7 +106,7 @@ export class TimingsTab implements TrialTab {
   private rangeState() {
     const running = this.info !== null && isRunning(this.info);
     // Timings are asked for every few seconds while the trial runs.
-    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? "lost" as const : "live" as const };
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : "live" as const };
   }
 
   private ranks(): number[] {
@@ -158,7 +159,7 @@ export class TimingsTab implements TrialTab {
     }, options), signal);
     if (!buckets) return "fine";
     if (!buckets.ok) return this.showFailure(buckets.failure);
-    this.failed = false;
+    this.failed = null;
     const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
     this.stack = { stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
     const covered = coveredRange(buckets.value);
@@ -169,9 +170,9 @@ export class TimingsTab implements TrialTab {
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
 
-  private showFailure(failure: Parameters<typeof failureBox>[0]): Outcome {
-    this.failed = true;
-    if (failure.kind !== "lost" || !this.summary) {
+  private showFailure(failure: Failure): Outcome {
+    this.failed = failure;
+    if (!failure.passing || !this.summary) {
       fill(this.stackNote, failureBox(failure, () => this.loop.now()));
       this.hideCharts(true);
     }
