@@ -4,7 +4,9 @@
 const shareOfTime = 0.1;
 /** What is drawn costs the browser three to four times as much again: layout, paint and commit of the frames that show
  *  it, without a GPU. */
-const framesOfDrawing = 5;
+const framesOfDrawing = 4;
+/** But for what lies in one frame beside all else. */
+const frameMs = 10;
 const freeMs = 10;
 const paceMsMin = 100;
 /** A master that takes so long is asked once a minute all the same. */
@@ -17,7 +19,7 @@ export function paceMs(tookMs: number): number {
 
 /** What a question took, for the pace: until its answer was there, and until that was drawn. */
 export function tookMs(answeredMs: number, drawnMs: number): number {
-  return answeredMs + framesOfDrawing * drawnMs;
+  return answeredMs + drawnMs + framesOfDrawing * Math.max(0, drawnMs - frameMs);
 }
 
 /** How long to wait at `nowMs` where the last question began at `begunMs`; news that come too soon wait, they

@@ -84,6 +84,7 @@ export class MetricsTab implements TrialTab {
   private tookMs = 0;
   private answeredMs = 0;
   private drawnMs = 0;
+  private isFirst = true;
   private asking = false;
   private failed: Failure | null = null;
   private shared: readonly SharedMachine[] = [];
@@ -259,7 +260,8 @@ export class MetricsTab implements TrialTab {
       // Unless another has begun meanwhile.
       if (this.begun === begun) {
         this.asking = false;
-        this.tookMs = tookMs(this.answeredMs, this.drawnMs);
+        // What comes after the first is its end, drawn into charts that are there: nobody knows yet what that takes.
+        this.tookMs = this.isFirst ? 0 : tookMs(this.answeredMs, this.drawnMs);
       }
     }
   }
@@ -378,6 +380,7 @@ export class MetricsTab implements TrialTab {
     // What a person asked for is drawn at once, what comes by itself beside what they do.
     const pace = view === this.drawnView ? "frames" : "tasks";
     this.drawnView = view;
+    this.isFirst = pace === "tasks";
     const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width), () => signal.aborted, pace);
     this.drawnMs = drawing.busyMs;
     return drawing.isWhole;
