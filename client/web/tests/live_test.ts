@@ -103,6 +103,8 @@ test("an answer that grows by its ends is the one that all of it would give", ()
       kept = plan.isWhole || !kept ? answer : joined(kept, answer, first, Math.round((plan.start - plan.grid.start) / plan.grid.width));
       before = { grid: plan.grid, end: plan.windowEnd };
       const whole = folded(samples, plan.grid.start, plan.end, plan.grid.width);
+      const seen = (one: Columns): number[] => one.indexes.filter((index) => index >= first);
+      assert.deepEqual(seen(kept), seen(whole), `round ${round}, turn ${turn}`);
       const inWindow = joined(whole, undefined, Math.max(0, first), Infinity);
       assert.deepEqual(joined(kept, undefined, Math.max(0, first), Infinity), inWindow, `round ${round}, turn ${turn}`);
     }
