@@ -115,6 +115,12 @@ RED = [
      ("base/clock.cc", "wall clock")),
     ("a due time by it", {"server/query_service.cc": "auto due = std::chrono::system_clock::now() + kPatience;\n"},
      ("server/query_service.cc", "wall clock")),
+    ("a value in a statement", {"server/query_service.cc": 'Exec(absl::StrCat("select * from stepwell.trials where name = \'", name));\n'},
+     ("server/query_service.cc", "sql")),
+    ("one that is added", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nauto s = "delete from stepwell.x where id = " + id;\n'},
+     ("storage/pg_store.cc", "sql")),
+    ("one on a line of its own", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nauto s =\n    absl::StrCat(\n        "drop table ", name);\n'},
+     ("storage/pg_store.cc", "sql")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -143,6 +149,10 @@ GREEN = [
     ("deadlines in tests are theirs", {"tests/CMakeLists.txt": "stepwell_tests(t)\n",
                                        "tests/clock_test.cc": "bool b = mu.AwaitWithDeadline(done, absl::Now() + k);\n",
                                        "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}),
+    ("a statement with bound values, and English",
+     {"storage/pg_store.cc": '#include "storage/pg_link.h"\nconstexpr char kX[] = "select 1 from stepwell.x where id = $1";\n'
+                             'auto s = absl::StrCat("selected ", n, " of them");\n'}),
+    ("who puts names of tables into statements", {"storage/pg_leaves.cc": 'auto s = absl::StrCat("create table ", leaf);\n'}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]
