@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What do hooks cost a real training of PyTorch's?
 
-The same training step on a processor (a batch of 256 images of a DataLoader, forward and backward pass and optimizer's step of a
+The same training step on a processor (a batch of 128 images of a DataLoader, forward and backward pass and optimizer's step of a
 small convolutional net, one thread), with hooks as stepwell.init() puts them in, and without, in turns within one process; who
 begins is left to chance. Each side asks a loader of its own, and which that is is drawn anew for each epoch: batches of one
 loader lie better in memory than those of another. Now and then a pair is of nothing beside nothing: its interval says what the machine adds. As
@@ -52,7 +52,7 @@ class Switch:
                 delattr(owner, name)
 
 
-_BATCH = 256
+_BATCH = 128
 _CONTROL_EVERY = 8
 # Memory of a step goes back to the system and comes anew with pages of zeros, unless malloc is told to keep it: a step of 32
 # images took 22.9 ms so, and 9.9 with memory that is kept.
@@ -135,7 +135,7 @@ def measure(spool: pathlib.Path, pair_count: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    pair_count = 30 if parser.parse_args().quick else 5000
+    pair_count = 30 if parser.parse_args().quick else 10_000
     try:
         import torch
     except ImportError:

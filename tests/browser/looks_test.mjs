@@ -8,7 +8,7 @@ import { lowContrast, unnamedControls } from "./looks.mjs";
 import { RawWriters } from "./raw_writer.mjs";
 import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { assertUnharmed, bin, closeTab, count, foreign, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
+import { anything, assertUnharmed, bin, closeTab, count, foreign, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -42,7 +42,6 @@ const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
   addEventListener("hashchange", () => done(), { once: true });
   location.hash = to;
 }), hash);
-const anything = "main :is(table, canvas, dl, .state-box):visible";
 
 /** Nothing reaches out of the page sideways. */
 async function assertFits(where, width) {

@@ -40,6 +40,8 @@ export async function closeTab() {
   await browser?.close();
 }
 
+/** Of any page: what it is there for, or why there is none of it. */
+export const anything = "main :is(table, canvas, dl, .state-box):visible";
 export const show = (hash) => tab.evaluate((to) => { location.hash = to; }, hash);
 export const text = (selector) => tab.locator(selector).first().innerText();
 /** Where it is not seen in time: what is. */

@@ -74,7 +74,8 @@ test("many charts are drawn in slices, and no longer than somebody wants them", 
   assert.deepEqual(await drawn([20, 20, 20, 20]), { items: [20, 20, 20, 20], rests: 1, isWhole: true, busyMs: 80 });
   assert.deepEqual(await drawn([80, 80, 80]), { items: [80, 80, 80], rests: 2, isWhole: true, busyMs: 240 });
   assert.deepEqual(await drawn([50, 50, 50], 1), { items: [50], rests: 1, isWhole: false, busyMs: 50 });
-  assert.deepEqual(await drawn([4, 4, 4, 4], Infinity, "frames"), { items: [4, 4, 4, 4], rests: 2, isWhole: true, busyMs: 16 });
+  assert.deepEqual(await drawn([4, 4, 4, 4], Infinity, "frames"), { items: [4, 4, 4, 4], rests: 4, isWhole: true, busyMs: 16 });
+  assert.deepEqual(await drawn([1, 1, 1, 1, 1, 1], Infinity, "frames"), { items: [1, 1, 1, 1, 1, 1], rests: 2, isWhole: true, busyMs: 6 });
 });
 
 test("buckets are as many as pixels, within what the master answers", () => {
@@ -104,6 +105,10 @@ test("a line goes on over places of other series and breaks at holes of its own"
   assert.ok(!lines[1]?.means.includes(null));
   assert.deepEqual([...places].sort((a, b) => a - b), places);
   assert.equal(usualDistance([...ticks, 60, 62]), 2);
+  // A neighbour that goes on: its places within the hole are in it, all of them.
+  const beside = aligned([series([...ticks, 60, 62]), series([...ticks, 40, 42, 44, 50, 58, 60, 62])], 0, 1);
+  const held = new Map(beside.places.map((place, i) => [place - 0.5, beside.lines[0]?.means[i]]));
+  assert.deepEqual([38, 39, 40, 42, 44, 50, 58, 60].map((index) => held.get(index)), [1, null, null, null, null, null, null, 1]);
   // Steps that take now one, now five times as long are no holes.
   const uneven = aligned([series([0, 1, 2, 7, 8, 13, 14, 15, 20])], 0, 1);
   assert.ok(!uneven.lines[0]?.means.includes(null));

@@ -121,7 +121,8 @@ function slowlyAligned(series: readonly Bucketed[], breaks: readonly number[][],
         const at = one.indexes.indexOf(index);
         const value = column[at];
         if (at >= 0) return value !== undefined && Number.isFinite(value) ? value : null;
-        return breaks[which]?.includes(index) ? null : undefined;
+        const hole = breaks[which]?.[0];
+        return hole !== undefined && index >= hole && index < (one.indexes[one.indexes.length - 1] ?? 0) ? null : undefined;
       });
       return { means: of(one.means), mins: of(one.mins), maxs: of(one.maxs) };
     }),

@@ -36,16 +36,23 @@ export function usualDistance(indexes: readonly number[]): number {
   return Math.max(1, distances[Math.floor(distances.length * 0.95)] ?? 1);
 }
 
-function breaksOf(indexes: readonly number[]): number[] {
+/** Of a hole in a line: from its first bucket to the one that is there again. */
+interface Break {
+  readonly from: number;
+  readonly to: number;
+}
+
+function breaksOf(indexes: readonly number[]): Break[] {
   let widest = 0;
   for (let i = 1; i < indexes.length; ++i) widest = Math.max(widest, (indexes[i] ?? 0) - (indexes[i - 1] ?? 0));
   // Most lines have none: they are not sorted for it.
   if (widest <= breakDistances) return [];
   const most = usualDistance(indexes) * breakDistances;
-  const breaks: number[] = [];
+  const breaks: Break[] = [];
   for (let i = 1; i < indexes.length; ++i) {
     const before = indexes[i - 1] ?? 0;
-    if ((indexes[i] ?? 0) - before > most) breaks.push(before + 1);
+    const to = indexes[i] ?? 0;
+    if (to - before > most) breaks.push({ from: before + 1, to });
   }
   return breaks;
 }
@@ -62,7 +69,7 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
   // The row of each bucket that some series has, or breaks at; a table, for charts that live are made anew all the time.
   const row = new Int32Array(count).fill(-1);
   for (const one of series) for (const index of one.indexes) row[index] = 0;
-  for (const one of breaks) for (const index of one) row[index] = 0;
+  for (const one of breaks) for (const { from } of one) row[from] = 0;
   const places: number[] = [];
   for (let index = 0; index < count; ++index) {
     if (row[index] !== 0) continue;
@@ -78,7 +85,10 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
       line.mins[at] = min;
       line.maxs[at] = max;
     };
-    for (const index of breaks[which] ?? []) put(index, null, null, null);
+    // In each place that others have there, too: a chart joins what lies beyond a single one.
+    for (const { from, to } of breaks[which] ?? []) {
+      for (let index = from; index < to; ++index) if ((row[index] ?? -1) >= 0) put(index, null, null, null);
+    }
     one.indexes.forEach((index, i) => put(index, finite(one.means[i]), finite(one.mins[i]), finite(one.maxs[i])));
     return line;
   });
