@@ -193,7 +193,7 @@ void Agent::TendRoots() {
 }
 
 AgentLife::Facts Agent::facts() const {
-  AgentLife::Facts all = {.all_done = true, .all_settled = true};
+  AgentLife::Facts all = {.all_done = true, .all_settled = true, .all_gone = !roots_.empty()};
   for (const auto& [name, root] : roots_) AgentLife::Add(root->facts(), all);
   return all;
 }
@@ -210,7 +210,8 @@ AgentLife::Verdict Agent::Judge(AgentLife& life) {
   STEPWELL_FAILPOINT("agent_leaving");
   for (const auto& [name, root] : roots_) root->LookAgain();
   VisitAll();
-  verdict = life.Judge(facts(), clock_.Monotonic());
+  const AgentLife::Facts found = facts();
+  verdict = life.Judge(found, clock_.Monotonic());
   switch (verdict) {
     case AgentLife::Verdict::kStay:
       lock_.StopLeaving();
@@ -222,7 +223,9 @@ AgentLife::Verdict Agent::Judge(AgentLife& life) {
       Summarize();
       log::Warning("agent_leaves",
                    {{"unacked_bytes", summary().unacked_bytes},
-                    {"why", "no master takes it; the next agent or `stepwell upload` sends it"}});
+                    {"why", found.all_gone ? "its directory was removed, and no master takes it"
+                                           : "no master takes it; the next agent or `stepwell "
+                                             "upload` sends it"}});
       break;
   }
   return verdict;

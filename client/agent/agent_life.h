@@ -23,6 +23,8 @@ class AgentLife {
     bool ends_when_settled = false;
     // Instead of idle_exit where something waits for an upload, which needs the spool for itself.
     absl::Duration offline_exit = absl::InfiniteDuration();
+    // Instead of leave_after where the directory was removed; idle_exit is then 0.
+    absl::Duration gone_leave_after = absl::Seconds(5);
   };
   struct Facts {
     bool any_seen = false;
@@ -34,6 +36,8 @@ class AgentLife {
     bool all_settled = false;
     // Something that ended was recorded offline and waits in the spool.
     bool any_spooled = false;
+    // The directory that it serves was removed: no recorder will find it there any more.
+    bool all_gone = false;
     // Grows with each ack and each writer found.
     std::uint64_t progress = 0;
   };

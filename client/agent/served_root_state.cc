@@ -50,6 +50,7 @@ bool ServedRoot::are_samplers_calm() const {
 AgentLife::Facts ServedRoot::facts() const {
   AgentLife::Facts facts;
   facts.any_seen = any_seen_;
+  facts.all_gone = gone();
   facts.progress = found_count_;
   const WaitingWriters& waiting = finder_.waiting();
   facts.progress += waiting.acked_sum();

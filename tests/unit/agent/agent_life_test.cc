@@ -15,6 +15,7 @@ constexpr Facts kRecords = {.any_seen = true, .any_live = true, .all_done = fals
 constexpr Facts kUnacked = {.any_seen = true, .all_done = false, .progress = 7};
 constexpr Facts kMoreAcked = {.any_seen = true, .all_done = false, .progress = 8};
 constexpr Facts kRefused = {.any_seen = true, .all_done = false, .all_settled = true};
+constexpr Facts kGone = {.any_seen = true, .all_done = false, .all_gone = true, .progress = 7};
 constexpr Facts kDone = {.any_seen = true, .all_done = true, .all_settled = true, .progress = 9};
 
 struct Step {
@@ -39,7 +40,25 @@ TEST(AgentLifeTest, AgentRule09_EndsWhenThereIsNothingToDoForLongEnough) {
   records_beside.any_spooled = true;
   Facts spooled = kDone;
   spooled.any_spooled = true;
+  Facts records_in_none = kRecords;
+  records_in_none.all_gone = true;
+  Facts done_in_none = kDone;
+  done_in_none.all_gone = true;
   const Row rows[] = {
+      {"nobody will find it where its directory was removed",
+       on_demand,
+       {{1, kUnacked, Verdict::kStay},
+        {2, kGone, Verdict::kStay},
+        {5, kGone, Verdict::kStay},
+        {6, kGone, Verdict::kLeave}}},
+      {"nor where all is delivered", on_demand, {{1, done_in_none, Verdict::kIdle}}},
+      {"who records into files without a name is served",
+       on_demand,
+       {{1, records_in_none, Verdict::kStay},
+        {900, records_in_none, Verdict::kStay},
+        {905, kGone, Verdict::kStay},
+        {910, kGone, Verdict::kLeave}}},
+      {"one that never ends stays without", {}, {{900, done_in_none, Verdict::kStay}}},
       {"gives up at once a spool that waits for an upload",
        offline,
        {{1, kRecords, Verdict::kStay}, {2, spooled, Verdict::kIdle}}},
