@@ -24,6 +24,13 @@ int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
 #ifdef STEPWELL_HAS_SERVE
   if (!args.empty() && args[0] == "serve") return stepwell::ServeMain(argc - 1, argv + 1);
+#else
+  if (!args.empty() && args[0] == "serve") {
+    std::cerr << "stepwell: this program has no master: it came with the Python package, to record "
+                 "and to read. "
+                 "A build of Stepwell's checkout has one (deploy/quickstart.sh)\n";
+    return stepwell::cli::kExitUsage;
+  }
 #endif
 #ifdef STEPWELL_HAS_AGENT
   const stepwell::cli::Streams streams{std::cout, std::cerr};

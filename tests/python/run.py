@@ -53,12 +53,15 @@ def await_ready(ready_file: pathlib.Path, master: subprocess.Popen[bytes], log: 
     return json.loads(ready_file.read_text())
 
 
-def install(folder: pathlib.Path) -> pathlib.Path:
-    """As a person does it, with what the environment says of package indexes left out: its interpreter."""
+def install(folder: pathlib.Path, bin_folder: pathlib.Path) -> pathlib.Path:
+    """As a person does it, with what the environment says of package indexes left out: its interpreter. With the program
+    that the same build has made for it."""
     environment = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    program = bin_folder.parent / "alone" / "stepwell"
+    variables["STEPWELL_WHEEL_PROGRAM"] = str(program) if program.is_file() else "off"
     words = [str(python), "-m", "pip", "install", "--no-index", "--disable-pip-version-check", str(PACKAGE)]
     done = subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)  # fmt: skip
@@ -105,7 +108,7 @@ def main() -> int:
         log = folder / "master.log"
         with running(log, stepwell, "serve", "--data-dir", str(data), "--ready-file", str(ready_file),
                      "--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0") as master:  # fmt: skip
-            python = install(folder)
+            python = install(folder, options.bin.resolve())
             ready = await_ready(ready_file, master, log)
             server = ready["grpc"]
             with running(folder / "agent.log", stepwell, "agent", "--server", server, "--spool-dir", str(spool)):

@@ -1,8 +1,12 @@
 """Builds the wheel of the package `stepwell`: what pip asks for (PEP 517), by the standard library alone.
 
 The extension is the recorder's sources and the files of core/ in one shared object that shows
-PyInit__core and nothing else, with the C++ runtime inside: it needs glibc, and no package of Debian's.
-Elsewhere than on Linux the wheel has no extension, and the package does nothing, with one warning.
+PyInit__core and nothing else, with the C++ runtime inside: it needs glibc, and no package of Debian's. Beside it lies
+the program that is its agent, which takes minutes to build and is therefore taken from a build: the one that
+STEPWELL_WHEEL_PROGRAM names ("off" = none), else what `cmake --build build/release --target stepwell_alone` left, where
+it did. Elsewhere than on Linux the wheel has neither, and the package does nothing, with one warning.
+
+stepwell_build.py FOLDER builds the wheel without pip, for the interpreter that runs it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import platform
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -26,6 +31,9 @@ _HERE = pathlib.Path(__file__).resolve().parent.parent
 _ROOT = _HERE.parent.parent
 _RECORDER = _ROOT / "client" / "recorder"
 _NAME = "stepwell"
+_PROGRAM_FOLDER = f"{_NAME}/_program"
+_PROGRAM = f"{_PROGRAM_FOLDER}/bin/stepwell"
+_BUILT_PROGRAM = _ROOT / "build" / "release" / "alone" / "stepwell"
 _WARNINGS = ["-Wall", "-Wextra", "-Wshadow"]
 _HIDDEN = ["-O2", "-g0", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-DNDEBUG"]
 # The oldest time that a zip file can tell: equal sources make equal wheels.
@@ -36,6 +44,9 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
     files = {str(path.relative_to(_HERE)): path.read_bytes() for path in _package_files()}
     if sys.platform == "linux":
         files[_extension_name()] = _build_extension()
+        files.update(_program_files())
+        if _PROGRAM in files:
+            files[f"{_NAME}-{version()}.data/scripts/stepwell"] = (_HERE / "site" / "program.py").read_bytes()
     return _write_wheel(wheel_directory, files)
 
 
@@ -43,11 +54,45 @@ def build_editable(wheel_directory: str, config_settings: object = None, metadat
     """`pip install -e`: the package is the checkout's, and its extension lies in that. It is built anew by another."""
     if sys.platform == "linux":
         extension = _HERE / _extension_name()
-        draft = extension.with_suffix(".draft")
-        draft.write_bytes(_build_extension())
-        draft.chmod(0o755)
-        draft.replace(extension)  # who has the old one loaded keeps that
+        _put(extension, _build_extension())
+        for name, content in _program_files().items():
+            _put(_HERE / name, content)
     return _write_wheel(wheel_directory, {f"__editable__.{_NAME}.pth": f"{_HERE}\n".encode()})
+
+
+def _put(file: pathlib.Path, content: bytes) -> None:
+    """Who has the old one loaded, or runs it, keeps that."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".draft")
+    draft.write_bytes(content)
+    draft.chmod(0o755)
+    draft.replace(file)
+
+
+def _program_files() -> dict[str, bytes]:
+    """The agent's program, and what its `run` puts before programs in Python; {} = there is none."""
+    named = os.environ.get("STEPWELL_WHEEL_PROGRAM", "")
+    program = pathlib.Path(named) if named else _BUILT_PROGRAM
+    if named == "off" or not (named or program.is_file()):
+        print(f"stepwell: this package has no agent's program (docs/python.md): {program} is not there", file=sys.stderr)
+        return {}
+    _check_program(program)
+    hooks = f"{_PROGRAM_FOLDER}/share/stepwell/python"
+    return {_PROGRAM: program.read_bytes(),
+            f"{hooks}/sitecustomize.py": (_HERE / "site" / "sitecustomize.py").read_bytes(),
+            f"{hooks}/stepwell_watch.py": (_HERE / _NAME / "hooks" / "_watch.py").read_bytes()}  # fmt: skip
+
+
+def _check_program(program: pathlib.Path) -> None:
+    """One of another release is no agent of this package's."""
+    try:
+        done = subprocess.run([str(program), "version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60)  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"stepwell: {program} cannot be run (STEPWELL_WHEEL_PROGRAM=off leaves it out): {error}") from error
+    if done.returncode != 0 or version() not in done.stdout.split():
+        raise RuntimeError(f"stepwell: {program} is not of version {version()}, it says {done.stdout.strip()!r}: build the "
+                           "target stepwell_alone anew, or set STEPWELL_WHEEL_PROGRAM=off to leave it out")  # fmt: skip
 
 
 def _extension_name() -> str:
@@ -83,7 +128,9 @@ def version() -> str:
 
 
 def _package_files() -> list[pathlib.Path]:
-    return sorted(path for path in (_HERE / _NAME).rglob("*") if path.suffix in (".py", ".pyi", ".typed"))
+    """Without the program that `pip install -e` left there."""
+    return sorted(path for path in (_HERE / _NAME).rglob("*") if path.suffix in (".py", ".pyi", ".typed")
+                  and _HERE / _PROGRAM_FOLDER not in path.parents)  # fmt: skip
 
 
 def _tag() -> str:
@@ -171,5 +218,11 @@ def _write_zip(path: pathlib.Path, files: dict[str, bytes], record: str) -> None
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     entry = zipfile.ZipInfo(name, _ZIP_TIME)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+    is_run = name.endswith((".so", ".data/scripts/stepwell")) or name == _PROGRAM
+    entry.external_attr = (stat.S_IFREG | (0o755 if is_run else 0o644)) << 16
     archive.writestr(entry, content)
+
+
+if __name__ == "__main__":
+    os.makedirs(sys.argv[1], exist_ok=True)
+    print(os.path.join(sys.argv[1], build_wheel(sys.argv[1])))

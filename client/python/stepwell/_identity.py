@@ -58,11 +58,13 @@ def rank(given: int | None) -> int:
 
 
 def agent(given: str | None) -> str | None:
-    """The program beside this interpreter, which the recorder looks for beside what that is a link to."""
+    """The program that the package brings, else the one beside this interpreter, which the recorder looks for beside
+    what that is a link to."""
+    if given is not None or os.environ.get("STEPWELL_AGENT"):
+        return given
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_program", "bin", "stepwell")
     beside = os.path.join(sys.prefix, "bin", "stepwell")
-    if given is None and not os.environ.get("STEPWELL_AGENT") and os.access(beside, os.X_OK):
-        return beside
-    return given
+    return next((program for program in (own, beside) if os.access(program, os.X_OK)), None)
 
 
 def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str | None:

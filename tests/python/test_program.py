@@ -1,0 +1,158 @@
+"""The program that the wheel brings: the agent of its recorder, and the command `stepwell` of its environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import product
+from product import WAIT_S, ProductTest
+from test_endings import COUNTS, RECORDED
+
+_HERE = pathlib.Path(__file__).resolve()
+_BACKEND = _HERE.parents[2] / "client" / "python" / "build_backend" / "stepwell_build.py"
+# It is 19 MB (docs/python.md), 8 in the wheel; one that grows by half has taken in what it does not need.
+_BYTES_MAX = 28_000_000
+_WHEEL_BYTES_MAX = 11_000_000
+
+
+def site() -> pathlib.Path:
+    (found,) = pathlib.Path(product.python()).parents[1].glob("lib/python*/site-packages")
+    return found
+
+
+def own_program() -> pathlib.Path:
+    return site() / "stepwell" / "_program" / "bin" / "stepwell"
+
+
+def command() -> pathlib.Path:
+    return pathlib.Path(product.python()).parent / "stepwell"
+
+
+def said_by(*words: str, variables: dict[str, str] | None = None) -> tuple[int, str]:
+    done = subprocess.run(words, env={**os.environ, **(variables or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=WAIT_S)  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def backend():
+    spec = importlib.util.spec_from_file_location("stepwell_build", _BACKEND)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class ProgramTest(ProductTest):
+    def setUp(self) -> None:
+        if not own_program().exists():
+            self.skipTest("the build has no stepwell_alone: cmake --build build/release --target stepwell_alone")
+
+    def test_agent_rule_15_the_program_leans_on_the_c_library_alone_and_is_no_larger_than_it_was(self):
+        code, said = said_by("readelf", "-d", str(own_program()))
+        self.assertEqual(0, code, said)
+        needed = {line.split("[")[1].split("]")[0] for line in said.splitlines() if "(NEEDED)" in line}
+        system = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2"}
+        self.assertEqual(set(), {name for name in needed - system if not name.startswith("ld-linux")})
+        self.assertNotIn("RUNPATH", said)
+        self.assertNotIn("RPATH", said)
+        _, sections = said_by("readelf", "-S", "-W", str(own_program()))
+        self.assertNotIn(".debug_info", sections)
+        self.assertNotIn(".symtab", sections)
+        self.assertLess(own_program().stat().st_size, _BYTES_MAX)
+        with tempfile.TemporaryFile() as packed:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(own_program())
+            self.assertLess(packed.tell(), _WHEEL_BYTES_MAX)
+
+    def test_a_training_starts_the_agent_that_its_package_brings(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        out, err = self.run_trial(RECORDED + """
+    import glob
+    from stepwell import _identity
+    print(_identity.agent(None))
+    run.close()                                   # it has answered, so it is there
+    print(os.path.realpath(_identity.agent(None)) in map(os.path.realpath, glob.glob("/proc/[0-9]*/exe")))
+    """, variables={"STEPWELL_SPOOL_DIR": "unset", "STEPWELL_AGENT": "unset", "TMPDIR": scratch.name, "PATH": "/no/such/folder",
+                    "STEPWELL_SHARED_MEMORY": ""})  # fmt: skip
+        self.assertEqual(f"{own_program()}\nTrue\n", out)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual(COUNTS, self.counts())
+
+    def test_the_environments_command_is_that_program(self):
+        code, said = said_by(str(command()), "version")
+        self.assertEqual((0, said_by(product.program(), "version")[1]), (code, said))
+        code, said = said_by(str(command()), "series", "no-such-trial", "--server", product.server())
+        self.assertEqual(1, code, said)
+        code, said = said_by(str(command()), "serve")
+        self.assertEqual(64, code)
+        self.assertIn("this program has no master", said)
+        code, said = said_by(str(command()), "run", "--print", "python3", "train.py")
+        self.assertIn(f"PYTHONPATH={own_program().parents[1]}/share/stepwell/python", said.replace('"', ""))
+        for name in ("sitecustomize.py", "stepwell_watch.py"):
+            self.assertTrue((own_program().parents[1] / "share" / "stepwell" / "python" / name).is_file())
+        # Without it the command says so.
+        moved = own_program().with_name("moved")
+        own_program().rename(moved)
+        try:
+            code, said = said_by(str(command()), "version")
+        finally:
+            moved.rename(own_program())
+        self.assertEqual(1, code)
+        self.assertIn("has no program", said)
+
+
+class BackendTest(unittest.TestCase):
+    """What a wheel takes."""
+
+    def files(self, named: str) -> dict[str, bytes]:
+        before = os.environ.get("STEPWELL_WHEEL_PROGRAM")
+        os.environ["STEPWELL_WHEEL_PROGRAM"] = named
+        try:
+            return backend()._program_files()
+        finally:
+            os.environ.pop("STEPWELL_WHEEL_PROGRAM")
+            if before is not None:
+                os.environ["STEPWELL_WHEEL_PROGRAM"] = before
+
+    def test_off_leaves_it_out(self):
+        self.assertEqual({}, self.files("off"))
+
+    def test_what_is_no_program_of_this_release_is_refused_with_what_to_do(self):
+        for named, said in (("/no/such/program", "cannot be run"), ("/bin/echo", "is not of version"),
+                            (str(_BACKEND), "cannot be run")):  # fmt: skip
+            with self.subTest(named), self.assertRaisesRegex(RuntimeError, said):
+                self.files(named)
+
+    def test_the_one_that_is_named_is_taken_with_what_it_puts_before_programs(self):
+        found = self.files(product.program())
+        self.assertEqual({"stepwell/_program/bin/stepwell", "stepwell/_program/share/stepwell/python/sitecustomize.py",
+                          "stepwell/_program/share/stepwell/python/stepwell_watch.py"}, set(found))  # fmt: skip
+
+
+class WithoutProgramTest(ProductTest):
+    def test_a_package_without_says_at_its_begin_what_is_missing(self):
+        scratch = tempfile.TemporaryDirectory(dir=product.folder())
+        self.addCleanup(scratch.cleanup)
+        package = pathlib.Path(scratch.name) / "stepwell"
+        subprocess.run(["cp", "-r", str(site() / "stepwell"), str(package)], check=True)
+        subprocess.run(["rm", "-rf", str(package / "_program")], check=True)
+        out, err = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            print("begun", flush=True)
+            run.record("value", 1)
+            print(stepwell.__file__)
+            """, options=("-S",), variables={"PYTHONPATH": scratch.name, "STEPWELL_AGENT": "unset", "PATH": "/no/such/folder",
+                                             "STEPWELL_SPOOL_DIR": f"{scratch.name}/spool", "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+        self.assertEqual(f"begun\n{package}/__init__.py\n", out)
+        self.assertEqual(1, err.count("this package was built without its own"), err)
+
+
+if __name__ == "__main__":
+    unittest.main()
