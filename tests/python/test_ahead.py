@@ -117,6 +117,22 @@ for number, batch in enumerate(loader):
         # The batch that was there when it was switched on was fetched unseen.
         self.assertEqual([(0, 1), (1, 2), (3, 1), (6, 6)], [row for row in self.of("dataloader_next") if row[0] >= 0])
 
+    def test_by_hooks_a_last_batch_that_an_exception_leaves_is_no_step(self):
+        self.run_trial("import stepwell, torch, accelerate\nrun = stepwell.init()\n" + _CLOCKED + _STEP + """
+from accelerate.data_loader import DataLoaderShard
+loader = DataLoaderShard(torch.utils.data.DataLoader(Batches(3)))
+for epoch in range(2):
+    try:
+        for number, batch in enumerate(loader):
+            if number == 2 and epoch == 0: raise KeyError("of the training")
+            train([batch])
+    except KeyError: pass
+for number, batch in enumerate(loader):
+    train([batch])
+    if number == 2: break            # the last one: whole
+""", variables={"PYTHONPATH": _FAKE})
+        self.assertEqual([0, 1, 3, 4, 5, 6, 7, 8], [batch for batch, _ in self.of("step")], "2 was left midway")
+
     def test_an_integration_tells_each_fetch_with_its_batch(self):
         self.run_trial("import torch, stepwell\n" + _CLOCKED + """
 stepwell.init()

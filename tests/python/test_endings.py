@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -47,6 +48,26 @@ class EndingsTest(ProductTest):
                     return counts == COUNTS
 
                 self.assertTrue(self.eventually(is_stored), self.counts(trial))
+
+    def test_what_was_left_on_windows_before_is_waited_for_at_the_end(self):
+        # Nobody says at once that it is stored: the first ask of a window left is answered with "not yet".
+        _, err = self.run_trial("""
+            import stepwell
+            from stepwell import _closings
+            await_ack, asked = _closings.core.close_await, []
+            def told_await(closing, wait_ms):
+                asked.append(wait_ms)
+                return await_ack(closing, wait_ms) if wait_ms > 0 else 0
+            _closings.core.close_await = told_await
+            run = stepwell.init()
+            for index, batch in run.steps("abc"):
+                with run.scope("train_batch"): pass
+                if index == 0: run.off(); run.on()
+            run.off()
+            print(run.close(), max(asked) > 0)
+            """)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual({"step": 2, "dataloader_next": 4, "train_batch": 3}, self.counts())
 
     def test_signal_handlers_are_the_trainings_own(self):
         out, _ = self.run_trial("""
@@ -236,6 +257,15 @@ class AloneTest(ProductTest):
         _, err = self.run_trial(RECORDED, variables=self.variables)
         self.assertIn(f"stored: stepwell report {self.trial}", err)
         self.assertEqual(COUNTS, self.counts())
+        self.await_agents_end()
+
+    def test_an_agent_whose_directory_is_removed_is_not_there_for_long(self):
+        spool = self.temporary / "spool"
+        self.run_trial(RECORDED, variables={**self.variables, "STEPWELL_SPOOL_DIR": str(spool), "STEPWELL_EXIT_WAIT": "0",
+                                            "STEPWELL_AGENT_IDLE_EXIT": "3600", "STEPWELL_SERVER": "127.0.0.1:1"})  # fmt: skip
+        lock = spool / "f1" / "agent.lock"
+        self.assertTrue(self.eventually(lock.exists))
+        shutil.rmtree(spool)
         self.await_agents_end()
 
     def test_offline_it_is_kept_and_uploaded_later(self):

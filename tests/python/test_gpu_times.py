@@ -143,6 +143,22 @@ class GpuTimesTest(ProductTest):
         self.assertIn("cuda_allocated", self.counts())
         self.assertNotIn("not seen", err)
 
+    def test_each_of_two_gpus_has_its_own_events(self):
+        _, err = self.run_hooked("""
+            import stepwell, torch
+            torch.cuda.is_there = True
+            with stepwell.init(hooks=False) as run:
+                for index, batch in run.steps(range(6)):
+                    torch.cuda.device = index % 2
+                    with run.device_scope("kept"): torch.cuda.work(5 + index)
+                    if index == 4:
+                        with run.device_scope("moved"): torch.cuda.device = 1
+                    torch.cuda.finish()
+            """)
+        self.assertNotIn("is not recorded any more", err)
+        self.assertEqual([("kept", batch, (5 + batch) / 1000) for batch in range(6)], self.device_times())
+        self.assertIn("not seen: the GPU's time of 1 timings", err)
+
     def test_a_gpu_that_fails_is_left_alone_with_one_line_and_the_training_goes_on(self):
         out, err = self.run_hooked("""
             import stepwell, torch

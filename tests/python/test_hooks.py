@@ -49,7 +49,7 @@ class HooksTest(HookedTrial):
             for epoch in range(2): train(torch.utils.data.DataLoader("abc"))
             """)  # fmt: skip
         found = self.samples()
-        self.assertEqual({"step": 6, "dataloader_next": 8, "train_batch": 6, "train_batch/forward": 6,
+        self.assertEqual({"step": 6, "dataloader_iter": 2, "dataloader_next": 8, "train_batch": 6, "train_batch/forward": 6,
                           "train_batch/backward": 6, "train_batch/optimizer_step": 6}, self.counts())  # fmt: skip
         self.assertEqual(list(range(6)), [sample.batch for sample in found if sample.name == "step"])
         self.assertIn("stepwell: 6 steps", err)
@@ -70,7 +70,7 @@ class HooksTest(HookedTrial):
                 torch.distributed.all_reduce(loss)
                 torch.save(model, "x")
             """)
-        self.assertEqual({"step": 2, "dataloader_next": 3, "to_device": 2, "to_device.count": 2, "pin_memory": 2,
+        self.assertEqual({"step": 2, "dataloader_iter": 1, "dataloader_next": 3, "to_device": 2, "to_device.count": 2, "pin_memory": 2,
                           "train_batch": 2, "train_batch/forward": 2, "train_batch/backward": 2,
                           "train_batch/optimizer_step": 2, "step_lr_schedulers": 2, "from_device": 2,
                           "from_device.count": 2, "reduce_metrics": 2, "save_checkpoint": 2}, self.counts())  # fmt: skip
@@ -186,7 +186,7 @@ class HooksTest(HookedTrial):
             for batch in torch.utils.data.DataLoader(items(3)): transform(torch.Tensor()).backward()
             for index, batch in run.steps(items(2)): pass
             """)
-        self.assertEqual({"step": 5, "dataloader_next": 7, "train_batch": 3, "train_batch/forward": 3,
+        self.assertEqual({"step": 5, "dataloader_iter": 1, "dataloader_next": 7, "train_batch": 3, "train_batch/forward": 3,
                           "train_batch/backward": 3}, self.counts())  # fmt: skip
 
     def test_what_a_loaders_worker_calls_is_a_part_of_a_fetch(self):
@@ -204,7 +204,7 @@ class HooksTest(HookedTrial):
                 child.start(); child.join()
             """)
         # Of the two one is a worker.
-        self.await_counts({"worked": 2, "forward": 2, "load_checkpoint": 2, "dataloader_next": 2})
+        self.await_counts({"worked": 2, "forward": 2, "load_checkpoint": 2, "dataloader_iter": 1, "dataloader_next": 2})
 
     def test_what_says_the_same_as_a_hook_is_timed_once(self):
         self.run_hooked("""
@@ -293,7 +293,20 @@ class HooksTest(HookedTrial):
             print(type(torch.nn.Module.__call__).__name__, type(torch.autograd.backward).__name__)
             """)
         self.assertEqual("function Hooked\n", out)
-        self.assertIn("forward is not recorded any more: RuntimeError: torch._dynamo was imported before", err)
+        self.assertNotIn("not seen: forward", err, "nothing ran that it was missed in")
+        source = """
+            import sys, torch
+            sys.modules["torch._dynamo"] = torch
+            import stepwell
+            run = stepwell.init()
+            for batch in torch.utils.data.DataLoader("ab"):
+                with run.scope(%r): loss = torch.nn.Model()(torch.Tensor())
+                loss.backward()
+            """
+        _, err = self.run_hooked(source % "mine", variables={"STEPWELL_TRIAL": f"{self.trial}.missed"})
+        self.assertEqual(1, err.count("not seen: forward, for torch's compiler was imported before stepwell.init()"), err)
+        _, err = self.run_hooked(source % "forward", variables={"STEPWELL_TRIAL": f"{self.trial}.timed"})
+        self.assertNotIn("not seen", err, "it times that itself")
 
     def test_what_is_hooked_is_as_it_was(self):
         out, _ = self.run_hooked("""
@@ -366,7 +379,7 @@ save() missing 2 required positional arguments: 'what' and 'path'
                 thread = threading.Thread(target=recompute)
                 thread.start(); thread.join()
             """)
-        self.assertEqual({"step": 2, "dataloader_next": 3}, self.counts())
+        self.assertEqual({"step": 2, "dataloader_iter": 1, "dataloader_next": 3}, self.counts())
 
     def test_reductions_outside_of_steps_are_no_trainings(self):
         self.run_hooked("""

@@ -95,6 +95,31 @@ class ProcessesTest(ProductTest):
         self.assertEqual("[0, 1, 2]\n[3, 4, 5]\n", out)
         self.assertTrue(self.eventually(lambda: self.counts().get("step") == 2 + 6), self.counts())
 
+    def test_two_threads_that_watch_objects_of_one_class_leave_it_as_it_was(self):
+        out, _ = self.run_trial("""
+            import threading, time
+            from stepwell.integrations import _watch
+            heard, within, at_once = [], [], []
+            class Model:
+                def __init_subclass__(cls): heard.append(cls)
+                def step(self): return 1
+            own, make = vars(Model)["__init_subclass__"], _watch._quiet_child
+            def slowly(*of):
+                within.append(1)
+                time.sleep(0.05)
+                at_once.append(len(within))
+                made = make(*of)
+                within.pop()
+                return made
+            _watch._quiet_child = slowly
+            def watch(): _watch.watch_call(Model(), "step", lambda: None, lambda: None)
+            threads = [threading.Thread(target=watch) for _ in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            print(vars(Model)["__init_subclass__"] is own, len(heard), at_once)
+            """)
+        self.assertEqual("True 0 [1, 1, 1, 1]\n", out)
+
 
 if __name__ == "__main__":
     unittest.main()

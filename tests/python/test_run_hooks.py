@@ -95,7 +95,7 @@ def start(): child.start(); child.join()
                 said = by_run(self.folder, "--trial", trial, product.python(), script)
                 self.assertIn("stepwell: 3 steps", said)
                 self.assertIn("stored: ", said)
-                self.assertEqual({"step": 3, "dataloader_next": 4, "train_batch": 3, "train_batch/forward": 3,
+                self.assertEqual({"step": 3, "dataloader_iter": 1, "dataloader_next": 4, "train_batch": 3, "train_batch/forward": 3,
                                   "train_batch/backward": 3, "train_batch/optimizer_step": 3}, self.counts(trial))  # fmt: skip
 
     def test_it_says_what_it_did_not_see(self):

@@ -105,9 +105,10 @@ class TorchTest(ProductTest):
                                  {name: in_steps.count(name) for name in set(in_steps)})  # fmt: skip
                 outside = [s.name for s in found if s.batch < 0 and s.labels.get("loader") != "eval"]
                 # Each evaluation's model and the last one, each epoch's fetch that found its end, and its scheduler's step.
-                self.assertEqual({"forward": 5, "dataloader_next": 2, "step_lr_schedulers": 2, "save_checkpoint": 2,
+                self.assertEqual({"forward": 5, "dataloader_iter": 2, "dataloader_next": 2, "step_lr_schedulers": 2, "save_checkpoint": 2,
                                   "load_checkpoint": 1}, {name: outside.count(name) for name in set(outside)})  # fmt: skip
-                self.assertEqual(4, sum(s.labels.get("loader") == "eval" for s in found))
+                evaluated = [s.name for s in found if s.labels.get("loader") == "eval"]
+                self.assertEqual({"dataloader_iter": 2, "dataloader_next": 4}, {name: evaluated.count(name) for name in evaluated})
                 fetches = [s.value for s in found if s.name == "dataloader_next" and s.batch >= 0]
                 truth = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("fetched in ")]
                 self.assertTrue(all(ours <= theirs + 1e-5 for ours, theirs in zip(fetches, truth)), (fetches, truth))

@@ -8,6 +8,7 @@
 #include <structmember.h>
 
 #include "client/python/core/step_loop.h"
+#include "client/python/core/timed_call.h"
 #include "stepwell/recorder.h"
 
 // Arguments up to here need no memory.
@@ -23,6 +24,7 @@ typedef struct {
   PyObject* reduce;  // NULL = by the original's name
   PyObject* weak_references;
   uint64_t bit;
+  int is_fetch;
 } Hooked;
 
 // Of those whose handler the thread is in.
@@ -30,6 +32,7 @@ static _Thread_local uint64_t busy_bits;
 static PyObject* handlers[HANDLER_COUNT_MAX];  // owned; their places are their bits
 static int handler_count;
 static int is_waiting;
+static int is_following;
 static PyObject* worker_question;
 static int is_worker_known;
 static int is_worker;
@@ -56,6 +59,13 @@ PyObject* Hooked_Await(PyObject* Py_UNUSED(module), PyObject* wanted) {
   const int is_true = PyObject_IsTrue(wanted);
   if (is_true < 0) return NULL;
   is_waiting = is_true;
+  Py_RETURN_NONE;
+}
+
+PyObject* Hooked_Follow(PyObject* Py_UNUSED(module), PyObject* wanted) {
+  const int is_true = PyObject_IsTrue(wanted);
+  if (is_true < 0) return NULL;
+  is_following = is_true;
   Py_RETURN_NONE;
 }
 
@@ -141,7 +151,8 @@ static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t cou
 static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, size_t flagged_count,
                                    PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
-  if ((busy_bits & self->bit) != 0 || !(stepwell_enabled() || is_waiting) ||
+  if ((busy_bits & self->bit) != 0 ||
+      !(stepwell_enabled() || is_waiting || (is_following && self->is_fetch)) ||
       PyThread_get_thread_ident() != main_thread || StepLoop_IsInFetch()) {
     return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
   }
@@ -176,6 +187,7 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
   self->handler = handler;
   self->reduce = reduce;
   self->bit = (uint64_t)1 << place;
+  self->is_fetch = Py_TYPE(handler) == &FetchCall_Type;
   self->call = Hooked_Vectorcall;
   return (PyObject*)self;
 }

@@ -12,6 +12,9 @@ extern PyTypeObject Hooked_Type;
 
 // await_hooks(is_waiting): whether hooks are called though nothing is recorded, to open a run.
 PyObject* Hooked_Await(PyObject* module, PyObject* is_waiting);
+// follow_schedule(is_following): whether that of a DataLoader's ask is called though nothing is recorded, for a schedule
+// to switch it on.
+PyObject* Hooked_Follow(PyObject* module, PyObject* is_following);
 // call_within(watched, function, args, keywords): watched.is_within is True for that long.
 PyObject* Hooked_CallWithin(PyObject* module, PyObject* args);
 // ask_for_worker(question): whether this process is a worker of a DataLoader's, whose calls are parts of a

@@ -93,7 +93,9 @@ static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
 }
 
 static void Loop_Dealloc(PyObject* self) {
-  if (((Loop*)self)->ends_dropped) StepLoop_EndLast(&((Loop*)self)->loop);
+  // Not where an exception leaves the loop that held it: its batch is left midway.
+  if (((Loop*)self)->ends_dropped && PyErr_Occurred() == NULL)
+    StepLoop_EndLast(&((Loop*)self)->loop);
   StepLoop_Leave(&((Loop*)self)->loop);
   Py_TYPE(self)->tp_free(self);
 }

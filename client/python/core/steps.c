@@ -24,13 +24,16 @@ int Steps_Init(void) {
   return StepLoop_Init() && PyType_Ready(&Steps_Type) == 0 && PyType_Ready(&StepIterator_Type) == 0;
 }
 
-// The next step, and its item: of `items`, or by a function. New; NULL at the end, or with an exception set.
-static PyObject* NextStep(StepLoop* loop, PyObject* items, PyObject* original) {
+static void BeginStep(StepLoop* loop) {
   if (loop->is_begun) {
     StepLoop_Next(loop);
   } else {
     StepLoop_Begin(loop);
   }
+}
+
+// The item of the step that was begun: of `items`, or by a function. New; NULL at the end, or with an exception set.
+static PyObject* FetchItem(StepLoop* loop, PyObject* items, PyObject* original) {
   PyObject* item = StepLoop_Fetch(loop, items, original);
   if (item == NULL) {
     StepLoop_Leave(loop);
@@ -42,12 +45,50 @@ static PyObject* NextStep(StepLoop* loop, PyObject* items, PyObject* original) {
   return item;
 }
 
+// NULL with an exception set: it is something else.
+static StepLoop* LoopOfHook(PyObject* loop) {
+  if (Py_TYPE(loop) == &StepIterator_Type) return &((StepIterator*)loop)->loop;
+  PyErr_SetString(PyExc_TypeError, "stepwell: that is no loop of hooked_loop()");
+  return NULL;
+}
+
 PyObject* Steps_NextBy(PyObject* loop, PyObject* original, PyObject* iterator) {
-  if (Py_TYPE(loop) != &StepIterator_Type) {
-    PyErr_SetString(PyExc_TypeError, "stepwell: next_by() takes a loop of hooked_loop()");
-    return NULL;
+  StepLoop* hooked = LoopOfHook(loop);
+  if (hooked == NULL) return NULL;
+  BeginStep(hooked);
+  return FetchItem(hooked, iterator, original);
+}
+
+PyObject* Steps_BeginStep(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject* loop = NULL;
+  int is_anew = 0;
+  if (!PyArg_ParseTuple(args, "O|p:begin_step", &loop, &is_anew)) return NULL;
+  StepLoop* hooked = LoopOfHook(loop);
+  if (hooked == NULL) return NULL;
+  if (is_anew) {
+    StepLoop_Leave(hooked);
+    hooked->is_begun = 0;
   }
-  return NextStep(&((StepIterator*)loop)->loop, iterator, original);
+  BeginStep(hooked);
+  if (hooked->life == NULL) Py_RETURN_NONE;
+  return PyLong_FromLong((long)StepLoop_Upcoming(hooked));
+}
+
+PyObject* Steps_FetchStep(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *loop = NULL, *original = NULL, *iterator = NULL;
+  if (!PyArg_ParseTuple(args, "OOO:fetch_step", &loop, &original, &iterator)) return NULL;
+  StepLoop* hooked = LoopOfHook(loop);
+  PyObject* item = hooked == NULL ? NULL : FetchItem(hooked, iterator, original);
+  if (item == NULL && PyErr_Occurred() == NULL) PyErr_SetNone(PyExc_StopIteration);
+  return item;
+}
+
+PyObject* Steps_LeaveLoop(PyObject* Py_UNUSED(module), PyObject* loop) {
+  StepLoop* hooked = LoopOfHook(loop);
+  if (hooked == NULL) return NULL;
+  StepLoop_Leave(hooked);
+  hooked->is_begun = 0;
+  Py_RETURN_NONE;
 }
 
 PyObject* Steps_AskNextBy(PyObject* Py_UNUSED(module), PyObject* args) {
@@ -60,7 +101,8 @@ static PyObject* StepIterator_Next(PyObject* self) {
   PyObject* items = ((StepIterator*)self)->items;
   StepLoop* loop = &((StepIterator*)self)->loop;
   if (items == NULL) return NULL;
-  PyObject* item = NextStep(loop, items, NULL);
+  BeginStep(loop);
+  PyObject* item = FetchItem(loop, items, NULL);
   if (item == NULL) {
     if (PyErr_Occurred() == NULL) Py_CLEAR(((StepIterator*)self)->items);
     return NULL;

@@ -113,6 +113,22 @@ def next_by(loop: object, original: Callable[[Any], Any], iterator: Any, /) -> A
     return original(iterator)
 
 
+def begin_step(loop: object, is_anew: bool = False, /) -> int | None:
+    return None
+
+
+def fetch_step(loop: object, original: Callable[[Any], Any], iterator: Any, /) -> Any:
+    return original(iterator)
+
+
+def leave_loop(loop: object, /) -> None:
+    pass
+
+
+def follow_schedule(is_following: bool, /) -> None:
+    pass
+
+
 def fetch_by(function: Callable[[Any], Any], items: Any, /) -> Any:
     return function(items)
 

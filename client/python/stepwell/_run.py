@@ -9,6 +9,7 @@ import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
 from stepwell import _checks
+from stepwell._closings import Closings, are_stored_within, is_stored_within
 from stepwell._load import core, is_absent
 from stepwell._tell import described, is_quiet, say, warn
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stepwell._schedule import Place
 
 _STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
-_SLICE_MS = 50  # of a wait: a signal's handler runs between two
 _CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
 
 
@@ -49,6 +49,9 @@ class Run(core.Recording):
         self._schedule: Callable[[Place], object] | None = None
         self._window_count = 0
         self._is_resumed = False
+        self._is_stepped = False  # by a loop over steps(), or an integration
+        self._refuses_hooks = False
+        self._closings = Closings()  # of windows before
         self._is_handed_out = False
 
     @property
@@ -127,7 +130,7 @@ class Run(core.Recording):
         """Records nothing, and samples nothing, until on(). Again: changes nothing."""
         with self._lock:
             if self._is_on:
-                self._is_stored = _is_stored_within(self._leave(), 0)
+                self._closings.keep(self._leave())
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was recorded so far is stored by the master; False = that is not known. The step that
@@ -139,7 +142,7 @@ class Run(core.Recording):
             closing = self._leave()
             if not self._is_closed:  # by a signal's handler, meanwhile
                 self._open()
-        return _is_stored_within(closing, wait_ms)
+        return is_stored_within(closing, wait_ms)
 
     def upload_trace(
         self, path: str | os.PathLike[str], *, epoch: int | None = None, first_batch: int | None = None,
@@ -172,12 +175,13 @@ class Run(core.Recording):
             self._is_closed = True
             closing = self._leave() if self._is_on else None
             _tell_hooks("run_ends")
-        if closing is not None:
-            self._is_stored = _is_stored_within(closing, wait_ms)
+            closings = self._closings.take(closing)
+        if closings:
+            self._is_stored = are_stored_within(closings, wait_ms)
         was_never_due = self._schedule is not None and self._window_count == 0 and not _is_disabled()
         if was_never_due and self._options["shows"] and self._pid == os.getpid():
-            say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps and those of "
-                "stepwell.integrations, not what hooks see alone")  # fmt: skip
+            say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps, those of "
+                "stepwell.integrations, and else those over a DataLoader where torch is hooked")  # fmt: skip
         if self._was_recorded and self._options["shows"] and self._pid == os.getpid() and not is_quiet():
             try:
                 self._show_end()
@@ -224,6 +228,7 @@ class Run(core.Recording):
             is_wanted = _schedule.action_of(self._schedule(place)).records
         except Exception as error:
             self._schedule, is_wanted = None, True
+            core.follow_schedule(False)
             warn(f"stepwell: recording goes on without its schedule: {described(error)}")
         if is_wanted == self._is_on:
             return False
@@ -247,11 +252,11 @@ class Run(core.Recording):
         message = core.message()
         # Said once, not at each on(); that of an offline run comes with its end.
         if message and not message.startswith("offline:") and not self._was_recorded:
-            say(f"stepwell: {message}")
+            say(f"stepwell: {message}{_built_without(message)}")
         self._was_recorded = True
 
     def _leave(self) -> object:
-        """What _is_stored_within() takes."""
+        """What is_stored_within() takes."""
         _tell_hooks("recording_ends")
         self._last_message = core.message()
         self._is_stored = False
@@ -283,7 +288,7 @@ class Run(core.Recording):
         page = _page.link(self.trial, options["project"], options["server"]) if self._is_stored else ""
         ending = _closing.ending(self.trial, self._is_stored, self._last_message, page)
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
-        said[-1:-1] = _lines_of_hooks(self._steps > 0)
+        said[-1:-1] = _lines_of_hooks(self._steps > 0, {path.rpartition("/")[2] for path in self._paths})
         say("\n".join(said))
 
 
@@ -343,11 +348,13 @@ def init(
         from stepwell import _schedule
 
         _schedule.checked(schedule)
-    if _checks.flag("hooks", hooks):
-        _install_hooks(True)
+    _checks.flag("hooks", hooks)
     global _run
     with _opening:
-        if _run is not None and not _run._is_closed and _run._pid == os.getpid():
+        is_open = _run is not None and not _run._is_closed and _run._pid == os.getpid()
+        if hooks and not (is_open and _run is not None and _run._refuses_hooks):
+            _install_hooks(True)
+        if is_open and _run is not None:
             if options["trial"] not in (None, _run.trial):
                 warn(f"stepwell: trial {_run.trial!r} is open already, and goes on; {trial!r} is not opened")
             if schedule is not None and schedule != _run._schedule:
@@ -359,7 +366,8 @@ def init(
             _run._leave()  # an interrupt ended its close
         run = Run(_resolved(options))
         core.reset()
-        run._schedule = schedule
+        run._schedule, run._refuses_hooks = schedule, not hooks
+        _tell_hooks("run_begins", schedule is not None)
         try:
             _run = run
             if schedule is None:  # else its steps switch it on
@@ -372,16 +380,6 @@ def init(
             raise
 
 
-def _is_stored_within(closing: object, wait_ms: int) -> bool:
-    until = time.monotonic() + wait_ms / 1000
-    while closing is not None:
-        left_ms = max(0, int(1000 * (until - time.monotonic())))
-        told = core.close_await(closing, min(left_ms, _SLICE_MS))
-        if told != 0 or left_ms == 0:
-            return told == 1
-    return False
-
-
 def _close_with_child() -> None:
     """One that multiprocessing forked ends without atexit."""
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
@@ -389,14 +387,21 @@ def _close_with_child() -> None:
         util.Finalize(None, _close_at_exit, exitpriority=-1)
 
 
+def _built_without(message: str) -> str:
+    """What to do where no agent's program is found: else the package brings one."""
+    if not message.startswith("no agent: there is no program stepwell"):
+        return ""
+    return "; this package was built without its own (docs/python.md, the first lines)"
+
+
 def _is_disabled() -> bool:
     return os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0")
 
 
-def _tell_hooks(what: str) -> None:
+def _tell_hooks(what: str, *of: object) -> None:
     hooks = sys.modules.get("stepwell.hooks")
     if hooks is not None:
-        getattr(hooks, what)()
+        getattr(hooks, what)(*of)
 
 
 def _install_hooks(are_wanted: bool) -> None:
@@ -408,10 +413,10 @@ def _install_hooks(are_wanted: bool) -> None:
         warn(f"stepwell: nothing of torch is hooked: {described(error)}")
 
 
-def _lines_of_hooks(has_steps: bool) -> list[str]:
+def _lines_of_hooks(has_steps: bool, names: set[str]) -> list[str]:
     hooks = sys.modules.get("stepwell.hooks")
     try:
-        return [] if hooks is None else [f"stepwell: {line}" for line in hooks.lines_at_end(has_steps)]
+        return [] if hooks is None else [f"stepwell: {line}" for line in hooks.lines_at_end(has_steps, names)]
     except Exception:
         return []
 
@@ -419,7 +424,11 @@ def _lines_of_hooks(has_steps: bool) -> list[str]:
 def init_alone() -> Run:
     """For an integration, which tells itself what hooks would see, under the same names: those of `stepwell run` stay."""
     hooks = sys.modules.get("stepwell.hooks")
-    return init(hooks=hooks is not None and hooks.are_in())
+    before = _run
+    run = init(hooks=hooks is not None and hooks.are_in())
+    if run is not before:
+        run._refuses_hooks = False  # nobody said so
+    return run
 
 
 def is_any_opened() -> bool:

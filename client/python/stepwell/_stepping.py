@@ -21,6 +21,8 @@ class Stepping:
 
     def __init__(self, run: Run, loader: object = None) -> None:
         self._run = run
+        run._is_stepped = True  # hooks follow its schedule no more
+        core.follow_schedule(False)
         self._loader = loader
         self._loop = core.Loop()
         self._is_begun = False
@@ -50,7 +52,7 @@ class Stepping:
             self._is_part = not self._loop.next()
         else:
             self._begin()
-        if not self._is_part and not _is_behind(place, self._run._schedule) and self._run._follow(place):
+        if not self._is_part and not is_behind(place, self._run._schedule) and self._run._follow(place):
             self._begin()  # a step that recording is switched in is none
 
     def count(self, place: Place, epoch: int | None = None) -> None:
@@ -82,7 +84,7 @@ class Stepping:
         self._is_begun = True
 
 
-def _is_behind(place: Place, schedule: object) -> bool:
+def is_behind(place: Place, schedule: object) -> bool:
     """The fetch that finds the end of an epoch begins no window."""
     return (place.length is not None and place.batch_in_epoch >= place.length
             and isinstance(schedule, Schedule) and schedule.per == "epoch")  # fmt: skip

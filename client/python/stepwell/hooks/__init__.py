@@ -30,17 +30,24 @@ def are_wanted() -> bool:
 
 
 def install(open_run: Callable[[], bool] | None = None) -> None:
-    """Once in a process; never raises."""
+    """They are in from then on, until refuse(); never raises. Without open_run it is the program that wants them, which may
+    have wanted none before."""
     global _is_installed, _is_refused
-    if open_run is None and _torch_hooks is None:
-        _is_refused = False  # by a run before
-    if _is_installed or _is_refused or not are_wanted():
+    was_refused = _is_refused
+    if open_run is None:
+        _is_refused = False
+    if _is_refused or not are_wanted() or (_is_installed and not was_refused):
         return
-    _is_installed = True
     try:
+        if _is_installed and _torch_hooks is not None:
+            _torch_hooks.put_again()
+            return
+        is_watched, _is_installed = _is_installed, True
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "optim"):  # else it is being imported
             _put_into(torch, open_run)
+            return
+        if is_watched:
             return
         from stepwell.hooks import _watch
 
@@ -114,6 +121,13 @@ def _place(torch: Any) -> dict[str, Any]:
     return {"rank": distributed.get_rank(), "world_size": distributed.get_world_size()}
 
 
+def run_begins(has_schedule: bool) -> None:
+    """Before anything of it is recorded; never raises."""
+    core.follow_schedule(has_schedule)
+    if has_schedule and _torch_hooks is not None:
+        _torch_hooks.look_again()
+
+
 def recording_ends() -> None:
     """Before the recorder closes; never raises."""
     device = _existing_device()
@@ -123,6 +137,7 @@ def recording_ends() -> None:
 
 def run_ends() -> None:
     """After its recorder has closed for good; never raises."""
+    core.follow_schedule(False)
     device = _existing_device()
     if device is not None:
         device.run_ends()
@@ -133,8 +148,8 @@ def _existing_device() -> Device | None:
     return None if module is None else module.existing()
 
 
-def lines_at_end(has_steps: bool) -> list[str]:
-    """What no hook saw. Who opens a run himself may record the rest himself."""
+def lines_at_end(has_steps: bool, names: set[str]) -> list[str]:
+    """What no hook saw; `names` are the scopes of its steps. Who opens a run himself may record the rest himself."""
     from stepwell.hooks import _not_seen
 
     device = _existing_device()
@@ -143,6 +158,7 @@ def lines_at_end(has_steps: bool) -> list[str]:
         return given_up
     from stepwell.hooks import _torch
 
+    given_up = _not_seen.missed_lines(_torch_hooks.hooks, names) + given_up
     if has_steps and not _opens_runs:
         return _not_seen.hidden_lines(_torch_hooks.hooks) + given_up
     return _not_seen.lines(_torch_hooks.hooks, has_steps, _torch.EXPECTED) + given_up

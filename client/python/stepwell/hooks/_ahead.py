@@ -14,6 +14,7 @@ import time
 from stepwell._load import core
 from stepwell._look_ahead import LookAhead
 from stepwell.hooks import _watch
+from stepwell.hooks._planned import followed_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stepwell.hooks._hook import Hook
+    from stepwell.hooks._planned import Planner
 
 _MODULE = "accelerate.data_loader"
 _SHARD, _DISPATCHER = "DataLoaderShard", "DataLoaderDispatcher"
@@ -36,6 +38,7 @@ class _AheadItems:
         self.loader = loader
         self.ahead = LookAhead()
         self.loop: Any = None
+        self.epoch: Any = None  # of a run with a schedule
 
     def __iter__(self) -> _AheadItems:
         return self
@@ -50,11 +53,14 @@ class _AheadItems:
 
 
 class AheadLoaders:
-    """`hook` is the DataLoader's; is_training() whether what is asked for a batch now is a training's that is recorded;
-    seen() is told of each batch. Of the main thread."""
+    """`hook` is the DataLoader's; is_training() whether what is asked for a batch now is a training's that is recorded, or
+    may be by its run's schedule; seen() is told of each batch. Of the main thread."""
 
-    def __init__(self, hook: Hook, is_training: Callable[[], bool], seen: Callable[[], None]) -> None:
+    def __init__(
+        self, hook: Hook, is_training: Callable[[], bool], seen: Callable[[], None], planner: Planner
+    ) -> None:
         self._hook = hook
+        self._planner = planner
         self._is_training = is_training
         self._seen = seen
         self._asked: LookAhead | None = None  # last
@@ -135,6 +141,7 @@ class AheadLoaders:
         except BaseException:
             items.loop.leave()
             items.loop = None
+            self._ends(items)
             raise
         self._counts(items)
         return batch
@@ -145,13 +152,23 @@ class AheadLoaders:
                 return False
             if items.loop is None:
                 items.loop = core.Loop()
-                items.loop.begin(items.loader, True)
+                has_steps = items.loop.begin(items.loader, True)
             else:
-                items.loop.next()
+                has_steps = items.loop.next()
+            run = followed_run()
+            if run is not None and has_steps:
+                items.epoch, is_on_now = self._planner.switches_on(run, items.epoch, items.loader, items.loop.upcoming())
+                if is_on_now:
+                    items.loop.begin(items.loader, True)
         except Exception as error:
             self._hook.fail(error)
             return False
         return True
+
+    def _ends(self, items: _AheadItems) -> None:
+        run = followed_run()
+        if run is not None and items.epoch is not None:
+            self._planner.ends(run)
 
     def _counts(self, items: _AheadItems) -> None:
         try:

@@ -84,6 +84,7 @@ class Device:
                     lambda: cuda.Event(enable_timing=True),  # type: ignore[no-any-return]
                     cuda.is_current_stream_capturing,
                     self._store,
+                    getattr(cuda, "current_device", lambda: 0),
                 )
                 self.found()
             # Switched off, nobody would keep what is read.

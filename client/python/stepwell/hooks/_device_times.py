@@ -26,7 +26,8 @@ _PENDING_COUNT_MAX = 1024  # of a device that is a few steps behind
 
 
 class DeviceTimes:
-    """`make_event` makes one that tells its time, `is_capturing` says whether the current stream records a graph;
+    """`make_event` makes one that tells its time, `is_capturing` says whether the current stream records a graph,
+    `current_device` which device the current stream is of;
     store(name, batch, start in microseconds since 1970, seconds) takes what is known. Of one thread.
 
         token = times.begin("forward", batch)
@@ -35,16 +36,20 @@ class DeviceTimes:
         times.read(batch)        # at each step's end
     """
 
-    def __init__(self, make_event: Callable[[], Event], is_capturing: Callable[[], bool], store: Store) -> None:
+    def __init__(
+        self, make_event: Callable[[], Event], is_capturing: Callable[[], bool], store: Store,
+        current_device: Callable[[], int] = lambda: 0,
+    ) -> None:  # fmt: skip
         self._make_event = make_event
         self._is_capturing = is_capturing
         self._store = store
-        self._free: list[Any] = []
-        self._pending: deque[tuple[str, int, int, Any, Any]] = deque()
+        self._current_device = current_device
+        self._free: dict[int, list[Any]] = {}  # by device: an event is that one's on which it was recorded first
+        self._pending: deque[tuple[str, int, int, int, Any, Any]] = deque()
         self.given_up_count = 0
         self._is_given_up = False
 
-    def begin(self, name: str, batch: int) -> tuple[str, int, int, Any] | None:
+    def begin(self, name: str, batch: int) -> tuple[str, int, int, int, Any] | None:
         if self._is_capturing():
             return None
         if self._is_given_up:
@@ -52,17 +57,24 @@ class DeviceTimes:
         if len(self._pending) >= _PENDING_COUNT_MAX:
             self.given_up_count += 1
             return None
-        event = self._free.pop() if self._free else self._make_event()
-        event.record()
-        return name, batch, time.time_ns() // 1000, event
+        device = self._current_device()
+        return name, batch, time.time_ns() // 1000, device, self._recorded(device)
 
-    def end(self, token: tuple[str, int, int, Any] | None) -> None:
+    def end(self, token: tuple[str, int, int, int, Any] | None) -> None:
         # One that began before a capture and ends in it has no end.
         if token is None or self._is_capturing():
             return
-        event = self._free.pop() if self._free else self._make_event()
+        device = self._current_device()
+        if device != token[3]:  # between events of two devices there is no time
+            self.given_up_count += 1
+            return
+        self._pending.append((*token, self._recorded(device)))
+
+    def _recorded(self, device: int) -> Any:
+        free = self._free.get(device)
+        event = free.pop() if free else self._make_event()
         event.record()
-        self._pending.append((*token, event))
+        return event
 
     def give_up(self) -> None:
         """At a run's end: what is not known yet is nobody's, for another run's batches have the same numbers. From any
@@ -83,9 +95,9 @@ class DeviceTimes:
         if not self._pending or self._is_capturing():
             return
         while self._pending:
-            name, of_batch, time_us, start, end = self._pending[0]
+            name, of_batch, time_us, device, start, end = self._pending[0]
             if of_batch == batch or not end.query():
                 return
             self._pending.popleft()
             self._store(name, of_batch, time_us, start.elapsed_time(end) / 1000)
-            self._free += (start, end)
+            self._free.setdefault(device, []).extend((start, end))

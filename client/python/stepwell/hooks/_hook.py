@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _MARK = "_stepwell_hooked"
+_NOT_WANTED = "not wanted"
 
 
 def _function(original: Callable[..., Any], hooked: Any, is_compiling: Callable[[], bool]) -> Callable[..., Any]:
@@ -53,6 +54,7 @@ class Hook:
         self.what = what
         self.seen_count = 0
         self.trouble = ""  # why it is off
+        self.missed = ""  # why it was never put in, for a run's end to say
         self._replaced: list[tuple[Any, str, Any, Any, bool]] = []
         self._calls: list[Any] = []
 
@@ -90,6 +92,25 @@ class Hook:
         self.trouble = described(error)
         self.put_back()
         say(f"stepwell: {self.what} is not recorded any more: {self.trouble}")
+
+    def leave_out(self, why: str) -> None:
+        """It is off, which is said at the end where nobody else told the same."""
+        self.trouble = self.missed = why
+        self.put_back()
+
+    def refuse(self) -> None:
+        """The program wants none."""
+        self.trouble = self.trouble or _NOT_WANTED
+        self.put_back()
+
+    def put_again(self) -> None:
+        """The program wants it once more. What others put there meanwhile stays."""
+        if self.trouble != _NOT_WANTED:
+            return
+        self.trouble = ""
+        for owner, name, original, put, is_own in self._replaced:
+            if vars(owner).get(name) is (original if is_own else None):
+                setattr(owner, name, put)
 
     def put_back(self) -> None:
         """What others put over it meanwhile stays."""

@@ -33,6 +33,14 @@ def hidden_lines(hooks: Iterable[Hook]) -> list[str]:
     return ["not seen: the optimizer's step, for its LR scheduler was made before stepwell.init()"]
 
 
+def missed_lines(hooks: Iterable[Hook], names: set[str]) -> list[str]:
+    """What was left out from the start; `names` are scopes that the run had, of the program's own or an integration's."""
+    found = list(hooks)
+    if not any(hook.seen_count for hook in found):
+        return []
+    return [f"not seen: {hook.what}, for {hook.missed}" for hook in found if hook.missed and hook.what not in names]
+
+
 def given_up_lines(count: int) -> list[str]:
     """Of the GPU's times, which wait until the device has come to them."""
     return [f"not seen: the GPU's time of {count:,} timings, for it had not done them in time"] if count > 0 else []

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
-import time
 
 from stepwell._load import core
 from stepwell.hooks import _compiler, _device, _torch_script
 from stepwell.hooks._ahead import AheadLoaders
 from stepwell.hooks._allocator import Allocator
+from stepwell.hooks._batches import Batches
 from stepwell.hooks._device import Device
 from stepwell.hooks._device_times import DeviceTimes
 from stepwell.hooks._hook import Hook
+from stepwell.hooks._kept import KeptIterator
+from stepwell.hooks._planned import Planner
 from stepwell.hooks._transfer import direction
 
 TYPE_CHECKING = False
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_LATE = ("torch's compiler was imported before stepwell.init(), which the first optimizer does; call init() before that, or "
+         "time it with run.scope('forward')")  # fmt: skip
 EXPECTED = ("the DataLoader", "forward", "backward", "the optimizer's step")
-_LOOP = "_stepwell_loop"  # in a DataLoader's iterator, where FetchCall looks for it
+_COMPILER = "torch._dynamo"
 _REDUCTIONS = ("all_reduce", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather",
                "gather_object")  # fmt: skip
-_DURATION = 3
-_RECORDING = (1, 2)  # core.state(): into the spool, or into memory alone
 
 
 def _is_worker(torch: Any) -> bool | None:
@@ -49,17 +50,15 @@ class TorchHooks:
     def __init__(self, torch: Any, open_run: Callable[[], bool] | None) -> None:
         self._torch = torch
         self._open_run = open_run
-        self._evaluation_series: Any = None
         self._device = _device.of(torch)
         self._device.found = self._device_is_found
         self._recording = core.Recording()
-        self._loader = Hook("the DataLoader")
-        self._ahead_hook = Hook("Accelerate's loaders")
-        self._fetch: Any = None
-        self._ahead = AheadLoaders(self._ahead_hook, self._is_training, self._look_at_batch)
+        self._batches = Batches(torch, lambda: self._open_run is not None, self._opens, self._look_at_device)
         self._optimizer = Hook("the optimizer's step")
-        self._evaluation = Hook("an evaluation's DataLoader")
-        self.hooks = [self._loader, self._evaluation, self._device.times_hook, self._device.memory_hook]
+        self._forward = Hook("forward")
+        self._hook_optimizers: Callable[[], None] = lambda: None
+        batches = self._batches
+        self.hooks = [batches.hook, batches.evaluation_hook, self._device.times_hook, self._device.memory_hook]
         for put in (self._put_loader, self._put_passes, self._put_optimizer, self._put_scheduler, self._put_transfers,
                     self._put_checkpoints, self._put_reductions):  # fmt: skip
             hook = put()
@@ -67,21 +66,36 @@ class TorchHooks:
                 self.hooks.append(hook)
         core.ask_for_worker(lambda: _is_worker(torch))
         _torch_script.tell(self.hooks)
-        _compiler.keep_out(torch, (TorchHooks, Hook, Device, DeviceTimes, Allocator, direction))
+        _compiler.keep_out(torch, (TorchHooks, Batches, AheadLoaders, KeptIterator, Planner, Hook, Device, DeviceTimes,
+                                   Allocator, direction))  # fmt: skip
         if open_run is not None:
             core.await_hooks(True)
 
     def remove(self) -> None:
-        """Where the program wants none: what was there is there again, and Accelerate's loaders do as before. For good, for
-        `torch` stays."""
+        """Where the program wants none: what was there is there again, and Accelerate's loaders do as before."""
         self._open_run = None
         core.await_hooks(False)
         self._device.found = lambda: None
-        self._ahead_hook.trouble = self._ahead_hook.trouble or "not wanted"
-        for hook in self.hooks:
-            if hook not in (self._device.times_hook, self._device.memory_hook):  # which scopes of the program's have, too
-                hook.trouble = hook.trouble or "not wanted"
-                hook.put_back()
+        for hook in self._own_hooks():
+            hook.refuse()
+
+    def put_again(self) -> None:
+        """For a run that wants them after one that wanted none."""
+        self._device.found = self._device_is_found
+        for hook in self._own_hooks():
+            if hook is self._forward and _COMPILER in sys.modules:
+                hook.leave_out(_LATE)  # meanwhile it took the call of a module for what it knows
+            hook.put_again()
+        self._hook_optimizers()
+
+    def look_again(self) -> None:
+        """At the next batch: a run with a schedule begins."""
+        self._batches.may_go_on_alone(False)
+
+    def _own_hooks(self) -> list[Hook]:
+        """Without those that scopes of the program have, too."""
+        shared = (self._device.times_hook, self._device.memory_hook)
+        return [self._batches.ahead_hook, *(hook for hook in self.hooks if hook not in shared)]
 
     # --- where they are put; a torch that lacks one has no such hook ---
 
@@ -93,21 +107,14 @@ class TorchHooks:
         return hook
 
     def _put_loader(self) -> Hook:
-        def put() -> None:
-            from torch.utils.data.dataloader import _BaseDataLoaderIter  # type: ignore[import-not-found]
-
-            self._fetch = self._loader.handle(core.FetchCall(self._next_batch, self._torch.is_grad_enabled))
-            self._loader.replace(_BaseDataLoaderIter, "__next__", self._fetch)
-            self._ahead.put()
-
-        return self._try(self._loader, put)
+        return self._try(self._batches.hook, self._batches.put)
 
     def _put_passes(self) -> Hook:
-        forward, backward = Hook("forward"), Hook("backward")
+        forward, backward = self._forward, Hook("backward")
         self.hooks += [forward, backward]
-        if "torch._dynamo" in sys.modules:
+        if _COMPILER in sys.modules:
             # It has taken the call of a module for what it knows, and would not compile through another.
-            forward.fail(RuntimeError("torch._dynamo was imported before the hooks were put in"))
+            forward.leave_out(_LATE)
         else:
             self._try(forward, lambda: forward.replace(self._torch.nn.Module, "__call__", self._timed(
                 forward, "forward", is_work=True)))  # fmt: skip
@@ -144,6 +151,7 @@ class TorchHooks:
 
             hook_all(optimizer)
             optimizer.__init__ = init
+            self._hook_optimizers = lambda: hook_all(optimizer)
 
         return self._try(self._optimizer, put)
 
@@ -186,8 +194,8 @@ class TorchHooks:
         hook = Hook("checkpoints")
 
         def put() -> None:
-            hook.replace(self._torch, "save", self._timed(hook, "save_checkpoint"))
-            hook.replace(self._torch, "load", self._timed(hook, "load_checkpoint"))
+            hook.replace(self._torch, "save", self._after_kept(self._timed(hook, "save_checkpoint")))
+            hook.replace(self._torch, "load", self._after_kept(self._timed(hook, "load_checkpoint")))
 
         return self._try(hook, put)
 
@@ -270,9 +278,19 @@ class TorchHooks:
         timed = self._timed(hook, "step_lr_schedulers")
 
         def handler(original: Any, /, *args: Any, **keywords: Any) -> Any:
+            self._batches.leave_kept()
             # The first one is a part of its construction.
             is_first = bool(args) and getattr(args[0], "_step_count", 1) == 0
             return original(*args, **keywords) if is_first else timed(original, *args, **keywords)
+
+        return handler
+
+    def _after_kept(self, timed: Callable[..., Any]) -> Callable[..., Any]:
+        """What often follows a loop that was left, and is called seldom."""
+
+        def handler(original: Any, /, *args: Any, **keywords: Any) -> Any:
+            self._batches.leave_kept()
+            return timed(original, *args, **keywords)
 
         return handler
 
@@ -303,79 +321,10 @@ class TorchHooks:
 
         return handler
 
-    # --- batches ---
-
-    def _next_batch(self, original: Any, iterator: Any) -> Any:
-        if self._ahead.is_asked:
-            return self._ahead.fetch(original, iterator)
-        loop = None
-        is_eval = False
-        try:
-            if not self._loader.trouble and threading.current_thread() is threading.main_thread():
-                is_eval = not self._torch.is_grad_enabled()
-                if not is_eval:
-                    loop = self._loop_of(iterator)
-        except Exception as error:
-            self._loader.fail(error)
-        if loop is not None:
-            return self._next_of(loop, original, iterator)
-        if is_eval and not core.is_fetching():
-            return self._next_of_evaluation(original, iterator)
-        return original(iterator)
-
-    def _loop_of(self, iterator: Any) -> Any:
-        if core.is_fetching():  # of a loop over run.steps, which times it itself
-            return None
-        if self._open_run is not None and not self._opens():
-            return None
-        loop = vars(iterator).get(_LOOP)
-        # Where workers persist the next epoch has the same iterator, which knows how many it has given in it.
-        if loop is None or getattr(iterator, "_num_yielded", 1) == 0:
-            vars(iterator).pop(_LOOP, None)
-            loop = None  # the last one's is over, also where `break` left a step open
-            # Each loader has a sampler of its own, which its iterators hold.
-            loop = vars(iterator)[_LOOP] = core.hooked_loop(getattr(iterator, "_index_sampler", None))
-        return loop
-
-    def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
-        items = core.next_by(loop, original, iterator)
-        self._look_at_batch()
-        return items
-
-    def _look_at_batch(self) -> None:
-        self._loader.seen_count += 1
-        self._look_at_device(core.batch())
-
-    def _is_training(self) -> bool:
-        """What is asked for a batch now, and is recorded."""
-        if self._loader.trouble or core.is_fetching() or not self._torch.is_grad_enabled():
-            return False
-        if self._open_run is not None:
-            return self._opens()
-        return core.state() in _RECORDING
-
-    def _next_of_evaluation(self, original: Any, iterator: Any) -> Any:
-        begin_us, begin = time.time_ns() // 1000, time.perf_counter()
-        items = core.fetch_by(original, iterator)
-        if self._evaluation.trouble:
-            return items
-        try:
-            took = time.perf_counter() - begin
-            if self._evaluation_series is None:
-                self._evaluation_series = core.define_series(
-                    "timing", "dataloader_next", "seconds", _DURATION, {"loader": "eval"}
-                )
-            core.record_at(self._evaluation_series, core.batch(), begin_us, took)
-            self._evaluation.seen_count += 1
-        except Exception as error:
-            self._evaluation.fail(error)
-        return items
-
     # --- the GPU ---
 
     def _look_at_device(self, batch: int) -> None:
-        is_used = self._device.look(batch)
-        self._fetch.is_plain = not is_used and not self._loader.trouble
+        self._batches.may_go_on_alone(not self._device.look(batch))
 
     def _device_is_found(self) -> None:
         """From now on calls have handlers, which give it events."""

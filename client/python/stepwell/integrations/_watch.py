@@ -6,6 +6,7 @@ import abc
 import copy
 import copyreg
 import functools
+import os
 import sys
 import threading
 import types
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     Begin = Callable[[], None]
     End = Callable[[Any, bool], None]
 
+
+_making = threading.RLock()  # a class is made of what another thread may replace for a moment
+
+
+def _make_anew() -> None:
+    """In a child: another thread may have held it at the fork."""
+    global _making
+    _making = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_make_anew)
 
 # Of object's: some loaders have a property of that name, which tells of the loader that they stand for.
 _CLASS = vars(object)["__class__"]
@@ -234,7 +247,8 @@ def _watched_kind(owner: Any) -> type:
 def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | None:
     """Into the class of this one alone, until what it hands out is called. None where it cannot be: one of C."""
     try:
-        watched = _watched_kind(owner)
+        with _making:
+            watched = _watched_kind(owner)
         if name in vars(watched):
             return None
         setattr(watched, name, value(vars(watched)["_stepwell_watched"]))

@@ -3,6 +3,7 @@ is_capturing = False
 recorded = []
 _now_ms = 0.0
 _done_ms = -1.0
+device = 0
 
 
 def is_initialized():
@@ -14,7 +15,7 @@ def is_current_stream_capturing():
 
 
 def current_device():
-    return 0
+    return device
 
 
 def memory_stats(device):
@@ -39,6 +40,9 @@ class Event:
 
     def record(self):
         assert not is_capturing, "an event is recorded into a graph"
+        if getattr(self, "device", device) != device:
+            raise RuntimeError("an event is recorded on another device than its own")
+        self.device = device
         self.at_ms = _now_ms
         recorded.append(self)
 
@@ -48,6 +52,8 @@ class Event:
 
     def elapsed_time(self, end):
         assert end.at_ms <= _done_ms, "it would be waited for"
+        if end.device != self.device:
+            raise RuntimeError("events of two devices")
         return end.at_ms - self.at_ms
 
     def synchronize(self):

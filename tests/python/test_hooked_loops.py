@@ -1,0 +1,155 @@
+"""Loops over a DataLoader that hooks see: how they begin, how they are left, and windows of a schedule in them."""
+
+import unittest
+
+from test_hooks import _STEP, HookedTrial
+
+
+class HookedLoopsTest(HookedTrial):
+    def batches(self, trial: "str | None" = None) -> "dict[str, list[int]]":
+        """Of each name the batches of its samples, those in no step left out."""
+        found: dict[str, list[int]] = {}
+        for sample in self.samples(trial):
+            if sample.batch >= 0:
+                found.setdefault(sample.name, []).append(sample.batch)
+        return {name: sorted(batches) for name, batches in found.items()}
+
+    def test_what_iter_takes_is_told_with_the_label_of_its_loop(self):
+        self.run_hooked("""
+            import time, stepwell, torch
+            from stepwell import hooks
+            begin = torch.utils.data.DataLoader.__iter__
+            def slow(loader):
+                time.sleep(0.02)
+                return begin(loader)
+            torch.utils.data.DataLoader.__iter__ = slow
+            hooks.begin_with_torch()                  # as stepwell run: the run is opened by the first batch
+            for batch in torch.utils.data.DataLoader("ab"): torch.nn.Model()(torch.Tensor()).backward()
+            for batch in torch.utils.data.DataLoader("a"):
+                with torch.no_grad():
+                    for other in torch.utils.data.DataLoader("x"): pass
+            never = iter(torch.utils.data.DataLoader("a"))
+            """)
+        found = [(s.labels["loader"], s.batch, s.unit) for s in self.samples() if s.name == "dataloader_iter"]
+        self.assertEqual([("eval", 2, "seconds"), ("train", -1, "seconds"), ("train", -1, "seconds")], sorted(found))
+        took = [s.value for s in self.samples() if s.name == "dataloader_iter"]
+        self.assertTrue(all(0.02 <= seconds < 1 for seconds in took), took)
+
+    def test_a_loop_that_was_left_has_no_batch_though_its_iterator_persists(self):
+        self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init()
+            model = torch.nn.Model()
+            scheduler = torch.optim.lr_scheduler.LRScheduler()
+            def train(after):
+                loader = torch.utils.data.DataLoader("abc", persists=True)
+                for batch in loader:
+                    with torch.no_grad():              # in the loop: it is open
+                        for other in torch.utils.data.DataLoader("x"): run.record("within", 1)
+                    if batch == "b": break
+                after()
+                run.record("after", 1)
+                loop = iter(torch.utils.data.DataLoader("ab", persists=True))
+                next(loop); torch.save(model, "x"); run.record("kept", 1); list(loop)  # held by a name
+            def evaluate():
+                with torch.no_grad():
+                    for batch in torch.utils.data.DataLoader("xy"): model(torch.Tensor())
+            train(evaluate)
+            train(lambda: torch.save(model, "x"))
+            train(scheduler.step)
+            """)
+        found = self.samples()
+        batches = {name: sorted(s.batch for s in found if s.name == name) for name in ("within", "after", "kept", "step")}
+        self.assertEqual({"within": [-1, -1, -1, 0, 4, 8], "after": [-1] * 3, "kept": [2, 6, 10],
+                          "step": [0, 2, 3, 4, 6, 7, 8, 10, 11]}, batches)  # fmt: skip
+        fetches = [s.batch for s in found if s.name == "dataloader_next" and s.labels.get("loader") == "eval" and s.batch < 0]
+        self.assertEqual(2, len(fetches), "of the evaluation after the loop")
+        # In a step they would be one sample, with their count.
+        self.assertEqual((2, None), (self.counts().get("forward"), self.counts().get("forward.count")))
+
+    def test_hooks_follow_a_schedule_by_run_and_by_epoch(self):
+        for name, schedule, wanted in (
+            ("run", "skip_first=1, wait=1, warmup=1, active=2, repeat=2", [2, 3, 4, 6, 7, 8]),
+            ("epoch", "wait=1, active=2, repeat=1, per='epoch'", [1, 2, 5, 6, 9, 10]),
+            ("function", None, [4, 7]),
+        ):  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}"
+                plan = "lambda place: place.is_last and place.epoch > 0 or int(place) == 4" if schedule is None else (
+                    f"stepwell.schedule({schedule})")  # fmt: skip
+                _, err = self.run_hooked("import stepwell, torch\n" + f"run = stepwell.init(schedule={plan})\n" + _STEP + f"""
+model = torch.nn.Model()
+for epoch in range({2 if schedule is None else 3}):
+    train(torch.utils.data.DataLoader("abcd"))
+    with torch.no_grad():
+        for batch in torch.utils.data.DataLoader("xy"): model(torch.Tensor())
+""", variables={"STEPWELL_TRIAL": trial})
+                self.assertTrue(self.eventually(lambda t=trial, w=wanted: self.batches(t).get("step") == w), self.batches(trial))
+                for timing in ("dataloader_next", "train_batch", "train_batch/forward", "train_batch/optimizer_step"):
+                    self.assertEqual(wanted, self.batches(trial)[timing], timing)
+                self.assertIn(f"stepwell: {len(wanted)} steps", err)
+                self.assertNotIn("no window", err)
+
+    def test_hooks_follow_a_schedule_over_loaders_that_fetch_ahead(self):
+        self.run_hooked("import stepwell, torch, accelerate\n"
+                        "run = stepwell.init(schedule=stepwell.schedule(wait=1, active=2, per='epoch'))\n" + _STEP + """
+from accelerate.data_loader import DataLoaderShard
+for epoch in range(2): train(DataLoaderShard(torch.utils.data.DataLoader([torch.Tensor() for _ in range(5)])))
+""")
+        # Its length is its loader's to say; here it says none, so that the last batch ends no window by itself.
+        wanted = [1, 2, 4, 6, 7, 9]
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == wanted), self.batches())
+        self.assertEqual(wanted, self.batches()["train_batch"])
+
+    def test_who_tells_of_steps_follows_alone_and_a_run_after_has_none_to_follow(self):
+        out, _ = self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1))
+            for index, batch in run.steps(torch.utils.data.DataLoader("abcd")):
+                torch.nn.Model()(torch.Tensor()).backward()
+                for other in torch.utils.data.DataLoader("xyz"): pass
+            run.close()
+            for batch in torch.utils.data.DataLoader("ab"): pass
+            with stepwell.init() as run:
+                for batch in torch.utils.data.DataLoader("ab"): pass
+                run.off()
+                for batch in torch.utils.data.DataLoader("ab"): print(run.state, end=" ")
+            def broken(place): raise KeyError(place)
+            with stepwell.init(schedule=broken) as run:
+                for batch in torch.utils.data.DataLoader("ab"): print(run.state, end=" ")
+            """)
+        self.assertEqual("closed closed recording recording ", out)
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 0, 1, 1, 1, 3]), self.batches())
+        self.assertEqual([1, 3], self.batches()["backward"])
+
+    def test_a_run_that_wants_hooks_after_one_that_wanted_none_has_them(self):
+        loop = """
+            for batch in torch.utils.data.DataLoader("ab"):
+                torch.nn.Model()(torch.Tensor()).backward(); torch.optim.SGD().step()
+            """
+        for name, source in (
+            ("before torch", "run = stepwell.init(hooks=False); run.close(); import torch; stepwell.init()"),
+            ("while it waits for torch", "stepwell.init().close(); run = stepwell.init(hooks=False)\n"
+                                         "import torch; run.close(); stepwell.init()"),
+            ("they were in", "import torch; stepwell.init().close(); stepwell.init(hooks=False).close(); stepwell.init()"),
+        ):  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_")
+                self.run_hooked("import stepwell\n" + source + loop.replace("\n            ", "\n"),
+                                variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                wanted = {"step": 2, "train_batch": 2, "train_batch/forward": 2, "train_batch/backward": 2,
+                          "train_batch/optimizer_step": 2}  # fmt: skip
+                found = self.counts(trial)
+                self.assertEqual(wanted, {key: found.get(key) for key in wanted})
+        # While one is open that wanted none, it has none.
+        out, _ = self.run_hooked("""
+            import stepwell, torch
+            run = stepwell.init(hooks=False)
+            assert stepwell.init() is run
+            print(type(torch.autograd.backward).__name__)
+            """)
+        self.assertEqual("function\n", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
