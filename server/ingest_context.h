@@ -35,6 +35,10 @@ struct IngestContext {
   // Whether the trial's profiling window has passed; may ask the database.
   std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
 
+  // A writer's client says how far a capture of its trace is.
+  std::function<void(TrialId, WriterNo, std::uint64_t generation, const v1::CaptureReport&)>
+      on_capture_report = [](TrialId, WriterNo, std::uint64_t, const v1::CaptureReport&) {};
+
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;
 };

@@ -74,12 +74,15 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
       return HandleHeartbeat(message.heartbeat());
     case Message::kClose:
       return HandleClose(message.close());
+    case Message::kCaptureReport:
+      return HandleCaptureReport(message.capture_report());
     case Message::MESSAGE_NOT_SET:
       // A newer client may know more messages: nothing of ours is lost by skipping one.
       return PostRefused("",
                          Invalid("MESSAGE_UNKNOWN",
                                  "the message is empty or of a kind unknown here; allowed are"
-                                 " open, definitions, chunk, gap, heartbeat, close"),
+                                 " open, definitions, chunk, gap, heartbeat, close,"
+                                 " capture_report"),
                          false);
   }
 }

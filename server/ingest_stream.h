@@ -90,6 +90,7 @@ class IngestStream final : public CommitListener,
   void HandleGap(const pb::GapRange& gap);
   void HandleHeartbeat(const pb::Heartbeat& heartbeat);
   void HandleClose(const pb::Close& close);
+  void HandleCaptureReport(const pb::CaptureReport& report);
 
   // The living session of `writer`, or null after a Refused was posted.
   IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);

@@ -84,6 +84,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                             .uuid = request.writer,
                             .machine = request.machine,
                             .is_sampler = request.is_sampler,
+                            .rank = request.rank,
                             .profiling = opened->profiling,
                             .window_over = context_.window_over(opened->trial_id)},
                            weak_from_this());
@@ -156,6 +157,13 @@ void IngestStream::HandleClose(const pb::Close& close) {
   checked.last_sequence = next_sequence - 1;
   checked.closing = close.died() ? WriterState::kDied : WriterState::kClosed;
   Enqueue(*session, std::move(checked));
+}
+
+void IngestStream::HandleCaptureReport(const pb::CaptureReport& report) {
+  if (IngestSession* session = FindSession(report.writer())) {
+    context_.on_capture_report(session->trial_id(), session->writer_no(), session->generation(),
+                               report);
+  }
 }
 
 }  // namespace stepwell

@@ -131,6 +131,7 @@ struct Server::Parts {
   std::optional<PgTraceStore> trace_store;
   std::optional<WriterRegistry> registry;
   std::optional<WriterDirector> director;
+  std::optional<TraceCapturing> trace_capturing;
   std::optional<CommitQueue> queue;
   std::optional<GroupCommitter> committer;
   std::optional<FoldLoop> fold_loop;
@@ -292,7 +293,21 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
                     incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
                     ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin),
-                    [this](TrialId trial_id) { return windows->IsOver(trial_id); }});
+                    [this](TrialId trial_id) { return windows->IsOver(trial_id); },
+                    [this](TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
+                           const v1::CaptureReport& report) {
+                      trace_capturing->Reported(trial_id, writer_no, generation, report);
+                    }});
+  trace_capturing.emplace(
+      *director, TraceCapturing::LookUp{[this](const TrialSelector& trial, SteadyTime deadline) {
+                                          return reader->FindTrial(trial, deadline);
+                                        },
+                                        [this](TrialId trial_id, SteadyTime deadline)
+                                            -> absl::StatusOr<std::vector<WriterRecord>> {
+                                          STEPWELL_ASSIGN_OR_RETURN(const auto snapshot,
+                                                                    reader->OpenSnapshot(deadline));
+                                          return snapshot->ListWriters(trial_id);
+                                        }});
 }
 
 void Server::Parts::MakeLoops() {
@@ -326,7 +341,7 @@ absl::Status Server::Parts::Serve() {
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   trace_reads.emplace(sources);
-  trace_service.emplace(*trace_store, state, *trace_reads);
+  trace_service.emplace(*trace_store, state, *trace_reads, *trace_capturing);
   grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   rpc.Open(grpc->InProcessChannel());

@@ -44,10 +44,12 @@ grpc::Status NoTurn(const absl::Status& status) {
 
 class TraceGrpcService::Impl final : public v1::TraceService::Service {
  public:
-  Impl(TraceStore& store, MasterState& state, const QueryReads& reads, Options options)
+  Impl(TraceStore& store, MasterState& state, const QueryReads& reads, TraceCapturing& capturing,
+       Options options)
       : store_(store),
         state_(state),
         samples_(reads),
+        capturing_(capturing),
         stalls_(options.stall_max),
         uploads_(options.uploads_max),
         reads_(options.reads_max),
@@ -77,6 +79,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (const absl::Status begun = uploading.Begin(beginning.trial, beginning.header);
         !begun.ok()) {
       LogRefusal(begun, beginning.header);
+      if (absl::IsResourceExhausted(begun) || absl::IsInvalidArgument(begun)) {
+        capturing_.NotUploaded(beginning.trial, beginning.header.name, begun);
+      }
       return Failed("UploadTrace", begun, now.epoch);
     }
     while (!uploading.is_complete() && next(message)) {
@@ -89,6 +94,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       }
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
       if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);
+    }
+    if (uploading.is_complete()) {
+      capturing_.Uploaded(uploading.trace().trial_id, uploading.trace().header.name,
+                          uploading.trace().trace_no);
     }
     response->set_trial_id(Value(uploading.trace().trial_id));
     response->set_trace_no(uploading.trace().trace_no);
@@ -167,6 +176,26 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     response->set_trial_id(Value(deleted->trial_id));
     response->set_byte_count(deleted->received_bytes);
     return grpc::Status::OK;
+  }
+
+  grpc::Status CaptureTrace(grpc::ServerContext* context, const v1::CaptureTraceRequest* request,
+                            grpc::ServerWriter<v1::CaptureTraceResponse>* writer) override {
+    CaptureWish wish;
+    if (auto complaint = CheckCapture(*request, wish)) return GrpcError(*complaint);
+    const MasterState::Snapshot now = state_.Get();
+    if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
+    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    const absl::Status ran = capturing_.Run(
+        wish,
+        [&] {
+          const MasterState::Snapshot then = state_.Get();
+          return !context->IsCancelled() && then.accepting() && then.epoch == now.epoch;
+        },
+        [&](const v1::CaptureTraceResponse& news) { return Send(news, watched, *writer); });
+    if (absl::IsCancelled(ran) && !state_.Get().accepting()) {
+      return GrpcError(absl::UnavailableError(state_.Get().reason()));
+    }
+    return Failed("CaptureTrace", ran, now.epoch);
   }
 
  private:
@@ -292,6 +321,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
   TraceStore& store_;
   MasterState& state_;
   const QueryReads& samples_;
+  TraceCapturing& capturing_;
   StallWatch stalls_;
   ReadAdmission uploads_;
   ReadAdmission reads_;
@@ -299,8 +329,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
 };
 
 TraceGrpcService::TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads,
-                                   Options options)
-    : impl_(std::make_unique<Impl>(store, state, reads, options)) {}
+                                   TraceCapturing& capturing, Options options)
+    : impl_(std::make_unique<Impl>(store, state, reads, capturing, options)) {}
 TraceGrpcService::~TraceGrpcService() = default;
 grpc::Service* TraceGrpcService::service() { return impl_.get(); }
 

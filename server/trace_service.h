@@ -1,4 +1,4 @@
-// TraceGrpcService: uploads, lists, reads and merges of traces over gRPC. Each call has a thread of its own
+// TraceGrpcService: uploads, lists, reads, merges and captures of traces over gRPC. Each call has a thread of its own
 // while it runs, and borrows a connection of the store for a part at a time: a client that is slow holds
 // neither. Few run at once; more are refused rather than queued. Thread-safe.
 #pragma once
@@ -7,6 +7,7 @@
 
 #include "server/master_state.h"
 #include "server/query_reads.h"
+#include "server/trace_capturing.h"
 #include "storage/trace_store.h"
 
 namespace grpc {
@@ -29,9 +30,11 @@ class TraceGrpcService {
   };
 
   // All outlive this. `reads` has what machines measured while traces ran.
-  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads, Options options);
-  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads)
-      : TraceGrpcService(store, state, reads, Options()) {}
+  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads,
+                   TraceCapturing& capturing, Options options);
+  TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads,
+                   TraceCapturing& capturing)
+      : TraceGrpcService(store, state, reads, capturing, Options()) {}
   ~TraceGrpcService();
 
   grpc::Service* service();

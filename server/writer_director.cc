@@ -41,8 +41,8 @@ void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> s
     const auto stream = reinterpret_cast<std::uintptr_t>(sink.lock().get());
     const auto set = set_.find(writer.trial_id);
     const bool newer = set != set_.end() && set->second.revision > writer.profiling.revision;
-    held = {writer.generation, writer.uuid, std::move(sink),
-            newer ? set->second : writer.profiling};
+    held = {writer.generation, writer.uuid, std::move(sink), newer ? set->second : writer.profiling,
+            writer.is_sampler ? std::nullopt : std::optional(writer.rank)};
     trial.window_over = trial.window_over || writer.window_over;
     // Also back to what it chose itself: it may have missed that. One that was open before may have
     // been told of a window that is lifted since.
@@ -118,6 +118,38 @@ int WriterDirector::SetWindowOver(TrialId trial_id, bool over) {
     }
   }
   return Deliver(due);
+}
+
+std::vector<WriterDirector::OpenRank> WriterDirector::OpenRanks(TrialId trial_id) const {
+  std::vector<OpenRank> ranks;
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return ranks;
+  for (const auto& [writer_no, held] : trial->second.writers) {
+    if (held.rank) ranks.push_back({*held.rank, writer_no, held.generation});
+  }
+  return ranks;
+}
+
+bool WriterDirector::IsOpen(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) const {
+  absl::MutexLock lock(&mu_);
+  const Held* held = FindLocked(trial_id, writer_no);
+  return held != nullptr && held->generation == generation;
+}
+
+bool WriterDirector::Capture(TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
+                             const v1::Capture& asked) {
+  Deliveries due;
+  {
+    absl::MutexLock lock(&mu_);
+    const Held* held = FindLocked(trial_id, writer_no);
+    if (held == nullptr || held->generation != generation) return false;
+    Delivery* delivery = AddLocked(*held, due);
+    if (delivery == nullptr) return false;
+    delivery->directive.set_writer(held->uuid.ToBytes());
+    *delivery->directive.mutable_capture() = asked;
+  }
+  return Deliver(due) == 1;
 }
 
 std::vector<TrialId> WriterDirector::OpenTrials() const {

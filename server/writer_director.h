@@ -1,5 +1,5 @@
-// WriterDirector: what the master asks of open writers: who samples a machine, and whether and how
-// densely a trial records. It knows which stream holds which writer, and hands each its directives:
+// WriterDirector: what the master asks of open writers: who samples a machine, whether and how
+// densely a trial records, and who has some steps traced. It knows which stream holds which writer, and hands each its directives:
 // those that hold when it opens, and each that changes. Stands between IngestStream, AdminService and
 // OwnershipLoop, which tell it what happens, and the streams' boards, which send. Thread-safe; calls
 // sinks without a lock held, so a directive carries a version by which the newest wins.
@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class WriterDirector {
     Uuid uuid;
     std::string machine = {};
     bool is_sampler = false;
+    // Of a process; not of a sampler.
+    std::int32_t rank = 0;
     // As the database had it when the writer was opened.
     TrialProfiling profiling = {};
     // The trial's profiling window has passed: nothing is recorded, whatever is stored.
@@ -71,6 +74,18 @@ class WriterDirector {
   // Tells all open writers of the trial to record nothing, whatever is stored, or what is stored again;
   // how many those are. The same again changes nothing.
   int SetWindowOver(TrialId trial_id, bool over) ABSL_LOCKS_EXCLUDED(mu_);
+  struct OpenRank {
+    std::int32_t rank = 0;
+    WriterNo writer_no{};
+    std::uint64_t generation = 0;
+  };
+  // The processes of the trial that are open, by their writers' numbers.
+  std::vector<OpenRank> OpenRanks(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsOpen(TrialId trial_id, WriterNo writer_no, std::uint64_t generation) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks it for a trace, in place of one that it was asked for before. False where it is not open any more.
+  bool Capture(TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
+               const v1::Capture& asked) ABSL_LOCKS_EXCLUDED(mu_);
   // Trials of which a writer is open.
   std::vector<TrialId> OpenTrials() const ABSL_LOCKS_EXCLUDED(mu_);
   // Who fell silent, and which GPUs have another sampler, at most once a second.
@@ -85,6 +100,7 @@ class WriterDirector {
     std::weak_ptr<DirectiveSink> sink;
     // As it is stored.
     TrialProfiling profiling = {};
+    std::optional<std::int32_t> rank = {};  // none: a sampler
   };
   struct OpenTrial {
     std::map<WriterNo, Held> writers;

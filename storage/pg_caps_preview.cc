@@ -13,6 +13,7 @@
 #include "storage/pg_caps_places.h"
 #include "storage/pg_series_excess.h"
 #include "storage/pg_sweeper_sql.h"
+#include "storage/pg_trace_candidates.h"
 
 namespace stepwell {
 namespace {
@@ -131,6 +132,8 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
       PlanPreview(std::move(trial), rules, removals);
     }
   }
+  STEPWELL_RETURN_IF_ERROR(
+      PreviewTraces(connection, request.target ? &place : nullptr, places.placed, removals));
   removals.Sort();
   return removals;
 }

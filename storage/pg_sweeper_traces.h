@@ -5,11 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "base/ids.h"
 #include "storage/caps.h"
 #include "storage/caps_store.h"
@@ -21,8 +19,6 @@ namespace stepwell {
 
 class PgTraceSweeper {
  public:
-  static constexpr absl::Duration kAbandonedAfter = absl::Hours(24);
-
   // All outlive this.
   PgTraceSweeper(PgConnection& connection, std::int64_t owner_epoch, SweepPace& pace,
                  SweepResult& result)
@@ -34,16 +30,7 @@ class PgTraceSweeper {
   absl::StatusOr<bool> ClearTrial(TrialId trial_id);
 
  private:
-  struct Trial {
-    TrialId trial_id{};
-    std::int64_t project_id = 0;
-    std::int64_t byte_count = 0;
-    std::int64_t oldest_seconds = 0;
-  };
-
-  absl::StatusOr<std::vector<Trial>> ListTrials(const FoundPlace* place,
-                                                const std::vector<PlacedCaps>& placed);
-  absl::Status SweepTrial(const Trial& trial, const EffectiveCaps& caps);
+  absl::Status SweepTrial(TrialId trial_id, const EffectiveCaps& caps);
   absl::Status GiveUpAbandoned();
   absl::Status GiveUp(TrialId trial_id, std::int32_t trace_no, const char* reason);
   // Of one trial, or of all: 0. False: the time is over.

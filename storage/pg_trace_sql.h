@@ -106,13 +106,13 @@ where (state = 5 or (state >= 4 and part_count > 0)) and ($1 = 0 or trial_id = $
 order by trial_id, trace_no limit 1000)";
 // Nobody goes on with them. $1 seconds.
 inline constexpr char kListAbandonedTraces[] = R"(
-select t.trial_id, t.trace_no from stepwell.traces t
+select t.trial_id, t.trace_no, t.byte_count, t.created_time from stepwell.traces t
 where t.state = 1 and t.changed_time < now() - make_interval(secs => $1)
 order by t.trial_id, t.trace_no limit 1000)";
 // Trials that may be over a cap: $1 trial or 0, $2 project or 0, $3 the least age that is set somewhere or 0,
 // $4 the least bytes.
 inline constexpr char kListTrialsWithTraces[] = R"(
-select u.trial_id, t.project_id, u.byte_count, o.seconds
+select u.trial_id, t.project_id
 from stepwell.trace_usage u
 join stepwell.trials t on t.trial_id = u.trial_id
 cross join lateral (
@@ -124,7 +124,7 @@ where u.byte_count > 0 and t.deleted_time is null
 order by u.trial_id)";
 // Oldest first, with their ages in seconds; those under way go by their age alone.
 inline constexpr char kListTracesByAge[] = R"(
-select trace_no, byte_count, extract(epoch from now() - created_time)::bigint, state
+select trace_no, byte_count, extract(epoch from now() - created_time)::bigint, state, created_time
 from stepwell.traces where trial_id = $1 and state <= 2 order by created_time, trace_no)";
 // What deleting a trial gives up at once.
 inline constexpr char kGiveUpTracesOf[] =

@@ -22,6 +22,8 @@ constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
 constexpr absl::Duration kLogInterval = absl::Seconds(60);
 // A master has some dozens; more would be made up.
 constexpr std::size_t kReasonsMax = 64;
+// Of one capture there are three.
+constexpr std::size_t kReportsMax = 8;
 
 // Refusals of a chunk, a gap or a Close. All others (of definitions, mostly) leave the sequences as
 // they are: the master takes the chunks, and counts what it drops of a series that it refused.
@@ -69,6 +71,15 @@ void OutboundWriter::Retire() {
   window_.Retire();
 }
 
+void OutboundWriter::Report(pb::CaptureReport report) {
+  report.set_writer(spool_->writer().ToBytes());
+  absl::MutexLock lock(&mu_);
+  // Who asked is gone with its stream.
+  if (window_.state() != SendWindow::State::kOpen) return;
+  reports_.push_back(std::move(report));
+  if (reports_.size() > kReportsMax) reports_.pop_front();
+}
+
 OutboundWriter::Status OutboundWriter::status() const {
   const std::uint64_t last_sequence = spool_->last_sequence();
   absl::MutexLock lock(&mu_);
@@ -82,6 +93,7 @@ OutboundWriter::Status OutboundWriter::status() const {
   status.refusal = refusal_;
   status.opened = opened_;
   status.profiling = profiling_;
+  status.capture = capture_;
   if (sampling_) {
     status.sampling_on = sampling_->on();
     status.shared_with = sampling_->shared_with();
@@ -99,6 +111,7 @@ void OutboundWriter::OnConnected() {
 void OutboundWriter::OnDisconnected() {
   absl::MutexLock lock(&mu_);
   window_.Disconnect();
+  reports_.clear();
 }
 
 SendWindow::Action OutboundWriter::ActionLocked(absl::Duration now) const {
@@ -112,7 +125,8 @@ bool OutboundWriter::HasNext(absl::Duration now) const {
   if (window_.state() == SendWindow::State::kRefused) return now >= not_before_;
   if (ActionLocked(now).kind != SendWindow::ActionKind::kNothing) return true;
   return window_.state() == SendWindow::State::kOpen &&
-         (definitions_sent_count_ < definitions_.size() || now - sent_at_ >= kHeartbeatInterval);
+         (definitions_sent_count_ < definitions_.size() || !reports_.empty() ||
+          now - sent_at_ >= kHeartbeatInterval);
 }
 
 std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Duration now) {
@@ -127,6 +141,13 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Duration now) 
     if (is_open && definitions_sent_count_ < definitions_.size()) {
       sent_at_ = now;
       return DefinitionsLocked();
+    }
+    if (is_open && !reports_.empty()) {
+      sent_at_ = now;
+      pb::StreamChunksRequest message;
+      *message.mutable_capture_report() = std::move(reports_.front());
+      reports_.pop_front();
+      return message;
     }
     if (action.kind == SendWindow::ActionKind::kNothing) {
       if (!is_open || now - sent_at_ < kHeartbeatInterval) return std::nullopt;
@@ -288,6 +309,8 @@ void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Duration now) {
     opened_ = true;
     profiling_.reset();
     sampling_.reset();
+    capture_.reset();
+    reports_.clear();
     for (const pb::Directive& directive : opened.directives()) OnDirectiveLocked(directive);
   }
   // A retired spool keeps its own mark: what lies behind it moves to the writer that follows.
@@ -399,6 +422,9 @@ void OutboundWriter::OnDirectiveLocked(const pb::Directive& directive) {
       return;
     case pb::Directive::kSampling:
       sampling_ = directive.sampling();
+      return;
+    case pb::Directive::kCapture:
+      capture_ = directive.capture();
       return;
     case pb::Directive::DIRECTIVE_NOT_SET:
       return;

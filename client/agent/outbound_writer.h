@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,8 @@ class OutboundWriter {
   void RequestClose(bool died) ABSL_LOCKS_EXCLUDED(mu_);
   // Its sequences must not go on: a lost or divergent spool. Only Close is left.
   void Retire() ABSL_LOCKS_EXCLUDED(mu_);
+  // Sent once while the stream stands; on any thread.
+  void Report(pb::CaptureReport report) ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Status {
     SendWindow::State state = SendWindow::State::kDisconnected;
@@ -61,6 +64,7 @@ class OutboundWriter {
     bool opened = false;
     // What the master asked for since; empty = nothing.
     std::optional<pb::Profiling> profiling;
+    std::optional<pb::Capture> capture;
     std::optional<bool> sampling_on;
     // Where it is off: what other agents of this machine sample, by their label `device`.
     std::vector<std::string> others_gpus;
@@ -131,6 +135,9 @@ class OutboundWriter {
   bool opened_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<pb::Profiling> profiling_ ABSL_GUARDED_BY(mu_);
   std::optional<pb::Sampling> sampling_ ABSL_GUARDED_BY(mu_);
+  std::optional<pb::Capture> capture_ ABSL_GUARDED_BY(mu_);
+  // Not sent yet; of this stream.
+  std::deque<pb::CaptureReport> reports_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace stepwell::agent

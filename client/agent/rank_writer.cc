@@ -45,7 +45,17 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       trace_(served_->identity().tracing.directory.empty() || !context.may_trace
                  ? nullptr
                  : std::make_unique<RankTrace>(served_->identity(), context.leave_trace)),
+      may_trace_(context.may_trace),
       samples_(served_->catalog(), served_->builder()),
+      capture_(
+          served_->identity(), context.clock, context.sender.clock_offset(),
+          {.teller = [this]() -> RankCapture::Tell {
+             return [link = served_->link()](pb::CaptureReport report) {
+               link->Report(std::move(report));
+             };
+           },
+           .hand_over = [this, keep = context.keep_captured](
+                            CapturedTrace trace) { keep(served_->identity(), std::move(trace)); }}),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
       same_boot_(served_->identity().boot_id.empty() ||
@@ -69,6 +79,7 @@ void RankWriter::Visit(const SensorSelection* selection) {
   ended_just_now_ = !std::exchange(visited_, true) && HasEndedJustNow();
   served_->Tend();
   FollowDirectives();
+  FollowCapture();
   TellRecorder();
 }
 
@@ -79,7 +90,7 @@ bool RankWriter::IsQuiet(const SensorSelection* selection, absl::Duration now) {
     // Who waits for it in close() is told between visits; the rest is seen by the next.
     return !live_ || served_->done() || served_->spooled() || served_->refused();
   }
-  if ((selection != nullptr) != was_selected_) return false;
+  if ((selection != nullptr) != was_selected_ || capture_.is_busy()) return false;
   return visited_ && live_ && !ended_just_now_ && !sampling_ended_ && !own_sequence_ &&
          !process_.IsDue(now) && !recorded_->HasNews();
 }
@@ -118,12 +129,14 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   STEPWELL_ASSIGN_OR_RETURN(const WriterStatus status, recorded_->ReadStatus());
   last_step_ = status.last_step;
   last_sign_ns_ = status.own.last_sign_ns;
+  own_pid_ = status.own.pid;
   const bool is_own_live = status.records();
   pid_ = is_own_live ? status.pid : 0;
   live_ = is_own_live || status.workers_alive;
   seen_alive_ = seen_alive_ || live_;
   served_->NoteLife(seen_alive_);
   samples_.SetGivenUp(served_->gives_up_rings());
+  if (trace_ != nullptr) trace_->spans().SetPid(status.own.pid);
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
   const bool is_sampled = is_own_live && !sampling_ended_;
@@ -194,6 +207,21 @@ void RankWriter::FollowDirectives() {
   if (control == control_) return;
   control_ = control;
   recorded_->StoreControl(control);
+}
+
+// All that is recorded until now was drained, or the disk is in trouble.
+void RankWriter::FollowCapture() {
+  const OutboundWriter::Status status = served_->status();
+  if (!status.capture && !capture_.is_busy()) return;
+  const std::int32_t drained_batch = samples_.newest_batch();
+  capture_.Follow(
+      status.capture,
+      {.may_trace = may_trace_,
+       .is_recording = !status.profiling || status.profiling->on(),
+       .pid = own_pid_,
+       .is_live = live_ && !served_->close_requested(),
+       .last_batch = recorded_->drained() && drained_batch >= 0 ? drained_batch : last_batch()});
+  samples_.SetCapture(capture_.sink(), capture_.anchor());
 }
 
 void RankWriter::TellRecorder() {

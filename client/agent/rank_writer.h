@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/agent/anchor_keeper.h"
 #include "client/agent/process_sampler.h"
+#include "client/agent/rank_capture.h"
 #include "client/agent/rank_trace.h"
 #include "client/agent/recorded_samples.h"
 #include "client/agent/recorded_writer.h"
@@ -64,6 +65,7 @@ class RankWriter {
   void EndTrace();
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void FollowDirectives();
+  void FollowCapture();
   void TellRecorder();
 
   const std::unique_ptr<ServedWriter> served_;
@@ -71,7 +73,9 @@ class RankWriter {
   const Clock& clock_;
   const ClockOffset& clock_offset_;
   const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
+  const bool may_trace_;
   RecordedSamples samples_;
+  RankCapture capture_;
   ProcessSampler process_;
   const bool same_boot_;
   AnchorKeeper anchors_;
@@ -83,6 +87,7 @@ class RankWriter {
   bool sampling_ended_ = false;
   std::uint64_t last_sign_ns_ = 0;
   pid_t pid_ = 0;
+  pid_t own_pid_ = 0;  // as it says itself: for traces
   // Forked children that come now open writers of their own.
   bool end_told_ = false;
   std::uint64_t last_step_ = 0;

@@ -302,6 +302,7 @@ absl::Status RecordedRings::DrainThread(Thread& thread, Ending ending, ThreadSam
       STEPWELL_ASSIGN_OR_RETURN(now, ring.reader.ReadSnapshot());
       if (IsBeyondLap(ring, now)) SkipToLastLap(ring, now, sink);
     }
+    sink.OnThreadId(now.thread_id);
     TellGone(ring, sink);
     STEPWELL_RETURN_IF_ERROR(DrainRing(thread, ring, now, sink));
     TellDrops(ring, now, sink);

@@ -49,6 +49,8 @@ struct RecordedProcess {
 class ThreadSampleSink : public SampleSink {
  public:
   virtual void EnterThread(const RecordedProcess& process, std::uint32_t thread) = 0;
+  // The kernel's number of the thread that was entered last, as it says itself; 0 = not told.
+  virtual void OnThreadId(std::uint32_t /*thread_id*/) {}
   // None will follow.
   virtual void LeaveProcess(std::uint64_t number) = 0;
   virtual void OnLoss(const EventLoss& loss) = 0;

@@ -67,18 +67,26 @@ void RecordedSamples::EnterThread(const RecordedProcess& process, std::uint32_t 
   worker_ = process.worker;
   names_ = &process.names;
   refs_ = &refs_by_process_[process.number];
-  if (trace_ == nullptr) return;
+  TellThread(0);
+}
+
+void RecordedSamples::TellThread(std::uint32_t thread_id) const {
   const bool is_own = worker_ == spool::kNoWorker;
-  trace_->EnterThread({.worker = is_own ? -1 : std::int64_t{worker_}, .index = thread});
+  ForEachTap([&](SpanSink& sink, const ClockAnchor&) {
+    sink.EnterThread(
+        {.worker = is_own ? -1 : std::int64_t{worker_}, .index = thread_, .id = thread_id});
+  });
 }
 
 void RecordedSamples::OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
                               std::int32_t batch) {
   const NameEntry* entry = is_traced() ? names_->Find(path) : nullptr;
   if (entry == nullptr) return;
-  const std::int64_t begin_ns = trace_anchor_.ToUnixNs(start_ns);
-  trace_->AddSpan(entry->name.substr(entry->name.rfind('/') + 1), begin_ns,
-                  begin_ns + static_cast<std::int64_t>(duration_ns), batch);
+  ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
+    const std::int64_t begin_ns = anchor.ToUnixNs(start_ns);
+    sink.AddSpan(entry->name.substr(entry->name.rfind('/') + 1), begin_ns,
+                 begin_ns + static_cast<std::int64_t>(duration_ns), batch);
+  });
 }
 
 void RecordedSamples::LeaveProcess(std::uint64_t number) {
@@ -125,9 +133,12 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
 
 void RecordedSamples::OnStep(const StepTotals& step) {
   if (is_traced()) {
-    const std::int64_t begin_ns = trace_anchor_.ToUnixNs(step.start_ns);
-    trace_->AddStep(begin_ns, begin_ns + static_cast<std::int64_t>(step.duration_ns), step.batch);
+    ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
+      const std::int64_t begin_ns = anchor.ToUnixNs(step.start_ns);
+      sink.AddStep(begin_ns, begin_ns + static_cast<std::int64_t>(step.duration_ns), step.batch);
+    });
   }
+  if (worker_ == spool::kNoWorker) newest_batch_ = step.batch;
   const std::int64_t time_us = anchor_.ToUnixUs(step.start_ns);
   if (given_up_) {
     std::uint64_t count = 1;
@@ -189,7 +200,9 @@ void RecordedSamples::OnRecord(std::uint32_t series, std::uint64_t time_ns, std:
 void RecordedSamples::TraceValue(std::uint32_t series, std::uint64_t time_ns, double value) {
   const NameEntry* entry = names_->Find(series);
   if (entry == nullptr) return;
-  trace_->AddValue(entry->name, entry->unit, trace_anchor_.ToUnixNs(time_ns), value);
+  ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
+    sink.AddValue(entry->name, entry->unit, anchor.ToUnixNs(time_ns), value);
+  });
 }
 
 void RecordedSamples::OnRecordAt(std::uint32_t series, std::int64_t time_us, std::int32_t batch,

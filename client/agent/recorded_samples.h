@@ -14,7 +14,7 @@
 #include "client/agent/clock_anchor.h"
 #include "client/agent/recorded_rings.h"
 #include "client/agent/series_catalog.h"
-#include "client/agent/span_trace.h"
+#include "client/agent/span_sink.h"
 
 namespace stepwell::agent {
 
@@ -27,14 +27,19 @@ class RecordedSamples final : public ThreadSampleSink {
   void SetGivenUp(bool given_up) { given_up_ = given_up; }
   void SetAnchor(const ClockAnchor& anchor) {
     anchor_ = anchor;
-    if (trace_anchor_.monotonic_ns == 0) trace_anchor_ = anchor;
+    if (trace_.anchor.monotonic_ns == 0) trace_.anchor = anchor;
   }
   // What a trace's times go by; of monotonic 0: none yet.
-  const ClockAnchor& trace_anchor() const { return trace_anchor_; }
+  const ClockAnchor& trace_anchor() const { return trace_.anchor; }
   // Spans go there, too; null: nowhere. It outlives this, or is taken away.
-  void SetTrace(SpanTrace* trace) { trace_ = trace; }
+  void SetTrace(SpanSink* trace) { trace_.sink = trace; }
+  // And there, by an anchor of its own: steps that a master asked for.
+  void SetCapture(SpanSink* capture, const ClockAnchor& anchor) { capture_ = {capture, anchor}; }
+  // Batch of the last step of the process itself that came through here; -1: none yet.
+  std::int32_t newest_batch() const { return newest_batch_; }
 
   void EnterThread(const RecordedProcess& process, std::uint32_t thread) override;
+  void OnThreadId(std::uint32_t thread_id) override { TellThread(thread_id); }
   void LeaveProcess(std::uint64_t number) override;
   void OnStep(const StepTotals& step) override;
   void OnOccurrence(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns) override;
@@ -54,8 +59,22 @@ class RecordedSamples final : public ThreadSampleSink {
   std::uint32_t MakeRef(RefKind kind, std::uint32_t name);
   void TellGivenUp(std::uint64_t count, std::int64_t time_us);
   void AddAlone(std::uint32_t name, std::int64_t time_us, std::int32_t batch, double value);
+  // Who is told each span, and what its times go by there.
+  struct Tap {
+    SpanSink* sink = nullptr;
+    ClockAnchor anchor = {};
+  };
   // What is given up is another's, who traces it.
-  bool is_traced() const { return trace_ != nullptr && !given_up_; }
+  bool is_traced() const {
+    return (trace_.sink != nullptr || capture_.sink != nullptr) && !given_up_;
+  }
+  template <typename Tell>
+  void ForEachTap(const Tell& tell) const {
+    for (const Tap* tap : {&trace_, &capture_}) {
+      if (tap->sink != nullptr) tell(*tap->sink, tap->anchor);
+    }
+  }
+  void TellThread(std::uint32_t thread_id) const;
   void TraceValue(std::uint32_t series, std::uint64_t time_ns, double value);
   void TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
                 std::int64_t last_us, std::string_view reason);
@@ -63,11 +82,12 @@ class RecordedSamples final : public ThreadSampleSink {
   SeriesCatalog& catalog_;
   ChunkBuilder& builder_;
   const NameTable* names_ = nullptr;
-  SpanTrace* trace_ = nullptr;
+  // Its anchor is the first: a trace's times are on one line, however the wall clock is steered meanwhile.
+  Tap trace_;
+  Tap capture_;
+  std::int32_t newest_batch_ = -1;
   ClockAnchor anchor_;
   bool given_up_ = false;
-  // The first: a trace's times are on one line, however the wall clock is steered meanwhile.
-  ClockAnchor trace_anchor_;
   std::uint32_t thread_ = 0;
   std::uint32_t worker_ = spool::kNoWorker;
   // By kind and thread, and name id.

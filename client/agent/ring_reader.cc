@@ -99,6 +99,7 @@ absl::StatusOr<RingSnapshot> RingReader::CopySnapshot() const {
   now.dropped = STEPWELL_RING_FIELD(std::uint64_t, header, dropped);
   now.dropped_first_ns = STEPWELL_RING_FIELD(std::uint64_t, header, dropped_first_ns);
   now.dropped_last_ns = STEPWELL_RING_FIELD(std::uint64_t, header, dropped_last_ns);
+  now.thread_id = STEPWELL_RING_FIELD(std::uint32_t, header, thread_id);
   return now;
 }
 

@@ -25,6 +25,7 @@ struct RingSnapshot {
   std::uint64_t dropped = 0;
   std::uint64_t dropped_first_ns = 0;
   std::uint64_t dropped_last_ns = 0;
+  std::uint32_t thread_id = 0;  // unchecked; 0 = not told
 };
 
 inline constexpr spool::EventKind kDamagedEvent{};

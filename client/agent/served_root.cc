@@ -103,6 +103,9 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
             if (left.ok()) return;
             log::Warning("trace_not_uploaded",
                          {{"path", job.path}, {"why", std::string(left.message())}});
+          },
+          [this](const WriterIdentity& writer, CapturedTrace trace) {
+            traces_->Keep(writer, std::move(trace));
           }};
 }
 

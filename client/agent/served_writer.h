@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "client/agent/captured_trace.h"
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
 #include "client/agent/refusal_note.h"
@@ -50,6 +51,9 @@ struct ServeContext {
   bool may_trace = true;
   // A trace that was recorded is to go to the writer's master.
   std::function<void(const TraceJob& job)> leave_trace = [](const TraceJob&) {};
+  // One that a master asked for is to be kept and go there.
+  std::function<void(const WriterIdentity& writer, CapturedTrace trace)> keep_captured =
+      [](const WriterIdentity&, const CapturedTrace&) {};
 };
 
 class ServedWriter {
@@ -117,6 +121,8 @@ class ServedWriter {
   static absl::Time DoneTime(int directory);
 
   OutboundWriter::Status status() const { return link_->status(); }
+  // Its place on the stream, as of now; may outlive this.
+  std::shared_ptr<OutboundWriter> link() const { return link_; }
   const WriterIdentity& identity() const { return identity_; }
   int directory() const { return directory_.get(); }
 

@@ -11,8 +11,6 @@ namespace {
 
 // Spans are flushed many times a second: what is held meanwhile is small.
 constexpr std::size_t kHeldBytesMax = 8 << 20;
-// A viewer takes thread 0 for the process.
-constexpr std::int64_t kThreadFirst = 1;
 
 }  // namespace
 
@@ -20,36 +18,54 @@ SpanTrace::SpanTrace(Options options, TakeBytes take)
     : options_(options),
       writer_({.base_time_ns = options.base_time_ns, .is_packed = true}, std::move(take)),
       slices_(writer_, kHeldBytesMax, [this] { return ++track_count_; }),
-      process_(++track_count_) {
-  const std::string name = absl::StrCat("training, rank ", options.rank);
-  const std::int64_t pid = options.pid > 0 ? options.pid : options.rank + 1;
-  writer_.DescribeProcess(process_, {.pid = pid, .name = name, .labels = {}});
+      process_(++track_count_) {}
+
+void SpanTrace::SetPid(std::int64_t pid) {
+  if (!is_described_) options_.pid = pid;
+}
+
+std::int64_t SpanTrace::pid() const { return options_.pid > 0 ? options_.pid : options_.rank + 1; }
+
+void SpanTrace::Describe() {
+  if (std::exchange(is_described_, true)) return;
+  const std::string name = absl::StrCat("training, rank ", options_.rank);
+  writer_.DescribeProcess(process_, {.pid = pid(), .name = name, .labels = {}});
 }
 
 SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
   const auto [found, is_new] = rows_.try_emplace(thread);
   if (!is_new) return found->second;
+  Describe();
   const PerfettoWriter::Track track = ++track_count_;
+  const auto made_up = static_cast<std::int64_t>(rows_.size()) - 1;
   found->second = {.lane = slices_.AddLane(track),
-                   .number = kThreadFirst + static_cast<std::int64_t>(rows_.size()) - 1};
+                   .number = thread.id != 0 ? std::int64_t{thread.id} : made_up};
   std::string name = absl::StrCat("thread ", thread.index);
   if (thread.worker >= 0) name = absl::StrCat("worker ", thread.worker, " ", name);
-  writer_.DescribeRow(track, process_, name);
+  if (thread.id != 0) {
+    writer_.DescribeThread(track, {.pid = pid(), .tid = thread.id, .name = name});
+  } else {
+    writer_.DescribeRow(track, process_, name);
+  }
   return found->second;
 }
 
-void SpanTrace::EnterThread(const Thread& thread) { row_ = &RowOf(thread); }
+void SpanTrace::EnterThread(const Thread& thread) {
+  thread_ = thread;
+  row_ = nullptr;
+}
 
 void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                         std::int32_t batch) {
-  if (begin_ns < options_.base_time_ns || end_ns < begin_ns || row_ == nullptr) return;
+  if (begin_ns < options_.base_time_ns || end_ns < begin_ns || !thread_) return;
   is_empty_ = false;
+  if (row_ == nullptr) row_ = &RowOf(*thread_);
   std::string body;
   writer_.AppendName(name, body);
   if (epoch_ >= 0) writer_.AppendArg("epoch", epoch_, body);
   if (batch >= 0) writer_.AppendArg("batch", std::int64_t{batch}, body);
   writer_.AppendArg("rank", std::int64_t{options_.rank}, body);
-  writer_.AppendArg("thread", row_->number - kThreadFirst, body);
+  writer_.AppendArg("thread", row_->number, body);
   slices_.Add(row_->lane, {begin_ns, end_ns}, body);
 }
 
@@ -66,6 +82,7 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
   auto found = counters_.find(series);
   if (found == counters_.end()) {
     if (counters_.size() >= kCountersMax) return;
+    Describe();
     found = counters_.emplace(series, ++track_count_).first;
     writer_.DescribeCounter(found->second, process_, series, unit);
   }
@@ -74,6 +91,7 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
 
 void SpanTrace::AddMasterClock(const MasterClock::Reading& reading, std::string_view trial) {
   if (reading.at_ns < options_.base_time_ns) return;
+  Describe();
   std::string body;
   writer_.AppendName(kMasterClockEvent, body);
   writer_.AppendCategory(kMetadataCategory, body);

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,35 +22,32 @@
 #include "base/trace/master_clock.h"
 #include "base/trace/perfetto_slices.h"
 #include "base/trace/perfetto_writer.h"
+#include "client/agent/span_sink.h"
 
 namespace stepwell::agent {
 
-class SpanTrace {
+class SpanTrace final : public SpanSink {
  public:
   struct Options {
     std::int32_t rank = 0;
-    std::int64_t pid = 0;           // 0: unknown
+    std::int64_t pid = 0;           // 0: unknown, for now
     std::int64_t base_time_ns = 0;  // no span begins before it
   };
-  // A thread of the process, or of a worker that it forked (-1: none).
-  struct Thread {
-    std::int64_t worker = -1;
-    std::uint32_t index = 0;
-    friend auto operator<=>(const Thread& a, const Thread& b) = default;
-  };
+  using Thread = SpanThread;
 
   // Series beyond so many are no counters.
   static constexpr std::size_t kCountersMax = 1000;
 
   SpanTrace(Options options, TakeBytes take);
 
-  void EnterThread(const Thread& thread);
+  // Before the first span; what comes later counts no more.
+  void SetPid(std::int64_t pid);
+  void EnterThread(const Thread& thread) override;
   void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
-               std::int32_t batch);
-  // The step itself; the spans within it come before it.
-  void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch);
+               std::int32_t batch) override;
+  void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override;
   void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
-                double value);
+                double value) override;
 
   // How far the master's clock is from this trace's, at a time of its own.
   void AddMasterClock(const MasterClock::Reading& reading, std::string_view trial);
@@ -68,18 +66,22 @@ class SpanTrace {
  private:
   struct Row {
     PerfettoSlices::Lane lane = 0;
-    std::int64_t number = 0;
+    std::int64_t number = 0;  // the kernel's, where it is known, else counted from 0
   };
 
   Row& RowOf(const Thread& thread);
+  void Describe();
+  std::int64_t pid() const;
 
-  const Options options_;
+  Options options_;
   PerfettoWriter writer_;
   PerfettoWriter::Track track_count_ = 0;
   PerfettoSlices slices_;
   const PerfettoWriter::Track process_;
+  bool is_described_ = false;
   std::map<Thread, Row> rows_;
-  Row* row_ = nullptr;
+  std::optional<Thread> thread_;  // entered last
+  Row* row_ = nullptr;            // of it, once it has a span
   std::map<std::string, PerfettoWriter::Track> counters_;
   std::int32_t first_batch_ = -1;
   std::int32_t last_batch_ = -1;

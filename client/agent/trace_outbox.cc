@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <utility>
 
@@ -43,6 +44,43 @@ absl::Status TraceOutbox::Leave(const TraceJob& job) const {
     return absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TraceOutbox::FolderPath() const {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const FileDescriptor folder,
+      OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kCreate));
+  char path[PATH_MAX];
+  const std::string link = absl::StrCat("/proc/self/fd/", folder.get());
+  const ssize_t bytes = readlink(link.c_str(), path, sizeof(path));
+  if (bytes <= 0 || bytes == sizeof(path) || path[0] != '/') {
+    return absl::UnavailableError("the folder of traces has no path");
+  }
+  return std::string(path, static_cast<std::size_t>(bytes));
+}
+
+absl::StatusOr<std::string> TraceOutbox::KeepFile(const std::string& name,
+                                                  std::string_view bytes) const {
+  STEPWELL_ASSIGN_OR_RETURN(const std::string folder, FolderPath());
+  const std::string own = absl::StrCat(folder, "/", kFolderOfOne, Uuid::Random().ToText());
+  const std::string path = absl::StrCat(own, "/", name);
+  const auto write = [&]() -> absl::Status {
+    STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor directory,
+                              OpenDirectoryAt(AT_FDCWD, own, WhenAbsent::kCreate));
+    STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
+                              OpenAt(directory.get(), name, O_WRONLY | O_CREAT | O_EXCL));
+    return WriteAt(file.get(), 0, bytes);
+  };
+  const absl::Status written = write();
+  if (written.ok()) return path;
+  unlink(path.c_str());
+  rmdir(own.c_str());
+  return written;
+}
+
+bool TraceOutbox::Holds(const std::string& path) const {
+  const absl::StatusOr<std::string> folder = FolderPath();
+  return folder.ok() && absl::StartsWith(path, absl::StrCat(*folder, "/", kFolderOfOne));
 }
 
 bool TraceOutbox::MayHaveNew() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +22,15 @@ class TraceOutbox {
   // `format_directory` outlives it.
   explicit TraceOutbox(int format_directory) : format_directory_(format_directory) {}
 
+  // A folder that a trace has for itself, made for it and removed with it, begins so; Python's torch_profiler makes such, too.
+  static constexpr char kFolderOfOne[] = "stepwell-traces-";
+
   [[nodiscard]] absl::Status Leave(const TraceJob& job) const;
+  // Writes a trace into a folder of its own beside the notes; its absolute path. What could not be written whole goes.
+  [[nodiscard]] absl::StatusOr<std::string> KeepFile(const std::string& name,
+                                                     std::string_view bytes) const;
+  // The path is of a file that KeepFile wrote there.
+  bool Holds(const std::string& path) const;
 
   // Another note may lie there than when this was last asked. Cheap: asked at each visit.
   bool MayHaveNew();
@@ -33,6 +42,8 @@ class TraceOutbox {
 
  private:
   absl::StatusOr<FileDescriptor> Folder() const;
+  // Absolute, as of now.
+  absl::StatusOr<std::string> FolderPath() const;
 
   const int format_directory_;
   DirectoryWatch watch_;

@@ -24,15 +24,12 @@ constexpr std::ptrdiff_t kPreparedMax = 8;
 // As the wire takes it.
 constexpr std::size_t kMachineBytesMax = 128;
 
-// What Python's torch_profiler makes for one file.
-constexpr char kFolderOfOne[] = "stepwell-traces-";
-
 void RemoveFile(const std::string& path) {
   unlink(path.c_str());
   const std::string folder = path.substr(0, path.rfind('/'));
   const std::string name = folder.substr(folder.rfind('/') + 1);
   // Where it holds something else it stays.
-  if (absl::StartsWith(name, kFolderOfOne)) rmdir(folder.c_str());
+  if (absl::StartsWith(name, TraceOutbox::kFolderOfOne)) rmdir(folder.c_str());
 }
 
 v1::TrialRef RefOf(const WriterIdentity& writer) {
@@ -63,9 +60,53 @@ void TraceSender::Tend() {
   if (!outbox_.MayHaveNew() || outbox_.Names().empty()) return;
   const absl::MutexLock lock(&mu_);
   has_news_ = true;
+  StartLocked();
+}
+
+void TraceSender::StartLocked() {
   if (is_stopping_ || is_started_) return;
   is_started_ = true;
   worker_ = Worker("agent-traces", [this] { Run(); });
+}
+
+void TraceSender::Keep(const WriterIdentity& writer, CapturedTrace trace) {
+  {
+    const absl::MutexLock lock(&mu_);
+    if (!is_stopping_ && kept_.size() < kKeptMax) {
+      kept_.emplace_back(writer, std::move(trace));
+      has_news_ = true;
+      return StartLocked();
+    }
+  }
+  trace.fail(absl::ResourceExhaustedError("too many wait to be written, or the agent is leaving"));
+}
+
+void TraceSender::WriteKept() {
+  while (true) {
+    std::pair<WriterIdentity, CapturedTrace> next;
+    {
+      const absl::MutexLock lock(&mu_);
+      if (kept_.empty()) return;
+      next = std::move(kept_.front());
+      kept_.pop_front();
+    }
+    auto& [writer, trace] = next;
+    const std::string bytes = trace.write();
+    const absl::StatusOr<std::string> path = sent_outbox_.KeepFile(trace.name, bytes);
+    absl::Status left = path.status();
+    if (left.ok()) {
+      left = sent_outbox_.Leave({.writer = writer,
+                                 .path = *path,
+                                 .epoch = trace.epoch,
+                                 .first_batch = trace.first_batch,
+                                 .last_batch = trace.last_batch,
+                                 .removes_file = true});
+      if (!left.ok()) RemoveFile(*path);
+    }
+    if (left.ok()) continue;
+    log::Warning("trace_not_kept", {{"name", trace.name}, {"why", std::string(left.message())}});
+    trace.fail(left);
+  }
 }
 
 void TraceSender::Stop() {
@@ -89,23 +130,28 @@ bool TraceSender::IsStopping() const {
 
 void TraceSender::Run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
-  while (true) {
-    {
-      const absl::MutexLock lock(&mu_);
-      const auto happened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return is_stopping_ || has_news_;
-      };
-      mu_.AwaitWithTimeout(absl::Condition(&happened),
-                           is_waiting_ ? options_.retry.first : absl::InfiniteDuration());
-      if (is_stopping_) return;
-      has_news_ = false;
-      is_sending_ = true;
-    }
+  while (AwaitWork()) {
+    WriteKept();
     const bool is_waiting = SendAll();
     const absl::MutexLock lock(&mu_);
     is_waiting_ = is_waiting;
     is_sending_ = false;
   }
+  // What it was handed is for the next agent.
+  WriteKept();
+}
+
+bool TraceSender::AwaitWork() {
+  const absl::MutexLock lock(&mu_);
+  const auto happened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return is_stopping_ || has_news_;
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&happened),
+                       is_waiting_ ? options_.retry.first : absl::InfiniteDuration());
+  if (is_stopping_) return false;
+  has_news_ = false;
+  is_sending_ = true;
+  return true;
 }
 
 bool TraceSender::SendAll() {
@@ -160,6 +206,10 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
     log::Warning("trace_not_uploaded", {{"path", sending.job.path},
                                         {"note", name},
                                         {"why", std::string(stored.status().message())}});
+    // Nobody else knows of it.
+    if (sending.job.removes_file && sent_outbox_.Holds(sending.job.path)) {
+      RemoveFile(sending.job.path);
+    }
     return Outcome::kOver;
   }
   const auto prepared_count =

@@ -5,19 +5,22 @@
 //
 //   TraceSender traces(format_directory, {.machine = name}, resolve, MakeTraceCalls(tls));
 //   traces.Leave(job);              // the loop: a note, sent when its turn comes
+//   traces.Keep(writer, captured);  // the loop: steps that a master asked for, not yet a file
 //   traces.Tend();                  // the loop, at each visit
 //   if (traces.is_done()) ...       // nothing that could be sent waits
 //
-// Leave, Tend and Stop are the loop's; the rest is thread-safe.
+// Leave, Keep, Tend and Stop are the loop's; the rest is thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -25,6 +28,7 @@
 #include "base/backoff.h"
 #include "base/steady_time.h"
 #include "base/worker.h"
+#include "client/agent/captured_trace.h"
 #include "client/agent/trace_calls.h"
 #include "client/agent/trace_outbox.h"
 #include "client/traces/trace_upload.h"
@@ -39,6 +43,7 @@ class TraceSender {
     // Its trial or its writer may come to the master yet: so long is that believed.
     absl::Duration unknown_max = absl::Minutes(10);
   };
+  static constexpr std::size_t kKeptMax = 32;
   // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
   using Resolve = std::function<std::string(const std::string& server)>;
 
@@ -48,6 +53,9 @@ class TraceSender {
   ~TraceSender() { Stop(); }
 
   [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
+  // The thread makes its bytes and writes them beside the notes, then leaves one. Of an agent that is killed before, it is
+  // lost; where that cannot be done, trace.fail says so. At most kKeptMax wait.
+  void Keep(const WriterIdentity& writer, CapturedTrace trace) ABSL_LOCKS_EXCLUDED(mu_);
   void Tend() ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts the call under way; what is not sent stays.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,6 +78,10 @@ class TraceSender {
 
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  void StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False: the agent is leaving.
+  bool AwaitWork() ABSL_LOCKS_EXCLUDED(mu_);
+  void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
   // All notes once; whether some wait for another try.
   bool SendAll();
   Outcome Send(const std::string& name, Sending& sending);
@@ -90,6 +102,7 @@ class TraceSender {
   bool is_waiting_ ABSL_GUARDED_BY(mu_) = false;  // some note has another try before it
   bool is_sending_ ABSL_GUARDED_BY(mu_) = false;
   bool is_started_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<std::pair<WriterIdentity, CapturedTrace>> kept_ ABSL_GUARDED_BY(mu_);
   Worker worker_;
 };
 

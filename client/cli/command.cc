@@ -89,6 +89,7 @@ const std::vector<Command>& Commands() {
       {"admin archive", "keep a trial from being written", RunAdminArchive},
       {"admin unarchive", "let it be written again", RunAdminUnarchive},
       {"admin delete", "delete a trial for good", RunAdminDelete},
+      {"capture", "trace the next steps of running ranks", RunCapture},
       {"trace merge", "traces of ranks, cycles and profilers as one", RunTraceMerge,
        " traces/*.json --output merged.json.gz"},
       {"trace report", "where the steps of a native profiler's trace went", RunTraceReport,

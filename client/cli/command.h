@@ -59,6 +59,7 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams);
 int RunTraceImport(const std::vector<std::string>& args, Streams streams);
 int RunTraceOpen(const std::vector<std::string>& args, Streams streams);
 int RunTraceDelete(const std::vector<std::string>& args, Streams streams);
+int RunCapture(const std::vector<std::string>& args, Streams streams);
 int RunTlsInit(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 

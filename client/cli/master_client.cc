@@ -326,6 +326,15 @@ absl::Status MasterClient::MergeTraces(
   return ReadStream(context, *stubs_->trace->MergeTraces(&context, request), take);
 }
 
+absl::Status MasterClient::CaptureTrace(
+    const v1::CaptureTraceRequest& request,
+    const std::function<bool(const v1::CaptureTraceResponse&)>& take) {
+  if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;
+  grpc::ClientContext context;
+  const Stubs::Cancellable cancellable(*stubs_, context);
+  return ReadStream(context, *stubs_->trace->CaptureTrace(&context, request), take);
+}
+
 int ReportFailure(const absl::Status& status, const std::string& address, Streams streams) {
   if (status.code() != absl::StatusCode::kUnavailable) {
     streams.err << "stepwell: " << status.message() << "\n";

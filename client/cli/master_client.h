@@ -72,6 +72,10 @@ class MasterClient {
   [[nodiscard]] absl::Status MergeTraces(
       const v1::MergeTracesRequest&,
       const std::function<bool(const v1::MergeTracesResponse&)>& take);
+  // The same; the master ends it.
+  [[nodiscard]] absl::Status CaptureTrace(
+      const v1::CaptureTraceRequest&,
+      const std::function<bool(const v1::CaptureTraceResponse&)>& take);
 
   // From any thread: the call under way and all later ones end at once with kCancelled.
   void Cancel();

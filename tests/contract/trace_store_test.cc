@@ -3,6 +3,7 @@
 
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -301,6 +302,56 @@ TEST_F(TraceStoreTest, SweepsTakeWhatIsTooOldTooMuchOrAbandoned) {
   const auto again = Upload(BeginningOf("t", "1", bytes), bytes);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->trace_no, 6);
+}
+
+TEST_F(TraceStoreTest, APreviewTellsWhatTheNextSweepRemoves) {
+  const OpenedWriter writer = OpenWriter("t");
+  const OpenedWriter other = OpenWriter("other");
+  const std::string bytes = BytesOf(2 * kTracePartBytes + 1, 's');
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  for (const char* trial : {"t", "other"}) {
+    for (const char* name : {"1", "2", "3", "4"}) {
+      ASSERT_TRUE(Upload(BeginningOf(trial, name, bytes), bytes).ok());
+    }
+    // Under way, and then nobody went on with the one of "other".
+    ASSERT_TRUE(Upload(BeginningOf(trial, "5", bytes), bytes, kTracePartBytes).ok());
+  }
+  Run("update stepwell.traces set created_time = now() - interval '3 days' where name = '1'");
+  Run(
+      absl::StrCat("update stepwell.traces set changed_time = now() - interval '25 hours' where "
+                   "name = '5' and trial_id = ",
+                   Value(other.trial_id)));
+  const auto removals = [](const std::vector<CapRemoval>& removed) {
+    std::vector<std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t>> lines;
+    for (const CapRemoval& each : removed) {
+      lines.emplace_back(Value(each.trial_id), each.field, each.trace_count, each.trace_bytes);
+    }
+    return lines;
+  };
+  // Of caps that are not set: as they would be, of their place alone, and nothing goes.
+  const auto as_if = caps_.Preview(
+      {.target = Of(writer), .caps = Caps{.trial_trace_bytes = 3 * size}, .now_us = kNowUs});
+  ASSERT_TRUE(as_if.ok()) << as_if.status();
+  EXPECT_EQ(removals(as_if->removals),
+            (decltype(removals({})){{Value(writer.trial_id), "trial_trace_bytes", 2, 2 * size}}));
+  const auto of_group = caps_.Preview({.target = Of(writer, "gpu"), .now_us = kNowUs});
+  ASSERT_TRUE(of_group.ok()) << of_group.status();
+  EXPECT_TRUE(of_group->removals.empty());
+  EXPECT_EQ(List("t").byte_count, 5 * size);
+
+  SetCaps(Of(writer), {.trial_trace_bytes = 2 * size, .trace_age_seconds = 2 * 86'400});
+  const auto preview = caps_.Preview({.now_us = kNowUs});
+  ASSERT_TRUE(preview.ok()) << preview.status();
+  EXPECT_EQ(removals(preview->removals),
+            (decltype(removals({})){{Value(writer.trial_id), "trace_age_seconds", 1, size},
+                                    {Value(writer.trial_id), "trial_trace_bytes", 2, 2 * size},
+                                    {Value(other.trial_id), "abandoned", 1, size}}));
+  const SweepResult swept = SweepAll();
+  EXPECT_EQ(preview->removals, swept.removed.removals);
+  const auto again = caps_.Preview({.now_us = kNowUs});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->removals.empty());
+  ExpectLedger();
 }
 
 TEST_F(TraceStoreTest, OneIsDeletedAndATrialTakesAllOfItsOwnAlong) {

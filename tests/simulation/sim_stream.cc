@@ -30,6 +30,8 @@ std::string What(const pb::StreamChunksRequest& message) {
       return "heartbeat";
     case Message::kClose:
       return absl::StrCat("close ", message.close().final_sequence());
+    case Message::kCaptureReport:
+      return "capture report";
     case Message::MESSAGE_NOT_SET:
       break;
   }

@@ -28,6 +28,7 @@ std::unique_ptr<Ring> Ring::Format(void* mapped, const Spec& spec) {
   header->worker = spec.worker;
   header->created_ns = spec.created_ns;
   std::memcpy(header->thread_name, spec.thread_name, sizeof(header->thread_name));
+  header->thread_id = spec.thread_id;
   header->next_ring.store(spool::kNoRing, std::memory_order_relaxed);
   header->state.store(spool::kRingLive, std::memory_order_release);
   const std::size_t bytes = spool::RingFileBytes(spec.capacity);

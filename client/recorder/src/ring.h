@@ -28,6 +28,7 @@ class Ring {
     std::uint32_t worker = spool::kNoWorker;
     std::uint64_t created_ns = 0;
     char thread_name[16] = {};
+    std::uint32_t thread_id = 0;
   };
 
   // Allocates the blocks of the empty file `fd`, maps and touches them. Blocks on the file system.

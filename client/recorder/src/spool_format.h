@@ -175,6 +175,8 @@ struct RingHeader {
   std::uint64_t created_ns;
   // As the kernel knew it, NUL-terminated. Empty while the ring waits for a thread: it is made ahead.
   char thread_name[16];
+  // The kernel's number of the thread, in its process' PID namespace; 0 = not told. As above.
+  std::uint32_t thread_id;
 
   // Written by the recording thread.
   alignas(64) std::atomic<std::uint64_t> head;  // events ever pushed

@@ -1,6 +1,8 @@
 #include "client/recorder/src/thread_recorder.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -26,10 +28,15 @@ constexpr std::uint32_t kApart = 0x8000'0000;
 
 ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring,
                                std::uint32_t thread, std::uint32_t serial)
-    : process_(process), thread_(thread), serial_(serial), early_(process.early_count()) {
+    : process_(process),
+      thread_(thread),
+      serial_(serial),
+      early_(process.early_count()),
+      thread_id_(static_cast<std::uint32_t>(syscall(SYS_gettid))) {
   pthread_getname_np(pthread_self(), thread_name_, sizeof(thread_name_));
   if (ring != nullptr) {
     std::memcpy(ring->header().thread_name, thread_name_, sizeof(thread_name_));
+    ring->header().thread_id = thread_id_;
   }
   producer_.Attach(ring.get());
   current_.store(ring.release(), std::memory_order_release);
@@ -276,6 +283,7 @@ Ring::Spec ThreadRecorder::PlanNextRing() const {
   Ring::Spec spec = FirstRing(thread_);
   spec.capacity = 0;
   std::memcpy(spec.thread_name, thread_name_, sizeof(spec.thread_name));
+  spec.thread_id = thread_id_;
   Ring* current = current_.load(std::memory_order_acquire);
   if (offered_.load(std::memory_order_acquire) != nullptr ||
       retired_.load(std::memory_order_acquire) != nullptr) {

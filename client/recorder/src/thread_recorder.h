@@ -118,6 +118,7 @@ class ThreadRecorder {
   std::atomic<Ring*> retired_{nullptr};
   EarlyEvents early_;
   char thread_name_[16] = {};
+  const std::uint32_t thread_id_;
 };
 
 }  // namespace stepwell::recorder

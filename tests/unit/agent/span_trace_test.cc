@@ -60,6 +60,27 @@ TEST(SpanTraceTest, ASpanSaysWhereItWas) {
   EXPECT_EQ(recording.trace.epoch(), 5);
 }
 
+TEST(SpanTraceTest, AThreadThatSaysSoHasTheKernelsNumberInItsProcess) {
+  Recording recording;
+  recording.trace.EnterThread({.worker = -1, .index = 7, .id = 0});  // nothing came of it
+  recording.trace.EnterThread({.worker = -1, .index = 0, .id = 4711});
+  recording.trace.AddSpan("forward", kBase + 10, kBase + 30, 7);
+  recording.trace.EnterThread({.worker = 2, .index = 0, .id = 4800});
+  recording.trace.AddSpan("load", kBase + 10, kBase + 30, -1);
+  recording.trace.SetPid(12);  // too late
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const PerfettoTrace trace = recording.Read();
+  const PerfettoEvent forward = trace.Named("forward").at(0);
+  const auto& main = trace.tracks.at(forward.track);
+  EXPECT_TRUE(main.is_thread);
+  EXPECT_EQ(main.tid, 4711);
+  EXPECT_EQ(main.pid, 4711);
+  EXPECT_EQ(main.name, "thread 0");
+  EXPECT_EQ(forward.args.at("thread"), "4711");
+  EXPECT_EQ(trace.tracks.at(trace.Named("load").at(0).track).tid, 4800);
+  EXPECT_THAT(trace.tracks, SizeIs(3)) << "the process and two threads";
+}
+
 TEST(SpanTraceTest, HowFarTheMastersClockIsIsReadByAMerge) {
   Recording recording;
   recording.trace.EnterThread({.worker = -1, .index = 0});

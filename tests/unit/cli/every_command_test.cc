@@ -28,7 +28,7 @@ bool TakesTrial(const std::string& name) {
          name == "compare" || name == "export" || name == "admin archive" ||
          name == "admin unarchive" || name == "admin delete" || name == "trace list" ||
          name == "trace get" || name == "trace import" || name == "trace delete" ||
-         name == "trace open";
+         name == "trace open" || name == "capture";
 }
 // One after the other.
 bool TakesMore(const std::string& name) {
@@ -180,6 +180,7 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
                              {"admin", "profiling", "your-run", "off"},
                              {"admin", "archive", "your-run"},
                              {"admin", "delete", "your-run", "--yes"},
+                             {"capture", "your-run"},
                              {"trace", "list", "your-run"},
                              {"trace", "get", "your-run"},
                              {"trace", "open", "your-run"},

@@ -208,6 +208,33 @@ class Traces : public v1::TraceService::Service {
     response->set_byte_count(3);
     return Find(request->trial());
   }
+  // Rank 0 gives one, any other does not.
+  grpc::Status CaptureTrace(grpc::ServerContext* /*context*/,
+                            const v1::CaptureTraceRequest* request,
+                            grpc::ServerWriter<v1::CaptureTraceResponse>* writer) override {
+    if (const grpc::Status found = Find(request->trial()); !found.ok()) return found;
+    v1::CaptureTraceResponse news;
+    news.set_step_count(request->step_count());
+    news.add_ranks()->set_state(v1::CAPTURE_STATE_ASKED);
+    for (const std::int32_t rank : request->ranks()) {
+      if (rank == 0) continue;
+      v1::CapturedRank& failed = *news.add_ranks();
+      failed.set_rank(rank);
+      failed.set_state(v1::CAPTURE_STATE_FAILED);
+      failed.set_reason("UNKNOWN_RANK");
+      failed.set_message("the trial has no such rank");
+    }
+    writer->Write(news);
+    news.set_first_batch(120);
+    news.mutable_ranks(0)->set_state(v1::CAPTURE_STATE_STORED);
+    news.mutable_ranks(0)->set_trace_no(1);
+    news.mutable_ranks(0)->set_step_count(request->step_count());
+    news.mutable_ranks(0)->set_span_count(1234);
+    news.mutable_ranks(0)->set_name("capture-ep0-ba125-rank0.pftrace");
+    news.set_is_over(true);
+    writer->Write(news);
+    return grpc::Status::OK;
+  }
 };
 
 class Admin : public v1::AdminService::Service {

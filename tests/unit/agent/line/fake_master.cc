@@ -254,6 +254,9 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
     }
     case pb::StreamChunksRequest::kHeartbeat:
       return;
+    case pb::StreamChunksRequest::kCaptureReport:
+      writers_[request.capture_report().writer()].reports.push_back(request.capture_report());
+      return;
     case pb::StreamChunksRequest::kClose: {
       Writer& writer = writers_[request.close().writer()];
       const std::uint64_t final_sequence = request.close().final_sequence();

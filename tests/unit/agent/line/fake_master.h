@@ -33,6 +33,7 @@ class FakeMaster final : public pb::IngestService::Service {
     // As each came first, be it that it was lost since: what comes again must be the same.
     std::map<std::uint64_t, pb::Chunk> chunks_ever;
     std::vector<pb::GapRange> gaps;
+    std::vector<pb::CaptureReport> reports;
     std::vector<std::string> wrongs;  // what broke the contract
     std::uint64_t swallowed = 0;      // the highest sequence that SwallowChunks took
     int open_count = 0;

@@ -1,0 +1,165 @@
+#include "client/agent/rank_capture.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/trace/master_clock.h"
+#include "client/agent/span_trace.h"
+#include "client/agent/trace_file.h"
+
+namespace stepwell::agent {
+namespace {
+
+// Spans begin before the steps in which they end, not by more than that.
+constexpr std::int64_t kEarlierNs = std::int64_t{3600} * 1'000'000'000;
+constexpr std::int64_t kTimeoutMsMax = 3'600'000;
+
+}  // namespace
+
+void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& facts) {
+  const bool is_same = asked && asked->capture() == followed_;
+  if (held_ != nullptr && !is_same && !steps_) {
+    // The stream ended, or another is wanted, before anybody said which steps.
+    held_.reset();
+  }
+  if (asked && !is_same && asked->capture() != 0) {
+    held_.reset();
+    followed_ = asked->capture();
+    if (!asked->cancelled()) Begin(*asked, facts);
+  } else if (held_ != nullptr && is_same && asked->cancelled()) {
+    held_.reset();
+  } else if (held_ != nullptr && is_same && !steps_ && asked->step_count() > 0) {
+    steps_ = StepCapture::Steps{std::max(asked->first_batch(), 0), asked->step_count()};
+    held_->SetSteps(*steps_);
+  }
+  if (held_ != nullptr) GoOn(facts);
+}
+
+void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
+  steps_.reset();
+  was_over_ = false;
+  if (!facts.may_trace) {
+    return Fail("ALL_USERS_AGENT",
+                "the rank is served by an agent of all users, which records no traces; one of the "
+                "user's own does ('stepwell agent' beside the training)");
+  }
+  if (!facts.is_live) return Fail("WRITER_ENDED", "the process has ended");
+  if (!facts.is_recording) {
+    return Fail("NOT_RECORDING",
+                "the trial's recording is switched off ('stepwell admin profiling TRIAL on')");
+  }
+  const std::int64_t timeout_ms = std::clamp<std::int64_t>(asked.timeout_ms(), 1, kTimeoutMsMax);
+  deadline_ = clock_.Monotonic() + absl::Milliseconds(timeout_ms);
+  anchor_ = ClockAnchor::Take();
+  held_ = std::make_unique<StepCapture>(StepCapture::Options());
+  pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_READY);
+  // The step that runs now is whole: what it recorded is in the rings until it ends.
+  report.set_first_batch(std::min(std::max(facts.last_batch, -1), INT32_MAX - 1) + 1);
+  callbacks_.teller()(std::move(report));
+}
+
+void RankCapture::GoOn(const Facts& facts) {
+  const bool was_over = std::exchange(was_over_, held_->is_over());
+  if (was_over || (was_over_ && !facts.is_live)) return Finish(/*is_cut=*/false, facts);
+  if (!facts.is_live) return Finish(/*is_cut=*/true, facts);
+  if (clock_.Monotonic() >= deadline_) Finish(/*is_cut=*/true, facts);
+}
+
+// With what there is.
+void RankCapture::Finish(bool is_cut, const Facts& facts) {
+  const bool has_ended = is_cut && clock_.Monotonic() < deadline_;
+  const StepCapture::Totals totals = steps_ ? held_->totals() : StepCapture::Totals();
+  if (totals.step_count == 0) {
+    const std::int32_t newest = held_->newest_batch();
+    const std::string seen =
+        newest < 0 ? "no step ended meanwhile" : absl::StrCat("its last step was batch ", newest);
+    return Fail(has_ended ? "WRITER_ENDED" : "NO_STEPS",
+                absl::StrCat(has_ended ? "the process ended before " : "nothing came of ",
+                             StepsText(), ": ", seen));
+  }
+  CapturedTrace trace = TakeHeld(totals, facts.pid);
+  pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_RECORDED);
+  report.set_first_batch(totals.first_batch);
+  report.set_last_batch(totals.last_batch);
+  report.set_step_count(totals.step_count);
+  report.set_span_count(totals.span_count);
+  report.set_left_out_count(totals.left_out_count);
+  report.set_name(trace.name);
+  log::Info("trace_captured", {{"writer", identity_.writer.ToText()},
+                               {"name", trace.name},
+                               {"spans", totals.span_count},
+                               {"left_out", totals.left_out_count}});
+  pb::CaptureReport failed = Report(pb::CAPTURE_PROGRESS_FAILED);
+  trace.fail = [failed, tell = callbacks_.teller()](const absl::Status& why) {
+    pb::CaptureReport told = failed;
+    told.set_reason("NOT_WRITTEN");
+    told.set_message(absl::StrCat("the agent could not keep it: ", why.message()).substr(0, 512));
+    tell(std::move(told));
+  };
+  callbacks_.teller()(std::move(report));
+  callbacks_.hand_over(std::move(trace));
+}
+
+CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int64_t pid) {
+  CapturedTrace captured;
+  captured.epoch = static_cast<std::int32_t>(totals.epoch);
+  captured.first_batch = totals.first_batch;
+  captured.last_batch = totals.last_batch;
+  captured.name = absl::StrCat(
+      "capture-",
+      TraceFile::NameOf({.epoch = totals.epoch, .batch = totals.last_batch}, identity_.rank));
+  const SpanTrace::Options options{
+      .rank = identity_.rank, .pid = pid, .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs};
+  const std::optional<MasterClock::Reading> master = ReadMasterClock();
+  const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
+  captured.write = [held = std::shared_ptr<const StepCapture>(std::move(held_)), options, master,
+                    trial] {
+    std::string bytes;
+    SpanTrace trace(options, [&bytes](std::string_view packet) {
+      bytes += packet;
+      return absl::OkStatus();
+    });
+    held->WriteTo(trace);
+    if (master) trace.AddMasterClock(*master, trial);
+    trace.Flush().IgnoreError();  // what takes the packets cannot fail
+    return bytes;
+  };
+  return captured;
+}
+
+// As RankTrace::NoteClock.
+std::optional<MasterClock::Reading> RankCapture::ReadMasterClock() const {
+  const std::uint64_t before_ns = MonotonicNs();
+  const absl::Time now = clock_.Now();
+  const auto reading = offset_.Read(now, clock_.Monotonic());
+  if (!reading) return std::nullopt;
+  const std::int64_t at_ns = anchor_.ToUnixNs(before_ns);
+  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
+  return MasterClock::Reading{.at_ns = at_ns,
+                              .ahead_ns = absl::ToUnixNanos(now + reading->ahead) - at_ns,
+                              .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1};
+}
+
+std::string RankCapture::StepsText() const {
+  if (!steps_) return "its steps: nobody told which";
+  return absl::StrCat("batches ", steps_->first_batch, " to ", steps_->last_batch());
+}
+
+void RankCapture::Fail(std::string_view reason, std::string_view message) {
+  held_.reset();
+  pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_FAILED);
+  report.set_reason(std::string(reason));
+  report.set_message(std::string(message.substr(0, 512)));
+  callbacks_.teller()(std::move(report));
+}
+
+pb::CaptureReport RankCapture::Report(pb::CaptureProgress progress) const {
+  pb::CaptureReport report;
+  report.set_capture(followed_);
+  report.set_progress(progress);
+  return report;
+}
+
+}  // namespace stepwell::agent

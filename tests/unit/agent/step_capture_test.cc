@@ -1,0 +1,127 @@
+#include "client/agent/step_capture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// What a trace would have.
+class Seen final : public SpanSink {
+ public:
+  void EnterThread(const SpanThread& thread) override { thread_ = thread; }
+  void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+               std::int32_t batch) override {
+    all.push_back(absl::StrCat(std::string(name), " ", batch, " ", begin_ns, "-", end_ns, " on ",
+                               thread_.worker, ":", thread_.index));
+  }
+  void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override {
+    AddSpan("STEP", begin_ns, end_ns, batch);
+  }
+  void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                double value) override {
+    all.push_back(absl::StrCat(series, "=", value, unit, " at ", time_ns));
+  }
+
+  std::vector<std::string> all;
+
+ private:
+  SpanThread thread_;
+};
+
+// Each is 100 long and has one scope.
+void Step(StepCapture& capture, std::int32_t batch, std::uint32_t thread = 0) {
+  capture.EnterThread({.worker = -1, .index = thread});
+  capture.AddSpan("forward", batch * 100 + 10, batch * 100 + 20, batch);
+  capture.AddStep(batch * 100, batch * 100 + 100, batch);
+}
+
+std::vector<std::string> WhatOf(const StepCapture& capture) {
+  Seen seen;
+  capture.WriteTo(seen);
+  return seen.all;
+}
+
+TEST(StepCaptureTest, HoldsWhatEndedBeforeTheStepsWereToldAndWaitsForWhatComesAfter) {
+  StepCapture capture({});
+  for (int batch = 3; batch <= 6; ++batch) Step(capture, batch);
+  EXPECT_FALSE(capture.is_over());
+  capture.SetSteps({.first_batch = 5, .step_count = 3});
+  EXPECT_FALSE(capture.is_over());
+  Step(capture, 7);
+  EXPECT_TRUE(capture.is_over());
+  Step(capture, 8);
+  EXPECT_THAT(WhatOf(capture), ElementsAre("forward 5 510-520 on -1:0", "STEP 5 500-600 on -1:0",
+                                           "forward 6 610-620 on -1:0", "STEP 6 600-700 on -1:0",
+                                           "forward 7 710-720 on -1:0", "STEP 7 700-800 on -1:0"));
+  const StepCapture::Totals totals = capture.totals();
+  EXPECT_EQ(totals.first_batch, 5);
+  EXPECT_EQ(totals.last_batch, 7);
+  EXPECT_EQ(totals.step_count, 3);
+  EXPECT_EQ(totals.span_count, 6);
+  EXPECT_EQ(totals.left_out_count, 0);
+}
+
+TEST(StepCaptureTest, ARankThatIsFarAheadHasThemAllAlready) {
+  StepCapture capture({});
+  for (int batch = 3; batch <= 40; ++batch) Step(capture, batch);
+  capture.SetSteps({.first_batch = 5, .step_count = 2});
+  EXPECT_TRUE(capture.is_over());
+  EXPECT_EQ(capture.totals().step_count, 2);
+}
+
+TEST(StepCaptureTest, WhatLiesOutsideAnyStepIsThereWhereItRanWhileTheStepsDid) {
+  StepCapture capture({});
+  capture.EnterThread({.worker = 2, .index = 1});
+  capture.AddSpan("load", 100, 199, -1);  // before
+  capture.AddSpan("load", 150, 200, -1);  // touches
+  capture.AddValue("epoch", "", 150, 4);
+  capture.AddValue("loss", "x", 250, 0.5);
+  capture.SetSteps({.first_batch = 2, .step_count = 1});
+  capture.AddStep(210, 220, 2);  // a worker counts by itself
+  EXPECT_FALSE(capture.is_over());
+  Step(capture, 2);
+  capture.EnterThread({.worker = 2, .index = 1});
+  capture.AddSpan("load", 290, 400, -1);
+  capture.AddSpan("load", 301, 400, -1);  // after
+  EXPECT_THAT(WhatOf(capture), ElementsAre("loss=0.5x at 250", "load -1 150-200 on 2:1",
+                                           "step 2 210-220 on 2:1", "forward 2 210-220 on -1:0",
+                                           "STEP 2 200-300 on -1:0", "load -1 290-400 on 2:1"));
+  EXPECT_EQ(capture.totals().step_count, 1);
+  EXPECT_EQ(capture.totals().epoch, 4);
+}
+
+TEST(StepCaptureTest, PassedStepsAreOverWithoutOne) {
+  StepCapture capture({});
+  capture.SetSteps({.first_batch = 5, .step_count = 2});
+  Step(capture, 40);
+  EXPECT_TRUE(capture.is_over());
+  EXPECT_EQ(capture.totals().step_count, 0);
+  EXPECT_THAT(WhatOf(capture), IsEmpty());
+}
+
+TEST(StepCaptureTest, BeyondItsBoundTheOldestGoesUntilTheStepsAreThere) {
+  StepCapture capture({.spans_max = 10});
+  for (int batch = 0; batch < 20; ++batch) Step(capture, batch);
+  capture.SetSteps({.first_batch = 17, .step_count = 8});
+  EXPECT_EQ(capture.totals().left_out_count, 0) << "they were none of them";
+  for (int batch = 20; batch < 25; ++batch) Step(capture, batch);
+  EXPECT_TRUE(capture.is_over());
+  const StepCapture::Totals totals = capture.totals();
+  EXPECT_EQ(totals.span_count, 10);
+  EXPECT_EQ(totals.left_out_count, 6);
+  EXPECT_EQ(totals.first_batch, 17);
+  // Told too late for what made room.
+  StepCapture late({.spans_max = 10});
+  for (int batch = 0; batch < 20; ++batch) Step(late, batch);
+  late.SetSteps({.first_batch = 14, .step_count = 6});
+  EXPECT_EQ(late.totals().step_count, 5);
+}
+
+}  // namespace
+}  // namespace stepwell::agent
