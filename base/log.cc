@@ -3,8 +3,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string_view>
+
+#include "base/utf8.h"
 
 namespace stepwell::log {
 namespace {
@@ -35,20 +39,23 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-// JSON string escaping; in text form the same, so that one event stays one line.
+// JSON string escaping; in text form the same, so that one event stays one line and no byte of it moves a
+// terminal's cursor: control characters, C1 too, and what is no UTF-8 are shown by their numbers.
 void AppendEscaped(absl::string_view text, std::string& out) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (std::string_view rest(text.data(), text.size()); !rest.empty();) {
+    const std::size_t length = CharacterBytes(rest);
+    const char c = rest[0];
     if (c == '"' || c == '\\') {
       out.push_back('\\');
       out.push_back(c);
     } else if (c == '\n') {
       out.append("\\n");
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out.append(fmt::format("\\u{:04x}", byte));
+    } else if (length == 0 || BeginsWithControl(rest)) {
+      out.append(fmt::format("\\u{:04x}", static_cast<unsigned char>(rest[length == 2 ? 1 : 0])));
     } else {
-      out.push_back(c);
+      out.append(rest.substr(0, length));
     }
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
   }
 }
 

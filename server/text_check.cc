@@ -4,44 +4,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace stepwell {
 namespace {
 
-// Bytes of the character that starts at `text`, 0 if it is not well-formed (RFC 3629, section 4).
-std::size_t CharacterBytes(absl::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t count) {
-    if (text.size() <= count) return false;
-    for (std::size_t i = 1; i <= count; ++i) {
-      if ((at(i) & 0xC0) != 0x80) return false;
-    }
-    return true;
-  };
-  const unsigned char first = at(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    if (!continues(2)) return 0;
-    if (first == 0xE0 && at(1) < 0xA0) return 0;  // overlong
-    if (first == 0xED && at(1) > 0x9F) return 0;  // surrogate
-    return 3;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if (!continues(3)) return 0;
-    if (first == 0xF0 && at(1) < 0x90) return 0;  // overlong
-    if (first == 0xF4 && at(1) > 0x8F) return 0;  // above U+10FFFF
-    return 4;
-  }
-  return 0;
-}
-
 // Offset of the first control character (C0, DEL, C1), npos if there is none. `text` is UTF-8.
 std::size_t FindControl(absl::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7F) return i;
-    if (byte == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0) return i;
+  for (std::size_t i = 0; i < text.size();
+       i += CharacterBytes({text.data() + i, text.size() - i})) {
+    if (BeginsWithControl({text.data() + i, text.size() - i})) return i;
   }
   return absl::string_view::npos;
 }
@@ -50,7 +22,7 @@ std::size_t FindControl(absl::string_view text) {
 
 bool IsUtf8(absl::string_view text) {
   while (!text.empty()) {
-    const std::size_t bytes = CharacterBytes(text);
+    const std::size_t bytes = CharacterBytes({text.data(), text.size()});
     if (bytes == 0) return false;
     text.remove_prefix(bytes);
   }
@@ -88,7 +60,7 @@ MaybeComplaint CheckProjectName(absl::string_view field, absl::string_view text)
 std::string Shortened(absl::string_view text, std::size_t bytes_max) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t bytes = CharacterBytes(text);
+    const std::size_t bytes = CharacterBytes({text.data(), text.size()});
     if (out.size() + std::max<std::size_t>(bytes, 1) > bytes_max) break;
     if (bytes == 0) {
       out.push_back('?');
