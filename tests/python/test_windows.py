@@ -1,9 +1,11 @@
 """A run that a schedule switches on and off between its steps."""
 
+import tempfile
 import textwrap
 import unittest
 
 import interrupts
+import product
 from product import ProductTest
 
 
@@ -141,6 +143,9 @@ class WindowsTest(ProductTest):
         self.assertTrue(self.eventually(lambda: self.batches() == {"step": [0, 1, 7, 8], "forward": [0, 1, 7, 8]}))
 
     def test_an_interrupt_at_any_line_of_a_schedule_leaves_a_recorder_that_goes_on(self):
+        # Of its own, with an agent of its own: beside the other tests' writers there is no room for its hundreds.
+        scratch = tempfile.TemporaryDirectory(dir=product.folder(), ignore_cleanup_errors=True)
+        self.addCleanup(scratch.cleanup)
         out, _ = self.run_trial(interrupts.SOURCE + textwrap.dedent("""
             import stepwell
             from stepwell.integrations.pytorch import TrainingLoop
@@ -158,7 +163,7 @@ class WindowsTest(ProductTest):
             with stepwell.init() as run:
                 for index, batch in run.steps("ab"):
                     with run.scope("after"): pass
-            """), variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
+            """), variables={"STEPWELL_EXIT_WAIT": "0", "STEPWELL_SPOOL_DIR": scratch.name})  # fmt: skip
         self.assertEqual("[] True\n", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("after") == [0, 1]), self.batches())
 
