@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/steady_time.h"
 #include "server/admin_service.h"
+#include "server/grpc_access.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/ingest_stream.h"
@@ -46,8 +47,11 @@ grpc::Status AdminService::CapsError(const absl::Status& status, std::int64_t ep
   }
 }
 
-grpc::Status AdminService::GetCaps(grpc::ServerContext*, const pb::GetCapsRequest* request,
+grpc::Status AdminService::GetCaps(grpc::ServerContext* call, const pb::GetCapsRequest* request,
                                    pb::GetCapsResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   CapsTarget target;
   if (auto complaint = CheckGetCaps(*request, target)) return GrpcError(*complaint);
   const auto report = parts_.caps_store.Get(target);
@@ -56,8 +60,11 @@ grpc::Status AdminService::GetCaps(grpc::ServerContext*, const pb::GetCapsReques
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::SetCaps(grpc::ServerContext*, const pb::SetCapsRequest* request,
+grpc::Status AdminService::SetCaps(grpc::ServerContext* call, const pb::SetCapsRequest* request,
                                    pb::SetCapsResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   CapsChange change;
   if (auto complaint = CheckSetCaps(*request, change)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
@@ -77,8 +84,12 @@ grpc::Status AdminService::SetCaps(grpc::ServerContext*, const pb::SetCapsReques
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::PreviewCaps(grpc::ServerContext*, const pb::PreviewCapsRequest* request,
+grpc::Status AdminService::PreviewCaps(grpc::ServerContext* call,
+                                       const pb::PreviewCapsRequest* request,
                                        pb::PreviewCapsResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   PreviewRequest preview;
   if (auto complaint = CheckPreviewCaps(*request, preview)) return GrpcError(*complaint);
   preview.now_us = absl::ToUnixMicros(parts_.clock.Now());
@@ -90,6 +101,9 @@ grpc::Status AdminService::PreviewCaps(grpc::ServerContext*, const pb::PreviewCa
 
 grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepCapsRequest* request,
                                      pb::SweepCapsResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   std::optional<CapsTarget> target;
   if (auto complaint = CheckSweepCaps(*request, target)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
@@ -105,9 +119,12 @@ grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepC
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ArchiveTrial(grpc::ServerContext*,
+grpc::Status AdminService::ArchiveTrial(grpc::ServerContext* call,
                                         const pb::ArchiveTrialRequest* request,
                                         pb::ArchiveTrialResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   TrialSelector trial;
   if (auto complaint = CheckTrial(request->trial(), trial)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
@@ -131,6 +148,9 @@ grpc::Status AdminService::ArchiveTrial(grpc::ServerContext*,
 grpc::Status AdminService::DeleteTrial(grpc::ServerContext* call,
                                        const pb::DeleteTrialRequest* request,
                                        pb::DeleteTrialResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   TrialSelector trial;
   if (auto complaint = CheckTrial(request->trial(), trial)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();

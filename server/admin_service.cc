@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/steady_time.h"
 #include "server/agent_census.h"
+#include "server/grpc_access.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/ingest_stream.h"
@@ -38,6 +39,9 @@ grpc::Status NoTrial(const absl::Status& status) {
 
 grpc::Status AdminService::Flush(grpc::ServerContext* call, const pb::FlushRequest* request,
                                  pb::FlushResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   if (request->trial_id() < 0) {
     return GrpcError(Invalid("TRIAL_ID", absl::StrCat("trial_id is ", request->trial_id(),
                                                       ", allowed are 0 (all) and above")));
@@ -53,8 +57,11 @@ grpc::Status AdminService::Flush(grpc::ServerContext* call, const pb::FlushReque
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::GetStatus(grpc::ServerContext*, const pb::GetStatusRequest*,
+grpc::Status AdminService::GetStatus(grpc::ServerContext* call, const pb::GetStatusRequest* request,
                                      pb::GetStatusResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   const MasterState::Snapshot now = parts_.state.Get();
   response->set_version(parts_.version);
   response->set_master_id(parts_.master_id);
@@ -94,6 +101,9 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const pb::GetStatusRe
 grpc::Status AdminService::SetProfiling(grpc::ServerContext* call,
                                         const pb::SetProfilingRequest* request,
                                         pb::SetProfilingResponse* response) {
+  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
+    return entry.status;
+  }
   TrialSelector trial;
   TrialProfiling wanted;
   if (auto complaint = CheckSetProfiling(*request, trial, wanted)) return GrpcError(*complaint);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "server/access_control.h"
 #include "server/caps_wire.h"
 #include "server/fold_loop.h"
 #include "server/heads.h"
@@ -39,6 +40,7 @@ class AdminService final : public pb::AdminService::Service {
     SweepLoop& sweep_loop;
     ProfilingWindows& windows;
     const Clock& clock;
+    const AccessControl* access = nullptr;  // null = nobody is asked for a token
   };
   explicit AdminService(Parts parts) : parts_(std::move(parts)) {}
 

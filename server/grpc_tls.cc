@@ -62,9 +62,10 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
       authorization = TextOf(metadata[at].value);
       ++shown;
     }
-    const bool is_allowed = shown == 1 && (*static_cast<Tokens*>(state))->Allows(authorization);
-    done(call, nullptr, 0, nullptr, 0, is_allowed ? GRPC_STATUS_OK : GRPC_STATUS_UNAUTHENTICATED,
-         is_allowed ? nullptr : kNoToken);
+    absl::Status why = absl::UnauthenticatedError(kNoToken);
+    if (shown == 1) why = (*static_cast<Tokens*>(state))->Identify(authorization).status();
+    done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(why.code()),
+         why.ok() ? nullptr : std::string(why.message()).c_str());
   }
 
   // On the threads of new connections.

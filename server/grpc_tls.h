@@ -12,8 +12,9 @@
 
 namespace stepwell {
 
-// To outlive the server that it is given to. With `tokens` no call of any service begins without the token,
-// known here or not: UNAUTHENTICATED, before its message is read. Null: none is asked for.
+// To outlive the server that it is given to. With `tokens` no call of any service begins without one that lives,
+// known here or not: UNAUTHENTICATED, before its message is read; what it grants is asked by the services
+// (grpc_access.h). Null: none is asked for.
 std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
                                                             std::shared_ptr<TokenGuard> tokens);
 

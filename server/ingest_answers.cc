@@ -114,6 +114,12 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
   }
 }
 
+Complaint TokenComplaint(const absl::Status& status) {
+  if (absl::IsUnauthenticated(status)) return Plain(status, "TOKEN_REFUSED");
+  if (absl::IsPermissionDenied(status)) return Plain(status, "GRANT_MISSING");
+  return {absl::StatusCode::kUnavailable, "TOKEN_NOT_LOOKED_UP", std::string(status.message())};
+}
+
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition) {
   const std::string text =
       absl::StrCat("ref ", definition.number, " (", definition.definition.key.metric_group, " ",

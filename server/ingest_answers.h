@@ -26,6 +26,8 @@ pb::Rejection MakeRejection(const CheckedChunk& chunk);
 
 // What a store's failure means to the client that opened, or defined.
 Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& request);
+// What AccessControl's refusal means to it.
+Complaint TokenComplaint(const absl::Status& status);
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition);
 
 // One complaint per reason, however many definitions gave rise to it.

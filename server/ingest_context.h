@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "server/access_control.h"
 #include "server/agent_version.h"
 #include "server/commit_group.h"
 #include "server/heads.h"
@@ -34,10 +35,11 @@ struct IngestContext {
   AgentVersion minimum_agent_version = kAgentVersionMin;
   // Whether the trial's profiling window has passed; may ask the database.
   std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
-
   // A writer's client says how far a capture of its trace is.
   std::function<void(TrialId, WriterNo, std::uint64_t generation, const v1::CaptureReport&)>
       on_capture_report = [](TrialId, WriterNo, std::uint64_t, const v1::CaptureReport&) {};
+  // Asked as a writer opens, never for what it sends; null = nobody is asked for a token.
+  const AccessControl* access = nullptr;
 
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;

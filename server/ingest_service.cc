@@ -14,6 +14,7 @@
 #include "base/steady_time.h"
 #include "base/stream_metadata.h"
 #include "server/deadline_watch.h"
+#include "server/grpc_access.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/limits.h"
@@ -119,10 +120,13 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
 void StreamReactor::Run() {
   pthread_setname_np(pthread_self(), "stream");
-  auto stream = IngestStream::Create(service_.context_, [link = link_] {
+  const auto on_post = [link = link_] {
     absl::MutexLock lock(&link->mu);
     if (link->reactor != nullptr) link->reactor->Kick();
-  });
+  };
+  const auto caller = CallerOf(service_.context_.access, *call_);
+  auto stream = caller.ok() ? IngestStream::Create(service_.context_, on_post, *caller)
+                            : absl::StatusOr<std::shared_ptr<IngestStream>>(caller.status());
   absl::Status end = stream.status();
   if (stream.ok()) {
     // Before anything can be written: writing_ does not count it.
@@ -307,7 +311,10 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
         Invalid("MESSAGE_BYTES", absl::StrCat("messages have ", request->ByteSizeLong(),
                                               " bytes, allowed are at most ", kMessageBytesMax)));
   }
-  auto stream = IngestStream::Create(context_, [] {});
+  const auto caller = CallerOf(context_.access, *call);
+  if (!caller.ok()) return GrpcError(caller.status());
+  auto stream = IngestStream::Create(
+      context_, [] {}, *caller);
   if (!stream.ok()) return GrpcError(stream.status());
   pb::StreamChunksResponse answer;
   const auto take_answers = [&] {

@@ -8,10 +8,12 @@
 
 namespace stepwell {
 
-IngestSession::IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked)
+IngestSession::IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked,
+                             Caller caller)
     : opened_(opened),
       labels_(std::move(labels)),
       asked_(std::move(asked)),
+      caller_(std::move(caller)),
       next_sequence_(opened.committed_sequence + 1),
       committed_sequence_(opened.committed_sequence) {}
 

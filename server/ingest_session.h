@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/uuid.h"
+#include "server/caller.h"
 #include "server/complaint.h"
 #include "server/ref_table.h"
 #include "storage/ingest_store.h"
@@ -32,7 +33,9 @@ class IngestSession {
 
   // As the database answered; `labels` are those of all its series, `asked` the trial as the client
   // named it.
-  IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked = {});
+  // `caller`: by whose token.
+  IngestSession(const OpenedWriter& opened, Labels labels, TrialSelector asked = {},
+                Caller caller = nullptr);
 
   // Whether an Open that names `trial` means another trial than this session's, as far as names tell.
   bool IsOtherTrial(const TrialSelector& trial) const;
@@ -56,6 +59,7 @@ class IngestSession {
   std::int32_t attempt() const { return opened_.attempt; }
   std::uint64_t generation() const { return opened_.generation; }
   const Labels& labels() const { return labels_; }
+  const Caller& caller() const { return caller_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
   std::uint64_t committed_sequence() const { return committed_sequence_; }
   std::int64_t inflight_bytes() const { return inflight_bytes_; }
@@ -66,6 +70,7 @@ class IngestSession {
   const OpenedWriter opened_;
   const Labels labels_;
   const TrialSelector asked_;
+  const Caller caller_;
   State state_ = State::kOpen;
   std::uint64_t next_sequence_;
   std::uint64_t committed_sequence_;

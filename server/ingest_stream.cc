@@ -7,10 +7,12 @@
 namespace stepwell {
 
 absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestContext& context,
-                                                                   std::function<void()> on_post) {
+                                                                   std::function<void()> on_post,
+                                                                   Caller caller) {
   const MasterState::Snapshot now = context.state.Get();
   if (now.role != MasterRole::kOwner) return absl::UnavailableError(now.reason());
-  std::shared_ptr<IngestStream> stream(new IngestStream(context, now.epoch, std::move(on_post)));
+  std::shared_ptr<IngestStream> stream(
+      new IngestStream(context, now.epoch, std::move(on_post), std::move(caller)));
   context.registry.AddStream(stream);
   ++context.stats.streams_open;
   // Ownership may have ended before the stream could be found by those who end streams.
@@ -22,9 +24,10 @@ absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestC
 }
 
 IngestStream::IngestStream(const IngestContext& context, std::int64_t epoch,
-                           std::function<void()> on_post)
+                           std::function<void()> on_post, Caller caller)
     : context_(context),
       epoch_(epoch),
+      caller_(std::move(caller)),
       board_(on_post),
       on_end_(on_post),
       since_time_us_(absl::ToUnixMicros(context.clock.Now())),
@@ -157,8 +160,20 @@ void IngestStream::Fence(const Uuid& writer, std::uint64_t generation) {
 }
 
 void IngestStream::RefuseTrial(TrialId trial_id, const Complaint& why) {
+  RefuseSessions([&](const IngestSession& session) { return session.trial_id() == trial_id; }, why);
+}
+
+void IngestStream::RefuseEndedTokens() {
+  if (HasEnded(caller_)) return End(TokenEnded());
+  RefuseSessions([](const IngestSession& session) { return HasEnded(session.caller()); },
+                 TokenComplaint(TokenEnded()));
+}
+
+void IngestStream::RefuseSessions(const std::function<bool(const IngestSession&)>& concerns,
+                                  const Complaint& why) {
   struct Refusal {
     Uuid writer;
+    TrialId trial_id{};
     WriterNo writer_no{};
     std::uint64_t generation = 0;
   };
@@ -166,16 +181,17 @@ void IngestStream::RefuseTrial(TrialId trial_id, const Complaint& why) {
   {
     absl::MutexLock lock(&mu_);
     for (const auto& [writer, session] : sessions_) {
-      if (session->trial_id() != trial_id || session->refused()) continue;
+      if (session->refused() || !concerns(*session)) continue;
       if (session->state() == IngestSession::State::kClosed) continue;
       session->Refuse(why);
-      refusals.push_back({writer, session->writer_no(), session->generation()});
+      refusals.push_back(
+          {writer, session->trial_id(), session->writer_no(), session->generation()});
     }
   }
   for (const Refusal& each : refusals) {
     board_.DropDirectives(each.writer, each.generation);
-    context_.registry.Release(trial_id, each.writer_no, each.generation);
-    context_.director.Lost(trial_id, each.writer_no, each.generation);
+    context_.registry.Release(each.trial_id, each.writer_no, each.generation);
+    context_.director.Lost(each.trial_id, each.writer_no, each.generation);
     // One for each writer of the stream, of which there are not many.
     board_.Post(MakeRefused(each.writer.ToBytes(), why, true, 0));
   }

@@ -38,10 +38,11 @@ class IngestStream final : public CommitListener,
                            public DirectiveSink,
                            public std::enable_shared_from_this<IngestStream> {
  public:
-  // `on_post`: something waits on board(), or the stream has ended. kUnavailable while this master
-  // is not the owner.
+  // `on_post`: something waits on board(), or the stream has ended. `caller`: whose token the call shows,
+  // which is that of writers without one of their own. kUnavailable while this master is not the owner.
   static absl::StatusOr<std::shared_ptr<IngestStream>> Create(const IngestContext& context,
-                                                              std::function<void()> on_post);
+                                                              std::function<void()> on_post,
+                                                              Caller caller = nullptr);
   // Streams go by Finish().
   ~IngestStream() override = default;
 
@@ -65,6 +66,9 @@ class IngestStream final : public CommitListener,
   // The trial takes nothing any more: its writers here are told, terminally, and let go of. Does not
   // wait for the client.
   void RefuseTrial(TrialId trial_id, const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Where the call's token has ended the stream ends, with kUnauthenticated; writers whose own has are told,
+  // terminally, and let go of.
+  void RefuseEndedTokens() ABSL_LOCKS_EXCLUDED(mu_);
   // DirectiveSink.
   bool Direct(const Uuid& writer, std::uint64_t version, const pb::Directive& directive) override;
   // Tells all writers their credit again.
@@ -77,7 +81,13 @@ class IngestStream final : public CommitListener,
  private:
   using Sessions = absl::flat_hash_map<Uuid, std::unique_ptr<IngestSession>>;
 
-  IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post);
+  IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post,
+               Caller caller);
+  // By the writer's own token, or the call's; nobody's where nobody is asked.
+  MaybeComplaint CheckToken(const pb::Open& open, const TrialSelector& trial, Caller& caller) const;
+  // Of those that `concerns` chooses; does not wait for the client.
+  void RefuseSessions(const std::function<bool(const IngestSession&)>& concerns,
+                      const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   void NoteHeard();
   void HandleOpen(const pb::Open& open);
@@ -116,6 +126,7 @@ class IngestStream final : public CommitListener,
 
   const IngestContext& context_;
   const std::int64_t epoch_;
+  const Caller caller_;
   AckBoard board_;
   const std::function<void()> on_end_;
   const std::int64_t since_time_us_;

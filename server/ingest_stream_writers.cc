@@ -31,12 +31,32 @@ bool IngestStream::LivesInOtherTrial(const OpenWriterRequest& request) {
   return lives && place->second->IsOtherTrial(request.trial);
 }
 
+MaybeComplaint IngestStream::CheckToken(const pb::Open& open, const TrialSelector& trial,
+                                        Caller& caller) const {
+  caller = caller_;
+  if (context_.access == nullptr || !context_.access->asks()) return std::nullopt;
+  if (!open.token().empty()) {
+    auto own = context_.access->IdentifyToken(open.token());
+    if (!own.ok()) return TokenComplaint(own.status());
+    caller = *std::move(own);
+  }
+  const absl::Status may = context_.access->CheckOpen(caller, trial);
+  if (!may.ok()) return TokenComplaint(may);
+  return std::nullopt;
+}
+
 void IngestStream::HandleOpen(const pb::Open& open) {
   OpenWriterRequest request;
   if (auto complaint = CheckOpen(open, request))
     return PostRefused(open.writer(), *complaint, true);
   if (auto complaint = CheckAgentVersion(request.agent_version, context_.minimum_agent_version)) {
     return PostRefused(open.writer(), *complaint, true);
+  }
+  Caller caller;
+  if (auto complaint = CheckToken(open, request.trial, caller)) {
+    // An agent keeps what it has, and shows the writer again later.
+    const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
+    return PostRefused(open.writer(), *complaint, terminal);
   }
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
@@ -71,8 +91,9 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     auto& place = sessions_[request.writer];
     // The old one's inflight chunks come back as another writer's, or under an older generation,
     // and are only counted off.
-    before = std::exchange(
-        place, std::make_unique<IngestSession>(*opened, WriterLabels(request), request.trial));
+    before =
+        std::exchange(place, std::make_unique<IngestSession>(*opened, WriterLabels(request),
+                                                             request.trial, std::move(caller)));
     agent_ = ConnectedAgent{.agent_id = request.agent_id, .agent_version = request.agent_version};
   }
   if (before != nullptr && before->trial_id() != opened->trial_id) Release(*before);

@@ -56,6 +56,7 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
       QueryFingerprint({"trials", request_untrusted.project(), request_untrusted.name_contains(),
                         absl::StrCat(static_cast<int>(request_untrusted.state()))});
   STEPWELL_ASSIGN_OR_RETURN(TrialPage page, CheckListTrials(request_untrusted, fingerprint));
+  page.readable_projects = call.readable_projects;
   // Pinned first: what a fold moves meanwhile is then in both, and told apart by its writer's mark.
   std::map<TrialId, std::vector<HeadChunkPtr>> chunks;
   const HeadsPin pin = sources_.heads.PinAll();

@@ -3,11 +3,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/steady_time.h"
 #include "server/deadline_watch.h"
+#include "server/grpc_access.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/query_reads.h"
@@ -67,9 +70,11 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   }
   grpc::Status LatestValues(grpc::ServerContext* context, const v1::LatestValuesRequest* request,
                             v1::LatestValuesResponse* response) override {
+    const GrpcEntry entry = EnterCall(options_.access, *context, *request);
+    if (!entry.ok()) return entry.status;
     auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    auto answer = reads_.AnswerLatest(*request, CallOf(context, *ticket));
+    auto answer = reads_.AnswerLatest(*request, CallOf(context, entry.caller, *ticket));
     if (!answer.ok()) {
       LogFailure("LatestValues", answer.status());
       return GrpcError(answer.status());
@@ -93,31 +98,35 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
 
   grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
+    const GrpcEntry entry = EnterCall(options_.access, *context, *request);
+    if (!entry.ok()) return entry.status;
     auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    const ReadCall call = CallOf(context, *ticket);
+    const ReadCall call = CallOf(context, entry.caller, *ticket);
     // Write blocks while the client is slow: that is the bound on memory. A client that stops reading
     // would hold its turn and its pin for ever; the second is for the answer of a slow one.
     const DeadlineWatch watch(call.deadline + absl::Seconds(1),
                               [context] { context->TryCancel(); });
     const absl::Status status =
         reads_.ReadSamples(*request, call, [&](const v1::ReadSamplesResponse& response) {
-          return !call.deadline.HasPassed() && writer->Write(response);
+          return !call.deadline.HasPassed() && !HasEnded(entry.caller) && writer->Write(response);
         });
     if (absl::IsCancelled(status) && call.deadline.HasPassed()) {
       return GrpcError(absl::DeadlineExceededError(
           "the read took too long: go on with the cursor of the last message"));
     }
     LogFailure("ReadSamples", status);
-    return GrpcError(status);
+    return EndOfCall(entry.caller, GrpcError(status));
   }
 
   grpc::Status FollowSamples(grpc::ServerContext* context, const v1::FollowSamplesRequest* request,
                              grpc::ServerWriter<v1::FollowSamplesResponse>* writer) override {
+    const GrpcEntry entry = EnterCall(options_.access, *context, *request);
+    if (!entry.ok()) return entry.status;
     auto ticket = follows_.Enter(absl::ZeroDuration());
     if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max);
     const ReadCall call{.deadline = CallDeadline(*context),
-                        .cancelled = [context] { return context->IsCancelled(); }};
+                        .cancelled = WhetherCancelled(context, entry.caller)};
     // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
     // nothing at all gives its place to others: what it would go on with is long gone.
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
@@ -127,18 +136,27 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
           return writer->Write(response);
         });
     LogFailure("FollowSamples", status);
-    return GrpcError(status);
+    return EndOfCall(entry.caller, GrpcError(status));
   }
 
  private:
+  // Gone, or not allowed any more.
+  static std::function<bool()> WhetherCancelled(grpc::ServerContext* context, Caller caller) {
+    return [context, caller = std::move(caller)] {
+      return context->IsCancelled() || HasEnded(caller);
+    };
+  }
   template <typename Request, typename Response>
   grpc::Status Answer(const char* method, grpc::ServerContext* context,
                       absl::StatusOr<Response> (QueryReads::*read)(const Request&, const ReadCall&)
                           const,
                       const Request& request, Response* response) {
+    const GrpcEntry entry = EnterCall(options_.access, *context, request);
+    if (!entry.ok()) return entry.status;
     auto ticket = admission_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    absl::StatusOr<Response> answer = (reads_.*read)(request, CallOf(context, *ticket));
+    absl::StatusOr<Response> answer =
+        (reads_.*read)(request, CallOf(context, entry.caller, *ticket));
     if (!answer.ok()) {
       LogFailure(method, answer.status());
       return GrpcError(answer.status());
@@ -148,10 +166,12 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   }
 
   // `ticket` outlives the call.
-  ReadCall CallOf(grpc::ServerContext* context, ReadAdmission::Ticket& ticket) const {
+  ReadCall CallOf(grpc::ServerContext* context, const Caller& caller,
+                  ReadAdmission::Ticket& ticket) const {
     const SteadyTime asked = CallDeadline(*context);
     return {.deadline = std::min(asked, SteadyTime::Now() + options_.read_time_max),
-            .cancelled = [context] { return context->IsCancelled(); },
+            .cancelled = WhetherCancelled(context, caller),
+            .readable_projects = ReadableProjects(caller),
             .rest = [&ticket](const std::function<void()>& wait) { ticket.RestFor(wait); }};
   }
 

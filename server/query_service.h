@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "server/access_control.h"
 #include "server/trial_view.h"
 
 namespace grpc {
@@ -26,6 +27,8 @@ class QueryGrpcService {
     absl::Duration read_time_max = absl::Seconds(60);
     // Calls that follow at once, beside the reads; a further one gets RESOURCE_EXHAUSTED.
     int follows_max = 64;
+    // Outlives this; null = nobody is asked for a token.
+    const AccessControl* access = nullptr;
   };
 
   QueryGrpcService(QuerySources sources, Options options);

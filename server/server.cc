@@ -34,9 +34,12 @@
 #include "server/profiling_windows.h"
 #include "server/query_service.h"
 #include "server/sweep_loop.h"
+#include "server/token_loop.h"
+#include "server/token_service.h"
 #include "server/trace_service.h"
 #include "server/trial_keeper.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/token.grpc.pb.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_caps_store.h"
@@ -44,6 +47,7 @@
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/pg_reader.h"
+#include "storage/pg_token_store.h"
 #include "storage/pg_trace_store.h"
 #include "storage/private_postgres.h"
 
@@ -129,6 +133,8 @@ struct Server::Parts {
   std::optional<PgCapsStore> caps_store;
   std::optional<PgCapsStore> window_store;
   std::optional<PgTraceStore> trace_store;
+  std::optional<PgTokenStore> token_store;
+  std::optional<AccessControl> access;
   std::optional<WriterRegistry> registry;
   std::optional<WriterDirector> director;
   std::optional<TraceCapturing> trace_capturing;
@@ -137,6 +143,7 @@ struct Server::Parts {
   std::optional<FoldLoop> fold_loop;
   std::optional<SweepLoop> sweep_loop;
   std::optional<ProfilingWindows> windows;
+  std::optional<TokenLoop> token_loop;
   std::optional<TrialKeeper> trial_keeper;
   std::optional<DiskWatch> disk_watch;
   std::optional<OwnershipLoop> ownership;
@@ -146,6 +153,7 @@ struct Server::Parts {
   std::optional<QueryGrpcService> query_service;
   std::optional<QueryReads> trace_reads;
   std::optional<TraceGrpcService> trace_service;
+  std::optional<TokenGrpcService> token_service;
   bool serving = false;
   // The rooms are there, and stay until HTTP has stopped.
   std::atomic<bool> serves = false;
@@ -153,6 +161,7 @@ struct Server::Parts {
   absl::Status ReadCertificates();
   absl::Status Listen();
   absl::Status AddDoors();
+  bool ReadsAll(const HttpRequest& request) const;
   MasterReading Read();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
   void MakeRooms(const Uuid& incarnation);
@@ -199,10 +208,18 @@ absl::Status Server::Parts::Listen() {
   });
   http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
                      [this](const HttpRequest&) { return Ready(state.Get()); });
-  prometheus.emplace(rpc, [this](MetricFamilies& families) { AddMasterMetrics(Read(), families); });
+  prometheus.emplace(
+      rpc, [this](MetricFamilies& families) { AddMasterMetrics(Read(), families); },
+      [this](const HttpRequest& request) { return ReadsAll(request); });
   prometheus->Serve(http->routes());
   STEPWELL_RETURN_IF_ERROR(AddDoors());
   return Annotate(http->Start(), "--http-listen");
+}
+
+bool Server::Parts::ReadsAll(const HttpRequest& request) const {
+  if (tokens == nullptr) return true;
+  const auto caller = tokens->Identify(request.Header("Authorization"));
+  return caller.ok() && (*caller)->grants.ReadsAll();
 }
 
 MasterReading Server::Parts::Read() {
@@ -223,6 +240,9 @@ absl::Status Server::Parts::AddDoors() {
   const auto* traces =
       pb::ListTracesRequest::descriptor()->file()->FindServiceByName("TraceService");
   gateway->Serve(*traces, http->routes());
+  const auto* token_calls =
+      pb::ListTokensRequest::descriptor()->file()->FindServiceByName("TokenService");
+  gateway->Serve(*token_calls, http->routes());
   http->routes().Add("GET", "/page.json", HttpDoor::kSameOrigin,
                      [json = PageSettingsJson(options.trace_viewer)](const HttpRequest&) {
                        return HttpResponse{200, "application/json", json};
@@ -267,6 +287,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   window_store.emplace(PgCapsStore::Options{
       .url = database.url, .connections_max = 2, .cut = cut, .book_changes = book_changes});
   trace_store.emplace(PgTraceStore::Options{.url = database.url, .cut = cut});
+  token_store.emplace(PgTokenStore::Options{.url = database.url, .cut = cut});
   return absl::OkStatus();
 }
 
@@ -289,6 +310,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                      SweepLoop::Parts{*caps_store, state, clock});
   windows.emplace(ProfilingWindows::Parts{*window_store, state, *director, clock});
   trial_keeper.emplace(*ingest_store, *registry, clock);
+  access.emplace(tokens.get(), *token_store);
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
                     incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
@@ -297,7 +319,8 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                     [this](TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
                            const v1::CaptureReport& report) {
                       trace_capturing->Reported(trial_id, writer_no, generation, report);
-                    }});
+                    },
+                    &*access});
   trace_capturing.emplace(
       *director, TraceCapturing::LookUp{[this](const TrialSelector& trial, SteadyTime deadline) {
                                           return reader->FindTrial(trial, deadline);
@@ -308,6 +331,12 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                                                                     reader->OpenSnapshot(deadline));
                                           return snapshot->ListWriters(trial_id);
                                         }});
+  if (tokens == nullptr) return;
+  token_loop.emplace(TokenLoop::Parts{*token_store, *tokens, clock, [this] {
+                                        registry->ForEachStream([](IngestStream& stream) {
+                                          stream.RefuseEndedTokens();
+                                        });
+                                      }});
 }
 
 void Server::Parts::MakeLoops() {
@@ -327,7 +356,7 @@ absl::Status Server::Parts::Serve() {
       IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
                                             *heads, *registry, *ingest_store, *reader, *director,
-                                            *caps_store, *sweep_loop, *windows, clock});
+                                            *caps_store, *sweep_loop, *windows, clock, &*access});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
   const QuerySources sources{*reader,
                              *heads,
@@ -337,12 +366,23 @@ absl::Status Server::Parts::Serve() {
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                              [this] { return state.epoch(); }};
   query_service.emplace(
-      sources, QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max)});
+      sources, QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max),
+                                         .access = &*access});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   trace_reads.emplace(sources);
-  trace_service.emplace(*trace_store, state, *trace_reads, *trace_capturing);
+  trace_service.emplace(*trace_store, state, *trace_reads, *trace_capturing,
+                        TraceGrpcService::Options{.access = &*access});
   grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
+  token_service.emplace(TokenGrpcService::Parts{
+      *token_store, *access, token_loop.has_value() ? &*token_loop : nullptr, clock});
+  grpc->Register(token_service->service(), pb::TokenService::service_full_name());
+  // Nobody is told that the port is open before tokens are known.
+  if (token_loop) {
+    const absl::Status learned = token_loop->LearnNow();
+    if (!learned.ok()) log::Warning("tokens_not_read", {{"status", learned.ToString()}});
+    token_loop->Start();
+  }
   STEPWELL_RETURN_IF_ERROR(grpc->Start());
   rpc.Open(grpc->InProcessChannel());
   committer->Start();
@@ -386,6 +426,8 @@ ServerAddresses Server::addresses() const {
 
 MasterState::Snapshot Server::state() const { return parts_->state.Get(); }
 
+std::vector<HttpRoutes::Name> Server::http_routes() const { return parts_->http->routes().Names(); }
+
 void Server::Parts::WaitAcksWritten(SteadyTime deadline) {
   bool waiting = true;
   while (waiting && !deadline.HasPassed()) {
@@ -419,6 +461,7 @@ void Server::Parts::Drain() {
   grpc->Stop(SteadyTime::Now() + kCallWait);
   rpc.Stop();
   windows->Stop();
+  if (token_loop) token_loop->Stop();
   sweep_loop->Stop();
   fold_loop->Stop();
   ownership->Stop();

@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/http/http_routes.h"
 #include "server/master_state.h"
 #include "server/options.h"
 
@@ -35,6 +37,8 @@ class Server {
 
   ServerAddresses addresses() const;
   MasterState::Snapshot state() const;
+  // All paths that the HTTP port answers by a handler of their own.
+  std::vector<HttpRoutes::Name> http_routes() const;
   // Last acks, folds, then everything ends; blocks for up to 10 s, and up to
   // 40 s while a database hangs that the master is in the middle of asking. Twice is fine.
   void Stop();

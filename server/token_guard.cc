@@ -6,18 +6,15 @@
 
 #include <array>
 #include <cerrno>
-#include <random>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/log.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
+#include "server/token_text.h"
 
 namespace stepwell {
 namespace {
@@ -26,32 +23,25 @@ constexpr absl::Duration kLookEach = absl::Seconds(1);
 constexpr std::size_t kTokenBytesMin = 32;
 constexpr std::size_t kTokenBytesMax = 512;
 
-std::string DigestOf(std::string_view text) {
-  Sha256 sha;
-  sha.Feed(text);
-  return sha.Finish();
-}
-
-// Takes as long wherever they differ.
-bool IsSame(const std::string& a, const std::string& b) {
-  unsigned char differs = a.size() == b.size() ? 0 : 1;
-  for (std::size_t at = 0; at < a.size() && at < b.size(); ++at) {
-    differs = static_cast<unsigned char>(differs | (a[at] ^ b[at]));
-  }
-  return differs == 0;
-}
-
-absl::Status MakeFile(const std::string& path) {
+absl::Status WriteWhole(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return errno == EEXIST ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
-  const std::string text = MakeToken() + "\n";
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
   const bool is_whole =
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int error = errno;
   close(fd);
-  if (!is_whole) {
-    unlink(path.c_str());
-    return absl::ErrnoToStatus(error, path);
+  return is_whole ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
+}
+
+// Under its name only when it is whole; of two that begin at once one wins.
+absl::Status MakeFile(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return absl::OkStatus();
+  const std::string draft = absl::StrCat(path, ".new-", getpid());
+  unlink(draft.c_str());  // of one that was killed, and had our number
+  const absl::Cleanup remover = [&draft] { unlink(draft.c_str()); };
+  STEPWELL_RETURN_IF_ERROR(WriteWhole(draft, MakeFileToken() + "\n"));
+  if (link(draft.c_str(), path.c_str()) != 0) {
+    return errno == EEXIST ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
   }
   log::Info("token_made", {{"file", path}});
   return absl::OkStatus();
@@ -59,36 +49,13 @@ absl::Status MakeFile(const std::string& path) {
 
 }  // namespace
 
-std::string MakeToken() {
-  // getrandom(2) below, not a generator that somebody seeds.
-  std::random_device chance("/dev/urandom");
-  std::string bytes;
-  while (bytes.size() < 32) {
-    const unsigned word = chance();
-    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  return absl::StrCat("stepwell_admin_", absl::BytesToHexString(bytes));
-}
-
-std::string ShownToken(std::string_view authorization) {
-  absl::string_view text(authorization.data(), authorization.size());
-  const auto space = text.find(' ');
-  if (space == absl::string_view::npos) return "";
-  const absl::string_view form = text.substr(0, space);
-  text = absl::StripAsciiWhitespace(text.substr(space));
-  if (absl::EqualsIgnoreCase(form, "bearer")) return std::string(text);
-  std::string plain;
-  if (!absl::EqualsIgnoreCase(form, "basic") || !absl::Base64Unescape(text, &plain)) return "";
-  const auto colon = plain.find(':');
-  return colon == std::string::npos ? "" : plain.substr(colon + 1);
-}
-
 absl::StatusOr<std::shared_ptr<TokenGuard>> TokenGuard::Open(const std::string& path,
                                                              const Clock& clock) {
   STEPWELL_RETURN_IF_ERROR(MakeFile(path));
   std::shared_ptr<TokenGuard> guard(new TokenGuard(path, clock));
   const absl::MutexLock lock(&guard->mu_);
-  STEPWELL_ASSIGN_OR_RETURN(guard->stored_, guard->Read());
+  STEPWELL_ASSIGN_OR_RETURN(Stored stored, guard->Read());
+  guard->Take(std::move(stored));
   guard->looked_ = clock.Monotonic();
   return guard;
 }
@@ -112,16 +79,53 @@ absl::StatusOr<TokenGuard::Stored> TokenGuard::Read() const {
     return absl::FailedPreconditionError(absl::StrCat(
         path_, ": a token of ", kTokenBytesMin, " to ", kTokenBytesMax, " bytes is expected"));
   }
-  return Stored{DigestOf({token.data(), token.size()}),
+  return Stored{TokenDigest({token.data(), token.size()}),
                 absl::StrCat(found.st_ino, " ", found.st_size, " ", found.st_mtim.tv_sec, ".",
                              found.st_mtim.tv_nsec)};
 }
 
-bool TokenGuard::Allows(std::string_view authorization) {
-  const std::string shown = ShownToken(authorization);
+absl::StatusOr<Caller> TokenGuard::Identify(std::string_view authorization) {
+  return IdentifyToken(ShownToken(authorization));
+}
+
+absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
+  const std::optional<TokenParts> parts = SplitToken(token);
+  const std::string whole = TokenDigest(token);
+  const std::string secret = parts ? TokenDigest(parts->secret) : "";
   const absl::MutexLock lock(&mu_);
   LookAgain();
-  return !shown.empty() && !stored_.digest.empty() && IsSame(DigestOf(shown), stored_.digest);
+  if (!token.empty() && admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
+  if (!parts) return absl::UnauthenticatedError(kNoToken);
+  if (clock_.Monotonic() - confirmed_ > kMemory) {
+    return absl::UnavailableError("tokens cannot be looked up: the database does not answer");
+  }
+  const auto found = holders_.find(std::string(parts->id));
+  if (found == holders_.end() || !IsSameDigest(secret, found->second->digest)) {
+    return absl::UnauthenticatedError("this master knows no such token, or it was revoked");
+  }
+  TokenHolder& holder = *found->second;
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  if (holder.expires_time_us != 0 && holder.expires_time_us <= now_us) End(holder);
+  if (holder.has_ended) return absl::UnauthenticatedError("this token has expired");
+  holder.used_time_us.store(now_us, std::memory_order_relaxed);
+  return found->second;
+}
+
+void TokenGuard::Take(Stored stored) {
+  if (admin_ == nullptr || admin_->digest != stored.digest) {
+    if (admin_ != nullptr) End(*admin_);
+    admin_ = std::make_shared<TokenHolder>();
+    admin_->id = "admin";
+    admin_->name = "the one in the file";
+    admin_->digest = stored.digest;
+    admin_->grants = Grants::Admin();
+  }
+  stored_ = std::move(stored);
+  is_gone_ = false;
+}
+
+void TokenGuard::End(TokenHolder& holder) {
+  if (!holder.has_ended.exchange(true)) ++ended_count_;
 }
 
 void TokenGuard::LookAgain() {
@@ -130,14 +134,75 @@ void TokenGuard::LookAgain() {
   absl::StatusOr<Stored> read = Read();
   if (read.ok()) {
     if (read->stamp != stored_.stamp) log::Info("token_taken", {{"file", path_}});
-    stored_ = *std::move(read);
-    is_gone_ = false;
+    Take(*std::move(read));
     return;
   }
   // Who takes the file away, or spoils it, means it: nobody has the token of before any more.
   if (!is_gone_) log::Error("token_gone", {{"why", read.status().message()}});
   is_gone_ = true;
   stored_ = {};
+  if (admin_ != nullptr) End(*admin_);
+  admin_ = nullptr;
+}
+
+void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration asked) {
+  absl::flat_hash_map<std::string, Caller> holders;
+  for (const TokenRecord& token : living) {
+    absl::StatusOr<Grants> grants = Grants::Parse(token.grants);
+    if (!grants.ok()) {
+      // Of a newer master, perhaps.
+      log::Warning("token_not_understood",
+                   {{"token", token.id}, {"why", grants.status().message()}});
+      continue;
+    }
+    const auto holder = std::make_shared<TokenHolder>();
+    holder->id = token.id;
+    holder->digest = token.digest;
+    holder->name = token.name;
+    holder->grants = *std::move(grants);
+    holder->expires_time_us = token.expires_time_us;
+    holders.emplace(token.id, holder);
+  }
+  const absl::MutexLock lock(&mu_);
+  for (const auto& [id, holder] : holders_) {
+    const auto same = holders.find(id);
+    const bool goes_on = same != holders.end() && same->second->digest == holder->digest &&
+                         same->second->grants.texts() == holder->grants.texts() &&
+                         same->second->expires_time_us == holder->expires_time_us;
+    // Calls that are under way hold the one of before.
+    goes_on ? void(same->second = holder) : End(*holder);
+  }
+  holders_ = std::move(holders);
+  confirmed_ = asked;
+}
+
+void TokenGuard::Confirm(absl::Duration asked) {
+  const absl::MutexLock lock(&mu_);
+  confirmed_ = asked;
+}
+
+void TokenGuard::LookAround() {
+  const absl::MutexLock lock(&mu_);
+  LookAgain();
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  for (const auto& [id, holder] : holders_) {
+    if (holder->expires_time_us != 0 && holder->expires_time_us <= now_us) End(*holder);
+  }
+}
+
+std::int64_t TokenGuard::ended_count() const {
+  const absl::MutexLock lock(&mu_);
+  return ended_count_;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> TokenGuard::TakeUsed() {
+  std::vector<std::pair<std::string, std::int64_t>> used;
+  const absl::MutexLock lock(&mu_);
+  for (const auto& [id, holder] : holders_) {
+    const std::int64_t time_us = holder->used_time_us.exchange(0, std::memory_order_relaxed);
+    if (time_us != 0) used.emplace_back(id, time_us);
+  }
+  return used;
 }
 
 }  // namespace stepwell

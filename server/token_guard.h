@@ -1,32 +1,55 @@
-// TokenGuard: whether who calls shows the token of this master. Both ports ask it before anything else of a
-// call is looked at; what shows none is refused. The token lies in a file, of which the digest alone is
-// kept here; another one in the file counts within two seconds. Thread-safe.
+// TokenGuard: whose token a call shows. Both ports ask it before anything else of a call is looked at; what
+// shows none that lives is refused. Two kinds are known: the one in a file, which may do everything and of
+// which another in the file takes the place within two seconds, and those of the database, which TokenLoop
+// tells it of. Digests alone are kept. Thread-safe; waits for nobody.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto guard, TokenGuard::Open("/etc/stepwell/token", clock));
-//   if (!guard->Allows(request.Header("Authorization"))) return Unauthorized();
+//   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, guard->Identify(request.Header("Authorization")));
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "server/caller.h"
 
 namespace stepwell {
 
 class TokenGuard {
  public:
+  // What the database said counts for so long without being confirmed.
+  static constexpr absl::Duration kMemory = absl::Seconds(5);
+
   // Where there is no file one is made, of mode 0600, with a new token. kFailedPrecondition: others than its
   // owner may read it, or it holds no token; kUnavailable and the like as the file says. `clock` outlives it.
   static absl::StatusOr<std::shared_ptr<TokenGuard>> Open(const std::string& path,
                                                           const Clock& clock);
 
-  // An Authorization header: "Bearer TOKEN", or "Basic" with the token as password, as browsers ask for it.
-  bool Allows(std::string_view authorization) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of an Authorization header, and of a token by itself. kUnauthenticated: it lives not, or was never one;
+  // kUnavailable: it may be one, and the database did not say so of late.
+  absl::StatusOr<Caller> Identify(std::string_view authorization) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Caller> IdentifyToken(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // These are all that live; those that are not among them have ended. What cannot be understood is left out.
+  // `asked`: when the database was, by Clock::Monotonic.
+  void Learn(const std::vector<TokenRecord>& living, absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
+  // What was learned is so still.
+  void Confirm(absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
+  // Reads the file again, where that is due, and ends those that have expired.
+  void LookAround() ABSL_LOCKS_EXCLUDED(mu_);
+  // How many have ended, ever: who has open calls looks again when it has grown.
+  std::int64_t ended_count() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Those of the database that were shown since the last time, and when.
+  std::vector<std::pair<std::string, std::int64_t>> TakeUsed() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Stored {
@@ -36,21 +59,22 @@ class TokenGuard {
   TokenGuard(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
   absl::StatusOr<Stored> Read() const;
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(Stored stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void End(TokenHolder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
   const Clock& clock_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   Stored stored_ ABSL_GUARDED_BY(mu_);
-  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
+  Caller admin_ ABSL_GUARDED_BY(mu_);          // null: the file is gone
+  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;  // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
+  absl::flat_hash_map<std::string, Caller> holders_ ABSL_GUARDED_BY(mu_);   // by id
+  absl::Duration confirmed_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  std::int64_t ended_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// "stepwell_admin_" and 256 bits of chance, in 64 digits.
-std::string MakeToken();
-// What a caller without it is told.
+// What a caller without one is told.
 inline constexpr char kNoToken[] = "this master wants its token, in STEPWELL_TOKEN or as a bearer";
-
-// What an Authorization header shows; empty where it is in no form that is known.
-std::string ShownToken(std::string_view authorization);
 
 }  // namespace stepwell

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/trace/gzip_packer.h"
+#include "server/grpc_access.h"
 #include "server/grpc_error.h"
 #include "server/query_wire.h"
 #include "server/read_admission.h"
@@ -53,11 +54,15 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
         stalls_(options.stall_max),
         uploads_(options.uploads_max),
         reads_(options.reads_max),
-        merges_(options.merges_max) {}
+        merges_(options.merges_max),
+        access_(options.access) {}
 
   grpc::Status UploadTrace(grpc::ServerContext* context,
                            grpc::ServerReader<v1::UploadTraceRequest>* reader,
                            v1::UploadTraceResponse* response) override {
+    if (const auto caller = CallerOf(access_, *context); !caller.ok()) {
+      return GrpcError(caller.status());
+    }
     auto ticket = uploads_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
     const MasterState::Snapshot now = state_.Get();
@@ -72,6 +77,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!next(message) || !message.has_upload()) {
       return GrpcError(Invalid("HEADER", "the first message of an upload is its header: upload"));
     }
+    const GrpcEntry entry =
+        EnterCallAs(access_, *context, *v1::UploadTraceRequest::descriptor(), message.upload());
+    if (!entry.ok()) return entry.status;
     TraceBeginning beginning;
     if (auto complaint = CheckTraceUpload(message.upload(), beginning)) {
       return GrpcError(*complaint);
@@ -88,6 +96,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       if (!message.has_part()) {
         return GrpcError(Invalid("PART", "a message behind the header of an upload is a part"));
       }
+      if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
       // Its next call goes on here.
       if (!state_.Get().accepting()) {
         return GrpcError(absl::UnavailableError(state_.Get().reason()));
@@ -106,8 +115,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListTraces(grpc::ServerContext*, const v1::ListTracesRequest* request,
+  grpc::Status ListTraces(grpc::ServerContext* context, const v1::ListTracesRequest* request,
                           v1::ListTracesResponse* response) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     const auto trial = CheckTrialRef(request->trial());
     if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
     const auto limit = CheckSize("page_size", request->page_size(), kPageDefault, kPageMax);
@@ -124,6 +135,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
 
   grpc::Status GetTrace(grpc::ServerContext* context, const v1::GetTraceRequest* request,
                         grpc::ServerWriter<v1::GetTraceResponse>* writer) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     TrialSelector trial;
     if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
       return GrpcError(*complaint);
@@ -131,22 +144,32 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     auto ticket = reads_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
-    return Failed("GetTrace", SendTrace(context, *request, trial, watched, *writer), 0);
+    return EndOfCall(
+        entry.caller,
+        Failed("GetTrace",
+               SendTrace(WhileAsked(context, entry.caller), *request, trial, watched, *writer), 0));
   }
 
   grpc::Status MergeTraces(grpc::ServerContext* context, const v1::MergeTracesRequest* request,
                            grpc::ServerWriter<v1::MergeTracesResponse>* writer) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     const auto trial = CheckTrialRef(request->trial());
     if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
     auto ticket = merges_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
-    return Failed("MergeTraces", SendMerge(context, *request, *trial, watched, *writer), 0);
+    return EndOfCall(entry.caller, Failed("MergeTraces",
+                                          SendMerge(WhileAsked(context, entry.caller), *request,
+                                                    *trial, watched, *writer),
+                                          0));
   }
 
   grpc::Status SummarizeTrace(grpc::ServerContext* context,
                               const v1::SummarizeTraceRequest* request,
                               v1::SummarizeTraceResponse* response) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     TrialSelector trial;
     if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
       return GrpcError(*complaint);
@@ -156,14 +179,16 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!steps_max.ok()) return GrpcError(steps_max.status());
     auto ticket = merges_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());
-    auto summary =
-        SummarizeStored(store_, trial, request->trace_no(), *steps_max, WhileAsked(context));
+    auto summary = SummarizeStored(store_, trial, request->trace_no(), *steps_max,
+                                   WhileAsked(context, entry.caller));
     if (summary.ok()) *response = std::move(*summary);
     return Failed("SummarizeTrace", summary.status(), 0);
   }
 
-  grpc::Status DeleteTrace(grpc::ServerContext*, const v1::DeleteTraceRequest* request,
+  grpc::Status DeleteTrace(grpc::ServerContext* context, const v1::DeleteTraceRequest* request,
                            v1::DeleteTraceResponse* response) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     TrialSelector trial;
     if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
       return GrpcError(*complaint);
@@ -180,6 +205,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
 
   grpc::Status CaptureTrace(grpc::ServerContext* context, const v1::CaptureTraceRequest* request,
                             grpc::ServerWriter<v1::CaptureTraceResponse>* writer) override {
+    const GrpcEntry entry = EnterCall(access_, *context, *request);
+    if (!entry.ok()) return entry.status;
     CaptureWish wish;
     if (auto complaint = CheckCapture(*request, wish)) return GrpcError(*complaint);
     const MasterState::Snapshot now = state_.Get();
@@ -189,18 +216,20 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
         wish,
         [&] {
           const MasterState::Snapshot then = state_.Get();
-          return !context->IsCancelled() && then.accepting() && then.epoch == now.epoch;
+          return !context->IsCancelled() && !HasEnded(entry.caller) && then.accepting() &&
+                 then.epoch == now.epoch;
         },
         [&](const v1::CaptureTraceResponse& news) { return Send(news, watched, *writer); });
     if (absl::IsCancelled(ran) && !state_.Get().accepting()) {
       return GrpcError(absl::UnavailableError(state_.Get().reason()));
     }
-    return Failed("CaptureTrace", ran, now.epoch);
+    return EndOfCall(entry.caller, Failed("CaptureTrace", ran, now.epoch));
   }
 
  private:
-  static MayGoOn WhileAsked(grpc::ServerContext* context) {
-    return [context]() -> absl::Status {
+  static MayGoOn WhileAsked(grpc::ServerContext* context, Caller caller) {
+    return [context, caller = std::move(caller)]() -> absl::Status {
+      if (HasEnded(caller)) return TokenEnded();
       return context->IsCancelled() ? absl::CancelledError("nobody waits any more")
                                     : absl::OkStatus();
     };
@@ -213,7 +242,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     return writer.Write(message) ? absl::OkStatus() : absl::CancelledError("nobody reads any more");
   }
 
-  absl::Status SendTrace(grpc::ServerContext* context, const v1::GetTraceRequest& request,
+  absl::Status SendTrace(const MayGoOn& may_go_on, const v1::GetTraceRequest& request,
                          const TrialSelector& trial, StallWatch::Call& watched,
                          grpc::ServerWriter<v1::GetTraceResponse>& writer) {
     STEPWELL_ASSIGN_OR_RETURN(const TraceRecord trace, store_.Find(trial, request.trace_no()));
@@ -232,7 +261,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     *message.mutable_trace() = ToWire(trace);
     STEPWELL_RETURN_IF_ERROR(Send(message, watched, writer));
     return SourceOfStored(store_, trace, at,
-                          WhileAsked(context))([&](std::string_view bytes) -> absl::Status {
+                          may_go_on)([&](std::string_view bytes) -> absl::Status {
       message.mutable_part()->set_offset(at);
       message.mutable_part()->set_data(bytes.data(), bytes.size());
       at += static_cast<std::int64_t>(bytes.size());
@@ -240,7 +269,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     });
   }
 
-  absl::Status SendMerge(grpc::ServerContext* context, const v1::MergeTracesRequest& request,
+  absl::Status SendMerge(const MayGoOn& may_go_on, const v1::MergeTracesRequest& request,
                          const TrialSelector& trial, StallWatch::Call& watched,
                          grpc::ServerWriter<v1::MergeTracesResponse>& writer) {
     const bool is_perfetto = request.format() == v1::TRACE_FORMAT_PERFETTO;
@@ -258,7 +287,6 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     STEPWELL_ASSIGN_OR_RETURN(
         const std::vector<TraceRecord> traces,
         ChooseTraces(store_, trial, {request.trace_nos().begin(), request.trace_nos().end()}));
-    const MayGoOn may_go_on = WhileAsked(context);
     STEPWELL_ASSIGN_OR_RETURN(PlacedTraces placed,
                               PlaceTraces(store_, traces, alignment, may_go_on));
     v1::MergeTracesResponse message;
@@ -283,7 +311,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     TraceCounters counters;
     const auto add_counters = [&](MergeWriter& merge) -> absl::Status {
       const ReadCall call{.deadline = SteadyTime::Now() + kCountersPatience,
-                          .cancelled = [context] { return context->IsCancelled(); }};
+                          .cancelled = [&may_go_on] { return !may_go_on().ok(); }};
       STEPWELL_ASSIGN_OR_RETURN(counters, AddTraceCounters(samples_, request.trial(), call, merge));
       return absl::OkStatus();
     };
@@ -326,6 +354,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
   ReadAdmission uploads_;
   ReadAdmission reads_;
   ReadAdmission merges_;
+  const AccessControl* const access_;
 };
 
 TraceGrpcService::TraceGrpcService(TraceStore& store, MasterState& state, const QueryReads& reads,

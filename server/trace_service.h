@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "server/access_control.h"
 #include "server/master_state.h"
 #include "server/query_reads.h"
 #include "server/trace_capturing.h"
@@ -27,6 +28,8 @@ class TraceGrpcService {
     int merges_max = 2;
     // A client that sends or takes nothing for so long gives its place to others.
     absl::Duration stall_max = absl::Minutes(2);
+    // Outlives this; null = nobody is asked for a token.
+    const AccessControl* access = nullptr;
   };
 
   // All outlive this. `reads` has what machines measured while traces ran.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct ReadCall {
   SteadyTime deadline;
   // True when nobody waits for the answer any more.
   std::function<bool()> cancelled = [] { return false; };
+  // What a list may tell of; nothing = all.
+  std::optional<std::vector<std::string>> readable_projects = {};
   // Runs a wait for something else than the database; others may have the call's turn meanwhile.
   std::function<void(const std::function<void()>&)> rest = [](const auto& wait) { wait(); };
 };

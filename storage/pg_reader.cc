@@ -10,6 +10,7 @@
 #include "storage/pg_reader_sql.h"
 #include "storage/remembered_snapshot.h"
 #include "storage/remembering_snapshot.h"
+#include "storage/token_store.h"
 #include "storage/trial_book.h"
 
 namespace stepwell {
@@ -32,14 +33,6 @@ PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   options.idle_in_transaction_timeout = kStatementMax + absl::Seconds(5);
   options.reply_timeout = kStatementMax + absl::Seconds(5);
   return options;
-}
-
-absl::Status NotFound(const TrialSelector& selector) {
-  if (selector.trial_id != 0) {
-    return absl::NotFoundError(absl::StrCat("there is no trial with the id ", selector.trial_id));
-  }
-  return absl::NotFoundError(absl::StrCat("there is no trial '", selector.external_id,
-                                          "' in project '", selector.project, "'"));
 }
 
 // Of kReadOwnerEpoch.
@@ -80,7 +73,7 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, Stead
                    : link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdByName,
                                  {selector.project, selector.external_id});
   if (!found.ok()) return Annotate(found.status(), "find trial");
-  if (found->row_count() == 0) return NotFound(selector);
+  if (found->row_count() == 0) return NoSuchTrial(selector);
   const TrialId trial_id{found->Int64(0, 0)};
   memory_.NoteTrial(selector, trial_id, link.memory_age());
   return trial_id;

@@ -51,12 +51,13 @@ inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " S
                                      "where t.trial_id = $1 and t.deleted_time is null";
 
 // $1 project, $2 part of the name, $3 state or 0, $4 created before (or at it with an id below $5),
-// $6 limit.
+// $6 limit, $7 whether only those of the projects $8 may be told of.
 // The page first, so that nothing is summed up for trials that are not on it.
 inline constexpr char kListTrials[] = "select " STEPWELL_TRIAL_COLUMNS R"(
 from (
   select * from stepwell.trials
   where ($1 = '' or project_id = (select project_id from stepwell.projects where name = $1))
+    and (not $7 or project_id in (select project_id from stepwell.projects where name = any($8)))
     and ($2 = '' or strpos(external_id, $2) > 0) and ($3::smallint = 0 or state = $3)
     and deleted_time is null and (created_time, trial_id) < ($4, $5)
   order by created_time desc, trial_id desc limit $6

@@ -48,7 +48,9 @@ struct TrialRecord {
 
 // Newest first, by (created_time_us, trial_id).
 struct TrialPage {
-  std::string project = {};        // empty = all
+  std::string project = {};  // empty = all
+  // Those that may be told of at all; nothing = all.
+  std::optional<std::vector<std::string>> readable_projects = {};
   std::string name_contains = {};  // of the external id; empty = all
   std::optional<TrialState> state = {};
   // The last trial of the page before.

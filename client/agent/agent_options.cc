@@ -67,9 +67,7 @@ cxxopts::Options Flags() {
       ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
-      ("token",
-       "ingest token of the sampler, which no master checks yet; the master's own is "
-       "STEPWELL_TOKEN",
+      ("token", "token of the sampler, where it is not the agent's own, which is STEPWELL_TOKEN",
        cxxopts::value<std::string>())  //
       ("tls-ca",
        "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "

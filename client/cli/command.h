@@ -60,6 +60,9 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams);
 int RunTraceOpen(const std::vector<std::string>& args, Streams streams);
 int RunTraceDelete(const std::vector<std::string>& args, Streams streams);
 int RunCapture(const std::vector<std::string>& args, Streams streams);
+int RunTokenCreate(const std::vector<std::string>& args, Streams streams);
+int RunTokenList(const std::vector<std::string>& args, Streams streams);
+int RunTokenRevoke(const std::vector<std::string>& args, Streams streams);
 int RunTlsInit(const std::vector<std::string>& args, Streams streams);
 int RunVersion(const std::vector<std::string>& args, Streams streams);
 

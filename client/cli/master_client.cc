@@ -19,6 +19,7 @@
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/token.grpc.pb.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::cli {
@@ -80,6 +81,7 @@ struct MasterClient::Stubs {
     query = v1::QueryService::NewStub(channel);
     admin = v1::AdminService::NewStub(channel);
     trace = v1::TraceService::NewStub(channel);
+    token = v1::TokenService::NewStub(channel);
   }
 
   // Ends at the first failure: a refused connection is told at once.
@@ -156,6 +158,7 @@ struct MasterClient::Stubs {
   std::unique_ptr<v1::QueryService::Stub> query;
   std::unique_ptr<v1::AdminService::Stub> admin;
   std::unique_ptr<v1::TraceService::Stub> trace;
+  std::unique_ptr<v1::TokenService::Stub> token;
 };
 
 MasterClient::MasterClient(MasterPlace place)
@@ -275,6 +278,21 @@ absl::StatusOr<v1::ArchiveTrialResponse> MasterClient::ArchiveTrial(
 absl::StatusOr<v1::DeleteTrialResponse> MasterClient::DeleteTrial(
     const v1::DeleteTrialRequest& request) {
   return stubs_->Call(*stubs_->admin, &v1::AdminService::Stub::DeleteTrial, request);
+}
+
+absl::StatusOr<v1::CreateTokenResponse> MasterClient::CreateToken(
+    const v1::CreateTokenRequest& request) {
+  return stubs_->Call(*stubs_->token, &v1::TokenService::Stub::CreateToken, request);
+}
+
+absl::StatusOr<v1::ListTokensResponse> MasterClient::ListTokens(
+    const v1::ListTokensRequest& request) {
+  return stubs_->Call(*stubs_->token, &v1::TokenService::Stub::ListTokens, request);
+}
+
+absl::StatusOr<v1::RevokeTokenResponse> MasterClient::RevokeToken(
+    const v1::RevokeTokenRequest& request) {
+  return stubs_->Call(*stubs_->token, &v1::TokenService::Stub::RevokeToken, request);
 }
 
 absl::StatusOr<v1::UploadTraceResponse> MasterClient::UploadTrace(

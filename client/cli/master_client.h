@@ -16,6 +16,7 @@
 #include "client/cli/master_place.h"
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
+#include "stepwell/v1/token.pb.h"
 #include "stepwell/v1/trace.pb.h"
 
 namespace stepwell::cli {
@@ -57,6 +58,9 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::ArchiveTrialResponse> ArchiveTrial(
       const v1::ArchiveTrialRequest&);
   [[nodiscard]] absl::StatusOr<v1::DeleteTrialResponse> DeleteTrial(const v1::DeleteTrialRequest&);
+  [[nodiscard]] absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest&);
+  [[nodiscard]] absl::StatusOr<v1::ListTokensResponse> ListTokens(const v1::ListTokensRequest&);
+  [[nodiscard]] absl::StatusOr<v1::RevokeTokenResponse> RevokeToken(const v1::RevokeTokenRequest&);
 
   // Sends the header, then what `next` gives until it says no. Without a deadline: the master ends a call
   // that stands still.

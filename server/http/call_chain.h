@@ -1,7 +1,7 @@
 // CallChain: unary calls of our own services of which the end of one is the next one's beginning, until
 // somebody has gone. Thread-safe; one call is under way at a time.
 //
-//   chain_.Start<v1::ListTrialsResponse>(rpc, kListTrials, request, deadline, done);
+//   chain_.Start<v1::ListTrialsResponse>(from, kListTrials, request, deadline, done);
 //   exchange->WhenGone([self] { self->chain_.Cancel(); });
 #pragma once
 
@@ -20,9 +20,9 @@ class CallChain {
  public:
   // Where it cannot begin, `done` is told so at once; otherwise on a thread "http-rpc".
   template <typename Response, typename Request>
-  void Start(RpcChannel& rpc, const std::string& method, const Request& request,
+  void Start(const RpcFrom& from, const std::string& method, const Request& request,
              SteadyTime deadline, typename RpcUnary<Response>::Done done) ABSL_LOCKS_EXCLUDED(mu_) {
-    const absl::Status begun = Begin<Response>(rpc, method, request, deadline, done);
+    const absl::Status begun = Begin<Response>(from, method, request, deadline, done);
     if (begun.ok()) return;
     Response none;
     done({begun.code(), std::string(begun.message())}, none);
@@ -37,12 +37,12 @@ class CallChain {
 
  private:
   template <typename Response, typename Request>
-  absl::Status Begin(RpcChannel& rpc, const std::string& method, const Request& request,
+  absl::Status Begin(const RpcFrom& from, const std::string& method, const Request& request,
                      SteadyTime deadline, const typename RpcUnary<Response>::Done& done)
       ABSL_LOCKS_EXCLUDED(mu_) {
     // Its end may come on another thread before its beginning is known here.
     const absl::MutexLock lock(&mu_);
-    auto call = StartUnary<Response>(rpc, method, request, deadline, done);
+    auto call = StartUnary<Response>(from, method, request, deadline, done);
     if (!call.ok()) return call.status();
     call_ = *std::move(call);
     if (cancelled_) call_->Cancel();

@@ -10,6 +10,7 @@
 #include "server/http/connect_call.h"
 #include "server/http/connect_error.h"
 #include "server/http/connect_request.h"
+#include "server/http/rpc_from.h"
 
 namespace stepwell {
 namespace {
@@ -63,7 +64,8 @@ void ConnectGateway::Answer(const MethodDescriptor& method, const HttpRequest& r
                                     ? SteadyTime::InfiniteFuture()
                                     : SteadyTime::Now() + asked->timeout;
     if (request.is_from_loopback && !options_.packs_for_loopback) asked->accepts_gzip = false;
-    const auto call = rpc_.Start(PathOf(method), deadline,
+    const auto call = RpcFromRequest(rpc_, request)
+                          .Start(PathOf(method), deadline,
                                  std::make_shared<ConnectCall>(method, *std::move(asked), exchange,
                                                                options_.request_bytes_max));
     if (call.ok()) return exchange->WhenGone([call = *call] { call->Cancel(); });

@@ -248,7 +248,7 @@ void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
   const HttpRequest head = Head();
-  auto refusal = RefuseWithoutToken(port_.options.tokens.get(), head);
+  auto refusal = RefuseWithoutToken(port_.options.tokens.get(), head, port_.routes.IsOpen(head));
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
   if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
@@ -322,7 +322,8 @@ void HttpConnection::OnBody(beast::error_code error) {
   WatchGone();
   const auto exchange = std::make_shared<Exchange>(shared_from_this(), exchange_no_);
   // Of what has no body nothing was asked yet.
-  if (auto refusal = RefuseWithoutToken(port_.options.tokens.get(), request)) {
+  if (auto refusal =
+          RefuseWithoutToken(port_.options.tokens.get(), request, port_.routes.IsOpen(request))) {
     return exchange->Answer(*std::move(refusal));
   }
   port_.routes.Dispatch(request, port_.guard, exchange);

@@ -56,6 +56,19 @@ HttpRoutes::Found HttpRoutes::Find(const HttpRequest& head) const {
   return refused;
 }
 
+bool HttpRoutes::IsOpen(const HttpRequest& head) const {
+  const Found found = Find(head);
+  return found.route != nullptr && found.route->door == HttpDoor::kOpen;
+}
+
+std::vector<HttpRoutes::Name> HttpRoutes::Names() const {
+  std::vector<Name> names;
+  for (const auto& [path, methods] : routes_) {
+    for (const auto& [method, route] : methods) names.push_back({method, path, route.door});
+  }
+  return names;
+}
+
 std::optional<HttpResponse> HttpRoutes::Refuse(const HttpRequest& head,
                                                const HttpGuard& guard) const {
   Found found = Find(head);

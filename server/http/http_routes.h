@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/http/http_exchange.h"
 #include "server/http/http_guard.h"
@@ -24,6 +25,15 @@ class HttpRoutes {
   // What a GET of any other path gets.
   void AddRest(HttpDoor door, Quick handler);
 
+  // Whether it is asked by whoever comes, token or not: of a route that says so.
+  bool IsOpen(const HttpRequest& head) const;
+  // All there are, but the rest.
+  struct Name {
+    std::string method;
+    std::string path;
+    HttpDoor door;
+  };
+  std::vector<Name> Names() const;
   // Why no handler will answer, by the header alone: no body is read for whoever may not call. Nothing: one
   // will. A HEAD is a GET here.
   std::optional<HttpResponse> Refuse(const HttpRequest& head, const HttpGuard& guard) const;

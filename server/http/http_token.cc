@@ -1,23 +1,34 @@
 #include "server/http/http_token.h"
 
-#include "absl/strings/str_cat.h"
+#include <string>
+
+#include "nlohmann/json.hpp"
 #include "server/token_guard.h"
 
 namespace stepwell {
 
-std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head) {
-  if (tokens == nullptr) return std::nullopt;
-  // Those who ask whether it lives have no token, and learn no more than that.
-  if (head.path == "/livez" || head.path == "/readyz") return std::nullopt;
-  if (head.HeaderCount("Authorization") == 1 && tokens->Allows(head.Header("Authorization"))) {
-    return std::nullopt;
+std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head,
+                                               bool is_open) {
+  if (tokens == nullptr || is_open) return std::nullopt;
+  absl::Status why = absl::UnauthenticatedError(kNoToken);
+  if (head.HeaderCount("Authorization") == 1) {
+    why = tokens->Identify(head.Header("Authorization")).status();
+    if (why.ok()) return std::nullopt;
   }
+  const bool is_down = absl::IsUnavailable(why);
   HttpResponse refusal;
-  refusal.status = 401;
+  refusal.status = is_down ? 503 : 401;
   // As a Connect client reads it, too.
-  refusal.body = absl::StrCat(R"({"code":"unauthenticated","message":")", kNoToken, "\"}\n");
-  // A browser asks its user then, and shows what it was given with each call of the page.
-  refusal.headers = {{"WWW-Authenticate", R"(Basic realm="Stepwell: the token as password")"}};
+  refusal.body = nlohmann::json{{"code", is_down ? "unavailable" : "unauthenticated"},
+                                {"message", std::string(why.message())}}
+                     .dump() +
+                 "\n";
+  if (is_down) {
+    refusal.headers = {{"Retry-After", "1"}};
+  } else {
+    // A browser asks its user then, and shows what it was given with each call of the page.
+    refusal.headers = {{"WWW-Authenticate", R"(Basic realm="Stepwell: the token as password")"}};
+  }
   return refusal;
 }
 

@@ -1,5 +1,5 @@
 // HttpToken: the token of the HTTP port: asked for before anything else of a request is looked at, whatever
-// path it names. A core.
+// path it names. What it grants is asked by the services that are called for it. A core.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,9 @@ namespace stepwell {
 
 class TokenGuard;
 
-// 401, unless it is shown, the path is a probe's, or `tokens` is null: nobody is asked for one.
-std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head);
+// 401, unless one that lives is shown, `is_open` (those who ask whether it lives have none, and learn no more
+// than that), or `tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now.
+std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head,
+                                               bool is_open);
 
 }  // namespace stepwell

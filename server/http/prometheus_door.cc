@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "server/http/rpc_from.h"
 #include "server/http/target_search.h"
 #include "server/http/trial_scrape.h"
 #include "server/http/url_text.h"
@@ -35,12 +36,19 @@ void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
   std::int64_t trial_id = 0;
   MetricFamilies families;
   if (which.empty() || which == "none") {
-    add_own_(families);
+    // The master's own tell of all projects together.
+    const bool shows_own = shows_own_(request);
+    if (shows_own) add_own_(families);
+    if (!which.empty() && !shows_own) {
+      return exchange->Answer(
+          HttpErrorAnswer(403, "the master's own metrics want the grant read:*"));
+    }
     if (!which.empty()) return exchange->Answer({200, kMetricsContentType, families.Text()});
   } else if (!absl::SimpleAtoi(which, &trial_id) || trial_id <= 0) {
     return exchange->Answer(HttpErrorAnswer(400, "trial is a number of a trial, or 'none'"));
   }
-  const auto scrape = std::make_shared<TrialScrape>(rpc_, std::move(families), exchange);
+  const auto scrape =
+      std::make_shared<TrialScrape>(RpcFromRequest(rpc_, request), std::move(families), exchange);
   exchange->WhenGone([scrape] { scrape->Cancel(); });
   if (which.empty()) {
     scrape->StartAll();
@@ -52,8 +60,8 @@ void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
 void PrometheusDoor::AnswerTargets(const HttpRequest& request,
                                    const std::shared_ptr<HttpExchange>& exchange) {
   // As Prometheus reached us: the guard knows the name.
-  const auto search =
-      std::make_shared<TargetSearch>(rpc_, std::string(request.Header("Host")), exchange);
+  const auto search = std::make_shared<TargetSearch>(RpcFromRequest(rpc_, request),
+                                                     std::string(request.Header("Host")), exchange);
   exchange->WhenGone([search] { search->Cancel(); });
   search->Start();
 }

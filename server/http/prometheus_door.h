@@ -1,6 +1,6 @@
 // PrometheusDoor: what Prometheus asks the master for: /metrics, of itself and of the machines of running
-// trials, and /sd, a target for each of these trials. What it tells of trials it asks of our own services, so
-// that scrapes take their turns and deadlines as everybody does; of itself it answers always. Thread-safe.
+// trials, and /sd, a target for each of these trials. What it tells of trials it asks of our own services, in
+// the name of who asks, so that scrapes take their turns and deadlines as everybody does. Thread-safe.
 //
 //   PrometheusDoor door(rpc, [&](MetricFamilies& families) { AddMasterMetrics(Read(), families); });
 //   door.Serve(http.routes());
@@ -20,8 +20,13 @@ class PrometheusDoor {
   // Quick, on the thread "http".
   using AddOwn = std::function<void(MetricFamilies&)>;
 
+  // Whether whoever asks may know of the master as a whole. As quick.
+  using ShowsOwn = std::function<bool(const HttpRequest&)>;
+
   // `rpc` outlives this.
-  PrometheusDoor(RpcChannel& rpc, AddOwn add_own) : rpc_(rpc), add_own_(std::move(add_own)) {}
+  PrometheusDoor(
+      RpcChannel& rpc, AddOwn add_own, ShowsOwn shows_own = [](const HttpRequest&) { return true; })
+      : rpc_(rpc), add_own_(std::move(add_own)), shows_own_(std::move(shows_own)) {}
 
   // GET /metrics and GET /sd. This outlives `routes`' use.
   void Serve(HttpRoutes& routes);
@@ -32,6 +37,7 @@ class PrometheusDoor {
 
   RpcChannel& rpc_;
   const AddOwn add_own_;
+  const ShowsOwn shows_own_;
 };
 
 }  // namespace stepwell

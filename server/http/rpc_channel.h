@@ -5,7 +5,7 @@
 //
 //   RpcChannel rpc(2);
 //   rpc.Open(server);                                        // once gRPC serves
-//   auto call = rpc.Start("/stepwell.v1.QueryService/GetTrial", deadline, receiver);
+//   auto call = rpc.Start("/stepwell.v1.QueryService/GetTrial", authorization, deadline, receiver);
 //   rpc.Stop();
 #pragma once
 
@@ -51,8 +51,11 @@ class RpcChannel {
   ~RpcChannel();
 
   void Open(std::shared_ptr<grpc::Channel> channel);
-  // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped.
-  absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, SteadyTime deadline,
+  // `method` as "/package.Service/Method"; `authorization` as HeaderOf makes it, or empty. kUnavailable: not
+  // open yet, or stopped.
+  absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method,
+                                                 const std::string& authorization,
+                                                 SteadyTime deadline,
                                                  std::shared_ptr<RpcReceiver> receiver);
   // Before who serves the calls stops: none begins from here on, and one that is cancelled ends with
   // kUnavailable.

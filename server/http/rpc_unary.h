@@ -1,6 +1,6 @@
 // RpcUnary: a unary call of our own services whose answer is a message. Thread-safe.
 //
-//   auto call = StartUnary<v1::ListTrialsResponse>(rpc, "/stepwell.v1.QueryService/ListTrials", request,
+//   auto call = StartUnary<v1::ListTrialsResponse>(from, "/stepwell.v1.QueryService/ListTrials", request,
 //                                                  deadline, [](const RpcStatus& status, auto& answer) { ... });
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/http/rpc_channel.h"
+#include "server/http/rpc_from.h"
 
 namespace stepwell {
 
@@ -41,10 +41,10 @@ class RpcUnary final : public RpcReceiver {
 };
 
 template <typename Response, typename Request>
-absl::StatusOr<std::shared_ptr<RpcCall>> StartUnary(RpcChannel& rpc, const std::string& method,
+absl::StatusOr<std::shared_ptr<RpcCall>> StartUnary(const RpcFrom& from, const std::string& method,
                                                     const Request& request, SteadyTime deadline,
                                                     typename RpcUnary<Response>::Done done) {
-  return rpc.Start(
+  return from.Start(
       method, deadline,
       std::make_shared<RpcUnary<Response>>(request.SerializeAsString(), std::move(done)));
 }

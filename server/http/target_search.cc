@@ -24,9 +24,8 @@ nlohmann::json TargetOf(const v1::Trial& trial, const std::string& host) {
 
 }  // namespace
 
-TargetSearch::TargetSearch(RpcChannel& rpc, std::string host,
-                           std::shared_ptr<HttpExchange> exchange)
-    : rpc_(rpc),
+TargetSearch::TargetSearch(RpcFrom from, std::string host, std::shared_ptr<HttpExchange> exchange)
+    : from_(std::move(from)),
       deadline_(ScrapeDeadline()),
       host_(std::move(host)),
       exchange_(std::move(exchange)) {}
@@ -35,7 +34,7 @@ void TargetSearch::AskPage(const std::string& token) {
   v1::ListTrialsRequest request = RunningTrials(kPageTrials);
   request.set_page_token(token);
   chain_.Start<v1::ListTrialsResponse>(
-      rpc_, kListTrials, request, deadline_,
+      from_, kListTrials, request, deadline_,
       [self = shared_from_this()](const RpcStatus& status, const v1::ListTrialsResponse& page) {
         self->TakePage(status, page);
       });

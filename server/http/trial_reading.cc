@@ -13,8 +13,8 @@ constexpr std::int64_t kSeriesAtOnce = 1000;
 
 }  // namespace
 
-TrialReading::TrialReading(RpcChannel& rpc, v1::Trial trial, SteadyTime deadline, Done done)
-    : rpc_(rpc),
+TrialReading::TrialReading(RpcFrom from, v1::Trial trial, SteadyTime deadline, Done done)
+    : from_(std::move(from)),
       trial_(std::move(trial)),
       deadline_(deadline),
       done_(std::move(done)),
@@ -29,7 +29,7 @@ void TrialReading::Next() {
     request.mutable_selector()->set_metric_group(std::string(kMachineGroups[next_group_]));
   }
   chain_.Start<v1::LatestValuesResponse>(
-      rpc_, "/stepwell.v1.QueryService/LatestValues", request, deadline_,
+      from_, "/stepwell.v1.QueryService/LatestValues", request, deadline_,
       [self = shared_from_this()](const RpcStatus& status, v1::LatestValuesResponse& answer) {
         self->Take(status, answer);
       });

@@ -2,7 +2,7 @@
 // the trial has few series, else one metric group after the other, as a training may have many of its own.
 // Calls nothing once it was cancelled but `done`. Thread-safe.
 //
-//   auto reading = std::make_shared<TrialReading>(rpc, trial, deadline, [](const RpcStatus& status) { ... });
+//   auto reading = std::make_shared<TrialReading>(from, trial, deadline, [](const RpcStatus& status) { ... });
 //   reading->Start();
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "base/steady_time.h"
 #include "server/http/call_chain.h"
-#include "server/http/rpc_channel.h"
+#include "server/http/rpc_from.h"
 #include "stepwell/v1/query.pb.h"
 
 namespace stepwell {
@@ -23,8 +23,8 @@ class TrialReading : public std::enable_shared_from_this<TrialReading> {
   // Once: when all is here, or a call has failed. On a thread "http-rpc", or within Start.
   using Done = std::function<void(const RpcStatus&)>;
 
-  // `rpc` outlives this.
-  TrialReading(RpcChannel& rpc, v1::Trial trial, SteadyTime deadline, Done done);
+  // `from` names an RpcChannel that outlives this.
+  TrialReading(RpcFrom from, v1::Trial trial, SteadyTime deadline, Done done);
 
   void Start();
   void Cancel() { chain_.Cancel(); }
@@ -38,7 +38,7 @@ class TrialReading : public std::enable_shared_from_this<TrialReading> {
   void Take(const RpcStatus& status, v1::LatestValuesResponse& answer);
   void End(const RpcStatus& status);
 
-  RpcChannel& rpc_;
+  const RpcFrom from_;
   const v1::Trial trial_;
   const SteadyTime deadline_;
   // One call is under way at a time, and its end is the next one's beginning.

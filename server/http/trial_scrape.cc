@@ -28,16 +28,16 @@ v1::ListTrialsRequest RunningTrials(int count) {
 
 SteadyTime ScrapeDeadline() { return SteadyTime::Now() + kScrapeWait; }
 
-TrialScrape::TrialScrape(RpcChannel& rpc, MetricFamilies families,
+TrialScrape::TrialScrape(RpcFrom from, MetricFamilies families,
                          std::shared_ptr<HttpExchange> exchange)
-    : rpc_(rpc),
+    : from_(std::move(from)),
       deadline_(ScrapeDeadline()),
       families_(std::move(families)),
       exchange_(std::move(exchange)) {}
 
 void TrialScrape::StartAll() {
   chain_.Start<v1::ListTrialsResponse>(
-      rpc_, kListTrials, RunningTrials(kTrialsMax), deadline_,
+      from_, kListTrials, RunningTrials(kTrialsMax), deadline_,
       [self = shared_from_this()](const RpcStatus& status, v1::ListTrialsResponse& answer) {
         self->TakeTrials(status, answer);
       });
@@ -48,7 +48,7 @@ void TrialScrape::StartOne(std::int64_t trial_id) {
   v1::GetTrialRequest request;
   request.mutable_trial()->set_trial_id(trial_id);
   chain_.Start<v1::GetTrialResponse>(
-      rpc_, "/stepwell.v1.QueryService/GetTrial", request, deadline_,
+      from_, "/stepwell.v1.QueryService/GetTrial", request, deadline_,
       [self = shared_from_this()](const RpcStatus& status, v1::GetTrialResponse& answer) {
         self->TakeTrial(status, answer);
       });
@@ -81,7 +81,7 @@ void TrialScrape::NextWave() {
   std::vector<std::shared_ptr<TrialReading>> readings;
   for (; next_ < trials_.size() && readings.size() < kTrialsAtOnce; ++next_) {
     readings.push_back(std::make_shared<TrialReading>(
-        rpc_, std::move(trials_[next_]), deadline_,
+        from_, std::move(trials_[next_]), deadline_,
         [self = shared_from_this(), place = readings.size()](const RpcStatus& status) {
           self->NoteRead(place, status);
         }));

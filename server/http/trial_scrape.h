@@ -3,7 +3,7 @@
 // was asked for alone is no answer then. It keeps itself alive until it has answered, at its deadline at the
 // latest with the trials that it has by then. Thread-safe.
 //
-//   auto scrape = std::make_shared<TrialScrape>(rpc, std::move(families), exchange);
+//   auto scrape = std::make_shared<TrialScrape>(from, std::move(families), exchange);
 //   exchange->WhenGone([scrape] { scrape->Cancel(); });
 //   scrape->StartAll();
 #pragma once
@@ -18,7 +18,7 @@
 #include "base/steady_time.h"
 #include "server/http/call_chain.h"
 #include "server/http/http_exchange.h"
-#include "server/http/rpc_channel.h"
+#include "server/http/rpc_from.h"
 #include "server/http/trial_reading.h"
 #include "server/metric_families.h"
 #include "server/trial_metrics.h"
@@ -31,8 +31,8 @@ class TrialScrape : public std::enable_shared_from_this<TrialScrape> {
   // Beside each other: a quarter of the turns that reads have.
   static constexpr std::size_t kTrialsAtOnce = 4;
 
-  // `rpc` outlives this; `families` have what is told beside.
-  TrialScrape(RpcChannel& rpc, MetricFamilies families, std::shared_ptr<HttpExchange> exchange);
+  // `from` names an RpcChannel that outlives this; `families` have what is told beside.
+  TrialScrape(RpcFrom from, MetricFamilies families, std::shared_ptr<HttpExchange> exchange);
 
   // Of all trials that run, or of one.
   void StartAll();
@@ -56,7 +56,7 @@ class TrialScrape : public std::enable_shared_from_this<TrialScrape> {
   void TakeTrials(const RpcStatus& status, v1::ListTrialsResponse& answer);
   void TakeTrial(const RpcStatus& status, v1::GetTrialResponse& answer);
 
-  RpcChannel& rpc_;
+  const RpcFrom from_;
   const SteadyTime deadline_;
   // Only between waves, where one thread is here.
   MetricFamilies families_;

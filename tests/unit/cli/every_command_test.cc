@@ -66,6 +66,10 @@ Words GoodUse(const Command& command) {
   if (std::string(command.name) == "admin profiling") words.emplace_back("off");
   if (std::string(command.name) == "admin delete") words.emplace_back("--yes");
   if (std::string(command.name) == "caps set") words.insert(words.end(), {"--raw-age", "30d"});
+  if (std::string(command.name) == "token create") {
+    words.insert(words.end(), {"ci", "--grant", "read:vision"});
+  }
+  if (std::string(command.name) == "token revoke") words.emplace_back("5f0c21d3a9be");
   if (std::string(command.name) == "compare") words.emplace_back("next-run");
   if (ReadsTrace(command.name)) words.push_back(TraceFile());
   if (std::string(command.name) == "trace import") words.push_back(TraceFile());
@@ -199,6 +203,21 @@ TEST_F(EveryCommandTest, NamesWhatThereIsWhereATrialIsUnknown) {
   // The trial is known, its attempt is not.
   EXPECT_EQ(Ask({"report", "my-run", "--attempt", "2"}).err,
             "stepwell: trial 7 has no attempt 2\n");
+}
+
+TEST_F(EveryCommandTest, ATokensTextAloneGoesToStandardOutput) {
+  const Outcome made =
+      Ask({"token", "create", "ci", "--grant", "read:vision", "--grant", "write:speech"});
+  EXPECT_EQ(made.out, "stepwell_5f0c21d3a9be_0123\n");
+  EXPECT_EQ(made.err,
+            "Token 5f0c21d3a9be (read:vision, write:speech), expires never. It is told this once: "
+            "keep it.\n");
+  const Outcome none = Ask({"token", "create", "ci"});
+  EXPECT_EQ(none.exit, kExitUsage);
+  EXPECT_NE(none.err.find("--grant is missing; allowed: read:PROJECT"), std::string::npos);
+  const Outcome listed = Ask({"token", "list"});
+  EXPECT_NE(listed.out.find("5f0c21d3a9be  ci    read:vision"), std::string::npos) << listed.out;
+  EXPECT_EQ(Ask({"token", "revoke", "5f0c21d3a9be"}).out, "ci (5f0c21d3a9be) is revoked.\n");
 }
 
 TEST_F(EveryCommandTest, ReadSaysWhatThereIsWhereNothingMatches) {

@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/token.grpc.pb.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::cli {
@@ -59,6 +60,38 @@ grpc::Status Find(const v1::TrialRef& ref) {
   }
   return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no trial '", ref.external_id(), "'")};
 }
+
+v1::Token TheToken() {
+  v1::Token token;
+  token.set_token_id("5f0c21d3a9be");
+  token.set_name("ci");
+  token.add_grants("read:vision");
+  token.set_created_time_us(kFirstUs);
+  return token;
+}
+
+class Tokens : public v1::TokenService::Service {
+  grpc::Status CreateToken(grpc::ServerContext* /*context*/, const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override {
+    response->set_text("stepwell_5f0c21d3a9be_0123");
+    *response->mutable_token() = TheToken();
+    *response->mutable_token()->mutable_grants() = request->grants();
+    return grpc::Status::OK;
+  }
+  // One to a page.
+  grpc::Status ListTokens(grpc::ServerContext* /*context*/, const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override {
+    *response->add_tokens() = TheToken();
+    if (request->page_token().empty()) response->set_next_page_token("2");
+    return grpc::Status::OK;
+  }
+  grpc::Status RevokeToken(grpc::ServerContext* /*context*/, const v1::RevokeTokenRequest* request,
+                           v1::RevokeTokenResponse* response) override {
+    *response->mutable_token() = TheToken();
+    response->mutable_token()->set_token_id(request->token_id());
+    return grpc::Status::OK;
+  }
+};
 
 class Query : public v1::QueryService::Service {
   grpc::Status ListTrials(grpc::ServerContext* /*context*/, const v1::ListTrialsRequest* request,
@@ -328,6 +361,7 @@ struct SmallMaster::Services {
   Query query;
   Admin admin;
   Traces traces;
+  Tokens tokens;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -338,6 +372,7 @@ SmallMaster::SmallMaster() : services_(std::make_unique<Services>()) {
   builder.RegisterService(&services_->query);
   builder.RegisterService(&services_->admin);
   builder.RegisterService(&services_->traces);
+  builder.RegisterService(&services_->tokens);
   services_->server = builder.BuildAndStart();
   STEPWELL_CHECK(services_->server != nullptr && port != 0);
   address_ = absl::StrCat("127.0.0.1:", port);

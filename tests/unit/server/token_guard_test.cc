@@ -7,9 +7,13 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/token_text.h"
 
 namespace stepwell {
 namespace {
@@ -48,7 +52,7 @@ TEST_F(TokenGuardTest, MakesAFileForItsOwnerAloneAndTakesItsTokenOnly) {
   EXPECT_EQ(found.st_mode & 0777, 0600u);
   const std::string token = Token();
   EXPECT_THAT(token, StartsWith("stepwell_admin_"));
-  EXPECT_NE(MakeToken(), MakeToken());
+  EXPECT_NE(MakeFileToken(), MakeFileToken());
   const struct {
     const char* name;
     std::string authorization;
@@ -63,17 +67,17 @@ TEST_F(TokenGuardTest, MakesAFileForItsOwnerAloneAndTakesItsTokenOnly) {
       {"another form", "Digest " + token, false},
       {"shorter", "Bearer " + token.substr(0, token.size() - 1), false},
       {"longer", "Bearer " + token + "0", false},
-      {"another", "Bearer " + MakeToken(), false},
+      {"another", "Bearer " + MakeFileToken(), false},
       {"basic's name", "Basic " + absl::Base64Escape(token + ":"), false},
       {"basic without a colon", "Basic " + absl::Base64Escape(token), false},
       {"basic without base64", "Basic ???", false},
   };
   for (const auto& row : rows)
-    EXPECT_EQ((*guard)->Allows(row.authorization), row.is_allowed) << row.name;
+    EXPECT_EQ((*guard)->Identify(row.authorization).ok(), row.is_allowed) << row.name;
 }
 
 TEST_F(TokenGuardTest, RefusesAFileThatIsNoSecret) {
-  Write(MakeToken(), 0640);
+  Write(MakeFileToken(), 0640);
   EXPECT_THAT(Refusal(), HasSubstr("mode 0600 is expected"));
   Write("short\n");
   EXPECT_THAT(Refusal(), HasSubstr("a token of 32 to 512 bytes"));
@@ -83,14 +87,112 @@ TEST_F(TokenGuardTest, AnotherTokenCountsAndTheOldOneEnds) {
   const auto guard = TokenGuard::Open(path_, clock_);
   ASSERT_TRUE(guard.ok());
   const std::string first = "Bearer " + Token();
-  const std::string second = MakeToken();
+  const std::string second = MakeFileToken();
   Write(second + "\n");
   clock_.Advance(absl::Seconds(1));
-  EXPECT_FALSE((*guard)->Allows(first));
-  EXPECT_TRUE((*guard)->Allows("Bearer " + second));
+  EXPECT_FALSE((*guard)->Identify(first).ok());
+  EXPECT_TRUE((*guard)->Identify("Bearer " + second).ok());
   unlink(path_.c_str());
   clock_.Advance(absl::Seconds(1));
-  EXPECT_FALSE((*guard)->Allows("Bearer " + second)) << "gone";
+  EXPECT_FALSE((*guard)->Identify("Bearer " + second).ok()) << "gone";
+}
+
+// One that the database tells of.
+TokenRecord RecordOf(const NewToken& token, std::vector<std::string> grants = {"read:vision"}) {
+  return {.id = token.id, .digest = token.digest, .name = "ci", .grants = std::move(grants)};
+}
+
+class LearnedTokensTest : public TokenGuardTest {
+ protected:
+  LearnedTokensTest() : guard_(*TokenGuard::Open(path_, clock_)) {}
+  void Learn(const std::vector<TokenRecord>& living) { guard_->Learn(living, clock_.Monotonic()); }
+  absl::StatusCode Shown(const std::string& text) {
+    return guard_->Identify("Bearer " + text).status().code();
+  }
+
+  const std::shared_ptr<TokenGuard> guard_;
+  const NewToken token_ = MakeToken();
+};
+
+TEST_F(LearnedTokensTest, IsWhoItSaysWithItsGrantsAndNobodyElse) {
+  Learn({RecordOf(token_)});
+  const auto caller = guard_->Identify("Bearer " + token_.text);
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_EQ((*caller)->id, token_.id);
+  EXPECT_TRUE((*caller)->grants.Reads("vision"));
+  EXPECT_FALSE((*caller)->grants.admin());
+  std::string other = token_.text;
+  other.back() = other.back() == '0' ? '1' : '0';
+  EXPECT_EQ(Shown(other), absl::StatusCode::kUnauthenticated) << "another secret";
+  EXPECT_EQ(Shown(MakeToken().text), absl::StatusCode::kUnauthenticated) << "another id";
+  EXPECT_EQ(Shown("stepwell_" + token_.id + "_" + token_.digest),
+            absl::StatusCode::kUnauthenticated)
+      << "what the database keeps opens nothing";
+}
+
+TEST_F(LearnedTokensTest, NobodyIsLetInByWhatTheDatabaseDidNotConfirmForFiveSeconds) {
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnavailable) << "it may be one";
+  Learn({RecordOf(token_)});
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Shown(Token()), absl::StatusCode::kOk) << "the file's needs no database";
+  guard_->Confirm(clock_.Monotonic());
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+}
+
+TEST_F(LearnedTokensTest, EndsWhereItIsRevokedOrExpiresOrLeavesItsFile) {
+  TokenRecord expiring = RecordOf(MakeToken());
+  expiring.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(3));
+  Learn({RecordOf(token_), expiring});
+  const Caller revoked = *guard_->Identify("Bearer " + token_.text);
+  const Caller admin = *guard_->Identify("Bearer " + Token());
+  Learn({expiring});
+  EXPECT_TRUE(HasEnded(revoked));
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(guard_->ended_count(), 1);
+  clock_.Advance(absl::Seconds(3));
+  guard_->LookAround();
+  EXPECT_EQ(guard_->ended_count(), 2) << "nobody showed it, and it has expired";
+  EXPECT_FALSE(HasEnded(admin));
+  Write(MakeFileToken());
+  clock_.Advance(absl::Seconds(1));
+  guard_->LookAround();
+  EXPECT_TRUE(HasEnded(admin));
+}
+
+TEST_F(LearnedTokensTest, OneThatExpiresIsRefusedFromThatMomentOn) {
+  TokenRecord expiring = RecordOf(token_);
+  expiring.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(3));
+  Learn({expiring});
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+  clock_.Advance(absl::Seconds(3));
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(LearnedTokensTest, CallsGoOnWhereATokenIsLearnedAgain) {
+  Learn({RecordOf(token_)});
+  const Caller caller = *guard_->Identify("Bearer " + token_.text);
+  Learn({RecordOf(MakeToken()), RecordOf(token_)});
+  EXPECT_FALSE(HasEnded(caller));
+  EXPECT_EQ(*guard_->Identify("Bearer " + token_.text), caller);
+}
+
+TEST_F(LearnedTokensTest, WhatANewerMasterGrantsOpensNothingHere) {
+  Learn({RecordOf(token_, {"teleport:vision"})});
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(LearnedTokensTest, TellsOnceWhichWereUsed) {
+  Learn({RecordOf(token_), RecordOf(MakeToken())});
+  EXPECT_TRUE(guard_->TakeUsed().empty());
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+  EXPECT_EQ(Shown(Token()), absl::StatusCode::kOk);
+  const auto used = guard_->TakeUsed();
+  ASSERT_EQ(used.size(), 1u);
+  EXPECT_EQ(used[0], std::make_pair(token_.id, absl::ToUnixMicros(clock_.Now())));
+  EXPECT_TRUE(guard_->TakeUsed().empty());
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// AccessControl: the one place that decides whether a call may go on: what its request is about (AccessRules),
+// where that lies, what its caller's token grants. What a caller may not know of is not there: its answer is
+// that of a trial which does not exist. Thread-safe; may ask the database where a trial lies.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, access.Identify(authorization));
+//   STEPWELL_RETURN_IF_ERROR(access.Check(caller, request));
+//
+// Errors: kUnauthenticated; kNotFound = not there for this caller; kPermissionDenied names the grant that is
+// missing, with the reason GRANT_MISSING; kInvalidArgument = the request names no trial; kUnavailable.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/access_rules.h"
+#include "server/caller.h"
+#include "server/token_guard.h"
+#include "storage/token_store.h"
+
+namespace stepwell {
+
+class AccessControl {
+ public:
+  // Null: this master asks for no token, and whoever calls may do everything. Both outlive this.
+  AccessControl(TokenGuard* guard, TokenStore& store) : guard_(guard), store_(store) {}
+
+  bool asks() const { return guard_ != nullptr; }
+  // Null where nobody is asked.
+  absl::StatusOr<Caller> Identify(std::string_view authorization) const;
+  absl::StatusOr<Caller> IdentifyToken(const std::string& token) const;
+
+  // Of the call with this request, by the rule for its type.
+  absl::Status Check(const Caller& caller, const google::protobuf::Message& request) const;
+  // Of a request whose trials stand in a message of another type.
+  absl::Status CheckAs(const AccessRule* rule, const Caller& caller,
+                       const google::protobuf::Message& request) const;
+  // Of a writer that opens: never kNotFound, for it would make the trial.
+  absl::Status CheckOpen(const Caller& caller, const TrialSelector& trial) const;
+
+ private:
+  absl::Status CheckTrial(const AccessRule& rule, const TokenHolder& holder,
+                          const TrialSelector& trial) const;
+  // Known ones are told from memory to those who may see them: to others an answer takes as long whether
+  // there is such a trial or not.
+  absl::StatusOr<TrialPlace> PlaceOf(const TokenHolder& holder, const TrialSelector& trial) const;
+
+  TokenGuard* const guard_;
+  TokenStore& store_;
+  mutable absl::Mutex mu_;
+  // A trial's project never changes. Bounded.
+  mutable absl::flat_hash_map<std::int64_t, TrialPlace> places_ ABSL_GUARDED_BY(mu_);
+};
+
+// What a call is told whose token has ended while it was under way.
+absl::Status TokenEnded();
+
+}  // namespace stepwell

@@ -1,0 +1,42 @@
+// Caller: who shows a token, as long as its calls and writers live: what it may do, whether it has ended
+// since. Null where this master asks nobody for a token: whoever calls may do everything.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/grants.h"
+
+namespace stepwell {
+
+// Thread-safe.
+struct TokenHolder {
+  std::string id;      // "admin" for the one in the file
+  std::string digest;  // of the secret; of the whole for the one in the file
+  std::string name;    // for people
+  Grants grants;
+  std::int64_t expires_time_us = 0;  // 0 = never
+  // Revoked, expired, or no more in its file. Never taken back.
+  std::atomic<bool> has_ended{false};
+  // When it was last shown; 0 = not since that was noted.
+  std::atomic<std::int64_t> used_time_us{0};
+};
+
+using Caller =
+    std::shared_ptr<TokenHolder>;  // token_guard, and all calls and writers that showed it
+
+inline bool HasEnded(const Caller& caller) {
+  return caller != nullptr && caller->has_ended.load(std::memory_order_relaxed);
+}
+
+// What ListTrials may tell; nothing = all.
+inline std::optional<std::vector<std::string>> ReadableProjects(const Caller& caller) {
+  return caller == nullptr ? std::nullopt : caller->grants.ReadableProjects();
+}
+
+}  // namespace stepwell

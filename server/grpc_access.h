@@ -1,0 +1,33 @@
+// GrpcAccess: who calls a method of gRPC, from outside or for a request of the HTTP port, and whether it may:
+// the first line of each method of our services.
+//
+//   const GrpcEntry entry = EnterCall(access_, *context, *request);
+//   if (!entry.ok()) return entry.status;
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "server/access_control.h"
+
+namespace stepwell {
+
+struct GrpcEntry {
+  grpc::Status status;
+  Caller caller;  // null where nobody is asked
+  bool ok() const { return status.ok(); }
+};
+
+// By the Authorization that the call shows. `access` null: nobody is asked.
+absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call);
+
+GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,
+                    const google::protobuf::Message& request);
+// Of a call whose trials stand in a message that is not its request's type.
+GrpcEntry EnterCallAs(const AccessControl* access, const grpc::ServerContextBase& call,
+                      const google::protobuf::Descriptor& request_type,
+                      const google::protobuf::Message& message);
+
+// How a call ends whose caller's token may have ended meanwhile.
+grpc::Status EndOfCall(const Caller& caller, grpc::Status status);
+
+}  // namespace stepwell

@@ -1,0 +1,87 @@
+#include "server/token_loop.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace stepwell {
+namespace {
+
+constexpr absl::Duration kLookEach = absl::Seconds(1);
+constexpr absl::Duration kNoteEach = absl::Minutes(1);
+// A call that began as its token ended is found by the next look.
+constexpr int kTells = 3;
+
+}  // namespace
+
+void TokenLoop::Start() {
+  worker_ = Worker("tokens", [this] { Run(); });
+}
+
+void TokenLoop::Stop() {
+  {
+    const absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  worker_.Join();
+}
+
+bool TokenLoop::WaitForTime() {
+  const absl::MutexLock lock(&mu_);
+  return !mu_.AwaitWithTimeout(absl::Condition(&stopping_), kLookEach);
+}
+
+void TokenLoop::Run() {
+  do {
+    const absl::Status looked = Look();
+    if (!looked.ok() && !is_failing_) {
+      log::Warning("tokens_not_read", {{"status", looked.ToString()}});
+    }
+    is_failing_ = !looked.ok();
+    parts_.guard.LookAround();
+    TellEnded();
+    if (parts_.clock.Monotonic() - used_noted_ >= kNoteEach) NoteUsed();
+  } while (WaitForTime());
+  NoteUsed();
+}
+
+absl::Status TokenLoop::Look() {
+  const absl::MutexLock lock(&learning_);
+  const absl::Duration asked = parts_.clock.Monotonic();
+  STEPWELL_ASSIGN_OR_RETURN(const std::int64_t change_no, parts_.store.ReadChangeNo());
+  if (change_no != change_no_) return Learn();
+  parts_.guard.Confirm(asked);
+  return absl::OkStatus();
+}
+
+absl::Status TokenLoop::LearnNow() {
+  const absl::MutexLock lock(&learning_);
+  return Learn();
+}
+
+absl::Status TokenLoop::Learn() {
+  const absl::Duration asked = parts_.clock.Monotonic();
+  STEPWELL_ASSIGN_OR_RETURN(const LivingTokens living, parts_.store.ReadLiving());
+  parts_.guard.Learn(living.tokens, asked);
+  change_no_ = living.change_no;
+  return absl::OkStatus();
+}
+
+void TokenLoop::TellEnded() {
+  const std::int64_t ended = parts_.guard.ended_count();
+  if (ended != std::exchange(ended_told_, ended)) tells_left_ = kTells;
+  if (tells_left_ == 0) return;
+  --tells_left_;
+  parts_.on_ended();
+}
+
+void TokenLoop::NoteUsed() {
+  used_noted_ = parts_.clock.Monotonic();
+  const auto used = parts_.guard.TakeUsed();
+  if (used.empty()) return;
+  const absl::Status noted = parts_.store.NoteUsed(used);
+  if (!noted.ok()) log::Warning("token_use_not_noted", {{"status", noted.ToString()}});
+}
+
+}  // namespace stepwell

@@ -1,0 +1,167 @@
+#include "server/token_service.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/grants.h"
+#include "server/grpc_access.h"
+#include "server/grpc_error.h"
+#include "server/page_token.h"
+#include "server/query_wire.h"
+#include "server/text_check.h"
+#include "server/token_text.h"
+#include "stepwell/v1/token.grpc.pb.h"
+
+namespace stepwell {
+namespace {
+
+constexpr TextBounds kNameBounds{1, 128};
+constexpr std::int64_t kExpirySecondsMax = INT64_C(10) * 365 * 86'400;
+constexpr std::int32_t kPageDefault = 100;
+constexpr std::int32_t kPageMax = 1000;
+
+v1::Token ToWire(const TokenRecord& token) {
+  v1::Token wire;
+  wire.set_token_id(token.id);
+  wire.set_name(token.name);
+  for (const std::string& grant : token.grants) wire.add_grants(grant);
+  wire.set_created_time_us(token.created_time_us);
+  wire.set_expires_time_us(token.expires_time_us);
+  wire.set_used_time_us(token.used_time_us);
+  wire.set_revoked_time_us(token.revoked_time_us);
+  return wire;
+}
+
+std::string QuotedGrants(const TokenRecord& token) { return absl::StrJoin(token.grants, " "); }
+
+std::uint32_t FingerprintOf(const v1::ListTokensRequest& request) {
+  return QueryFingerprint({"tokens", request.with_ended() ? "all" : "living"});
+}
+
+std::int64_t NumberOf(const std::string& id) {
+  std::int64_t number = 0;
+  if (!absl::SimpleHexAtoi(id, &number)) number = 0;
+  return number;
+}
+
+absl::StatusOr<TokenPage> CheckList(const v1::ListTokensRequest& request_untrusted) {
+  TokenPage page;
+  page.with_ended = request_untrusted.with_ended();
+  STEPWELL_ASSIGN_OR_RETURN(
+      page.limit, CheckSize("page_size", request_untrusted.page_size(), kPageDefault, kPageMax));
+  if (request_untrusted.page_token().empty()) return page;
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> place,
+                            ReadPageToken("page_token", request_untrusted.page_token(),
+                                          FingerprintOf(request_untrusted), 2));
+  page.after = TokenPage::After{place[0], absl::StrCat(absl::Hex(place[1], absl::kZeroPad12))};
+  return page;
+}
+
+}  // namespace
+
+class TokenGrpcService::Impl final : public v1::TokenService::Service {
+ public:
+  explicit Impl(Parts parts) : parts_(parts) {}
+
+  grpc::Status CreateToken(grpc::ServerContext* call, const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override {
+    const GrpcEntry entry = Enter(*call, *request);
+    if (!entry.ok()) return entry.status;
+    if (auto complaint = CheckText("name", request->name(), kNameBounds, "NAME")) {
+      return GrpcError(*complaint);
+    }
+    const auto grants = Grants::Parse({request->grants().begin(), request->grants().end()});
+    if (!grants.ok()) return GrpcError(Invalid("GRANTS", std::string(grants.status().message())));
+    const std::int64_t seconds = request->expires_after_seconds();
+    if (seconds < 0 || seconds > kExpirySecondsMax) {
+      return GrpcError(Invalid(
+          "EXPIRES_AFTER_SECONDS",
+          absl::StrCat("expires_after_seconds is ", seconds, ", allowed are 0 (for ever) to ",
+                       kExpirySecondsMax, " (ten years)")));
+    }
+    const NewToken made = MakeToken();
+    TokenRecord token{.id = made.id, .digest = made.digest, .name = request->name()};
+    token.grants = grants->texts();
+    if (seconds > 0) {
+      token.expires_time_us = absl::ToUnixMicros(parts_.clock.Now() + absl::Seconds(seconds));
+    }
+    const auto created = parts_.store.Create(token);
+    if (!created.ok()) return GrpcError(created.status());
+    LearnNow();
+    log::Info("token_created", {{"token", created->id},
+                                {"name", created->name},
+                                {"grants", QuotedGrants(*created)},
+                                {"by", entry.caller->id}});
+    response->set_text(made.text);
+    *response->mutable_token() = ToWire(*created);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListTokens(grpc::ServerContext* call, const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override {
+    const GrpcEntry entry = Enter(*call, *request);
+    if (!entry.ok()) return entry.status;
+    absl::StatusOr<TokenPage> page = CheckList(*request);
+    if (!page.ok()) return GrpcError(page.status());
+    const std::int32_t limit = page->limit++;  // one more tells whether there is a next page
+    auto tokens = parts_.store.List(*page);
+    if (!tokens.ok()) return GrpcError(tokens.status());
+    const bool more = static_cast<std::int32_t>(tokens->size()) > limit;
+    if (more) tokens->pop_back();
+    for (const TokenRecord& token : *tokens) *response->add_tokens() = ToWire(token);
+    if (more) {
+      const TokenRecord& last = tokens->back();
+      response->set_next_page_token(
+          MakePageToken(FingerprintOf(*request), {last.created_time_us, NumberOf(last.id)}));
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status RevokeToken(grpc::ServerContext* call, const v1::RevokeTokenRequest* request,
+                           v1::RevokeTokenResponse* response) override {
+    const GrpcEntry entry = Enter(*call, *request);
+    if (!entry.ok()) return entry.status;
+    if (auto complaint = CheckText("token_id", request->token_id(),
+                                   {kTokenIdDigits, kTokenIdDigits}, "TOKEN_ID")) {
+      return GrpcError(*complaint);
+    }
+    const auto revoked = parts_.store.Revoke(request->token_id());
+    if (!revoked.ok()) return GrpcError(revoked.status());
+    LearnNow();
+    log::Info("token_revoked", {{"token", revoked->id}, {"by", entry.caller->id}});
+    *response->mutable_token() = ToWire(*revoked);
+    return grpc::Status::OK;
+  }
+
+ private:
+  GrpcEntry Enter(const grpc::ServerContext& call, const google::protobuf::Message& request) const {
+    if (parts_.loop == nullptr) {
+      return {GrpcError(Complaint{absl::StatusCode::kFailedPrecondition, "NO_TOKENS_ASKED",
+                                  "this master asks nobody for a token: start it with --token-file"
+                                  " (and --tls-cert, --tls-key)"}),
+              nullptr};
+    }
+    return EnterCall(&parts_.access, call, request);
+  }
+  // It is committed; where the database does not answer now, the loop reads it when it does.
+  void LearnNow() const {
+    const absl::Status learned = parts_.loop->LearnNow();
+    if (!learned.ok()) log::Warning("tokens_not_read", {{"status", learned.ToString()}});
+  }
+
+  const Parts parts_;
+};
+
+TokenGrpcService::TokenGrpcService(Parts parts) : impl_(std::make_unique<Impl>(parts)) {}
+TokenGrpcService::~TokenGrpcService() = default;
+grpc::Service* TokenGrpcService::service() { return impl_.get(); }
+
+}  // namespace stepwell

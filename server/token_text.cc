@@ -1,0 +1,96 @@
+#include "server/token_text.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/sha256.h"
+
+namespace stepwell {
+namespace {
+
+constexpr std::size_t kSecretDigits = 64;
+
+// In digits of 16.
+std::string Chance(std::size_t byte_count) {
+  // getrandom(2) below, not a generator that somebody seeds.
+  std::random_device chance("/dev/urandom");
+  std::string bytes;
+  while (bytes.size() < byte_count) {
+    const unsigned word = chance();
+    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  bytes.resize(byte_count);
+  return absl::BytesToHexString(bytes);
+}
+
+bool IsDigits(absl::string_view text, std::size_t count) {
+  return text.size() == count && std::all_of(text.begin(), text.end(), [](unsigned char byte) {
+           return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+         });
+}
+
+}  // namespace
+
+NewToken MakeToken() {
+  NewToken token;
+  token.id = Chance(kTokenIdDigits / 2);
+  const std::string secret = Chance(kSecretDigits / 2);
+  token.digest = TokenDigest(secret);
+  token.text = absl::StrCat("stepwell_", token.id, "_", secret);
+  return token;
+}
+
+std::string MakeFileToken() { return absl::StrCat("stepwell_admin_", Chance(kSecretDigits / 2)); }
+
+std::optional<TokenParts> SplitToken(std::string_view text_untrusted) {
+  absl::string_view text(text_untrusted.data(), text_untrusted.size());
+  if (!absl::ConsumePrefix(&text, "stepwell_") || text.size() < kTokenIdDigits + 1) {
+    return std::nullopt;
+  }
+  const absl::string_view id = text.substr(0, kTokenIdDigits);
+  const absl::string_view secret = text.substr(kTokenIdDigits + 1);
+  if (!IsDigits(id, kTokenIdDigits) || text[kTokenIdDigits] != '_' ||
+      !IsDigits(secret, kSecretDigits)) {
+    return std::nullopt;
+  }
+  return TokenParts{{id.data(), id.size()}, {secret.data(), secret.size()}};
+}
+
+std::string ShownToken(std::string_view authorization) {
+  absl::string_view text(authorization.data(), authorization.size());
+  const auto space = text.find(' ');
+  if (space == absl::string_view::npos) return "";
+  const absl::string_view form = text.substr(0, space);
+  text = absl::StripAsciiWhitespace(text.substr(space));
+  if (absl::EqualsIgnoreCase(form, "bearer")) return std::string(text);
+  std::string plain;
+  if (!absl::EqualsIgnoreCase(form, "basic") || !absl::Base64Unescape(text, &plain)) return "";
+  const auto colon = plain.find(':');
+  return colon == std::string::npos ? "" : plain.substr(colon + 1);
+}
+
+std::string HeaderOf(std::string_view token) {
+  return absl::StrCat("Basic ", absl::Base64Escape(absl::StrCat(
+                                    ":", absl::string_view(token.data(), token.size()))));
+}
+
+std::string TokenDigest(std::string_view text) {
+  Sha256 sha;
+  sha.Feed(text);
+  return sha.Finish();
+}
+
+bool IsSameDigest(std::string_view a, std::string_view b) {
+  unsigned char differs = a.size() == b.size() ? 0 : 1;
+  for (std::size_t at = 0; at < a.size() && at < b.size(); ++at) {
+    differs = static_cast<unsigned char>(differs | (a[at] ^ b[at]));
+  }
+  return differs == 0;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,194 @@
+#include "storage/pg_token_store.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "storage/pg_array.h"
+
+namespace stepwell {
+namespace {
+
+// A door that waits longer is of no use to who stands before it.
+constexpr absl::Duration kStatementMax = absl::Seconds(5);
+constexpr absl::Duration kReplyMax = absl::Seconds(8);
+constexpr absl::Duration kTurnPatience = absl::Seconds(5);
+
+// No grant holds a line break.
+#define STEPWELL_TOKEN_COLUMNS                                                                    \
+  "token_id, secret_sha256, name, array_to_string(grants, chr(10)), created_time, expires_time, " \
+  "used_time, revoked_time "
+
+constexpr char kRaiseChange[] = "update stepwell.token_changes set change_no = change_no + 1";
+// Under the lock of kRaiseChange: nobody makes one meanwhile.
+constexpr char kCountLiving[] =
+    "select count(*) from stepwell.tokens "
+    "where revoked_time is null and (expires_time is null or expires_time > now())";
+constexpr char kForgetEnded[] =
+    "delete from stepwell.tokens "
+    "where least(revoked_time, expires_time) < now() - interval '30 days'";
+constexpr char kCreate[] =
+    "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time) "
+    "values ($1, $2, $3, $4, $5) "
+    "returning " STEPWELL_TOKEN_COLUMNS;
+constexpr char kList[] = "select " STEPWELL_TOKEN_COLUMNS R"(
+from stepwell.tokens
+where ($1 or (revoked_time is null and (expires_time is null or expires_time > now())))
+  and (created_time, token_id collate "C") < ($2, $3)
+order by created_time desc, token_id collate "C" desc limit $4)";
+constexpr char kRevoke[] =
+    "update stepwell.tokens set revoked_time = coalesce(revoked_time, now()) "
+    "where token_id = $1 returning " STEPWELL_TOKEN_COLUMNS;
+constexpr char kReadChange[] = "select change_no from stepwell.token_changes";
+constexpr char kReadLiving[] = "select " STEPWELL_TOKEN_COLUMNS R"(
+from stepwell.tokens
+where revoked_time is null and (expires_time is null or expires_time > now()))";
+constexpr char kNoteUsed[] = R"(
+update stepwell.tokens t set used_time = u.time
+from (select id, to_timestamp(us / 1e6) as time
+      from unnest($1::text[], $2::bigint[]) as given (id, us)) u
+where t.token_id = u.id and (t.used_time is null or t.used_time < u.time))";
+#define STEPWELL_PLACE                                      \
+  "select t.trial_id, p.name, coalesce(t.external_id, '') " \
+  "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id where "
+constexpr char kPlaceById[] = STEPWELL_PLACE "t.trial_id = $1";
+constexpr char kPlaceByName[] = STEPWELL_PLACE "p.name = $1 and t.external_id = $2";
+
+PgConnection::Options ConnectionOptions(const PgTokenStore::Options& options) {
+  PgConnection::Options connection;
+  connection.url = options.url;
+  connection.application_name = "stepwell-tokens";
+  connection.statement_timeout = kStatementMax;
+  connection.reply_timeout = kReplyMax;
+  connection.cut = options.cut;
+  return connection;
+}
+
+std::int64_t TimeAt(const PgResult& result, int row, int column) {
+  return result.IsNull(row, column) ? 0 : result.TimestampUs(row, column);
+}
+
+TokenRecord TokenAt(const PgResult& result, int row) {
+  TokenRecord token;
+  token.id = std::string(result.Text(row, 0));
+  token.digest = std::string(result.Bytes(row, 1));
+  token.name = std::string(result.Text(row, 2));
+  token.grants = absl::StrSplit(std::string(result.Text(row, 3)), '\n');
+  token.created_time_us = TimeAt(result, row, 4);
+  token.expires_time_us = TimeAt(result, row, 5);
+  token.used_time_us = TimeAt(result, row, 6);
+  token.revoked_time_us = TimeAt(result, row, 7);
+  return token;
+}
+
+std::vector<TokenRecord> TokensOf(const PgResult& result) {
+  std::vector<TokenRecord> tokens;
+  for (int row = 0; row < result.row_count(); ++row) tokens.push_back(TokenAt(result, row));
+  return tokens;
+}
+
+// A token in doubt is told to nobody, and a revocation may be done twice.
+absl::Status ComeAgain(const absl::Status& status) {
+  return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
+}
+
+}  // namespace
+
+PgTokenStore::PgTokenStore(const Options& options)
+    : shelf_(ConnectionOptions(options), options.connections_max) {}
+
+absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  TokenRecord created;
+  const absl::Status made = connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection->Exec(kRaiseChange).status());
+    STEPWELL_RETURN_IF_ERROR(connection->Exec(kForgetEnded).status());
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult living, connection->Exec(kCountLiving));
+    if (living.Int64(0, 0) >= kTokensLivingMax) {
+      absl::Status full = absl::ResourceExhaustedError(
+          absl::StrCat("there are ", living.Int64(0, 0), " tokens that live, limit ",
+                       kTokensLivingMax, "; revoke some, or let them expire"));
+      full.SetPayload("stepwell/reason", absl::Cord("TOKEN_LIMIT"));
+      return full;
+    }
+    const PgParam expires = token.expires_time_us == 0
+                                ? PgParam::Null(PgOid::kTimestamptz)
+                                : PgParam(PgTimestamp{token.expires_time_us});
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult row, connection->Exec(kCreate, {token.id, PgBytes{token.digest}, token.name,
+                                                       PgArray(token.grants), expires}));
+    created = TokenAt(row, 0);
+    return absl::OkStatus();
+  });
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(made));
+  return created;
+}
+
+absl::StatusOr<std::vector<TokenRecord>> PgTokenStore::List(const TokenPage& page) {
+  // Beyond every token.
+  TokenPage::After after{INT64_C(4'000'000'000'000'000), "g"};
+  if (page.after) after = *page.after;
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection->Exec(kList, {page.with_ended, PgTimestamp{after.created_time_us}, after.id,
+                               std::int64_t{page.limit}}));
+  return TokensOf(rows);
+}
+
+absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  TokenRecord revoked;
+  const absl::Status done = connection->InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection->Exec(kRaiseChange).status());
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(kRevoke, {id}));
+    if (row.row_count() == 0) {
+      return absl::NotFoundError(absl::StrCat("there is no token ", id));
+    }
+    revoked = TokenAt(row, 0);
+    return absl::OkStatus();
+  });
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(done));
+  return revoked;
+}
+
+absl::StatusOr<std::int64_t> PgTokenStore::ReadChangeNo() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(kReadChange));
+  if (row.row_count() != 1) return absl::DataLossError("token_changes: not one row");
+  return row.Int64(0, 0);
+}
+
+absl::StatusOr<LivingTokens> PgTokenStore::ReadLiving() {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  LivingTokens living;
+  // The number first: what changes in between is read, and read once more with the next number.
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult change, connection->Exec(kReadChange));
+  if (change.row_count() != 1) return absl::DataLossError("token_changes: not one row");
+  living.change_no = change.Int64(0, 0);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection->Exec(kReadLiving));
+  living.tokens = TokensOf(rows);
+  return living;
+}
+
+absl::Status PgTokenStore::NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& used) {
+  std::vector<std::string> ids;
+  std::vector<std::int64_t> times_us;
+  for (const auto& [id, time_us] : used) {
+    ids.push_back(id);
+    times_us.push_back(time_us);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  return connection->Exec(kNoteUsed, {PgArray(ids), PgArray(times_us)}).status();
+}
+
+absl::StatusOr<TrialPlace> PgTokenStore::FindPlace(const TrialSelector& trial) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult row, trial.trial_id != 0
+                              ? connection->Exec(kPlaceById, {trial.trial_id})
+                              : connection->Exec(kPlaceByName, {trial.project, trial.external_id}));
+  if (row.row_count() == 0) return NoSuchTrial(trial);
+  return TrialPlace{row.Int64(0, 0), std::string(row.Text(0, 1)), std::string(row.Text(0, 2))};
+}
+
+}  // namespace stepwell

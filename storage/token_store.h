@@ -1,0 +1,83 @@
+// TokenStore: the tokens that the database knows, and where a trial lies, which decides what a token may do
+// with it. PgTokenStore is the real one.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(TokenRecord token, store.Create({.id = id, .digest = sha, ...}));
+//   STEPWELL_ASSIGN_OR_RETURN(LivingTokens living, store.ReadLiving());
+//
+// Errors: kUnavailable = come again. Thread-safe; each call blocks on the database.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/ingest_store.h"
+
+namespace stepwell {
+
+// Those that live at once: masters hold them in memory.
+inline constexpr std::int64_t kTokensLivingMax = 10'000;
+
+struct TokenRecord {
+  std::string id = {};      // 12 of [0-9a-f]
+  std::string digest = {};  // SHA-256 of the secret
+  std::string name = {};
+  std::vector<std::string> grants = {};  // as written on command lines
+  std::int64_t created_time_us = 0;
+  std::int64_t expires_time_us = 0;  // 0 = never
+  std::int64_t used_time_us = 0;     // 0 = not yet
+  std::int64_t revoked_time_us = 0;  // 0 = it lives
+};
+
+// Neither revoked nor expired, at one moment.
+struct LivingTokens {
+  std::int64_t change_no = 0;
+  std::vector<TokenRecord> tokens = {};
+};
+
+// Newest first.
+struct TokenPage {
+  bool with_ended = false;
+  // The last of the page before.
+  struct After {
+    std::int64_t created_time_us = 0;
+    std::string id = {};
+  };
+  std::optional<After> after = {};
+  std::int32_t limit = 100;
+};
+
+struct TrialPlace {
+  std::int64_t trial_id = 0;  // 0 = not known
+  std::string project = {};
+  std::string external_id = {};  // empty = known by number alone
+};
+
+class TokenStore {
+ public:
+  virtual ~TokenStore() = default;
+
+  // With its times as the database gave them. kResourceExhausted beyond kTokensLivingMax. What ended 30 days
+  // ago goes meanwhile.
+  [[nodiscard]] virtual absl::StatusOr<TokenRecord> Create(const TokenRecord& token) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage& page) = 0;
+  // For good; once more changes nothing. kNotFound.
+  [[nodiscard]] virtual absl::StatusOr<TokenRecord> Revoke(const std::string& id) = 0;
+  // Raised by Create and Revoke.
+  [[nodiscard]] virtual absl::StatusOr<std::int64_t> ReadChangeNo() = 0;
+  [[nodiscard]] virtual absl::StatusOr<LivingTokens> ReadLiving() = 0;
+  // Pairs of id and microseconds since 1970; an older time than the stored one changes nothing.
+  [[nodiscard]] virtual absl::Status NoteUsed(
+      const std::vector<std::pair<std::string, std::int64_t>>& used) = 0;
+  // Of a trial that is or was there: a deleted one has its place still. kNotFound.
+  [[nodiscard]] virtual absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) = 0;
+};
+
+// What whoever may not see a trial hears, and whoever asks for one that is not there.
+absl::Status NoSuchTrial(const TrialSelector& trial);
+
+}  // namespace stepwell

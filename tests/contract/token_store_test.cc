@@ -1,0 +1,169 @@
+// Tokens in the database: made, listed page by page, revoked, forgotten, used; and where trials lie.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "storage/pg_token_store.h"
+#include "tests/contract/store_test.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::StoreTest;
+
+std::string IdOf(int number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad12)); }
+
+class TokenStoreTest : public StoreTest {
+ protected:
+  TokenRecord Create(int number, std::vector<std::string> grants = {"read:vision"}) {
+    const auto made = store_.Create({.id = IdOf(number),
+                                     .digest = std::string(32, static_cast<char>(number)),
+                                     .name = absl::StrCat("token ", number),
+                                     .grants = std::move(grants)});
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.value_or(TokenRecord());
+  }
+  std::vector<std::string> Living() {
+    std::vector<std::string> ids;
+    const auto living = store_.ReadLiving();
+    EXPECT_TRUE(living.ok()) << living.status();
+    for (const TokenRecord& token : living->tokens) ids.push_back(token.id);
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  }
+
+  PgTokenStore store_{{.url = url_}};
+};
+
+TEST_F(TokenStoreTest, KeepsWhatItIsGivenAndRaisesItsNumber) {
+  const std::int64_t before = *store_.ReadChangeNo();
+  const TokenRecord made = Create(1, {"ingest:default/a/b", "read:vision"});
+  EXPECT_GT(made.created_time_us, 1'500'000'000'000'000);
+  EXPECT_EQ(made.expires_time_us, 0);
+  const auto living = store_.ReadLiving();
+  ASSERT_TRUE(living.ok()) << living.status();
+  EXPECT_EQ(living->change_no, before + 1);
+  ASSERT_EQ(living->tokens.size(), 1u);
+  EXPECT_EQ(living->tokens[0].digest, std::string(32, '\1'));
+  EXPECT_EQ(living->tokens[0].name, "token 1");
+  EXPECT_THAT(living->tokens[0].grants, ElementsAre("ingest:default/a/b", "read:vision"));
+  EXPECT_FALSE(store_.Create(made).ok()) << "an id twice";
+  EXPECT_EQ(*store_.ReadChangeNo(), before + 1);
+}
+
+TEST_F(TokenStoreTest, ARevokedOneLivesNoMoreAndOnceMoreChangesNothing) {
+  Create(1);
+  Create(2);
+  const std::int64_t before = *store_.ReadChangeNo();
+  const auto revoked = store_.Revoke(IdOf(1));
+  ASSERT_TRUE(revoked.ok()) << revoked.status();
+  EXPECT_GT(revoked->revoked_time_us, 0);
+  EXPECT_THAT(Living(), ElementsAre(IdOf(2)));
+  EXPECT_EQ(*store_.ReadChangeNo(), before + 1);
+  EXPECT_EQ(store_.Revoke(IdOf(1))->revoked_time_us, revoked->revoked_time_us);
+  EXPECT_EQ(store_.Revoke(IdOf(3)).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TokenStoreTest, AnExpiredOneLivesNoMore) {
+  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
+  for (const auto& [number, expires_us] :
+       {std::pair{1, now_us - 1'000'000}, {2, now_us + 3'600'000'000}}) {
+    TokenRecord token{.id = IdOf(number), .digest = std::string(32, 'x'), .name = "t"};
+    token.grants = {"admin"};
+    token.expires_time_us = expires_us;
+    const auto made = store_.Create(token);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(made->expires_time_us, expires_us) << "to the microsecond";
+  }
+  EXPECT_THAT(Living(), ElementsAre(IdOf(2)));
+}
+
+TEST_F(TokenStoreTest, ListsNewestFirstPageByPage) {
+  for (int number = 1; number <= 5; ++number) Create(number);
+  ASSERT_TRUE(store_.Revoke(IdOf(4)).ok());
+  const auto ids_of = [&](bool with_ended) {
+    std::vector<std::string> ids;
+    TokenPage page{.with_ended = with_ended, .limit = 2};
+    for (;;) {
+      const auto tokens = store_.List(page);
+      EXPECT_TRUE(tokens.ok()) << tokens.status();
+      if (!tokens.ok() || tokens->empty()) return ids;
+      for (const TokenRecord& token : *tokens) ids.push_back(token.id);
+      page.after = TokenPage::After{tokens->back().created_time_us, tokens->back().id};
+    }
+  };
+  EXPECT_THAT(ids_of(false), ElementsAre(IdOf(5), IdOf(3), IdOf(2), IdOf(1)));
+  EXPECT_THAT(ids_of(true), ElementsAre(IdOf(5), IdOf(4), IdOf(3), IdOf(2), IdOf(1)));
+}
+
+TEST_F(TokenStoreTest, WhatEndedThirtyDaysAgoGoesWithTheNextThatIsMade) {
+  for (int number = 1; number <= 4; ++number) Create(number);
+  Run("update stepwell.tokens set revoked_time = now() - interval '31 days' where token_id like "
+      "'%1'");
+  Run("update stepwell.tokens set expires_time = now() - interval '31 days' where token_id like "
+      "'%2'");
+  Run("update stepwell.tokens set expires_time = now() - interval '29 days' where token_id like "
+      "'%3'");
+  Create(5);
+  EXPECT_EQ(Number("select count(*) from stepwell.tokens"), 3);
+  EXPECT_THAT(Living(), ElementsAre(IdOf(4), IdOf(5)));
+}
+
+TEST_F(TokenStoreTest, TenThousandLiveAtOnce) {
+  Run("insert into stepwell.tokens (token_id, secret_sha256, name, grants) select "
+      "lpad(to_hex(n), 12, '0'), sha256(n::text::bytea), 't', '{admin}' "
+      "from generate_series(1, 10000) n");
+  const absl::Status full =
+      store_
+          .Create({.id = IdOf(0), .digest = std::string(32, 'x'), .name = "t", .grants = {"admin"}})
+          .status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limit 10000"));
+  ASSERT_TRUE(store_.Revoke(IdOf(7)).ok());
+  Create(0);
+}
+
+TEST_F(TokenStoreTest, NotesTheLatestUseAlone) {
+  Create(1);
+  Create(2);
+  ASSERT_TRUE(store_.NoteUsed({{IdOf(1), 1'700'000'000'123'456}, {IdOf(9), 1}}).ok());
+  ASSERT_TRUE(store_.NoteUsed({{IdOf(1), 1'600'000'000'000'000}}).ok());
+  const auto tokens = store_.List({});
+  ASSERT_TRUE(tokens.ok());
+  EXPECT_EQ(tokens->at(1).used_time_us, 1'700'000'000'123'456);
+  EXPECT_EQ(tokens->at(0).used_time_us, 0);
+}
+
+TEST_F(TokenStoreTest, TellsWhereATrialLies) {
+  const OpenedWriter writer = OpenWriter("my-run");
+  const auto by_name = store_.FindPlace({.external_id = "my-run"});
+  ASSERT_TRUE(by_name.ok()) << by_name.status();
+  EXPECT_EQ(by_name->trial_id, Value(writer.trial_id));
+  EXPECT_EQ(by_name->project, "default");
+  const auto by_number = store_.FindPlace({.trial_id = Value(writer.trial_id)});
+  ASSERT_TRUE(by_number.ok()) << by_number.status();
+  EXPECT_EQ(by_number->external_id, "my-run");
+  EXPECT_EQ(store_.FindPlace({.external_id = "other"}).status(),
+            absl::NotFoundError("there is no trial 'other' in project 'default'"));
+  Run("update stepwell.trials set deleted_time = now()");
+  EXPECT_TRUE(store_.FindPlace({.external_id = "my-run"}).ok()) << "its tombstone lies there";
+}
+
+TEST_F(TokenStoreTest, NobodyElseReadsThem) {
+  EXPECT_EQ(
+      Number("select count(*) from pg_roles r, (values ('tokens'), ('token_changes')) t (name) "
+             "where r.rolname = 'stepwell_read' "
+             "and has_table_privilege(r.oid, 'stepwell.' || t.name, 'select')"),
+      0);
+}
+
+}  // namespace
+}  // namespace stepwell

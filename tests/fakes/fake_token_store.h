@@ -1,0 +1,66 @@
+// FakeTokenStore: a TokenStore in memory that knows some trials. Not for use by several threads at once.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/token_store.h"
+
+namespace stepwell {
+
+class FakeTokenStore final : public TokenStore {
+ public:
+  absl::StatusOr<TokenRecord> Create(const TokenRecord& token) override {
+    if (!status.ok()) return status;
+    ++change_no;
+    tokens.push_back(token);
+    return token;
+  }
+  absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage&) override { return tokens; }
+  absl::StatusOr<TokenRecord> Revoke(const std::string& id) override {
+    const auto found = std::find_if(tokens.begin(), tokens.end(),
+                                    [&](const TokenRecord& token) { return token.id == id; });
+    if (found == tokens.end()) return absl::NotFoundError(id);
+    ++change_no;
+    const TokenRecord revoked = *found;
+    tokens.erase(found);
+    return revoked;
+  }
+  absl::StatusOr<std::int64_t> ReadChangeNo() override {
+    ++change_reads;
+    if (!status.ok()) return status;
+    return change_no;
+  }
+  absl::StatusOr<LivingTokens> ReadLiving() override {
+    ++living_reads;
+    if (!status.ok()) return status;
+    return LivingTokens{change_no, tokens};
+  }
+  absl::Status NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& noted) override {
+    used.insert(used.end(), noted.begin(), noted.end());
+    return status;
+  }
+  absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override {
+    ++place_reads;
+    if (!status.ok()) return status;
+    for (const TrialPlace& place : places) {
+      const bool is_named = place.project == trial.project &&
+                            place.external_id == trial.external_id && !place.external_id.empty();
+      if (trial.trial_id != 0 ? place.trial_id == trial.trial_id : is_named) return place;
+    }
+    return NoSuchTrial(trial);
+  }
+
+  std::vector<TokenRecord> tokens;
+  std::vector<TrialPlace> places;
+  std::vector<std::pair<std::string, std::int64_t>> used;
+  std::int64_t change_no = 0;
+  int change_reads = 0;
+  int living_reads = 0;
+  int place_reads = 0;
+  absl::Status status;  // of all calls
+};
+
+}  // namespace stepwell

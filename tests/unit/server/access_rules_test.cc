@@ -1,0 +1,99 @@
+#include "server/access_rules.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/message.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/support/every_method.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::EveryMethod;
+using ::testing::UnorderedElementsAre;
+
+TEST(AccessRulesTest, EachMethodThereIsHasARule) {
+  const auto methods = EveryMethod();
+  EXPECT_GE(methods.size(), 29u);
+  std::set<std::string> seen;
+  for (const auto* method : methods) {
+    const AccessRule* rule = FindRule(*method->input_type());
+    ASSERT_NE(rule, nullptr) << method->full_name() << " has no rule: nobody may call it";
+    EXPECT_EQ(rule->method, method->full_name()) << "two methods share a request";
+    seen.insert(method->full_name());
+  }
+  for (const AccessRule& rule : AccessRules()) EXPECT_EQ(seen.count(std::string(rule.method)), 1u);
+}
+
+TEST(AccessRulesTest, WhatIsNoRequestHasNone) {
+  EXPECT_EQ(FindRule(*v1::Trial::descriptor()), nullptr);
+  EXPECT_EQ(FindRule(*v1::GetTrialResponse::descriptor()), nullptr);
+}
+
+// A rule that looks for trials where a request has none would let everybody pass.
+TEST(AccessRulesTest, RequestsHaveWhatTheirRulesLookFor) {
+  for (const auto* method : EveryMethod()) {
+    SCOPED_TRACE(method->full_name());
+    const AccessRule& rule = *FindRule(*method->input_type());
+    std::multiset<std::string> types;
+    const auto* type = method->input_type();
+    if (type == v1::UploadTraceRequest::descriptor()) type = v1::TraceUpload::descriptor();
+    bool has_number = false;
+    for (int i = 0; i < type->field_count(); ++i) {
+      const auto& field = *type->field(i);
+      if (field.message_type() != nullptr) types.insert(field.message_type()->name());
+      has_number |= field.name() == "trial_id";
+    }
+    EXPECT_EQ(types.count("TrialRef") > 0, rule.subject == Subject::kTrials);
+    EXPECT_EQ(has_number, rule.subject == Subject::kTrialId);
+    // What names a place names a project, which no rule but that of the whole master looks at.
+    if (types.count("CapsPlace") > 0) {
+      EXPECT_EQ(rule.subject, Subject::kMaster);
+    }
+  }
+}
+
+// Anew: a rule that was loosened by mistake is found here.
+TEST(AccessRulesTest, WhatChangesSomethingWantsMoreThanToRead) {
+  std::map<Right, std::set<std::string>> methods;
+  for (const AccessRule& rule : AccessRules()) {
+    methods[rule.right].insert(std::string(rule.method.substr(rule.method.rfind('.') + 1)));
+  }
+  EXPECT_THAT(methods[Right::kIngest],
+              UnorderedElementsAre("StreamChunks", "WriteChunks", "UploadTrace"));
+  EXPECT_THAT(methods[Right::kAdmin],
+              UnorderedElementsAre("SetCaps", "PreviewCaps", "SweepCaps", "CreateToken",
+                                   "ListTokens", "RevokeToken"));
+  EXPECT_THAT(methods[Right::kWrite],
+              UnorderedElementsAre("Flush", "SetProfiling", "ArchiveTrial", "DeleteTrial",
+                                   "DeleteTrace", "CaptureTrace"));
+  for (const std::string& name : methods[Right::kRead]) {
+    const bool reads = name.find("Get") == 0 || name.find("List") == 0 || name.find("Read") == 0 ||
+                       name.find("Follow") == 0 || name.find("Query") == 0 ||
+                       name.find("Summarize") == 0 || name.find("Compare") == 0 ||
+                       name.find("Latest") == 0 || name.find("Merge") == 0;
+    EXPECT_TRUE(reads) << name;
+  }
+}
+
+TEST(AccessRulesTest, FindsAllTrialsOfARequest) {
+  v1::CompareTrialsRequest compare;
+  compare.add_trials()->set_trial_id(1);
+  compare.add_trials()->set_trial_id(2);
+  std::vector<std::int64_t> ids;
+  for (const v1::TrialRef& trial : TrialsOf(compare)) ids.push_back(trial.trial_id());
+  EXPECT_THAT(ids, ElementsAre(1, 2));
+  EXPECT_EQ(TrialsOf(v1::GetTrialRequest()).size(), 1u) << "one that is not set is no trial";
+  EXPECT_TRUE(TrialsOf(v1::ListTrialsRequest()).empty());
+  v1::FlushRequest flush;
+  flush.set_trial_id(7);
+  EXPECT_EQ(TrialIdOf(flush), 7);
+  EXPECT_EQ(TrialIdOf(compare), 0);
+}
+
+}  // namespace
+}  // namespace stepwell

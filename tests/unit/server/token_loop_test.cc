@@ -1,0 +1,75 @@
+#include "server/token_loop.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/token_text.h"
+#include "tests/fakes/fake_token_store.h"
+
+namespace stepwell {
+namespace {
+
+// Real time: the thread looks once a second.
+class TokenLoopTest : public ::testing::Test {
+ protected:
+  ~TokenLoopTest() override { unlink(path_.c_str()); }
+  NewToken Add() {
+    const NewToken token = MakeToken();
+    EXPECT_TRUE(
+        store_.Create({.id = token.id, .digest = token.digest, .name = "ci", .grants = {"admin"}})
+            .ok());
+    return token;
+  }
+  bool IsKnown(const NewToken& token) { return guard_->IdentifyToken(token.text).ok(); }
+
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "tokens-", getpid());
+  FakeTokenStore store_;
+  const std::shared_ptr<TokenGuard> guard_ = *TokenGuard::Open(path_, RealClock::Get());
+  std::atomic<int> told_{0};
+  TokenLoop loop_{{store_, *guard_, RealClock::Get(), [this] { ++told_; }}};
+};
+
+TEST_F(TokenLoopTest, LearnsAtOnceWhatWasMadeOrRevokedHere) {
+  const NewToken token = Add();
+  EXPECT_FALSE(IsKnown(token));
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  EXPECT_TRUE(IsKnown(token));
+  ASSERT_TRUE(store_.Revoke(token.id).ok());
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  EXPECT_FALSE(IsKnown(token));
+}
+
+TEST_F(TokenLoopTest, SeesWhatAnotherMasterDidTellsWhoHoldsCallsAndNotesUse) {
+  const NewToken revoked_elsewhere = Add();
+  const NewToken other = Add();
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  const Caller caller = *guard_->IdentifyToken(revoked_elsewhere.text);
+  EXPECT_TRUE(IsKnown(other));
+  // As another master would, before the thread is there.
+  ASSERT_TRUE(store_.Revoke(revoked_elsewhere.id).ok());
+  loop_.Start();
+  for (int i = 0; i < 500 && told_ == 0; ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_GT(told_, 0);
+  EXPECT_TRUE(HasEnded(caller));
+  loop_.Stop();
+  EXPECT_EQ(store_.living_reads, 2) << "all are read when something changed, no more often";
+  EXPECT_GE(store_.change_reads, 1);
+  ASSERT_EQ(store_.used.size(), 1u) << "the one that lives";
+  EXPECT_EQ(store_.used[0].first, other.id);
+}
+
+TEST_F(TokenLoopTest, ADatabaseThatFailsConfirmsNothing) {
+  const NewToken token = Add();
+  store_.status = absl::UnavailableError("connection refused");
+  EXPECT_FALSE(loop_.LearnNow().ok());
+  EXPECT_EQ(guard_->IdentifyToken(token.text).status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace stepwell
