@@ -1,5 +1,6 @@
 // ConfigFile: the file of --config: one `key = value` per line, as TOML has: # begins a comment, text
-// may stand in double quotes. Pure.
+// may stand in double quotes, and must where it holds a # or begins or ends with a blank. There are no
+// escapes: what holds a double quote stands without them. Pure.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -213,7 +214,8 @@ std::string ValueText(const Setting& setting, const ServeOptions& options) {
   if (const auto* flag = std::get_if<bool ServeOptions::*>(&setting.place)) {
     return options.**flag ? "true" : "false";
   }
-  return absl::StrCat("\"", options.*std::get<std::string ServeOptions::*>(setting.place), "\"");
+  const std::string& text = options.*std::get<std::string ServeOptions::*>(setting.place);
+  return absl::StrContains(text, '"') ? text : absl::StrCat("\"", text, "\"");
 }
 
 }  // namespace stepwell

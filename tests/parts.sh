@@ -340,8 +340,8 @@ part_clang() {
 part_fuzz() {
   local finds=$results/fuzz noun
   command -v clang++-14 >/dev/null || { fail "fuzz" "clang++-14 is not installed"; return; }
-  build fuzz codec_fuzz http_fuzz trace_fuzz || return
-  for noun in codec http trace; do
+  build fuzz fuzzers || return
+  for noun in codec http trace spool ring chunk json words kernel; do
     rm -rf "$finds/$noun" && mkdir -p "$finds/$noun/new"
     check "fuzz $noun" "build/fuzz/bin/${noun}_fuzz" -max_total_time=60 -max_len=2048 -timeout=10 \
       -artifact_prefix="$finds/$noun/" "$finds/$noun/new" "tests/fuzz/$noun"

@@ -5,9 +5,18 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace stepwell::agent {
+
+// Or the nearest number there is: times of events, and anchors of writers, are other processes' words.
+inline std::int64_t BoundedSum(std::int64_t left, std::int64_t right) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(left, right, &sum)) return sum;
+  return right < 0 ? std::numeric_limits<std::int64_t>::min()
+                   : std::numeric_limits<std::int64_t>::max();
+}
 
 struct ClockAnchor {
   std::int64_t realtime_us = 0;
@@ -15,12 +24,18 @@ struct ClockAnchor {
 
   // The closest pair of a few tries, so that a preemption between two clock reads does no harm.
   static ClockAnchor Take();
+  // Times that int64 does not hold become the nearest that it does.
   std::int64_t ToUnixUs(std::uint64_t event_ns) const {
     const auto elapsed_ns = static_cast<std::int64_t>(event_ns - monotonic_ns);
-    return realtime_us + elapsed_ns / 1000;
+    return BoundedSum(realtime_us, elapsed_ns / 1000);
   }
   std::int64_t ToUnixNs(std::uint64_t event_ns) const {
-    return realtime_us * 1000 + static_cast<std::int64_t>(event_ns - monotonic_ns);
+    std::int64_t realtime_ns = 0;
+    if (__builtin_mul_overflow(realtime_us, std::int64_t{1000}, &realtime_ns)) {
+      return realtime_us < 0 ? std::numeric_limits<std::int64_t>::min()
+                             : std::numeric_limits<std::int64_t>::max();
+    }
+    return BoundedSum(realtime_ns, static_cast<std::int64_t>(event_ns - monotonic_ns));
   }
 };
 

@@ -85,7 +85,7 @@ void RecordedSamples::OnScope(std::uint32_t path, std::uint64_t start_ns, std::u
   ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
     const std::int64_t begin_ns = anchor.ToUnixNs(start_ns);
     sink.AddSpan(entry->name.substr(entry->name.rfind('/') + 1), begin_ns,
-                 begin_ns + static_cast<std::int64_t>(duration_ns), batch);
+                 BoundedSum(begin_ns, static_cast<std::int64_t>(duration_ns)), batch);
   });
 }
 
@@ -135,7 +135,8 @@ void RecordedSamples::OnStep(const StepTotals& step) {
   if (is_traced()) {
     ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
       const std::int64_t begin_ns = anchor.ToUnixNs(step.start_ns);
-      sink.AddStep(begin_ns, begin_ns + static_cast<std::int64_t>(step.duration_ns), step.batch);
+      sink.AddStep(begin_ns, BoundedSum(begin_ns, static_cast<std::int64_t>(step.duration_ns)),
+                   step.batch);
     });
   }
   if (worker_ == spool::kNoWorker) newest_batch_ = step.batch;

@@ -84,6 +84,7 @@ std::optional<SegmentStart> SegmentStart::Decode(std::string_view payload) {
   start.next_sequence = reader.U64();
   start.acked_sequence = reader.U64();
   if (!reader.ok() || !writer || start.next_sequence == 0) return std::nullopt;
+  if (std::max(start.next_sequence, start.acked_sequence) > kSequenceMax) return std::nullopt;
   start.writer = *writer;
   return start;
 }
@@ -124,7 +125,7 @@ bool Frame::Decode(std::string_view payload, Frame& frame, Checkpoint* checkpoin
   frame.group_continues = reader.U8() != 0;
   const std::string_view checkpoint_bytes = reader.Text();
   frame.body = std::string(reader.Rest());
-  if (!reader.ok() || frame.sequence == 0) return false;
+  if (!reader.ok() || frame.sequence == 0 || frame.sequence > kSequenceMax) return false;
   if (ChunkCrc32c(frame.sequence, frame.sealed_time_us, frame.body) != frame.crc32c) return false;
   return checkpoint == nullptr || Checkpoint::Decode(checkpoint_bytes, *checkpoint);
 }
@@ -152,7 +153,10 @@ std::optional<GapSpan> GapSpan::Decode(std::string_view payload) {
   gap.span.last_time_us = reader.I64();
   gap.reason = std::string(reader.Text());
   if (!reader.ok() || !pb::GapCause_IsValid(static_cast<int>(cause))) return std::nullopt;
-  if (gap.first_sequence == 0 || gap.last_sequence < gap.first_sequence) return std::nullopt;
+  if (gap.first_sequence == 0 || gap.last_sequence < gap.first_sequence ||
+      gap.last_sequence > kSequenceMax) {
+    return std::nullopt;
+  }
   gap.cause = static_cast<pb::GapCause>(cause);
   return gap;
 }
@@ -169,7 +173,7 @@ std::optional<AckedMark> AckedMark::Decode(std::string_view payload) {
   AckedMark mark;
   mark.sequence = reader.U64();
   mark.generation = reader.U64();
-  if (!reader.ok()) return std::nullopt;
+  if (!reader.ok() || mark.sequence > kSequenceMax) return std::nullopt;
   return mark;
 }
 

@@ -32,6 +32,10 @@ inline constexpr std::size_t kRecordHeaderBytes = 16;
 // A frame's body is at most 1 MiB and its checkpoint a few KiB; what claims more is no record.
 inline constexpr std::size_t kRecordPayloadBytesMax = 8 << 20;
 
+// What names a higher sequence is damaged: a frame each microsecond would take 146,000 years, and
+// sequences are counted on from what is found.
+inline constexpr std::uint64_t kSequenceMax = std::uint64_t{1} << 62;
+
 struct RecordView {
   RecordType type;
   std::string_view payload;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/crc32c.h"
+#include "base/utf8.h"
 #include "client/agent/ring_folder.h"
 #include "client/recorder/src/spool_format.h"
 
@@ -92,22 +93,6 @@ Json ToJson(const SamplingWish& wish) {
           {"with", wish.with}};
 }
 
-// Length of the UTF-8 character at the start of `text`, 0 if there is none.
-std::size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies above U+10FFFF.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
-  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
-  return length;
-}
-
 // What a project may be called: [A-Za-z0-9._-]; the rest becomes '_', rather than that nothing is
 // stored.
 std::string CleanProject(std::string_view text) {
@@ -140,7 +125,8 @@ std::string CleanText(std::string_view text, std::size_t bytes_max) {
   constexpr std::size_t kMarkBytes = 9;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t length = CharacterBytes(rest);
-    clean.append(length == 0 ? std::string_view("?") : rest.substr(0, length));
+    const bool is_taken = length > 0 && !BeginsWithControl(rest);
+    clean.append(is_taken ? rest.substr(0, length) : std::string_view("?"));
     rest.remove_prefix(std::max<std::size_t>(length, 1));
     if (clean.size() + kMarkBytes <= bytes_max) cut = clean.size();
     if (clean.size() > bytes_max) break;

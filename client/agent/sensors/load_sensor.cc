@@ -16,7 +16,7 @@ absl::StatusOr<std::array<double, 3>> ReadLoads(const KernelText& kernel) {
   const std::vector<absl::string_view> words = Words(text);
   std::array<double, 3> loads = {};
   for (std::size_t i = 0; i < loads.size(); ++i) {
-    if (words.size() < 4 || !absl::SimpleAtod(words[i], &loads[i])) {
+    if (words.size() < 4 || !absl::SimpleAtod(words[i], &loads[i]) || loads[i] < 0) {
       return Unexpected(kLoadavg, "no three numbers");
     }
   }

@@ -1,5 +1,7 @@
 #include "client/agent/sensors/memory_sensor.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -42,7 +44,8 @@ void MemorySensor::Read(Reading& reading) {
   const auto or_none = [&](absl::string_view key) { return Bytes(*text, key).value_or(0); };
   reading.Add(metrics::kMemoryCached,
               or_none("Cached") + or_none("Buffers") + or_none("SReclaimable"));
-  reading.Add(metrics::kMemorySwapUsed, or_none("SwapTotal") - or_none("SwapFree"));
+  // lxcfs has shown more of it free than there is.
+  reading.Add(metrics::kMemorySwapUsed, std::max(0.0, or_none("SwapTotal") - or_none("SwapFree")));
 }
 
 }  // namespace stepwell::agent

@@ -1,0 +1,238 @@
+"""What the fuzzers begin with: python3 tests/fuzz/make_seeds.py writes it beside this file, a folder each.
+
+Inputs are written as tests/fuzz/hostile_*.h read them; those of codec, http and trace came about otherwise. What a
+fuzzer found is added by hand, under a name that says what it was.
+"""
+
+import pathlib
+import struct
+
+HERE = pathlib.Path(__file__).parent
+
+
+def seed(noun: str, name: str, data: bytes) -> None:
+    folder = HERE / noun
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def text(payload: bytes) -> bytes:
+    return struct.pack("<I", len(payload)) + payload
+
+
+def record(kind: int, payload: bytes) -> bytes:
+    return struct.pack("<BH", kind, len(payload)) + payload
+
+
+def rings(marks: dict[int, tuple[int, int]], states: dict[int, bytes]) -> bytes:
+    parts = [struct.pack("<QQBI", 1, 2, 0, len(marks))]
+    parts += [struct.pack("<IQQ", ring, tail, told) for ring, (tail, told) in marks.items()]
+    parts.append(struct.pack("<I", len(states)))
+    parts += [struct.pack("<I", thread) + text(state) for thread, state in states.items()]
+    return b"".join(parts)
+
+
+SUMS = struct.pack("<IIQQQIIQQ", 1, 4, 3, 900, 100, 1, 5, 200, 0x3FF0000000000000)
+CHECKPOINT = rings({0: (7, 0), 1: (2**64 - 1, 0)}, {2: SUMS, 3: b""}) + struct.pack(
+    "<IIQB", 2, 0, 55, 1) + rings({0: (9, 1)}, {}) + struct.pack("<IQB", 1, 56, 0)
+
+
+def frame(sequence: int, continues: int = 0, body: bytes = b"body") -> bytes:
+    return struct.pack("<QqIQqqB", sequence, 1_700_000_000_000_000, 0, 3, 10, 20, continues) + text(CHECKPOINT) + body
+
+
+def segment(writer: bytes, following: int, acked: int) -> bytes:
+    return struct.pack("<I", 1) + writer + struct.pack("<QQ", following, acked)
+
+
+def gap(first: int, last: int) -> bytes:
+    return struct.pack("<QQIQqq", first, last, 6, 4, 10, 20) + text(b"the spool was full")
+
+
+def spool() -> None:
+    own = b"0123456789abcdef"
+    whole = (record(1, segment(own, 1, 0)) + record(2, b"definition") + record(3, frame(1)) + record(3, frame(2, 1)) +
+             record(3, frame(3)) + record(4, gap(4, 6)) + record(5, CHECKPOINT) + record(6, struct.pack("<QQ", 2, 1)))
+    seed("spool", "records", b"\1" + whole)
+    seed("spool", "spool", b"\2" + whole + b"\xff" + record(1, segment(own, 7, 2)) + record(3, frame(7)))
+    seed("spool", "spool_open_group", b"\2" + record(1, segment(own, 1, 0)) + record(3, frame(1, 1)))
+    seed("spool", "spool_hole", b"\2" + record(1, segment(own, 1, 0)) + record(3, frame(1)) + record(3, frame(9)))
+    seed("spool", "spool_damaged", b"\2" + record(1, segment(own, 1, 0)) + record(0x83, frame(1)) + b"\x30\0" +
+         record(3, frame(2)))
+    seed("spool", "spool_other", b"\2" + record(1, segment(b"x" * 16, 1, 0)) + record(3, frame(1)) + b"\xff" + whole)
+    seed("spool", "spool_acked_more", b"\2" + record(1, segment(own, 3, 9)) + record(3, frame(3)))
+    seed("spool", "spool_last_sequence", b"\2" + record(1, segment(own, 2**64 - 2, 0)) + record(3, frame(2**64 - 1)))
+    seed("spool", "spool_last_gap", b"\2" + record(1, segment(own, 1, 0)) + record(4, gap(1, 2**64 - 1)))
+    seed("spool", "sums", b"\3" + SUMS)
+    seed("spool", "raw", b"\0SWRC" + struct.pack("<III", 4, 0, 3) + b"body")
+
+
+def event(kind: int, name: int, flags: int, time: int, value: int, batch: int = -1) -> bytes:
+    return struct.pack("<QQIiBBHI", time, value, name, batch, kind, flags, 0, 0)
+
+
+def ring_file(lies: int, head: int, behind: int, events: list[bytes], words: bytes = b"") -> bytes:
+    return b"\0" + bytes([lies, 3, behind]) + words + struct.pack("<QII", head, 1, 0xFFFFFFFF) + b"".join(events)
+
+
+def name(kind: int, parent: int, texts: list[bytes]) -> bytes:
+    return bytes([kind, parent, 1, 0, len(texts)]) + b"".join(bytes([len(t)]) + t for t in texts)
+
+
+WRITER = (b'{"format": 1, "writer": "9f7a4f1e-6f5c-4c3e-9d8e-0123456789ab", "server": "", "project": "default",'
+          b' "trial": "run", "attempt_key": "", "rank": 1, "world_size": 4, "token": "", "boot_id": "b", "labels":'
+          b' {"a": "b"}, "placement": {"pod": "p"}, "rings": "", "path": "", "recorder_version": "0.1.0",'
+          b' "opened_time_us": 1700000000000000, "opened_monotonic_ns": 5, "sampling": {"on": true, "interval_us":'
+          b' 250000, "groups": ["cpu"], "without": [], "with": []}, "tracing": {"directory": "/t", "kept_max": 3}}')
+
+
+def ring() -> None:
+    step = [event(5, 0, 0, 100, 50, 7), event(2, 2, 1, 120, 0x3FF0000000000000, -2), event(1, 1, 1, 110, 20),
+            event(4, 0, 0, 100, 0), event(3, 2, 0, 1_700_000_000_000_000, 0), event(1, 1, 0, 50, 10)]
+    seed("ring", "step", ring_file(0, 6, 6, step))
+    seed("ring", "wrapped", ring_file(0, 2**32 + 3, 6, step))
+    seed("ring", "last_position", ring_file(0, 2**64 - 1, 6, step))
+    seed("ring", "wrong_capacity", b"\0\1\3\6" + struct.pack("<I", 1 << 20) + struct.pack("<QII", 6, 1, 0))
+    seed("ring", "cut", ring_file(4, 6, 6, step) + b"\x20\0")
+    seed("ring", "names", b"\1\7\0" + name(1, 0, [b"forward", b"k", b"v"]) + name(1, 1, [b"attention"]) +
+         name(2, 0, [b"training", b"loss", b"1", b"rank", b"0", b"split", b"eval"]))
+    seed("ring", "writer_json", b"\2" + WRITER)
+    seed("ring", "text", b"\3\x10plain \xe2\x82\xac and \xff\xc3 and long enough to be cut")
+    seed("ring", "text_c1", b"\3\x40a\xc2\x85b")
+    seed("ring", "names_c1", b"\1\7\0" + name(1, 0, [b"a\xc2\x9bb"]))
+    seed("ring", "times", b"\4" + struct.pack("<qQQ", 1_700_000_000_000_000, 5, 105))
+    seed("ring", "times_far", b"\4" + struct.pack("<qQQ", 2**63 - 1, 0, 2**63 - 1))
+
+
+def varint(number: int) -> bytes:
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def zigzag(number: int) -> int:
+    return number * 2 if number >= 0 else -number * 2 - 1
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value % 2**64)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def table(group: int, deltas: list[int], columns: list[bytes], batch: int = -1) -> bytes:
+    return (field(1, group) + field(2, 1_700_000_000_000_000) + field(3, b"".join(varint(zigzag(d)) for d in deltas)) +
+            field(4, zigzag(batch)) + b"".join(field(6, column) for column in columns))
+
+
+def doubles(ref: int, values: list[float]) -> bytes:
+    return field(1, ref) + field(2, struct.pack(f"<{len(values)}d", *values))
+
+
+def integers(ref: int, values: list[int], presence: bytes = b"") -> bytes:
+    packed = field(1, ref) + field(3, b"".join(varint(zigzag(v)) for v in values))
+    return packed + (field(4, presence) if presence else b"")
+
+
+def chunk() -> None:
+    sealed = struct.pack("<q", 1_700_000_000_000_000)
+    body = field(1, table(1, [1000, 1000], [doubles(1, [1.5, -0.0, float("nan")]), doubles(2, [0, 1, 2])])) + field(
+        1, table(2, [5], [integers(3, [10, -20]), integers(4, [7], b"\x02")], batch=3))
+    loss = field(1, 1) + field(2, b"gpu") + field(4, 5) + field(5, 10) + field(6, 20) + field(7, b"full")
+    seed("chunk", "body", b"\0" + sealed + body)
+    seed("chunk", "losses", b"\0" + sealed + field(2, loss))
+    seed("chunk", "refused_ref", b"\0" + sealed + field(1, table(1, [], [doubles(5, [1.0])])))
+    seed("chunk", "far_times", b"\0" + struct.pack("<q", -2**63) + body)
+    seed("chunk", "chunk", b"\1" + field(1, b"w" * 16) + field(2, 7) + field(3, 9) + varint(4 << 3 | 5) + b"\0\0\0\0" +
+         field(5, body))
+    definition = field(1, 9) + field(2, 1) + field(3, b"gpu") + field(4, b"util") + field(
+        5, field(1, b"device") + field(2, b"0")) + field(6, b"percent") + field(7, 1) + field(8, 100)
+    seed("chunk", "definitions", b"\2" + field(1, definition) + field(1, definition))
+    seed("chunk", "open", b"\3" + field(1, b"w" * 16) + field(2, b"agent") + field(3, 1))
+    seed("chunk", "gap", b"\4" + field(1, b"w" * 16) + field(2, 3) + field(3, 5) + field(4, 6) + field(5, 9) + field(
+        6, 10) + field(7, 20) + field(8, b"full"))
+    ticks = varint(1) + varint(2) + varint(zigzag(100)) + b"\0" + varint(zigzag(10)) + varint(zigzag(-1)) + b"\0\0" + (
+        b"\1" + varint(11) + b"\x20" + struct.pack("<dd", 1.5, 2.5))
+    seed("chunk", "ticks", b"\6" + ticks)
+    seed("chunk", "journal", b"\5" + b"\2" + varint(7) + b"\0\1" + varint(zigzag(9)) + varint(5) + b"\0")
+    targets = varint(2) + varint(1) + varint(2) + varint(11) + b"\1" + varint(12) + b"\1"
+    old = field(1, table(1, [10], [doubles(1, [1, 2]), doubles(2, [3, 4])]))
+    seed("chunk", "old_body", b"\7" + bytes([len(targets)]) + targets + old)
+
+
+def json() -> None:
+    for number, body in enumerate([b"{}", b'{"page_size": 5}', b'{"trial":{"trialId":"7"}}', b'{"nonsense":1}',
+                                   b'{"trial": {"name": "\\u00e9"}, "labels": {"a": "b"}}', b'[1,2', b"[" * 200,
+                                   b'{"pageToken": "\xff\xfe"}', b'{"rawAgeSeconds": 1e400}', b'{"a\x01": null}']):
+        seed("json", f"text_{number}", bytes([number * 6]) + body)
+    seed("json", "bytes", b"\5" + field(1, b"x") + field(2, 7))
+    seed("json", "bytes_open", b"\1" + field(1, field(1, b"w" * 16)))
+
+
+CONFIG = b"""# of a lab
+grpc-listen = "0.0.0.0:7817"   # all
+http-get = true
+fold-interval = 20s
+queue-bytes = 67108864
+log-format = "json"
+"""
+
+
+def words() -> None:
+    seeds = {
+        "text": b"0plain \xe2\x82\xac \xf0\x9f\x98\x80", "text_c1": b"0a\xc2\x85", "text_surrogate": b"0\xed\xa0\x80",
+        "text_overlong": b"0\xc0\xaf\xe0\x80\xaf", "project": b"0my-project_1.0", "token": b"1AQAAAAAAAAAA",
+        "place": b"2" + struct.pack("<Iqqq", 7, 3, 1_700_000_000_000_000, 2),
+        "place_wide": b"2" + struct.pack("<Iqqq", 7, 2**32 + 3, 5, 2),
+        "place_far": b"2" + struct.pack("<Iqqq", 7, 3, 5, 2**63 - 1),
+        "place_below": b"2" + struct.pack("<Iqqq", 7, 3, 5, -1),
+        "cursor": b"3" + struct.pack("<QQq", 9, 4, 5) + b"\3\5\0\7", "cursor_many": b"3" + bytes(24) + b"\xff\x7f",
+        "config": b"4" + CONFIG, "config_quotes": b'4data-dir = /srv/a"b\n', "config_behind": b'4data-dir = "a" b\n',
+        "config_open": b'4data-dir = "a\n', "config_hash": b'4data-dir = "a#b"\n', "config_nonsense": b"4nonsense\n",
+        "setting_time": b"5\x1310s", "setting_number": b"5\x161048576", "setting_text": b'5\1/srv/"x',
+        "caps": b"61h30m", "caps_bytes": b"61.5TB", "caps_samples": b"61M", "caps_none": b"6none", "caps_far": b"6106751991167300d",
+        "names": b"7a.example, b.example", "names_address": b"7[::1]:7817", "names_version": b"70.1.0",
+        "names_viewer": b"7https://ui.perfetto.dev/x", "names_groups": b"7cpu,gpu", "names_interval": b"7250ms",
+        "names_gzip": b"7gzip;q=0.5, *;q=0", "bearer": b"8Bearer stepwell_admin_0123456789abcdef",
+        "basic": b"8Basic YW55OnRva2Vu", "token_plain": b"8stepwell_admin_0123", "url": b"9http://host:80/a?b=c&d=%20",
+        "url_bad": b"9/a?b=%2",
+    }
+    for name_of, data in seeds.items():
+        seed("words", name_of, data)
+
+
+def kernel() -> None:
+    def part(letter: str, content: str) -> bytes:
+        return letter.encode() + content.encode() + b"~"
+
+    stat = "cpu  100 0 50 800 10 0 5 0 0 0\ncpu0 100 0 50 800 10 0 5 0 0 0\nintr 5\n"
+    later = stat.replace("100 0 50 800", "200 0 90 900")
+    meminfo = "MemTotal: 1000 kB\nMemAvailable: 400 kB\nCached: 5 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n"
+    net = "Inter-|\n face |\n  lo: 1 2 3 4 5 6 7 8 9\neth0: 100 2 3 4 5 6 7 8 900\n"
+    pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"
+    process = "7 (a) b) R 1 7 7 0 -1 0 0 0 0 0 50 20 0 0 20 0 3 0 99 0 0\n"
+    mounts = ("30 20 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n"
+              "1 1 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /n\\040fs rw - nfs4 host:/x rw\n")
+    mounts1 = ("31 30 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+               "32 30 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
+    seed("kernel", "machine", part("a", stat) + part("b", "0.1 0.2 0.3 1/2 3\n") + part("c", meminfo) + part("e", net) +
+         part("f", pressure) + part("g", pressure) + b"A" + part("a", later) + part("e", net.replace("900", "990")))
+    seed("kernel", "group_v2", part("i", "0::/a\n") + part("j", mounts) + part("n", "0-3,8\n") + part(
+        "o", "usage_usec 500\nnr_periods 9\nnr_throttled 3\n") + part("p", "50000 100000\n") + part("q", "1000\n") +
+         part("r", "inactive_file 10\n") + part("s", "max\n"))
+    seed("kernel", "group_v1", part("i", "4:memory:/a\n3:cpu,cpuacct:/a\n") + part("j", mounts1) + part("t", "100\n") +
+         part("u", "total_inactive_file 5\nhierarchical_memory_limit 200\n") + part("v", "5000\n") + part("w", "-1\n") +
+         part("x", "100000\n"))
+    seed("kernel", "process", part("k", process) + part("l", "1 2 3\n") + part("m", "read_bytes: 5\nwrite_bytes: 6\n") +
+         b"A" + part("k", process.replace("50 20", "60 30")) + part("m", "read_bytes: 9\nwrite_bytes: 9\n"))
+    seed("kernel", "infiniband", part("y", "5\n") + part("z", "6\n") + b"A" + part("y", "18446744073709551615\n"))
+    seed("kernel", "swap_more_free", part("c", "MemTotal: 1 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n"))
+    seed("kernel", "load_below", part("b", "-1 nan 1e999 1/2 3\n"))
+    seed("kernel", "disks", part("d", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n"))
+
+
+if __name__ == "__main__":
+    for make in (spool, ring, chunk, json, words, kernel):
+        make()
