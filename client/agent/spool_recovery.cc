@@ -167,7 +167,11 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
       const bool in_group = group.open;
       const GroupStart before{true, offset, next_sequence, segment->last_sequence};
       group.open = TakeRecord(*record, *segment, next_sequence);
-      if (group.open && !in_group) group = before;
+      if (group.open && !in_group) {
+        group = before;
+        // What is missing before its first frame is a gap by now, whatever becomes of the group.
+        group.next_sequence = next_sequence - 1;
+      }
       offset = record->end;
       continue;
     }
@@ -182,6 +186,9 @@ absl::Status Spool::RecoverSegment(std::uint32_t number, bool is_last) {
     offset = group.offset;
     next_sequence = group.next_sequence;
     segment->last_sequence = group.last_sequence;
+    // Of what was missing within it: these sequences are given anew.
+    absl::MutexLock lock(&mu_);
+    std::erase_if(gaps_, [&](const GapSpan& gap) { return gap.first_sequence >= next_sequence; });
   }
   if (offset < bytes.size() && is_last) {
     // Torn by a crash: cut, so that the next scan does not take it for damage.
@@ -222,7 +229,8 @@ void Spool::TakeSegmentStart(const SegmentStart& start, Segment& segment,
     is_first = segments_.empty();
   }
   if (is_first) {
-    next_sequence = start.next_sequence;
+    // A second start in it is forged: sequences that were counted are not given again.
+    next_sequence = std::max(next_sequence, start.next_sequence);
   } else {
     ReachSequence(start.next_sequence, next_sequence);
   }
