@@ -230,6 +230,7 @@ def kernel() -> None:
     seed("kernel", "infiniband", part("y", "5\n") + part("z", "6\n") + b"A" + part("y", "18446744073709551615\n"))
     seed("kernel", "swap_more_free", part("c", "MemTotal: 1 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n"))
     seed("kernel", "load_below", part("b", "-1 nan 1e999 1/2 3\n"))
+    seed("kernel", "group_of_no_path", part("i", "0::\n"))
     seed("kernel", "disks", part("d", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n"))
 
 

@@ -101,7 +101,7 @@ std::string ContainerName(absl::string_view groups, absl::string_view hostname) 
       if (below != std::string::npos) shown += path.substr(below);
       return Shorten(shown);
     }
-    const bool is_hidden = path == "/" || absl::StartsWith(path, "/..");
+    const bool is_hidden = path.size() <= 1 || absl::StartsWith(path, "/..");
     if (shown.empty() && !is_hidden) shown = path.substr(1);
   }
   return Shorten(shown.empty() ? std::string(hostname) : shown);

@@ -44,6 +44,7 @@ TEST(ContainerNameTest, TellsContainersApartAndStaysTheSame) {
       {"a short id is a name", "0::/lxc/abcdef01\n", "lxc/abcdef01"},
       {"a namespace of its own hides the path", "0::/\n", "node-1"},
       {"seen from beside", "0::/../other\n", "node-1"},
+      {"no path at all", "0::\n", "node-1"},
       {"nothing is known", "", "node-1"},
   };
   for (const Row& row : rows) {
