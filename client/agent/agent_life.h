@@ -23,8 +23,9 @@ class AgentLife {
     bool ends_when_settled = false;
     // Instead of idle_exit where something waits for an upload, which needs the spool for itself.
     absl::Duration offline_exit = absl::InfiniteDuration();
-    // Instead of leave_after where the directory was removed; idle_exit is then 0.
-    absl::Duration gone_leave_after = absl::Seconds(5);
+    // Instead of leave_after where the directory was removed: what is unacked is held by this agent alone, and a
+    // master that restarts is back by then. idle_exit is then 0.
+    absl::Duration gone_leave_after = absl::Minutes(1);
   };
   struct Facts {
     bool any_seen = false;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -36,12 +37,20 @@ std::int64_t FreeShare(int directory) {
   return std::max(static_cast<std::int64_t>(free_bytes * 0.05), std::int64_t{1} << 20);
 }
 
+// None: nobody can tell.
+std::optional<nlink_t> LinkCount(int directory) {
+  struct stat status {};
+  if (fstat(directory, &status) != 0) return std::nullopt;
+  return status.st_nlink;
+}
+
 }  // namespace
 
 ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face, const Clock& clock,
                        Callbacks callbacks)
     : options_(options),
       format_directory_(std::move(place.format_directory)),
+      has_link_count_(LinkCount(format_directory_.get()).value_or(0) > 0),
       owner_(place.owner),
       lock_(std::move(place.lock)),
       face_(std::move(face)),
@@ -432,9 +441,9 @@ void ServedRoot::RemoveDone() {
   RemoveOlder(absl::ZeroDuration());
 }
 
+// What cannot be looked at is there.
 bool ServedRoot::gone() const {
-  struct stat status {};
-  return fstat(format_directory_.get(), &status) != 0 || status.st_nlink == 0;
+  return has_link_count_ && LinkCount(format_directory_.get()) == nlink_t{0};
 }
 
 void ServedRoot::SettleClosing() {

@@ -150,6 +150,8 @@ class ServedRoot {
 
   const AgentOptions& options_;  // the agent's
   const FileDescriptor format_directory_;
+  // Not each file system counts the links of a directory.
+  const bool has_link_count_;
   const std::optional<FileOwner> owner_;
   const std::optional<AgentLock> lock_;
   const AgentFace face_;

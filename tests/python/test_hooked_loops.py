@@ -101,6 +101,54 @@ for epoch in range(2): train(DataLoaderShard(torch.utils.data.DataLoader([torch.
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == wanted), self.batches())
         self.assertEqual(wanted, self.batches()["train_batch"])
 
+    def test_a_loop_that_was_left_while_nothing_is_recorded_lets_the_schedule_go_on(self):
+        for name, leave in (
+            ("persists", "for batch in loader: break"),
+            ("kept", "kept = iter(loader); next(kept)"),
+        ):  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}"
+                _, err = self.run_hooked("import stepwell, torch\n"
+                                         "run = stepwell.init(schedule=stepwell.schedule(wait=3, active=2, repeat=1))\n" + _STEP + f"""
+loader = torch.utils.data.DataLoader("abc", persists=True)
+{leave}
+train(torch.utils.data.DataLoader("abcdefghijklmnop"))
+""", variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertNotIn("no window", err)
+                self.assertTrue(self.eventually(lambda t=trial: self.batches(t).get("step") == [3, 4]), self.batches(trial))
+                self.assertEqual([3, 4], self.batches(trial)["train_batch/optimizer_step"])
+
+    def test_iterators_and_schedules_of_others_harm_neither_the_hook_nor_the_training(self):
+        out, err = self.run_hooked("import stepwell, torch\n" + _STEP + """
+class Slotted:
+    __slots__ = ("items",)
+    def __init__(self): self.items = iter("ab")
+    def __iter__(self): return self
+    def __next__(self): return next(self.items)
+class Loader(torch.utils.data.DataLoader): pass
+DataLoader = torch.utils.data.DataLoader
+iterate = DataLoader.__iter__.__wrapped__ if hasattr(DataLoader.__iter__, "__wrapped__") else DataLoader.__iter__
+DataLoader.__iter__ = lambda loader: Slotted() if isinstance(loader, Loader) else iterate(loader)
+run = stepwell.init()
+print("".join(Loader("")), end=" ")
+train(DataLoader("abc"))
+run.close()
+old = run
+run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1, per="epoch"))
+from stepwell._stepping import Stepping
+Stepping(old)                                   # of a run that is over
+train(DataLoader("abc"))
+from stepwell.hooks._planned import Planner
+def broken(planner, run): raise KeyError("of ends")
+Planner.ends = broken
+train(DataLoader("abc"))
+print("trained")
+""")
+        self.assertEqual("ab trained\n", out)
+        self.assertEqual(1, err.count("is not recorded any more"), err)
+        self.assertIn("of ends", err)
+        self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 1, 1, 2, 4]), self.batches())
+
     def test_who_tells_of_steps_follows_alone_and_a_run_after_has_none_to_follow(self):
         out, _ = self.run_hooked("""
             import stepwell, torch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import os
 import pathlib
 import subprocess
@@ -97,6 +99,8 @@ class ProgramTest(ProductTest):
         self.assertIn("this program has no master", said)
         code, said = said_by(str(command()), "run", "--print", "python3", "train.py")
         self.assertIn(f"PYTHONPATH={own_program().parents[1]}/share/stepwell/python", said.replace('"', ""))
+        texts = {text.name for text in site().glob("stepwell-*.dist-info/licenses/*.txt")}
+        self.assertLessEqual({"libgrpc-dev.txt", "libssl-dev.txt", "rapidjson-dev.txt"}, texts)
         for name in ("sitecustomize.py", "stepwell_watch.py"):
             self.assertTrue((own_program().parents[1] / "share" / "stepwell" / "python" / name).is_file())
         # Without it the command says so.
@@ -110,18 +114,37 @@ class ProgramTest(ProductTest):
         self.assertIn("has no program", said)
 
 
+    def test_one_that_cannot_be_run_is_named_and_the_environments_command_not_started_in_its_place(self):
+        own_program().chmod(0o644)
+        self.addCleanup(own_program().chmod, 0o755)
+        out, _ = self.run_trial("from stepwell import _identity\nprint(_identity.agent(None))", variables={"STEPWELL_AGENT": "unset"})
+        self.assertEqual(f"{own_program()}\n", out)
+
+
 class BackendTest(unittest.TestCase):
     """What a wheel takes."""
 
-    def files(self, named: str) -> dict[str, bytes]:
+    def files(self, named: str, module=None) -> dict[str, bytes]:
         before = os.environ.get("STEPWELL_WHEEL_PROGRAM")
         os.environ["STEPWELL_WHEEL_PROGRAM"] = named
         try:
-            return backend()._program_files()
+            return (module or backend())._program_files()
         finally:
             os.environ.pop("STEPWELL_WHEEL_PROGRAM")
             if before is not None:
                 os.environ["STEPWELL_WHEEL_PROGRAM"] = before
+
+    def test_notice_names_each_library_inside_and_the_wheel_has_its_licence(self):
+        root = _BACKEND.parents[3]
+        names = (root / "client" / "cli" / "alone" / "CMakeLists.txt").read_text().split("foreach(name ")[1].split(")")[0]
+        module = backend()
+        self.assertEqual(sorted(names.split()), sorted(a for _, _, archives in module.INSIDE for a in archives.split()))
+        section = (root / "NOTICE").read_text().split("The program in the Python package has inside")[1].split("\nTests and")[0]
+        named = {line[2:].split("  ")[0] for line in section.splitlines() if line.startswith("  ")}
+        self.assertEqual({name for name, _, _ in module.INSIDE}, named)
+        texts = module._licence_files()
+        self.assertEqual(len({package for _, package, _ in module.INSIDE}), len(texts))
+        self.assertTrue(all(b"opyright" in text for text in texts.values()))
 
     def test_off_leaves_it_out(self):
         self.assertEqual({}, self.files("off"))
@@ -131,6 +154,26 @@ class BackendTest(unittest.TestCase):
                             (str(_BACKEND), "cannot be run")):  # fmt: skip
             with self.subTest(named), self.assertRaisesRegex(RuntimeError, said):
                 self.files(named)
+
+    def test_what_was_built_and_does_not_run_here_is_left_out_and_an_old_one_taken_with_a_warning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            built = pathlib.Path(folder) / "stepwell"
+            module = backend()
+            module._BUILT_PROGRAM = built
+            for content, said in ((None, "cannot be run"), (b"\x7fELF of no machine", "cannot be run"),
+                                  (b"#!/bin/sh\nexit 1\n", "is not of version")):  # fmt: skip
+                if content is not None:
+                    built.write_bytes(content)
+                    built.chmod(0o755)
+                with self.subTest(content), contextlib.redirect_stderr(io.StringIO()) as err:
+                    self.assertEqual({}, self.files("", module))
+                    self.assertIn(said, err.getvalue())
+            built.write_text(f"#!/bin/sh\necho stepwell {module.version()}\n")
+            for seconds, is_told in ((0, True), (4e9, False)):
+                os.utime(built, (seconds, seconds))
+                with self.subTest(seconds), contextlib.redirect_stderr(io.StringIO()) as err:
+                    self.assertIn("stepwell/_program/bin/stepwell", self.files("", module))
+                    self.assertEqual(is_told, "is older than" in err.getvalue())
 
     def test_the_one_that_is_named_is_taken_with_what_it_puts_before_programs(self):
         found = self.files(product.program())

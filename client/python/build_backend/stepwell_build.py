@@ -4,7 +4,7 @@ The extension is the recorder's sources and the files of core/ in one shared obj
 PyInit__core and nothing else, with the C++ runtime inside: it needs glibc, and no package of Debian's. Beside it lies
 the program that is its agent, which takes minutes to build and is therefore taken from a build: the one that
 STEPWELL_WHEEL_PROGRAM names ("off" = none), else what `cmake --build build/release --target stepwell_alone` left, where
-it did. Elsewhere than on Linux the wheel has neither, and the package does nothing, with one warning.
+it did and that runs here. The licences of what is linked into it lie in the wheel's dist-info. Elsewhere than on Linux the wheel has neither, and the package does nothing, with one warning.
 
 stepwell_build.py FOLDER builds the wheel without pip, for the interpreter that runs it.
 """
@@ -34,6 +34,25 @@ _NAME = "stepwell"
 _PROGRAM_FOLDER = f"{_NAME}/_program"
 _PROGRAM = f"{_PROGRAM_FOLDER}/bin/stepwell"
 _BUILT_PROGRAM = _ROOT / "build" / "release" / "alone" / "stepwell"
+# What is inside of it: as NOTICE calls it, Debian's package with its licence, the archives of client/cli/alone/CMakeLists.txt
+# ("" = headers, or the compiler's).
+INSIDE = (
+    ("gRPC", "libgrpc-dev", "grpc++ grpc gpr"),
+    ("upb", "libgrpc-dev", "upb"),
+    ("address_sorting", "libgrpc-dev", "address_sorting"),
+    ("Protocol Buffers", "libprotobuf-dev", "protobuf"),
+    ("Abseil", "libabsl-dev", "absl_base"),
+    ("RE2", "libre2-dev", "re2"),
+    ("c-ares", "libc-ares-dev", "cares"),
+    ("OpenSSL", "libssl-dev", "ssl crypto"),
+    ("zlib", "zlib1g-dev", "z"),
+    ("spdlog", "libspdlog-dev", ""),
+    ("{fmt}", "libfmt-dev", ""),
+    ("cxxopts", "libcxxopts-dev", ""),
+    ("nlohmann/json", "nlohmann-json3-dev", ""),
+    ("RapidJSON", "rapidjson-dev", ""),
+    ("libstdc++, libgcc", "libstdc++-*-dev", ""),
+)
 _WARNINGS = ["-Wall", "-Wextra", "-Wshadow"]
 _HIDDEN = ["-O2", "-g0", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-DNDEBUG"]
 # The oldest time that a zip file can tell: equal sources make equal wheels.
@@ -46,18 +65,23 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
         files[_extension_name()] = _build_extension()
         files.update(_program_files())
         if _PROGRAM in files:
+            files.update(_licence_files())
             files[f"{_NAME}-{version()}.data/scripts/stepwell"] = (_HERE / "site" / "program.py").read_bytes()
     return _write_wheel(wheel_directory, files)
 
 
 def build_editable(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
     """`pip install -e`: the package is the checkout's, and its extension lies in that. It is built anew by another."""
+    files = {f"__editable__.{_NAME}.pth": f"{_HERE}\n".encode()}
     if sys.platform == "linux":
         extension = _HERE / _extension_name()
         _put(extension, _build_extension())
-        for name, content in _program_files().items():
+        program = _program_files()
+        for name, content in program.items():
             _put(_HERE / name, content)
-    return _write_wheel(wheel_directory, {f"__editable__.{_NAME}.pth": f"{_HERE}\n".encode()})
+        if program:
+            files.update(_licence_files())
+    return _write_wheel(wheel_directory, files)
 
 
 def _put(file: pathlib.Path, content: bytes) -> None:
@@ -73,14 +97,47 @@ def _program_files() -> dict[str, bytes]:
     """The agent's program, and what its `run` puts before programs in Python; {} = there is none."""
     named = os.environ.get("STEPWELL_WHEEL_PROGRAM", "")
     program = pathlib.Path(named) if named else _BUILT_PROGRAM
-    if named == "off" or not (named or program.is_file()):
-        print(f"stepwell: this package has no agent's program (docs/python.md): {program} is not there", file=sys.stderr)
+    if named == "off":
         return {}
-    _check_program(program)
+    try:
+        _check_program(program)
+    except RuntimeError as error:
+        if named:
+            raise
+        # Built for another machine, say: the package goes without, as where none was built.
+        print(f"{error}; this package has no agent's program (docs/python.md)", file=sys.stderr)
+        return {}
+    _warn_of_age(program)
     hooks = f"{_PROGRAM_FOLDER}/share/stepwell/python"
     return {_PROGRAM: program.read_bytes(),
             f"{hooks}/sitecustomize.py": (_HERE / "site" / "sitecustomize.py").read_bytes(),
             f"{hooks}/stepwell_watch.py": (_HERE / _NAME / "hooks" / "_watch.py").read_bytes()}  # fmt: skip
+
+
+def _warn(text: str) -> None:
+    print(f"stepwell: {text}", file=sys.stderr)
+
+
+def _warn_of_age(program: pathlib.Path) -> None:
+    clients = (folder for folder in (_ROOT / "client").iterdir() if folder.name not in ("python", "web"))
+    sources = (path for folder in (_ROOT / "base", _ROOT / "proto", *clients) for path in folder.rglob("*")
+               if path.suffix in (".cc", ".h", ".c", ".proto"))  # fmt: skip
+    newest = max(sources, key=lambda path: path.stat().st_mtime)
+    if program.stat().st_mtime < newest.stat().st_mtime:
+        _warn(f"{program} is older than {newest.relative_to(_ROOT)}: build the target stepwell_alone anew")
+
+
+def _licence_files() -> dict[str, bytes]:
+    """As Debian's packages have them."""
+    files = {}
+    for name, package, _ in INSIDE:
+        found = sorted(pathlib.Path("/usr/share/doc").glob(f"{package}/copyright"))
+        if not found:
+            _warn(f"the licence of {name}, which is inside of the agent's program, is left out: "
+                  f"/usr/share/doc/{package}/copyright is not there")  # fmt: skip
+        for text in found[-1:]:
+            files[f"{_NAME}-{version()}.dist-info/licenses/{text.parent.name}.txt"] = text.read_bytes()
+    return files
 
 
 def _check_program(program: pathlib.Path) -> None:

@@ -24,7 +24,7 @@ typedef struct {
   PyObject* reduce;  // NULL = by the original's name
   PyObject* weak_references;
   uint64_t bit;
-  int is_fetch;
+  int is_followed;  // its handler is called where a schedule is followed, too
 } Hooked;
 
 // Of those whose handler the thread is in.
@@ -151,10 +151,16 @@ static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t cou
 static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, size_t flagged_count,
                                    PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
-  if ((busy_bits & self->bit) != 0 ||
-      !(stepwell_enabled() || is_waiting || (is_following && self->is_fetch)) ||
-      PyThread_get_thread_ident() != main_thread || StepLoop_IsInFetch()) {
-    return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  const int is_wanted = stepwell_enabled() || is_waiting || (is_following && self->is_followed);
+  if ((busy_bits & self->bit) != 0 || !is_wanted || PyThread_get_thread_ident() != main_thread ||
+      StepLoop_IsInFetch()) {
+    PyObject* result = PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+    // Loops that are asked no more are told by it, also while nothing is recorded.
+    if (!is_wanted && TimedCall_EndsWork(self->handler) &&
+        PyThread_get_thread_ident() == main_thread) {
+      StepLoop_CloseWork();
+    }
+    return result;
   }
   const int is_of_worker = IsWorker();
   if (is_of_worker < 0) return NULL;
@@ -166,9 +172,11 @@ static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, si
 }
 
 static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
-  static char* kWanted[] = {"original", "handler", "reduce", NULL};
+  static char* kWanted[] = {"original", "handler", "reduce", "is_followed", NULL};
   PyObject *original = NULL, *handler = NULL, *reduce = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", kWanted, &original, &handler, &reduce)) {
+  int is_followed = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Op", kWanted, &original, &handler, &reduce,
+                                   &is_followed)) {
     return NULL;
   }
   if (!PyCallable_Check(original) || !PyCallable_Check(handler)) {
@@ -187,7 +195,7 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
   self->handler = handler;
   self->reduce = reduce;
   self->bit = (uint64_t)1 << place;
-  self->is_fetch = Py_TYPE(handler) == &FetchCall_Type;
+  self->is_followed = is_followed || Py_TYPE(handler) == &FetchCall_Type;
   self->call = Hooked_Vectorcall;
   return (PyObject*)self;
 }

@@ -36,6 +36,10 @@ int TimedCall_Init(void) {
          PyType_Ready(&FetchCall_Type) == 0;
 }
 
+int TimedCall_EndsWork(const PyObject* handler) {
+  return Py_TYPE(handler) == &TimedCall_Type && ((const TimedCall*)handler)->ends_work;
+}
+
 // 1 or 0. What it raises its handler meets, too: -1 with an exception set is no Exception.
 static int IsGradEnabled(TimedCall* self) {
   PyObject* answer = PyObject_CallObject(self->is_grad_enabled, NULL);

@@ -13,5 +13,8 @@ extern PyTypeObject TimedCall_Type;
 // iterator which has the loop of its steps as `_stepwell_loop`. Every 16th is the handler's, too.
 extern PyTypeObject FetchCall_Type;
 
+// Whether what it times ends work, as an optimizer's step does.
+int TimedCall_EndsWork(const PyObject* handler);
+
 // 0 with an exception set.
 int TimedCall_Init(void);

@@ -45,6 +45,7 @@ class Hooked:
         original: Callable[..., Any],
         handler: Callable[..., Any],
         reduce: Callable[[Hooked], object] | None = None,
+        is_followed: bool = False,
     ) -> None: ...
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 

@@ -63,8 +63,10 @@ def agent(given: str | None) -> str | None:
     if given is not None or os.environ.get("STEPWELL_AGENT"):
         return given
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_program", "bin", "stepwell")
+    if os.path.exists(own):  # also one that cannot be run: the environment's command would run that, and end, again and again
+        return own
     beside = os.path.join(sys.prefix, "bin", "stepwell")
-    return next((program for program in (own, beside) if os.access(program, os.X_OK)), None)
+    return beside if os.access(beside, os.X_OK) else None
 
 
 def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str | None:

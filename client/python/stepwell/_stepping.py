@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from stepwell._load import core
 from stepwell._schedule import Place, Schedule
 
@@ -22,7 +24,8 @@ class Stepping:
     def __init__(self, run: Run, loader: object = None) -> None:
         self._run = run
         run._is_stepped = True  # hooks follow its schedule no more
-        core.follow_schedule(False)
+        if not run._is_closed and run is sys.modules["stepwell._run"]._run:  # else another's goes on, which may have one
+            core.follow_schedule(False)
         self._loader = loader
         self._loop = core.Loop()
         self._is_begun = False

@@ -138,10 +138,11 @@ class AheadLoaders:
         self._asked = items.ahead
         try:
             batch = core.call_within(items.ahead, next, (items.items,), {})
-        except BaseException:
+        except BaseException as error:
             items.loop.leave()
             items.loop = None
-            self._ends(items)
+            if isinstance(error, StopIteration):
+                self._ends(items)
             raise
         self._counts(items)
         return batch
@@ -166,9 +167,12 @@ class AheadLoaders:
         return True
 
     def _ends(self, items: _AheadItems) -> None:
-        run = followed_run()
-        if run is not None and items.epoch is not None:
-            self._planner.ends(run)
+        try:
+            run = followed_run()
+            if run is not None and items.epoch is not None:
+                self._planner.ends(run)
+        except Exception as error:
+            self._hook.fail(error)
 
     def _counts(self, items: _AheadItems) -> None:
         try:

@@ -51,7 +51,8 @@ class Batches:
 
         self._call = self.hook.handle(core.FetchCall(self.next_batch, self._torch.is_grad_enabled))
         self.hook.replace(_BaseDataLoaderIter, "__next__", self._call)
-        self.hook.replace(self._torch.utils.data.DataLoader, "__iter__", self.iterate)
+        # While a schedule is followed, too: loops that were left are noticed where nothing is recorded.
+        self.hook.replace(self._torch.utils.data.DataLoader, "__iter__", self.iterate, is_followed=True)
         self._ahead.put()
 
     def may_go_on_alone(self, is_plain: bool) -> None:
@@ -66,9 +67,11 @@ class Batches:
         items = original(loader)
         try:
             if not self.hook.trouble:
-                vars(items)[_BEGUN] = (begin_us, time.perf_counter() - begin)
-                if getattr(loader, "_iterator", None) is items:  # its workers persist
-                    self._kept.watch(weakref.ref(items))
+                # A loader's own kind may have no room for it: what it took is left out.
+                if hasattr(items, "__dict__"):
+                    vars(items)[_BEGUN] = (begin_us, time.perf_counter() - begin)
+                    if getattr(loader, "_iterator", None) is items:  # its workers persist
+                        self._kept.watch(weakref.ref(items))
         except Exception as error:
             self.hook.fail(error)
         return items
@@ -144,8 +147,11 @@ class Batches:
         try:
             items = core.fetch_step(loop, original, iterator)
         except StopIteration:
-            if batch is not None:
-                self._planner.ends(run)
+            try:
+                if batch is not None:
+                    self._planner.ends(run)
+            except Exception as error:
+                self.hook.fail(error)
             raise
         self._see_batch()
         return items

@@ -68,15 +68,17 @@ class Hook:
             call.is_plain = False
 
     def replace(
-        self, owner: Any, name: str, handler: Callable[..., Any], is_compiling: Callable[[], bool] | None = None
+        self, owner: Any, name: str, handler: Callable[..., Any], is_compiling: Callable[[], bool] | None = None, *,
+        is_followed: bool = False,
     ) -> None:  # fmt: skip
         """handler(original, *args, **keywords) is called in place of owner.name. Where there is none: nothing. With
-        is_compiling a compiler that looks for functions of Python finds one, and through it the original."""
+        is_compiling a compiler that looks for functions of Python finds one, and through it the original. With is_followed the handler is called also
+        where nothing is recorded, but a schedule is followed."""
         original = getattr(owner, name, None)
         if original is None or isinstance(original, core.Hooked) or hasattr(original, _MARK):
             return
         is_own = name in vars(owner)
-        hooked = core.Hooked(original, handler, functools.partial(_reduced, _place(owner, name)))
+        hooked = core.Hooked(original, handler, functools.partial(_reduced, _place(owner, name)), is_followed)
         put = hooked if is_compiling is None else _function(original, hooked, is_compiling)
         setattr(owner, name, put)
         self._replaced.append((owner, name, original, put, is_own))
