@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
@@ -15,6 +16,9 @@ namespace stepwell {
 namespace {
 
 constexpr std::size_t kPlacesMax = 10'000;
+// Each may cost a question to the database.
+constexpr std::size_t kTrialsMax = 64;
+constexpr absl::Duration kLookupPatience = absl::Seconds(2);
 
 absl::Status Reasoned(absl::Status status, absl::string_view reason) {
   status.SetPayload("stepwell/reason", absl::Cord(reason));
@@ -116,6 +120,10 @@ absl::Status AccessControl::CheckAs(const AccessRule* rule, const Caller& caller
   const std::vector<v1::TrialRef> trials = TrialsOf(request);
   // So that no rule opens a method whose request has another form than the rule thinks.
   if (trials.empty()) return absl::InvalidArgumentError("the request names no trial");
+  if (trials.size() > kTrialsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the request names ", trials.size(),
+                                                   " trials, allowed are at most ", kTrialsMax));
+  }
   for (const v1::TrialRef& ref : trials) {
     STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(ref));
     STEPWELL_RETURN_IF_ERROR(CheckTrial(*rule, *caller, trial));
@@ -146,6 +154,16 @@ absl::Status AccessControl::CheckTrial(const AccessRule& rule, const TokenHolder
   return Missing(holder, GrantFor(rule.right, place, trial), NameOf(rule));
 }
 
+absl::Status AccessControl::CheckIngests(const Caller& caller) const {
+  if (guard_ == nullptr) return absl::OkStatus();
+  if (caller == nullptr) return absl::UnauthenticatedError(kNoToken);
+  for (const std::string& grant : caller->grants.texts()) {
+    if (grant == "admin" || absl::StartsWith(grant, "write:")) return absl::OkStatus();
+    if (absl::StartsWith(grant, "ingest:")) return absl::OkStatus();
+  }
+  return Missing(*caller, "ingest:PROJECT/TRIAL", "this call");
+}
+
 absl::Status AccessControl::CheckOpen(const Caller& caller, const TrialSelector& trial) const {
   if (guard_ == nullptr) return absl::OkStatus();
   if (caller == nullptr) return absl::UnauthenticatedError(kNoToken);
@@ -172,6 +190,10 @@ absl::StatusOr<TrialPlace> AccessControl::PlaceOf(const TokenHolder& holder,
     const absl::MutexLock lock(&mu_);
     const auto known = places_.find(trial.trial_id);
     if (known != places_.end() && holder.grants.Reads(known->second.project)) return known->second;
+  }
+  const absl::StatusOr<ReadAdmission::Ticket> turn = lookups_.Enter(kLookupPatience);
+  if (!turn.ok()) {
+    return absl::UnavailableError("too many ask at once where trials lie; come again");
   }
   STEPWELL_ASSIGN_OR_RETURN(const TrialPlace place, store_.FindPlace(trial));
   const absl::MutexLock lock(&mu_);

@@ -6,7 +6,8 @@
 //   STEPWELL_RETURN_IF_ERROR(access.Check(caller, request));
 //
 // Errors: kUnauthenticated; kNotFound = not there for this caller; kPermissionDenied names the grant that is
-// missing, with the reason GRANT_MISSING; kInvalidArgument = the request names no trial; kUnavailable.
+// missing, with the reason GRANT_MISSING; kInvalidArgument = the request names no trial, or more than
+// 64; kUnavailable.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/access_rules.h"
 #include "server/caller.h"
+#include "server/read_admission.h"
 #include "server/token_guard.h"
 #include "storage/token_store.h"
 
@@ -40,6 +42,8 @@ class AccessControl {
   // Of a request whose trials stand in a message of another type.
   absl::Status CheckAs(const AccessRule* rule, const Caller& caller,
                        const google::protobuf::Message& request) const;
+  // Whether it may ingest anything at all: before a call whose trial is told later takes a place.
+  absl::Status CheckIngests(const Caller& caller) const;
   // Of a writer that opens: never kNotFound, for it would make the trial.
   absl::Status CheckOpen(const Caller& caller, const TrialSelector& trial) const;
 
@@ -52,6 +56,8 @@ class AccessControl {
 
   TokenGuard* const guard_;
   TokenStore& store_;
+  // Questions where trials lie: whoever asks for many waits with them, and not the tokens of others.
+  mutable ReadAdmission lookups_{8};
   mutable absl::Mutex mu_;
   // A trial's project never changes. Bounded.
   mutable absl::flat_hash_map<std::int64_t, TrialPlace> places_ ABSL_GUARDED_BY(mu_);

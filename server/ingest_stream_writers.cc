@@ -86,6 +86,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     context_.heads.NoteWriter(opened->trial_id, opened->writer_no, opened->folded_sequence);
   });
   std::unique_ptr<IngestSession> before;
+  const Caller shown = caller;
   {
     absl::MutexLock lock(&mu_);
     auto& place = sessions_[request.writer];
@@ -115,6 +116,8 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
     Fence(request.writer, opened->generation);
   }
+  // While the database opened it nobody could be told through its session, which was not there.
+  if (HasEnded(shown)) RefuseEndedTokens();
   log::Info("writer_opened", {{"trial", Value(opened->trial_id)},
                               {"writer_no", Value(opened->writer_no)},
                               {"writer", request.writer.ToText()},

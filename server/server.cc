@@ -161,7 +161,7 @@ struct Server::Parts {
   absl::Status ReadCertificates();
   absl::Status Listen();
   absl::Status AddDoors();
-  bool ReadsAll(const HttpRequest& request) const;
+  absl::StatusOr<bool> ReadsAll(const HttpRequest& request) const;
   MasterReading Read();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
   void MakeRooms(const Uuid& incarnation);
@@ -216,9 +216,10 @@ absl::Status Server::Parts::Listen() {
   return Annotate(http->Start(), "--http-listen");
 }
 
-bool Server::Parts::ReadsAll(const HttpRequest& request) const {
+absl::StatusOr<bool> Server::Parts::ReadsAll(const HttpRequest& request) const {
   if (tokens == nullptr) return true;
   const auto caller = tokens->Identify(request.Header("Authorization"));
+  if (absl::IsUnavailable(caller.status())) return caller.status();
   return caller.ok() && (*caller)->grants.ReadsAll();
 }
 

@@ -33,6 +33,17 @@ absl::Status WriteWhole(const std::string& path, const std::string& text) {
   return is_whole ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
 }
 
+// has_ended is never taken back: another holder lives.
+Caller Anew(const TokenHolder& ended) {
+  auto holder = std::make_shared<TokenHolder>();
+  holder->id = ended.id;
+  holder->digest = ended.digest;
+  holder->name = ended.name;
+  holder->grants = ended.grants;
+  holder->expires_time_us = ended.expires_time_us;
+  return holder;
+}
+
 // Under its name only when it is whole; of two that begin at once one wins.
 absl::Status MakeFile(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) return absl::OkStatus();
@@ -166,7 +177,8 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
   const absl::MutexLock lock(&mu_);
   for (const auto& [id, holder] : holders_) {
     const auto same = holders.find(id);
-    const bool goes_on = same != holders.end() && same->second->digest == holder->digest &&
+    const bool goes_on = same != holders.end() && !holder->has_ended &&
+                         same->second->digest == holder->digest &&
                          same->second->grants.texts() == holder->grants.texts() &&
                          same->second->expires_time_us == holder->expires_time_us;
     // Calls that are under way hold the one of before.
@@ -174,6 +186,14 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
   }
   holders_ = std::move(holders);
   confirmed_ = asked;
+}
+
+void TokenGuard::EndNow(const std::string& id) {
+  const absl::MutexLock lock(&mu_);
+  const auto found = holders_.find(id);
+  if (found == holders_.end()) return;
+  End(*found->second);
+  holders_.erase(found);
 }
 
 void TokenGuard::Confirm(absl::Duration asked) {
@@ -185,8 +205,13 @@ void TokenGuard::LookAround() {
   const absl::MutexLock lock(&mu_);
   LookAgain();
   const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
-  for (const auto& [id, holder] : holders_) {
-    if (holder->expires_time_us != 0 && holder->expires_time_us <= now_us) End(*holder);
+  for (auto& [id, holder] : holders_) {
+    if (holder->expires_time_us == 0) continue;
+    if (holder->expires_time_us <= now_us) {
+      End(*holder);
+    } else if (holder->has_ended) {
+      holder = Anew(*holder);
+    }
   }
 }
 

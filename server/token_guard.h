@@ -44,7 +44,10 @@ class TokenGuard {
   void Learn(const std::vector<TokenRecord>& living, absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
   // What was learned is so still.
   void Confirm(absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads the file again, where that is due, and ends those that have expired.
+  // Revoked: for good, and not to be learned of first.
+  void EndNow(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Reads the file again, where that is due, and ends those that have expired. One that a clock ended which
+  // has gone back since lives again; calls of before have ended.
   void LookAround() ABSL_LOCKS_EXCLUDED(mu_);
   // How many have ended, ever: who has open calls looks again when it has grown.
   std::int64_t ended_count() const ABSL_LOCKS_EXCLUDED(mu_);

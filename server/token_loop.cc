@@ -10,8 +10,8 @@ namespace {
 
 constexpr absl::Duration kLookEach = absl::Seconds(1);
 constexpr absl::Duration kNoteEach = absl::Minutes(1);
-// A call that began as its token ended is found by the next look.
-constexpr int kTells = 3;
+// A call that began as its token ended is found by the next look, a second later; there are two tells a look.
+constexpr int kTells = 5;
 
 }  // namespace
 
@@ -34,16 +34,22 @@ bool TokenLoop::WaitForTime() {
 
 void TokenLoop::Run() {
   do {
+    // What a file and a clock say waits for no database.
+    EndDue();
     const absl::Status looked = Look();
     if (!looked.ok() && !is_failing_) {
       log::Warning("tokens_not_read", {{"status", looked.ToString()}});
     }
     is_failing_ = !looked.ok();
-    parts_.guard.LookAround();
-    TellEnded();
+    EndDue();
     if (parts_.clock.Monotonic() - used_noted_ >= kNoteEach) NoteUsed();
   } while (WaitForTime());
   NoteUsed();
+}
+
+void TokenLoop::EndDue() {
+  parts_.guard.LookAround();
+  TellEnded();
 }
 
 absl::Status TokenLoop::Look() {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -37,6 +38,8 @@ class TokenLoop {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   // What was made or revoked counts when this returns. Thread-safe; asks the database.
   absl::Status LearnNow() ABSL_LOCKS_EXCLUDED(learning_);
+  // It was revoked: it opens nothing any more, whatever the database answers next. Thread-safe, at once.
+  void EndNow(const std::string& id) { parts_.guard.EndNow(id); }
 
  private:
   void Run();
@@ -44,6 +47,7 @@ class TokenLoop {
   bool WaitForTime() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Look() ABSL_LOCKS_EXCLUDED(learning_);
   absl::Status Learn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
+  void EndDue();
   void TellEnded();
   void NoteUsed();
 

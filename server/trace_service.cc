@@ -62,6 +62,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
                            v1::UploadTraceResponse* response) override {
     if (const auto caller = CallerOf(access_, *context); !caller.ok()) {
       return GrpcError(caller.status());
+    } else if (const absl::Status may =
+                   access_ == nullptr ? absl::OkStatus() : access_->CheckIngests(*caller);
+               !may.ok()) {
+      return GrpcError(may);
     }
     auto ticket = uploads_.Enter(kTurnPatience);
     if (!ticket.ok()) return NoTurn(ticket.status());

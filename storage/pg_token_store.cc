@@ -12,6 +12,8 @@ namespace {
 constexpr absl::Duration kStatementMax = absl::Seconds(5);
 constexpr absl::Duration kReplyMax = absl::Seconds(8);
 constexpr absl::Duration kTurnPatience = absl::Seconds(5);
+// Who waits for news of tokens has others to tell meanwhile.
+constexpr absl::Duration kWatchMax = absl::Seconds(2);
 
 // No grant holds a line break.
 #define STEPWELL_TOKEN_COLUMNS                                                                    \
@@ -63,6 +65,14 @@ PgConnection::Options ConnectionOptions(const PgTokenStore::Options& options) {
   return connection;
 }
 
+PgConnection::Options WatchOptions(const PgTokenStore::Options& options) {
+  PgConnection::Options connection = ConnectionOptions(options);
+  connection.connect_timeout = kWatchMax;
+  connection.statement_timeout = kWatchMax - absl::Milliseconds(500);
+  connection.reply_timeout = kWatchMax;
+  return connection;
+}
+
 std::int64_t TimeAt(const PgResult& result, int row, int column) {
   return result.IsNull(row, column) ? 0 : result.TimestampUs(row, column);
 }
@@ -94,7 +104,8 @@ absl::Status ComeAgain(const absl::Status& status) {
 }  // namespace
 
 PgTokenStore::PgTokenStore(const Options& options)
-    : shelf_(ConnectionOptions(options), options.connections_max) {}
+    : watch_(WatchOptions(options), 1),
+      shelf_(ConnectionOptions(options), options.connections_max) {}
 
 absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
@@ -152,14 +163,14 @@ absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
 }
 
 absl::StatusOr<std::int64_t> PgTokenStore::ReadChangeNo() {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(kReadChange));
   if (row.row_count() != 1) return absl::DataLossError("token_changes: not one row");
   return row.Int64(0, 0);
 }
 
 absl::StatusOr<LivingTokens> PgTokenStore::ReadLiving() {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
   LivingTokens living;
   // The number first: what changes in between is read, and read once more with the next number.
   STEPWELL_ASSIGN_OR_RETURN(const PgResult change, connection->Exec(kReadChange));
@@ -177,7 +188,7 @@ absl::Status PgTokenStore::NoteUsed(const std::vector<std::pair<std::string, std
     ids.push_back(id);
     times_us.push_back(time_us);
   }
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
   return connection->Exec(kNoteUsed, {PgArray(ids), PgArray(times_us)}).status();
 }
 

@@ -1,5 +1,5 @@
-// PgTokenStore: TokenStore on PostgreSQL, on two connections of its own, so that nobody's door waits for
-// somebody's read. Thread-safe.
+// PgTokenStore: TokenStore on PostgreSQL, on connections of its own, so that nobody's door waits for
+// somebody's read; what keeps tokens true has one that no caller's questions can take. Thread-safe.
 //
 //   PgTokenStore store({.url = url});
 #pragma once
@@ -18,7 +18,7 @@ class PgTokenStore final : public TokenStore {
  public:
   struct Options {
     std::string url;
-    int connections_max = 2;
+    int connections_max = 2;  // and one more
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
   };
@@ -34,6 +34,7 @@ class PgTokenStore final : public TokenStore {
   absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override;
 
  private:
+  PgShelf watch_;  // ReadChangeNo, ReadLiving, NoteUsed: within two seconds or not at all
   PgShelf shelf_;
 };
 

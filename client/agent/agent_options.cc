@@ -67,7 +67,9 @@ cxxopts::Options Flags() {
       ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
-      ("token", "token of the sampler, where it is not the agent's own, which is STEPWELL_TOKEN",
+      ("token",
+       "deprecated, for others of the machine see it in ps: STEPWELL_TOKEN instead; token of the "
+       "sampler, where it is not the agent's own",
        cxxopts::value<std::string>())  //
       ("tls-ca",
        "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "

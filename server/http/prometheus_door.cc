@@ -37,9 +37,12 @@ void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
   MetricFamilies families;
   if (which.empty() || which == "none") {
     // The master's own tell of all projects together.
-    const bool shows_own = shows_own_(request);
-    if (shows_own) add_own_(families);
-    if (!which.empty() && !shows_own) {
+    const absl::StatusOr<bool> shows_own = shows_own_(request);
+    if (!shows_own.ok()) {
+      return exchange->Answer(HttpErrorAnswer(503, std::string(shows_own.status().message())));
+    }
+    if (*shows_own) add_own_(families);
+    if (!which.empty() && !*shows_own) {
       return exchange->Answer(
           HttpErrorAnswer(403, "the master's own metrics want the grant read:*"));
     }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "server/http/http_routes.h"
 #include "server/http/rpc_channel.h"
 #include "server/metric_families.h"
@@ -20,8 +21,9 @@ class PrometheusDoor {
   // Quick, on the thread "http".
   using AddOwn = std::function<void(MetricFamilies&)>;
 
-  // Whether whoever asks may know of the master as a whole. As quick.
-  using ShowsOwn = std::function<bool(const HttpRequest&)>;
+  // Whether whoever asks may know of the master as a whole; an error, which is answered 503, where that cannot
+  // be told now. As quick.
+  using ShowsOwn = std::function<absl::StatusOr<bool>(const HttpRequest&)>;
 
   // `rpc` outlives this.
   PrometheusDoor(

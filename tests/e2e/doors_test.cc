@@ -486,6 +486,9 @@ TEST_F(DoorsTest, CommandsMakeListAndRevokeTokens) {
   EXPECT_THAT(command({"trials"}, text, "trials-after"), HasSubstr("or it was revoked"));
   EXPECT_THAT(command({"token", "create", "ci", "--grant", "fly:vision"}, stand_->admin(), "bad"),
               HasSubstr("grants: 'fly:vision' is none; allowed: read:PROJECT"));
+  EXPECT_THAT(command({"token", "create", "ci", "--grant", "ingest:id:1999999999"}, stand_->admin(),
+                      "future"),
+              HasSubstr("grants: 'ingest:id:1999999999': there is no such trial"));
   EXPECT_THAT(command({"token", "revoke", "0123456789ab"}, stand_->admin(), "unknown"),
               HasSubstr("there is no token 0123456789ab"));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ class FakeTokenStore final : public TokenStore {
   }
   absl::StatusOr<std::int64_t> ReadChangeNo() override {
     ++change_reads;
+    if (before_change_read) before_change_read();
     if (!status.ok()) return status;
     return change_no;
   }
@@ -60,6 +62,7 @@ class FakeTokenStore final : public TokenStore {
   int change_reads = 0;
   int living_reads = 0;
   int place_reads = 0;
+  std::function<void()> before_change_read;
   absl::Status status;  // of all calls
 };
 

@@ -131,6 +131,24 @@ TEST_F(AccessControlTest, OneOfSeveralTrialsThatIsHiddenHidesTheAnswer) {
   EXPECT_EQ(Code({"read:vision"}, v1::CompareTrialsRequest()), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(AccessControlTest, MoreTrialsThanAnyAnswerHasAreRefusedBeforeTheyAreLookedFor) {
+  v1::CompareTrialsRequest request;
+  for (int i = 0; i < 64; ++i) request.add_trials()->set_trial_id(7);
+  EXPECT_EQ(Code({"read:vision"}, request), kOk);
+  request.add_trials()->set_trial_id(7);
+  const int reads_before = store_.place_reads;
+  EXPECT_EQ(Code({"read:speech"}, request), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_.place_reads, reads_before);
+}
+
+TEST_F(AccessControlTest, WhoIngestsNothingTakesNoPlaceOfThoseWhoDo) {
+  EXPECT_EQ(access_.CheckIngests(With({"read:*"})).code(), kDenied);
+  EXPECT_EQ(access_.CheckIngests(nullptr).code(), absl::StatusCode::kUnauthenticated);
+  for (const char* grant : {"ingest:vision/run", "ingest:id:7", "write:vision", "admin"}) {
+    EXPECT_TRUE(access_.CheckIngests(With({grant})).ok()) << grant;
+  }
+}
+
 TEST_F(AccessControlTest, TheMasterAsAWholeIsForThoseWhoReadAll) {
   for (const auto& [grant, status, caps, tokens] :
        {std::tuple{"read:vision", kDenied, kDenied, kDenied},

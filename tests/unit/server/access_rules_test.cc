@@ -34,6 +34,22 @@ TEST(AccessRulesTest, WhatIsNoRequestHasNone) {
   EXPECT_EQ(FindRule(*v1::GetTrialResponse::descriptor()), nullptr);
 }
 
+// The types, and the names of numbers of trials, in the messages of a message's fields, at any depth.
+void AddBelow(const google::protobuf::Descriptor& type, std::multiset<std::string>& found,
+              int depth = 0) {
+  ASSERT_LT(depth, 20) << type.full_name();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    if (depth > 0 && field.message_type() != nullptr) found.insert(field.message_type()->name());
+    if (depth > 0 && field.name() == "trial_id") found.insert("trial_id");
+    // A reference's own number is what the rule reads.
+    if (field.message_type() == nullptr || field.message_type() == v1::TrialRef::descriptor()) {
+      continue;
+    }
+    AddBelow(*field.message_type(), found, depth + 1);
+  }
+}
+
 // A rule that looks for trials where a request has none would let everybody pass.
 TEST(AccessRulesTest, RequestsHaveWhatTheirRulesLookFor) {
   for (const auto* method : EveryMethod()) {
@@ -43,6 +59,14 @@ TEST(AccessRulesTest, RequestsHaveWhatTheirRulesLookFor) {
     const auto* type = method->input_type();
     if (type == v1::UploadTraceRequest::descriptor()) type = v1::TraceUpload::descriptor();
     bool has_number = false;
+    // What lies deeper no rule sees. Writers are asked for each by itself, and who has the whole master has its
+    // trials.
+    const bool looks = rule.subject != Subject::kEachWriter && rule.subject != Subject::kMaster;
+    std::multiset<std::string> deeper;
+    if (looks) AddBelow(*type, deeper);
+    EXPECT_EQ(deeper.count("TrialRef"), 0u);
+    EXPECT_EQ(deeper.count("trial_id"), 0u);
+    EXPECT_EQ(deeper.count("CapsPlace"), 0u);
     for (int i = 0; i < type->field_count(); ++i) {
       const auto& field = *type->field(i);
       if (field.message_type() != nullptr) types.insert(field.message_type()->name());

@@ -61,5 +61,17 @@ TEST_F(IngestStreamRefusedTest, OneThatACommitFoundFencedIsToldWhy) {
   stream->Finish();
 }
 
+TEST_F(IngestStreamRefusedTest, ATokenThatEndsWhileItsWriterOpensEndsWithIt) {
+  const auto caller = std::make_shared<TokenHolder>();
+  IngestContext context = context_;
+  // What looks for its writers meanwhile has not found this one.
+  context.window_over = [&](TrialId) { return caller->has_ended = true; };
+  const auto stream = *IngestStream::Create(
+      context, [] {}, caller);
+  stream->Handle(Open(writer_));
+  EXPECT_EQ(stream->end_status().code(), absl::StatusCode::kUnauthenticated);
+  stream->Finish();
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -210,6 +210,22 @@ TEST_F(PrometheusDoorTest, OneThatEndedIsNoTargetAnyMore) {
   }
 }
 
+TEST_F(PrometheusDoorTest, WhoCannotBeKnownNowIsAskedToComeAgain) {
+  PrometheusDoor door(
+      rpc_, [](MetricFamilies&) {},
+      [](const HttpRequest&) -> absl::StatusOr<bool> {
+        return absl::UnavailableError("the database does not answer");
+      });
+  HttpServer http({});
+  door.Serve(http.routes());
+  ASSERT_TRUE(http.Start().ok());
+  RawHttp client(http.port());
+  EXPECT_TRUE(client.Send(
+      "GET /metrics?trial=none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(client.ReadAll(), StartsWith("HTTP/1.1 503"));
+  http.Stop();
+}
+
 TEST_F(PrometheusDoorTest, AQueryThatCannotBeReadIsNotTakenForNone) {
   service_.Set({.trial_count = 1});
   for (const char* query : {"trial=%7", "trial=%zz", "%=1", "trial=0", "trial=-1", "trial=1x"}) {

@@ -171,6 +171,36 @@ TEST_F(LearnedTokensTest, OneThatExpiresIsRefusedFromThatMomentOn) {
   EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnauthenticated);
 }
 
+// A wall clock that jumped, and was set right.
+TEST_F(LearnedTokensTest, AClockThatWentForwardAndBackEndsCallsAndNoToken) {
+  TokenRecord expiring = RecordOf(token_);
+  // As it looks to a clock that is ahead, and by the time of the database to one that is right.
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  expiring.expires_time_us = now_us + 3'000'000;
+  Learn({expiring});
+  const Caller before = *guard_->Identify("Bearer " + token_.text);
+  clock_.Advance(absl::Seconds(3));
+  guard_->LookAround();
+  EXPECT_TRUE(HasEnded(before));
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kUnauthenticated);
+  clock_.Advance(absl::Seconds(-3));
+  guard_->LookAround();
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+  EXPECT_TRUE(HasEnded(before)) << "never taken back";
+}
+
+TEST_F(LearnedTokensTest, WhatEndedByAClockIsLearnedAnew) {
+  TokenRecord expiring = RecordOf(token_);
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  expiring.expires_time_us = now_us + 3'000'000;
+  Learn({expiring});
+  clock_.Advance(absl::Seconds(3));
+  guard_->LookAround();
+  clock_.Advance(absl::Seconds(-3));
+  Learn({expiring});
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+}
+
 TEST_F(LearnedTokensTest, CallsGoOnWhereATokenIsLearnedAgain) {
   Learn({RecordOf(token_)});
   const Caller caller = *guard_->Identify("Bearer " + token_.text);

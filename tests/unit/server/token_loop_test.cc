@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/token_text.h"
 #include "tests/fakes/fake_token_store.h"
@@ -69,6 +70,22 @@ TEST_F(TokenLoopTest, ADatabaseThatFailsConfirmsNothing) {
   store_.status = absl::UnavailableError("connection refused");
   EXPECT_FALSE(loop_.LearnNow().ok());
   EXPECT_EQ(guard_->IdentifyToken(token.text).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(TokenLoopTest, WhatEndedIsToldWhileTheDatabaseHangs) {
+  const NewToken token = Add();
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  const Caller caller = *guard_->IdentifyToken(token.text);
+  absl::Notification answers;
+  store_.before_change_read = [&] { answers.WaitForNotification(); };
+  loop_.EndNow(token.id);
+  EXPECT_TRUE(HasEnded(caller));
+  EXPECT_FALSE(IsKnown(token));
+  loop_.Start();
+  for (int i = 0; i < 500 && told_ == 0; ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_GT(told_, 0);
+  answers.Notify();
+  loop_.Stop();
 }
 
 }  // namespace
