@@ -40,6 +40,7 @@ CaptureTable::CaptureTable(std::uint64_t number, std::int32_t step_count,
     Row& row = rows_.emplace_back(Row{.asked = rank});
     row.shown.set_rank(rank.rank);
     row.shown.set_state(v1::CAPTURE_STATE_ASKED);
+    row.shown.set_message(rank.message);
     if (!rank.writer_no) FailRow(row, rank.reason, rank.message);
   }
   std::sort(rows_.begin(), rows_.end(),
@@ -49,7 +50,8 @@ CaptureTable::CaptureTable(std::uint64_t number, std::int32_t step_count,
 void CaptureTable::FailRow(Row& row, const std::string& reason, const std::string& message) {
   row.shown.set_state(v1::CAPTURE_STATE_FAILED);
   row.shown.set_reason(reason);
-  row.shown.set_message(message);
+  const bool has_note = row.asked.writer_no && !row.asked.message.empty();
+  row.shown.set_message(has_note ? absl::StrCat(message, "; ", row.asked.message) : message);
 }
 
 bool CaptureTable::IsOver(const Row& row) {

@@ -38,6 +38,7 @@ class CaptureTable {
     std::optional<WriterNo> writer_no = {};
     std::uint64_t generation = 0;
     std::string reason = {};
+    // Of one that can be asked: what people should know of it beside how it ends.
     std::string message = {};
   };
 

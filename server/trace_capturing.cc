@@ -46,9 +46,10 @@ CaptureTable::Rank Unasked(std::int32_t rank, const std::vector<WriterRecord>& w
     unasked.message = absl::StrCat("the trial has no rank ", rank);
   } else if (newest->state != WriterState::kOpen) {
     unasked.reason = "WRITER_ENDED";
-    unasked.message = absl::StrCat("the process ", newest->state == WriterState::kDied
-                                                       ? "ended without closing its recorder"
-                                                       : "has ended");
+    unasked.message =
+        absl::StrCat("the process ", newest->state == WriterState::kDied
+                                         ? "ended without closing its recorder"
+                                         : "ended, or its run was switched off or flushed");
   } else {
     unasked.reason = "NO_AGENT";
     unasked.message =
@@ -117,9 +118,14 @@ absl::StatusOr<std::vector<CaptureTable::Rank>> TraceCapturing::ChooseRanks(
     TrialId trial_id, const CaptureWish& wish, SteadyTime deadline) const {
   // Of two with one rank the newer one.
   std::map<std::int32_t, CaptureTable::Rank> open;
+  std::map<std::int32_t, int> counts;
   for (const WriterDirector::OpenRank& each : director_.OpenRanks(trial_id)) {
-    open[each.rank] = {
-        .rank = each.rank, .writer_no = each.writer_no, .generation = each.generation};
+    CaptureTable::Rank& rank = open[each.rank];
+    rank = {.rank = each.rank, .writer_no = each.writer_no, .generation = each.generation};
+    if (const int count = ++counts[each.rank]; count > 1) {
+      rank.message =
+          absl::StrCat("of ", count, " open processes with this rank the newest was asked");
+    }
   }
   std::vector<CaptureTable::Rank> chosen;
   if (wish.ranks.empty()) {

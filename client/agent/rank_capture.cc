@@ -15,6 +15,7 @@ namespace {
 // Spans begin before the steps in which they end, not by more than that.
 constexpr std::int64_t kEarlierNs = std::int64_t{3600} * 1'000'000'000;
 constexpr std::int64_t kTimeoutMsMax = 3'600'000;
+constexpr char kClosedBy[] = "the process ended, or its run was switched off or flushed";
 
 }  // namespace
 
@@ -24,10 +25,11 @@ void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& f
     // The stream ended, or another is wanted, before anybody said which steps.
     held_.reset();
   }
-  if (asked && !is_same && asked->capture() != 0) {
-    held_.reset();
+  if (asked && !is_same && asked->capture() != 0 && !asked->cancelled()) {
+    // Its steps were promised, and its caller may be gone: what is there of them goes to the list.
+    if (held_ != nullptr) Finish(held_->is_over() ? Why::kOver : Why::kSuperseded, facts);
     followed_ = asked->capture();
-    if (!asked->cancelled()) Begin(*asked, facts);
+    Begin(*asked, facts);
   } else if (held_ != nullptr && is_same && asked->cancelled()) {
     held_.reset();
   } else if (held_ != nullptr && is_same && !steps_ && asked->step_count() > 0) {
@@ -45,15 +47,22 @@ void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
                 "the rank is served by an agent of all users, which records no traces; one of the "
                 "user's own does ('stepwell agent' beside the training)");
   }
-  if (!facts.is_live) return Fail("WRITER_ENDED", "the process has ended");
+  if (!facts.is_live)
+    return Fail("WRITER_ENDED", absl::StrCat("its writer is closed: ", kClosedBy));
   if (!facts.is_recording) {
     return Fail("NOT_RECORDING",
                 "the trial's recording is switched off ('stepwell admin profiling TRIAL on')");
   }
+  if (room_->is_short()) {
+    return Fail("AGENT_BUSY",
+                absl::StrCat("its agent holds ", room_->bytes() >> 20,
+                             " MiB of captures of at most ", room_->bytes_max() >> 20,
+                             " that are not written yet; come again in a few seconds"));
+  }
   const std::int64_t timeout_ms = std::clamp<std::int64_t>(asked.timeout_ms(), 1, kTimeoutMsMax);
   deadline_ = clock_.Monotonic() + absl::Milliseconds(timeout_ms);
   anchor_ = ClockAnchor::Take();
-  held_ = std::make_unique<StepCapture>(StepCapture::Options());
+  held_ = std::make_unique<StepCapture>(StepCapture::Options{.room = room_});
   pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_READY);
   // The step that runs now is whole: what it recorded is in the rings until it ends.
   report.set_first_batch(std::min(std::max(facts.last_batch, -1), INT32_MAX - 1) + 1);
@@ -62,23 +71,15 @@ void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
 
 void RankCapture::GoOn(const Facts& facts) {
   const bool was_over = std::exchange(was_over_, held_->is_over());
-  if (was_over || (was_over_ && !facts.is_live)) return Finish(/*is_cut=*/false, facts);
-  if (!facts.is_live) return Finish(/*is_cut=*/true, facts);
-  if (clock_.Monotonic() >= deadline_) Finish(/*is_cut=*/true, facts);
+  if (was_over || (was_over_ && !facts.is_live)) return Finish(Why::kOver, facts);
+  if (!facts.is_live) return Finish(Why::kClosed, facts);
+  if (clock_.Monotonic() >= deadline_) Finish(Why::kLate, facts);
 }
 
 // With what there is.
-void RankCapture::Finish(bool is_cut, const Facts& facts) {
-  const bool has_ended = is_cut && clock_.Monotonic() < deadline_;
+void RankCapture::Finish(Why why, const Facts& facts) {
   const StepCapture::Totals totals = steps_ ? held_->totals() : StepCapture::Totals();
-  if (totals.step_count == 0) {
-    const std::int32_t newest = held_->newest_batch();
-    const std::string seen =
-        newest < 0 ? "no step ended meanwhile" : absl::StrCat("its last step was batch ", newest);
-    return Fail(has_ended ? "WRITER_ENDED" : "NO_STEPS",
-                absl::StrCat(has_ended ? "the process ended before " : "nothing came of ",
-                             StepsText(), ": ", seen));
-  }
+  if (totals.step_count == 0) return FailWithoutSteps(why);
   CapturedTrace trace = TakeHeld(totals, facts.pid);
   pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_RECORDED);
   report.set_first_batch(totals.first_batch);
@@ -92,14 +93,32 @@ void RankCapture::Finish(bool is_cut, const Facts& facts) {
                                {"spans", totals.span_count},
                                {"left_out", totals.left_out_count}});
   pb::CaptureReport failed = Report(pb::CAPTURE_PROGRESS_FAILED);
-  trace.fail = [failed, tell = callbacks_.teller()](const absl::Status& why) {
+  trace.fail = [failed, tell = callbacks_.teller()](const absl::Status& unkept) {
     pb::CaptureReport told = failed;
     told.set_reason("NOT_WRITTEN");
-    told.set_message(absl::StrCat("the agent could not keep it: ", why.message()).substr(0, 512));
+    told.set_message(
+        absl::StrCat("the agent could not keep it: ", unkept.message()).substr(0, 512));
     tell(std::move(told));
   };
   callbacks_.teller()(std::move(report));
   callbacks_.hand_over(std::move(trace));
+}
+
+void RankCapture::FailWithoutSteps(Why why) {
+  const std::int32_t newest = held_->newest_batch();
+  const std::string seen =
+      newest < 0 ? "no step ended meanwhile" : absl::StrCat("its last step was batch ", newest);
+  switch (why) {
+    case Why::kClosed:
+      return Fail("WRITER_ENDED", absl::StrCat("its writer was closed before ", StepsText(), " (",
+                                               kClosedBy, "): ", seen));
+    case Why::kSuperseded:
+      return Fail("NO_STEPS",
+                  absl::StrCat("another capture was asked for before ", StepsText(), ": ", seen));
+    case Why::kOver:
+    case Why::kLate:
+      return Fail("NO_STEPS", absl::StrCat("nothing came of ", StepsText(), ": ", seen));
+  }
 }
 
 CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int64_t pid) {

@@ -8,8 +8,9 @@
 // Invariant: for each capture that it was asked for there is an answer, READY and then RECORDED, or FAILED with a reason, as
 // long as the stream on which it was asked stands; without one, and past its time, nothing is held for it. What is held is
 // bounded (step_capture.h). It survives a process that ends between or within the steps (what it had of them is a trace),
-// steps that never come (the time passes), and a master that dies or asks for something else meanwhile (it is forgotten, but
-// for one whose steps are known: its trace is wanted and comes to the list).
+// steps that never come (the time passes), and a master that dies or asks for something else meanwhile: it is forgotten, but
+// for one whose steps are known: its trace is wanted and comes to the list, and where another capture is asked for before they are
+// over it has those that are. All captures of a root share a room; where that is short none begins (AGENT_BUSY).
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/trace/master_clock.h"
+#include "client/agent/capture_room.h"
 #include "client/agent/captured_trace.h"
 #include "client/agent/clock_anchor.h"
 #include "client/agent/clock_offset.h"
@@ -49,8 +51,13 @@ class RankCapture {
 
   // The references outlive it.
   RankCapture(const WriterIdentity& identity, const Clock& clock, const ClockOffset& offset,
-              Callbacks callbacks)
-      : identity_(identity), clock_(clock), offset_(offset), callbacks_(std::move(callbacks)) {}
+              Callbacks callbacks,
+              std::shared_ptr<CaptureRoom> room = std::make_shared<CaptureRoom>())
+      : identity_(identity),
+        clock_(clock),
+        offset_(offset),
+        callbacks_(std::move(callbacks)),
+        room_(std::move(room)) {}
 
   // `asked`: the newest of the stream; none: nothing, or the stream has ended.
   void Follow(const std::optional<pb::Capture>& asked, const Facts& facts);
@@ -62,9 +69,11 @@ class RankCapture {
   const ClockAnchor& anchor() const { return anchor_; }
 
  private:
+  enum class Why { kOver, kClosed, kLate, kSuperseded };
   void Begin(const pb::Capture& asked, const Facts& facts);
   void GoOn(const Facts& facts);
-  void Finish(bool is_cut, const Facts& facts);
+  void Finish(Why why, const Facts& facts);
+  void FailWithoutSteps(Why why);
   void Fail(std::string_view reason, std::string_view message);
   pb::CaptureReport Report(pb::CaptureProgress progress) const;
   std::optional<MasterClock::Reading> ReadMasterClock() const;
@@ -75,6 +84,7 @@ class RankCapture {
   const Clock& clock_;
   const ClockOffset& offset_;
   const Callbacks callbacks_;
+  const std::shared_ptr<CaptureRoom> room_;
 
   std::uint64_t followed_ = 0;  // the newest capture that was answered
   std::unique_ptr<StepCapture> held_;

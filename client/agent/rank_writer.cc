@@ -55,7 +55,8 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
              };
            },
            .hand_over = [this, keep = context.keep_captured](
-                            CapturedTrace trace) { keep(served_->identity(), std::move(trace)); }}),
+                            CapturedTrace trace) { keep(served_->identity(), std::move(trace)); }},
+          context.capture_room),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
       same_boot_(served_->identity().boot_id.empty() ||

@@ -214,6 +214,14 @@ void RecordedSamples::OnRecordAt(std::uint32_t series, std::int64_t time_us, std
 void RecordedSamples::OnLoss(const EventLoss& loss) {
   const std::int64_t first_us = loss.first_ns == 0 ? 0 : anchor_.ToUnixUs(loss.first_ns);
   const std::int64_t last_us = loss.last_ns == 0 ? 0 : anchor_.ToUnixUs(loss.last_ns);
+  if (is_traced()) {
+    ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
+      sink.AddLoss(
+          static_cast<std::int64_t>(std::clamp<std::uint64_t>(loss.event_count, 1, 1U << 31)),
+          loss.first_ns == 0 ? INT64_MIN : anchor.ToUnixNs(loss.first_ns),
+          loss.last_ns == 0 ? INT64_MAX : anchor.ToUnixNs(loss.last_ns));
+    });
+  }
   switch (loss.cause) {
     case EventLoss::Cause::kRingFull:
       return TellLoss(pb::GAP_CAUSE_RING_FULL, loss.event_count, first_us, last_us,

@@ -115,7 +115,8 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           },
           [this](const WriterIdentity& writer, CapturedTrace trace) {
             traces_->Keep(writer, std::move(trace));
-          }};
+          },
+          capture_room_};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {

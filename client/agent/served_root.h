@@ -165,6 +165,7 @@ class ServedRoot {
   std::unique_ptr<TraceSender> traces_;
   LinkNote link_note_;
   RingBudget rings_;
+  const std::shared_ptr<CaptureRoom> capture_room_ = std::make_shared<CaptureRoom>();
   WriterFinder finder_;
   LookHurry hurry_;
   std::vector<FoundWriter> arrived_;  // found between visits

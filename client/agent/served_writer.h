@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "client/agent/capture_room.h"
 #include "client/agent/captured_trace.h"
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
@@ -54,6 +55,8 @@ struct ServeContext {
   // One that a master asked for is to be kept and go there.
   std::function<void(const WriterIdentity& writer, CapturedTrace trace)> keep_captured =
       [](const WriterIdentity&, const CapturedTrace&) {};
+  // Of all captures until they are kept.
+  std::shared_ptr<CaptureRoom> capture_room = std::make_shared<CaptureRoom>();
 };
 
 class ServedWriter {

@@ -32,6 +32,10 @@ class SpanSink {
   virtual void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) = 0;
   virtual void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                         double value) = 0;
+  // Events that never came, at least so many; INT64_MIN, INT64_MAX: from when or until when is not known.
+  virtual void AddLoss([[maybe_unused]] std::int64_t event_count,
+                       [[maybe_unused]] std::int64_t first_ns,
+                       [[maybe_unused]] std::int64_t last_ns) {}
 };
 
 }  // namespace stepwell::agent

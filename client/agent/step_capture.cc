@@ -1,6 +1,7 @@
 #include "client/agent/step_capture.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/check.h"
@@ -10,6 +11,11 @@ namespace {
 
 constexpr char kStepName[] = "step";
 constexpr char kEpochSeries[] = "epoch";
+// Of a name beside its two texts, about.
+constexpr std::int64_t kNameOverhead = 160;
+// Batches whose spans were given up; more than one can ask for by far.
+constexpr std::size_t kGivenUpMax = 10'000;
+constexpr std::size_t kLossesMax = 1'000;
 
 }  // namespace
 
@@ -22,8 +28,21 @@ void StepCapture::EnterThread(const SpanThread& thread) {
 std::uint32_t StepCapture::NumberOf(std::string_view text) {
   const auto next = static_cast<std::uint32_t>(texts_.size());
   const auto [found, is_new] = numbers_.try_emplace(std::string(text), next);
-  if (is_new) texts_.emplace_back(text);
+  if (is_new) {
+    texts_.emplace_back(text);
+    TakeRoom(kNameOverhead + 2 * static_cast<std::int64_t>(text.size()));
+  }
   return found->second;
+}
+
+StepCapture::~StepCapture() {
+  if (options_.room != nullptr) options_.room->Add(-held_bytes_);
+}
+
+void StepCapture::TakeRoom(std::int64_t bytes) {
+  if (options_.room == nullptr) return;
+  held_bytes_ += bytes;
+  options_.room->Add(bytes);
 }
 
 // Those outside any step may have run while the steps did: that is known once these are over.
@@ -45,46 +64,99 @@ void StepCapture::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32
   const bool is_own = threads_[thread_].worker < 0;
   if (is_own) newest_batch_ = batch;
   if (!IsWanted(batch)) return;
-  Hold({.begin_ns = begin_ns,
-        .end_ns = end_ns,
-        .thread = thread_,
-        .batch = batch,
-        .is_step = is_own},
-       kStepName);
+  const Span span{
+      .begin_ns = begin_ns, .end_ns = end_ns, .thread = thread_, .batch = batch, .is_step = is_own};
+  if (is_own) {
+    HoldStep(span);
+  } else {
+    Hold(span, kStepName);
+  }
 }
 
-void StepCapture::Hold(Span span, std::string_view name) {
-  if (spans_.size() >= options_.spans_max) {
-    // While nobody knows the steps, or the first of them has not come, the oldest is the one that is least wanted.
-    if (steps_ && spans_.front().batch >= 0) {
-      ++left_out_count_;
-      return;
-    }
-    given_up_until_ns_ = std::max(given_up_until_ns_, spans_.front().end_ns);
-    ++given_up_count_;
-    spans_.pop_front();
+// Whatever else there is: of those that are wanted there are few, and without them nothing else is of use.
+void StepCapture::HoldStep(const Span& span) {
+  if (own_steps_.size() >= options_.steps_max) {
+    // Once the steps are told, only one whose batches come again and again has so many.
+    if (steps_) return CountGivenUp(span);
+    GiveUpFirst(own_steps_);
   }
+  PushTo(own_steps_, span, kStepName);
+}
+
+void StepCapture::Hold(const Span& span, std::string_view name) {
+  const bool is_within = span.batch >= 0;
+  std::deque<Span>& spans = is_within ? spans_ : outside_;
+  if (spans.size() >= (is_within ? options_.spans_max : options_.outside_max) || IsRoomFull()) {
+    // While nobody knows the steps the oldest is the one that is least wanted, and always of what lies outside any.
+    if (spans.empty() || (is_within && steps_)) return CountGivenUp(span);
+    GiveUpFirst(spans);
+  }
+  PushTo(spans, span, name);
+}
+
+void StepCapture::PushTo(std::deque<Span>& spans, Span span, std::string_view name) {
   span.name = NumberOf(name);
-  spans_.push_back(span);
+  span.order = next_order_++;
+  spans.push_back(span);
+  TakeRoom(sizeof(Span));
+}
+
+void StepCapture::GiveUpFirst(std::deque<Span>& spans) {
+  CountGivenUp(spans.front());
+  spans.pop_front();
+  TakeRoom(-std::int64_t{sizeof(Span)});
+}
+
+void StepCapture::CountGivenUp(const Span& span) {
+  if (span.batch < 0) {
+    outside_given_up_until_ns_ = std::max(outside_given_up_until_ns_, span.end_ns);
+    ++outside_given_up_count_;
+    return;
+  }
+  ++given_up_[span.batch];
+  if (given_up_.size() <= kGivenUpMax) return;
+  // Rather counted too many than too few.
+  const auto lowest = given_up_.begin();
+  std::next(lowest)->second += lowest->second;
+  given_up_.erase(lowest);
 }
 
 void StepCapture::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                            double value) {
-  if (values_.size() >= 2 * options_.spans_max) values_.pop_front();
+  if (values_.size() >= 2 * options_.spans_max || IsRoomFull()) {
+    if (values_.empty()) return;
+    values_.pop_front();
+    TakeRoom(-std::int64_t{sizeof(Value)});
+  }
   values_.push_back({time_ns, value, NumberOf(series), NumberOf(unit)});
+  TakeRoom(sizeof(Value));
+}
+
+void StepCapture::AddLoss(std::int64_t event_count, std::int64_t first_ns, std::int64_t last_ns) {
+  if (losses_.size() >= kLossesMax) {
+    Loss& last = losses_.back();
+    last.event_count += event_count;
+    last.first_ns = std::min(last.first_ns, first_ns);
+    last.last_ns = std::max(last.last_ns, last_ns);
+    return;
+  }
+  losses_.push_back({event_count, first_ns, last_ns});
 }
 
 void StepCapture::SetSteps(const Steps& steps) {
   STEPWELL_CHECK(steps.first_batch >= 0 && steps.step_count > 0);
   steps_ = steps;
-  std::erase_if(spans_, [this](const Span& span) { return !IsWanted(span.batch); });
+  for (std::deque<Span>* spans : {&own_steps_, &spans_}) {
+    const std::size_t gone =
+        std::erase_if(*spans, [this](const Span& span) { return !IsWanted(span.batch); });
+    TakeRoom(-static_cast<std::int64_t>(gone * sizeof(Span)));
+  }
 }
 
 // From the first of the steps' begin to the last one's end, on whichever threads they ran.
 std::optional<StepCapture::Window> StepCapture::FindWindow() const {
   std::optional<Window> window;
-  for (const Span& span : spans_) {
-    if (!span.is_step) continue;
+  for (const Span& span : own_steps_) {
     if (!window) window = Window{span.begin_ns, span.end_ns};
     window->begin_ns = std::min(window->begin_ns, span.begin_ns);
     window->end_ns = std::max(window->end_ns, span.end_ns);
@@ -96,23 +168,29 @@ bool StepCapture::IsWithin(const Window& window, const Span& span) {
   return span.batch >= 0 || (span.end_ns >= window.begin_ns && span.begin_ns <= window.end_ns);
 }
 
+std::int64_t StepCapture::LeftOutCount(const Window& window) const {
+  std::int64_t count = 0;
+  for (const auto& [batch, given_up] : given_up_) count += IsWanted(batch) ? given_up : 0;
+  if (outside_given_up_until_ns_ >= window.begin_ns) count += outside_given_up_count_;
+  for (const Loss& loss : losses_) {
+    const bool is_of_window = loss.last_ns >= window.begin_ns && loss.first_ns <= window.end_ns;
+    count += is_of_window ? loss.event_count : 0;
+  }
+  return count;
+}
+
 StepCapture::Totals StepCapture::totals() const {
   STEPWELL_CHECK(has_steps());
   Totals totals;
-  totals.left_out_count = left_out_count_;
   const std::optional<Window> window = FindWindow();
   if (!window) return totals;
-  if (given_up_until_ns_ >= window->begin_ns) totals.left_out_count += given_up_count_;
+  totals.left_out_count = LeftOutCount(*window);
+  totals.span_count = static_cast<std::int64_t>(own_steps_.size() + spans_.size());
+  for (const Span& span : outside_) totals.span_count += IsWithin(*window, span) ? 1 : 0;
   std::set<std::int32_t> batches;
-  for (const Span& span : spans_) {
-    if (!IsWithin(*window, span)) continue;
-    ++totals.span_count;
-    if (!span.is_step) continue;
-    batches.insert(span.batch);
-    if (totals.first_batch < 0) totals.first_batch = span.batch;
-    totals.first_batch = std::min(totals.first_batch, span.batch);
-    totals.last_batch = std::max(totals.last_batch, span.batch);
-  }
+  for (const Span& step : own_steps_) batches.insert(step.batch);
+  totals.first_batch = *batches.begin();
+  totals.last_batch = *batches.rbegin();
   totals.step_count = static_cast<std::int32_t>(batches.size());
   for (const Value& value : values_) {
     if (value.time_ns > window->end_ns || texts_[value.series] != kEpochSeries) continue;
@@ -130,13 +208,20 @@ void StepCapture::WriteTo(SpanSink& sink) const {
     if (value.time_ns < window->begin_ns || value.time_ns > window->end_ns) continue;
     sink.AddValue(texts_[value.series], texts_[value.unit], value.time_ns, value.value);
   }
-  for (const Span& span : spans_) {
-    if (!IsWithin(*window, span)) continue;
-    sink.EnterThread(threads_[span.thread]);
-    if (span.is_step) {
-      sink.AddStep(span.begin_ns, span.end_ns, span.batch);
+  std::vector<const Span*> in_order;
+  for (const std::deque<Span>* spans : {&own_steps_, &spans_, &outside_}) {
+    for (const Span& span : *spans) {
+      if (IsWithin(*window, span)) in_order.push_back(&span);
+    }
+  }
+  std::sort(in_order.begin(), in_order.end(),
+            [](const Span* a, const Span* b) { return a->order < b->order; });
+  for (const Span* span : in_order) {
+    sink.EnterThread(threads_[span->thread]);
+    if (span->is_step) {
+      sink.AddStep(span->begin_ns, span->end_ns, span->batch);
     } else {
-      sink.AddSpan(texts_[span.name], span.begin_ns, span.end_ns, span.batch);
+      sink.AddSpan(texts_[span->name], span->begin_ns, span->end_ns, span->batch);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "base/uuid.h"
 #include "client/recorder/src/spool_format.h"
@@ -76,6 +77,29 @@ absl::StatusOr<std::string> TraceOutbox::KeepFile(const std::string& name,
   unlink(path.c_str());
   rmdir(own.c_str());
   return written;
+}
+
+std::vector<std::string> TraceOutbox::OwnFolders(absl::Duration age) const {
+  const absl::StatusOr<FileDescriptor> folder = Folder();
+  if (!folder.ok()) return {};
+  const absl::StatusOr<std::vector<std::string>> names = ListNames(folder->get());
+  const absl::StatusOr<std::string> path = FolderPath();
+  if (!names.ok() || !path.ok()) return {};
+  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
+  std::vector<std::string> found;
+  for (const std::string& name : *names) {
+    struct stat status {};
+    if (!absl::StartsWith(name, kFolderOfOne) ||
+        fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(status.st_mode)) {
+      continue;
+    }
+    if (now_us - absl::ToUnixMicros(absl::TimeFromTimespec(status.st_mtim)) >=
+        absl::ToInt64Microseconds(age)) {
+      found.push_back(absl::StrCat(*path, "/", name));
+    }
+  }
+  return found;
 }
 
 bool TraceOutbox::Holds(const std::string& path) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/agent/directory_watch.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/trace_job.h"
@@ -29,6 +30,8 @@ class TraceOutbox {
   // Writes a trace into a folder of its own beside the notes; its absolute path. What could not be written whole goes.
   [[nodiscard]] absl::StatusOr<std::string> KeepFile(const std::string& name,
                                                      std::string_view bytes) const;
+  // The absolute paths of KeepFile's folders that nobody changed for so long.
+  std::vector<std::string> OwnFolders(absl::Duration age = absl::ZeroDuration()) const;
   // The path is of a file that KeepFile wrote there.
   bool Holds(const std::string& path) const;
 

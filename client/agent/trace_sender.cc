@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,9 @@ namespace {
 constexpr int kNiceness = 10;
 // Files that are open, and perhaps packed, for their next try.
 constexpr std::ptrdiff_t kPreparedMax = 8;
+constexpr absl::Duration kSweepInterval = absl::Minutes(10);
+// Between a file and its note lie milliseconds.
+constexpr absl::Duration kSweepAge = absl::Minutes(1);
 // As the wire takes it.
 constexpr std::size_t kMachineBytesMax = 128;
 
@@ -57,7 +63,7 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
 
 void TraceSender::Tend() {
   // A folder that changed just now is looked through once more, as is one that held the last note.
-  if (!outbox_.MayHaveNew() || outbox_.Names().empty()) return;
+  if (!outbox_.MayHaveNew() || (outbox_.Names().empty() && outbox_.OwnFolders().empty())) return;
   const absl::MutexLock lock(&mu_);
   has_news_ = true;
   StartLocked();
@@ -103,7 +109,10 @@ void TraceSender::WriteKept() {
                                  .removes_file = true});
       if (!left.ok()) RemoveFile(*path);
     }
-    if (left.ok()) continue;
+    if (left.ok()) {
+      has_captures_ = true;
+      continue;
+    }
     log::Warning("trace_not_kept", {{"name", trace.name}, {"why", std::string(left.message())}});
     trace.fail(left);
   }
@@ -132,6 +141,7 @@ void TraceSender::Run() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
   while (AwaitWork()) {
     WriteKept();
+    if (sweep_due_.HasPassed()) SweepFiles();
     const bool is_waiting = SendAll();
     const absl::MutexLock lock(&mu_);
     is_waiting_ = is_waiting;
@@ -154,8 +164,42 @@ bool TraceSender::AwaitWork() {
   return true;
 }
 
+std::vector<std::string> TraceSender::NamesInTurn() const {
+  std::vector<std::string> names = sent_outbox_.Names();
+  std::stable_partition(names.begin(), names.end(), [this](const std::string& name) {
+    const auto known = sendings_.find(name);
+    if (known != sendings_.end()) return sent_outbox_.Holds(known->second.job.path);
+    const absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
+    return job.ok() && sent_outbox_.Holds(job->path);
+  });
+  return names;
+}
+
+void TraceSender::SweepFiles() {
+  sweep_due_ = SteadyTime::Now() + kSweepInterval;
+  // Before the notes are read: one that comes meanwhile is of a folder that is younger.
+  const std::vector<std::string> folders = sent_outbox_.OwnFolders(kSweepAge);
+  if (folders.empty()) return;
+  std::set<std::string> named;
+  for (const std::string& name : sent_outbox_.Names()) {
+    const absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
+    // Which it names is not known.
+    if (!job.ok() && !absl::IsInvalidArgument(job.status()) && !absl::IsNotFound(job.status())) {
+      return;
+    }
+    if (job.ok()) named.insert(job->path.substr(0, job->path.rfind('/')));
+  }
+  for (const std::string& folder : folders) {
+    if (named.contains(folder)) continue;
+    log::Warning("trace_swept", {{"path", folder}, {"why", "an agent that was killed left it"}});
+    std::error_code failed;
+    std::filesystem::remove_all(folder, failed);
+  }
+}
+
 bool TraceSender::SendAll() {
-  const std::vector<std::string> names = sent_outbox_.Names();
+  has_captures_ = false;
+  const std::vector<std::string> names = NamesInTurn();
   // Another's hand took some.
   std::erase_if(sendings_, [&](const auto& entry) {
     return std::find(names.begin(), names.end(), entry.first) == names.end();
@@ -163,6 +207,9 @@ bool TraceSender::SendAll() {
   bool is_waiting = false;
   for (const std::string& name : names) {
     if (IsStopping()) return true;
+    WriteKept();
+    // Their turn is next.
+    if (has_captures_) return true;
     auto known = sendings_.find(name);
     if (known == sendings_.end()) {
       absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
@@ -237,6 +284,8 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
   }
   const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
     return calls_->UploadTo(server, upload, [&](v1::TracePart& part) {
+      // In memory it would wait behind all of this file.
+      WriteKept();
       if (IsStopping() || !next(part)) return false;
       ++progress_;
       return true;

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -53,8 +54,9 @@ class TraceSender {
   ~TraceSender() { Stop(); }
 
   [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
-  // The thread makes its bytes and writes them beside the notes, then leaves one. Of an agent that is killed before, it is
-  // lost; where that cannot be done, trace.fail says so. At most kKeptMax wait.
+  // The thread makes its bytes and writes them beside the notes, then leaves one: before the next part of what it is sending, and
+  // it is sent before what is not begun yet. Of an agent that is killed before, it is lost; where that cannot be done, trace.fail
+  // says so. At most kKeptMax wait; their memory is CaptureRoom's.
   void Keep(const WriterIdentity& writer, CapturedTrace trace) ABSL_LOCKS_EXCLUDED(mu_);
   void Tend() ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts the call under way; what is not sent stays.
@@ -82,8 +84,12 @@ class TraceSender {
   // False: the agent is leaving.
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mu_);
   void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
+  // What an agent that was killed wrote and left no note of.
+  void SweepFiles();
   // All notes once; whether some wait for another try.
   bool SendAll();
+  // Captures first: somebody waits for them.
+  std::vector<std::string> NamesInTurn() const;
   Outcome Send(const std::string& name, Sending& sending);
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
   Outcome Judge(const absl::Status& failed, Sending& sending);
@@ -94,6 +100,8 @@ class TraceSender {
   TraceOutbox outbox_;                       // the loop's
   const TraceOutbox sent_outbox_;            // the thread's
   std::map<std::string, Sending> sendings_;  // the thread's, by note
+  SteadyTime sweep_due_;                     // the thread's
+  bool has_captures_ = false;  // the thread's: one was written since all notes were listed
   std::atomic<std::uint64_t> progress_{0};
 
   mutable absl::Mutex mu_;

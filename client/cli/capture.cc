@@ -100,6 +100,12 @@ void TellNews(const v1::CaptureTraceResponse& before, const v1::CaptureTraceResp
   out.flush();
 }
 
+std::string StoredText(const v1::CapturedRank& rank) {
+  return rank.message().empty()
+             ? Printable(rank.name())
+             : absl::StrCat(Printable(rank.name()), " (", Printable(rank.message()), ")");
+}
+
 std::string OutcomeText(const v1::CaptureTraceResponse& news, const std::string& trial,
                         const Paint& paint) {
   Table table({{"RANK", Align::kRight},
@@ -116,7 +122,7 @@ std::string OutcomeText(const v1::CaptureTraceResponse& news, const std::string&
                is_stored ? CountText(rank.span_count()) : "",
                rank.left_out_count() > 0 ? CountText(rank.left_out_count()) : "",
                is_stored ? absl::StrCat(rank.trace_no()) : "",
-               is_stored ? Printable(rank.name()) : StateText(rank)});
+               is_stored ? StoredText(rank) : StateText(rank)});
     table.Tint(5, is_stored ? Tone::kGood : Tone::kBad);
   }
   std::string text = table.Text(paint);

@@ -45,6 +45,7 @@ class RankCaptureTest : public ::testing::Test {
   RankCapture::Facts facts_{.last_batch = 7};
   std::vector<pb::CaptureReport> reports_;
   std::vector<CapturedTrace> traces_;
+  const std::shared_ptr<CaptureRoom> room_ = std::make_shared<CaptureRoom>();
   RankCapture capture_{
       identity_,
       clock_,
@@ -52,7 +53,8 @@ class RankCaptureTest : public ::testing::Test {
       {.teller = [this]() -> RankCapture::Tell {
          return [this](pb::CaptureReport report) { reports_.push_back(report); };
        },
-       .hand_over = [this](CapturedTrace trace) { traces_.push_back(std::move(trace)); }}};
+       .hand_over = [this](CapturedTrace trace) { traces_.push_back(std::move(trace)); }},
+      room_};
 };
 
 TEST_F(RankCaptureTest, SaysWhichStepItCanGiveThenGivesThoseOfAll) {
@@ -141,6 +143,47 @@ TEST_F(RankCaptureTest, StepsThatDoNotComeInTimeAreToldWithTheLastThatDid) {
   EXPECT_EQ(reports_.back().reason(), "NO_STEPS");
   EXPECT_THAT(reports_.back().message(),
               HasSubstr("batches 100 to 104: its last step was batch 9"));
+}
+
+TEST_F(RankCaptureTest, AnotherOneEndsThatOfPromisedStepsWithThoseThatAreOver) {
+  Follow(Asked(5));
+  Follow(Asked(5, 8, 10));
+  Step(8);
+  Step(9);
+  // Of another one that nobody wants any more.
+  auto cancelled = Asked(6);
+  cancelled.set_cancelled(true);
+  Follow(cancelled);
+  EXPECT_TRUE(capture_.is_busy());
+  Follow(Asked(7));
+  ASSERT_THAT(traces_, SizeIs(1));
+  EXPECT_EQ(traces_[0].first_batch, 8);
+  EXPECT_EQ(traces_[0].last_batch, 9);
+  EXPECT_THAT(PerfettoReading::Read(traces_[0].write()).Named("step"), SizeIs(2));
+  EXPECT_EQ(reports_.back().capture(), 7U);
+  EXPECT_EQ(reports_.back().progress(), pb::CAPTURE_PROGRESS_READY);
+  // Without any there is no trace, and the newer one goes on.
+  Follow(Asked(7, 50, 2));
+  Follow(Asked(8));
+  EXPECT_THAT(traces_, SizeIs(1));
+  ASSERT_GE(reports_.size(), 2U);
+  const pb::CaptureReport& ended = reports_[reports_.size() - 2];
+  EXPECT_EQ(ended.capture(), 7U);
+  EXPECT_EQ(ended.reason(), "NO_STEPS");
+  EXPECT_THAT(ended.message(), HasSubstr("another capture"));
+  EXPECT_EQ(reports_.back().capture(), 8U);
+}
+
+TEST_F(RankCaptureTest, WithoutRoomNoneBegins) {
+  room_->Add(CaptureRoom::kBytesMax);
+  Follow(Asked(5));
+  ASSERT_THAT(reports_, SizeIs(1));
+  EXPECT_EQ(reports_[0].reason(), "AGENT_BUSY");
+  EXPECT_THAT(reports_[0].message(), HasSubstr("64 MiB of captures of at most 64"));
+  EXPECT_FALSE(capture_.is_busy());
+  room_->Add(-CaptureRoom::kBytesMax);
+  Follow(Asked(6));
+  EXPECT_TRUE(capture_.is_busy());
 }
 
 TEST_F(RankCaptureTest, IsForgottenWithItsStreamUntilItsStepsAreKnown) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 namespace stepwell::agent {
@@ -39,6 +40,29 @@ class RecordedSamplesTest : public ::testing::Test {
   ChunkBuilder builder_{catalog_};
   RecordedSamples samples_{catalog_, builder_};
 };
+
+// Who captures steps is told what the rings lost, by its own anchor; what the rings do not know stays unknown.
+TEST_F(RecordedSamplesTest, LossesReachACapture) {
+  struct Told final : SpanSink {
+    void EnterThread(const SpanThread&) override {}
+    void AddSpan(std::string_view, std::int64_t, std::int64_t, std::int32_t) override {}
+    void AddStep(std::int64_t, std::int64_t, std::int32_t) override {}
+    void AddValue(const std::string&, const std::string&, std::int64_t, double) override {}
+    void AddLoss(std::int64_t count, std::int64_t first_ns, std::int64_t last_ns) override {
+      all.push_back({count, first_ns, last_ns});
+    }
+    std::vector<std::array<std::int64_t, 3>> all;
+  } told;
+  samples_.SetAnchor({5 * kSecondUs, 100 * kSecondNs});
+  samples_.SetCapture(&told, {1'000 * kSecondUs, 100 * kSecondNs});
+  samples_.OnLoss({EventLoss::Cause::kRingFull, 7, 112 * kSecondNs, 113 * kSecondNs});
+  samples_.OnLoss({EventLoss::Cause::kNoRing, 0, 0, 0});
+  samples_.SetCapture(nullptr, {});
+  samples_.OnLoss({EventLoss::Cause::kRingFull, 7, 0, 0});
+  using Row = std::array<std::int64_t, 3>;
+  EXPECT_THAT(told.all, ElementsAre(Row{7, 1'012'000'000'000, 1'013'000'000'000},
+                                    Row{1, INT64_MIN, INT64_MAX}));
+}
 
 // Between two anchors the wall clock was set. What is converted behind the second one follows it,
 // be it that it happened before; what was converted stays as it is. Durations know nothing of it.

@@ -106,21 +106,73 @@ TEST(StepCaptureTest, PassedStepsAreOverWithoutOne) {
 }
 
 TEST(StepCaptureTest, BeyondItsBoundTheOldestGoesUntilTheStepsAreThere) {
-  StepCapture capture({.spans_max = 10});
+  StepCapture capture({.spans_max = 5, .room = nullptr});
   for (int batch = 0; batch < 20; ++batch) Step(capture, batch);
   capture.SetSteps({.first_batch = 17, .step_count = 8});
   EXPECT_EQ(capture.totals().left_out_count, 0) << "they were none of them";
   for (int batch = 20; batch < 25; ++batch) Step(capture, batch);
   EXPECT_TRUE(capture.is_over());
   const StepCapture::Totals totals = capture.totals();
-  EXPECT_EQ(totals.span_count, 10);
-  EXPECT_EQ(totals.left_out_count, 6);
+  EXPECT_EQ(totals.step_count, 8) << "no step is left out";
+  EXPECT_EQ(totals.span_count, 8 + 5);
+  EXPECT_EQ(totals.left_out_count, 3);
   EXPECT_EQ(totals.first_batch, 17);
-  // Told too late for what made room.
-  StepCapture late({.spans_max = 10});
-  for (int batch = 0; batch < 20; ++batch) Step(late, batch);
-  late.SetSteps({.first_batch = 14, .step_count = 6});
-  EXPECT_EQ(late.totals().step_count, 5);
+}
+
+TEST(StepCaptureTest, WhatMadeRoomBeforeTheStepsWereToldIsCounted) {
+  StepCapture capture({.spans_max = 5, .room = nullptr});
+  for (int batch = 0; batch < 20; ++batch) Step(capture, batch);
+  capture.SetSteps({.first_batch = 12, .step_count = 8});
+  EXPECT_TRUE(capture.is_over());
+  EXPECT_EQ(capture.totals().first_batch, 12) << "as was promised";
+  EXPECT_EQ(capture.totals().step_count, 8);
+  EXPECT_EQ(capture.totals().span_count, 8 + 5);
+  EXPECT_EQ(capture.totals().left_out_count, 3);
+}
+
+TEST(StepCaptureTest, WhatLiesOutsideAnyStepKeepsNoStepFromItsPlace) {
+  StepCapture capture({.spans_max = 4, .outside_max = 4, .room = nullptr});
+  capture.SetSteps({.first_batch = 1, .step_count = 3});
+  for (int batch = 1; batch <= 3; ++batch) {
+    capture.EnterThread({.worker = 0, .index = 1});
+    for (int i = 0; i < 10; ++i) {
+      capture.AddSpan("load", batch * 100 + i, batch * 100 + i + 1, -1);
+    }
+    Step(capture, batch);
+  }
+  const StepCapture::Totals totals = capture.totals();
+  EXPECT_EQ(totals.step_count, 3);
+  EXPECT_EQ(totals.span_count, 3 + 3 + 4);
+  EXPECT_EQ(totals.left_out_count, 26);
+}
+
+TEST(StepCaptureTest, ARoomThatOthersFilledLeavesTheSteps) {
+  const auto room = std::make_shared<CaptureRoom>(1000);
+  room->Add(1000);
+  {
+    StepCapture capture({.room = room});
+    capture.SetSteps({.first_batch = 1, .step_count = 2});
+    Step(capture, 1);
+    Step(capture, 2);
+    EXPECT_EQ(capture.totals().step_count, 2);
+    EXPECT_EQ(capture.totals().span_count, 2);
+    EXPECT_EQ(capture.totals().left_out_count, 2);
+    EXPECT_GT(room->bytes(), 1000);
+  }
+  EXPECT_EQ(room->bytes(), 1000) << "all is given back";
+}
+
+TEST(StepCaptureTest, WhatTheRingsLostWhileTheStepsRanIsLeftOut) {
+  StepCapture capture({});
+  capture.SetSteps({.first_batch = 5, .step_count = 2});
+  capture.AddLoss(1, 100, 499);  // before
+  capture.AddLoss(2, 400, 500);  // touches
+  capture.AddLoss(4, INT64_MIN, INT64_MAX);
+  capture.AddLoss(8, 700, 710);
+  capture.AddLoss(16, 701, INT64_MAX);  // after
+  Step(capture, 5);
+  Step(capture, 6);
+  EXPECT_EQ(capture.totals().left_out_count, 2 + 4 + 8);
 }
 
 }  // namespace

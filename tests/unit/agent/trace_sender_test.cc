@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,6 +33,8 @@ struct FakeMaster {
   std::vector<std::string> calls ABSL_GUARDED_BY(mu);
   std::map<std::string, std::string> kept ABSL_GUARDED_BY(mu);  // by name
   v1::TraceUpload last ABSL_GUARDED_BY(mu);
+  std::vector<std::string> order ABSL_GUARDED_BY(mu);  // names, as their uploads began
+  std::function<void()> on_part;                       // after each; set before the sender is made
 };
 
 class FakeCalls : public TraceCalls {
@@ -48,9 +51,13 @@ class FakeCalls : public TraceCalls {
       if (!answer.ok()) return answer;
     }
     master_.last = upload;
+    master_.order.push_back(upload.header().name());
     std::string& kept = master_.kept[upload.header().name()];
     v1::TracePart part;
-    while (next(part)) kept += part.data();
+    while (next(part)) {
+      kept += part.data();
+      if (master_.on_part) master_.on_part();
+    }
     v1::UploadTraceResponse response;
     response.set_trace_no(1);
     response.set_received_bytes(static_cast<std::int64_t>(kept.size()));
@@ -248,6 +255,55 @@ TEST_F(TraceSenderTest, WhatOneAgentLeavesTheNextOneSends) {
   EXPECT_THAT(Notes(), IsEmpty());
   const absl::MutexLock lock(&master_.mu);
   EXPECT_EQ(master_.kept["rank3.pftrace"], "bytes");
+}
+
+TEST_F(TraceSenderTest, ACaptureIsWrittenWhileAnotherFileIsSentAndGoesNext) {
+  std::unique_ptr<TraceSender> sender;
+  bool was_kept = false;
+  bool was_written = false;
+  master_.on_part = [&] {
+    if (was_kept) return;
+    was_kept = true;
+    CapturedTrace captured;
+    captured.name = "capture-rank3.pftrace";
+    captured.write = [&] {
+      was_written = true;
+      return std::string("captured bytes");
+    };
+    sender->Keep(Job("unused", "").writer, std::move(captured));
+  };
+  sender = Make();
+  ASSERT_TRUE(sender->Leave(Job("a.pftrace", "bytes")).ok());
+  ASSERT_TRUE(sender->Leave(Job("b.pftrace", "bytes")).ok());
+  ASSERT_TRUE(sender->Leave(Job("c.pftrace", "bytes")).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_TRUE(was_written);
+  const absl::MutexLock lock(&master_.mu);
+  // Each is asked for what is committed, then sent.
+  ASSERT_THAT(master_.order, SizeIs(8));
+  EXPECT_EQ(master_.order[2], "capture-rank3.pftrace");
+  EXPECT_EQ(master_.kept["capture-rank3.pftrace"], "captured bytes");
+}
+
+TEST_F(TraceSenderTest, AFileThatNoNoteNamesIsSweptAtTheStart) {
+  const TraceOutbox outbox(directory_.get());
+  const auto left = outbox.KeepFile("left.pftrace", "bytes");
+  const auto young = outbox.KeepFile("young.pftrace", "bytes");
+  const auto named = outbox.KeepFile("named.pftrace", "bytes");
+  ASSERT_TRUE(left.ok() && young.ok() && named.ok());
+  const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const std::string& path : {*left, *named}) {
+    std::filesystem::last_write_time(std::filesystem::path(path).parent_path(), an_hour_ago);
+  }
+  TraceJob job = Job("unused", "", kOffline);
+  job.path = *named;
+  job.removes_file = true;
+  ASSERT_TRUE(outbox.Leave(job).ok());
+  const auto sender = Make();
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_TRUE(std::filesystem::exists(*named));
+  EXPECT_TRUE(std::filesystem::exists(*young)) << "its note may come";
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(*left).parent_path()));
 }
 
 TEST(TraceJobTest, IsReadAsItWasWrittenAndNothingElseIs) {

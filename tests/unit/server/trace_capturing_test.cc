@@ -44,16 +44,17 @@ class TraceCapturingTest : public ::testing::Test {
             .timeout = timeout};
   }
   Uuid OpenRank(std::int32_t rank, const std::shared_ptr<DirectiveSink>& agent,
-                std::uint64_t generation = 1) {
+                std::uint64_t generation = 1, std::optional<WriterNo> writer_no_wanted = {}) {
+    const WriterNo writer_no = writer_no_wanted.value_or(WriterNo{rank + 1});
     const Uuid writer = Uuid::Random();
     director_.Opened({.trial_id = kTrial,
-                      .writer_no = WriterNo{rank + 1},
+                      .writer_no = writer_no,
                       .generation = generation,
                       .uuid = writer,
                       .machine = "m",
                       .rank = rank},
                      agent);
-    writer_nos_[writer] = WriterNo{rank + 1};
+    writer_nos_[writer] = writer_no;
     return writer;
   }
   v1::CaptureReport ReportOf(const v1::Capture& asked, v1::CaptureProgress progress) {
@@ -102,6 +103,18 @@ class TraceCapturingTest : public ::testing::Test {
        .list_writers = [this](TrialId, SteadyTime) { return writers_; }},
       {.answer_patience = absl::Milliseconds(200), .upload_patience = absl::Milliseconds(200)}};
 };
+
+TEST_F(TraceCapturingTest, OfSeveralProcessesWithOneRankTheNewestIsAskedAndTheRowSaysSo) {
+  const auto willing = Willing(8);
+  OpenRank(0, willing);
+  OpenRank(0, willing, 1, WriterNo{9});
+  OpenRank(1, willing);
+  ASSERT_EQ(Run(Wish({})), absl::OkStatus());
+  ASSERT_EQ(last_.ranks_size(), 2);
+  EXPECT_EQ(last_.ranks(0).trace_no(), 9);
+  EXPECT_EQ(last_.ranks(0).message(), "of 2 open processes with this rank the newest was asked");
+  EXPECT_EQ(last_.ranks(1).message(), "");
+}
 
 TEST_F(TraceCapturingTest, AllRanksGetTheSameSteps) {
   const auto slow = Willing(100);
