@@ -12,6 +12,7 @@
 #include "server/ingest_stream.h"
 #include "server/query_wire.h"
 #include "server/text_check.h"
+#include "server/told_error.h"
 
 namespace stepwell {
 namespace {
@@ -31,14 +32,14 @@ MaybeComplaint CheckTrial(const pb::TrialRef& ref_untrusted, TrialSelector& tria
 }  // namespace
 
 grpc::Status AdminService::CapsError(const absl::Status& status, std::int64_t epoch) const {
-  const std::string text = Shortened(status.message(), 1024);
+  const auto text = [&] { return Shortened(TellClient(status).message, 1024); };
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
-      return GrpcError(Invalid("CAPS", text));
+      return GrpcError(Invalid("CAPS", text()));
     case absl::StatusCode::kNotFound:
-      return GrpcError(Complaint{status.code(), "TRIAL_NOT_FOUND", text});
+      return GrpcError(Complaint{status.code(), "TRIAL_NOT_FOUND", text()});
     case absl::StatusCode::kFailedPrecondition:
-      return GrpcError(Complaint{status.code(), "CAPS_LIMIT", text});
+      return GrpcError(Complaint{status.code(), "CAPS_LIMIT", text()});
     case absl::StatusCode::kAborted:
       parts_.state.ReportLost(epoch);
       return GrpcError(absl::UnavailableError("another master owns the database now"));

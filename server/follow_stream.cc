@@ -9,6 +9,7 @@
 #include "server/completeness.h"
 #include "server/limits.h"
 #include "server/query_wire.h"
+#include "server/told_error.h"
 
 namespace stepwell {
 namespace {
@@ -33,7 +34,8 @@ constexpr std::size_t kSeriesPerLook = 10'000;
 // What else goes wrong with the database passes by itself; the cursor keeps the place meanwhile.
 absl::Status AsPassing(const absl::Status& status) {
   if (status.ok() || absl::IsNotFound(status) || absl::IsCancelled(status)) return status;
-  return absl::UnavailableError(absl::StrCat("the database was asked in vain (", status.message(),
+  return absl::UnavailableError(absl::StrCat("the database was asked in vain (",
+                                             TellClient(status).message,
                                              "); go on with the last cursor"));
 }
 

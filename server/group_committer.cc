@@ -11,6 +11,7 @@
 #include "server/journal_codec.h"
 #include "server/limits.h"
 #include "server/text_check.h"
+#include "server/told_error.h"
 #include "storage/pg_error.h"
 
 namespace stepwell {
@@ -184,7 +185,7 @@ void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
     chunk.listener->End(absl::UnavailableError("the database refuses this writer"));
     return;
   }
-  Rejected rejected{Invalid("REFUSED_BY_DATABASE", std::string(why.message())),
+  Rejected rejected{Invalid("REFUSED_BY_DATABASE", TellClient(why).message),
                     chunk.decoded.sample_count};
   Gap gap;
   gap.writer_no = chunk.writer_no;

@@ -4,6 +4,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/text_check.h"
+#include "server/told_error.h"
 
 namespace stepwell {
 namespace {
@@ -61,7 +62,9 @@ grpc::Status GrpcError(const absl::Status& status) {
     }
   });
   if (status.code() == absl::StatusCode::kUnavailable) details.retry_delay = absl::Seconds(1);
-  return GrpcError(status, details);
+  const ToldError told = TellClient(status);
+  if (!told.request_id.empty()) details.metadata["request_id"] = told.request_id;
+  return GrpcError(absl::Status(status.code(), told.message), details);
 }
 
 grpc::Status GrpcError(const Complaint& complaint) {

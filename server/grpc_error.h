@@ -30,8 +30,10 @@ struct ErrorDetails {
 };
 
 grpc::Status GrpcError(const absl::Status& status, const ErrorDetails& details);
-// Reason from the payload "stepwell/reason" where there is one, metadata from "stepwell/metadata/NAME";
-// kUnavailable comes with a RetryInfo of one second. OK stays OK.
+// What failed in the master (its database, an error of its own) is told in words of ours with a request id,
+// by which the log has the whole of it; anything else as it stands. Reason from the payload
+// "stepwell/reason" where there is one, metadata from "stepwell/metadata/NAME"; kUnavailable comes with a
+// RetryInfo of one second. OK stays OK.
 grpc::Status GrpcError(const absl::Status& status);
 grpc::Status GrpcError(const Complaint& complaint);
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/limits.h"
 #include "server/text_check.h"
+#include "server/told_error.h"
 
 namespace stepwell {
 namespace {
@@ -27,7 +28,7 @@ pb::ServerLimits Limits() {
 
 // "SERIES_LIMIT: trial 7 has ..." as (reason, text); the code's name where there is no reason.
 Complaint Plain(const absl::Status& status, const char* reason) {
-  return {status.code(), reason, Shortened(status.message(), 1024)};
+  return {status.code(), reason, Shortened(TellClient(status).message, 1024)};
 }
 
 // What a store says why, where it does.
@@ -123,7 +124,7 @@ Complaint TokenComplaint(const absl::Status& status) {
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition) {
   const std::string text =
       absl::StrCat("ref ", definition.number, " (", definition.definition.key.metric_group, " ",
-                   definition.definition.key.name, "): ", std::string(status.message()));
+                   definition.definition.key.name, "): ", TellClient(status).message);
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
       return {status.code(), "SERIES_LIMIT", Shortened(text, 1024)};

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "storage/pg_error.h"
 
 namespace stepwell {
 
@@ -51,7 +52,9 @@ std::int64_t MasterState::epoch() const {
 void MasterState::SetDatabase(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   now_.database_up = status.ok();
-  now_.database_error = std::string(status.message());
+  // It is told to who asks, at /readyz without a token; the log has all of it.
+  now_.database_error =
+      WithoutNames(std::string_view(status.message().data(), status.message().size()));
 }
 
 void MasterState::SetDisk(const std::string& error) {

@@ -68,7 +68,9 @@ std::string FirstLine(std::string_view text) {
 absl::Status PgError(std::string_view sqlstate, std::string_view message) {
   const std::string text = RedactPasswords(FirstLine(message));
   if (sqlstate.empty()) {
-    return absl::UnavailableError(absl::StrCat("PostgreSQL connection: ", text));
+    absl::Status status = absl::UnavailableError(absl::StrCat("PostgreSQL connection: ", text));
+    status.SetPayload(kSqlStatePayload, absl::Cord());
+    return status;
   }
   absl::Status status(CodeOf(sqlstate),
                       absl::StrCat("PostgreSQL ", std::string(sqlstate), ": ", text));
@@ -80,6 +82,7 @@ absl::Status CommitUnknown(std::string_view message) {
   absl::Status status = absl::UnknownError(
       absl::StrCat("outcome of COMMIT unknown: ", RedactPasswords(FirstLine(message))));
   status.SetPayload(kReasonPayload, absl::Cord(kCommitUnknownReason));
+  status.SetPayload(kSqlStatePayload, absl::Cord());
   return status;
 }
 
@@ -91,6 +94,18 @@ bool IsCommitUnknown(const absl::Status& status) {
 std::string SqlState(const absl::Status& status) {
   const auto sqlstate = status.GetPayload(kSqlStatePayload);
   return sqlstate.has_value() ? std::string(*sqlstate) : std::string();
+}
+
+bool IsOfDatabase(const absl::Status& status) {
+  return status.GetPayload(kSqlStatePayload).has_value();
+}
+
+std::string WithoutNames(std::string_view message) {
+  // Up to the colon that libpq has between where it was and what went wrong.
+  static const std::regex kPlace(R"( (?:on socket|at) "[^"]*"(?: \([^)]*\))?(?:, port \d+)?)");
+  static const std::regex kQuoted(R"("[^"]*")");
+  const std::string placeless = std::regex_replace(std::string(message), kPlace, "");
+  return std::regex_replace(placeless, kQuoted, "...");
 }
 
 bool IsUnreadable(const absl::Status& status) {

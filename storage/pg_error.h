@@ -25,6 +25,11 @@ bool IsCommitUnknown(const absl::Status& status);
 // The five characters, empty when the status carries none.
 std::string SqlState(const absl::Status& status);
 
+// PostgreSQL's, or of a connection to it: its words are for the log, not for who asked.
+bool IsOfDatabase(const absl::Status& status);
+// What of such words may be told to strangers: no path, host, port or name.
+std::string WithoutNames(std::string_view message);
+
 // A page or a file of a table or an index that the server cannot read: what lies elsewhere can be.
 bool IsUnreadable(const absl::Status& status);
 

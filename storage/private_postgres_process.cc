@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +26,7 @@ constexpr int kExecFailed = 127;
 // may hold the allocator's lock at the moment of the fork, so all is prepared before it.
 struct ChildPlan {
   std::vector<char*> arguments;
+  std::vector<char*> environment;
   const PostgresAccount* account = nullptr;  // null: stay who we are
   int output = -1;
   const char* working_directory = "/";
@@ -68,8 +70,21 @@ void ResetSignals() {
   prctl(PR_SET_PDEATHSIG, plan.death_signal);
   if (getppid() != plan.parent) Fail("the starting process is gone\n");
   if (chdir(plan.working_directory) != 0) Fail("cannot enter the working directory\n");
-  execvp(plan.arguments[0], plan.arguments.data());
+  execvpe(plan.arguments[0], plan.arguments.data(), plan.environment.data());
   Fail("cannot execute the program\n");
+}
+
+// Ours, without what may hold a secret of the master's: its user is another one.
+std::vector<char*> Environment() {
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (text.substr(0, 9) != "STEPWELL_" && text.substr(0, 10) != "PGPASSWORD") {
+      variables.push_back(*variable);
+    }
+  }
+  variables.push_back(nullptr);
+  return variables;
 }
 
 std::vector<char*> Arguments(const std::vector<std::string>& command) {
@@ -122,6 +137,7 @@ absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& command,
   OwnedFd reader(ends[0]);
   OwnedFd writer(ends[1]);
   const ChildPlan plan{.arguments = Arguments(command),
+                       .environment = Environment(),
                        .account = account.has_value() ? &*account : nullptr,
                        .output = writer.get(),
                        .parent = getpid()};
@@ -144,6 +160,7 @@ absl::StatusOr<pid_t> StartServer(const std::vector<std::string>& command,
     return absl::UnavailableError(absl::StrCat(log_file, ": ", std::strerror(errno)));
   }
   return Fork({.arguments = Arguments(command),
+               .environment = Environment(),
                .account = &account,
                .output = log.get(),
                .working_directory = working_directory.c_str(),

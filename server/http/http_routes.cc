@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "nlohmann/json.hpp"
+#include "server/told_error.h"
 
 namespace stepwell {
 namespace {
@@ -20,7 +21,10 @@ HttpHandler AtOnce(HttpRoutes::Quick handler) {
 }  // namespace
 
 HttpResponse HttpErrorAnswer(int status, const std::string& text) {
-  return {status, "application/json", nlohmann::json{{"error", text}}.dump() + "\n"};
+  return {status, "application/json",
+          nlohmann::json{{"error", text}}.dump(-1, ' ', false,
+                                               nlohmann::json::error_handler_t::replace) +
+              "\n"};
 }
 
 void HttpRoutes::Add(const std::string& method, const std::string& path, HttpDoor door,
@@ -84,8 +88,12 @@ void HttpRoutes::Dispatch(const HttpRequest& request, const HttpGuard& guard,
   try {
     Find(request).route->handler(request, exchange);
   } catch (const std::exception& error) {
-    log::Error("http_handler_failed", {{"path", request.path}, {"error", error.what()}});
-    exchange->Answer(HttpErrorAnswer(500, "internal error"));
+    const std::string request_id = MakeRequestId();
+    log::Error("http_handler_failed",
+               {{"request_id", request_id}, {"path", request.path}, {"error", error.what()}});
+    HttpResponse answer = HttpErrorAnswer(500, "internal error");
+    answer.headers = {{"X-Request-Id", request_id}};
+    exchange->Answer(std::move(answer));
   }
 }
 

@@ -63,8 +63,7 @@ TEST_F(StartupDatabaseTest, DatabaseThatDoesNotAnswerIsWaitedFor) {
   const std::string answer = master.Get("/readyz");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(answer, HasSubstr("\"reason\":\"database down: PostgreSQL connection: connection to"
-                                " server at \\\"127.0.0.1\\\", port 1 failed: Connection"
-                                " refused"));
+                                " server failed: Connection refused"));
   EXPECT_THAT(answer, Not(HasSubstr("secret")));
   EXPECT_THAT(master.Get("/livez"), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(master.Stop(), "exit 0") << "waiting ends when asked";

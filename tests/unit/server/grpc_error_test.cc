@@ -7,6 +7,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "storage/pg_error.h"
 
 namespace stepwell {
 namespace {
@@ -24,6 +25,34 @@ std::optional<Detail> Find(const grpc::Status& status) {
     if (Detail detail; packed.UnpackTo(&detail)) return detail;
   }
   return std::nullopt;
+}
+
+TEST(GrpcErrorTest, WhatFailedInTheMasterIsTheLogsToTell) {
+  const absl::Status failures[] = {
+      PgError("42P01", "relation \"stepwell.secret\" does not exist"),
+      PgError("57014", "canceling statement due to statement timeout in /srv/secret"),
+      PgError("", "connection to server on socket \"/srv/secret/.s.PGSQL.5432\" failed: x"),
+      PgError("53100", "could not extend file \"base/5/secret\": No space left on device"),
+      CommitUnknown("server closed /srv/secret"),
+      absl::InternalError("/srv/secret: select 1"),
+      absl::DataLossError("journal: secret"),
+  };
+  for (const absl::Status& failure : failures) {
+    SCOPED_TRACE(failure.ToString());
+    ::testing::internal::CaptureStderr();
+    const grpc::Status told = GrpcError(failure);
+    const std::string logged = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(static_cast<int>(told.error_code()), static_cast<int>(failure.code()));
+    EXPECT_EQ(told.error_message().find("secret"), std::string::npos) << told.error_message();
+    EXPECT_EQ(told.error_details().find("secret"), std::string::npos);
+    if (absl::IsUnavailable(failure)) continue;
+    const auto info = Find<google::rpc::ErrorInfo>(told);
+    ASSERT_TRUE(info.has_value() && info->metadata().contains("request_id"));
+    const std::string& id = info->metadata().at("request_id");
+    EXPECT_NE(told.error_message().find(id), std::string::npos) << told.error_message();
+    EXPECT_NE(logged.find(id), std::string::npos) << logged;
+    EXPECT_NE(logged.find("secret"), std::string::npos) << logged;
+  }
 }
 
 TEST(GrpcErrorTest, EachSaysWhyAndWhenToComeAgain) {
@@ -77,7 +106,7 @@ TEST(GrpcErrorTest, WhatWasWrongNamesItsField) {
 
 TEST(GrpcErrorTest, OkStaysOkAndLongTextIsCut) {
   EXPECT_TRUE(GrpcError(absl::OkStatus()).ok());
-  const grpc::Status status = GrpcError(absl::InternalError(std::string(9000, 'x') + "\xFF"));
+  const grpc::Status status = GrpcError(absl::NotFoundError(std::string(9000, 'x') + "\xFF"));
   EXPECT_EQ(status.error_message().size(), 1024U);
   EXPECT_LT(status.error_details().size(), 2048U);
 }

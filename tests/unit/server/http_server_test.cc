@@ -135,7 +135,7 @@ TEST_F(HttpServerTest, EachRequestGetsItsStatusAndItsWords) {
        "431 Request Header Fields Too Large", "Connection: close",
        "{\"error\":\"the header is too large\"}\n"},
       {"a handler that throws", absl::StrCat("GET /throws HTTP/1.1\r\n", last, "\r\n"),
-       "500 Internal Server Error", "", "{\"error\":\"internal error\"}\n"},
+       "500 Internal Server Error", "X-Request-Id: ", "{\"error\":\"internal error\"}\n"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);

@@ -1,0 +1,142 @@
+// Where secrets must not turn up: the log, `ps`, the environments of children, answers, core files.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "base/tls/tls_authority.h"
+#include "tests/e2e/startup.h"
+
+namespace stepwell::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of a process and all that it started.
+std::vector<int> Family(int pid) {
+  std::vector<int> family = {pid};
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    const std::string tasks = absl::StrCat("/proc/", family[i], "/task");
+    std::error_code gone;
+    for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+      std::ifstream children(task.path() / "children");
+      for (int child = 0; children >> child;) family.push_back(child);
+    }
+  }
+  return family;
+}
+
+class SecretsTest : public StartupTest {
+ protected:
+  void WriteCertificates() {
+    const absl::Time now = absl::Now() - absl::Hours(1);
+    const TlsAuthority ca = *TlsAuthority::Make("ca", now, now + absl::Hours(9));
+    const TlsPair server =
+        *ca.Sign({TlsSide::kServer, "s", {"127.0.0.1"}, now, now + absl::Hours(9)});
+    std::ofstream(scratch_ / "ca.pem") << ca.own().cert_pem;
+    std::ofstream(scratch_ / "server.pem") << server.cert_pem;
+    std::ofstream(scratch_ / "server.key") << server.key_pem;
+  }
+  int Curl(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"/usr/bin/curl", "--silent",          "--max-time", "30",
+                                      "--cacert",      scratch_ / "ca.pem", "--include"};
+    words.insert(words.end(), more.begin(), more.end());
+    ChildProcess curl;
+    curl.Start(words, {}, scratch_ / "answers");
+    return curl.Wait(absl::Seconds(60)) == "exit 0" ? 0 : 1;
+  }
+};
+
+TEST_F(SecretsTest, ATokenIsInItsFileAlone) {
+  WriteCertificates();
+  StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
+               "--token-file", scratch_ / "token", "--log-level", "debug"});
+  std::string token;
+  std::ifstream(scratch_ / "token") >> token;
+  ASSERT_GE(token.size(), 32u);
+  const std::string https = absl::StrCat("https://", master_->http_address());
+  const std::string query = https + "/stepwell.v1.QueryService/ListTrials";
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, "--json", "{}", query}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", token + "0", "--json", "{}", query}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, "--json", "nonsense", query}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, https + "/no/such?" + token.substr(0, 3)}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, https + "/metrics"}), 0);
+
+  EXPECT_THAT(ReadAll(scratch_ / "answers"), Not(HasSubstr(token)));
+  const std::vector<int> family = Family(master_->pid());
+  ASSERT_GE(family.size(), 3u) << "its PostgreSQL";
+  for (const int pid : family) {
+    for (const char* file : {"cmdline", "environ"}) {
+      EXPECT_THAT(ReadAll(absl::StrCat("/proc/", pid, "/", file)), Not(HasSubstr(token)));
+    }
+  }
+  EXPECT_EQ(master_->Stop(), "exit 0");
+  EXPECT_EQ(master_->CountInLog(token), 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch_.path())) {
+    if (!entry.is_regular_file() || entry.path() == scratch_ / "token") continue;
+    EXPECT_FALSE(absl::StrContains(ReadAll(entry.path()), token)) << entry.path();
+  }
+}
+
+TEST_F(SecretsTest, NoVariableOfTheMastersReachesItsPostgres) {
+  ChildProcess serve;
+  std::vector<std::string> words = {program_, "serve", "--data-dir", scratch_ / "data"};
+  words.insert(words.end(), anywhere_.begin(), anywhere_.end());
+  serve.Start(words, {{"STEPWELL_TOKEN", "of-this-shell"}, {"PGPASSWORD", "hidden-one"}},
+              scratch_ / "log");
+  ASSERT_TRUE(Eventually([&] { return access((scratch_ / "data/ready.json").c_str(), F_OK) == 0; },
+                         absl::Seconds(60)))
+      << ReadAll(scratch_ / "log");
+  std::vector<int> family = Family(serve.pid());
+  ASSERT_GE(family.size(), 3u);
+  EXPECT_THAT(ReadAll(absl::StrCat("/proc/", family[0], "/environ")), HasSubstr("of-this-shell"))
+      << "the test looks where it would be";
+  family.erase(family.begin());
+  for (const int pid : family) {
+    const std::string environment = ReadAll(absl::StrCat("/proc/", pid, "/environ"));
+    EXPECT_THAT(environment, Not(HasSubstr("of-this-shell")));
+    EXPECT_THAT(environment, Not(HasSubstr("hidden-one")));
+  }
+  serve.Signal(SIGTERM);
+  EXPECT_EQ(serve.Wait(absl::Seconds(60)), "exit 0");
+}
+
+TEST_F(SecretsTest, APasswordOnTheCommandLineIsOverwritten) {
+  // Nobody listens there: it waits for its database.
+  ChildProcess serve;
+  std::vector<std::string> words = {program_, "serve", "--database-url",
+                                    "postgresql://app:p4ssw0rd@127.0.0.1:1/x"};
+  if (geteuid() == 0) {
+    const char* nobody[] = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+    words.insert(words.begin(), std::begin(nobody), std::end(nobody));
+  }
+  words.insert(words.end(), anywhere_.begin(), anywhere_.end());
+  serve.Start(words, {}, scratch_ / "log");
+  const std::string cmdline = absl::StrCat("/proc/", serve.pid(), "/cmdline");
+  const auto shown = [&] {
+    return absl::StrReplaceAll(ReadAll(cmdline), {{std::string(1, '\0'), " "}});
+  };
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(shown(), "app:********@127"); }, absl::Seconds(30)))
+      << shown();
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(ReadAll(scratch_ / "log"), "database_down"); },
+                 absl::Seconds(30)));
+  EXPECT_THAT(ReadAll(scratch_ / "log"), Not(HasSubstr("p4ssw0rd")));
+  // What no core file may hold the kernel keeps from the process's own user, too.
+  const auto owner = [&] {
+    struct stat found {};
+    stat(absl::StrCat("/proc/", serve.pid(), "/environ").c_str(), &found);
+    return found.st_uid;
+  };
+  EXPECT_EQ(owner(), 0u);
+  serve.Signal(SIGTERM);
+  EXPECT_EQ(serve.Wait(absl::Seconds(60)), "exit 0");
+}
+
+}  // namespace
+}  // namespace stepwell::testing
