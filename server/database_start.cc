@@ -102,6 +102,12 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
           absl::StrCat(status.message(), "; make the database (createdb) or mend user and password",
                        " of --database-url ", ShownUrl(url)));
     }
+    if (status.code() == absl::StatusCode::kPermissionDenied) {
+      return Annotate(
+          status,
+          "this role may not change the schema; a role that may does it first, with --migrate-only "
+          "(deploy/postgres/roles.sql)");
+    }
     const bool heals = status.code() == absl::StatusCode::kUnavailable ||
                        status.code() == absl::StatusCode::kDeadlineExceeded;
     if (!heals) return status;
@@ -136,21 +142,31 @@ absl::StatusOr<bool> IsUnmade(const ServeOptions& options) {
   return !std::filesystem::exists(directory, error) && !error;
 }
 
+absl::StatusOr<std::unique_ptr<PgConnection>> ConnectOnce(const StartedDatabase& started) {
+  if (started.postgres != nullptr) {
+    STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(SteadyTime::Now() + absl::Minutes(1)));
+  }
+  return PgConnection::Open({.url = started.url, .application_name = "stepwell-migrate"});
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& options) {
   STEPWELL_ASSIGN_OR_RETURN(const bool unmade, IsUnmade(options));
   if (unmade) return NamesOf({EmbeddedMigrations().begin(), EmbeddedMigrations().end()});
   STEPWELL_ASSIGN_OR_RETURN(const StartedDatabase started, StartDatabase(options));
-  if (started.postgres != nullptr) {
-    STEPWELL_RETURN_IF_ERROR(started.postgres->WaitReady(SteadyTime::Now() + absl::Minutes(1)));
-  }
-  STEPWELL_ASSIGN_OR_RETURN(
-      auto connection,
-      PgConnection::Open({.url = started.url, .application_name = "stepwell-migrate"}));
+  STEPWELL_ASSIGN_OR_RETURN(const auto connection, ConnectOnce(started));
   STEPWELL_ASSIGN_OR_RETURN(const auto pending,
                             PendingMigrations(*connection, EmbeddedMigrations()));
   return NamesOf({pending.begin(), pending.end()});
+}
+
+absl::StatusOr<std::vector<std::string>> MigrateSchema(const ServeOptions& options) {
+  STEPWELL_ASSIGN_OR_RETURN(const StartedDatabase started, StartDatabase(options));
+  STEPWELL_ASSIGN_OR_RETURN(const auto connection, ConnectOnce(started));
+  STEPWELL_RETURN_IF_ERROR(CheckServer(*connection));
+  STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
+  return NamesOf({applied.begin(), applied.end()});
 }
 
 std::string ShownUrl(const std::string& url) { return RedactPasswords(url); }

@@ -37,6 +37,10 @@ absl::Status BringSchema(const std::string& url, MasterState& state,
 // private PostgreSQL runs for the time of the call.
 absl::StatusOr<std::vector<std::string>> PendingSchema(const ServeOptions& options);
 
+// Applies them and ends, by a role that may change the schema where the master's own may not
+// (deploy/postgres/roles.sql). Names of what was applied.
+absl::StatusOr<std::vector<std::string>> MigrateSchema(const ServeOptions& options);
+
 // `url` without its password, for people.
 std::string ShownUrl(const std::string& url);
 

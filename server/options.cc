@@ -20,6 +20,7 @@ std::vector<std::string> Names() {
   names.emplace_back("help");
   names.emplace_back("print-config");
   names.emplace_back("dry-run");
+  names.emplace_back("migrate-only");
   return names;
 }
 
@@ -38,7 +39,8 @@ std::optional<UsageError> ReadFlags(const std::vector<std::string>& arguments,
   const std::map<std::string, bool ParsedOptions::*> modes = {
       {"help", &ParsedOptions::help},
       {"print-config", &ParsedOptions::print_config},
-      {"dry-run", &ParsedOptions::dry_run}};
+      {"dry-run", &ParsedOptions::dry_run},
+      {"migrate-only", &ParsedOptions::migrate_only}};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "-h") {

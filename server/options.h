@@ -27,6 +27,7 @@ struct ParsedOptions {
   ServeOptions options;
   bool print_config = false;
   bool dry_run = false;
+  bool migrate_only = false;
   bool help = false;
 };
 

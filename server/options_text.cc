@@ -28,6 +28,7 @@ std::string HelpText() {
       &text,
       "  --print-config                 print every setting and its value, and exit\n"
       "  --dry-run                      list the migrations a start would apply, and exit\n"
+      "  --migrate-only                 apply them, by a role that may, and exit\n"
       "  --help                         this text\n\n"
       "Examples:\n"
       "  stepwell serve\n"

@@ -223,6 +223,15 @@ int ListPendingMigrations(const ServeOptions& options) {
   return 0;
 }
 
+int ApplyMigrations(const ServeOptions& options) {
+  SetUpLog(options);
+  const auto applied = MigrateSchema(options);
+  if (!applied.ok()) return Fail(ExitCodeOf(applied.status()), applied.status().message());
+  for (const std::string& name : *applied) std::printf("applied %s\n", name.c_str());
+  if (applied->empty()) std::printf("the schema is up to date\n");
+  return 0;
+}
+
 int Serve(const ServeOptions& options) {
   SetUpLog(options);
   KeepSecrets(options);
@@ -270,6 +279,7 @@ int ServeMain(int argc, char** argv) {
     return 0;
   }
   if (options.dry_run) return ListPendingMigrations(options.options);
+  if (options.migrate_only) return ApplyMigrations(options.options);
   return Serve(options.options);
 }
 

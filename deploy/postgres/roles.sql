@@ -1,0 +1,96 @@
+-- Three roles for a PostgreSQL that others share (--database-url), so that neither a master nor a dashboard may
+-- more than it needs. The private PostgreSQL of a master needs none of it: nobody else reaches it.
+--
+--   stepwell_owner  owns schema, tables and functions; migrates: stepwell serve --migrate-only
+--   stepwell_app    the master's: reads and writes rows. It owns the partitioned tables and the rings beside them,
+--                   for it makes and drops their partitions (a leaf for each day) and analyzes them, which
+--                   PostgreSQL lets owners alone do; it may make tables in schema stepwell, and nowhere else.
+--   stepwell_read   what docs/schema.md calls public, and nothing else; for Grafana and psql, granted to logins.
+--
+-- By a superuser, in the master's database, before the first start and again after each --migrate-only (a
+-- migration may bring tables); it may run any number of times:
+--
+--   psql -v ON_ERROR_STOP=1 -d DATABASE -f deploy/postgres/roles.sql
+--   stepwell serve --migrate-only --database-url postgresql://stepwell_owner@HOST/DATABASE
+--   psql -v ON_ERROR_STOP=1 -d DATABASE -f deploy/postgres/roles.sql
+--   stepwell serve --database-url postgresql://stepwell_app@HOST/DATABASE
+--
+-- Nobody logs in by these roles until they are given a way to: ALTER ROLE stepwell_app PASSWORD '...', or a line
+-- in pg_hba.conf.
+BEGIN;
+
+DO $$
+DECLARE
+  made text;
+BEGIN
+  FOREACH made IN ARRAY ARRAY['stepwell_owner', 'stepwell_app', 'stepwell_read'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = made) THEN
+      EXECUTE format('CREATE ROLE %I NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION', made);
+    END IF;
+  END LOOP;
+END $$;
+ALTER ROLE stepwell_owner LOGIN;
+ALTER ROLE stepwell_app LOGIN;
+ALTER ROLE stepwell_read NOLOGIN;
+-- Migrations change what the master owns, too.
+GRANT stepwell_app TO stepwell_owner;
+
+DO $$
+BEGIN
+  -- The schema is made by the first migration.
+  EXECUTE format('GRANT CONNECT, CREATE ON DATABASE %I TO stepwell_owner', current_database());
+  EXECUTE format('GRANT CONNECT ON DATABASE %I TO stepwell_app, stepwell_read', current_database());
+  -- PostgreSQL lets everybody make temporary tables: a master makes none, nor do those who read.
+  EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+END $$;
+
+DO $$
+DECLARE
+  it record;
+BEGIN
+  IF to_regnamespace('stepwell') IS NULL THEN
+    RAISE NOTICE 'schema stepwell is not there yet: run this once more after --migrate-only';
+    RETURN;
+  END IF;
+  ALTER SCHEMA stepwell OWNER TO stepwell_owner;
+  REVOKE ALL ON SCHEMA stepwell FROM PUBLIC;
+  GRANT USAGE, CREATE ON SCHEMA stepwell TO stepwell_app;
+  GRANT USAGE ON SCHEMA stepwell TO stepwell_read;
+
+  FOR it IN
+    SELECT c.oid::regclass AS name, c.relkind,
+      -- What has partitions, is one, or is analyzed as they are.
+      c.relkind = 'p' OR c.relispartition OR c.relname ~ '^recent_rollup(s|_ticks)_[0-9]+$' AS is_apps,
+      c.relname = 'migrations' AS is_history
+    FROM pg_catalog.pg_class c
+    WHERE c.relnamespace = 'stepwell'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+      -- The sequence of an identity column goes with its table.
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                      WHERE d.objid = c.oid AND d.deptype IN ('a', 'i') AND c.relkind = 'S')
+    ORDER BY c.relkind = 'v', c.oid
+  LOOP
+    IF it.relkind = 'S' THEN
+      EXECUTE format('ALTER SEQUENCE %s OWNER TO stepwell_owner', it.name);
+      EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO stepwell_app', it.name);
+    ELSIF it.relkind = 'v' THEN
+      EXECUTE format('ALTER VIEW %s OWNER TO stepwell_owner', it.name);
+      EXECUTE format('GRANT SELECT ON %s TO stepwell_app', it.name);
+    ELSIF it.is_apps THEN
+      EXECUTE format('ALTER TABLE %s OWNER TO stepwell_app', it.name);
+    ELSE
+      EXECUTE format('ALTER TABLE %s OWNER TO stepwell_owner', it.name);
+      EXECUTE format('GRANT %s ON %s TO stepwell_app',
+        CASE WHEN it.is_history THEN 'SELECT' ELSE 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE' END, it.name);
+    END IF;
+  END LOOP;
+
+  FOR it IN
+    SELECT p.oid::regprocedure AS name FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'stepwell'::regnamespace
+  LOOP
+    EXECUTE format('ALTER FUNCTION %s OWNER TO stepwell_owner', it.name);
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', it.name);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO stepwell_app, stepwell_read', it.name);
+  END LOOP;
+END $$;
+
+COMMIT;
