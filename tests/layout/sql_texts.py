@@ -26,7 +26,10 @@ _ADDED = re.compile(r'(?:\+\s*' + _LITERAL + r'|' + _LITERAL + r'[^"\n]*"\s*\+(?
 
 
 def check_sql_texts(tree: Tree) -> Iterator[Finding]:
-    """SQL that is put together of texts is in the named files alone: elsewhere it would be where values get into it."""
+    """SQL that is put together of texts is in the named files alone: elsewhere it would be where values get into it.
+
+    Found where a literal that begins a statement is joined; one that is joined to a constant by its name is not.
+    """
     for name in tree.ending(".cc", ".h"):
         if not name.startswith(("server/", "storage/", "client/", "base/")) or name in _BUILDERS:
             continue
