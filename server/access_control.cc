@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
@@ -157,10 +156,7 @@ absl::Status AccessControl::CheckTrial(const AccessRule& rule, const TokenHolder
 absl::Status AccessControl::CheckIngests(const Caller& caller) const {
   if (guard_ == nullptr) return absl::OkStatus();
   if (caller == nullptr) return absl::UnauthenticatedError(kNoToken);
-  for (const std::string& grant : caller->grants.texts()) {
-    if (grant == "admin" || absl::StartsWith(grant, "write:")) return absl::OkStatus();
-    if (absl::StartsWith(grant, "ingest:")) return absl::OkStatus();
-  }
+  if (caller->grants.IngestsAny()) return absl::OkStatus();
   return Missing(*caller, "ingest:PROJECT/TRIAL", "this call");
 }
 

@@ -90,6 +90,10 @@ bool Grants::Ingests(const TrialPlace& place) const {
   return !place.external_id.empty() && ingest_names_.count({place.project, place.external_id}) != 0;
 }
 
+bool Grants::IngestsAny() const {
+  return admin_ || !writes_.empty() || !ingest_names_.empty() || !ingest_ids_.empty();
+}
+
 bool Grants::ReadsAll() const {
   return admin_ || reads_.count(kAll) != 0 || writes_.count(kAll) != 0;
 }

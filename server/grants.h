@@ -33,6 +33,8 @@ class Grants {
   bool Writes(const std::string& project) const;
   // By what is known of the place.
   bool Ingests(const TrialPlace& place) const;
+  // Whether there may be a trial that it ingests.
+  bool IngestsAny() const;
   bool ReadsAll() const;
   // Whether a trial's number may decide what its name does not.
   bool has_trial_ids() const { return !ingest_ids_.empty(); }

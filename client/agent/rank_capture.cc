@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/trace/master_clock.h"
+#include "client/agent/master_reading.h"
 #include "client/agent/span_trace.h"
 #include "client/agent/trace_file.h"
 
@@ -131,7 +132,7 @@ CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int6
       TraceFile::NameOf({.epoch = totals.epoch, .batch = totals.last_batch}, identity_.rank));
   const SpanTrace::Options options{
       .rank = identity_.rank, .pid = pid, .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs};
-  const std::optional<MasterClock::Reading> master = ReadMasterClock();
+  const std::optional<MasterClock::Reading> master = ReadMasterClock(anchor_, offset_, clock_);
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
   captured.write = [held = std::shared_ptr<const StepCapture>(std::move(held_)), options, master,
                     trial] {
@@ -146,19 +147,6 @@ CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int6
     return bytes;
   };
   return captured;
-}
-
-// As RankTrace::NoteClock.
-std::optional<MasterClock::Reading> RankCapture::ReadMasterClock() const {
-  const std::uint64_t before_ns = MonotonicNs();
-  const absl::Time now = clock_.Now();
-  const auto reading = offset_.Read(now, clock_.Monotonic());
-  if (!reading) return std::nullopt;
-  const std::int64_t at_ns = anchor_.ToUnixNs(before_ns);
-  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
-  return MasterClock::Reading{.at_ns = at_ns,
-                              .ahead_ns = absl::ToUnixNanos(now + reading->ahead) - at_ns,
-                              .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1};
 }
 
 std::string RankCapture::StepsText() const {

@@ -76,7 +76,6 @@ class RankCapture {
   void FailWithoutSteps(Why why);
   void Fail(std::string_view reason, std::string_view message);
   pb::CaptureReport Report(pb::CaptureProgress progress) const;
-  std::optional<MasterClock::Reading> ReadMasterClock() const;
   CapturedTrace TakeHeld(const StepCapture::Totals& totals, std::int64_t pid);
   std::string StepsText() const;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/master_reading.h"
 
 namespace stepwell::agent {
 namespace {
@@ -41,20 +42,12 @@ void RankTrace::NoteClock(const ClockOffset& offset, const Clock& clock, const C
                           When when) {
   const bool has_spans = file_ != nullptr || !spans_.is_empty();
   if (has_failed_ || !has_spans || anchor.monotonic_ns == 0) return;
-  const std::uint64_t before_ns = MonotonicNs();
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
-  const absl::Time now = clock.Now();
-  const std::optional<ClockOffset::Reading> reading = offset.Read(now, monotonic);
+  const std::optional<MasterClock::Reading> reading = ReadMasterClock(anchor, offset, clock);
   if (!reading) return;
   clock_due_ = monotonic + kClockInterval;
-  const std::int64_t at_ns = anchor.ToUnixNs(before_ns);
-  // What this thread was kept from between two looks at a clock is a part of the error.
-  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
-  spans_.AddMasterClock({.at_ns = at_ns,
-                         .ahead_ns = absl::ToUnixNanos(now + reading->ahead) - at_ns,
-                         .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1},
-                        absl::StrCat(identity_.project, "/", identity_.trial));
+  spans_.AddMasterClock(*reading, absl::StrCat(identity_.project, "/", identity_.trial));
 }
 
 void RankTrace::Flush() {

@@ -1,0 +1,18 @@
+#include "client/agent/master_reading.h"
+
+namespace stepwell::agent {
+
+std::optional<MasterClock::Reading> ReadMasterClock(const ClockAnchor& anchor,
+                                                    const ClockOffset& offset, const Clock& clock) {
+  const std::uint64_t before_ns = MonotonicNs();
+  const absl::Time now = clock.Now();
+  const std::optional<ClockOffset::Reading> reading = offset.Read(now, clock.Monotonic());
+  if (!reading) return std::nullopt;
+  const std::int64_t at_ns = anchor.ToUnixNs(before_ns);
+  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
+  return MasterClock::Reading{.at_ns = at_ns,
+                              .ahead_ns = absl::ToUnixNanos(now + reading->ahead) - at_ns,
+                              .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1};
+}
+
+}  // namespace stepwell::agent
