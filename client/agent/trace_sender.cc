@@ -30,12 +30,18 @@ constexpr absl::Duration kSweepAge = absl::Minutes(1);
 // As the wire takes it.
 constexpr std::size_t kMachineBytesMax = 128;
 
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// It was made for that file, and nobody looks there.
+bool HasOwnFolder(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  return absl::StartsWith(folder.substr(folder.rfind('/') + 1), TraceOutbox::kFolderOfOne);
+}
+
 void RemoveFile(const std::string& path) {
   unlink(path.c_str());
-  const std::string folder = path.substr(0, path.rfind('/'));
-  const std::string name = folder.substr(folder.rfind('/') + 1);
   // Where it holds something else it stays.
-  if (absl::StartsWith(name, TraceOutbox::kFolderOfOne)) rmdir(folder.c_str());
+  if (HasOwnFolder(path)) rmdir(FolderOf(path).c_str());
 }
 
 v1::TrialRef RefOf(const WriterIdentity& writer) {
@@ -254,9 +260,7 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
                                         {"note", name},
                                         {"why", std::string(stored.status().message())}});
     // Nobody else knows of it.
-    if (sending.job.removes_file && sent_outbox_.Holds(sending.job.path)) {
-      RemoveFile(sending.job.path);
-    }
+    if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
     return Outcome::kOver;
   }
   const auto prepared_count =

@@ -31,13 +31,9 @@ with stepwell.init() as run:
         run.record("loss", 0.5)
 """
 _BATCHES = [2, 3, 4]
-
-
-def _has_kineto() -> bool:
-    done = subprocess.run([product.python(), "-c", "import torch; assert torch.profiler.kineto_available()"],
-                          env={**os.environ, "PYTHONPATH": _TORCH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL)  # fmt: skip
-    return done.returncode == 0
+# What torch's record_function does itself, before the scope begins.
+_OF_RECORD_FUNCTION = ("aten::empty", "aten::zeros", "aten::zero_")
+_CLOCK_US = 5000  # what the wall clock may be steered during the test
 
 
 class Slices:
@@ -64,6 +60,13 @@ class Slices:
         rank = int(words[1]) if words[:1] == ["rank"] else -1
         self._found.append((event["name"], rank, process, event["ts"], end, event.get("args", {})))
 
+    def range(self) -> tuple[float, float]:
+        return min(each[3] for each in self._found), max(each[4] for each in self._found)
+
+    def of_rank(self, rank: int) -> list[tuple[str, float, float, dict]]:
+        """(name, begin, end, args), by their begin."""
+        return sorted(((each[0], *each[3:]) for each in self._found if each[1] == rank), key=lambda each: each[1])
+
     def named(self, name: str) -> list[tuple[int, str, float, float, dict]]:
         return [each[1:] for each in self._found if each[0] == name]
 
@@ -79,8 +82,6 @@ class TracesTest(ProductTest):
 @unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
 class TorchProfilerTest(TracesTest):
     def setUp(self):
-        if not _has_kineto():
-            self.skipTest("this torch has no Kineto")
         scratch = tempfile.TemporaryDirectory(dir=product.folder())
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
@@ -134,9 +135,49 @@ class TorchProfilerTest(TracesTest):
                         for (begin, end), batch in zip(native, within):
                             self.assertLessEqual(spans[batch][0], begin)
                             self.assertLessEqual(end, spans[batch][1])
-        counters = {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"}
+                self.assert_operators_within(slices, rank, spans)
+        begin, end = slices.range()
+        counted = [event for event in trace["traceEvents"] if event["ph"] == "C" and begin <= event["ts"] <= end]
+        counters = {event["name"] for event in counted}
         self.assertTrue(any("memory" in name for name in counters), counters)
         self.assertTrue(any("cpu" in name for name in counters), counters)
+
+    def assert_operators_within(self, slices: Slices, rank: int, spans: dict[int, tuple[float, float]]) -> None:
+        """Event by event: each operator that torch saw within a scope of ours, which it saw, too, lies within what we
+        recorded of that scope; and what it saw of the scope is what we did."""
+        native = [each for each in slices.of_rank(rank) if "batch" not in each[3]]
+        mirrored = [(begin, end) for name, begin, end, _ in native if name == "train_batch"]
+        operators = [(name, begin, end) for name, begin, end, _ in native
+                     if name.startswith("aten::") and name not in _OF_RECORD_FUNCTION]  # fmt: skip
+        found = 0
+        for batch, (scope_begin, scope_end) in zip(_BATCHES, mirrored):
+            begin, end = spans[batch]
+            self.assertLess(abs(scope_begin - begin) + abs(scope_end - end), _CLOCK_US, batch)
+            for name, op_begin, op_end in operators:
+                if op_begin >= scope_begin and op_end <= scope_end:
+                    found += 1
+                    self.assertTrue(begin <= op_begin and op_end <= end, (name, op_begin, op_end, begin, end))
+        self.assertEqual(len(operators), found)  # the training computes nowhere else
+        self.assertGreaterEqual(found, 10)
+
+    def test_what_could_not_be_written_leaves_nothing_and_the_training_goes_on(self):
+        out, err = self.run_trial("""
+            import resource, torch, stepwell
+            room = resource.getrlimit(resource.RLIMIT_FSIZE)
+            with stepwell.init() as run:
+                with stepwell.torch_profiler(schedule=stepwell.schedule(active=2, repeat=2)) as profiler:
+                    for index, batch in run.steps(range(4)):
+                        for _ in range(50): torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+                        if index == 1: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, room[1]))
+                        profiler.step()
+                        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+            print("goes on")
+            """, variables={"PYTHONPATH": _TORCH, "TMPDIR": str(self.folder)})
+        self.assertEqual("goes on\n", out)
+        self.assertIn("what torch's profiler saw is lost", err)
+        self.assertTrue(self.eventually(lambda: [trace["header"]["first_batch"] for trace in self.traces()
+                                                 if trace["state"] == "complete"] == [2]), self.traces())  # fmt: skip
+        self.assertTrue(self.eventually(lambda: not list(self.folder.iterdir())), list(self.folder.iterdir()))
 
     def test_windows_of_a_function_that_says_whether_are_traces_each(self):
         process = self.start("""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from stepwell import _identity, _run, _schedule
+from stepwell import _identity, _run, _schedule, _torch_export
 from stepwell._load import core, is_absent
 from stepwell._tell import described, say, warn
 
@@ -31,9 +31,6 @@ class TorchProfiler:
         from torch import profiler
 
         self._torch = profiler
-        if not getattr(profiler, "kineto_available", lambda: True)():
-            warn("stepwell: this torch is built without Kineto: its traces count from the profiler's begin, so that no merge "
-                 "can place them beside others")  # fmt: skip
         run = _run._run
         if schedule is None and run is not None:
             schedule = run._schedule
@@ -146,10 +143,13 @@ class TorchProfiler:
         batches, self._batches = self._batches, []
         if is_absent and self._directory is None:  # nobody would find it
             return
+        path, is_ours = "", False
         try:
             path, is_ours = self._path(batches)
-            profile.export_chrome_trace(path)
+            _torch_export.write(profile, path, self._rank)
         except Exception as error:
+            if path:  # a part of it tells nobody anything
+                _torch_export.remove(path, is_ours)
             return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
         if core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
@@ -161,11 +161,7 @@ class TorchProfiler:
 
     def _refuse(self, path: str) -> None:
         """Nobody would ever take it, nor those of later windows."""
-        try:
-            os.unlink(path)
-            os.rmdir(os.path.dirname(path))
-        except OSError:
-            pass  # somebody has it
+        _torch_export.remove(path, True)
         run = _run._run
         if run is not None and not run._is_closed and not run._is_on:  # until its next window
             return

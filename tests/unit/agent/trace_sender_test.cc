@@ -205,6 +205,17 @@ TEST_F(TraceSenderTest, WhatNobodyWillTakeIsGivenUpAndTheNextOneSent) {
     EXPECT_EQ(master_.kept.count("refused.pftrace"), 0U);
     EXPECT_EQ(master_.kept["next.pftrace"], "bytes");
   }
+  // In a folder that was made for it, where nobody looks.
+  std::filesystem::create_directory(path_ + "/stepwell-traces-x");
+  TraceJob hidden = Job("stepwell-traces-x/hidden.pftrace", "bytes");
+  hidden.removes_file = true;
+  {
+    const absl::MutexLock lock(&master_.mu);
+    master_.answers = {absl::ResourceExhaustedError("above the cap")};
+  }
+  ASSERT_TRUE(sender->Leave(hidden).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/stepwell-traces-x"));
   // Gone, empty, of no known kind.
   TraceJob gone = Job("gone.pftrace", "");
   ASSERT_TRUE(sender->Leave(gone).ok());

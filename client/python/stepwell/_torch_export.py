@@ -1,0 +1,62 @@
+"""What torch.profiler saw, as a file that a merge can place."""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_USER_SCOPE = 7  # of torch's RecordScope: record_function's
+_USEC_NS = 1000
+
+
+def has_kineto() -> bool:
+    """Of the torch that is imported."""
+    from torch import profiler
+
+    return bool(getattr(profiler, "kineto_available", lambda: True)())
+
+
+def write(profile: Any, path: str, rank: int) -> None:
+    """By torch itself, whose Kineto stamps a trace. A torch that is built without (Debian's) writes times that count from
+    the profiler's begin, names that are no JSON, and no processes: its events are written here, as Kineto would."""
+    if has_kineto():
+        profile.export_chrome_trace(path)
+        return
+    results = profile.profiler.kineto_results
+    begin_us = results.trace_start_us()
+    head = {"schemaVersion": 1, "baseTimeNanoseconds": begin_us * _USEC_NS, "distributedInfo": {"rank": rank}}
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
+        file.write(json.dumps({"ph": "M", "name": "process_name", "pid": os.getpid(), "tid": 0, "ts": 0,
+                               "args": {"name": "python"}}))  # fmt: skip
+        for event in profile.profiler.function_events:
+            if event.trace_name is not None:  # memory, which has no duration
+                file.write(",\n" + json.dumps(_written(event)))
+        file.write("\n]}\n")
+
+
+def remove(path: str, with_folder: bool) -> None:
+    """What stands there."""
+    for remove, name in ((os.unlink, path), (os.rmdir, os.path.dirname(path) if with_folder else "")):
+        try:
+            if name:
+                remove(name)
+        except OSError:
+            pass  # it was not written, or somebody has it
+
+
+def _written(event: Any) -> dict[str, object]:
+    written: dict[str, object] = {
+        "ph": "X", "cat": "user_annotation" if event.scope == _USER_SCOPE else "cpu_op", "name": event.trace_name,
+        "pid": os.getpid(), "tid": event.thread, "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
+    }  # fmt: skip
+    args = {"Input Dims": event.input_shapes} if event.input_shapes else {}
+    if event.cpu_memory_usage:
+        args["Bytes"] = event.cpu_memory_usage
+    if args:
+        written["args"] = args
+    return written
