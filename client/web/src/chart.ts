@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Aligned, Extent, Value } from "./core/align";
 import { extentOf } from "./core/align";
-import { bandRuns } from "./core/band_runs";
+import { lineStyle, paintBand } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
@@ -191,7 +191,7 @@ export class Chart {
         return;
       }
       // A single sample has no line: it is shown as a point.
-      series.push({ stroke: look.color, width: 1.5, dash: [...look.dash], points: { show: data.aligned.places.length < 3, size: 6 } });
+      series.push({ stroke: look.color, ...lineStyle(data.names.length), dash: [...look.dash], points: { show: data.aligned.places.length < 3, size: 6 } });
     });
     const axisStyle = { stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, font: "12px system-ui, sans-serif" };
     const unit = data.stacked ? "share" : data.unit;
@@ -302,29 +302,16 @@ export class Chart {
     ctx.restore();
   }
 
-  /** From the smallest to the largest of each bucket, under the lines. One shape for a line, where bands of uPlot's would
-   *  clip two edges for each. */
+  /** Under the lines. */
   private drawBands(plot: uPlot): void {
     const { data } = this;
-    const { ctx, bbox, scales: { x, y } } = plot;
-    if (!data || data.stacked || typeof x?.min !== "number" || typeof x.max !== "number" || typeof y?.min !== "number" || typeof y.max !== "number") return;
-    const [left, top, perX, perY] = [x.min, y.max, bbox.width / (x.max - x.min), bbox.height / (y.max - y.min)];
-    const places = plot.data[0];
-    const to = (row: number, value: Value): [number, number] => [bbox.left + ((places[row] ?? 0) - left) * perX, bbox.top + (top - (value ?? 0)) * perY];
+    const { ctx, bbox } = plot;
+    if (!data || data.stacked) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    data.aligned.lines.forEach((line, index) => {
-      const shape = new Path2D();
-      for (const rows of bandRuns(line.mins, line.maxs)) {
-        rows.forEach((row, at) => (at === 0 ? shape.moveTo(...to(row, line.maxs[row])) : shape.lineTo(...to(row, line.maxs[row]))));
-        for (let at = rows.length - 1; at >= 0; --at) shape.lineTo(...to(rows[at] ?? 0, line.mins[rows[at] ?? 0]));
-        shape.closePath();
-      }
-      ctx.fillStyle = this.look(index).color + (theme() === "dark" ? "40" : "30");
-      ctx.fill(shape);
-    });
+    data.aligned.lines.forEach((line, index) => paintBand(plot, plot.data[0], line, this.look(index).color + (theme() === "dark" ? "40" : "30")));
     ctx.restore();
   }
 

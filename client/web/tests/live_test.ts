@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, type Bucketed } from "../src/core/align";
+import { bandColumns } from "../src/core/band_columns";
 import { bandRuns } from "../src/core/band_runs";
 import { joined, livePlan, type Columns, type Kept } from "../src/core/live_grid";
 
@@ -156,4 +157,24 @@ test("a band is where smallest and largest differ", () => {
   assert.deepEqual(bandRuns([1, none, 1], [2, none, 2]), [[0, 2]], "over places of others");
   assert.deepEqual(bandRuns([1, null, 1, 1], [2, null, 2, 2]), [[2, 3]], "not over a hole");
   assert.deepEqual(bandRuns([1, 1, 1, 1, 1, 1], [2, 1, 1, 1, 1, 3]), [[0, 1], [4, 5]]);
+});
+
+test("a band of a bucket for each pixel is of columns that touch and lie nowhere twice", () => {
+  assert.deepEqual(bandColumns([], [], []), []);
+  assert.deepEqual(bandColumns([10, 12, 14], [5, 4, 6], [8, 9, 9]), [
+    { left: 10, top: 5, width: 1, height: 3 }, { left: 11, top: 4, width: 2, height: 5 }, { left: 13, top: 6, width: 1, height: 3 },
+  ], "each from the middle between its neighbours to the next");
+  assert.deepEqual(bandColumns([10.1, 10.2, 10.3, 11.4], [5, 2, 7, 6], [6, 6, 9, 8]).map(({ left, top, width, height }) => [left, top, width, height]),
+    [[10, 2, 1, 7], [11, 6, 1, 2]], "several of one pixel: the smallest and the largest of them");
+  assert.deepEqual(bandColumns([10, 11, 12], [5, 5, 5], [5.3, 5.3, 9]).map(({ height }) => height), [4], "none that a line hides");
+});
+
+test("columns of a band cover all of its pixels once, whatever its pitch", () => {
+  for (const pitch of [0.1, 0.3, 0.9, 1, 1.1, 1.7, 2.4]) {
+    const middles = Array.from({ length: 200 }, (_, i) => 76.25 + i * pitch);
+    const columns = bandColumns(middles, middles.map(() => 3), middles.map(() => 9));
+    columns.forEach((column, at) => assert.equal(column.left, at === 0 ? 76 : (columns[at - 1]?.left ?? 0) + (columns[at - 1]?.width ?? 0), `${pitch}`));
+    const last = columns[columns.length - 1];
+    assert.ok(last && Math.abs(last.left + last.width - (middles[199] ?? 0)) <= 2, `${pitch}`);
+  }
 });
