@@ -382,8 +382,9 @@ bool RecordedRings::Known(const spool::Event& event) const {
     return true;
   }
   const NameEntry* entry = names_.Find(event.name);
-  const auto kind =
-      event.kind == spool::EventKind::kScope ? spool::NameKind::kScope : spool::NameKind::kSeries;
+  const bool is_of_scope =
+      event.kind == spool::EventKind::kScope || event.kind == spool::EventKind::kInstant;
+  const auto kind = is_of_scope ? spool::NameKind::kScope : spool::NameKind::kSeries;
   return entry != nullptr && entry->kind == kind;
 }
 

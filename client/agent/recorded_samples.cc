@@ -89,6 +89,14 @@ void RecordedSamples::OnScope(std::uint32_t path, std::uint64_t start_ns, std::u
   });
 }
 
+void RecordedSamples::OnInstant(std::uint32_t path, std::uint64_t time_ns, std::int32_t batch) {
+  const NameEntry* entry = is_traced() ? names_->Find(path) : nullptr;
+  if (entry == nullptr) return;
+  ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
+    sink.AddInstant(entry->name, anchor.ToUnixNs(time_ns), batch);
+  });
+}
+
 void RecordedSamples::LeaveProcess(std::uint64_t number) {
   refs_by_process_.erase(number);
   refs_ = nullptr;

@@ -49,6 +49,7 @@ class RecordedSamples final : public ThreadSampleSink {
                   double value) override;
   void OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
                std::int32_t batch) override;
+  void OnInstant(std::uint32_t path, std::uint64_t time_ns, std::int32_t batch) override;
   void OnLoss(const EventLoss& loss) override;
   bool full() const override { return builder_.full(); }
 

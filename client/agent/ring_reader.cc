@@ -27,6 +27,7 @@ bool IsKind(spool::EventKind kind) {
     case spool::EventKind::kRecordAt:
     case spool::EventKind::kStepBegin:
     case spool::EventKind::kStepEnd:
+    case spool::EventKind::kInstant:
       return true;
   }
   return false;

@@ -30,6 +30,8 @@ class SpanSink {
                        std::int32_t batch) = 0;
   // The step itself; the spans within it come before it.
   virtual void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) = 0;
+  // A moment. `batch` as of a span.
+  virtual void AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) = 0;
   virtual void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                         double value) = 0;
   // Events that never came, at least so many; INT64_MIN, INT64_MAX: from when or until when is not known.

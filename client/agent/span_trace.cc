@@ -38,7 +38,8 @@ SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
   Describe();
   const PerfettoWriter::Track track = ++track_count_;
   const auto made_up = static_cast<std::int64_t>(rows_.size()) - 1;
-  found->second = {.lane = slices_.AddLane(track),
+  found->second = {.track = track,
+                   .lane = slices_.AddLane(track),
                    .number = thread.id != 0 ? std::int64_t{thread.id} : made_up};
   std::string name = absl::StrCat("thread ", thread.index);
   if (thread.worker >= 0) name = absl::StrCat("worker ", thread.worker, " ", name);
@@ -55,18 +56,36 @@ void SpanTrace::EnterThread(const Thread& thread) {
   row_ = nullptr;
 }
 
-void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
-                        std::int32_t batch) {
-  if (begin_ns < options_.base_time_ns || end_ns < begin_ns || !thread_) return;
+const SpanTrace::Row* SpanTrace::EnteredRow() {
+  if (!thread_) return nullptr;
   is_empty_ = false;
   if (row_ == nullptr) row_ = &RowOf(*thread_);
+  return row_;
+}
+
+std::string SpanTrace::BodyOf(std::string_view name, std::int32_t batch, const Row& row) {
   std::string body;
   writer_.AppendName(name, body);
   if (epoch_ >= 0) writer_.AppendArg("epoch", epoch_, body);
   if (batch >= 0) writer_.AppendArg("batch", std::int64_t{batch}, body);
   writer_.AppendArg("rank", std::int64_t{options_.rank}, body);
-  writer_.AppendArg("thread", row_->number, body);
-  slices_.Add(row_->lane, {begin_ns, end_ns}, body);
+  writer_.AppendArg("thread", row.number, body);
+  return body;
+}
+
+void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+                        std::int32_t batch) {
+  if (begin_ns < options_.base_time_ns || end_ns < begin_ns) return;
+  if (const Row* row = EnteredRow(); row != nullptr) {
+    slices_.Add(row->lane, {begin_ns, end_ns}, BodyOf(name, batch, *row));
+  }
+}
+
+void SpanTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
+  if (time_ns < options_.base_time_ns) return;
+  if (const Row* row = EnteredRow(); row != nullptr) {
+    writer_.AddInstant(row->track, time_ns, BodyOf(name, batch, *row));
+  }
 }
 
 void SpanTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {

@@ -46,6 +46,7 @@ class SpanTrace final : public SpanSink {
   void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                std::int32_t batch) override;
   void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override;
+  void AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) override;
   void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                 double value) override;
 
@@ -65,11 +66,15 @@ class SpanTrace final : public SpanSink {
 
  private:
   struct Row {
+    PerfettoWriter::Track track = 0;
     PerfettoSlices::Lane lane = 0;
     std::int64_t number = 0;  // the kernel's, where it is known, else counted from 0
   };
 
   Row& RowOf(const Thread& thread);
+  // Of the thread that was entered last; null where none was.
+  const Row* EnteredRow();
+  std::string BodyOf(std::string_view name, std::int32_t batch, const Row& row);
   void Describe();
   std::int64_t pid() const;
 

@@ -22,11 +22,14 @@ std::int32_t OwnBatch(const Event& event) { return std::max(event.batch, spool::
 
 void SampleSink::OnScope(std::uint32_t, std::uint64_t, std::uint64_t, std::int32_t) {}
 
+void SampleSink::OnInstant(std::uint32_t, std::uint64_t, std::int32_t) {}
+
 void StepAggregator::Add(const Event& event, SampleSink& sink) {
   switch (event.kind) {
     case EventKind::kScope:
     case EventKind::kRecord:
     case EventKind::kRecordAt:
+    case EventKind::kInstant:
       return Keep(event, sink);
     case EventKind::kStepBegin:
       return FlushOutside(sink);
@@ -60,6 +63,8 @@ void StepAggregator::EndStep(const Event& step_end, SampleSink& sink) {
     } else if (event.kind == EventKind::kScope) {
       sink.OnScope(event.name, event.time, event.value, batch);
       add({event.name, 1, event.value, event.time});
+    } else if (event.kind == EventKind::kInstant) {
+      sink.OnInstant(event.name, event.time, batch);
     } else {
       sink.OnRecord(event.name, event.time, batch, std::bit_cast<double>(event.value));
     }
@@ -108,6 +113,8 @@ void StepAggregator::EmitOutside(const Event& event, SampleSink& sink) {
     case EventKind::kRecordAt:
       return sink.OnRecordAt(event.name, static_cast<std::int64_t>(event.time), OwnBatch(event),
                              std::bit_cast<double>(event.value));
+    case EventKind::kInstant:
+      return sink.OnInstant(event.name, event.time, spool::kNoBatch);
     case EventKind::kStepBegin:
     case EventKind::kStepEnd:
       return;
@@ -125,7 +132,7 @@ void StepAggregator::AddToSums(const Event& scope) {
 
 std::string StepAggregator::FoldKept(SampleSink& sink) {
   for (const Event& event : kept_) {
-    if (event.kind == EventKind::kRecordAt || !InStep(event)) {
+    if (event.kind == EventKind::kRecordAt || event.kind == EventKind::kInstant || !InStep(event)) {
       EmitOutside(event, sink);
     } else if (event.kind == EventKind::kScope) {
       sink.OnScope(event.name, event.time, event.value, spool::kNoBatch);

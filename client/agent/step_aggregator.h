@@ -51,6 +51,8 @@ class SampleSink {
   // before its OnStep; one of a step that was too long for its ring comes without batch.
   virtual void OnScope(std::uint32_t path, std::uint64_t start_ns, std::uint64_t duration_ns,
                        std::int32_t batch);
+  // For traces alone, and as those.
+  virtual void OnInstant(std::uint32_t path, std::uint64_t time_ns, std::int32_t batch);
 };
 
 class StepAggregator {

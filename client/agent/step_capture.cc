@@ -58,14 +58,28 @@ void StepCapture::AddSpan(std::string_view name, std::int64_t begin_ns, std::int
   }
 }
 
+void StepCapture::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
+  if (!threads_.empty() && IsWanted(batch)) {
+    Hold({.begin_ns = time_ns,
+          .end_ns = time_ns,
+          .thread = thread_,
+          .batch = batch,
+          .kind = Kind::kInstant},
+         name);
+  }
+}
+
 void StepCapture::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
   if (threads_.empty() || end_ns < begin_ns) return;
   // A worker counts its steps by itself: they are spans.
   const bool is_own = threads_[thread_].worker < 0;
   if (is_own) newest_batch_ = batch;
   if (!IsWanted(batch)) return;
-  const Span span{
-      .begin_ns = begin_ns, .end_ns = end_ns, .thread = thread_, .batch = batch, .is_step = is_own};
+  const Span span{.begin_ns = begin_ns,
+                  .end_ns = end_ns,
+                  .thread = thread_,
+                  .batch = batch,
+                  .kind = is_own ? Kind::kStep : Kind::kSpan};
   if (is_own) {
     HoldStep(span);
   } else {
@@ -218,10 +232,16 @@ void StepCapture::WriteTo(SpanSink& sink) const {
             [](const Span* a, const Span* b) { return a->order < b->order; });
   for (const Span* span : in_order) {
     sink.EnterThread(threads_[span->thread]);
-    if (span->is_step) {
-      sink.AddStep(span->begin_ns, span->end_ns, span->batch);
-    } else {
-      sink.AddSpan(texts_[span->name], span->begin_ns, span->end_ns, span->batch);
+    switch (span->kind) {
+      case Kind::kSpan:
+        sink.AddSpan(texts_[span->name], span->begin_ns, span->end_ns, span->batch);
+        break;
+      case Kind::kStep:
+        sink.AddStep(span->begin_ns, span->end_ns, span->batch);
+        break;
+      case Kind::kInstant:
+        sink.AddInstant(texts_[span->name], span->begin_ns, span->batch);
+        break;
     }
   }
 }

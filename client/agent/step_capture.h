@@ -66,6 +66,7 @@ class StepCapture final : public SpanSink {
   void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                std::int32_t batch) override;
   void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override;
+  void AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) override;
   void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                 double value) override;
   void AddLoss(std::int64_t event_count, std::int64_t first_ns, std::int64_t last_ns) override;
@@ -86,6 +87,7 @@ class StepCapture final : public SpanSink {
   void WriteTo(SpanSink& sink) const;
 
  private:
+  enum class Kind : std::uint8_t { kSpan, kStep, kInstant };
   struct Span {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
@@ -93,7 +95,7 @@ class StepCapture final : public SpanSink {
     std::uint32_t thread = 0;
     std::uint32_t name = 0;
     std::int32_t batch = -1;
-    bool is_step = false;
+    Kind kind = Kind::kSpan;
   };
   struct Value {
     std::int64_t time_ns = 0;

@@ -62,6 +62,24 @@ static PyObject* Recording_Record(PyObject* Py_UNUSED(self), PyObject* const* ar
   Py_RETURN_NONE;
 }
 
+static PyObject* Recording_Instant(PyObject* Py_UNUSED(self), PyObject* const* args,
+                                   Py_ssize_t count, PyObject* keywords) {
+  static const char* const kWanted[] = {"name"};
+  PyObject* values[1] = {count == 1 ? args[0] : NULL};
+  if ((keywords != NULL || count != 1) &&
+      (!Arrange(kWanted, 1, args, count, keywords, values) || values[0] == NULL)) {
+    if (Refuse(kRefusedCall, "stepwell: instant() takes one argument, name; nothing is recorded") <
+        0) {
+      return NULL;
+    }
+    Py_RETURN_NONE;
+  }
+  const ScopeName* name = Names_FindScope(values[0]);
+  if (name == NULL) return NULL;
+  if (stepwell_enabled()) stepwell_instant(name->id);
+  Py_RETURN_NONE;
+}
+
 static PyObject* Recording_Steps(PyObject* Py_UNUSED(self), PyObject* args, PyObject* keywords) {
   static char* kWanted[] = {"loader", "start", NULL};
   PyObject* loader = NULL;
@@ -88,6 +106,8 @@ static PyMethodDef recording_methods[] = {
     {"record", (PyCFunction)(void (*)(void))Recording_Record, METH_FASTCALL | METH_KEYWORDS,
      "record($self, name, value)\n--\n\n"
      "Records a number under a name, or a series, with the batch of the step that is open."},
+    {"instant", (PyCFunction)(void (*)(void))Recording_Instant, METH_FASTCALL | METH_KEYWORDS,
+     "instant($self, name)\n--\n\nA moment: in traces an event without length, in no timing."},
     {"steps", (PyCFunction)(void (*)(void))Recording_Steps, METH_VARARGS | METH_KEYWORDS,
      "steps($self, loader, *, start=None)\n--\n\n"
      "Pairs (batch_index, batch) of the loader, each a step; its fetch is timed."},

@@ -170,6 +170,9 @@ class Recording:
     def record(self, *args: object, **keywords: object) -> None:
         pass
 
+    def instant(self, *args: object, **keywords: object) -> None:
+        pass
+
     def steps(self, loader: Any, *, start: int | None = None) -> Steps:
         return Steps(loader, start)
 

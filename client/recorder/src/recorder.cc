@@ -305,6 +305,11 @@ void stepwell_record_at(stepwell_series_id series, int32_t batch, int64_t start_
             [=](ThreadRecorder& thread) { thread.RecordAt(series, batch, start_time_us, value); });
 }
 
+void stepwell_instant(stepwell_scope_id name) {
+  if (name == 0) return;
+  Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.AddInstant(name); });
+}
+
 void stepwell_step_begin() {
   Recording(Gate::kOpen, [](ThreadRecorder& thread) { thread.BeginStep(); });
 }

@@ -66,6 +66,8 @@
 //   path. kRecord, no kInStep   a sample at `time`, value bits = double, batch as given (-1 =
 //   none). kRecord, kInStep      a sample at its own `time`; its batch is the step's: keep until
 //   decided. kRecordAt             a sample at `time` in µs since 1970 UTC, batch as given.
+//   kInstant              no sample: an event of traces at `time`; with kInStep its batch is the step's. Of a reader
+//                         that does not know it, it is an event of an unknown kind: counted as lost, nothing else.
 //   kStepBegin            opens a step. What was kept before it lies outside any step.
 //   kStepEnd              decides the step [time, time + value): ONE tick at `time` with `batch`:
 //                         series (timing, "step") = value; per path its total in seconds, and
@@ -136,6 +138,7 @@ enum class EventKind : std::uint8_t {
   kRecordAt = 3,   // name = series, time in µs since 1970 UTC, value = bits of a double
   kStepBegin = 4,  // time = start of the step
   kStepEnd = 5,    // time = start, value = duration ns, batch >= 0
+  kInstant = 6,    // name = scope, at the top of the path; time = when
 };
 
 inline constexpr std::uint8_t kInStep = 1;  // belongs to the step that is open on its thread

@@ -146,6 +146,24 @@ void ThreadRecorder::RecordAt(std::uint32_t series, std::int32_t batch, std::int
       MonotonicNs());
 }
 
+void ThreadRecorder::AddInstant(std::uint32_t name) {
+  const std::uint32_t path = FindPath(spool::kNoName, name);
+  if (path == spool::kNoName) [[unlikely]] {
+    ++drops_;
+    return process_.CountNoName();
+  }
+  const std::uint64_t now_ns = MonotonicNs();
+  Add({.time = now_ns,
+       .value = 0,
+       .name = path,
+       .batch = spool::kNoBatch,
+       .kind = EventKind::kInstant,
+       .flags = InStepFlag(),
+       .depth = depth_,
+       .stamp = 0},
+      now_ns);
+}
+
 void ThreadRecorder::BeginStep() {
   const std::uint64_t now_ns = MonotonicNs();
   OpenStep(now_ns);

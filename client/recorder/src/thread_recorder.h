@@ -35,6 +35,7 @@ class ThreadRecorder {
   std::uint64_t EndScope(const stepwell_scope& scope);
   void Record(std::uint32_t series, double value);
   void RecordAt(std::uint32_t series, std::int32_t batch, std::int64_t time_us, double value);
+  void AddInstant(std::uint32_t name);
   void BeginStep();
   void EndStep(std::int32_t batch);
   // What was recorded since the step began lies outside any, as does what comes next.

@@ -45,6 +45,9 @@ class TextSink final : public ThreadSampleSink {
         absl::StrCat(thread_, " record ", series, " ", time_ns, " b", batch, " ", value));
   }
   void OnRecordAt(std::uint32_t, std::int64_t, std::int32_t, double) override {}
+  void OnInstant(std::uint32_t path, std::uint64_t time_ns, std::int32_t batch) override {
+    lines.push_back(absl::StrCat(thread_, " instant ", path, " ", time_ns, " b", batch));
+  }
   void OnLoss(const EventLoss& loss) override {
     lines.push_back(absl::StrCat("loss ", static_cast<int>(loss.cause), " n", loss.event_count, " ",
                                  loss.first_ns, "-", loss.last_ns));
@@ -158,6 +161,9 @@ class RecordedDirectory {
             spool::kInStep,
             0,
             0};
+  }
+  static Event Instant(std::uint64_t time, std::uint32_t name = 1) {
+    return {time, 0, name, spool::kNoBatch, EventKind::kInstant, spool::kInStep, 0, 0};
   }
   static Event Begin(std::uint64_t time) {
     return {time, 0, 0, -1, EventKind::kStepBegin, 0, 0, 0};

@@ -47,6 +47,7 @@ TEST_F(RecordedSamplesTest, LossesReachACapture) {
     void EnterThread(const SpanThread&) override {}
     void AddSpan(std::string_view, std::int64_t, std::int64_t, std::int32_t) override {}
     void AddStep(std::int64_t, std::int64_t, std::int32_t) override {}
+    void AddInstant(std::string_view, std::int64_t, std::int32_t) override {}
     void AddValue(const std::string&, const std::string&, std::int64_t, double) override {}
     void AddLoss(std::int64_t count, std::int64_t first_ns, std::int64_t last_ns) override {
       all.push_back({count, first_ns, last_ns});

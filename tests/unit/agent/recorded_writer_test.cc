@@ -72,6 +72,21 @@ TEST_F(RecordedWriterTest, AnOpenStepStaysInItsRing) {
   EXPECT_THAT(again.lines, ElementsAre("0 step 10 b1 1:2/1"));
 }
 
+// It makes no sample, and waits for its step as one would.
+TEST_F(RecordedWriterTest, AnInstantComesThroughWithTheBatchOfItsStep) {
+  MakeRing(0, 64, 0);
+  for (const Event& event : {Begin(0), Instant(3), Instant(4, 2), Instant(5, 9)}) Push(0, event);
+  auto writer = Open();
+  TextSink sink;
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("loss 3 n2 0-0")) << "the names of a series and of nothing";
+  EXPECT_EQ(writer->TakeProgress().checkpoint.rings.at(0).tail, 1u);
+  Push(0, End(0, 10, 7));
+  ASSERT_TRUE(writer->Drain(status_, kMore, sink).ok());
+  EXPECT_THAT(sink.lines, ElementsAre("loss 3 n2 0-0", "0 instant 1 3 b7", "0 step 0 b7"));
+  EXPECT_EQ(writer->TakeProgress().checkpoint.rings.at(0).tail, 5u);
+}
+
 // A process whose threads are short makes rings without end. Each is drained, unlinked and
 // forgotten.
 TEST_F(RecordedWriterTest, RingNumbersGoOnBeyondAnyCount) {

@@ -60,6 +60,24 @@ TEST(SpanTraceTest, ASpanSaysWhereItWas) {
   EXPECT_EQ(recording.trace.epoch(), 5);
 }
 
+TEST(SpanTraceTest, AnInstantLiesOnTheRowOfItsThread) {
+  Recording recording;
+  recording.trace.AddInstant("nobody's", kBase + 1, 7);
+  recording.trace.EnterThread({.worker = -1, .index = 2, .id = 4712});
+  recording.trace.AddInstant("too early", kBase - 1, 7);
+  recording.trace.AddInstant("checkpoint", kBase + 20, 7);
+  recording.trace.AddSpan("forward", kBase + 10, kBase + 30, 7);
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const PerfettoTrace trace = recording.Read();
+  ASSERT_THAT(trace.events, SizeIs(2));
+  const PerfettoEvent instant = trace.Named("checkpoint").at(0);
+  EXPECT_TRUE(instant.is_instant);
+  EXPECT_EQ(instant.begin_ns, kBase + 20);
+  EXPECT_EQ(instant.track, trace.Named("forward").at(0).track);
+  EXPECT_THAT(instant.args, ElementsAre(std::pair("batch", "7"), std::pair("rank", "3"),
+                                        std::pair("thread", "4712")));
+}
+
 TEST(SpanTraceTest, AThreadThatSaysSoHasTheKernelsNumberInItsProcess) {
   Recording recording;
   recording.trace.EnterThread({.worker = -1, .index = 7, .id = 0});  // nothing came of it

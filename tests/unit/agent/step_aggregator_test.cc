@@ -38,6 +38,9 @@ class TextSink final : public SampleSink {
                   double value) override {
     lines.push_back(absl::StrCat("at ", series, " us=", time_us, " b=", batch, " v=", value));
   }
+  void OnInstant(std::uint32_t path, std::uint64_t time_ns, std::int32_t batch) override {
+    lines.push_back(absl::StrCat("instant ", path, " t=", time_ns, " b=", batch));
+  }
   std::vector<std::string> lines;
 };
 
@@ -52,6 +55,9 @@ Event Record(std::uint32_t series, std::uint64_t time, double value,
 }
 Event RecordAt(std::uint32_t series, std::uint64_t us, double value, std::int32_t batch) {
   return {us, std::bit_cast<std::uint64_t>(value), series, batch, EventKind::kRecordAt, 0, 0, 0};
+}
+Event Instant(std::uint32_t path, std::uint64_t time, std::uint8_t flags = spool::kInStep) {
+  return {time, 0, path, spool::kNoBatch, EventKind::kInstant, flags, 0, 0};
 }
 Event Begin(std::uint64_t time) { return {time, 0, 0, -1, EventKind::kStepBegin, 0, 0, 0}; }
 Event End(std::uint64_t start, std::uint64_t ns, std::int32_t batch) {
@@ -71,6 +77,12 @@ const Row kRows[] = {
      {Begin(100), Scope(1, 110, 5), End(100, 50, 0)},
      false,
      {"step t=100 d=50 b=0 1:5/1"}},
+    {"an instant has the batch of its step, and is in none of its totals",
+     {Instant(9, 90, 0), Begin(100), Instant(9, 110), End(100, 50, 3), Begin(200), Instant(9, 205),
+      Begin(210), Instant(9, 220)},
+     true,
+     {"instant 9 t=90 b=-1", "instant 9 t=110 b=3", "step t=100 d=50 b=3", "instant 9 t=205 b=-1",
+      "instant 9 t=220 b=-1"}},
     {"nested scopes are paths of their own",
      {Begin(0), Scope(2, 12, 3), Scope(1, 10, 9), End(0, 30, 4)},
      false,

@@ -20,6 +20,10 @@ class Seen final : public SpanSink {
     all.push_back(absl::StrCat(std::string(name), " ", batch, " ", begin_ns, "-", end_ns, " on ",
                                thread_.worker, ":", thread_.index));
   }
+  void AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) override {
+    all.push_back(absl::StrCat(std::string(name), " ", batch, " at ", time_ns, " on ",
+                               thread_.worker, ":", thread_.index));
+  }
   void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override {
     AddSpan("STEP", begin_ns, end_ns, batch);
   }
@@ -94,6 +98,21 @@ TEST(StepCaptureTest, WhatLiesOutsideAnyStepIsThereWhereItRanWhileTheStepsDid) {
                                            "STEP 2 200-300 on -1:0", "load -1 290-400 on 2:1"));
   EXPECT_EQ(capture.totals().step_count, 1);
   EXPECT_EQ(capture.totals().epoch, 4);
+}
+
+TEST(StepCaptureTest, InstantsComeWithTheStepsInWhichOrBesideWhichTheyWere) {
+  StepCapture capture({});
+  capture.EnterThread({.worker = 2, .index = 1});
+  capture.AddInstant("early", 199, -1);
+  capture.AddInstant("beside", 250, -1);
+  capture.EnterThread({.worker = -1, .index = 0});
+  capture.AddInstant("of another", 150, 1);
+  capture.AddInstant("within", 212, 2);
+  capture.SetSteps({.first_batch = 2, .step_count = 1});
+  Step(capture, 2);
+  EXPECT_THAT(WhatOf(capture), ElementsAre("beside -1 at 250 on 2:1", "within 2 at 212 on -1:0",
+                                           "forward 2 210-220 on -1:0", "STEP 2 200-300 on -1:0"));
+  EXPECT_EQ(capture.totals().span_count, 4);
 }
 
 TEST(StepCaptureTest, PassedStepsAreOverWithoutOne) {

@@ -76,6 +76,8 @@ inline std::string Shown(const std::vector<NameView>& names, const spool::Event&
       return "record" + mark + Shown(names, event.name) + batch;
     case spool::EventKind::kRecordAt:
       return "record_at " + Shown(names, event.name) + batch;
+    case spool::EventKind::kInstant:
+      return "instant" + mark + Shown(names, event.name);
     case spool::EventKind::kStepBegin:
       return "begin";
     case spool::EventKind::kStepEnd:

@@ -100,6 +100,21 @@ TEST_F(ThreadRecorderTest, AStepRunsFromEndToEnd) {
                                   "end@0", "scope+ b", "end@1"));
 }
 
+TEST_F(ThreadRecorderTest, AnInstantIsOfItsStepAndOfNoScope) {
+  thread_->AddInstant(kC);
+  thread_->BeginStep();
+  const auto a = Begin(kA);
+  thread_->AddInstant(kC);
+  End(a);
+  thread_->EndStep(-1);
+  const std::vector<spool::Event> events = TakeEvents();
+  std::vector<std::string> lines;
+  for (const spool::Event& event : events) lines.push_back(Shown(Names(), event));
+  EXPECT_THAT(lines, ElementsAre("instant c", "begin", "instant+ c", "scope+ a", "end@0"));
+  EXPECT_GE(events[2].time, events[3].time);
+  EXPECT_LE(events[2].time, events[3].time + events[3].value);
+}
+
 TEST_F(ThreadRecorderTest, StepsLeaveNoTimeBetweenThem) {
   thread_->BeginStep();
   thread_->EndStep(-1);

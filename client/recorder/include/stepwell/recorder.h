@@ -234,6 +234,10 @@ STEPWELL_API void stepwell_record(stepwell_series_id series, double value);
 STEPWELL_API void stepwell_record_at(stepwell_series_id series, int32_t batch,
                                      int64_t start_time_us, double value);
 
+/* A moment with a name of scopes: in traces (a run's, or a capture's) an event without length, with the batch of
+ * the step that is open on this thread, if one is; in no timing. Costs what a record does. */
+STEPWELL_API void stepwell_instant(stepwell_scope_id name);
+
 #define STEPWELL_NEXT_BATCH (-1)
 
 /* Opens the first step of this thread. Within an open step it starts that step anew: what was

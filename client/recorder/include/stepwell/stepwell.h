@@ -94,6 +94,17 @@ using ScopeApart = internal::TimedScope<&stepwell_scope_begin_apart>;
   const ::stepwell::Scope STEPWELL_JOIN(stepwell_scope_,                                  \
                                         __LINE__)(STEPWELL_JOIN(stepwell_scope_name_, __LINE__))
 
+// A moment of the calling thread, for traces.
+inline void Instant(const ScopeName& name) {
+  if (stepwell_enabled()) stepwell_instant(name.id());
+}
+// The same under `name`, a string literal.
+#define STEPWELL_INSTANT(name)                                      \
+  do {                                                              \
+    static const ::stepwell::ScopeName stepwell_instant_name(name); \
+    ::stepwell::Instant(stepwell_instant_name);                     \
+  } while (false)
+
 // What Record records under. Make it once.
 class Series {
  public:

@@ -34,6 +34,19 @@ TEST_F(CppFaceTest, ScopesThatTakeTurnsEndInAnyOrder) {
                                                "scope around"}));
 }
 
+TEST_F(CppFaceTest, AMomentIsOneEvent) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    {
+      STEPWELL_SCOPE("around");
+      for (int i = 0; i < 2; ++i) STEPWELL_INSTANT("checkpoint");
+      stepwell_instant(0);
+    }
+  });
+  EXPECT_EQ(Lines(),
+            (std::vector<std::string>{"instant checkpoint", "instant checkpoint", "scope around"}));
+}
+
 TEST_F(CppFaceTest, ACloseInPartsEndsByItself) {
   ExpectInChild([this] {
     Recorder recorder(
