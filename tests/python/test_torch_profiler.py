@@ -206,6 +206,49 @@ class TorchProfilerTest(TracesTest):
         self.assertTrue(self.eventually(lambda: not list(self.folder.glob("stepwell-traces-*"))))
 
 
+@unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
+class OtherProfilersTest(ProductTest):
+    """Profilers of torch's that the program begins itself."""
+
+    _PROGRAM = """
+        import os, stepwell, torch
+        from stepwell import _mirroring
+        run = stepwell.init(HOOKS)
+        leaf = torch.randn(4, requires_grad=True)
+        def train(name):
+            with run.scope(name):
+                leaf.sum().backward()
+        def seen(profile):
+            return sorted({event.name for event in profile.function_events} & {"train_batch", "backward", "before", "after"})
+        train("before")
+        with torch.profiler.profile() as profile:
+            train("train_batch")
+            if os.fork() == 0:  # whose profiler nobody ends
+                print("child:", *_mirroring._wishes, flush=True); os._exit(0)
+            os.wait()
+        train("after")
+        print(seen(profile.profiler))
+        with torch.autograd.profiler.profile() as profile:
+            train("train_batch")
+            try: torch.autograd.profiler.profile().__enter__()
+            except RuntimeError: print("one at a time, as torch says")
+            train("after")
+        print(seen(profile))
+        run.close()
+        """
+
+    def test_scopes_are_in_each_while_it_records(self):
+        out, err = self.run_trial(self._PROGRAM.replace("HOOKS", ""), variables={"PYTHONPATH": _TORCH})
+        self.assertEqual("child:\n['backward', 'train_batch']\none at a time, as torch says\n['after', 'backward', 'train_batch']\n", out)
+        self.assertNotIn("not in torch's profiler", err)
+        self.assertEqual({"train_batch": 2, "before": 1, "after": 2},
+                         {name: count for name, count in self.counts().items() if "backward" not in name})  # fmt: skip
+
+    def test_who_wants_no_hooks_has_none_in_profilers(self):
+        out, _ = self.run_trial(self._PROGRAM.replace("HOOKS", "hooks=False"), variables={"PYTHONPATH": _TORCH})
+        self.assertEqual("child:\n[]\none at a time, as torch says\n[]\n", out)
+
+
 class MirrorTest(TracesTest):
     """Without torch: what another profiler is told."""
 

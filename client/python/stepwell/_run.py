@@ -482,6 +482,9 @@ def _after_fork_in_child() -> None:
     if _run is not None:
         _run._lock, _run._ending = RLock(), RLock()
     core.after_fork()  # with its parent's loops and times
+    mirroring = sys.modules.get("stepwell._mirroring")
+    if mirroring is not None:
+        mirroring.after_fork()
 
 
 atexit.register(_close_at_exit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from stepwell import _identity, _run, _schedule, _torch_export
+from stepwell import _identity, _mirroring, _run, _schedule, _torch_export
 from stepwell._load import core, is_absent
 from stepwell._tell import described, say, warn
 
@@ -85,7 +85,7 @@ class TorchProfiler:
         if not self._is_running:
             return
         self._is_running = False
-        core.mirror_scopes(None, None)
+        _mirroring.end(self)
         try:
             self._profile.stop()
         except Exception as error:
@@ -127,16 +127,9 @@ class TorchProfiler:
     def _mirror(self) -> None:
         """Scopes are torch's, too, while it records: otherwise that would cost what it costs."""
         if not self._is_running or self._profile.current_action == self._torch.ProfilerAction.NONE:
-            core.mirror_scopes(None, None)
-            return
-        record_function = self._torch.record_function
-
-        def begin(name: str) -> Any:
-            region = record_function(name)
-            region.__enter__()
-            return region
-
-        core.mirror_scopes(begin, lambda region: region.__exit__(None, None, None))
+            _mirroring.end(self)
+        else:
+            _mirroring.begin(self)
 
     def _take(self, profile: Any) -> None:
         """A window is over: its trace is written, and left for the agent to upload."""
@@ -186,7 +179,7 @@ class TorchProfiler:
 
     def _give_up(self, error: Exception) -> None:
         was_running, self._is_running = self._is_running, False
-        core.mirror_scopes(None, None)
+        _mirroring.end(self)
         if was_running:  # else it would gather operators until the process ends
             try:
                 self._profile.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from stepwell import _torch_watch
 from stepwell._load import core
 from stepwell._tell import described, say
 
@@ -41,6 +42,7 @@ def install(open_run: Callable[[], bool] | None = None) -> None:
     try:
         if _is_installed and _torch_hooks is not None:
             _torch_hooks.put_again()
+            _torch_watch.put()
             return
         is_watched, _is_installed = _is_installed, True
         torch = sys.modules.get("torch")
@@ -78,6 +80,7 @@ def _put_into(torch: Any, open_run: Callable[[], bool] | None) -> None:
     from stepwell.hooks._torch import TorchHooks
 
     _torch_hooks = TorchHooks(torch, open_run)
+    _torch_watch.put()
 
 
 def refuse() -> None:
@@ -87,6 +90,7 @@ def refuse() -> None:
     if _torch_hooks is not None:
         try:
             _torch_hooks.remove()
+            _torch_watch.remove()
         except Exception as error:
             say(f"stepwell: hooks of torch are not removed: {described(error)}")
 
