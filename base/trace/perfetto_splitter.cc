@@ -76,9 +76,41 @@ absl::Status PerfettoSplitter::Feed(std::string_view bytes) {
   return absl::OkStatus();
 }
 
-TraceForm PerfettoSplitter::Finish() {
+absl::StatusOr<TraceForm> PerfettoSplitter::Finish() {
   form_.is_cut = !held_.empty();
+  for (const std::string& begin : slices_.TakeUnfinished()) {
+    STEPWELL_RETURN_IF_ERROR(Tell(begin));
+  }
+  STEPWELL_RETURN_IF_ERROR(TellFlows());
   return form_;
+}
+
+absl::Status PerfettoSplitter::TellFlows() {
+  for (const HeldFlows::Step& step : flows_.TakeSteps()) {
+    std::string json =
+        absl::StrCat("{\"ph\":\"", std::string(1, step.phase),
+                     "\",\"name\":\"flow\",\"cat\":\"flow\",\"id\":", step.number, ",\"ts\":");
+    AppendMicros(step.point.time_ns, json);
+    AppendPlace(step.point.track, json);
+    // To the slice around it, not to the next one.
+    json += step.phase == 's' ? "}" : ",\"bp\":\"e\"}";
+    STEPWELL_RETURN_IF_ERROR(Tell(json));
+  }
+  form_.passed_over += flows_.alone_count();
+  return absl::OkStatus();
+}
+
+void PerfettoSplitter::HoldFlows(std::string_view bytes, std::uint64_t track,
+                                 std::int64_t time_ns) {
+  if (slice_form_ != SliceForm::kWhole) return;
+  ProtoField field;
+  while (TakeProtoField(bytes, field)) {
+    const bool is_end = field.number == event::kTerminatingFlows;
+    if (field.number != event::kFlows && !is_end) continue;
+    if (!flows_.Add({.id = field.value, .time_ns = time_ns, .track = track, .is_end = is_end})) {
+      ++form_.passed_over;
+    }
+  }
 }
 
 absl::Status PerfettoSplitter::TakePackets(std::string_view& bytes, int depth) {
@@ -263,7 +295,7 @@ absl::Status PerfettoSplitter::TakeTrackEvent(std::string_view bytes, std::int64
     return absl::OkStatus();
   }
   const bool is_metadata = type == kInstant && category == kMetadataCategory;
-  std::string json = absl::StrCat("{\"ph\":\"", is_metadata ? "M" : kPhases[type], "\"");
+  std::string json;
   const auto track = tracks_.find(uuid);
   if (type == kCounter && track != tracks_.end()) name = track->second.name;
   if (!name.empty()) {
@@ -280,13 +312,23 @@ absl::Status PerfettoSplitter::TakeTrackEvent(std::string_view bytes, std::int64
   if (type == kInstant) {
     json += track != tracks_.end() && track->second.is_process ? ",\"s\":\"p\"" : ",\"s\":\"t\"";
   }
+  std::string args;
   if (type == kCounter) {
-    json += ",\"args\":{\"value\":";
-    AppendNumber(value.value_or(0), json);
-    json += '}';
-  } else if (const std::string args = ArgsOf(bytes, sequence); !args.empty()) {
-    absl::StrAppend(&json, ",\"args\":{", args, "}");
+    args = "\"value\":";
+    AppendNumber(value.value_or(0), args);
+  } else {
+    args = ArgsOf(bytes, sequence);
+    HoldFlows(bytes, uuid, time_ns);
   }
+  if (slice_form_ == SliceForm::kWhole && type == kBegin) {
+    const std::string told = slices_.Begin(uuid, time_ns, std::move(json), std::move(args));
+    return told.empty() ? absl::OkStatus() : Tell(told);
+  }
+  if (slice_form_ == SliceForm::kWhole && type == kEnd) {
+    return Tell(slices_.End(uuid, time_ns, json, args));
+  }
+  json = absl::StrCat("{\"ph\":\"", is_metadata ? "M" : kPhases[type], "\"", json);
+  if (!args.empty()) absl::StrAppend(&json, ",\"args\":{", args, "}");
   json += '}';
   return is_metadata ? take_(json) : Tell(json);
 }

@@ -1,15 +1,17 @@
 // PerfettoSplitter: reads Perfetto's protobuf as events of Chrome's form, so that all that reads traces reads those
-// that Stepwell recorded, too. Slices become B and E, instants i, counters C, names of processes and threads M;
-// arguments stay where they are texts or numbers. A file that ends too early gives its whole packets.
+// that Stepwell recorded, too. Slices become X, told with their ends (those without one B, at last), instants i,
+// counters C, names of processes and threads M, flows s, t and f behind all else; arguments stay where they are texts or
+// numbers. A file that ends too early gives its whole packets.
 //
 // Read are track events with their interned names, their tracks, clock snapshots and packed packets (deflate); what other
-// sources of Perfetto write (the scheduler, heaps) is passed over and counted. Flows are left out.
+// sources of Perfetto write (the scheduler, heaps) is passed over and counted.
 //
-//   PerfettoSplitter splitter([&](std::string_view json) { return merger.TakeEvent(json); });
+//   PerfettoSplitter splitter(SliceForm::kWhole, [&](std::string_view json) { return merger.TakeEvent(json); });
 //   STEPWELL_RETURN_IF_ERROR(splitter.Feed(piece));  // ...
-//   const TraceForm form = splitter.Finish();
+//   STEPWELL_ASSIGN_OR_RETURN(const TraceForm form, splitter.Finish());
 //
-// Confined to one thread. Memory: a packet, and names and tracks, at most kKeptMax of each.
+// Confined to one thread. Memory: a packet, names and tracks, at most kKeptMax of each, slices that are open and flows, by
+// their own bounds.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,18 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/trace/held_flows.h"
+#include "base/trace/open_slices.h"
 #include "base/trace/trace_splitter.h"
 
 namespace stepwell {
+
+// What slices are told as.
+enum class SliceForm {
+  kWhole,       // X, at their ends
+  kBeginsEnds,  // B and E, in the order of the file: for who asks when it begins
+};
 
 class PerfettoSplitter {
  public:
@@ -34,11 +44,13 @@ class PerfettoSplitter {
   static constexpr std::size_t kPacketBytesMax = 16 << 20;
   static constexpr std::size_t kKeptMax = 1'000'000;
 
-  explicit PerfettoSplitter(TakeEvent take) : take_(std::move(take)) {}
+  PerfettoSplitter(SliceForm slice_form, TakeEvent take)
+      : slice_form_(slice_form), take_(std::move(take)) {}
 
   // kInvalidArgument: these are no packets.
   [[nodiscard]] absl::Status Feed(std::string_view bytes);
-  TraceForm Finish();
+  // Once, after the last Feed.
+  [[nodiscard]] absl::StatusOr<TraceForm> Finish();
 
   // How many bytes tell whether a file is one, and whether it is: JSON may begin with a line feed, too.
   static constexpr std::size_t kBeginBytes = 3;
@@ -70,9 +82,14 @@ class PerfettoSplitter {
                                             Sequence& sequence);
   std::string ArgsOf(std::string_view event, const Sequence& sequence) const;
   void AppendPlace(std::uint64_t track, std::string& json) const;
+  void HoldFlows(std::string_view event, std::uint64_t track, std::int64_t time_ns);
+  [[nodiscard]] absl::Status TellFlows();
   [[nodiscard]] absl::Status Tell(const std::string& json);
 
+  const SliceForm slice_form_;
   const TakeEvent take_;
+  OpenSlices slices_;
+  HeldFlows flows_;
   std::string held_;
   std::map<std::uint64_t, Track> tracks_;
   std::map<std::uint64_t, Sequence> sequences_;

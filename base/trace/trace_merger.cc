@@ -1,10 +1,12 @@
 #include "base/trace/trace_merger.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/trace/exact_time.h"
 
 namespace stepwell {
@@ -14,6 +16,28 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 // Of processes that count what a machine measured: above all ranks.
 constexpr std::int64_t kCounterSortIndex = -1;
 
+// As Kineto tells whose a trace is, for those who look there; of several ranks none.
+std::string RankInfoOf(const MergePlan& plan) {
+  const auto is_other = [&](const PlacedInput& input) {
+    return input.rank != plan.inputs.front().rank;
+  };
+  if (plan.inputs.empty() || std::any_of(plan.inputs.begin(), plan.inputs.end(), is_other)) {
+    return "";
+  }
+  return absl::StrCat(",\"distributedInfo\":{\"rank\":", plan.inputs.front().rank, "}");
+}
+
+// {"local":"0x1"} or {"global":"0x1"}, kept apart between inputs; anything else as it was written.
+std::string MergedId2(std::size_t input, std::string_view id2) {
+  for (const char* kind : {"local", "global"}) {
+    const std::string_view id = MemberOfJson(id2, kind);
+    if (!id.empty()) {
+      return absl::StrFormat("{\"%s\":\"0x%x\"}", kind, MergedId(input, id));
+    }
+  }
+  return std::string(id2);
+}
+
 }  // namespace
 
 TraceMerger::TraceMerger(const MergePlan& plan, TakeBytes take)
@@ -21,7 +45,7 @@ TraceMerger::TraceMerger(const MergePlan& plan, TakeBytes take)
 
 absl::Status TraceMerger::Begin() {
   absl::StrAppend(&out_, "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", plan_.base_time_ns,
-                  ",\"metadata\":{\"merged_by\":\"stepwell\",\"inputs\":[");
+                  RankInfoOf(plan_), ",\"metadata\":{\"merged_by\":\"stepwell\",\"inputs\":[");
   for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
     const PlacedInput& input = plan_.inputs[i];
     absl::StrAppend(&out_, i == 0 ? "" : ",", "\n{\"file\":");
@@ -108,7 +132,13 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
   if (!event.bind_id.empty()) {
     absl::StrAppend(&out_, ",\"bind_id\":", MergedId(input_, event.bind_id));
   }
-  for (const auto& [name, value] : event.others) copy(name, value);
+  for (const auto& [name, value] : event.others) {
+    if (name == "id2") {
+      copy(name, MergedId2(input_, value));
+    } else {
+      copy(name, value);
+    }
+  }
   copy("args", event.args);
   out_ += '}';
   return true;

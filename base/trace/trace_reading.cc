@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "base/trace/gzip_unpacker.h"
 #include "base/trace/perfetto_merger.h"
-#include "base/trace/perfetto_splitter.h"
 #include "base/trace/trace_merger.h"
 
 namespace stepwell {
@@ -32,7 +31,8 @@ std::string DigitsBehind(const std::string& text, const std::string& word) {
 // The splitter of the form that the first bytes tell.
 class FormSplitter {
  public:
-  explicit FormSplitter(TraceSplitter::Takers takers) : takers_(std::move(takers)) {}
+  FormSplitter(SliceForm slice_form, TraceSplitter::Takers takers)
+      : slice_form_(slice_form), takers_(std::move(takers)) {}
 
   absl::Status Feed(std::string_view bytes) {
     if (is_chosen()) return FeedChosen(bytes);
@@ -53,7 +53,7 @@ class FormSplitter {
   bool is_chosen() const { return perfetto_.has_value() || chrome_.has_value(); }
   void Choose() {
     if (PerfettoSplitter::IsPerfetto(begin_)) {
-      perfetto_.emplace(takers_.event);
+      perfetto_.emplace(slice_form_, takers_.event);
     } else {
       chrome_.emplace(takers_);
     }
@@ -62,6 +62,7 @@ class FormSplitter {
     return perfetto_.has_value() ? perfetto_->Feed(bytes) : chrome_->Feed(bytes);
   }
 
+  const SliceForm slice_form_;
   const TraceSplitter::Takers takers_;
   std::string begin_;
   std::optional<TraceSplitter> chrome_;
@@ -76,8 +77,9 @@ std::unique_ptr<MergeWriter> WriterOf(const MergePlan& plan, MergeForm form, Tak
 
 }  // namespace
 
-absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source, TraceSplitter::Takers takers) {
-  FormSplitter splitter(std::move(takers));
+absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source, TraceSplitter::Takers takers,
+                                    SliceForm slice_form) {
+  FormSplitter splitter(slice_form, std::move(takers));
   GzipUnpacker unpacker([&](std::string_view bytes) { return splitter.Feed(bytes); });
   STEPWELL_RETURN_IF_ERROR(source([&](std::string_view bytes) { return unpacker.Feed(bytes); }));
   STEPWELL_ASSIGN_OR_RETURN(TraceForm form, splitter.Finish());
@@ -88,8 +90,9 @@ absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source, TraceSplitter::Ta
 absl::StatusOr<ScannedTrace> ScanTrace(const TraceSource& source) {
   TraceScan scan;
   ScannedTrace scanned;
-  STEPWELL_ASSIGN_OR_RETURN(
-      scanned.form, ReadTrace(source, {.event =
+  STEPWELL_ASSIGN_OR_RETURN(scanned.form,
+                            ReadTrace(source,
+                                      {.event =
                                            [&](std::string_view json) {
                                              scan.TakeEvent(json);
                                              return absl::OkStatus();
@@ -98,7 +101,8 @@ absl::StatusOr<ScannedTrace> ScanTrace(const TraceSource& source) {
                                            [&](std::string_view name, std::string_view json) {
                                              scan.TakeMember(name, json);
                                              return absl::OkStatus();
-                                           }}));
+                                           }},
+                                      SliceForm::kBeginsEnds));
   scanned.origin = scan.Finish();
   return scanned;
 }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/trace/merge_plan.h"
 #include "base/trace/merge_writer.h"
+#include "base/trace/perfetto_splitter.h"
 #include "base/trace/trace_bytes.h"
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_splitter.h"
@@ -24,9 +25,10 @@ namespace stepwell {
 // Calls `take` until there is no more, or it says no.
 using TraceSource = std::function<absl::Status(const TakeBytes& take)>;
 
-// What is missing at the end is no failure: the form says that it was cut.
+// What is missing at the end is no failure: the form says that it was cut. `slice_form`: of those in Perfetto's form.
 [[nodiscard]] absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source,
-                                                  TraceSplitter::Takers takers);
+                                                  TraceSplitter::Takers takers,
+                                                  SliceForm slice_form = SliceForm::kWhole);
 
 struct ScannedTrace {
   TraceOrigin origin = {};

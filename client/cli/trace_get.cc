@@ -30,13 +30,19 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell trace get my-run --directory traces\n"
     "  stepwell trace get my-run 3 --output rank0.json.gz\n"
+    "  stepwell trace get my-run --format json --directory traces\n"
     "  stepwell trace get my-run --tensorboard logs && tensorboard --logdir logs\n";
 
 // Where a trace is written: its own name, unless another of them has it.
 std::string NameOf(const v1::Trace& trace, bool is_converted, std::set<std::string>& taken) {
   std::string name = trace.header().name();
   if (is_converted) {
-    name = absl::StrCat(absl::StripSuffix(absl::StripSuffix(name, ".gz"), ".json"), ".pftrace");
+    absl::string_view stem = absl::StripSuffix(name, ".gz");
+    for (const char* ending : {".json", ".pftrace", ".perfetto-trace"}) {
+      stem = absl::StripSuffix(stem, ending);
+    }
+    const bool was_json = trace.header().format() == v1::TRACE_FORMAT_CHROME_JSON;
+    name = absl::StrCat(stem, was_json ? ".pftrace" : ".json.gz");
   }
   while (!taken.insert(name).second) name = absl::StrCat(trace.trace_no(), ".", name);
   return name;
@@ -78,13 +84,14 @@ absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v
   return output.Finish();
 }
 
-// In Perfetto's form, as the master makes it of a trace in JSON.
+// In the other form, as the master makes it: a merge of one.
 absl::Status ConvertTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
-                          ExportOutput& output) {
+                          v1::TraceFormat format, bool is_gzip, ExportOutput& output) {
   v1::MergeTracesRequest request;
   *request.mutable_trial() = trial;
   request.add_trace_nos(trace.trace_no());
-  request.set_format(v1::TRACE_FORMAT_PERFETTO);
+  request.set_format(format);
+  request.set_gzip(is_gzip);
   absl::Status written;
   STEPWELL_RETURN_IF_ERROR(master.MergeTraces(request, [&](const v1::MergeTracesResponse& message) {
     if (!message.data().empty()) written = output.Write(message.data());
@@ -94,9 +101,11 @@ absl::Status ConvertTrace(MasterClient& master, const v1::TrialRef& trial, const
   return output.Finish();
 }
 
+// What is in neither of the two forms comes as it is.
 bool IsConverted(const v1::Trace& trace, v1::TraceFormat format) {
-  return format == v1::TRACE_FORMAT_PERFETTO &&
-         trace.header().format() == v1::TRACE_FORMAT_CHROME_JSON;
+  const v1::TraceFormat was = trace.header().format();
+  const bool is_trace = was == v1::TRACE_FORMAT_CHROME_JSON || was == v1::TRACE_FORMAT_PERFETTO;
+  return is_trace && format != v1::TRACE_FORMAT_UNSPECIFIED && format != was;
 }
 
 absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
@@ -108,7 +117,8 @@ absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1
         absl::StrCat(path.parent_path().string(), ": ", error.message()));
   }
   STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path.string()));
-  return IsConverted(trace, format) ? ConvertTrace(master, trial, trace, *output)
+  const bool is_gzip = absl::EndsWith(path.string(), ".gz");
+  return IsConverted(trace, format) ? ConvertTrace(master, trial, trace, format, is_gzip, *output)
                                     : WriteTrace(master, trial, trace, *output);
 }
 
@@ -143,12 +153,13 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
     return absl::InvalidArgumentError("--output takes one TRACE; several go to a --directory");
   }
   if (options.Has("format")) {
-    if (options.Text("format") != "perfetto" || options.Has("tensorboard")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--format is '", options.Text("format"),
-                       "'; allowed: perfetto, and not with --tensorboard"));
+    const std::string format = options.Text("format");
+    const bool is_json = format == "json";
+    if ((!is_json && format != "perfetto") || options.Has("tensorboard")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--format is '", format, "'; allowed: json, perfetto, and not with --tensorboard"));
     }
-    wanted.format = v1::TRACE_FORMAT_PERFETTO;
+    wanted.format = is_json ? v1::TRACE_FORMAT_CHROME_JSON : v1::TRACE_FORMAT_PERFETTO;
   }
   wanted.output = options.Text("output");
   wanted.is_tensorboard = options.Has("tensorboard");
@@ -166,8 +177,10 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   options.Value("directory", "DIR",
                 "write each under its name into DIR (the current one, where none is replaced)");
   options.Value("tensorboard", "DIR", "write them as 'tensorboard --logdir DIR' expects them");
-  options.Value("format", "F",
-                "perfetto: those in JSON as Perfetto's protobuf, a fifth of the bytes");
+  options.Value(
+      "format", "F",
+      "perfetto: those in JSON as Perfetto's protobuf, a fifth of the bytes; json: those as "
+      "Chrome's JSON");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);

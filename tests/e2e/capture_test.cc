@@ -121,8 +121,7 @@ TEST_F(CaptureTest, TwoRanksGiveTheSameStepsWithoutAWordInTheirScripts) {
   const auto trace = nlohmann::json::parse(ReadWhole(merged));
   const double base_us = trace.value("baseTimeNanoseconds", 0.0) / 1000;
   for (const auto& event : events) {
-    // A slice of Perfetto begins and ends.
-    if (event.value("ph", "") != "B" || !event.contains("args")) continue;
+    if (event.value("ph", "") != "X" || !event.contains("args")) continue;
     if (!event["args"].contains("batch")) continue;
     const int rank = event["args"]["rank"];
     const int batch = event["args"]["batch"];

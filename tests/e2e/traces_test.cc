@@ -218,7 +218,7 @@ TEST_F(TracesTest, AKilledTrainingLeavesItsTrace) {
   std::int64_t steps = 0;
   std::int64_t forwards = 0;
   for (const auto& event : trace["traceEvents"]) {
-    if (event["ph"] != "B") continue;
+    if (event["ph"] != "X") continue;
     if (event["name"] == "step") {
       EXPECT_EQ(event["args"]["batch"], steps++);
       EXPECT_EQ(event["args"]["rank"], 0);
@@ -278,6 +278,31 @@ TEST_F(TracesTest, WhatAnAgentRecordsIsWithItsTrialAlsoWhereTheMasterComesLater)
   const Ran got = Command({"trace", "get", "here", "--directory", scratch_ / "out"});
   EXPECT_EQ(got.ending, "exit 0") << got.output;
   EXPECT_EQ(ReadWhole(scratch_ / "out/" + name), ReadWhole(scratch_ / "here/" + name));
+
+  // As Chrome's JSON: the same slices, whole, with the numbers that the kernel gave their threads.
+  const Ran as_json =
+      Command({"trace", "get", "here", "--format", "json", "--directory", scratch_ / "out"});
+  EXPECT_EQ(as_json.ending, "exit 0") << as_json.output;
+  const std::string stem = name.substr(0, name.size() - std::string(".pftrace").size());
+  EXPECT_EQ(ReadWhole(scratch_ / "out/" + stem + ".json.gz").substr(0, 2), "\x1f\x8b");
+  EXPECT_EQ(Command({"trace", "get", "here", "1", "--format", "json", "--output",
+                     scratch_ / "out/plain.json"})
+                .ending,
+            "exit 0");
+  const auto json = nlohmann::json::parse(ReadWhole(scratch_ / "out/plain.json"), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["distributedInfo"]["rank"], 0);
+  EXPECT_GT(json["baseTimeNanoseconds"], 1'600'000'000'000'000'000);
+  std::int64_t steps = 0;
+  for (const auto& event : json["traceEvents"]) {
+    EXPECT_TRUE(event["ph"] != "B" && event["ph"] != "E") << event.dump();
+    if (event["ph"] != "X" || event["name"] != "step") continue;
+    ++steps;
+    EXPECT_GT(event["dur"], 0);
+    EXPECT_EQ(event["tid"], event["args"]["thread"]);
+    EXPECT_GT(event["tid"], 1);
+  }
+  EXPECT_EQ(steps, header["last_batch"].get<int>() + 1);
 
   train("not-wanted", "0");
   master_->Kill();

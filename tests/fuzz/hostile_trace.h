@@ -21,7 +21,7 @@ struct ReadTraceBytes {
 
 inline ReadTraceBytes ReadInPieces(std::string_view bytes, std::size_t piece) {
   ReadTraceBytes read;
-  PerfettoSplitter splitter([&](std::string_view json) {
+  PerfettoSplitter splitter(SliceForm::kWhole, [&](std::string_view json) {
     read.events.emplace_back(json);
     return absl::OkStatus();
   });
@@ -30,8 +30,8 @@ inline ReadTraceBytes ReadInPieces(std::string_view bytes, std::size_t piece) {
     bytes.remove_prefix(next.size());
     read.is_ok = splitter.Feed(next).ok();
   }
-  const TraceForm form = splitter.Finish();
-  STEPWELL_CHECK(form.event_count <= static_cast<std::int64_t>(read.events.size()));
+  const auto form = splitter.Finish();
+  STEPWELL_CHECK(form.ok() && form->event_count <= static_cast<std::int64_t>(read.events.size()));
   return read;
 }
 

@@ -39,7 +39,7 @@ class InstantsTest(ProductTest):
             moments = [event for event in moments if event.get("cat") != "__metadata"]
             self.assertEqual([("begun", None), ("checkpoint", 4), ("checkpoint", 5), ("checkpoint", None)],
                              [(event["name"], event["args"].get("batch")) for event in moments])  # fmt: skip
-            work = [event for event in events if event["ph"] == "B" and event["name"] == "work"]
+            work = [event for event in events if event["ph"] == "X" and event["name"] == "work"]
             for moment, around in zip(moments[1:3], work):
                 self.assertEqual((around["pid"], around["tid"]), (moment["pid"], moment["tid"]))
                 self.assertEqual(around["args"]["thread"], moment["args"]["thread"])

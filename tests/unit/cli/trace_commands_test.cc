@@ -101,7 +101,7 @@ TEST_F(TraceCommandsTest, PerfettosFormIsWrittenAndReadAgain) {
     int begun = 0;
     const json trace = json::parse(Text(back));
     for (const json& event : trace.at("traceEvents")) {
-      begun += event.at("ph") == "B" && event.at("name") == "op" ? 1 : 0;
+      begun += event.at("ph") == "X" && event.at("name") == "op" ? 1 : 0;
     }
     EXPECT_EQ(begun, 2);
   }

@@ -164,6 +164,38 @@ TEST(TraceMerger, PidsFlowsAndThreadsOfInputsAreKeptApart) {
   EXPECT_THAT(merged.ProcessName(merged.Named("odd")[1].at("pid")), HasSubstr("rank 1"));
 }
 
+TEST(TraceMerger, IdsOfAsynchronousEventsAreKeptApartInBothTheirForms) {
+  const auto text = [](int rank) {
+    return absl::StrCat(
+        R"({"distributedInfo":{"rank":)", rank,
+        R"(},"traceEvents":[{"ph":"b","cat":"c","name":"old","id":7,"ts":1,"pid":1,"tid":1},)"
+        R"({"ph":"b","cat":"c","name":"local","id2":{"local":"0x7"},"ts":1,"pid":1,"tid":1},)"
+        R"({"ph":"e","cat":"c","name":"local","id2":{"local":"0x7"},"ts":2,"pid":1,"tid":1},)"
+        R"({"ph":"b","cat":"c","name":"global","id2":{"global":7},"ts":1,"pid":1,"tid":1},)"
+        R"({"ph":"b","cat":"c","name":"odd","id2":"seven","ts":1,"pid":1,"tid":1}]})");
+  };
+  const Merged merged = Merge({text(0), text(1)});
+  const auto ids = [&](const char* name, const char* kind) {
+    std::set<std::string> found;
+    for (const json& event : merged.Named(name)) found.insert(event.at("id2").at(kind));
+    return found;
+  };
+  ASSERT_EQ(merged.Named("local").size(), 4u);
+  EXPECT_EQ(ids("local", "local").size(), 2u) << "of two inputs, each the same at begin and end";
+  EXPECT_EQ(ids("global", "global").size(), 2u);
+  EXPECT_EQ(ids("local", "local"), ids("global", "global")) << "each the input's seven";
+  EXPECT_EQ(merged.Named("odd").at(0).at("id2"), "seven");
+}
+
+TEST(TraceMerger, WhoseATraceIsIsToldAsKinetoDoesWhereItIsOnes) {
+  const auto text = [](int rank) {
+    return absl::StrCat(R"({"distributedInfo":{"rank":)", rank,
+                        R"(},"traceEvents":[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]})");
+  };
+  EXPECT_EQ(Merge({text(3), text(3)}).trace.at("distributedInfo").at("rank"), 3);
+  EXPECT_FALSE(Merge({text(3), text(4)}).trace.contains("distributedInfo"));
+}
+
 TEST(TraceMerger, AnIdThatIsNoNumberIsTheSameOneInEachMerge) {
   const Merged merged =
       Merge({R"({"distributedInfo":{"rank":0},"traceEvents":[)"
