@@ -4,7 +4,9 @@
 The same training step on a processor (a batch of 128 images of a DataLoader, forward and backward pass and optimizer's step of a
 small convolutional net, one thread), with hooks as stepwell.init() puts them in, and without, in turns within one process; who
 begins is left to chance. Each side asks a loader of its own, and which that is is drawn anew for each epoch: batches of one
-loader lie better in memory than those of another. Now and then a pair is of nothing beside nothing: its interval says what the machine adds. As
+loader lie better in memory than those of another. A class that was changed makes Python forget what it knew of the
+methods of all its children, which no training does at each step: after each turn two images of a batch are trained, untimed, and then
+64 MB are walked through, so that either side begins with caches that hold nothing of it. Now and then a pair is of nothing beside nothing: its interval says what the machine adds. As
 bench/harm does it: the interval that holds the median of the pairs' differences with 95 %.
 Needs torch (Debian: python3-torch); without it nothing is measured.
 """
@@ -75,6 +77,7 @@ class Training:
         images = torch.utils.data.TensorDataset(torch.randn(8192, 3, 32, 32), torch.randint(0, 10, (8192,)))
         self._loaders = [torch.utils.data.DataLoader(images, batch_size=_BATCH) for _ in range(2)]
         self._batches = [iter(loader) for loader in self._loaders]
+        self._others = bytearray(64 << 20)
 
     def is_at_end(self) -> bool:
         return self._batches[0]._num_yielded == len(self._batches[0])
@@ -82,14 +85,22 @@ class Training:
     def begin_epoch(self, place: int) -> None:
         self._batches[place] = iter(self._loaders[place])
 
+    def warm(self, place: int) -> None:
+        """What Python forgot is known again, and the processor's caches know nothing."""
+        self._train(place, 2)
+        self._others.count(1)
+
     def step(self, place: int) -> tuple[float, float]:
         """Seconds on the wall, and of the thread's processor time."""
         processor, begin = time.thread_time(), time.perf_counter()
+        self._train(place, _BATCH)
+        return time.perf_counter() - begin, time.thread_time() - processor
+
+    def _train(self, place: int, count: int) -> None:
         images, wanted = next(self._batches[place])
         self._optimizer.zero_grad()
-        self._loss(self._model(images), wanted).backward()
+        self._loss(self._model(images[:count]), wanted[:count]).backward()
         self._optimizer.step()
-        return time.perf_counter() - begin, time.thread_time() - processor
 
 
 def row(name: str, pairs: list[tuple[float, float]], nothing: list[tuple[float, float]]) -> None:
@@ -123,6 +134,7 @@ def measure(spool: pathlib.Path, pair_count: int) -> None:
             first, took = chance.random() < 0.5, {}
             for side in (first, not first):
                 switch.turn(side and has_hooks)
+                training.warm(place_with if side else 1 - place_with)
                 took[side] = training.step(place_with if side else 1 - place_with)
             if number >= 0:  # those before make what is made once
                 for place in range(2):

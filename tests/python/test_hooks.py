@@ -272,8 +272,8 @@ class HooksTest(HookedTrial):
             torch.cuda.memory_stats = broken
             for batch in torch.utils.data.DataLoader("abc"):
                 torch.nn.Model()(torch.Tensor()).backward()
-            torch.is_grad_enabled.__code__ = broken.__code__  # whoever kept it has it so
             for batch in torch.utils.data.DataLoader("abc"):
+                torch.is_grad_enabled.__code__ = broken.__code__  # whoever kept it has it so
                 print(batch, torch.nn.Model()(7), torch.autograd.backward("x"), end=" ")
             print(type(torch.nn.Module.__call__).__name__, type(torch.autograd.backward).__name__)
             """)

@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <structmember.h>
 
+#include "client/python/core/handler.h"
+#include "client/python/core/hot.h"
 #include "client/python/core/step_loop.h"
 #include "client/python/core/timed_call.h"
 #include "stepwell/recorder.h"
 
-// Arguments up to here need no memory.
-#define FEW_COUNT 16
 // More are never made: what has one past it is not hooked.
 #define HANDLER_COUNT_MAX 64
 
@@ -21,9 +21,10 @@ typedef struct {
   vectorcallfunc call;
   PyObject* original;
   PyObject* handler;
+  DirectCall direct;  // the handler's; NULL = it is called as any function
+  uint64_t bit;
   PyObject* reduce;  // NULL = by the original's name
   PyObject* weak_references;
-  uint64_t bit;
   int is_followed;  // its handler is called where a schedule is followed, too
 } Hooked;
 
@@ -31,14 +32,14 @@ typedef struct {
 static _Thread_local uint64_t busy_bits;
 static PyObject* handlers[HANDLER_COUNT_MAX];  // owned; their places are their bits
 static int handler_count;
-static int is_waiting;
-static int is_following;
+static HOT_DATA int is_waiting;
+static HOT_DATA int is_following;
 static PyObject* worker_question;
-static int is_worker_known;
-static int is_worker;
+static HOT_DATA int is_worker_known;
+static HOT_DATA int is_worker;
 // Steps are those of the main thread. Others call the same functions: autograd's under activation
 // checkpointing, those of replicas and of gradients' reductions.
-static unsigned long main_thread;
+static HOT_DATA unsigned long main_thread;
 
 static int KnowMainThread(void) {
   if (main_thread != 0) return 1;
@@ -100,7 +101,7 @@ void Hooked_AfterFork(void) {
 }
 
 // -1 with an exception set, which is no Exception.
-static int IsWorker(void) {
+static RARE int IsWorker(void) {
   if (is_worker_known || worker_question == NULL) return is_worker;
   PyObject* answer = PyObject_CallObject(worker_question, NULL);
   if (answer == NULL) {
@@ -129,45 +130,38 @@ static int PlaceOf(PyObject* handler) {
   return handler_count++;
 }
 
-// handler(original, *args, **keywords)
-static PyObject* CallHandler(Hooked* self, PyObject* const* args, Py_ssize_t count,
-                             PyObject* keywords) {
-  const Py_ssize_t all = count + (keywords == NULL ? 0 : PyTuple_GET_SIZE(keywords));
-  PyObject* few[FEW_COUNT + 2];
-  PyObject** room = few;
-  if (all > FEW_COUNT) {
-    room = PyMem_Malloc(((size_t)all + 2) * sizeof(PyObject*));
-    if (room == NULL) return PyErr_NoMemory();
+// The framework's alone. Loops that are asked no more are told by it, also while nothing is recorded.
+static RARE PyObject* CallUnrecorded(Hooked* self, PyObject* const* args, size_t flagged_count,
+                                     PyObject* keywords) {
+  PyObject* result = PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  if (TimedCall_EndsWork(self->handler) && PyThread_get_thread_ident() == main_thread) {
+    StepLoop_CloseWork();
   }
-  // The first place is the callee's, as the flag says.
-  room[1] = self->original;
-  for (Py_ssize_t i = 0; i < all; ++i) room[i + 2] = args[i];
-  PyObject* result = PyObject_Vectorcall(
-      self->handler, room + 1, ((size_t)count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
-  if (room != few) PyMem_Free(room);
   return result;
 }
 
-static PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args, size_t flagged_count,
-                                   PyObject* keywords) {
+static HOT PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args,
+                                       size_t flagged_count, PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
-  const int is_wanted = stepwell_enabled() || is_waiting || (is_following && self->is_followed);
-  if ((busy_bits & self->bit) != 0 || !is_wanted || PyThread_get_thread_ident() != main_thread ||
-      StepLoop_IsInFetch()) {
-    PyObject* result = PyObject_Vectorcall(self->original, args, flagged_count, keywords);
-    // Loops that are asked no more are told by it, also while nothing is recorded.
-    if (!is_wanted && TimedCall_EndsWork(self->handler) &&
-        PyThread_get_thread_ident() == main_thread) {
-      StepLoop_CloseWork();
-    }
-    return result;
+  if (!stepwell_enabled() && !is_waiting && !(is_following && self->is_followed)) {
+    return CallUnrecorded(self, args, flagged_count, keywords);
   }
-  const int is_of_worker = IsWorker();
-  if (is_of_worker < 0) return NULL;
-  if (is_of_worker) return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
-  busy_bits |= self->bit;
-  PyObject* result = CallHandler(self, args, PyVectorcall_NARGS(flagged_count), keywords);
-  busy_bits &= ~self->bit;
+  uint64_t* busy = &busy_bits;
+  if ((*busy & self->bit) != 0 || PyThread_get_thread_ident() != main_thread ||
+      StepLoop_IsInFetch()) {
+    return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  }
+  if (!is_worker_known || is_worker) {
+    const int is_of_worker = IsWorker();
+    if (is_of_worker < 0) return NULL;
+    if (is_of_worker) return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  }
+  *busy |= self->bit;
+  PyObject* result =
+      self->direct != NULL
+          ? self->direct(self->handler, self->original, args, flagged_count, keywords)
+          : Handler_Ask(self->handler, self->original, args, flagged_count, keywords);
+  *busy &= ~self->bit;
   return result;
 }
 
@@ -193,6 +187,7 @@ static PyObject* Hooked_Make(PyTypeObject* type, PyObject* args, PyObject* keywo
   Py_XINCREF(reduce);
   self->original = original;
   self->handler = handler;
+  self->direct = Handler_DirectOf(handler);
   self->reduce = reduce;
   self->bit = (uint64_t)1 << place;
   self->is_followed = is_followed || Py_TYPE(handler) == &FetchCall_Type;

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "client/python/core/hot.h"
 #include "client/python/core/tally.h"
 
 // A with statement makes a scope and drops it: these few are made of it.
@@ -44,7 +45,7 @@ static PyTypeObject Ready_Type;
 static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
 // Another profiler's, while it records.
-static PyObject* mirror_begin;
+static HOT_DATA PyObject* mirror_begin;
 static PyObject* mirror_end;
 
 // A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
@@ -440,7 +441,7 @@ PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
   return PyBool_FromLong(id != 0 && stepwell_enabled() && stepwell_innermost_scope() == id);
 }
 
-int Scope_AreMirrored(void) { return mirror_begin != NULL; }
+HOT int Scope_AreMirrored(void) { return mirror_begin != NULL; }
 
 PyObject* Scope_Mirror(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject *begin = NULL, *end = NULL;

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <time.h>
 
+#include "client/python/core/hot.h"
 #include "client/python/core/names.h"
 #include "client/python/core/tally.h"
 
@@ -29,15 +30,15 @@ struct StepLife {
   int inner_update_count;
 };
 
-static ScopeName* fetch_scope;        // of a loop in another one's step
-static ScopeName* train_fetch_scope;  // with the label loader=train
-static ScopeName* work_scope;
-static int32_t next_batch;
+static HOT_DATA ScopeName* fetch_scope;        // of a loop in another one's step
+static HOT_DATA ScopeName* train_fetch_scope;  // with the label loader=train
+static HOT_DATA ScopeName* work_scope;
+static HOT_DATA int32_t next_batch;
 // Of the loop whose steps the calling thread is in, or was in. A thread that ends leaves its last one.
 static _Thread_local StepLife* life_of_thread;
 static _Thread_local int fetch_depth;
 // One that passed for forgotten was asked again: loops ask in turns here, and none passes for it any more.
-static int is_none_forgotten;
+static HOT_DATA int is_none_forgotten;
 
 static ScopeName* FindScope(const char* text) {
   PyObject* name = PyUnicode_InternFromString(text);
@@ -53,7 +54,7 @@ int StepLoop_Init(void) {
   return fetch_scope != NULL && train_fetch_scope != NULL && work_scope != NULL;
 }
 
-static uint64_t NowNs(void) {
+static HOT uint64_t NowNs(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -72,12 +73,12 @@ void StepLoop_Reset(void) {
 }
 
 // The loop whose step the calling thread is in, or in whose fetch; NULL = none.
-static StepLife* OuterLife(void) {
+static HOT StepLife* OuterLife(void) {
   return life_of_thread != NULL && !life_of_thread->is_over ? life_of_thread : NULL;
 }
 
 // That of the step that the calling thread is in, between two fetches; NULL = none.
-static StepLife* OpenLife(void) { return fetch_depth == 0 ? OuterLife() : NULL; }
+static HOT StepLife* OpenLife(void) { return fetch_depth == 0 ? OuterLife() : NULL; }
 
 static void End(StepLife* life) {
   life->is_over = 1;
@@ -88,7 +89,7 @@ static void End(StepLife* life) {
 }
 
 // The step that is open is none, and its batch is the next one's.
-static void Forget(StepLife* life) {
+static RARE void Forget(StepLife* life) {
   if (life->batch >= 0 && life->batch == next_batch - 1) next_batch = life->batch;
   End(life);
 }
@@ -122,12 +123,12 @@ void StepLoop_BeginTallied(StepLoop* loop) {
   }
 }
 
-static void EndWork(StepLife* life) {
+static HOT void EndWork(StepLife* life) {
   const uint32_t path = life->work.path;
   if (path != 0) Tally_Add(&life->work, path, work_scope->id, stepwell_scope_end(&life->work));
 }
 
-static void NextOfInner(StepLoop* loop) {
+static RARE void NextOfInner(StepLoop* loop) {
   StepLife* outer = OuterLife();
   if (outer == NULL || !outer->is_updated) return;
   outer->is_updated = 0;
@@ -137,7 +138,7 @@ static void NextOfInner(StepLoop* loop) {
 }
 
 // It passed for forgotten, and was not: the loop that took its place lies in its steps.
-static void NextOfRemembered(StepLoop* loop) {
+static RARE void NextOfRemembered(StepLoop* loop) {
   LetGo(loop->life);
   loop->life = NULL;
   if (is_none_forgotten) return;  // it is that other one
@@ -147,7 +148,7 @@ static void NextOfRemembered(StepLoop* loop) {
   StepLoop_Begin(loop);
 }
 
-void StepLoop_Next(StepLoop* loop) {
+HOT void StepLoop_Next(StepLoop* loop) {
   StepLife* life = loop->life;
   if (life == NULL) return NextOfInner(loop);
   if (life->is_over) return NextOfRemembered(loop);
@@ -186,7 +187,7 @@ void StepLoop_Leave(StepLoop* loop) {
   LetGo(life);
 }
 
-PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original) {
+HOT PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original) {
   const stepwell_scope_id scope = (loop->life != NULL ? train_fetch_scope : fetch_scope)->id;
   stepwell_scope timing;
   stepwell_scope_begin(&timing, scope);
@@ -210,7 +211,7 @@ PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original) {
   return item;
 }
 
-void StepLoop_Count(StepLoop* loop) {
+HOT void StepLoop_Count(StepLoop* loop) {
   if (loop->life == NULL) {
     ++loop->batch;
     return;
@@ -236,7 +237,7 @@ void StepLoop_Fetching(StepLoop* loop, int is_begun) {
   loop->fetches_on = is_begun ? &fetch_depth : NULL;
 }
 
-int StepLoop_IsInFetch(void) { return fetch_depth > 0; }
+HOT int StepLoop_IsInFetch(void) { return fetch_depth > 0; }
 
 PyObject* StepLoop_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
   return PyBool_FromLong(StepLoop_IsInFetch());
@@ -252,7 +253,7 @@ PyObject* StepLoop_FetchBy(PyObject* Py_UNUSED(module), PyObject* args) {
   return item;
 }
 
-int StepLoop_IsInBatch(void) {
+HOT int StepLoop_IsInBatch(void) {
   const StepLife* life = OpenLife();
   return life != NULL && (life->batch >= 0 || life->is_ahead);
 }
@@ -262,12 +263,20 @@ PyObject* StepLoop_Batch(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignore
   return PyLong_FromLong(life == NULL ? -1 : (long)life->batch);
 }
 
-void StepLoop_OpenWork(void) {
+// In which OpenWork opens some; NULL = it does not.
+static HOT StepLife* LifeToWork(void) {
   StepLife* life = OpenLife();
-  if (life != NULL && life->is_hooked && life->work.path == 0 && stepwell_enabled() &&
-      stepwell_scope_path() == 0) {
-    stepwell_scope_begin(&life->work, work_scope->id);
-  }
+  return life != NULL && life->is_hooked && life->work.path == 0 && stepwell_enabled() &&
+                 stepwell_scope_path() == 0
+             ? life
+             : NULL;
+}
+
+HOT int StepLoop_WouldOpenWork(void) { return LifeToWork() != NULL; }
+
+HOT void StepLoop_OpenWork(void) {
+  StepLife* life = LifeToWork();
+  if (life != NULL) stepwell_scope_begin(&life->work, work_scope->id);
 }
 
 PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
@@ -275,7 +284,7 @@ PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ig
   Py_RETURN_NONE;
 }
 
-void StepLoop_CloseWork(void) {
+HOT void StepLoop_CloseWork(void) {
   StepLife* life = OpenLife();
   if (life != NULL) life->is_updated = 1;
   if (life != NULL && life->work.path != 0 && stepwell_enabled() &&

@@ -63,5 +63,7 @@ PyObject* StepLoop_FetchBy(PyObject* module, PyObject* args);
 PyObject* StepLoop_Batch(PyObject* module, PyObject* ignored);
 PyObject* StepLoop_BeginWork(PyObject* module, PyObject* ignored);
 void StepLoop_OpenWork(void);
+// Whether that would open it.
+int StepLoop_WouldOpenWork(void);
 PyObject* StepLoop_EndWork(PyObject* module, PyObject* ignored);
 void StepLoop_CloseWork(void);

@@ -3,6 +3,7 @@
 
 #include "client/python/core/steps.h"
 
+#include "client/python/core/hot.h"
 #include "client/python/core/step_loop.h"
 
 typedef struct {
@@ -24,7 +25,7 @@ int Steps_Init(void) {
   return StepLoop_Init() && PyType_Ready(&Steps_Type) == 0 && PyType_Ready(&StepIterator_Type) == 0;
 }
 
-static void BeginStep(StepLoop* loop) {
+static HOT void BeginStep(StepLoop* loop) {
   if (loop->is_begun) {
     StepLoop_Next(loop);
   } else {
@@ -32,13 +33,17 @@ static void BeginStep(StepLoop* loop) {
   }
 }
 
+static RARE void EndFetches(StepLoop* loop) {
+  StepLoop_Leave(loop);
+  // A loader that fails at one batch may have others.
+  loop->is_begun = 0;
+}
+
 // The item of the step that was begun: of `items`, or by a function. New; NULL at the end, or with an exception set.
-static PyObject* FetchItem(StepLoop* loop, PyObject* items, PyObject* original) {
+static HOT PyObject* FetchItem(StepLoop* loop, PyObject* items, PyObject* original) {
   PyObject* item = StepLoop_Fetch(loop, items, original);
   if (item == NULL) {
-    StepLoop_Leave(loop);
-    // A loader that fails at one batch may have others.
-    loop->is_begun = 0;
+    EndFetches(loop);
     return NULL;
   }
   StepLoop_Count(loop);
@@ -52,7 +57,7 @@ static StepLoop* LoopOfHook(PyObject* loop) {
   return NULL;
 }
 
-PyObject* Steps_NextBy(PyObject* loop, PyObject* original, PyObject* iterator) {
+HOT PyObject* Steps_NextBy(PyObject* loop, PyObject* original, PyObject* iterator) {
   StepLoop* hooked = LoopOfHook(loop);
   if (hooked == NULL) return NULL;
   BeginStep(hooked);

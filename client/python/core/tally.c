@@ -3,6 +3,7 @@
 
 #include "client/python/core/tally.h"
 
+#include "client/python/core/hot.h"
 #include "client/python/core/names.h"
 
 // More paths than a run has; those past it are in no line at the end.
@@ -15,15 +16,14 @@ typedef struct {
   uint64_t step_ns, step_count;  // of the step that is open
 } Path;
 
-uint32_t tally_thread;
-static Path* paths;
-static uint32_t path_capacity;
-static uint32_t* touched;  // in the step that is open
-static uint32_t touched_count;
-static uint64_t steps_ns, step_count;
+HOT_DATA uint32_t tally_thread;
+static HOT_DATA Path* paths;
+static HOT_DATA uint32_t path_capacity;
+static HOT_DATA uint32_t* touched;  // in the step that is open
+static HOT_DATA uint32_t touched_count;
+static HOT_DATA uint64_t steps_ns, step_count;
 
-static int Reserve(uint32_t path) {
-  if (path < path_capacity) return 1;
+static RARE int Reserve(uint32_t path) {
   if (path >= PATH_COUNT_MAX) return 0;
   uint32_t capacity = path_capacity == 0 ? 256 : path_capacity;
   while (capacity <= path) capacity *= 2;
@@ -38,9 +38,9 @@ static int Reserve(uint32_t path) {
   return 1;
 }
 
-void Tally_AddPath(const stepwell_scope* scope, uint32_t path, stepwell_scope_id name,
-                   uint64_t took_ns) {
-  if (!Reserve(path)) return;
+HOT void Tally_AddPath(const stepwell_scope* scope, uint32_t path, stepwell_scope_id name,
+                       uint64_t took_ns) {
+  if (path >= path_capacity && !Reserve(path)) return;
   Path* of = &paths[path];
   if (of->step_count == 0) {
     of->parent = scope->parent;
@@ -51,7 +51,7 @@ void Tally_AddPath(const stepwell_scope* scope, uint32_t path, stepwell_scope_id
   ++of->step_count;
 }
 
-static void LeaveStep(int is_whole) {
+static HOT void LeaveStep(int is_whole) {
   for (uint32_t i = 0; i < touched_count; ++i) {
     Path* of = &paths[touched[i]];
     if (is_whole) {
@@ -63,7 +63,7 @@ static void LeaveStep(int is_whole) {
   touched_count = 0;
 }
 
-void Tally_EndStep(uint64_t step_ns) {
+HOT void Tally_EndStep(uint64_t step_ns) {
   LeaveStep(1);
   steps_ns += step_ns;
   ++step_count;

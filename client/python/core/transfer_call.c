@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "client/python/core/handler.h"
+#include "client/python/core/hot.h"
 #include "client/python/core/step_loop.h"
 
 typedef enum { kFrom, kTo, kByArgument, kAny } Which;
 
 typedef struct {
-  PyObject base;
-  vectorcallfunc call;
-  PyObject* handler;
+  Handler base;
   PyObject* tensors;
   PyObject* host;
   PyObject* dtype;
@@ -36,7 +36,7 @@ static int IsUnknown(void) {
   return 1;
 }
 
-static int IsLookedAt(const TransferCall* self, PyObject* tensor) {
+static HOT int IsLookedAt(const TransferCall* self, PyObject* tensor) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->tensors); ++i) {
     if ((PyObject*)Py_TYPE(tensor) == PyTuple_GET_ITEM(self->tensors, i)) return 1;
   }
@@ -50,7 +50,8 @@ static int NamesHost(PyObject* text) {
 
 // Whether the handler is to be called for to(wanted, ...) of a tensor of the host's, or of a device's; -1 with an
 // exception set.
-static int Moves(const TransferCall* self, PyObject* wanted, int is_on_host, PyObject* keywords) {
+static HOT int Moves(const TransferCall* self, PyObject* wanted, int is_on_host,
+                     PyObject* keywords) {
   if (PyUnicode_Check(wanted)) return NamesHost(wanted) != is_on_host;
   if ((PyObject*)Py_TYPE(wanted) == self->dtype) {
     return keywords != NULL && PyTuple_GET_SIZE(keywords) > 0;
@@ -68,8 +69,8 @@ static int Moves(const TransferCall* self, PyObject* wanted, int is_on_host, PyO
 }
 
 // As Moves(), of all kinds of calls.
-static int IsHandlers(const TransferCall* self, PyObject* const* args, Py_ssize_t count,
-                      PyObject* keywords) {
+static HOT int IsHandlers(const TransferCall* self, PyObject* const* args, Py_ssize_t count,
+                          PyObject* keywords) {
   // Parameters on their way at the start are no training's.
   if (!StepLoop_IsInBatch() || !IsLookedAt(self, args[0])) return 0;
   if (self->which == kAny) return 1;
@@ -82,16 +83,16 @@ static int IsHandlers(const TransferCall* self, PyObject* const* args, Py_ssize_
   return count < 2 ? 1 : Moves(self, args[1], is_on_host, keywords);
 }
 
-static PyObject* TransferCall_Vectorcall(PyObject* callable, PyObject* const* args,
-                                         size_t flagged_count, PyObject* keywords) {
-  const TransferCall* self = (TransferCall*)callable;
+static HOT PyObject* TransferCall_Call(PyObject* handler, PyObject* original, PyObject* const* args,
+                                       size_t flagged_count, PyObject* keywords) {
+  const TransferCall* self = (TransferCall*)handler;
   const Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
-  const int is_handlers = count < 2 ? 0 : IsHandlers(self, args + 1, count - 1, keywords);
+  const int is_handlers = count < 1 ? 0 : IsHandlers(self, args, count, keywords);
   if (is_handlers < 0) return NULL;
-  if (is_handlers || count < 1) {
-    return PyObject_Vectorcall(self->handler, args, flagged_count, keywords);
+  if (is_handlers) {
+    return Handler_Ask(self->base.handler, original, args, flagged_count, keywords);
   }
-  return PyObject_Vectorcall(args[0], args + 1, (size_t)count - 1, keywords);
+  return PyObject_Vectorcall(original, args, flagged_count, keywords);
 }
 
 static int WhichOf(const char* text, Which* which) {
@@ -116,23 +117,20 @@ static PyObject* TransferCall_Make(PyTypeObject* type, PyObject* args, PyObject*
       !WhichOf(text, &which)) {
     return NULL;
   }
-  TransferCall* self = (TransferCall*)type->tp_alloc(type, 0);
+  TransferCall* self = (TransferCall*)Handler_New(type, handler, TransferCall_Call);
   if (self == NULL) return NULL;
-  Py_INCREF(handler);
   Py_INCREF(tensors);
   Py_INCREF(host);
   Py_INCREF(dtype);
-  self->handler = handler;
   self->tensors = tensors;
   self->host = host;
   self->dtype = dtype;
   self->which = which;
-  self->call = TransferCall_Vectorcall;
   return (PyObject*)self;
 }
 
 static int TransferCall_Traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(((TransferCall*)self)->handler);
+  Py_VISIT(((Handler*)self)->handler);
   Py_VISIT(((TransferCall*)self)->tensors);
   Py_VISIT(((TransferCall*)self)->host);
   Py_VISIT(((TransferCall*)self)->dtype);
@@ -141,7 +139,7 @@ static int TransferCall_Traverse(PyObject* self, visitproc visit, void* arg) {
 
 static void TransferCall_Dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
-  Py_CLEAR(((TransferCall*)self)->handler);
+  Py_CLEAR(((Handler*)self)->handler);
   Py_CLEAR(((TransferCall*)self)->tensors);
   Py_CLEAR(((TransferCall*)self)->host);
   Py_CLEAR(((TransferCall*)self)->dtype);
@@ -153,7 +151,7 @@ PyTypeObject TransferCall_Type = {
     .tp_basicsize = sizeof(TransferCall),
     .tp_dealloc = TransferCall_Dealloc,
     .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(TransferCall, call),
+    .tp_vectorcall_offset = offsetof(Handler, call),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_traverse = TransferCall_Traverse,
     .tp_new = TransferCall_Make,

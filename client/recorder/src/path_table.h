@@ -2,6 +2,7 @@
 // seen before costs a few loads and no lock. Confined to the recording thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,12 +21,9 @@ class PathTable {
     }
   }
 
-  // Whose innermost scope it is; 0 = not known. Looks through all of them.
+  // Whose innermost scope it is; 0 = not known. One load: hooks ask it at each call that they time.
   std::uint32_t ScopeOf(std::uint32_t path) const {
-    for (const Slot& slot : slots_) {
-      if (slot.key != 0 && slot.path == path) return static_cast<std::uint32_t>(slot.key);
-    }
-    return 0;
+    return path < scopes_.size() ? scopes_[path] : 0;
   }
 
   // Allocates when it grows. REQUIRES: path > 0, the pair is not known.
@@ -33,6 +31,10 @@ class PathTable {
     if (2 * (count_ + 1) > slots_.size()) Grow();
     Insert({Key(parent, scope), path});
     ++count_;
+    if (path >= scopes_.size()) {
+      scopes_.resize(std::max(std::size_t{path} + 1, 2 * scopes_.size()));
+    }
+    scopes_[path] = scope;
   }
 
  private:
@@ -66,6 +68,7 @@ class PathTable {
   std::vector<Slot> slots_ = std::vector<Slot>(64);
   std::size_t mask_ = 63;
   std::size_t count_ = 0;
+  std::vector<std::uint32_t> scopes_;  // by path, which a process counts from 1; 0 = not known
 };
 
 }  // namespace stepwell::recorder

@@ -258,7 +258,7 @@ std::uint32_t ProcessWriter::NameSeries(std::uint32_t series) {
   return SeriesName(series);
 }
 
-void ProcessWriter::ObserveControl() {
+[[gnu::hot]] void ProcessWriter::ObserveControl() {
   const std::uint32_t control = spool_->header().control.load(std::memory_order_relaxed);
   const bool wanted = (control & spool::kControlOff) == 0;
   std::uint32_t expected = Gate::Word(generation_, !wanted);
@@ -269,7 +269,7 @@ void ProcessWriter::ObserveControl() {
   }
 }
 
-std::int32_t ProcessWriter::EndStep(std::int32_t wish, std::uint64_t now_ns) {
+[[gnu::hot]] std::int32_t ProcessWriter::EndStep(std::int32_t wish, std::uint64_t now_ns) {
   std::int32_t batch = next_batch_.load(std::memory_order_relaxed);
   std::int32_t taken = 0;
   do {

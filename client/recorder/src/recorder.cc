@@ -94,11 +94,16 @@ stepwell_options Defaults(std::size_t size) {
 }
 
 // A call that finds its writer closed is counted where a call of the same thread would have landed.
-void CountLate(std::uint32_t word) {
+[[gnu::cold]] void CountLate(std::uint32_t word) {
   const ThreadSlot& slot = thread_slot;
   if (slot.recorder != nullptr && slot.generation == Gate::Generation(word)) {
     slot.recorder->CountLate();
   }
+}
+
+// Not inlined: what a thread does once lies apart from what it does at each call.
+[[gnu::cold, gnu::noinline]] ThreadRecorder* StartThread(std::uint32_t generation) {
+  return Runtime::Get().StartThread(thread_slot, generation);
 }
 
 // The calling thread's recorder, entered; Leave must follow. Null while nothing is recorded: not
@@ -115,7 +120,7 @@ inline ThreadRecorder* EnterThread(std::uint32_t wanted_bit) {
   ThreadSlot& slot = thread_slot;
   const std::uint32_t generation = Gate::Generation(word);
   if (slot.generation != generation) [[unlikely]] {
-    return Runtime::Get().StartThread(slot, generation);
+    return StartThread(generation);
   }
   ThreadRecorder* thread = slot.recorder;
   if (thread == nullptr) return nullptr;
@@ -272,7 +277,7 @@ stepwell_series_id stepwell_define_series(const char* group, const char* name, c
   });
 }
 
-void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
+[[gnu::hot]] void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
   scope->path = spool::kNoName;
   if (name == 0) return;
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScope(*scope, name); });
@@ -284,7 +289,7 @@ void stepwell_scope_begin_apart(stepwell_scope* scope, stepwell_scope_id name) {
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScopeApart(*scope, name); });
 }
 
-uint64_t stepwell_scope_end(stepwell_scope* scope) {
+[[gnu::hot]] uint64_t stepwell_scope_end(stepwell_scope* scope) {
   if (scope->path == spool::kNoName) return 0;
   std::uint64_t took_ns = 0;
   // Asked of the open gate: a scope that began while recording was on is recorded.
@@ -293,7 +298,7 @@ uint64_t stepwell_scope_end(stepwell_scope* scope) {
   return took_ns;
 }
 
-void stepwell_record(stepwell_series_id series, double value) {
+[[gnu::hot]] void stepwell_record(stepwell_series_id series, double value) {
   if (series == 0) return;
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.Record(series, value); });
 }
@@ -314,7 +319,7 @@ void stepwell_step_begin() {
   Recording(Gate::kOpen, [](ThreadRecorder& thread) { thread.BeginStep(); });
 }
 
-void stepwell_step_end(int32_t batch) {
+[[gnu::hot]] void stepwell_step_end(int32_t batch) {
   Recording(Gate::kOpen, [batch](ThreadRecorder& thread) { thread.EndStep(batch); });
 }
 
@@ -322,13 +327,13 @@ void stepwell_step_leave() {
   Recording(Gate::kOpen, [](ThreadRecorder& thread) { thread.LeaveStep(); });
 }
 
-uint32_t stepwell_scope_path() {
+[[gnu::hot]] uint32_t stepwell_scope_path() {
   std::uint32_t path = spool::kNoName;
   Recording(Gate::kOn, [&](ThreadRecorder& thread) { path = thread.path(); });
   return path;
 }
 
-stepwell_scope_id stepwell_innermost_scope() {
+[[gnu::hot]] stepwell_scope_id stepwell_innermost_scope() {
   stepwell_scope_id scope = 0;
   Recording(Gate::kOn, [&](ThreadRecorder& thread) { scope = thread.InnermostScope(); });
   return scope;

@@ -44,7 +44,7 @@ ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> rin
 
 ThreadRecorder::~ThreadRecorder() { (void)End(); }
 
-void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
+[[gnu::hot]] void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
   scope.path = depth_ < spool::kScopeDepthMax ? FindPath(path_, name) : spool::kNoName;
   if (scope.path == spool::kNoName) [[unlikely]] {
     ++drops_;
@@ -78,7 +78,7 @@ bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event)
   return serial >= process_.serial_first();
 }
 
-std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
+[[gnu::hot]] std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
   const std::uint64_t now_ns = MonotonicNs();
   spool::Event event{.time = scope.start_ns,
                      .value = now_ns - scope.start_ns,
@@ -110,7 +110,7 @@ std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
   return event.value;
 }
 
-void ThreadRecorder::Record(std::uint32_t series, double value) {
+[[gnu::hot]] void ThreadRecorder::Record(std::uint32_t series, double value) {
   std::uint32_t name = process_.SeriesName(series);
   if (name == spool::kNoName) [[unlikely]] {
     name = NameAtFirstUse(series);
@@ -170,7 +170,7 @@ void ThreadRecorder::BeginStep() {
   if (process_.is_on()) Add(StepBegin(), now_ns);
 }
 
-void ThreadRecorder::EndStep(std::int32_t batch) {
+[[gnu::hot]] void ThreadRecorder::EndStep(std::int32_t batch) {
   const std::uint64_t now_ns = MonotonicNs();
   const bool was_open = is_step_open_;
   // A step that recording was switched in has only a part of its scopes: it is not one.
@@ -229,7 +229,7 @@ spool::Event ThreadRecorder::StepEnd(std::uint64_t now_ns, std::int32_t batch) c
           .stamp = 0};
 }
 
-std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_t scope) {
+[[gnu::hot]] std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_t scope) {
   if (const std::uint32_t known = paths_.Find(parent, scope)) [[likely]] {
     return known;
   }
@@ -252,7 +252,7 @@ inline void ThreadRecorder::Add(const spool::Event& event, std::uint64_t now_ns)
   }
 }
 
-void ThreadRecorder::AddToNextRing(spool::Event event, std::uint64_t now_ns) {
+[[gnu::cold]] void ThreadRecorder::AddToNextRing(spool::Event event, std::uint64_t now_ns) {
   // The slot for the ring that is left is free: PlanNextRing plans none while it is not.
   Ring* next = offered_.exchange(nullptr, std::memory_order_acq_rel);
   if (next == nullptr && producer_.ring() == nullptr) {

@@ -12,6 +12,7 @@ from stepwell._load import core
 from stepwell.hooks._ahead import AheadLoaders
 from stepwell.hooks._hook import Hook
 from stepwell.hooks._kept import KeptIterator
+from stepwell.hooks._notes import forget, has_room, note, noted
 from stepwell.hooks._planned import Planner, followed_run
 
 TYPE_CHECKING = False
@@ -68,8 +69,8 @@ class Batches:
         try:
             if not self.hook.trouble:
                 # A loader's own kind may have no room for it: what it took is left out.
-                if hasattr(items, "__dict__"):
-                    vars(items)[_BEGUN] = (begin_us, time.perf_counter() - begin)
+                if has_room(items):
+                    note(items, _BEGUN, (begin_us, time.perf_counter() - begin))
                     if getattr(loader, "_iterator", None) is items:  # its workers persist
                         self._kept.watch(weakref.ref(items))
         except Exception as error:
@@ -80,7 +81,7 @@ class Batches:
         """A loop whose workers persist and that was left by `break`: its loader keeps the iterator, with a step open."""
         try:
             items = self._kept.found_left()
-            loop = None if items is None else vars(items).pop(_LOOP, None)
+            loop = None if items is None else forget(items, _LOOP)
             if loop is not None:
                 core.leave_loop(loop)
         except Exception as error:
@@ -116,16 +117,16 @@ class Batches:
     def _loop_of(self, iterator: Any) -> Any:
         if self._is_waiting() and not self._opens():
             return None
-        loop = vars(iterator).get(_LOOP)
+        loop = noted(iterator, _LOOP)
         # Where workers persist the next epoch has the same iterator, which knows how many it has given in it.
         if loop is None or getattr(iterator, "_num_yielded", 1) == 0:
             for name in (_LOOP, _EPOCH):
-                vars(iterator).pop(name, None)
+                forget(iterator, name)
             loop = None  # the last one's is over, also where `break` left a step open
             self.leave_kept()
             self._tell_begun(iterator, "train")
             # Each loader has a sampler of its own, which its iterators hold.
-            loop = vars(iterator)[_LOOP] = core.hooked_loop(getattr(iterator, "_index_sampler", None))
+            loop = note(iterator, _LOOP, core.hooked_loop(getattr(iterator, "_index_sampler", None)))
         return loop
 
     def _next_of(self, loop: Any, original: Any, iterator: Any) -> Any:
@@ -138,8 +139,8 @@ class Batches:
         batch = core.begin_step(loop)
         try:
             if batch is not None:
-                vars(iterator)[_EPOCH], is_on_now = self._planner.switches_on(
-                    run, vars(iterator).get(_EPOCH), iterator, batch)  # fmt: skip
+                epoch, is_on_now = self._planner.switches_on(run, noted(iterator, _EPOCH), iterator, batch)
+                note(iterator, _EPOCH, epoch)
                 if is_on_now:
                     core.begin_step(loop, True)
         except Exception as error:
@@ -177,7 +178,7 @@ class Batches:
         return items
 
     def _tell_begun(self, iterator: Any, kind: str) -> None:
-        begun = vars(iterator).pop(_BEGUN, None) if hasattr(iterator, "__dict__") else None
+        begun = forget(iterator, _BEGUN)
         if begun is not None:
             self._tell_loader("dataloader_iter", kind, *begun)
 
