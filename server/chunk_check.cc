@@ -17,6 +17,8 @@ constexpr auto kBigintMax = static_cast<std::uint64_t>(std::numeric_limits<std::
 
 // Below what malloc asks the kernel for each time.
 constexpr std::size_t kArenaBlockMax = 64 << 10;
+// An arena keeps records of 8 bytes at its blocks' ends, which lie where a block's size says.
+constexpr std::size_t kArenaAlignment = 16;
 
 // Causes that a client may state; the others are the master's to find.
 bool IsClientCause(pb::GapCause cause) {
@@ -229,7 +231,8 @@ ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, Wri
   ChunkContent content;
   // One block for most bodies, where each column would be several.
   google::protobuf::ArenaOptions blocks;
-  blocks.start_block_size = std::clamp<std::size_t>(2 * chunk.body().size(), 1024, kArenaBlockMax);
+  blocks.start_block_size = std::clamp<std::size_t>(2 * chunk.body().size(), 1024, kArenaBlockMax) /
+                            kArenaAlignment * kArenaAlignment;
   blocks.max_block_size = kArenaBlockMax;
   google::protobuf::Arena arena(blocks);
   pb::ChunkBody& body = *google::protobuf::Arena::CreateMessage<pb::ChunkBody>(&arena);

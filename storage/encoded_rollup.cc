@@ -74,6 +74,21 @@ absl::Status DecodeOptional(const std::optional<EncodedVector>& encoded, std::si
   return absl::OkStatus();
 }
 
+// Of the samples of each bucket no more than all are NaN.
+absl::Status CheckCounts(const RollupGrid& grid, const RollupColumn& column) {
+  const std::vector<std::int64_t>& counts =
+      column.counts.empty() ? grid.tick_counts : column.counts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0) return Contradiction("a negative count of samples");
+  }
+  for (std::size_t i = 0; i < column.nan_counts.size(); ++i) {
+    if (column.nan_counts[i] < 0 || column.nan_counts[i] > counts[i]) {
+      return Contradiction("a count of NaN that is none of the samples'");
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool IsBatch(std::int64_t batch) { return batch >= -1 && batch <= INT32_MAX; }
 
 }  // namespace
@@ -136,6 +151,7 @@ absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encod
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.counts, count, column.counts));
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.nan_counts, count, column.nan_counts));
   STEPWELL_RETURN_IF_ERROR(DecodeOptional(encoded.last_lags, count, column.last_lags_us));
+  STEPWELL_RETURN_IF_ERROR(CheckCounts(grid, column));
   STEPWELL_RETURN_IF_ERROR(DecodeRollupValues(encoded, NumbersOf(grid, column), column));
   return column;
 }

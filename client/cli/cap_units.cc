@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -34,8 +36,8 @@ constexpr Unit kCounts[] = {{"", 1}, {"k", 1000}, {"M", 1'000'000}, {"G", 1'000'
 constexpr char kAgeAllowed[] = "an age such as 30d, 2y or 1h30m (y, w, d, h, m, s), or none";
 constexpr char kBytesAllowed[] = "bytes such as 50GiB, 1.5TB or 4096, or none";
 constexpr char kSamplesAllowed[] = "a number of samples such as 1000000 or 1M, or none";
-// What the master takes at most is less.
-constexpr double kValueMax = 0x1p62;
+// A fraction of a unit is reckoned in double precision, which up to here knows each whole number.
+constexpr double kFractionMax = 0x1p53;
 
 absl::Status Refused(std::string_view option, std::string_view text, const char* allowed) {
   const std::string name(option);
@@ -45,20 +47,43 @@ absl::Status Refused(std::string_view option, std::string_view text, const char*
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+struct Part {
+  std::string digits;  // with at most one point
+  std::string_view unit;
+};
+
 // Takes "30d" off the front: digits with at most one point, then letters. False where there is none.
-bool TakePart(std::string_view& text, double& number, std::string_view& unit) {
+bool TakePart(std::string_view& text, Part& part) {
   const auto digits = static_cast<std::size_t>(
       std::find_if(text.begin(), text.end(), [](char c) { return !IsDigit(c) && c != '.'; }) -
       text.begin());
-  const std::string digit_text(text.substr(0, digits));
-  if (digits == 0 || !IsDigit(text[0]) || !absl::SimpleAtod(digit_text, &number)) return false;
+  part.digits = text.substr(0, digits);
+  double number = 0;
+  if (digits == 0 || !IsDigit(text[0]) || !absl::SimpleAtod(part.digits, &number)) return false;
   text.remove_prefix(digits);
   const auto letters = static_cast<std::size_t>(
       std::find_if(text.begin(), text.end(), [](char c) { return IsDigit(c) || c == '.'; }) -
       text.begin());
-  unit = text.substr(0, letters);
+  part.unit = text.substr(0, letters);
   text.remove_prefix(letters);
   return true;
+}
+
+// So many of the unit, which are a whole number; nothing where they are not, or more than 63 bits hold.
+std::optional<std::int64_t> WholeOf(const std::string& digits, const Unit& unit) {
+  if (digits.find('.') == std::string::npos) {
+    std::int64_t number = 0;
+    std::int64_t value = 0;
+    if (!absl::SimpleAtoi(digits, &number) || __builtin_mul_overflow(number, unit.factor, &value)) {
+      return std::nullopt;
+    }
+    return value;
+  }
+  double number = 0;
+  if (!absl::SimpleAtod(digits, &number)) return std::nullopt;
+  const double value = number * static_cast<double>(unit.factor);
+  if (value > kFractionMax || value != std::floor(value)) return std::nullopt;
+  return static_cast<std::int64_t>(value);
 }
 
 template <std::size_t kCount>
@@ -74,16 +99,13 @@ absl::StatusOr<std::int64_t> ParseOne(std::string_view option, std::string_view 
                                       const Unit (&units)[kCount], const char* allowed) {
   if (text == "none") return 0;
   std::string_view rest = text;
-  double number = 0;
-  std::string_view name;
-  if (!TakePart(rest, number, name) || !rest.empty()) return Refused(option, text, allowed);
-  const Unit* unit = Find(units, name);
+  Part part;
+  if (!TakePart(rest, part) || !rest.empty()) return Refused(option, text, allowed);
+  const Unit* unit = Find(units, part.unit);
   if (unit == nullptr) return Refused(option, text, allowed);
-  const double value = number * static_cast<double>(unit->factor);
-  if (value < 1 || value > kValueMax || value != std::floor(value)) {
-    return Refused(option, text, allowed);
-  }
-  return static_cast<std::int64_t>(value);
+  const std::optional<std::int64_t> value = WholeOf(part.digits, *unit);
+  if (!value.has_value() || *value < 1) return Refused(option, text, allowed);
+  return *value;
 }
 
 }  // namespace
@@ -91,24 +113,24 @@ absl::StatusOr<std::int64_t> ParseOne(std::string_view option, std::string_view 
 absl::StatusOr<std::int64_t> ParseAge(std::string_view option, std::string_view text) {
   if (text == "none") return 0;
   std::string_view rest = text;
-  double seconds = 0;
+  std::int64_t seconds = 0;
   // From years down, each unit once.
   const Unit* last = nullptr;
   while (!rest.empty()) {
-    double number = 0;
-    std::string_view name;
-    if (!TakePart(rest, number, name)) return Refused(option, text, kAgeAllowed);
-    const Unit* unit = Find(kAges, name);
+    Part part;
+    if (!TakePart(rest, part)) return Refused(option, text, kAgeAllowed);
+    const Unit* unit = Find(kAges, part.unit);
     if (unit == nullptr || (last != nullptr && unit <= last)) {
       return Refused(option, text, kAgeAllowed);
     }
-    seconds += number * static_cast<double>(unit->factor);
+    const std::optional<std::int64_t> whole = WholeOf(part.digits, *unit);
+    if (!whole.has_value() || __builtin_add_overflow(seconds, *whole, &seconds)) {
+      return Refused(option, text, kAgeAllowed);
+    }
     last = unit;
   }
-  if (seconds < 1 || seconds > kValueMax || seconds != std::floor(seconds)) {
-    return Refused(option, text, kAgeAllowed);
-  }
-  return static_cast<std::int64_t>(seconds);
+  if (seconds < 1) return Refused(option, text, kAgeAllowed);
+  return seconds;
 }
 
 absl::StatusOr<std::int64_t> ParseBytes(std::string_view option, std::string_view text) {
