@@ -75,8 +75,10 @@ function table({ series, startUs, stepUs, ticks, firstBatch = -1 }) {
 }
 
 export class RawWriters {
-  constructor(port) {
-    this.session = http2.connect(`http://127.0.0.1:${port}`);
+  /** Of a master that speaks TLS: by which CA, and with which token. */
+  constructor(port, { ca = null, token = "" } = {}) {
+    this.session = http2.connect(`${ca ? "https" : "http"}://127.0.0.1:${port}`, ca ? { ca } : {});
+    this.headers = token ? { authorization: `Bearer ${token}` } : {};
     this.streams = new Set();
   }
 
@@ -113,7 +115,7 @@ export class RawWriters {
   }
 
   request(method) {
-    return this.session.request({ ":method": "POST", ":path": `/stepwell.v1.IngestService/${method}`, "content-type": "application/grpc", te: "trailers" });
+    return this.session.request({ ":method": "POST", ":path": `/stepwell.v1.IngestService/${method}`, "content-type": "application/grpc", te: "trailers", ...this.headers });
   }
 
   async call(method, bytes) {

@@ -1,12 +1,15 @@
 // The page before trials that were written for it: gaps, several machines, one cursor for all charts, the list of
 // trials and its filters, and each way in which there is nothing to see.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { join } from "node:path";
 import { drawnAcross, drawnUpwards } from "./looks.mjs";
 import { decode, encode, RawWriters } from "./raw_writer.mjs";
 import { clusterGap, clusterSeconds, cpuOf, nodes, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { bin, closeTab, count, foreign, gone, loaded, openTab, openView, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
 let raw;
@@ -87,7 +90,7 @@ test("machines share a chart: a line of means each, with a band from the smalles
   await seen(`${cpu} .legend li >> nth=2`);
   const legend = await tab.locator(`${cpu} .legend li`).allInnerTexts();
   for (const [at, line] of legend.entries()) {
-    const [, agent, ...values] = line.replace(/\s+/g, " ").match(/^agent=(\S+) (\S+) % \((\S+) % … (\S+) %\)$/) ?? assert.fail(line);
+    const [, agent, ...values] = line.replace(/\s+/g, " ").match(/^agent=(\S+) (\S+) % \((\S+) … (\S+) %\)$/) ?? assert.fail(line);
     const { mean, swing } = cpuOf(at);
     assert.equal(agent, nodes[at]);
     assert.deepEqual(values.slice(1).map(Number), [mean - swing, mean + swing], line);
@@ -99,7 +102,7 @@ test("machines share a chart: a line of means each, with a band from the smalles
   assert.deepEqual(drawn.map((dense) => dense > 0), [false, true, true, true, false, true, true, true, false, true, true, true, false], String(drawn));
   await tab.selectOption('select[aria-label="Lines"]', "one");
   await seen(`${cpu} p:has-text("3 series in one line")`);
-  await until("one line of all", async () => / % \(20(\.0)? % … 90(\.0)? %\)$/.test((await text(`${cpu} .legend`)).trim()));
+  await until("one line of all", async () => / % \(20(\.0)? … 90(\.0)? %\)$/.test((await text(`${cpu} .legend`)).trim()));
   await tab.selectOption('select[aria-label="Lines"]', "");
   await until("a line each again", async () => (await count(`${cpu} .legend li`)) === 3);
 });
@@ -325,6 +328,39 @@ test("each way of failing has a mark and words of its own", async () => {
     }
   }
   assert.equal(signs.size, ways.length, [...signs].join(" "));
+});
+
+test("what is shown stays while the master cannot answer, and says as of when", async () => {
+  const clock = { startUs: (Date.now() - 20_000) * 1000, stepUs: 1_000_000, ticks: 15, firstBatch: 0 };
+  const series = [{ group: "training", name: "loss", value: (tick) => 1 / (tick + 1) }];
+  const open = await raw.write({ trial: "open", rank: 0, open: true, ...clock, series });
+  const file = join(stand.folder, "open-rank0.json");
+  writeFileSync(file, composerCycle(0, 1_000_000));
+  await stand.command("trace", "import", `id:${open}`, file);
+  const pages = [
+    { hash: "#/trials", shows: 'tbody tr:has-text("open")' }, { hash: `#/compare?t=${cluster.trialId}&t=${open}`, shows: 'tbody tr:has-text("loss")' },
+    { hash: `#/trial/${open}/traces`, shows: 'tr[data-trace="1"]' }, { hash: "#/admin", shows: "dl.facts" },
+  ];
+  for (const { hash, shows } of pages) {
+    await tab.goto(`${stand.url}${hash}`);
+    await tab.reload();
+    await seen(shows);
+    await tab.route("**/stepwell.v1.*/*", (route) => route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ code: "unavailable", message: "recovering" }) }));
+    await seen('[data-trouble="unavailable"]:has-text("what you see is as of before")');
+    assert.equal(await count(`${shows} >> visible=true`) > 0, true, hash);
+    assert.equal(await count('[role="alert"]'), 0, hash);
+    await tab.unroute("**/stepwell.v1.*/*");
+    await gone('[data-trouble="unavailable"]');
+    await seen(shows);
+  }
+  // Another question has an answer of its own, or none.
+  await tab.goto(`${stand.url}#/trials`);
+  await seen('tbody tr:has-text("open")');
+  await tab.route("**/stepwell.v1.*/*", (route) => route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ code: "unavailable", message: "recovering" }) }));
+  await show("#/trials?q=clus");
+  await seen('[data-absence="unavailable"]');
+  assert.equal(await count("tbody tr"), 0);
+  await tab.unroute("**/stepwell.v1.*/*");
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

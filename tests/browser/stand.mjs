@@ -27,6 +27,9 @@ export class Stand {
     chmodSync(this.folder, 0o755); // PostgreSQL's own user passes through it
     mkdirSync(join(this.folder, "spool"), { mode: 0o700 });
     this.ports = { grpc: 0, http: 0 };
+    this.scheme = "http";
+    /** Of commands. */
+    this.environment = {};
     this.children = new Set();
     this.master = null;
   }
@@ -58,7 +61,7 @@ export class Stand {
     });
     const { grpc, http } = JSON.parse(text);
     this.ports = { grpc: Number(grpc.split(":").pop()), http: Number(http.split(":").pop()) };
-    this.url = `http://127.0.0.1:${this.ports.http}/`;
+    this.url = `${this.scheme}://127.0.0.1:${this.ports.http}/`;
   }
 
   /** Of our own, so that it ends with us: one that a recorder starts stays for a minute. */
@@ -84,7 +87,7 @@ export class Stand {
 
   /** A command of the command line that is done by itself. */
   async command(...args) {
-    const child = this.start(args.join(" "), join(this.bin, "stepwell"), [...args, "--server", `127.0.0.1:${this.ports.grpc}`]);
+    const child = this.start(args.join(" "), join(this.bin, "stepwell"), [...args, "--server", `127.0.0.1:${this.ports.grpc}`], this.environment);
     const { code } = await child.ended;
     if (code !== 0) throw new Error(`${child.name}: ${code}\n${child.said}`);
     return child.said;

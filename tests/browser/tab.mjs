@@ -17,11 +17,11 @@ export const troubles = [];
 /** What was asked of anybody but the master. */
 export const foreign = [];
 
-/** `others`: origins that other windows than the tab may ask. */
-export async function openTab(stand, others = []) {
+/** `others`: origins that other windows than the tab may ask; `options`: of playwright's context. */
+export async function openTab(stand, others = [], options = {}) {
   const { chromium } = await import(pathToFileURL(playwright).href);
   browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox", "--disable-gpu"] });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light", ...options });
   context.setDefaultTimeout(deadlineMs);
   context.on("page", (page) => {
     page.on("pageerror", (error) => troubles.push(String(error.stack)));

@@ -8,8 +8,9 @@ import { bandAt, type GapBand } from "./core/gap_bands";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText, isoText } from "./core/time_text";
-import { countText, tickTexts, valueText } from "./core/units";
+import { countText, rangeText, tickTexts, valueText } from "./core/units";
 import { bdi, css, fill, h } from "./dom";
+import { LegendValue } from "./legend_value";
 import type { Drawn } from "./picture";
 import { theme } from "./theme";
 
@@ -44,6 +45,8 @@ export interface ChartOptions {
 }
 
 const bandNamesMax = 12;
+/** So near to what is seen a chart is drawn before somebody scrolls to it. */
+const nearPixels = 200;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
 /** Steps of an axis of bytes: powers of two, as its units are. */
@@ -65,6 +68,10 @@ export class Chart {
   private readonly legend = h("ul", { class: "legend" });
   private readonly place = h("p", { class: "chart-place" });
   private readonly resize: ResizeObserver;
+  private readonly sight: IntersectionObserver;
+  private isSeen = true;
+  /** Came while the chart was out of sight. */
+  private unseen: (() => ChartData) | null = null;
   private plot: uPlot | null = null;
   private data: ChartData | null = null;
   private extent: Extent | null = null;
@@ -75,7 +82,7 @@ export class Chart {
   /** Of the newest data, which wait while a person drags. */
   private newestAxis: AxisKind | null = null;
   private shape = "";
-  private values: HTMLElement[] = [];
+  private values: LegendValue[] = [];
 
   constructor(private readonly options: ChartOptions) {
     this.element = h("figure", { class: "chart" }, this.canvas, this.place, this.legend);
@@ -85,6 +92,8 @@ export class Chart {
     this.canvas.addEventListener("blur", () => this.place.removeAttribute("aria-live"));
     this.resize = new ResizeObserver(() => this.fitWidth());
     this.resize.observe(this.canvas);
+    this.sight = new IntersectionObserver((looks) => this.looked(looks[looks.length - 1]?.isIntersecting ?? true), { rootMargin: `${nearPixels}px` });
+    this.sight.observe(this.element);
     document.addEventListener("mouseup", this.released);
   }
 
@@ -93,10 +102,17 @@ export class Chart {
     return this.canvas.clientWidth || 600;
   }
 
+  /** What comes by itself, on the axis of before: made and drawn once somebody sees it. */
+  follow(data: () => ChartData): void {
+    if (this.isSeen || !this.plot) this.show(data());
+    else this.unseen = data;
+  }
+
   /** New data of the same lines change nothing else: a live chart keeps its cursor. While a person drags
    *  they wait. */
   show(data: ChartData): void {
     this.newestAxis = data.axis;
+    this.unseen = null;
     if (this.dragging) {
       this.waiting = data;
       return;
@@ -122,6 +138,7 @@ export class Chart {
 
   /** As it is now; null where nothing is shown. */
   drawn(): Drawn | null {
+    if (this.unseen) this.show(this.unseen());
     if (!this.plot || !this.data || this.element.hidden) return null;
     const lines = this.data.names.map((name, index) => ({ name, color: this.look(index).color }));
     return { title: this.options.title, canvas: this.plot.ctx.canvas, lines };
@@ -129,7 +146,13 @@ export class Chart {
 
   /** Colours of another theme. */
   redraw(): void {
-    if (this.data) this.show(this.data);
+    const data = this.unseen?.() ?? this.data;
+    if (data) this.show(data);
+  }
+
+  private looked(isSeen: boolean): void {
+    this.isSeen = isSeen;
+    if (isSeen && this.unseen) this.show(this.unseen());
   }
 
   private readonly released = (): void => {
@@ -144,6 +167,7 @@ export class Chart {
 
   destroy(): void {
     this.resize.disconnect();
+    this.sight.disconnect();
     document.removeEventListener("mouseup", this.released);
     this.plot?.destroy();
     this.plot = null;
@@ -316,15 +340,16 @@ export class Chart {
   }
 
   private showLegend(data: ChartData): void {
-    this.values = data.names.map(() => h("span", { class: "legend-value" }));
+    this.values = data.names.map(() => new LegendValue());
     const items = data.names.map((name, index) => {
       const look = this.look(index);
       const swatch = h("span", { class: data.stacked ? "swatch filled" : "swatch", "aria-hidden": "true" });
       swatch.style.setProperty("--look", look.color);
       swatch.style.borderTopStyle = look.dash.length === 0 ? "solid" : look.dash.length > 2 || (look.dash[0] ?? 0) < 4 ? "dotted" : "dashed";
-      return h("li", {}, swatch, name !== "" && bdi(name, name), this.values[index]);
+      return h("li", {}, swatch, name !== "" && bdi(name, name), this.values[index]?.element ?? null);
     });
     fill(this.legend, items);
+    this.legend.classList.toggle("rows", !data.stacked && data.names.length > 1);
     this.legend.classList.toggle("many", data.names.length > bandNamesMax);
   }
 
@@ -335,8 +360,7 @@ export class Chart {
     const index = this.plot?.cursor.idx ?? null;
     const at = index === null ? null : data.aligned.places[index] ?? null;
     data.aligned.lines.forEach((line, which) => {
-      const slot = this.values[which];
-      if (slot) slot.textContent = this.valueWords(line, which, index);
+      this.values[which]?.show(...this.valueWords(line, which, index));
     });
     const left = this.plot?.cursor.left ?? -1;
     const pointed = at === null || !this.plot || left < 0 ? null : this.fromPlot(this.plot.posToVal(left, "x"));
@@ -352,20 +376,17 @@ export class Chart {
     return bandAt(data.bands, pointed, slack);
   }
 
-  private valueWords(line: Aligned["lines"][number], which: number, index: number | null): string {
+  private valueWords(line: Aligned["lines"][number], which: number, index: number | null): [value: string, range: string] {
     const data = this.data;
-    if (!data) return "";
+    if (!data) return ["", ""];
     const at = index ?? lastValue(line.means);
     const mean = line.means[at];
-    if (typeof mean !== "number") return "–";
+    if (typeof mean !== "number") return ["–", ""];
     if (data.stacked) {
       const below = which === 0 ? 0 : data.aligned.lines[which - 1]?.means[at] ?? 0;
-      return `${((mean - below) * 100).toFixed(1)} %`;
+      return [`${((mean - below) * 100).toFixed(1)} %`, ""];
     }
-    const min = line.mins[at] ?? mean;
-    const max = line.maxs[at] ?? mean;
-    const text = valueText(mean, data.unit);
-    return min === max ? text : `${text} (${valueText(min, data.unit)} … ${valueText(max, data.unit)})`;
+    return [valueText(mean, data.unit), rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit)];
   }
 
   private placeWords(at: number, data: ChartData): string {

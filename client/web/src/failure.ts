@@ -2,7 +2,7 @@
 // something else. The first of each pair is the heading, the second what to do.
 import { Code, ConnectError } from "@connectrpc/connect";
 
-export type FailureKind = "lost" | "unavailable" | "refused" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed" | "broken";
+export type FailureKind = "lost" | "unavailable" | "refused" | "signedOut" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed" | "broken";
 
 export interface Failure {
   readonly kind: FailureKind;
@@ -35,6 +35,7 @@ const words: Record<FailureKind, readonly [title: string, advice: string, passin
   lost: ["Lost the connection to the master", "It is asked again until it answers. Is 'stepwell serve' running, and this machine's network up?", true],
   unavailable: ["The master cannot answer now", "It may be starting, recovering, a standby, or without its database. It is asked again.", true],
   refused: ["Not permitted", "The master does not let this page see it. Ask whoever runs the master for access.", false],
+  signedOut: ["Not permitted", "The master does not take this browser's token: it may have been revoked, or have expired. Reload the page and give one that counts as the password; 'stepwell token create' makes them.", false],
   notFound: ["Not found", "It may have been deleted, or the link is for another master.", false],
   invalid: ["The master did not accept the question", "Go back to the whole trial and choose anew; if it stays, this page and the master differ in version: reload.", false],
   busy: ["The master has too much to do", "It is asked again more slowly. Choose fewer series or a shorter range.", true],
@@ -50,8 +51,9 @@ function kindOf(code: Code): FailureKind {
     case Code.Aborted:
       return "unavailable";
     case Code.PermissionDenied:
-    case Code.Unauthenticated:
       return "refused";
+    case Code.Unauthenticated:
+      return "signedOut";
     case Code.NotFound:
       return "notFound";
     case Code.InvalidArgument:
@@ -87,7 +89,7 @@ export function toFailure(thrown: unknown): Failure {
 
 /** Of an answer that is no call's: a file of the page's. */
 export function failureOfStatus(status: number, detail: string): Failure {
-  return failureOf(status === 401 || status === 403 ? "refused" : "failed", detail);
+  return failureOf(status === 401 ? "signedOut" : status === 403 ? "refused" : "failed", detail);
 }
 
 /** What `act` gives; where it throws, which is nobody's answer but the page's or its browser's own: what `broke` gives. */

@@ -24,9 +24,16 @@ export function loadingBox(what: string): HTMLElement {
   return stateBox("loading", `Loading ${what} …`, "The master was asked.");
 }
 
+/** Beside what stays while a question fails that may be answered later; of a lost connection the bar on top says it. */
+export function asOfBefore(failure: Failure): HTMLElement | null {
+  if (failure.kind === "lost") return null;
+  return h("p", { class: "note", role: "status", "data-trouble": failure.kind }, `${failure.title}: what you see is as of before. ${failure.advice} `,
+    failure.detail !== "" && h("span", { class: "detail" }, failure.detail));
+}
+
 export function failureBox(failure: Failure, again?: () => void): HTMLElement {
   const absence: Absence = failure.kind === "lost" || failure.kind === "unavailable" ? failure.kind
-    : failure.kind === "refused" ? "not permitted" : "failed";
+    : failure.kind === "refused" || failure.kind === "signedOut" ? "not permitted" : "failed";
   return stateBox(absence, failure.title, failure.advice,
     failure.detail !== "" && h("span", { class: "detail" }, failure.detail),
     again && h("button", { type: "button", onclick: again }, "Try again"));

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, type Bucketed } from "../src/core/align";
 import { bandColumns } from "../src/core/band_columns";
+import { batchTail, stillAsked, tailStart, type Seen } from "../src/core/batch_tail";
 import { bandRuns } from "../src/core/band_runs";
 import { joined, livePlan, type Columns, type Kept } from "../src/core/live_grid";
 
@@ -177,4 +178,27 @@ test("columns of a band cover all of its pixels once, whatever its pitch", () =>
     const last = columns[columns.length - 1];
     assert.ok(last && Math.abs(last.left + last.width - (middles[199] ?? 0)) <= 2, `${pitch}`);
   }
+});
+
+test("of batches the end is asked for from where each rank was", () => {
+  const seen = (atMs: number, ends: Record<string, number>): Seen => ({ atMs, ends: new Map(Object.entries(ends)) });
+  const early = seen(0, { a: 100, b: 90, rare: 10 });
+  assert.equal(tailStart([], 9000), null);
+  assert.equal(tailStart([early], 4000), null, "what came late is not known yet");
+  assert.equal(tailStart([early], 5000), 99);
+  assert.equal(tailStart([early, seen(3000, { a: 130, b: 90, rare: 10 })], 6000), 99);
+  assert.equal(tailStart([early, seen(3000, { a: 130, b: 95, rare: 10 })], 6000), 89, "one that is behind goes on from where it was");
+  assert.equal(tailStart([early, seen(3000, { a: 130, b: 95, rare: 10, late: 40 })], 6000), 39, "one that is new is where it is");
+  const later = [early, seen(3000, { a: 130 }), seen(6000, { a: 160 }), seen(9000, { a: 190 })];
+  assert.equal(tailStart(later, 9500), 129, "as of five seconds ago");
+  assert.deepEqual(stillAsked(later, 9500).map((one) => one.atMs), [3000, 6000, 9000]);
+  assert.equal(tailStart(stillAsked(later, 9500), 9500), 129);
+});
+
+test("a question for the end of batches lies on the buckets that are kept", () => {
+  assert.deepEqual(batchTail(0, 3, 300, 250, 100), { start: 249, end: 249 + 81 * 3, buckets: 81 });
+  assert.deepEqual(batchTail(7, 10, 1007, 900, 100), { start: 897, end: 897 + 75 * 10, buckets: 75 });
+  assert.equal(batchTail(0, 1, 300, 0, 400), null, "that is all of it");
+  assert.equal(batchTail(0, 1, 500, 400, 400)?.start, 400, "a quarter finer than wanted");
+  assert.equal(batchTail(0, 1, 501, 400, 400), null, "too fine by now");
 });

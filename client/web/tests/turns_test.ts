@@ -64,6 +64,7 @@ test("a master without a place for one more stream is not lost: the page asks ev
   assert.deepEqual(of(Code.ResourceExhausted), { state: "polling", final: false });
   assert.deepEqual(of(Code.Unavailable), { state: "lost", final: false });
   assert.deepEqual(of(Code.PermissionDenied), { state: "refused", final: true });
+  assert.deepEqual(of(Code.Unauthenticated), { state: "refused", final: true });
   assert.deepEqual(of(Code.Unimplemented), { state: "refused", final: true });
 });
 
@@ -118,7 +119,7 @@ test("a master that says nothing is told, unless it answers others meanwhile", a
 });
 
 test("who may not read the page's settings is refused, and does not ask again", () => {
-  assert.deepEqual([401, 403, 500].map((status) => failureOfStatus(status, "").kind), ["refused", "refused", "failed"]);
+  assert.deepEqual([401, 403, 500].map((status) => failureOfStatus(status, "").kind), ["signedOut", "refused", "failed"]);
   assert.equal(failureOfStatus(401, "").passing, false);
 });
 

@@ -6,7 +6,7 @@ import { csvText } from "../src/core/csv";
 import { rangesText } from "../src/core/numbers";
 import { printable, shortened } from "../src/core/printable";
 import { agoText, clockText, isoText, parseTime, timeText } from "../src/core/time_text";
-import { countText, percentTexts, plural, secondsText, tickTexts, valueText } from "../src/core/units";
+import { countText, percentTexts, plural, rangeText, secondsText, tickTexts, valueText } from "../src/core/units";
 
 test("values read as on the command line", () => {
   const rows: [number, string, string][] = [
@@ -119,4 +119,14 @@ test("places of caps are named as the master has them, and back", () => {
 
 test("a unit that anybody chose turns no text around", () => {
   assert.equal(valueText(3, "\u202eB"), "3 \\u202eB");
+});
+
+test("a range names its unit once, and is none where both ends read alike", () => {
+  assert.equal(rangeText(20, 90, "percent"), "20.0 … 90.0 %");
+  assert.equal(rangeText(2 ** 30, 3 * 2 ** 30, "bytes"), "1.00 … 3.00 GiB");
+  assert.equal(rangeText(2 ** 20, 3 * 2 ** 30, "bytes"), "1.00 MiB … 3.00 GiB");
+  assert.equal(rangeText(0.5, 600, "seconds"), "500 ms … 10.0 min");
+  assert.equal(rangeText(1, 2, ""), "1 … 2");
+  assert.equal(rangeText(10.001, 10.002, "percent"), "");
+  assert.equal(rangeText(-Infinity, 3, "percent"), "−infinity … 3.0 %");
 });

@@ -11,6 +11,7 @@ export interface AfterFailure {
 export function afterFailure(kind: FailureKind): AfterFailure {
   switch (kind) {
     case "refused":
+    case "signedOut":
     case "missing":
     case "notFound":
       return { state: "refused", final: true };

@@ -34,7 +34,7 @@ export function panned(range: Range, fraction: number, bounds: Range, axis: Axis
 }
 
 /** Server limits: 10,000 buckets a series, a million in all. */
-const bucketsMax = 10_000;
+export const bucketsMax = 10_000;
 export const bucketsOfAllMax = 1_000_000;
 
 /** One bucket for each pixel, as far as the master answers so many; never more than there are units. */

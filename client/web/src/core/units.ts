@@ -68,6 +68,15 @@ export function valueText(value: number, unit: string): string {
   return `${number} ${printable(unit.startsWith("1/") ? unit.slice(1) : unit)}`;
 }
 
+/** From the smallest to the largest, the unit once where it is the same; "" where both read alike: "76.2 … 76.7 %". */
+export function rangeText(min: number, max: number, unit: string): string {
+  const [low, high] = [valueText(min, unit), valueText(max, unit)];
+  if (low === high) return "";
+  const [number = "", ...name] = low.split(" ");
+  const isSame = name.length > 0 && Number.isFinite(min) && high.endsWith(` ${name.join(" ")}`);
+  return `${isSame ? number : low} … ${high}`;
+}
+
 /** Shares (0 ... 1) as percents of one decimal whose sum is that of the shares, by largest remainder. */
 export function percentTexts(shares: readonly number[]): string[] {
   const total = Math.round(shares.reduce((sum, share) => sum + share, 0) * 1000);

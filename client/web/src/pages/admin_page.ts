@@ -10,7 +10,7 @@ import { bdi, fill, h, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Page } from "../page";
-import { failureBox, loadingBox } from "../state_box";
+import { asOfBefore, failureBox, loadingBox } from "../state_box";
 
 const refreshMs = 2000;
 
@@ -18,6 +18,7 @@ export class AdminPage implements Page {
   readonly title = "Master";
   readonly element = h("div", { class: "through" });
   private readonly status = h("div", {}, loadingBox("the master's status"));
+  private readonly trouble = h("div", {});
   private readonly agents = new AgentsPanel();
   private readonly caps = new CapsPanel();
   private readonly loop: Loop;
@@ -25,7 +26,7 @@ export class AdminPage implements Page {
 
   constructor() {
     fill(this.element,
-      h("section", { class: "panel" }, h("h1", {}, "Master"), this.status), this.agents.element, this.caps.element);
+      h("section", { class: "panel" }, h("h1", {}, "Master"), this.trouble, this.status), this.agents.element, this.caps.element);
     this.loop = loop(() => refreshMs, (signal) => this.lookStatus(signal), (failure) => this.showStatusFailure(failure));
   }
 
@@ -42,13 +43,17 @@ export class AdminPage implements Page {
     const answer = await ask((options) => admin.getStatus({}, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showStatusFailure(answer.failure);
+    fill(this.trouble);
     this.showStatus(answer.value);
     this.agents.show(answer.value);
     return "fine";
   }
 
   private showStatusFailure(failure: Failure): Outcome {
-    if (failure.kind !== "lost" || !this.before) fill(this.status, failureBox(failure, () => this.loop.now()));
+    // What passes takes nothing away that is there.
+    const stays = failure.passing && this.before !== null;
+    fill(this.trouble, stays && asOfBefore(failure));
+    if (!stays) fill(this.status, failureBox(failure, () => this.loop.now()));
     return failure.passing ? "failed" : "stop";
   }
 

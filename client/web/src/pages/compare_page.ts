@@ -24,7 +24,7 @@ import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { savePng } from "../picture";
 import { linkButton } from "../range_tools";
-import { failureBox, loadingBox, stateBox } from "../state_box";
+import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { trialName } from "../words";
 
@@ -228,10 +228,10 @@ export class ComparePage implements Page {
   }
 
   private showFailure(failure: Failure): Outcome {
-    if (failure.kind !== "lost" || !this.answered) {
-      fill(this.note, failureBox(failure, () => this.loop.now()));
-      this.table.element.hidden = true;
-    }
+    // What passes takes nothing away that is of what is asked for.
+    const stays = failure.passing && this.answered !== null && sameQuestion(this.answered.view, this.view);
+    fill(this.note, stays ? asOfBefore(failure) : failureBox(failure, () => this.loop.now()));
+    this.table.element.hidden = !stays;
     return failure.passing ? "failed" : "stop";
   }
 
@@ -310,4 +310,9 @@ export class ComparePage implements Page {
     const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
     savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), [...this.cards.values()].map((card) => card.chart.drawn()));
   }
+}
+
+/** But for which charts are open. */
+function sameQuestion(one: CompareView, other: CompareView): boolean {
+  return formatView({ ...one, metrics: [] }) === formatView({ ...other, metrics: [] });
 }

@@ -1,5 +1,6 @@
 // Ranks (or agents, GPUs) over time for one metric or scope: a straggler is a bright row.
-import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries as BucketSeries } from "#gen/query_pb";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { QueryBucketsRequestSchema, QueryBucketsResponse, QueryBucketsResponse_BucketSeries as BucketSeries } from "#gen/query_pb";
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { bucketCsv } from "../bucket_csv";
@@ -11,14 +12,17 @@ import { cellView, type CellPlace } from "../core/heat_cell";
 import { heatGaps, noGaps, type HeatGaps } from "../core/heat_gaps";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
+import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { metricId, type KnownSeries } from "../core/series_choice";
 import { countText, valueText } from "../core/units";
 import { formatView, type TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
-import type { Failure } from "../failure";
+import type { Failure, Result } from "../failure";
 import { HeatMap, type HeatCell } from "../heat_map";
 import { heatDrawn } from "../heat_picture";
+import { LiveAnswer } from "../live_answer";
+import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { savePng } from "../picture";
@@ -33,6 +37,9 @@ const usual = "timing/step";
 const columnPixels = 3;
 const columnsMax = 1200;
 const clockNames: Record<Clock, string> = { host: "host clock", device: "device clock" };
+
+type Asked = Promise<Result<QueryBucketsResponse> | null>;
+type Question = Pick<MessageInitShape<typeof QueryBucketsRequestSchema>, "trial" | "aggregation" | "groupBy" | "selectors">;
 
 /** What is shown: of which question, and the answer. */
 interface Shown {
@@ -64,6 +71,9 @@ export class HeatTab implements TrialTab {
   private range: Range | null = null;
   private whole: Range | null = null;
   private shown: Shown | null = null;
+  private readonly live = new LiveAnswer();
+  private readonly liveBatches = new LiveBatches();
+  private tookMs = 0;
   private failed: Failure | null = null;
 
   constructor(private readonly go: Go) {
@@ -77,7 +87,7 @@ export class HeatTab implements TrialTab {
       onOpen: () => this.leads.querySelector("a")?.click(),
     });
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), h("section", { class: "panel heat" }, this.place));
-    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -177,21 +187,38 @@ export class HeatTab implements TrialTab {
     // Ranks tell machines apart already; rows of machines are told apart by their GPUs.
     const groupBy = labels.includes("rank") ? ["rank"] : labels;
     const range = this.askedRange(view, info);
-    const answer = await ask((options) => query.queryBuckets({
-      trial: { trialId: info.trial.trialId }, axis: axisOf(view.axis, range), aggregation: Aggregation.ACROSS, groupBy: [...groupBy, clockLabel],
+    const question: Question = {
+      trial: { trialId: info.trial.trialId }, aggregation: Aggregation.ACROSS, groupBy: [...groupBy, clockLabel],
       selectors: [{ metricGroup: metric.metricGroup, name: metric.name, labels: clock === "device" ? { [clockLabel]: clock } : {} }],
-      // Both clocks' rows are answered, and some may have come since the series were listed.
-      maxBuckets: Math.min(columnsMax, bucketCount((this.place.clientWidth || 800) / columnPixels, this.seriesOfMetric().length * 2, range)),
-    }, options), signal);
+    };
+    const begun = performance.now();
+    const answer = await this.askBuckets(question, view, info, range, signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showFailure(answer.failure);
     this.failed = null;
+    this.tookMs = performance.now() - begun;
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
     this.range = range ?? covered;
     this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range }, info);
     this.showTools();
     return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  /** Of a trial that runs its end alone, where that is enough. */
+  private askBuckets(question: Question, view: TrialView, info: TrialInfo, range: Range | null, signal: AbortSignal): Asked {
+    // Both clocks' rows are answered, and some may have come since the series were listed.
+    const rowCount = this.seriesOfMetric().length * 2;
+    const countOf = (span: Range | null): number => Math.min(columnsMax, bucketCount((this.place.clientWidth || 800) / columnPixels, rowCount, span));
+    const bucketsOf = (of: Range | null, maxBuckets: number): Asked =>
+      ask((options) => query.queryBuckets({ ...question, axis: axisOf(view.axis, of), maxBuckets }, options), signal);
+    const all = (): Asked => bucketsOf(range, countOf(range));
+    if (!isRunning(info) || view.start !== null || info.trial.sampleCount === 0n) return all();
+    const key = JSON.stringify([question.groupBy, question.selectors]);
+    // A later attempt takes batches back that are kept.
+    if (view.axis === "batch") return info.trial.attemptCount < 2 ? this.liveBatches.ask(key, countOf(null), bucketsOf) : all();
+    const window = range ?? timeBounds(info.trial);
+    return this.live.ask(`${view.liveUs}:${key}`, window, countOf(window), rowCount, bucketsOf, all);
   }
 
   private showFailure(failure: Failure): Outcome {

@@ -3,16 +3,15 @@ import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#g
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
-import { Chart } from "../chart";
+import { Chart, type ChartData } from "../chart";
 import { choice, refill } from "../choice";
 import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
-import type { LivePlan } from "../core/live_grid";
 import { printable } from "../core/printable";
 import { paceMs, tookMs, untilNextMs } from "../core/pulse_pace";
-import { bucketsOfAllMax, bucketsOfLine, liveRange, type Range } from "../core/range";
+import { bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
@@ -323,17 +322,8 @@ export class MetricsTab implements TrialTab {
     }, options), signal);
     const all = (): Asked<QueryBucketsResponse> => bucketsOf(range, countOf(range && range.end > range.start ? range : null));
     const window = this.liveWindow(view, info, range);
-    const live = this.live[folds ? 1 : 0];
-    const plan = window && live.plan(`${view.liveUs}:${seriesNos.join(",")}`, window, countOf(window));
-    const fits = plan !== null && plan.buckets * (folds ? this.charts.length : seriesNos.length) <= bucketsOfAllMax;
-    return window && plan && fits ? this.askLive(live, plan, window.start, () => bucketsOf(plan, plan.buckets), all) : all();
-  }
-
-  private async askLive(live: LiveAnswer, plan: LivePlan, firstUs: number, planned: () => Asked<QueryBucketsResponse>, all: () => Asked<QueryBucketsResponse>): Asked<QueryBucketsResponse> {
-    const answer = await planned();
-    if (!answer?.ok) return answer;
-    const value = live.take(plan, answer.value, firstUs);
-    return value ? { ok: true, value } : all();
+    if (!window) return all();
+    return this.live[folds ? 1 : 0].ask(`${view.liveUs}:${seriesNos.join(",")}`, window, countOf(window), folds ? this.charts.length : seriesNos.length, bucketsOf, all);
   }
 
   /** What a chart of the time shows that follows; null = it does not follow. */
@@ -381,7 +371,7 @@ export class MetricsTab implements TrialTab {
     const pace = view === this.drawnView ? "frames" : "tasks";
     this.drawnView = view;
     this.isFirst = pace === "tasks";
-    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width), () => signal.aborted, pace);
+    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width, pace === "frames"), () => signal.aborted, pace);
     this.drawnMs = drawing.busyMs;
     return drawing.isWhole;
   }
@@ -406,7 +396,7 @@ export class MetricsTab implements TrialTab {
     return found;
   }
 
-  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number | undefined): void {
+  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number | undefined, follows: boolean): void {
     const card = this.cards.get(metric.id);
     if (!card) return;
     if (!found || !this.shown || found.series.every((series) => series.indexes.length === 0)) {
@@ -420,12 +410,14 @@ export class MetricsTab implements TrialTab {
     // By its place among all of the chart: what has no samples here is left out of the answer.
     const places = series.map((one) => metric.series.findIndex((known) => known.seriesNo === one.seriesNos[0]));
     const names = folds ? [] : lineNames(metric.series).map(printable);
-    card.chart.show({
+    const data = (): ChartData => ({
       aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
       names: folds ? [""] : places.map((at) => names[at] ?? ""), ...(folds ? {} : { colors: places }),
       unit: metric.unit, range, axis: view.axis, ...(width ? { width } : {}),
       bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100) : [],
     });
+    if (follows) card.chart.follow(data);
+    else card.chart.show(data());
     card.element.title = `from ${resolutionWords(answer.resolution)}`;
   }
 

@@ -9,12 +9,14 @@ import { refill } from "../choice";
 import { csvText } from "../core/csv";
 import { lineLook, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
+import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
 import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, scroller, type Part } from "../dom";
+import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Failure } from "../failure";
 import type { Go } from "../page";
@@ -55,6 +57,8 @@ export class TimingsTab implements TrialTab {
   private summary: SummarizeTimingsResponse | null = null;
   /** The batches that it is of; null = all. */
   private summed: Range | null = null;
+  private readonly live = new LiveBatches();
+  private tookMs = 0;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
   private failed: Failure | null = null;
 
@@ -73,7 +77,7 @@ export class TimingsTab implements TrialTab {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
       this.ratePanel, this.tables);
-    this.loop = loop(() => runningMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -137,6 +141,7 @@ export class TimingsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return "stop";
     const trial = { trialId: info.trial.trialId };
+    const begun = performance.now();
     const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
     const batchRange = range ? axisOf("batch", range).value : undefined;
     const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
@@ -153,12 +158,16 @@ export class TimingsTab implements TrialTab {
       this.showTools();
       return isRunning(info) && view.start === null ? "fine" : "stop";
     }
-    const buckets = await ask((options) => query.queryBuckets({
-      trial, selectors: [selector], axis: axisOf("batch", range), groupBy: ["clock"],
-      aggregation: Aggregation.ACROSS, maxBuckets: Math.min(400, bucketCount(this.chart.width() / 2, 64, range)),
+    const wanted = Math.min(400, bucketCount(this.chart.width() / 2, 64, range));
+    const bucketsOf = (of: Range | null, maxBuckets: number) => ask((options) => query.queryBuckets({
+      trial, selectors: [selector], axis: axisOf("batch", of), groupBy: ["clock"], aggregation: Aggregation.ACROSS, maxBuckets,
     }, options), signal);
+    // A later attempt takes batches back that are kept.
+    const follows = isRunning(info) && range === null && info.trial.attemptCount < 2;
+    const buckets = follows ? await this.live.ask(JSON.stringify(selector), wanted, bucketsOf) : await bucketsOf(range, wanted);
     if (!buckets) return "fine";
     if (!buckets.ok) return this.showFailure(buckets.failure);
+    this.tookMs = performance.now() - begun;
     this.failed = null;
     const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
     this.stack = { stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };

@@ -12,7 +12,7 @@ import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
 import { orBroken, type Failure, type Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
-import { failureBox, loadingBox, stateBox } from "../state_box";
+import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { StepsPanel } from "../steps_panel";
 import { blobOf, fetchMerged, fetchPlacement, fetchTrace, joined, type Arriving, type TraceBytes } from "../trace_bytes";
 import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, traceStateWords } from "../trace_words";
@@ -44,6 +44,7 @@ export class TracesTab implements TrialTab {
   private readonly working = h("div", { class: "tools status", role: "status" });
   private readonly outcome = h("div", { "aria-live": "polite" });
   private readonly place = h("div", {});
+  private readonly trouble = h("div", {});
   /** What stands where the table would: apart from it, for the table is only made where it changes. */
   private readonly instead = h("div", {}, loadingBox("the traces"));
   private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", "data-focus": "filter", oninput: () => this.show() });
@@ -68,7 +69,7 @@ export class TracesTab implements TrialTab {
   private deleting = 0;
 
   constructor(private readonly go: Go) {
-    fill(this.element, this.head, this.steps.element, this.instead, this.place);
+    fill(this.element, this.trouble, this.head, this.steps.element, this.instead, this.place);
     this.loop = loop(() => this.pace(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
@@ -129,6 +130,7 @@ export class TracesTab implements TrialTab {
       this.keptBytes = Number(page.value.byteCount);
       this.refusedCount = Number(page.value.refusedCount);
     } while (afterTraceNo !== 0 && found.length < tracesMax);
+    fill(this.trouble);
     this.list = found;
     this.isCut = afterTraceNo !== 0;
     this.forgetClocks();
@@ -137,8 +139,10 @@ export class TracesTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
-    // What is there stays while the master cannot be reached: the bar on top says so.
-    if (failure.kind !== "lost" || !this.list) {
+    // What passes takes no list away.
+    const stays = failure.passing && this.list !== null;
+    fill(this.trouble, stays && asOfBefore(failure));
+    if (!stays) {
       this.list = null;
       this.head.hidden = true;
       this.showInstead(failureBox(failure, () => this.loop.now()));

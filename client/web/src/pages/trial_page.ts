@@ -8,7 +8,7 @@ import { formatView, tabs, type Tab, type TrialView, type View } from "../core/v
 import { bdi, fill, h } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
-import { failureBox, loadingBox } from "../state_box";
+import { asOfBefore, failureBox, loadingBox } from "../state_box";
 import { isRunning, readSeries, type TrialInfo, type TrialTab } from "../trial_info";
 import { completenessWords, trialName } from "../words";
 import { refill } from "../choice";
@@ -29,7 +29,7 @@ export class TrialPage implements Page {
   private readonly line = h("div", { class: "line" });
   private readonly facts = h("p", { class: "muted" });
   private readonly notes = h("div", {});
-  private readonly trouble = h("div", { role: "status" });
+  private readonly trouble = h("div", {});
   private readonly tabBar = h("nav", { class: "tabs", "aria-label": "Views of the trial" });
   private readonly place = h("div", { class: "through" });
   private readonly loop: Loop;
@@ -89,7 +89,7 @@ export class TrialPage implements Page {
   private failed(failure: Parameters<typeof failureBox>[0]): Outcome {
     // What passes takes nothing away that is there: charts, a download under way. A lost connection has a bar of its own.
     if (this.info && failure.passing) {
-      fill(this.trouble, failure.kind !== "lost" && h("p", { class: "note", "data-trouble": failure.kind }, `${failure.title}: what you see is as of before. ${failure.advice}`));
+      fill(this.trouble, asOfBefore(failure));
     } else {
       this.tab?.page.destroy();
       this.tab = null;

@@ -12,7 +12,7 @@ import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { patch } from "../patch";
-import { failureBox, loadingBox, stateBox } from "../state_box";
+import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { Utilisations } from "../utilisation";
 import { stateOf, trialName } from "../words";
 
@@ -39,7 +39,9 @@ export class TrialsPage implements Page {
   private readonly loop: Loop;
   private readonly utilisations = new Utilisations();
   private typing: ReturnType<typeof setTimeout> | undefined;
-  private shownOnce = false;
+  /** Which list is shown: of what was asked, and the page of it. */
+  private shown = "";
+  private readonly trouble = h("div", {});
 
   constructor(private view: TrialsView, private readonly go: Go) {
     const typed = (): void => {
@@ -54,7 +56,7 @@ export class TrialsPage implements Page {
     fill(this.element,
       h("div", { class: "tools", role: "search" },
         h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.pickNote, this.compare),
-      this.list);
+      this.trouble, this.list);
     fill(this.list, loadingBox("the trials"));
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
@@ -93,17 +95,27 @@ export class TrialsPage implements Page {
     if (!answer) return "fine";
     this.list.setAttribute("aria-busy", "false");
     if (!answer.ok) return this.showFailure(answer.failure);
+    fill(this.trouble);
     this.show(answer.value);
     this.utilisations.look(answer.value.trials);
-    this.shownOnce = true;
+    this.shown = this.question();
     return "fine";
   }
 
   private showFailure(failure: Failure): Outcome {
-    // What was there stays while the connection is lost: the bar above says so.
-    if (failure.kind !== "lost" || !this.shownOnce) fill(this.list, failureBox(failure, () => this.loop.now()));
+    // What passes takes no list away that is of what is asked for.
+    const stays = failure.passing && this.shown === this.question();
+    fill(this.trouble, stays && asOfBefore(failure));
+    if (!stays) {
+      this.shown = "";
+      fill(this.list, failureBox(failure, () => this.loop.now()));
+    }
     if (failure.kind === "invalid") this.tokens = [""];
     return failure.passing ? "failed" : "stop";
+  }
+
+  private question(): string {
+    return JSON.stringify([formatView(this.view), this.tokens[this.tokens.length - 1]]);
   }
 
   private show(answer: ListTrialsResponse): void {

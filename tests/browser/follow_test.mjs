@@ -1,0 +1,142 @@
+// What the page asks of a trial that runs, again and again: the end of it alone, and yet it shows what all of it would.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test follow_test.mjs
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { decode, duration, RawWriters } from "./raw_writer.mjs";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { bin, closeTab, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+
+const stand = new Stand(bin, page);
+const trial = "runs";
+/** What each rank brings each time; the second is so many batches behind. */
+const [batchesAtOnce, behind] = [3, 60];
+let raw;
+let trialId;
+let batch = 0;
+let growing;
+/** For which buckets, and how many batches there were then. */
+let asked = [];
+
+async function bring(rank, firstBatch) {
+  trialId = await raw.write({
+    trial, rank, agent: `node-${rank}`, open: true, firstBatch, startUs: Date.now() * 1000 - batchesAtOnce * 50_000, stepUs: 50_000, ticks: batchesAtOnce,
+    series: [
+      { group: "training", name: "loss", value: (tick) => 1 / (firstBatch + tick + 1) },
+      { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.05 + 0.001 * ((firstBatch + tick) % 9) + 0.01 * rank },
+      { group: "timing", name: "train_batch", unit: "seconds", kind: duration, value: () => 0.04 },
+    ],
+  });
+}
+
+/** All in order, until it is stopped. */
+function grow() {
+  let stopped = false;
+  const running = (async () => {
+    while (!stopped) {
+      await bring(0, batch);
+      if (batch >= behind) await bring(1, batch - behind);
+      batch += batchesAtOnce;
+      await new Promise((done) => setTimeout(done, 600));
+    }
+  })();
+  return async () => {
+    stopped = true;
+    await running;
+  };
+}
+
+const tails = () => asked.filter(({ axis }) => (axis.case === "batchRange" ? axis.value.startBatch > 0 : (axis.value?.startTimeUs ?? 0n) > BigInt(Date.now() - 15_000) * 1000n));
+
+async function rowsOf(click) {
+  const { bytes } = await saved(click);
+  return bytes.toString("utf8").trim().split(/\r?\n/);
+}
+
+before(async () => {
+  await stand.startMaster();
+  raw = new RawWriters(stand.ports.grpc);
+  while (batch <= behind) {
+    await bring(0, batch);
+    batch += batchesAtOnce;
+  }
+  await bring(1, 0);
+  growing = grow();
+  await openTab(stand);
+  tab.on("request", (request) => {
+    if (request.url().endsWith("/QueryBuckets")) asked.push({ ...decode("QueryBucketsRequest", request.postDataBuffer()), batch });
+  });
+  await tab.goto(stand.url);
+}, { timeout: 3 * deadlineMs });
+
+after(async () => {
+  await growing?.();
+  await closeTab();
+  raw?.close();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+test("timings of a trial that runs are asked for by their end", async () => {
+  await show(`#/trial/${trialId}/timings`);
+  await seen('[data-metric="throughput"] canvas');
+  const last = async () => Number((await text("[data-range]")).match(/to ([\d,]+)$/)[1].replaceAll(",", ""));
+  await until("the end is asked for twice", () => tails().length >= 2);
+  const before = await last();
+  await until("what is new is shown", async () => (await last()) > before);
+  const { axis, maxBuckets } = tails().at(-1);
+  assert.equal(axis.value.endBatch - axis.value.startBatch, maxBuckets, "on the buckets that are kept, of a batch each");
+});
+
+test("a heat map over batches is asked for by the end of each rank, and is what all of it is", async () => {
+  asked = [];
+  await show(`#/trial/${trialId}/heat?axis=batch`);
+  await seen(".heat canvas[tabindex]");
+  await until("the end is asked for three times", () => tails().length >= 3);
+  const csv = 'button:has-text("CSV")';
+  const newest = async () => Math.max(...(await rowsOf(csv)).filter((row) => row.includes("rank=1")).map((row) => Number(row.match(/rank=1,[^,]*,(\d+)/)[1])));
+  const wanted = tails()[2].batch - behind - 3 * batchesAtOnce;
+  await until("what was there of the one that is behind is shown", async () => (await newest()) >= wanted, 3000);
+  await growing();
+  growing = null;
+  // With the last batch of the one that is behind.
+  const isWhole = (rows) => rows.some((row) => row.includes("rank=1") && row.includes(`,${batch - behind - 1},`));
+  let kept;
+  await until("the last batches are shown", async () => isWhole(kept = await rowsOf(csv)));
+  await tab.reload();
+  await seen(".heat canvas[tabindex]");
+  assert.deepEqual(kept, await rowsOf(csv));
+  assert.equal(kept.length - 1, batch + (batch - behind), "each batch of each rank");
+  growing = grow();
+});
+
+test("a heat map over time is asked for by its end", async () => {
+  asked = [];
+  await show(`#/trial/${trialId}/heat`);
+  await seen(".heat canvas[tabindex]");
+  const range = () => text("[data-range]");
+  const first = await range();
+  await until("the end is asked for", () => tails().length >= 1);
+  await until("what is new is shown", async () => (await range()) !== first);
+});
+
+test("a chart out of sight is drawn when it is scrolled to, and not before", async () => {
+  await tab.setViewportSize({ width: 500, height: 400 });
+  await show(`#/trial/${trialId}/metrics?lines=each&m=timing%2Ftrain_batch&m=timing%2Fstep&m=training%2Floss`);
+  const last = '.charts section:last-child';
+  await seen('[data-follow="live"]');
+  await seen(`${last} canvas`);
+  const values = () => tab.locator(`${last} [data-values]`).getAttribute("data-values").then(Number);
+  const range = () => text("[data-range]");
+  const [before, first] = [await values(), await range()];
+  asked = [];
+  await until("what is in sight goes on", async () => (await range()) !== first && tails().length > 5);
+  assert.equal(await values(), before, "it is not drawn");
+  await tab.locator(last).scrollIntoViewIfNeeded();
+  await until("it is drawn", async () => (await values()) !== before, 3000);
+  await tab.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});

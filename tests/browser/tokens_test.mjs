@@ -1,0 +1,103 @@
+// The page for who may not see all: a browser whose token reads one project, before a master that speaks TLS and asks for tokens, until the token
+// is revoked while it looks.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test tokens_test.mjs
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { join } from "node:path";
+import { duration, RawWriters } from "./raw_writer.mjs";
+import { deadlineMs, Stand } from "./stand.mjs";
+import { bin, closeTab, count, foreign, gone, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { composerCycle } from "./viewer.mjs";
+
+const stand = new Stand(bin, page);
+let raw;
+let ours;
+let theirs;
+let reader;
+
+const write = (project, trial) => raw.write({
+  project, trial, rank: 0, open: true, firstBatch: 0, startUs: (Date.now() - 20_000) * 1000, stepUs: 100_000, ticks: 150,
+  series: [
+    { group: "timing", name: "step", unit: "seconds", kind: duration, value: () => 0.1 }, { group: "training", name: "loss", value: (tick) => 1 / (tick + 1) },
+  ],
+});
+
+before(async () => {
+  const certificates = join(stand.folder, "certs");
+  const made = stand.start("tls init", join(bin, "stepwell"), ["tls", "init", certificates, "--name", "127.0.0.1"]);
+  assert.equal((await made.ended).code, 0, made.said);
+  const tokenFile = join(stand.folder, "token");
+  stand.scheme = "https";
+  stand.options = ["--tls-cert", join(certificates, "server.pem"), "--tls-key", join(certificates, "server.key"), "--token-file", tokenFile];
+  await stand.startMaster();
+  const token = readFileSync(tokenFile, "utf8").trim();
+  stand.environment = { STEPWELL_TLS_CA: join(certificates, "ca.pem"), STEPWELL_TOKEN: token };
+  raw = new RawWriters(stand.ports.grpc, { ca: readFileSync(join(certificates, "ca.pem")), token });
+  ours = await write("vision", "resnet");
+  theirs = await write("speech", "conformer");
+  reader = JSON.parse(await stand.command("token", "create", "page", "--grant", "read:vision", "--json"));
+  await openTab(stand, [], { ignoreHTTPSErrors: true, httpCredentials: { username: "any", password: reader.text } });
+}, { timeout: 3 * deadlineMs });
+
+after(async () => {
+  await closeTab();
+  raw?.close();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+test("who may read one project sees its trials, and of others that they are not found", async () => {
+  await tab.goto(stand.url);
+  await seen('tbody tr:has-text("vision/resnet")');
+  assert.equal(await count("tbody tr"), 1);
+  await show(`#/trial/${ours}/metrics`);
+  await seen('[data-metric="training/loss"] canvas');
+  await seen('[data-follow="live"]');
+  await show(`#/trial/${theirs}/timings`);
+  await seen('[data-absence="failed"]:has-text("Not found")');
+  assert.ok(!(await text("main")).includes("conformer"));
+  await show(`#/compare?t=${ours}&t=${theirs}`);
+  await seen('[data-absence="failed"]:has-text("Not found")');
+});
+
+test("what is the master's as a whole is not permitted, with the grant that is missing", async () => {
+  await show("#/admin");
+  await seen('[data-absence="not permitted"]');
+  await loaded("the master's page");
+  assert.equal(await count('[data-absence="not permitted"]'), 2, "its state, and its caps");
+  assert.match(await text('[data-absence="not permitted"]'), /Ask whoever runs the master for access/);
+  assert.match(await text('[data-absence="not permitted"] .detail'), /read:\*/);
+});
+
+test("what may be read and not changed is told where it was tried", async () => {
+  const file = join(stand.folder, "ep0-ba3-rank0.json");
+  writeFileSync(file, composerCycle(0, 1_000_000));
+  await stand.command("trace", "import", `id:${ours}`, file);
+  await show(`#/trial/${ours}/traces`);
+  await tab.click('tr[data-trace="1"] button:has-text("Delete")');
+  await tab.click('tr[data-trace="1"] button:text-is("Delete")');
+  await seen('[data-absence="not permitted"]:has-text("write:vision")');
+  assert.equal(await count('tr[data-trace="1"]'), 1);
+});
+
+test("a token that is revoked while the page is open takes away what was shown, and says what to do", async () => {
+  await show(`#/trial/${ours}/metrics`);
+  await seen('[data-metric="training/loss"] canvas');
+  await stand.command("token", "revoke", reader.token.token_id);
+  await seen('main [data-absence="not permitted"]:has-text("may have been revoked")');
+  await gone("main canvas");
+  assert.match(await text('main [data-absence="not permitted"]'), /Reload the page/);
+  assert.equal(await tab.locator(".lost:visible").count(), 0, "the master is there");
+  for (const hash of ["#/trials", "#/admin", `#/compare?t=${ours}&t=${theirs}`, `#/trial/${ours}/traces`]) {
+    await show(hash);
+    await seen('main [data-absence="not permitted"]:has-text("may have been revoked")');
+    await loaded(hash);
+    assert.equal(await count("main canvas:visible, tbody tr:visible"), 0, hash);
+  }
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});
