@@ -361,10 +361,12 @@ std::string PerfettoSplitter::ArgsOf(std::string_view bytes, const Sequence& seq
           value = absl::StrCat(part.AsInt());
           break;
         case arg::kDouble:
+          value.clear();  // of several the last counts
           AppendNumber(part.AsDouble(), value);
           break;
         case arg::kString:
         case arg::kJson:
+          value.clear();
           AppendJsonText(part.bytes, value);
           break;
         default:

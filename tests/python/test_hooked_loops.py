@@ -149,6 +149,35 @@ print("trained")
         self.assertIn("of ends", err)
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 1, 1, 2, 4]), self.batches())
 
+    def test_iterators_that_answer_for_others_keep_their_answers_to_themselves(self):
+        out, err = self.run_hooked("import stepwell, torch\n" + _STEP + """
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+class Answering(_BaseDataLoaderIter):
+    def __getattr__(self, name): return {}[name]    # no AttributeError
+class Inner(_BaseDataLoaderIter): pass
+class Delegating(_BaseDataLoaderIter):
+    def __getattr__(self, name): return getattr(self.__dict__["inner"], name)
+DataLoader = torch.utils.data.DataLoader
+iterate = DataLoader.__iter__
+def made(loader):
+    items = iterate(loader)
+    items.__class__ = kind
+    if kind is Delegating:
+        items.inner = iterate(DataLoader("xyz"))    # which has notes of its own
+    return items
+run = stepwell.init()
+for kind in (Answering, Delegating):
+    DataLoader.__iter__ = made
+    with torch.no_grad():
+        print("".join(DataLoader("ab")), end=" ")
+    train(DataLoader("abc"))
+    DataLoader.__iter__ = iterate
+print("trained")
+""")
+        self.assertEqual("ab ab trained\n", out)
+        self.assertNotIn("is not recorded any more", err)
+        self.assertTrue(self.eventually(lambda: self.counts().get("step") == 6), self.counts())
+
     def test_who_tells_of_steps_follows_alone_and_a_run_after_has_none_to_follow(self):
         out, _ = self.run_hooked("""
             import stepwell, torch

@@ -178,7 +178,11 @@ class Batches:
         return items
 
     def _tell_begun(self, iterator: Any, kind: str) -> None:
-        begun = forget(iterator, _BEGUN)
+        try:
+            begun = forget(iterator, _BEGUN)
+        except Exception as error:
+            self.hook.fail(error)
+            return
         if begun is not None:
             self._tell_loader("dataloader_iter", kind, *begun)
 

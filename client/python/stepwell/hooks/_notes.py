@@ -17,8 +17,11 @@ def has_room(iterator: Any) -> bool:
 
 
 def noted(iterator: Any, name: str) -> Any:
-    """None = nothing is."""
-    return getattr(iterator, name, None)
+    """None = nothing is. Its own, never what its class's __getattr__ finds elsewhere."""
+    try:
+        return object.__getattribute__(iterator, name)
+    except AttributeError:
+        return None
 
 
 def note(iterator: Any, name: str, value: Any) -> Any:
@@ -29,7 +32,7 @@ def note(iterator: Any, name: str, value: Any) -> Any:
 
 def forget(iterator: Any, name: str) -> Any:
     """What was noted; None = nothing was."""
-    value = getattr(iterator, name, None)
+    value = noted(iterator, name)
     if value is not None:
         object.__delattr__(iterator, name)
     return value
