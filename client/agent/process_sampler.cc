@@ -281,6 +281,7 @@ void ProcessSampler::AddTick(const Reading& reading, std::int64_t time_us, std::
   for (const SensedSample& sample : reading.samples()) {
     const std::uint32_t ref = catalog_.Ref(TickGroupOf(Cadence::kFast), SpecOf(*sample.series));
     if (ref != 0) values.push_back({ref, sample.value});
+    if (tap_) tap_(*sample.series, time_us, sample.value);
   }
   if (values.empty()) return;
   builder_.AddTick(catalog_.definition(values.front().ref).tick_group(), time_us, batch, values);

@@ -10,9 +10,11 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "client/agent/chunk_builder.h"
@@ -37,6 +39,10 @@ class ProcessSampler {
   // is read, the answer goes with its tick.
   ProcessSampler(SeriesCatalog& catalog, ChunkBuilder& builder, const Clock& clock,
                  ProcessReader* reader, absl::Duration lead, std::string root = "/");
+
+  // Who is told each sample as well, at what time of the wall clock (µs since 1970); empty: nobody.
+  using Tap = std::function<void(const SensedSeries& series, std::int64_t time_us, double value)>;
+  void SetTap(Tap tap) { tap_ = std::move(tap); }
 
   struct Process {
     // 0 = not known: in a PID namespace that the agent does not see.
@@ -118,6 +124,7 @@ class ProcessSampler {
   bool was_full_ = false;
   std::optional<TickSchedule> schedule_;
   AbsenceLedger absences_;
+  Tap tap_;
 };
 
 }  // namespace stepwell::agent

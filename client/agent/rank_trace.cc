@@ -1,8 +1,6 @@
 #include "client/agent/rank_trace.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,68 +15,150 @@ namespace {
 constexpr std::int64_t kEarlierNs = std::int64_t{3600} * 1'000'000'000;
 // Half of it is how far drifts are guessed.
 constexpr absl::Duration kClockInterval = absl::Seconds(10);
+// A drain is flushed, and what was recorded while it went on is in the next one.
+constexpr int kEndingFlushes = 2;
 
 }  // namespace
 
-RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave)
-    : identity_(identity),
-      leave_(std::move(leave)),
-      options_{.directory = identity.tracing.directory,
-               .rank = identity.rank,
-               .kept_max = identity.tracing.kept_max},
-      spans_({.rank = identity.rank,
-              .pid = 0,
-              .base_time_ns = identity.opened_time_us * 1000 - kEarlierNs},
-             [this](std::string_view packet) { return Append(packet); }) {}
+RankTrace::Cycle::Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& of_spans)
+    : options(file_options),
+      spans(of_spans, [this](std::string_view packet) { return Append(packet); }) {}
 
-absl::Status RankTrace::Append(std::string_view packet) {
-  if (file_ == nullptr) {
-    STEPWELL_ASSIGN_OR_RETURN(file_, TraceFile::Create(options_));
+absl::Status RankTrace::Cycle::Append(std::string_view packet) {
+  if (file == nullptr) {
+    STEPWELL_ASSIGN_OR_RETURN(file, TraceFile::Create(options));
   }
-  return file_->Append(packet);
+  return file->Append(packet);
+}
+
+RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave)
+    : identity_(identity), leave_(std::move(leave)), cycle_(MakeCycle(-1)) {}
+
+std::unique_ptr<RankTrace::Cycle> RankTrace::MakeCycle(std::int64_t epoch) const {
+  return std::make_unique<Cycle>(
+      TraceFile::Options{.directory = identity_.tracing.directory,
+                         .rank = identity_.rank,
+                         .kept_max = identity_.tracing.kept_max},
+      SpanTrace::Options{.rank = identity_.rank,
+                         .pid = pid_,
+                         .base_time_ns = identity_.opened_time_us * 1000 - kEarlierNs,
+                         .epoch = epoch});
+}
+
+void RankTrace::SetPid(std::int64_t pid) {
+  pid_ = pid;
+  cycle_->spans.SetPid(pid);
+}
+
+void RankTrace::EnterThread(const SpanThread& thread) {
+  thread_ = thread;
+  cycle_->spans.EnterThread(thread);
+  if (ending_ != nullptr) ending_->spans.EnterThread(thread);
+}
+
+SpanTrace& RankTrace::TraceAt(std::int64_t begin_ns) {
+  const bool is_of_ending = ending_ != nullptr && begin_ns < ending_end_ns_;
+  return is_of_ending ? ending_->spans : cycle_->spans;
+}
+
+void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+                        std::int32_t batch) {
+  TraceAt(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
+}
+
+void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
+  // A worker counts its steps by itself: they name no file.
+  if (thread_ && thread_->worker >= 0) return AddSpan("step", begin_ns, end_ns, batch);
+  TraceAt(begin_ns).AddStep(begin_ns, end_ns, batch);
+  const std::int64_t steps = identity_.tracing.cycle_steps;
+  if (steps > 0 && thread_ && (std::int64_t{batch} + 1) % steps == 0) EndCycle(end_ns);
+}
+
+void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
+  TraceAt(time_ns).AddInstant(name, time_ns, batch);
+}
+
+void RankTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                         double value) {
+  TraceAt(time_ns).AddValue(series, unit, time_ns, value);
+}
+
+void RankTrace::AddSystemMetric(const std::string& name, const std::string& unit,
+                                std::int64_t time_ns, double value) {
+  // Else they would wait in memory for a first span.
+  if (cycle_->has_spans()) TraceAt(time_ns).AddValue(name, unit, time_ns, value);
+}
+
+void RankTrace::EndCycle(std::int64_t end_ns) {
+  if (ending_ != nullptr) FinishCycle(*ending_);
+  const std::int64_t epoch = cycle_->spans.epoch();
+  ending_ = std::exchange(cycle_, MakeCycle(epoch));
+  ending_end_ns_ = end_ns;
+  ending_flushes_ = 0;
+  cycle_->spans.EnterThread(*thread_);
+  clock_due_ = -absl::InfiniteDuration();
 }
 
 void RankTrace::NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
                           When when) {
-  const bool has_spans = file_ != nullptr || !spans_.is_empty();
-  if (has_failed_ || !has_spans || anchor.monotonic_ns == 0) return;
+  const bool is_begun = cycle_->has_spans() && !cycle_->has_failed;
+  if ((!is_begun && ending_ == nullptr) || anchor.monotonic_ns == 0) return;
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
   const std::optional<MasterClock::Reading> reading = ReadMasterClock(anchor, offset, clock);
   if (!reading) return;
+  const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
+  if (ending_ != nullptr) ending_->spans.AddMasterClock(*reading, trial);
+  if (!is_begun) return;
   clock_due_ = monotonic + kClockInterval;
-  spans_.AddMasterClock(*reading, absl::StrCat(identity_.project, "/", identity_.trial));
+  cycle_->spans.AddMasterClock(*reading, trial);
 }
 
 void RankTrace::Flush() {
-  if (has_failed_ || (file_ == nullptr && spans_.is_empty())) return;
-  if (const absl::Status flushed = spans_.Flush(); !flushed.ok()) Complain(flushed);
+  FlushCycle(*cycle_);
+  if (ending_ == nullptr) return;
+  FlushCycle(*ending_);
+  if (++ending_flushes_ < kEndingFlushes) return;
+  FinishCycle(*ending_);
+  ending_ = nullptr;
+}
+
+void RankTrace::FlushCycle(Cycle& cycle) const {
+  if (cycle.has_failed || !cycle.has_spans()) return;
+  if (const absl::Status flushed = cycle.spans.Flush(); !flushed.ok()) Complain(cycle, flushed);
 }
 
 void RankTrace::Finish() {
-  Flush();
-  if (file_ == nullptr) return;
-  const auto name = file_->Finish({.epoch = spans_.epoch(), .batch = spans_.last_batch()});
-  if (!name.ok()) return Complain(name.status());
-  log::Info("trace_recorded", {{"directory", options_.directory},
+  if (ending_ != nullptr) FinishCycle(*ending_);
+  ending_ = nullptr;
+  FinishCycle(*cycle_);
+}
+
+void RankTrace::FinishCycle(Cycle& cycle) const {
+  FlushCycle(cycle);
+  if (cycle.file == nullptr) return;
+  const SpanTrace& spans = cycle.spans;
+  const auto name = cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()});
+  if (!name.ok()) return Complain(cycle, name.status());
+  log::Info("trace_recorded", {{"directory", cycle.options.directory},
                                {"file", *name},
-                               {"spans", spans_.span_count()},
-                               {"bytes", file_->bytes()}});
+                               {"spans", spans.span_count()},
+                               {"bytes", cycle.file->bytes()}});
   if (!identity_.tracing.uploads) return;
   const auto number = [](std::int64_t known) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(known, -1, INT32_MAX));
   };
   leave_({.writer = identity_,
-          .path = absl::StrCat(options_.directory, "/", *name),
-          .epoch = number(spans_.epoch()),
-          .first_batch = spans_.first_batch(),
-          .last_batch = spans_.last_batch()});
+          .path = absl::StrCat(cycle.options.directory, "/", *name),
+          .epoch = number(spans.epoch()),
+          .first_batch = spans.first_batch(),
+          .last_batch = spans.last_batch()});
 }
 
-void RankTrace::Complain(const absl::Status& status) {
-  has_failed_ = true;
+void RankTrace::Complain(Cycle& cycle, const absl::Status& status) const {
+  cycle.has_failed = true;
   log::Warning("trace_not_recorded",
-               {{"directory", options_.directory}, {"why", std::string(status.message())}});
+               {{"directory", cycle.options.directory}, {"why", std::string(status.message())}});
 }
 
 }  // namespace stepwell::agent

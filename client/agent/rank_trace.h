@@ -1,16 +1,23 @@
-// RankTrace: what a training process wanted traced (writer.json's "tracing"), recorded: its spans, in a file of the
-// directory that it named. Stands between RankWriter, which drains its rings, and SpanTrace and TraceFile. What fails is
-// logged once and costs the trace alone. Confined to the agent's loop; blocks as the disk does.
+// RankTrace: what a training process wanted traced (writer.json's "tracing"), recorded: its spans, in files of the
+// directory that it named: one of all, or one for each so many batches. Stands between RecordedSamples, which tells the
+// spans, and SpanTrace and TraceFile. What fails is logged once for each file and costs that trace alone. Confined to the
+// agent's loop; blocks as the disk does.
 //
 //   RankTrace trace(identity, leave_trace);
-//   samples.SetTrace(&trace.spans());
+//   samples.SetTrace(&trace);
 //   trace.NoteClock(sender.clock_offset(), clock, samples.trace_anchor(), When::kIfDue);
 //   trace.Flush();       // after each drain
 //   trace.Finish();      // the process is over, and all of it was drained
+//
+// A cycle ends with the step of the process itself whose batch is the last of so many, counted from batch 0: ranks have the
+// same ones, also after a resume. What other threads did before that moment is told after it: it goes by its begin.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "client/agent/clock_anchor.h"
@@ -22,7 +29,7 @@
 
 namespace stepwell::agent {
 
-class RankTrace {
+class RankTrace final : public SpanSink {
  public:
   // Called with a whole file that is to be uploaded.
   using LeaveTrace = std::function<void(const TraceJob& job)>;
@@ -30,9 +37,21 @@ class RankTrace {
   // REQUIRES: identity.tracing.directory is not empty.
   RankTrace(const WriterIdentity& identity, LeaveTrace leave);
 
-  SpanTrace& spans() { return spans_; }
-  // Writes down how far the master's clock is, each ten seconds, where that is known: a merge goes by it. `anchor` is what
-  // the spans' times go by.
+  // Before the first span; what comes later counts no more.
+  void SetPid(std::int64_t pid);
+  void EnterThread(const SpanThread& thread) override;
+  void AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
+               std::int32_t batch) override;
+  void AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) override;
+  void AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) override;
+  void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                double value) override;
+  // What the process itself used, as it was sampled: a counter beside those that it recorded, while it records.
+  void AddSystemMetric(const std::string& name, const std::string& unit, std::int64_t time_ns,
+                       double value);
+
+  // Writes down how far the master's clock is, each ten seconds and in each file, where that is known: a merge goes by it.
+  // `anchor` is what the spans' times go by.
   enum class When { kIfDue, kNow };
   void NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
                  When when);
@@ -41,16 +60,35 @@ class RankTrace {
   void Finish();
 
  private:
-  [[nodiscard]] absl::Status Append(std::string_view packet);
-  void Complain(const absl::Status& status);
+  // One file. Where it lies its trace points to it.
+  struct Cycle {
+    Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& options);
+    [[nodiscard]] absl::Status Append(std::string_view packet);
+    bool has_spans() const { return file != nullptr || !spans.is_empty(); }
+
+    const TraceFile::Options options;
+    SpanTrace spans;
+    std::unique_ptr<TraceFile> file;  // made with the first spans
+    bool has_failed = false;
+  };
+
+  std::unique_ptr<Cycle> MakeCycle(std::int64_t epoch) const;
+  SpanTrace& TraceAt(std::int64_t begin_ns);
+  void EndCycle(std::int64_t end_ns);
+  void FlushCycle(Cycle& cycle) const;
+  void FinishCycle(Cycle& cycle) const;
+  void Complain(Cycle& cycle, const absl::Status& status) const;
 
   const WriterIdentity identity_;
   const LeaveTrace leave_;
-  const TraceFile::Options options_;
-  SpanTrace spans_;
-  std::unique_ptr<TraceFile> file_;  // made with the first spans
+  std::int64_t pid_ = 0;
+  std::optional<SpanThread> thread_;
+  std::unique_ptr<Cycle> cycle_;
+  // The one before, until all threads were drained up to its end.
+  std::unique_ptr<Cycle> ending_;
+  std::int64_t ending_end_ns_ = 0;
+  int ending_flushes_ = 0;
   absl::Duration clock_due_ = -absl::InfiniteDuration();
-  bool has_failed_ = false;
 };
 
 }  // namespace stepwell::agent

@@ -63,7 +63,11 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
                  served_->identity().boot_id == context.face.machine),
       anchors_(context.clock,
                same_boot_ ? std::nullopt : std::optional(AnchorOf(served_->identity()))) {
-  if (trace_ != nullptr) samples_.SetTrace(&trace_->spans());
+  if (trace_ == nullptr) return;
+  samples_.SetTrace(trace_.get());
+  process_.SetTap([this](const SensedSeries& series, std::int64_t time_us, double value) {
+    trace_->AddSystemMetric(series.name, series.unit, TraceTimeNs(time_us), value);
+  });
 }
 
 void RankWriter::Visit(const SensorSelection* selection) {
@@ -137,7 +141,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   seen_alive_ = seen_alive_ || live_;
   served_->NoteLife(seen_alive_);
   samples_.SetGivenUp(served_->gives_up_rings());
-  if (trace_ != nullptr) trace_->spans().SetPid(status.own.pid);
+  if (trace_ != nullptr) trace_->SetPid(status.own.pid);
   // A child has joined before it could see the word.
   if (live_ && end_told_) STEPWELL_RETURN_IF_ERROR(TellEnd(false));
   const bool is_sampled = is_own_live && !sampling_ended_;
@@ -177,6 +181,14 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
 void RankWriter::FlushTrace(RankTrace::When clock) {
   if (same_boot_) trace_->NoteClock(clock_offset_, clock_, samples_.trace_anchor(), clock);
   trace_->Flush();
+}
+
+// Of the wall clock now: a trace's times go by what it was at first, however it is steered meanwhile.
+std::int64_t RankWriter::TraceTimeNs(std::int64_t wall_time_us) const {
+  const ClockAnchor& anchor = samples_.trace_anchor();
+  if (anchor.monotonic_ns == 0) return wall_time_us * 1000;
+  const std::int64_t now_ns = anchor.ToUnixNs(MonotonicNs());
+  return wall_time_us * 1000 + (now_ns - absl::ToUnixNanos(clock_.Now()));
 }
 
 // All that was recorded is in it.

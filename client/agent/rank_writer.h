@@ -62,6 +62,7 @@ class RankWriter {
   bool HasEndedJustNow() const;
   absl::Status TellEnd(bool ended);
   void FlushTrace(RankTrace::When clock);
+  std::int64_t TraceTimeNs(std::int64_t wall_time_us) const;
   void EndTrace();
   void SampleProcess(const WriterStatus& status, const SensorSelection& selection);
   void FollowDirectives();

@@ -18,7 +18,8 @@ SpanTrace::SpanTrace(Options options, TakeBytes take)
     : options_(options),
       writer_({.base_time_ns = options.base_time_ns, .is_packed = true}, std::move(take)),
       slices_(writer_, kHeldBytesMax, [this] { return ++track_count_; }),
-      process_(++track_count_) {}
+      process_(++track_count_),
+      epoch_(options.epoch) {}
 
 void SpanTrace::SetPid(std::int64_t pid) {
   if (!is_described_) options_.pid = pid;

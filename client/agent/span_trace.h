@@ -32,6 +32,7 @@ class SpanTrace final : public SpanSink {
     std::int32_t rank = 0;
     std::int64_t pid = 0;           // 0: unknown, for now
     std::int64_t base_time_ns = 0;  // no span begins before it
+    std::int64_t epoch = -1;        // as recorded before; -1: none yet
   };
   using Thread = SpanThread;
 
@@ -63,6 +64,8 @@ class SpanTrace final : public SpanSink {
   std::int32_t first_batch() const { return first_batch_; }
   std::int32_t last_batch() const { return last_batch_; }
   std::int64_t epoch() const { return epoch_; }
+  // As it is in the trace.
+  std::int64_t pid() const;
 
  private:
   struct Row {
@@ -76,7 +79,6 @@ class SpanTrace final : public SpanSink {
   const Row* EnteredRow();
   std::string BodyOf(std::string_view name, std::int32_t batch, const Row& row);
   void Describe();
-  std::int64_t pid() const;
 
   Options options_;
   PerfettoWriter writer_;
@@ -90,7 +92,7 @@ class SpanTrace final : public SpanSink {
   std::map<std::string, PerfettoWriter::Track> counters_;
   std::int32_t first_batch_ = -1;
   std::int32_t last_batch_ = -1;
-  std::int64_t epoch_ = -1;
+  std::int64_t epoch_;
   bool is_empty_ = true;
 };
 

@@ -58,6 +58,8 @@ SamplingWish ParseSampling(const Json& document) {
   return wish;
 }
 
+constexpr std::int64_t kCycleStepsMin = 10;
+
 TracingWish ParseTracing(const Json& document) {
   TracingWish wish;
   const auto found = document.find("tracing");
@@ -74,6 +76,12 @@ TracingWish ParseTracing(const Json& document) {
     wish.kept_max =
         static_cast<int>(std::clamp<std::int64_t>(kept->get<std::int64_t>(), 0, 10'000));
   }
+  if (const auto steps = found->find("cycle_steps");
+      steps != found->end() && steps->is_number_integer() && *steps > 0) {
+    // A file has its price: not one for each few steps.
+    wish.cycle_steps = static_cast<int>(
+        std::clamp<std::int64_t>(steps->get<std::int64_t>(), kCycleStepsMin, 1'000'000'000));
+  }
   if (const auto uploads = found->find("uploads");
       uploads != found->end() && uploads->is_boolean()) {
     wish.uploads = uploads->get<bool>();
@@ -82,7 +90,10 @@ TracingWish ParseTracing(const Json& document) {
 }
 
 Json ToJson(const TracingWish& wish) {
-  return {{"directory", wish.directory}, {"kept_max", wish.kept_max}, {"uploads", wish.uploads}};
+  return {{"directory", wish.directory},
+          {"kept_max", wish.kept_max},
+          {"uploads", wish.uploads},
+          {"cycle_steps", wish.cycle_steps}};
 }
 
 Json ToJson(const SamplingWish& wish) {

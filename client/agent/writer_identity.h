@@ -31,6 +31,7 @@ struct TracingWish {
   std::string directory = {};
   int kept_max = 0;      // finished traces of a rank; 0 = all
   bool uploads = false;  // finished ones go to the master, too
+  int cycle_steps = 0;   // a file for so many batches; 0 = one for the writer
   friend bool operator==(const TracingWish& a, const TracingWish& b) = default;
 };
 

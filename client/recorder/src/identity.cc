@@ -104,6 +104,7 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   }
   wishes.tracing.kept_max = std::max(Number(environment, "STEPWELL_TRACES_KEEP", 0), 0);
   wishes.tracing.uploads = ReadVariable(environment, "STEPWELL_TRACES_UPLOAD") != "0";
+  wishes.tracing.cycle_steps = std::max(Number(environment, "STEPWELL_TRACES_STEPS", 0), 0);
   if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
     remarks.push_back(std::move(remark));
   }
@@ -132,7 +133,8 @@ std::string ToJson(const Identity& identity) {
   json += ", \"sampling\": " + ToJson(identity.sampling);
   json += ", \"tracing\": {\"directory\": " + Quoted(identity.tracing.directory);
   json += ", \"kept_max\": " + std::to_string(identity.tracing.kept_max);
-  json += std::string(", \"uploads\": ") + (identity.tracing.uploads ? "true" : "false") + "}";
+  json += std::string(", \"uploads\": ") + (identity.tracing.uploads ? "true" : "false");
+  json += ", \"cycle_steps\": " + std::to_string(identity.tracing.cycle_steps) + "}";
   return json + "}\n";
 }
 

@@ -14,9 +14,10 @@ namespace stepwell::recorder {
 
 // Where the agent records its spans as a trace: STEPWELL_TRACES, STEPWELL_TRACES_KEEP, STEPWELL_TRACES_UPLOAD.
 struct TracingWish {
-  std::string directory = {};  // absolute; empty = nowhere
-  std::int32_t kept_max = 0;   // finished traces of this rank; 0 = all
-  bool uploads = true;         // finished ones go to the master, too
+  std::string directory = {};    // absolute; empty = nowhere
+  std::int32_t kept_max = 0;     // finished traces of this rank; 0 = all
+  bool uploads = true;           // finished ones go to the master, too
+  std::int32_t cycle_steps = 0;  // a file for so many batches; 0 = one for the writer
 };
 
 struct Identity {

@@ -112,7 +112,8 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
             "\"opened_monotonic_ns\": 0, \"sampling\": {\"on\": true, \"interval_us\": 0, "
             "\"groups\": [], \"without\": [], \"with\": []}, "
-            "\"tracing\": {\"directory\": \"\", \"kept_max\": 0, \"uploads\": true}}\n");
+            "\"tracing\": {\"directory\": \"\", \"kept_max\": 0, \"uploads\": true, "
+            "\"cycle_steps\": 0}}\n");
 }
 
 TEST(IdentityTest, ThePodAndTheJobAreTheEnvironments) {

@@ -1,0 +1,81 @@
+"""What the agent records as traces of a Python training: its moments, its cycles, what it used."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+import product
+from product import ProductTest
+
+
+class TracesTest(ProductTest):
+    def merged(self, folder: pathlib.Path, recorded: pathlib.Path) -> list[dict]:
+        """Its events as Chrome's JSON."""
+        out = str(folder / "all.json")
+        done = subprocess.run([product.program(), "trace", "merge", str(recorded), "--output", out],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=product.WAIT_S)  # fmt: skip
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        return json.loads(pathlib.Path(out).read_text())["traceEvents"]
+
+    def finished(self, folder: pathlib.Path, count: int) -> list[str]:
+        deadline = time.monotonic() + product.WAIT_S
+        while len(list(folder.glob("ep*.pftrace"))) < count and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return sorted(path.name for path in folder.iterdir())
+
+    def test_a_long_run_has_a_file_for_each_cycle_with_what_its_process_used(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            self.run_trial("""
+                import stepwell, time
+                with stepwell.init() as run:
+                    for batch_index, _ in run.steps(range(17), start=8):
+                        if batch_index == 22: time.sleep(2.5)
+                """, variables={"STEPWELL_TRACES": name, "STEPWELL_TRACES_UPLOAD": "0", "STEPWELL_TRACES_STEPS": "10",
+                                "STEPWELL_SYSTEM_METRICS": "1"})  # fmt: skip
+            names = [f"ep0-ba{batch}-rank0.pftrace" for batch in (10, 20, 25)]
+            self.assertEqual(names, self.finished(folder, 3))
+            for file, batches in zip(names, (range(8, 10), range(10, 20), range(20, 25))):
+                events = self.merged(folder, folder / file)
+                steps = [event for event in events if event["ph"] == "X" and event["name"] == "step"]
+                self.assertEqual(list(batches), sorted(event["args"]["batch"] for event in steps))
+            used = [event for event in events if event["ph"] == "C" and "memory_process_resident" in event["name"]]
+            self.assertTrue(used)
+            self.assertGreater(used[0]["args"]["value"], 1e6)
+            # On the line of the spans: within the step that waited, or behind it.
+            first = min(event["ts"] for event in steps)
+            self.assertTrue(all(first <= event["ts"] <= first + 60e6 for event in used), used)
+
+    def test_a_moment_is_in_the_trace_with_its_batch_and_in_no_timing(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            out, err = self.run_trial("""
+                import stepwell
+                with stepwell.init() as run:
+                    run.instant("begun")
+                    for batch_index, _ in run.steps("ab", start=4):
+                        with run.scope("work"): run.instant("checkpoint")
+                    run.instant(name="checkpoint")
+                    for wrong in ((), ("a", "b"), (7,), ("a/b",)): print(run.instant(*wrong))
+                """, variables={"STEPWELL_TRACES": name, "STEPWELL_TRACES_UPLOAD": "0"})  # fmt: skip
+            self.assertEqual("None\n" * 4, out)
+            self.assertIn("instant() takes one argument, name", err)
+            self.assertNotIn("checkpoint", self.counts())
+            (recorded,) = self.finished(folder, 1)
+            events = self.merged(folder, folder / recorded)
+            moments = [event for event in events if event["ph"] == "i" and "input" not in event["name"]]
+            moments = [event for event in moments if event.get("cat") != "__metadata"]
+            self.assertEqual([("begun", None), ("checkpoint", 4), ("checkpoint", 5), ("checkpoint", None)],
+                             [(event["name"], event["args"].get("batch")) for event in moments])  # fmt: skip
+            work = [event for event in events if event["ph"] == "X" and event["name"] == "work"]
+            for moment, around in zip(moments[1:3], work):
+                self.assertEqual((around["pid"], around["tid"]), (moment["pid"], moment["tid"]))
+                self.assertEqual(around["args"]["thread"], moment["args"]["thread"])
+                self.assertGreaterEqual(moment["ts"], around["ts"])
+
+
+if __name__ == "__main__":
+    unittest.main()

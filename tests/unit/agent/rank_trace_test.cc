@@ -1,0 +1,162 @@
+#include "client/agent/rank_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/base/trace/perfetto_reading.h"
+
+namespace stepwell::agent {
+namespace {
+
+using stepwell::testing::PerfettoEvent;
+using stepwell::testing::PerfettoReading;
+using stepwell::testing::PerfettoTrace;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::int64_t kBase = 1'700'000'000'000'000'000;
+
+// Each step takes 100 ns and has one scope.
+class RankTraceTest : public ::testing::Test {
+ protected:
+  RankTraceTest() {
+    std::string made = ::testing::TempDir() + "rank-trace-XXXXXX";
+    folder_ = mkdtemp(made.data());
+  }
+  ~RankTraceTest() override { std::filesystem::remove_all(folder_); }
+
+  RankTrace Make(int cycle_steps, int kept_max = 0) {
+    WriterIdentity identity;
+    identity.rank = 3;
+    identity.opened_time_us = kBase / 1000;
+    identity.tracing = {
+        .directory = folder_, .kept_max = kept_max, .uploads = true, .cycle_steps = cycle_steps};
+    return RankTrace(identity, [this](const TraceJob& job) { left_.push_back(job); });
+  }
+  static std::int64_t Begin(std::int32_t batch) { return kBase + 100 * batch; }
+  static void Step(RankTrace& trace, std::int32_t batch) {
+    trace.EnterThread({.worker = -1, .index = 0, .id = 41});
+    trace.AddSpan("forward", Begin(batch) + 10, Begin(batch) + 30, batch);
+    trace.AddStep(Begin(batch), Begin(batch) + 100, batch);
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(folder_)) {
+      names.push_back(each.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  PerfettoTrace Read(const std::string& name) const {
+    std::stringstream bytes;
+    bytes << std::ifstream(folder_ + "/" + name, std::ios::binary).rdbuf();
+    return PerfettoReading::Read(bytes.str());
+  }
+  std::vector<std::string> BatchesOf(const std::string& file, const std::string& name) const {
+    std::vector<std::string> batches;
+    for (const PerfettoEvent& event : Read(file).Named(name)) {
+      batches.push_back(event.args.contains("batch") ? event.args.at("batch") : "none");
+    }
+    return batches;
+  }
+
+  std::string folder_;
+  std::vector<TraceJob> left_;
+};
+
+TEST_F(RankTraceTest, ARunIsOneFile) {
+  RankTrace trace = Make(0);
+  for (int batch = 0; batch < 25; ++batch) {
+    Step(trace, batch);
+    trace.Flush();
+  }
+  EXPECT_THAT(Names(), ElementsAre("recording-rank3-0.pftrace"));
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba25-rank3.pftrace"));
+}
+
+// A training that resumed at batch 8: its first file ends where those of others do.
+TEST_F(RankTraceTest, ACycleEndsWithTheSameBatchesOfEachRankAndIsWhole) {
+  RankTrace trace = Make(10);
+  trace.SetPid(41);
+  trace.EnterThread({.worker = -1, .index = 0, .id = 41});
+  trace.AddValue("epoch", "", Begin(8), 2);
+  for (int batch = 8; batch < 25; ++batch) {
+    Step(trace, batch);
+    // A worker counts by itself, and ends no file.
+    trace.EnterThread({.worker = 0, .index = 0, .id = 50});
+    trace.AddStep(Begin(batch) + 40, Begin(batch) + 50, 99);
+    // Drained behind the step in which it was.
+    trace.EnterThread({.worker = -1, .index = 1, .id = 42});
+    trace.AddSpan("beside", Begin(batch) + 60, Begin(batch) + 130, -1);
+    trace.AddInstant("moment", Begin(batch) + 70, -1);
+    trace.Flush();
+  }
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba10-rank3.pftrace", "ep2-ba20-rank3.pftrace",
+                                   "recording-rank3-0.pftrace"));
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba10-rank3.pftrace", "ep2-ba20-rank3.pftrace",
+                                   "ep2-ba25-rank3.pftrace"));
+  EXPECT_THAT(BatchesOf("ep2-ba10-rank3.pftrace", "forward"), ElementsAre("8", "9"));
+  EXPECT_THAT(BatchesOf("ep2-ba25-rank3.pftrace", "forward"),
+              ElementsAre("20", "21", "22", "23", "24"));
+  for (const char* of_other_thread : {"beside", "moment"}) {
+    EXPECT_THAT(BatchesOf("ep2-ba10-rank3.pftrace", of_other_thread), SizeIs(2));
+    EXPECT_THAT(BatchesOf("ep2-ba20-rank3.pftrace", of_other_thread), SizeIs(10));
+  }
+  const PerfettoEvent last = Read("ep2-ba25-rank3.pftrace").Named("forward").at(4);
+  EXPECT_EQ(last.args.at("epoch"), "2") << "as it was recorded before this file";
+  EXPECT_EQ(last.args.at("thread"), "41");
+  ASSERT_THAT(left_, SizeIs(3));
+  EXPECT_EQ(left_[1].first_batch, 10);
+  EXPECT_EQ(left_[1].last_batch, 19);
+  EXPECT_EQ(left_[1].epoch, 2);
+  EXPECT_EQ(left_[1].path, folder_ + "/ep2-ba20-rank3.pftrace");
+}
+
+// As after a drain of long: more than one cycle ends before anything is flushed.
+TEST_F(RankTraceTest, CyclesThatEndAtOnceAreFilesAllTheSame) {
+  RankTrace trace = Make(10, 2);
+  for (int batch = 0; batch < 35; ++batch) Step(trace, batch);
+  trace.Finish();
+  EXPECT_THAT(Names(), SizeIs(2)) << "the newest";
+  EXPECT_THAT(BatchesOf("ep0-ba35-rank3.pftrace", "step"), SizeIs(5));
+  EXPECT_THAT(left_, SizeIs(4));
+}
+
+TEST_F(RankTraceTest, NothingButACycleIsNoFurtherFile) {
+  RankTrace trace = Make(10);
+  for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+  trace.AddSystemMetric("memory_process_resident", "bytes", Begin(11), 5e9);
+  trace.Flush();
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba10-rank3.pftrace"));
+}
+
+TEST_F(RankTraceTest, WhatTheProcessUsedIsACounterWhileItRecords) {
+  RankTrace trace = Make(0);
+  trace.AddSystemMetric("memory_process_resident", "bytes", Begin(0), 4e9);
+  trace.Flush();
+  EXPECT_THAT(Names(), IsEmpty()) << "before any span";
+  Step(trace, 0);
+  trace.AddSystemMetric("memory_process_resident", "bytes", Begin(1), 5e9);
+  trace.Finish();
+  const PerfettoTrace read = Read("ep0-ba1-rank3.pftrace");
+  ASSERT_THAT(read.counts, SizeIs(1));
+  const auto& [track, counts] = *read.counts.begin();
+  EXPECT_EQ(read.tracks.at(track).name, "memory_process_resident");
+  EXPECT_EQ(read.tracks.at(track).unit, "bytes");
+  EXPECT_EQ(read.ProcessOf(track), "training, rank 3");
+  EXPECT_THAT(counts, ElementsAre(std::pair(Begin(1), 5e9)));
+}
+
+}  // namespace
+}  // namespace stepwell::agent
