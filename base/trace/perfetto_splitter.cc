@@ -78,6 +78,7 @@ absl::Status PerfettoSplitter::Feed(std::string_view bytes) {
 
 absl::StatusOr<TraceForm> PerfettoSplitter::Finish() {
   form_.is_cut = !held_.empty();
+  form_.clock = has_realtime_ ? "REALTIME" : "BOOTTIME";
   for (const std::string& begin : slices_.TakeUnfinished()) {
     STEPWELL_RETURN_IF_ERROR(Tell(begin));
   }
@@ -186,6 +187,7 @@ void PerfettoSplitter::TakeClocks(std::string_view snapshot, Sequence& sequence)
   }
   const auto realtime = times.find(clock::kRealtime);
   if (realtime == times.end()) return;
+  has_realtime_ = true;
   for (const auto& [id, time] : times) {
     sequence.clock_offsets[id] = static_cast<std::int64_t>(realtime->second - time);
   }

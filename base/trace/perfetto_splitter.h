@@ -91,6 +91,7 @@ class PerfettoSplitter {
   OpenSlices slices_;
   HeldFlows flows_;
   std::string held_;
+  bool has_realtime_ = false;
   std::map<std::uint64_t, Track> tracks_;
   std::map<std::uint64_t, Sequence> sequences_;
   TraceForm form_;

@@ -27,6 +27,8 @@ struct TraceForm {
   std::int64_t event_count = 0;
   std::int64_t passed_over = 0;  // things beside events, and events over the bounds
   std::int64_t byte_count = 0;
+  // What the times of one in Perfetto's form count by, by Perfetto's names; empty: JSON does not tell.
+  std::string clock = {};
 };
 
 class TraceSplitter {

@@ -1,5 +1,6 @@
 // stepwell trace merge: traces of several ranks, cycles and profilers as one, from files to a file.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -12,6 +13,8 @@
 #include "base/trace/exact_time.h"
 #include "base/trace/gzip_packer.h"
 #include "base/trace/merge_plan.h"
+#include "base/trace/perfetto_manifest.h"
+#include "base/trace/tar_bytes.h"
 #include "base/trace/trace_origin.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
@@ -44,6 +47,7 @@ constexpr char kExamples[] =
     "  stepwell trace merge traces/*.json --output merged.json.gz\n"
     "  stepwell trace merge ep0-ba7-rank0.json rank0.7.pt.trace.json.gz --output rank0.json\n"
     "  stepwell trace merge --trial my-run --output my-run.pftrace\n"
+    "  stepwell trace merge traces/* --output all.tar\n"
     "  stepwell trace merge a.json b.json --rank a.json=0 --rank b.json=1 --shift b.json=-1500 "
     "--output ab.json\n";
 
@@ -100,8 +104,15 @@ struct Wanted {
   MergeAlignment alignment = MergeAlignment::kClock;
   std::string output;
   MergeForm form = MergeForm::kChrome;
+  bool is_archive = false;
+  std::vector<std::string> clocks = {};  // of each input, once it was read
   bool is_json = false;
 };
+
+bool IsArchive(const CommandOptions& options) {
+  const std::string format = options.Text("format");
+  return format == "archive" || (format.empty() && absl::EndsWith(options.Text("output"), ".tar"));
+}
 
 absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
   Wanted wanted;
@@ -126,6 +137,8 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
   if (options.Has("output") && wanted.output.empty()) {
     return absl::InvalidArgumentError("--output is ''; allowed: the name of a file");
   }
+  wanted.is_archive = IsArchive(options);
+  if (wanted.is_archive) return wanted;
   STEPWELL_ASSIGN_OR_RETURN(const v1::TraceFormat format,
                             ParseMergeFormat(options.Text("format"), wanted.output));
   if (format == v1::TRACE_FORMAT_PERFETTO) {
@@ -135,11 +148,12 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
   return wanted;
 }
 
-absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
-  for (MergeInput& input : inputs) {
+absl::Status Scan(Wanted& wanted, std::ostream& err) {
+  for (MergeInput& input : wanted.inputs) {
     const auto scanned = ScanTrace(traces::SourceOfFile(input.label));
     if (!scanned.ok()) return traces::Named(scanned.status(), input.label);
     input.origin = scanned->origin;
+    wanted.clocks.push_back(scanned->form.clock);
     if (scanned->form.is_cut)
       err << "stepwell: " << Printable(input.label) << " ends too early; what it has is taken\n";
     if (scanned->form.passed_over > 0) {
@@ -154,6 +168,52 @@ absl::Status Scan(std::vector<MergeInput>& inputs, std::ostream& err) {
 absl::StatusOr<MergeCounts> Write(const MergePlan& plan, MergeForm form, const TakeBytes& take) {
   return MergeTraces(
       plan, [](const PlacedInput& input) { return traces::SourceOfFile(input.label); }, form, take);
+}
+
+// Each file as it is, behind what tells where it belongs.
+absl::Status WriteArchive(const Wanted& wanted, const MergePlan& plan, const TakeBytes& take) {
+  std::vector<ArchivedFile> files;
+  for (const PlacedInput& input : plan.inputs) {
+    const auto of_label = [&](const MergeInput& each) { return each.label == input.label; };
+    const auto found = std::find_if(wanted.inputs.begin(), wanted.inputs.end(), of_label);
+    const auto index = static_cast<std::size_t>(found - wanted.inputs.begin());
+    files.push_back({.path = ArchivedName(files.size(), input.label),
+                     .machine = found->machine,
+                     .clock = wanted.clocks[index]});
+  }
+  const auto write = [&](const std::string& name, std::int64_t size,
+                         const TraceSource& source) -> absl::Status {
+    STEPWELL_ASSIGN_OR_RETURN(const std::string header, TarHeader(name, size));
+    STEPWELL_RETURN_IF_ERROR(take(header));
+    std::int64_t written = 0;
+    STEPWELL_RETURN_IF_ERROR(source([&](std::string_view bytes) -> absl::Status {
+      written += static_cast<std::int64_t>(bytes.size());
+      return written > size ? absl::AbortedError(absl::StrCat(name, " grew while it was read"))
+                            : take(bytes);
+    }));
+    if (written < size) return absl::AbortedError(absl::StrCat(name, " shrank while it was read"));
+    return take(TarPadding(size));
+  };
+  const std::string manifest = ManifestOf(plan, files);
+  STEPWELL_RETURN_IF_ERROR(write(kManifestName, std::ssize(manifest),
+                                 [&](const TakeBytes& taker) { return taker(manifest); }));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::error_code error;
+    const std::string& label = plan.inputs[i].label;
+    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(label, error));
+    if (error) return absl::UnavailableError(absl::StrCat(label, ": ", error.message()));
+    STEPWELL_RETURN_IF_ERROR(
+        traces::Named(write(files[i].path, size, traces::SourceOfFile(label)), label));
+  }
+  return take(TarEnd());
+}
+
+// Events are not counted: none is read twice for it.
+absl::StatusOr<MergeCounts> WriteForm(const Wanted& wanted, const MergePlan& plan,
+                                      const TakeBytes& take) {
+  if (!wanted.is_archive) return Write(plan, wanted.form, take);
+  STEPWELL_RETURN_IF_ERROR(WriteArchive(wanted, plan, take));
+  return MergeCounts();
 }
 
 nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
@@ -183,12 +243,12 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
   absl::StatusOr<MergeCounts> counts;
   if (absl::EndsWith(wanted.output, ".gz")) {
     GzipPacker packer(write);
-    counts = Write(plan, wanted.form, [&](std::string_view bytes) { return packer.Feed(bytes); });
+    counts = WriteForm(wanted, plan, [&](std::string_view bytes) { return packer.Feed(bytes); });
     if (const absl::Status packed = counts.ok() ? packer.Finish() : counts.status(); !packed.ok()) {
       return Failed(packed, streams);
     }
   } else {
-    counts = Write(plan, wanted.form, write);
+    counts = WriteForm(wanted, plan, write);
     if (!counts.ok()) return Failed(counts.status(), streams);
   }
   if (const absl::Status whole = output.Finish(); !whole.ok()) return Failed(whole, streams);
@@ -208,6 +268,9 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
     streams.out
         << JsonOf(plan, *counts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
         << "\n";
+  } else if (wanted.is_archive && !wanted.output.empty()) {
+    streams.err << Plural(std::ssize(plan.inputs), "file") << " and their places are in "
+                << wanted.output << "\n";
   } else if (!wanted.output.empty()) {
     streams.err << Plural(counts->written, "event") << " of "
                 << Plural(std::ssize(plan.inputs), "file") << " are in " << wanted.output << "\n";
@@ -230,11 +293,19 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
       "trial", "TRIAL",
       "merge traces that the master keeps: all of TRIAL, or those with the numbers FILE...");
   options.Value("project", "P", "the project of TRIAL (default)");
-  options.Value("format", "F",
-                "json, or perfetto: a fifth of the bytes (by the name of --output: .pftrace)");
+  options.Value(
+      "format", "F",
+      "json, perfetto: a fifth of the bytes, or archive: the files as they are, with their places "
+      "for Perfetto (by the name of --output: .pftrace, .tar)");
   options.Flag("without-system-metrics",
                "with --trial: leave out what its machines measured meanwhile");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  if (options.Has("trial") && IsArchive(options)) {
+    return options.UsageError(
+        absl::InvalidArgumentError("an archive is made of FILEs, not with --trial; 'stepwell trace "
+                                   "get TRIAL --directory DIR' brings them"),
+        streams);
+  }
   if (options.Has("trial")) return MergeStored(options, streams);
   if (options.Has("without-system-metrics")) {
     return options.UsageError(
@@ -244,7 +315,7 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   absl::StatusOr<Wanted> wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
   const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));
-  if (const absl::Status scanned = Scan(wanted->inputs, streams.err); !scanned.ok())
+  if (const absl::Status scanned = Scan(*wanted, streams.err); !scanned.ok())
     return Failed(scanned, streams);
   const auto plan = PlanMerge(wanted->inputs, wanted->alignment);
   if (!plan.ok()) return Failed(plan.status(), streams);

@@ -50,7 +50,7 @@ absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
   if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;
   if (text == "perfetto") return v1::TRACE_FORMAT_PERFETTO;
   return absl::InvalidArgumentError(
-      absl::StrCat("--format is '", text, "'; allowed: json, perfetto"));
+      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, archive (of FILEs)"));
 }
 
 std::string TraceFormatText(v1::TraceFormat format) {

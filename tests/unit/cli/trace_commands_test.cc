@@ -107,6 +107,44 @@ TEST_F(TraceCommandsTest, PerfettosFormIsWrittenAndReadAgain) {
   }
 }
 
+// As tar itself reads it: the files as they are, and where they belong.
+TEST_F(TraceCommandsTest, AnArchiveHasTheFilesAsTheyAreAndTheirPlaces) {
+  const std::string zero = File("ep0-ba7-rank0.json", Operator(1'000));
+  const std::string one = File("ep0-ba7-rank1.json", Operator(3'000));
+  const std::string packed = folder_ / "rank2.pftrace";
+  const std::string two = File("two.json", Operator(5'000));
+  ASSERT_EQ(RunWords({"trace", "merge", two, "--rank", two + "=2", "--output", packed}).exit,
+            kExitOk);
+  const std::string out = folder_ / "all.tar";
+  const Outcome outcome = RunWords({"trace", "merge", zero, one, packed, "--shift", one + "=-2.5",
+                                    "--shift", packed + "=7", "--output", out});
+  EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("3 files and their places are in "));
+  const std::string into = folder_ / "unpacked";
+  fs::create_directory(into);
+  ASSERT_EQ(std::system(("tar -xf '" + out + "' -C '" + into + "'").c_str()), 0);
+  EXPECT_EQ(Text(into + "/0-ep0-ba7-rank0.json"), Text(zero));
+  EXPECT_EQ(Text(into + "/1-ep0-ba7-rank1.json"), Text(one));
+  EXPECT_EQ(Text(into + "/2-rank2.pftrace"), Text(packed));
+  const std::string manifest = Text(into + "/perfetto_manifest.json");
+  EXPECT_EQ(manifest.rfind("{\"perfetto_manifest\"", 0), 0u) << "by this it is known";
+  const json told = json::parse(manifest).at("perfetto_manifest");
+  EXPECT_EQ(told.at("version"), 1);
+  const json& files = told.at("files");
+  ASSERT_EQ(files.size(), 3u);
+  // Rank 1's lies lowest: the others lie later than it by so much.
+  EXPECT_FALSE(files[1].contains("clocks"));
+  EXPECT_EQ(files[1].at("machine").at("name"), "rank 1");
+  EXPECT_EQ(files[0].at("clocks"),
+            json::parse(R"({"sync_to":{"file":"1-ep0-ba7-rank1.json"},"offset_ns":2500})"));
+  EXPECT_EQ(files[2].at("clocks").at("clock"), "REALTIME");
+  EXPECT_EQ(files[2].at("clocks").at("offset_ns"), 9500);
+
+  const Outcome stored = RunWords({"trace", "merge", "--trial", "t", "--output", out});
+  EXPECT_EQ(stored.exit, kExitUsage);
+  EXPECT_THAT(stored.err, HasSubstr("an archive is made of FILEs"));
+}
+
 TEST_F(TraceCommandsTest, ACutPackedFileGivesWhatItHas) {
   std::string whole = "[";
   for (int i = 0; i < 20'000; ++i) {

@@ -1,0 +1,92 @@
+#include "base/trace/perfetto_manifest.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/trace/tar_bytes.h"
+#include "base/trace/trace_event.h"
+
+namespace stepwell {
+namespace {
+
+// What its own times lack to be on the common time line. Each lies within what a plan allows.
+std::int64_t AddedOf(const PlacedInput& input) { return input.base_time_ns + input.shift_ns; }
+
+std::size_t ReferenceOf(const MergePlan& plan) {
+  std::size_t reference = 0;
+  for (std::size_t i = 1; i < plan.inputs.size(); ++i) {
+    if (AddedOf(plan.inputs[i]) < AddedOf(plan.inputs[reference])) reference = i;
+  }
+  return reference;
+}
+
+void AppendMember(const char* name, const std::string& text, std::string& json) {
+  absl::StrAppend(&json, "\"", name, "\":");
+  AppendJsonText(text, json);
+}
+
+void AppendClocks(const ArchivedFile& file, const ArchivedFile& reference, std::int64_t offset_ns,
+                  std::string& json) {
+  json += ",\"clocks\":{";
+  if (!file.clock.empty()) {
+    AppendMember("clock", file.clock, json);
+    json += ',';
+  }
+  json += "\"sync_to\":{";
+  AppendMember("file", reference.path, json);
+  if (!reference.clock.empty()) {
+    json += ',';
+    AppendMember("clock", reference.clock, json);
+  }
+  absl::StrAppend(&json, "},\"offset_ns\":", offset_ns, "}");
+}
+
+}  // namespace
+
+std::string ManifestOf(const MergePlan& plan, const std::vector<ArchivedFile>& files) {
+  STEPWELL_CHECK(files.size() == plan.inputs.size());
+  std::string json = "{\"perfetto_manifest\":{\"version\":1,\"files\":[";
+  const std::size_t reference = files.empty() ? 0 : ReferenceOf(plan);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    json += i == 0 ? "\n{" : ",\n{";
+    AppendMember("path", files[i].path, json);
+    json += ",\"machine\":{";
+    AppendMember(
+        "name",
+        files[i].machine.empty() ? absl::StrCat("rank ", plan.inputs[i].rank) : files[i].machine,
+        json);
+    json += '}';
+    if (i != reference) {
+      AppendClocks(files[i], files[reference],
+                   AddedOf(plan.inputs[i]) - AddedOf(plan.inputs[reference]), json);
+    }
+    json += '}';
+  }
+  json += "],\n\"attributes\":{\"stepwell.merged_by\":\"stepwell\"";
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::optional<std::int64_t> error = plan.inputs[i].error_ns;
+    absl::StrAppend(&json, ",\n\"stepwell.rank.", i, "\":", plan.inputs[i].rank,
+                    ",\"stepwell.clock_error_ns.", i, "\":");
+    json += error ? absl::StrCat(*error) : "\"unknown\"";
+  }
+  json += "}}}\n";
+  return json;
+}
+
+std::string ArchivedName(std::size_t index, const std::string& path) {
+  std::string name = absl::StrCat(index, "-");
+  for (const char c : path.substr(path.rfind('/') + 1)) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    name += is_plain ? c : '_';
+  }
+  // Its end tells the form.
+  if (name.size() > kTarNameBytesMax) {
+    const std::string number = absl::StrCat(index, "-");
+    name = number + name.substr(name.size() - (kTarNameBytesMax - number.size()));
+  }
+  return name;
+}
+
+}  // namespace stepwell
