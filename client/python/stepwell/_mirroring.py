@@ -3,35 +3,41 @@ nothing."""
 
 from __future__ import annotations
 
+import weakref
+
 from stepwell._load import core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_wishes: set[int] = set()  # by id
+_wishes: dict[int, weakref.ref[object]] = {}  # by id
 
 
 def begin(who: object) -> None:
-    """`who` lives until it ends it. Again: changes nothing."""
-    if not _wishes:
-        from torch.autograd.profiler import record_function
+    """Until `who` ends it, or is no more. Again: changes nothing."""
+    from torch.autograd.profiler import record_function
 
-        def begin_region(name: str) -> Any:
-            region = record_function(name)
-            region.__enter__()
-            return region
+    def begin_region(name: str) -> Any:
+        region = record_function(name)
+        region.__enter__()
+        return region
 
+    key = id(who)
+    # First the wish: another thread that ends the last one meanwhile leaves the mirror where it is.
+    _wishes[key] = weakref.ref(who, lambda _: _drop(key))
+    if len(_wishes) == 1:
         core.mirror_scopes(begin_region, lambda region: region.__exit__(None, None, None))
-    _wishes.add(id(who))
 
 
 def end(who: object) -> None:
     """Not begun: changes nothing."""
-    if id(who) in _wishes:
-        _wishes.discard(id(who))
-        if not _wishes:
-            core.mirror_scopes(None, None)
+    _drop(id(who))
+
+
+def _drop(key: int) -> None:
+    if _wishes.pop(key, None) is not None and not _wishes:
+        core.mirror_scopes(None, None)
 
 
 def after_fork() -> None:

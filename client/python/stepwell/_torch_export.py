@@ -27,8 +27,9 @@ def write(profile: Any, path: str, rank: int) -> None:
         profile.export_chrome_trace(path)
         return
     results = profile.profiler.kineto_results
-    begin_us = results.trace_start_us()
-    head = {"schemaVersion": 1, "baseTimeNanoseconds": begin_us * _USEC_NS, "distributedInfo": {"rank": rank}}
+    # Renamed in torch 2.4.
+    begin_ns = results.trace_start_ns() if hasattr(results, "trace_start_ns") else results.trace_start_us() * _USEC_NS
+    head = {"schemaVersion": 1, "baseTimeNanoseconds": begin_ns, "distributedInfo": {"rank": rank}}
     with open(path, "w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
         file.write(json.dumps({"ph": "M", "name": "process_name", "pid": os.getpid(), "tid": 0, "ts": 0,
