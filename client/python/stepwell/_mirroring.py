@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 
-from stepwell._load import core
+from stepwell._load import core, is_absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ _wishes: dict[int, weakref.ref[object]] = {}  # by id
 
 def begin(who: object) -> None:
     """Until `who` ends it, or is no more. Again: changes nothing."""
+    if is_absent:
+        return  # there are no scopes, and torch may lack what they would be
     from torch.autograd.profiler import record_function
 
     def begin_region(name: str) -> Any:
