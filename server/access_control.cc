@@ -84,6 +84,12 @@ absl::StatusOr<Caller> AccessControl::IdentifyToken(const std::string& token) co
   return guard_->IdentifyToken(token);
 }
 
+absl::StatusOr<Caller> AccessControl::IdentifyCertificate(
+    const std::vector<std::string>& names) const {
+  if (guard_ == nullptr) return Caller();
+  return guard_->IdentifyCertificate(names);
+}
+
 absl::Status AccessControl::Check(const Caller& caller,
                                   const google::protobuf::Message& request) const {
   if (guard_ == nullptr) return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -36,6 +37,8 @@ class AccessControl {
   // Null where nobody is asked.
   absl::StatusOr<Caller> Identify(std::string_view authorization) const;
   absl::StatusOr<Caller> IdentifyToken(const std::string& token) const;
+  // Of who shows no token, and a certificate with these names, or none.
+  absl::StatusOr<Caller> IdentifyCertificate(const std::vector<std::string>& names) const;
 
   // Of the call with this request, by the rule for its type.
   absl::Status Check(const Caller& caller, const google::protobuf::Message& request) const;

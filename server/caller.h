@@ -1,5 +1,5 @@
-// Caller: who shows a token, as long as its calls and writers live: what it may do, whether it has ended
-// since. Null where this master asks nobody for a token: whoever calls may do everything.
+// Caller: who shows a token, or a certificate, as long as its calls and writers live: what it may do, whether it
+// has ended since. Null where this master asks nobody for a token: whoever calls may do everything.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,11 @@ namespace stepwell {
 
 // Thread-safe.
 struct TokenHolder {
-  std::string id;      // "admin" for the one in the file
-  std::string digest;  // of the secret; of the whole for the one in the file
-  std::string name;    // for people
+  std::string id;  // "admin" for the one in the file
+  std::string
+      digest;  // of the secret; of the whole for the one in the file; empty: no secret opens it
+  std::string name;         // for people
+  std::string certificate;  // whose name opens it, as in CertificateNames; empty = its secret does
   Grants grants;
   std::int64_t expires_time_us = 0;  // 0 = never
   // Revoked, expired, or no more in its file. Never taken back.

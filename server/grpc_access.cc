@@ -1,17 +1,34 @@
 #include "server/grpc_access.h"
 
 #include <google/protobuf/message.h>
+#include <grpc/grpc_security_constants.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/tls/certificate_names.h"
 #include "server/grpc_error.h"
 
 namespace stepwell {
+namespace {
+
+// None within this process, and where no certificate was asked for.
+std::vector<std::string> NamesOf(const grpc::ServerContextBase& call) {
+  const auto peer = call.auth_context();
+  if (peer == nullptr) return {};
+  const auto shown = peer->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (shown.size() != 1) return {};
+  return CertificateNames({shown.front().data(), shown.front().size()});
+}
+
+}  // namespace
 
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call) {
   if (access == nullptr || !access->asks()) return Caller();
   const auto [first, last] = call.client_metadata().equal_range("authorization");
-  if (first == last || std::next(first) != last) return absl::UnauthenticatedError(kNoToken);
+  if (first == last) return access->IdentifyCertificate(NamesOf(call));
+  if (std::next(first) != last) return absl::UnauthenticatedError(kNoToken);
   return access->Identify({first->second.data(), first->second.size()});
 }
 

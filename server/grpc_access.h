@@ -17,7 +17,8 @@ struct GrpcEntry {
   bool ok() const { return status.ok(); }
 };
 
-// By the Authorization that the call shows. `access` null: nobody is asked.
+// By the Authorization that the call shows; without one by the certificate of its connection. `access` null: nobody
+// is asked.
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call);
 
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,

@@ -2,13 +2,16 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <grpc/grpc_security_constants.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/tls/certificate_names.h"
 
 namespace stepwell {
 namespace {
@@ -16,6 +19,16 @@ namespace {
 // `slice` outlives it.
 std::string_view TextOf(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
+}
+
+// Of the certificate that the client of a connection showed.
+std::vector<std::string> NamesOf(const grpc_auth_context* peer) {
+  if (peer == nullptr) return {};
+  grpc_auth_property_iterator shown =
+      grpc_auth_context_find_properties_by_name(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  const grpc_auth_property* pem = grpc_auth_property_iterator_next(&shown);
+  if (pem == nullptr || grpc_auth_property_iterator_next(&shown) != nullptr) return {};
+  return CertificateNames({pem->value, pem->value_length});
 }
 
 class ReloadedCredentials final : public grpc::ServerCredentials {
@@ -53,7 +66,7 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
 
   using Tokens = std::shared_ptr<TokenGuard>;
   // On the threads of calls.
-  static void CheckCall(void* state, grpc_auth_context* /*peer*/, const grpc_metadata* metadata,
+  static void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata,
                         std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
     int shown = 0;
     std::string_view authorization;
@@ -62,8 +75,10 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
       authorization = TextOf(metadata[at].value);
       ++shown;
     }
+    TokenGuard& guard = **static_cast<Tokens*>(state);
     absl::Status why = absl::UnauthenticatedError(kNoToken);
-    if (shown == 1) why = (*static_cast<Tokens*>(state))->Identify(authorization).status();
+    if (shown == 0) why = guard.IdentifyCertificate(NamesOf(peer)).status();
+    if (shown == 1) why = guard.Identify(authorization).status();
     done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(why.code()),
          why.ok() ? nullptr : std::string(why.message()).c_str());
   }

@@ -12,8 +12,8 @@
 
 namespace stepwell {
 
-// To outlive the server that it is given to. With `tokens` no call of any service begins without one that lives,
-// known here or not: UNAUTHENTICATED, before its message is read; what it grants is asked by the services
+// To outlive the server that it is given to. With `tokens` no call of any service, known here or not, begins without
+// one that lives, or a client's certificate that grants are given to: UNAUTHENTICATED, before its message is read; what it grants is asked by the services
 // (grpc_access.h). Null: none is asked for.
 std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
                                                             std::shared_ptr<TokenGuard> tokens);

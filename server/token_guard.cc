@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -33,12 +34,17 @@ absl::Status WriteWhole(const std::string& path, const std::string& text) {
   return is_whole ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
 }
 
+constexpr absl::string_view kInside = "Inside_";
+constexpr char kCertificateEnded[] =
+    "the grants of this client's certificate were revoked, or have expired";
+
 // has_ended is never taken back: another holder lives.
 Caller Anew(const TokenHolder& ended) {
   auto holder = std::make_shared<TokenHolder>();
   holder->id = ended.id;
   holder->digest = ended.digest;
   holder->name = ended.name;
+  holder->certificate = ended.certificate;
   holder->grants = ended.grants;
   holder->expires_time_us = ended.expires_time_us;
   return holder;
@@ -59,6 +65,13 @@ absl::Status MakeFile(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsInsideAuthorization(std::string_view authorization) {
+  return absl::StartsWith({authorization.data(), authorization.size()}, kInside);
+}
+
+TokenGuard::TokenGuard(std::string path, const Clock& clock)
+    : path_(std::move(path)), clock_(clock), inside_(absl::StrCat(kInside, MakeSecret(), "_")) {}
 
 absl::StatusOr<std::shared_ptr<TokenGuard>> TokenGuard::Open(const std::string& path,
                                                              const Clock& clock) {
@@ -96,7 +109,62 @@ absl::StatusOr<TokenGuard::Stored> TokenGuard::Read() const {
 }
 
 absl::StatusOr<Caller> TokenGuard::Identify(std::string_view authorization) {
+  const std::string_view secret = authorization.substr(0, inside_.size());
+  if (IsInsideAuthorization(authorization) && IsSameDigest(secret, inside_)) {
+    return IdentifyInside(authorization.substr(inside_.size()));
+  }
   return IdentifyToken(ShownToken(authorization));
+}
+
+std::string TokenGuard::InsideAuthorization(const TokenHolder& caller) const {
+  return inside_ + caller.id;
+}
+
+absl::StatusOr<Caller> TokenGuard::IdentifyInside(std::string_view id) {
+  const absl::MutexLock lock(&mu_);
+  STEPWELL_RETURN_IF_ERROR(CheckMemory());
+  const auto found = holders_.find(std::string(id));
+  if (found == holders_.end()) return absl::UnauthenticatedError(kCertificateEnded);
+  return Use(found->second);
+}
+
+absl::StatusOr<Caller> TokenGuard::IdentifyCertificate(const std::vector<std::string>& names) {
+  if (names.empty()) return absl::UnauthenticatedError(kNoToken);
+  const absl::MutexLock lock(&mu_);
+  STEPWELL_RETURN_IF_ERROR(CheckMemory());
+  std::vector<Caller> meant;
+  for (const std::string& name : names) {
+    const auto [first, last] = named_.equal_range(name);
+    for (auto at = first; at != last; ++at) {
+      const auto found = holders_.find(at->second);
+      if (found != holders_.end()) meant.push_back(found->second);
+    }
+  }
+  if (meant.size() == 1) return Use(meant.front());
+  if (meant.empty()) {
+    return absl::UnauthenticatedError(
+        absl::StrCat(kNoToken, "; no grants are given to this client's certificate"));
+  }
+  return absl::UnauthenticatedError(
+      absl::StrCat("grants are given to several names of this client's certificate, ",
+                   meant[0]->certificate, " (", meant[0]->id, ") and ", meant[1]->certificate, " (",
+                   meant[1]->id, "), and it cannot be told which are meant: revoke one"));
+}
+
+absl::Status TokenGuard::CheckMemory() const {
+  if (clock_.Monotonic() - confirmed_ <= kMemory) return absl::OkStatus();
+  return absl::UnavailableError("tokens cannot be looked up: the database does not answer");
+}
+
+absl::StatusOr<Caller> TokenGuard::Use(const Caller& caller) {
+  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  if (caller->expires_time_us != 0 && caller->expires_time_us <= now_us) End(*caller);
+  if (caller->has_ended) {
+    return absl::UnauthenticatedError(caller->certificate.empty() ? "this token has expired"
+                                                                  : kCertificateEnded);
+  }
+  caller->used_time_us.store(now_us, std::memory_order_relaxed);
+  return caller;
 }
 
 absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
@@ -107,19 +175,12 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   LookAgain();
   if (!token.empty() && admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
   if (!parts) return absl::UnauthenticatedError(kNoToken);
-  if (clock_.Monotonic() - confirmed_ > kMemory) {
-    return absl::UnavailableError("tokens cannot be looked up: the database does not answer");
-  }
+  STEPWELL_RETURN_IF_ERROR(CheckMemory());
   const auto found = holders_.find(std::string(parts->id));
   if (found == holders_.end() || !IsSameDigest(secret, found->second->digest)) {
     return absl::UnauthenticatedError("this master knows no such token, or it was revoked");
   }
-  TokenHolder& holder = *found->second;
-  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
-  if (holder.expires_time_us != 0 && holder.expires_time_us <= now_us) End(holder);
-  if (holder.has_ended) return absl::UnauthenticatedError("this token has expired");
-  holder.used_time_us.store(now_us, std::memory_order_relaxed);
-  return found->second;
+  return Use(found->second);
 }
 
 void TokenGuard::Take(Stored stored) {
@@ -170,21 +231,28 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
     holder->id = token.id;
     holder->digest = token.digest;
     holder->name = token.name;
+    holder->certificate = token.certificate;
     holder->grants = *std::move(grants);
     holder->expires_time_us = token.expires_time_us;
     holders.emplace(token.id, holder);
+  }
+  std::multimap<std::string, std::string> named;
+  for (const auto& [id, holder] : holders) {
+    if (!holder->certificate.empty()) named.emplace(holder->certificate, id);
   }
   const absl::MutexLock lock(&mu_);
   for (const auto& [id, holder] : holders_) {
     const auto same = holders.find(id);
     const bool goes_on = same != holders.end() && !holder->has_ended &&
                          same->second->digest == holder->digest &&
+                         same->second->certificate == holder->certificate &&
                          same->second->grants.texts() == holder->grants.texts() &&
                          same->second->expires_time_us == holder->expires_time_us;
     // Calls that are under way hold the one of before.
     goes_on ? void(same->second = holder) : End(*holder);
   }
   holders_ = std::move(holders);
+  named_ = std::move(named);
   confirmed_ = asked;
 }
 

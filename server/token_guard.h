@@ -1,13 +1,15 @@
-// TokenGuard: whose token a call shows. Both ports ask it before anything else of a call is looked at; what
-// shows none that lives is refused. Two kinds are known: the one in a file, which may do everything and of
-// which another in the file takes the place within two seconds, and those of the database, which TokenLoop
-// tells it of. Digests alone are kept. Thread-safe; waits for nobody.
+// TokenGuard: whose token a call shows, or whose certificate where it shows no token. Both ports ask it before
+// anything else of a call is looked at; what shows none that lives is refused. Three kinds are known: the one
+// in a file, which may do everything and of which another in the file takes the place within two seconds,
+// those of the database, which TokenLoop tells it of, and among these the ones that a certificate's name opens
+// and no secret. Digests alone are kept. Thread-safe; waits for nobody.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto guard, TokenGuard::Open("/etc/stepwell/token", clock));
 //   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, guard->Identify(request.Header("Authorization")));
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +40,13 @@ class TokenGuard {
   // kUnavailable: it may be one, and the database did not say so of late.
   absl::StatusOr<Caller> Identify(std::string_view authorization) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Caller> IdentifyToken(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a connection whose client showed a certificate with these names (CertificateNames), and no token.
+  // kUnauthenticated: no grants are given to any of them, or to several, for nobody knows which are meant.
+  absl::StatusOr<Caller> IdentifyCertificate(const std::vector<std::string>& names)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // An Authorization by which one part of this process names `caller` to another that has no certificate of
+  // theirs. Nobody outside can make one: it has 256 bits of chance of this process.
+  std::string InsideAuthorization(const TokenHolder& caller) const;
 
   // These are all that live; those that are not among them have ended. What cannot be understood is left out.
   // `asked`: when the database was, by Clock::Monotonic.
@@ -59,23 +68,33 @@ class TokenGuard {
     std::string digest;
     std::string stamp;  // of the file that it was read from
   };
-  TokenGuard(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock) {}
+  TokenGuard(std::string path, const Clock& clock);
   absl::StatusOr<Stored> Read() const;
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(Stored stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(TokenHolder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckMemory() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One that was shown just now, unless it has ended.
+  absl::StatusOr<Caller> Use(const Caller& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Caller> IdentifyInside(std::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string path_;
   const Clock& clock_;
+  const std::string inside_;  // "Inside_<secret>_"
   mutable absl::Mutex mu_;
   Stored stored_ ABSL_GUARDED_BY(mu_);
   Caller admin_ ABSL_GUARDED_BY(mu_);          // null: the file is gone
   bool is_gone_ ABSL_GUARDED_BY(mu_) = false;  // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
   absl::flat_hash_map<std::string, Caller> holders_ ABSL_GUARDED_BY(mu_);   // by id
+  // Ids by the name of a certificate; some may be no more among holders_.
+  std::multimap<std::string, std::string> named_ ABSL_GUARDED_BY(mu_);
   absl::Duration confirmed_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   std::int64_t ended_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
+
+// Whether it may be one that InsideAuthorization made: of no form that clients show.
+bool IsInsideAuthorization(std::string_view authorization);
 
 // What a caller without one is told.
 inline constexpr char kNoToken[] = "this master wants its token, in STEPWELL_TOKEN or as a bearer";

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/tls/certificate_names.h"
 #include "server/grants.h"
 #include "server/grpc_access.h"
 #include "server/grpc_error.h"
@@ -25,6 +26,7 @@
 namespace stepwell {
 namespace {
 
+constexpr std::size_t kShownBytesMax = 128;
 constexpr TextBounds kNameBounds{1, 128};
 constexpr std::int64_t kExpirySecondsMax = INT64_C(10) * 365 * 86'400;
 constexpr std::int32_t kPageDefault = 100;
@@ -39,7 +41,13 @@ v1::Token ToWire(const TokenRecord& token) {
   wire.set_expires_time_us(token.expires_time_us);
   wire.set_used_time_us(token.used_time_us);
   wire.set_revoked_time_us(token.revoked_time_us);
+  wire.set_certificate(token.certificate);
   return wire;
+}
+
+absl::Status Reasoned(absl::Status status, absl::string_view reason) {
+  status.SetPayload("stepwell/reason", absl::Cord(reason));
+  return status;
 }
 
 std::string QuotedGrants(const TokenRecord& token) { return absl::StrJoin(token.grants, " "); }
@@ -90,9 +98,17 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
           absl::StrCat("expires_after_seconds is ", seconds, ", allowed are 0 (for ever) to ",
                        kExpirySecondsMax, " (ten years)")));
     }
-    const NewToken made = MakeToken();
+    absl::StatusOr<std::string> certificate = CheckCertificate(request->certificate());
+    if (!certificate.ok()) return GrpcError(certificate.status());
+    NewToken made;
+    if (certificate->empty()) {
+      made = MakeToken();
+    } else {
+      made.id = MakeTokenId();  // no secret opens it
+    }
     TokenRecord token{.id = made.id, .digest = made.digest, .name = request->name()};
     token.grants = grants->texts();
+    token.certificate = *std::move(certificate);
     if (seconds > 0) {
       token.expires_time_us = absl::ToUnixMicros(parts_.clock.Now() + absl::Seconds(seconds));
     }
@@ -101,6 +117,7 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     LearnNow();
     log::Info("token_created", {{"token", created->id},
                                 {"name", created->name},
+                                {"certificate", created->certificate},
                                 {"grants", QuotedGrants(*created)},
                                 {"by", entry.caller->id}});
     response->set_text(made.text);
@@ -166,14 +183,30 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
       const auto place = parts_.store.FindPlace({.trial_id = id});
       if (place.ok()) continue;
       if (!absl::IsNotFound(place.status())) return place.status();
-      absl::Status status = absl::InvalidArgumentError(absl::StrCat(
-          "grants: '", text, "': there is no such trial; numbers from ", kMasterTrialIdMin,
-          " on are given by the master, so a trial that is not there yet is named ",
-          "ingest:PROJECT/TRIAL, or by a smaller number"));
-      status.SetPayload("stepwell/reason", absl::Cord("GRANTS"));
-      return status;
+      return Reasoned(
+          absl::InvalidArgumentError(absl::StrCat(
+              "grants: '", text, "': there is no such trial; numbers from ", kMasterTrialIdMin,
+              " on are given by the master, so a trial that is not there yet is named ",
+              "ingest:PROJECT/TRIAL, or by a smaller number")),
+          "GRANTS");
     }
     return absl::OkStatus();
+  }
+  // As it is compared; empty where none was given.
+  absl::StatusOr<std::string> CheckCertificate(const std::string& text_untrusted) const {
+    if (text_untrusted.empty()) return text_untrusted;
+    if (!parts_.asks_certificates) {
+      return Reasoned(absl::FailedPreconditionError(
+                          "this master asks no client for a certificate: start it with "
+                          "--tls-client-ca"),
+                      "NO_CERTIFICATES_ASKED");
+    }
+    auto name = CheckCertificateName(text_untrusted);
+    if (name.ok()) return name;
+    return Reasoned(absl::InvalidArgumentError(
+                        absl::StrCat("certificate: '", Shortened(text_untrusted, kShownBytesMax),
+                                     "' is no name of one; ", name.status().message())),
+                    "CERTIFICATE");
   }
   // It is committed; where the database does not answer now, the loop reads it when it does.
   void LearnNow() const {

@@ -22,6 +22,8 @@ class TokenGrpcService {
     const AccessControl& access;
     TokenLoop* loop;
     const Clock& clock;
+    // Whether this master asks its clients for certificates.
+    bool asks_certificates = false;
   };
   explicit TokenGrpcService(Parts parts);
   ~TokenGrpcService();

@@ -38,14 +38,17 @@ bool IsDigits(absl::string_view text, std::size_t count) {
 
 NewToken MakeToken() {
   NewToken token;
-  token.id = Chance(kTokenIdDigits / 2);
-  const std::string secret = Chance(kSecretDigits / 2);
+  token.id = MakeTokenId();
+  const std::string secret = MakeSecret();
   token.digest = TokenDigest(secret);
   token.text = absl::StrCat("stepwell_", token.id, "_", secret);
   return token;
 }
 
-std::string MakeFileToken() { return absl::StrCat("stepwell_admin_", Chance(kSecretDigits / 2)); }
+std::string MakeSecret() { return Chance(kSecretDigits / 2); }
+std::string MakeTokenId() { return Chance(kTokenIdDigits / 2); }
+
+std::string MakeFileToken() { return absl::StrCat("stepwell_admin_", MakeSecret()); }
 
 std::optional<TokenParts> SplitToken(std::string_view text_untrusted) {
   absl::string_view text(text_untrusted.data(), text_untrusted.size());

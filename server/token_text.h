@@ -18,6 +18,9 @@ struct NewToken {
   std::string text;    // stepwell_<id>_<secret>: 256 bits of chance in 64 digits
 };
 NewToken MakeToken();
+// What makes one nobody else's: 256 bits of chance in 64 digits. And an id alone.
+std::string MakeSecret();
+std::string MakeTokenId();
 
 // "stepwell_admin_" and 256 bits of chance: what a file is begun with.
 std::string MakeFileToken();

@@ -18,19 +18,24 @@ constexpr absl::Duration kWatchMax = absl::Seconds(2);
 // No grant holds a line break.
 #define STEPWELL_TOKEN_COLUMNS                                                                    \
   "token_id, secret_sha256, name, array_to_string(grants, chr(10)), created_time, expires_time, " \
-  "used_time, revoked_time "
+  "used_time, revoked_time, coalesce(certificate, '') "
 
 constexpr char kRaiseChange[] = "update stepwell.token_changes set change_no = change_no + 1";
 // Under the lock of kRaiseChange: nobody makes one meanwhile.
 constexpr char kCountLiving[] =
     "select count(*) from stepwell.tokens "
     "where revoked_time is null and (expires_time is null or expires_time > now())";
+// As kCountLiving.
+constexpr char kFindCertificate[] =
+    "select token_id from stepwell.tokens where certificate = $1 "
+    "and revoked_time is null and (expires_time is null or expires_time > now())";
 constexpr char kForgetEnded[] =
     "delete from stepwell.tokens "
     "where least(revoked_time, expires_time) < now() - interval '30 days'";
 constexpr char kCreate[] =
-    "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time) "
-    "values ($1, $2, $3, $4, $5) "
+    "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, "
+    "certificate) "
+    "values ($1, $2, $3, $4, $5, nullif($6, '')) "
     "returning " STEPWELL_TOKEN_COLUMNS;
 constexpr char kList[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
@@ -80,13 +85,14 @@ std::int64_t TimeAt(const PgResult& result, int row, int column) {
 TokenRecord TokenAt(const PgResult& result, int row) {
   TokenRecord token;
   token.id = std::string(result.Text(row, 0));
-  token.digest = std::string(result.Bytes(row, 1));
+  if (!result.IsNull(row, 1)) token.digest = std::string(result.Bytes(row, 1));
   token.name = std::string(result.Text(row, 2));
   token.grants = absl::StrSplit(std::string(result.Text(row, 3)), '\n');
   token.created_time_us = TimeAt(result, row, 4);
   token.expires_time_us = TimeAt(result, row, 5);
   token.used_time_us = TimeAt(result, row, 6);
   token.revoked_time_us = TimeAt(result, row, 7);
+  token.certificate = std::string(result.Text(row, 8));
   return token;
 }
 
@@ -94,6 +100,14 @@ std::vector<TokenRecord> TokensOf(const PgResult& result) {
   std::vector<TokenRecord> tokens;
   for (int row = 0; row < result.row_count(); ++row) tokens.push_back(TokenAt(result, row));
   return tokens;
+}
+
+absl::Status CertificateTaken(const TokenRecord& token, std::string_view by) {
+  absl::Status taken = absl::AlreadyExistsError(
+      absl::StrCat("grants are given to ", token.certificate, " already, as ",
+                   absl::string_view(by.data(), by.size()), "; revoke that one first"));
+  taken.SetPayload("stepwell/reason", absl::Cord("CERTIFICATE"));
+  return taken;
 }
 
 // A token in doubt is told to nobody, and a revocation may be done twice.
@@ -121,12 +135,20 @@ absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
       full.SetPayload("stepwell/reason", absl::Cord("TOKEN_LIMIT"));
       return full;
     }
+    if (!token.certificate.empty()) {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult same,
+                                connection->Exec(kFindCertificate, {token.certificate}));
+      if (same.row_count() > 0) return CertificateTaken(token, same.Text(0, 0));
+    }
+    const PgParam digest =
+        token.digest.empty() ? PgParam::Null(PgOid::kBytea) : PgParam(PgBytes{token.digest});
     const PgParam expires = token.expires_time_us == 0
                                 ? PgParam::Null(PgOid::kTimestamptz)
                                 : PgParam(PgTimestamp{token.expires_time_us});
     STEPWELL_ASSIGN_OR_RETURN(
-        const PgResult row, connection->Exec(kCreate, {token.id, PgBytes{token.digest}, token.name,
-                                                       PgArray(token.grants), expires}));
+        const PgResult row,
+        connection->Exec(kCreate, {token.id, digest, token.name, PgArray(token.grants), expires,
+                                   token.certificate}));
     created = TokenAt(row, 0);
     return absl::OkStatus();
   });

@@ -24,13 +24,14 @@ inline constexpr std::int64_t kTokensLivingMax = 10'000;
 
 struct TokenRecord {
   std::string id = {};      // 12 of [0-9a-f]
-  std::string digest = {};  // SHA-256 of the secret
+  std::string digest = {};  // SHA-256 of the secret; empty where a certificate opens it
   std::string name = {};
   std::vector<std::string> grants = {};  // as written on command lines
   std::int64_t created_time_us = 0;
   std::int64_t expires_time_us = 0;  // 0 = never
   std::int64_t used_time_us = 0;     // 0 = not yet
   std::int64_t revoked_time_us = 0;  // 0 = it lives
+  std::string certificate = {};  // "dns:agent-7.lab": the name that opens it; empty = a secret does
 };
 
 // Neither revoked nor expired, at one moment.
@@ -61,8 +62,9 @@ class TokenStore {
  public:
   virtual ~TokenStore() = default;
 
-  // With its times as the database gave them. kResourceExhausted beyond kTokensLivingMax. What ended 30 days
-  // ago goes meanwhile.
+  // With its times as the database gave them. kResourceExhausted beyond kTokensLivingMax; kAlreadyExists where
+  // another that lives is opened by the same certificate. What ended 30 days ago goes meanwhile.
+  // REQUIRES: one of digest and certificate.
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Create(const TokenRecord& token) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage& page) = 0;
   // For good; once more changes nothing. kNotFound.

@@ -23,7 +23,8 @@ struct TlsRequest {
   TlsSide side = TlsSide::kServer;
   // What it is called, at most 64 bytes.
   std::string subject;
-  // Of a server: names and addresses in numbers that clients call it by.
+  // Of a server: names and addresses in numbers that clients call it by. Of a client: names that grants are given
+  // to (certificate_names.h).
   std::vector<std::string> names = {};
   absl::Time from;
   absl::Time until;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/machine_name.h"
 #include "base/status_macros.h"
+#include "base/tls/certificate_names.h"
 #include "base/tls/tls_authority.h"
 #include "client/cli/command.h"
 #include "client/cli/options.h"
@@ -31,14 +32,17 @@ constexpr char kExamples[] =
     "for\n"
     "that only, and belongs on no other machine; clients need ca.pem, and client.pem with "
     "client.key\n"
-    "where the master asks for them.\n"
+    "where the master asks for them. Where DIR has a CA, --client alone makes certificates of more "
+    "clients.\n"
     "\nExamples:\n"
     "  stepwell tls init certs --name master.lab --name 10.0.0.7\n"
     "  stepwell serve --tls-cert certs/server.pem --tls-key certs/server.key \\\n"
     "      --tls-client-ca certs/ca.pem\n"
     "  stepwell trials --tls-ca certs/ca.pem --tls-cert certs/client.pem --tls-key "
     "certs/client.key\n"
-    "  stepwell tls init certs --name master.lab --name 10.0.0.7 --renew\n";
+    "  stepwell tls init certs --name master.lab --name 10.0.0.7 --renew\n"
+    "  stepwell tls init certs --client agent-7.lab\n"
+    "  stepwell token create agent-7 --certificate dns:agent-7.lab --grant write:vision\n";
 
 constexpr std::int64_t kDaysDefault = 398;  // what browsers take of public ones
 constexpr std::int64_t kDaysMax = 3650;
@@ -51,7 +55,15 @@ struct Wish {
   std::vector<std::string> names;
   absl::Duration lasts;
   bool renews = false;
+  std::vector<std::string> clients = {};
 };
+
+// As its common name and as its DNS name.
+bool IsClientName(const std::string& name) {
+  constexpr std::size_t kBytesMax = 64;
+  return name.size() <= kBytesMax && CheckCertificateName("dns:" + name).ok() &&
+         name.find_first_not_of("0123456789.") != std::string::npos;
+}
 
 // Whole or not at all, and never readable by others in between.
 absl::Status WriteFile(const std::string& path, const std::string& text, mode_t mode) {
@@ -83,12 +95,21 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+bool IsThere(const std::string& path) {
+  struct stat found {};
+  return lstat(path.c_str(), &found) == 0;
+}
+
+// By the CA that is there, for more clients and nobody else.
+bool IsForClientsAlone(const Wish& wish) {
+  return !wish.renews && !wish.clients.empty() && IsThere(wish.directory + "/ca.pem");
+}
+
 absl::StatusOr<TlsAuthority> FindOrMakeCa(const Wish& wish, absl::Time from) {
   const std::string cert = wish.directory + "/ca.pem";
   const std::string key = wish.directory + "/ca.key";
-  struct stat found {};
-  const bool is_there = lstat(cert.c_str(), &found) == 0 || lstat(key.c_str(), &found) == 0;
-  if (is_there && !wish.renews) {
+  const bool is_there = IsThere(cert) || IsThere(key);
+  if (is_there && !wish.renews && !IsForClientsAlone(wish)) {
     return absl::AlreadyExistsError(
         absl::StrCat(wish.directory, " has a CA already; --renew makes new certificates by it"));
   }
@@ -108,7 +129,21 @@ absl::Status Make(const Wish& wish, absl::Time now) {
     return absl::ErrnoToStatus(errno, wish.directory);
   }
   const absl::Time from = now - kClockLeeway;
+  const bool clients_alone = IsForClientsAlone(wish);
+  for (const std::string& name : wish.clients) {
+    const std::string cert = absl::StrCat(wish.directory, "/client-", name, ".pem");
+    if (clients_alone && IsThere(cert)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(cert, " is there already; --renew makes new certificates of all"));
+    }
+  }
   STEPWELL_ASSIGN_OR_RETURN(const TlsAuthority ca, FindOrMakeCa(wish, from));
+  for (const std::string& name : wish.clients) {
+    const TlsRequest named{TlsSide::kClient, name, {name}, from, now + wish.lasts};
+    STEPWELL_ASSIGN_OR_RETURN(const TlsPair named_pair, ca.Sign(named));
+    STEPWELL_RETURN_IF_ERROR(WritePair(wish.directory, "client-" + name, named_pair));
+  }
+  if (clients_alone) return absl::OkStatus();
   TlsRequest server{TlsSide::kServer, "stepwell master", wish.names, from, now + wish.lasts};
   STEPWELL_ASSIGN_OR_RETURN(const TlsPair server_pair, ca.Sign(server));
   TlsRequest client{TlsSide::kClient, "stepwell client", {}, from, now + wish.lasts};
@@ -117,14 +152,26 @@ absl::Status Make(const Wish& wish, absl::Time now) {
   return WritePair(wish.directory, "client", client_pair);
 }
 
+void TellClients(const Wish& wish, const std::string& end, std::ostream& out) {
+  out << "Certificates in " << wish.directory << ", until " << end << ", of clients:";
+  for (const std::string& name : wish.clients) out << " client-" << name << ".pem";
+  out << ".\nGrants:  stepwell token create NAME --certificate dns:" << wish.clients.front()
+      << " --grant GRANT\n";
+}
+
 void Tell(const Wish& wish, absl::Time until, bool as_json, std::ostream& out) {
   const std::string end = absl::FormatTime("%Y-%m-%d", until, absl::UTCTimeZone());
   if (as_json) {
-    out << nlohmann::json{{"directory", wish.directory}, {"names", wish.names}, {"expires", end}}
+    out << nlohmann::json{{"directory", wish.directory},
+                          {"names", wish.names},
+                          {"clients", wish.clients},
+                          {"expires", end}}
                .dump()
         << "\n";
     return;
   }
+  if (!wish.clients.empty()) TellClients(wish, end, out);
+  if (wish.names.empty()) return;
   out << "Certificates in " << wish.directory << ", until " << end << ", of a master called";
   for (const std::string& name : wish.names) out << " " << name;
   out << ".\nMaster:  stepwell serve --tls-cert " << wish.directory << "/server.pem --tls-key "
@@ -143,6 +190,10 @@ int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
   options.List(
       "name", "NAME",
       "a name or address of the master, beside localhost and this machine's; may be given again");
+  options.List(
+      "client", "NAME",
+      "a client with a certificate of its own, client-NAME.pem, which grants may be given to; "
+      "may be given again");
   options.Value("days", "N",
                 "how long the certificates last, 1 ... 3650 (398); the CA has ten years");
   options.Flag("renew", "new certificates by the CA in DIR");
@@ -163,7 +214,17 @@ int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
     }
     wish.names.push_back(name);
   }
+  for (const std::string& name : options.Texts("client")) {
+    if (!IsClientName(name)) {
+      return options.UsageError(
+          absl::InvalidArgumentError(absl::StrCat(
+              "--client is '", name, "'; allowed: 1 to 64 bytes of [A-Za-z0-9._-], no address")),
+          streams);
+    }
+    wish.clients.push_back(name);
+  }
   const absl::Time now = RealClock::Get().Now();
+  if (IsForClientsAlone(wish)) wish.names.clear();
   const absl::Status made = Make(wish, now);
   if (!made.ok()) {
     streams.err << "stepwell tls init: " << made.message() << "\n";

@@ -26,9 +26,12 @@ constexpr char kCreateExamples[] =
     "  admin                 everything\n"
     "The token goes to standard output and is told this once: the master keeps its SHA-256 alone. "
     "Clients\nshow it in STEPWELL_TOKEN, browsers as password.\n"
+    "With --certificate no token is made: a master with --tls-client-ca knows such clients by "
+    "their\ncertificate, by one of its alternative names (dns:, uri:) or its common name (cn:).\n"
     "\nExamples:\n"
     "  stepwell token create grafana --grant 'read:*' --expires 1y\n"
     "  stepwell token create ci --grant write:vision --grant read:speech\n"
+    "  stepwell token create agent-7 --certificate dns:agent-7.lab --grant write:vision\n"
     "  STEPWELL_TOKEN=$(stepwell token create run-7 --grant ingest:vision/run-7 --expires 2d)\n";
 constexpr char kListExamples[] =
     "\nExamples:\n"
@@ -66,9 +69,16 @@ absl::StatusOr<v1::ListTokensResponse> ReadTokens(MasterClient& master, bool wit
 std::string TokensText(const v1::ListTokensResponse& tokens, const Paint& paint) {
   if (tokens.tokens().empty()) return "There is no token but the one in the master's file.\n";
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
-  Table table({{"id"}, {"name"}, {"grants"}, {"created"}, {"expires"}, {"last used"}, {"ended"}});
+  Table table({{"id"},
+               {"name"},
+               {"certificate"},
+               {"grants"},
+               {"created"},
+               {"expires"},
+               {"last used"},
+               {"ended"}});
   for (const v1::Token& token : tokens.tokens()) {
-    table.Add({Printable(token.token_id()), Printable(token.name()),
+    table.Add({Printable(token.token_id()), Printable(token.name()), Printable(token.certificate()),
                Printable(absl::StrJoin(token.grants(), " ")), TimeText(token.created_time_us()),
                ExpiryText(token), TimeText(token.used_time_us()), StateText(token, now_us)});
   }
@@ -80,10 +90,14 @@ std::string TokensText(const v1::ListTokensResponse& tokens, const Paint& paint)
 int RunTokenCreate(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("token create", "NAME", kCreateExamples);
   options.List("grant", "GRANT", "what it may do, as below; may be given again");
+  options.Value(
+      "certificate", "NAME",
+      "no secret, but clients whose certificate has this name: dns:NAME, uri:URI, cn:NAME");
   options.Value("expires", "AGE", "how long it lasts: 2d, 1y (for ever)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   v1::CreateTokenRequest request;
   request.set_name(options.argument());
+  request.set_certificate(options.Text("certificate"));
   for (const std::string& grant : options.Texts("grant")) request.add_grants(grant);
   if (request.grants().empty()) {
     return options.UsageError(
@@ -104,6 +118,13 @@ int RunTokenCreate(const std::vector<std::string>& args, Streams streams) {
     return kExitOk;
   }
   const v1::Token& token = response->token();
+  if (!token.certificate().empty()) {
+    streams.err << "Clients with the certificate " << Printable(token.certificate()) << " have "
+                << Printable(absl::StrJoin(token.grants(), ", ")) << ", expires "
+                << ExpiryText(token) << ". Revoke " << Printable(token.token_id())
+                << " to end that.\n";
+    return kExitOk;
+  }
   streams.out << Printable(response->text()) << "\n";
   streams.err << "Token " << Printable(token.token_id()) << " ("
               << Printable(absl::StrJoin(token.grants(), ", ")) << "), expires "

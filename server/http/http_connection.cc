@@ -76,7 +76,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // True where there was an error, which was answered where it can be.
   bool Refused(beast::error_code error);
   // Its header as it came; the body stays where it is.
-  HttpRequest Head() const;
+  HttpRequest Head();
 
   bool IsOpen(int exchange_no) const { return open_ && exchange_no_ == exchange_no; }
 
@@ -247,7 +247,7 @@ void HttpConnection::ReadHeader() {
 void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
-  const HttpRequest head = Head();
+  HttpRequest head = Head();
   auto refusal = RefuseWithoutToken(port_.options.tokens.get(), head, port_.routes.IsOpen(head));
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
   if (refusal) {
@@ -303,9 +303,10 @@ bool HttpConnection::Refused(beast::error_code error) {
   return true;
 }
 
-HttpRequest HttpConnection::Head() const {
+HttpRequest HttpConnection::Head() {
   HttpRequest request = ReadHttpHead(parser_->get());
   request.is_from_loopback = is_loopback_;
+  request.certificate_names = stream_.PeerNames();
   return request;
 }
 

@@ -22,6 +22,8 @@ struct HttpRequest {
   bool is_http_1_1 = true;
   // Whether the client is on this machine.
   bool is_from_loopback = true;
+  // Of the certificate that the client showed, as CertificateNames gives them.
+  std::vector<std::string> certificate_names = {};
 
   // The first of that name, in any case; empty where there is none.
   std::string_view Header(std::string_view name) const {

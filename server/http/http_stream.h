@@ -10,8 +10,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/tls/certificate_names.h"
 #include "server/http/http_tls.h"
 
 namespace stepwell {
@@ -28,6 +31,10 @@ class HttpStream {
   // Below TLS, where there is any.
   boost::beast::tcp_stream& tcp() { return tcp_; }
   bool is_tls() const { return tls_.has_value(); }
+  // Of the certificate that the client showed; empty where it showed none.
+  std::vector<std::string> PeerNames() {
+    return tls_ ? PeerCertificateNames(tls_->native_handle()) : std::vector<std::string>();
+  }
 
   // `begun` is told whether the client speaks TLS, once that stands; never where it comes to nothing. What
   // was read beyond is in `buffer`.

@@ -7,13 +7,22 @@
 
 namespace stepwell {
 
-std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head,
+std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, HttpRequest& head,
                                                bool is_open) {
   if (tokens == nullptr || is_open) return std::nullopt;
   absl::Status why = absl::UnauthenticatedError(kNoToken);
-  if (head.HeaderCount("Authorization") == 1) {
+  const int shown = head.HeaderCount("Authorization");
+  if (shown == 1) {
     why = tokens->Identify(head.Header("Authorization")).status();
     if (why.ok()) return std::nullopt;
+  }
+  if (shown == 0) {
+    const auto caller = tokens->IdentifyCertificate(head.certificate_names);
+    if (caller.ok()) {
+      head.headers.emplace_back("Authorization", tokens->InsideAuthorization(**caller));
+      return std::nullopt;
+    }
+    why = caller.status();
   }
   const bool is_down = absl::IsUnavailable(why);
   HttpResponse refusal;

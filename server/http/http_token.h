@@ -1,5 +1,5 @@
-// HttpToken: the token of the HTTP port: asked for before anything else of a request is looked at, whatever
-// path it names. What it grants is asked by the services that are called for it. A core.
+// HttpToken: the token of the HTTP port, or the client's certificate where it shows none: asked for before anything
+// else of a request is looked at, whatever path it names. What it grants is asked by the services that are called for it. A core.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ namespace stepwell {
 
 class TokenGuard;
 
-// 401, unless one that lives is shown, `is_open` (those who ask whether it lives have none, and learn no more
+// 401, unless one that lives is shown, grants are given to the client's certificate (`head` shows a token from then
+// on that opens what they do, inside this process alone), `is_open` (those who ask whether it lives have none, and learn no more
 // than that), or `tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now.
-std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, const HttpRequest& head,
-                                               bool is_open);
+std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, HttpRequest& head, bool is_open);
 
 }  // namespace stepwell

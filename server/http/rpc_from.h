@@ -1,5 +1,6 @@
 // RpcFrom: calls of our own services for a request of the HTTP port, in the name of whoever sent it: with its
-// token, which the service asks for as it does of others. A value; thread-safe.
+// token, or with what stands for its certificate (TokenGuard::InsideAuthorization), which the service asks for as
+// it does of others. A value; thread-safe.
 //
 //   const RpcFrom from = RpcFromRequest(rpc, request);
 //   auto call = from.Start("/stepwell.v1.QueryService/GetTrial", deadline, receiver);
@@ -7,10 +8,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "server/http/http_message.h"
 #include "server/http/rpc_channel.h"
+#include "server/token_guard.h"
 #include "server/token_text.h"
 
 namespace stepwell {
@@ -26,7 +29,9 @@ struct RpcFrom {
 };
 
 inline RpcFrom RpcFromRequest(RpcChannel& rpc, const HttpRequest& request) {
-  const std::string token = ShownToken(request.Header("Authorization"));
+  const std::string_view shown = request.Header("Authorization");
+  if (IsInsideAuthorization(shown)) return {rpc, std::string(shown)};
+  const std::string token = ShownToken(shown);
   return {rpc, token.empty() ? "" : HeaderOf(token)};
 }
 

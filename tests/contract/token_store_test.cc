@@ -59,6 +59,30 @@ TEST_F(TokenStoreTest, KeepsWhatItIsGivenAndRaisesItsNumber) {
   EXPECT_EQ(*store_.ReadChangeNo(), before + 1);
 }
 
+TEST_F(TokenStoreTest, ACertificateHasGrantsOnceWhileTheyLive) {
+  const auto give = [&](int number, const std::string& certificate, std::int64_t expires_us = 0) {
+    TokenRecord token{.id = IdOf(number), .name = "agent", .grants = {"read:vision"}};
+    token.certificate = certificate;
+    token.expires_time_us = expires_us;
+    return store_.Create(token);
+  };
+  const auto made = give(1, "dns:a.lab");
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->certificate, "dns:a.lab");
+  EXPECT_EQ(made->digest, "");
+  const auto living = store_.ReadLiving();
+  ASSERT_EQ(living->tokens.size(), 1u);
+  EXPECT_EQ(living->tokens[0].certificate, "dns:a.lab");
+  const auto twice = give(2, "dns:a.lab");
+  EXPECT_EQ(twice.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(twice.status().message(), HasSubstr(IdOf(1)));
+  EXPECT_TRUE(give(3, "dns:b.lab", absl::ToUnixMicros(absl::Now()) - 1'000'000).ok());
+  EXPECT_TRUE(give(4, "dns:b.lab").ok()) << "the one of before has expired";
+  EXPECT_EQ(store_.Revoke(IdOf(1))->certificate, "dns:a.lab");
+  EXPECT_TRUE(give(5, "dns:a.lab").ok());
+  EXPECT_FALSE(store_.Create({.id = IdOf(6), .name = "no key", .grants = {"admin"}}).ok());
+}
+
 TEST_F(TokenStoreTest, ARevokedOneLivesNoMoreAndOnceMoreChangesNothing) {
   Create(1);
   Create(2);

@@ -34,19 +34,25 @@ struct Called {
 };
 
 enum class WriterEnds { kOpen, kClosed };
+enum class AsksCertificates { kNo, kYes };
 
 class DoorsStand {
  public:
-  DoorsStand() {
+  explicit DoorsStand(AsksCertificates asks = AsksCertificates::kNo) {
     const TlsPair own = *ca_.Sign({TlsSide::kServer, "s", {"127.0.0.1"}, now_, End()});
     Write("ca.pem", ca_.own().cert_pem);
     Write("server.pem", own.cert_pem);
     Write("server.key", own.key_pem);
+    std::vector<std::string> words = {
+        "--data-dir",    scratch_ / "data",       "--grpc-listen", "127.0.0.1:0",
+        "--http-listen", "127.0.0.1:0",           "--tls-cert",    scratch_ / "server.pem",
+        "--tls-key",     scratch_ / "server.key", "--token-file",  scratch_ / "token"};
+    if (asks == AsksCertificates::kYes) {
+      words.insert(words.end(), {"--tls-client-ca", scratch_ / "ca.pem"});
+      stranger_ = *ca_.Sign({TlsSide::kClient, "stranger", {"stranger.lab"}, now_, End()});
+    }
     const auto parsed = ParseOptions(
-        {"--data-dir", scratch_ / "data", "--grpc-listen", "127.0.0.1:0", "--http-listen",
-         "127.0.0.1:0", "--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
-         "--token-file", scratch_ / "token"},
-        [](const std::string&) { return std::nullopt; },
+        words, [](const std::string&) { return std::nullopt; },
         [](const std::string&) { return std::string(); });
     const auto* options = std::get_if<ParsedOptions>(&parsed);
     EXPECT_NE(options, nullptr);
@@ -68,8 +74,16 @@ class DoorsStand {
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   std::string ca_file() const { return scratch_ / "ca.pem"; }
   std::string Scratch(const std::string& name) const { return scratch_ / name; }
+  const TlsAuthority& ca() const { return ca_; }
+  // Where certificates are asked for, with one that no grants are given to.
   std::shared_ptr<grpc::ChannelCredentials> Ssl() const {
-    return grpc::SslCredentials({ca_.own().cert_pem, "", ""});
+    return grpc::SslCredentials({ca_.own().cert_pem, stranger_.key_pem, stranger_.cert_pem});
+  }
+  // Its connection shows `own`; its calls no token, or `token`.
+  std::shared_ptr<grpc::Channel> ChannelAs(const TlsPair& own) const {
+    return grpc::CreateChannel(
+        server_->addresses().grpc,
+        grpc::SslCredentials({ca_.own().cert_pem, own.key_pem, own.cert_pem}));
   }
   // Its calls show `token`.
   std::shared_ptr<grpc::Channel> ChannelWith(const std::string& token) const {
@@ -90,9 +104,25 @@ class DoorsStand {
     EXPECT_TRUE(response.ParseFromString(called.bytes));
     return response.text();
   }
-  void Revoke(const std::string& token) {
+  // Gives grants to a certificate's name. What the master says; the id goes to `id` where that is not null.
+  grpc::Status Give(const std::string& certificate, const std::vector<std::string>& grants,
+                    std::string* id = nullptr, int expires_seconds = 0) {
+    v1::CreateTokenRequest request;
+    request.set_name("given");
+    request.set_certificate(certificate);
+    for (const std::string& grant : grants) request.add_grants(grant);
+    request.set_expires_after_seconds(expires_seconds);
+    v1::CreateTokenResponse response;
+    const Called called = Call("stepwell.v1.TokenService/CreateToken", request, admin_);
+    EXPECT_TRUE(response.ParseFromString(called.bytes));
+    EXPECT_EQ(response.text(), "");
+    if (id != nullptr) *id = response.token().token_id();
+    return called.status;
+  }
+  void Revoke(const std::string& token) { RevokeId(token.substr(9, 12)); }
+  void RevokeId(const std::string& id) {
     v1::RevokeTokenRequest request;
-    request.set_token_id(token.substr(9, 12));
+    request.set_token_id(id);
     const Called called = Call("stepwell.v1.TokenService/RevokeToken", request, admin_);
     EXPECT_TRUE(called.status.ok()) << called.status.error_message();
   }
@@ -100,7 +130,12 @@ class DoorsStand {
   // One message, then half-closed; any kind of method. Without a token where it is empty.
   Called Call(const std::string& method, const google::protobuf::Message& request,
               const std::string& token, absl::Duration patience = absl::Seconds(20)) const {
-    grpc::GenericStub stub(channel_);
+    return CallOn(channel_, method, request, token, patience);
+  }
+  static Called CallOn(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                       const google::protobuf::Message& request, const std::string& token,
+                       absl::Duration patience = absl::Seconds(20)) {
+    grpc::GenericStub stub(channel);
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + patience));
     if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
@@ -185,16 +220,16 @@ class DoorsStand {
     EXPECT_TRUE(response.ParseFromString(called.bytes));
     return response.messages_size() > 0 ? response.messages(0).opened().trial_id() : 0;
   }
-
- private:
-  absl::Time End() const { return now_ + absl::Hours(9); }
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(scratch_ / name) << text;
   }
 
+ private:
+  absl::Time End() const { return now_ + absl::Hours(9); }
   const absl::Time now_ = absl::Now() - absl::Hours(1);
   const TlsAuthority ca_ = *TlsAuthority::Make("ca", now_, End());
   ScratchDirectory scratch_;
+  TlsPair stranger_;
   std::string admin_;
   std::shared_ptr<grpc::Channel> channel_;
   int count_ = 0;

@@ -12,6 +12,7 @@
 #include "server/access_rules.h"
 #include "stepwell/v1/admin.pb.h"
 #include "tests/e2e/doors_stand.h"
+#include "tests/e2e/request_about.h"
 #include "tests/support/every_method.h"
 
 namespace stepwell::testing {
@@ -23,10 +24,6 @@ using grpc::StatusCode;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string PathOf(const MethodDescriptor& method) {
-  return absl::StrCat(method.service()->full_name(), "/", method.name());
-}
 
 class DoorsTest : public ::testing::Test {
  protected:
@@ -49,35 +46,7 @@ class DoorsTest : public ::testing::Test {
 
   // About the trial "run" of vision, whatever the method; the rest is empty.
   static std::unique_ptr<Message> RequestOf(const MethodDescriptor& method) {
-    std::unique_ptr<Message> request(google::protobuf::MessageFactory::generated_factory()
-                                         ->GetPrototype(method.input_type())
-                                         ->New());
-    SetTrial(*request);
-    if (auto* upload = dynamic_cast<v1::UploadTraceRequest*>(request.get())) {
-      SetTrial(*upload->mutable_upload());
-    }
-    if (auto* stream = dynamic_cast<v1::StreamChunksRequest*>(request.get())) *stream = Open();
-    if (auto* write = dynamic_cast<v1::WriteChunksRequest*>(request.get())) {
-      *write->add_messages() = Open();
-    }
-    return request;
-  }
-  static void SetTrial(Message& request) {
-    const auto& type = *request.GetDescriptor();
-    const auto& reflection = *request.GetReflection();
-    for (int i = 0; i < type.field_count(); ++i) {
-      const auto* field = type.field(i);
-      if (field->name() == "trial_id") reflection.SetInt64(&request, field, run_);
-      if (field->message_type() != v1::TrialRef::descriptor()) continue;
-      auto* trial = field->is_repeated() ? reflection.AddMessage(&request, field)
-                                         : reflection.MutableMessage(&request, field);
-      static_cast<v1::TrialRef*>(trial)->set_trial_id(run_);
-    }
-  }
-  static v1::StreamChunksRequest Open() {
-    auto open = OpenMessage({.writer = Uuid::Random(), .external_id = "run"});
-    open.mutable_open()->set_project("vision");
-    return open;
+    return RequestAbout(method, {run_, "vision", "run"});
   }
   static StatusCode CodeOf(const MethodDescriptor& method, const std::string& token) {
     return stand_->Call(PathOf(method), *RequestOf(method), token).status.error_code();

@@ -45,8 +45,11 @@ RawAnswer CallRaw(const std::shared_ptr<grpc::Channel>& channel, const std::stri
   if (done()) {
     call->WriteLast(BufferOf(request), {}, nullptr);
     grpc::ByteBuffer buffer;
-    if (done()) call->Read(&buffer, nullptr);
-    if (done()) answer.bytes = BytesOf(buffer);
+    // What was refused before it was written has no answer to wait for.
+    if (done()) {
+      call->Read(&buffer, nullptr);
+      if (done()) answer.bytes = BytesOf(buffer);
+    }
   }
   call->Finish(&answer.status, nullptr);
   done();

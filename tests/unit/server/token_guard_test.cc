@@ -114,6 +114,58 @@ class LearnedTokensTest : public TokenGuardTest {
   const NewToken token_ = MakeToken();
 };
 
+// One that a certificate opens.
+TokenRecord GivenTo(const std::string& certificate, const std::string& id,
+                    std::vector<std::string> grants = {"read:vision"}) {
+  TokenRecord record{.id = id, .name = "agent", .grants = std::move(grants)};
+  record.certificate = certificate;
+  return record;
+}
+
+TEST_F(LearnedTokensTest, ACertificatesNameOpensWhatIsGivenToItAndNoSecretDoes) {
+  Learn({GivenTo("dns:a.lab", "00000000000a"), GivenTo("cn:b", "00000000000b"), RecordOf(token_)});
+  const auto code = [&](const std::vector<std::string>& names) {
+    return guard_->IdentifyCertificate(names).status().code();
+  };
+  const auto caller = guard_->IdentifyCertificate({"cn:x", "dns:a.lab"});
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_EQ((*caller)->id, "00000000000a");
+  EXPECT_EQ(guard_->TakeUsed().size(), 1u) << "it was used";
+  EXPECT_EQ(code({}), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code({"cn:x"}), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code({"cn:b", "dns:a.lab"}), absl::StatusCode::kUnauthenticated) << "which?";
+  EXPECT_EQ(Shown("stepwell_00000000000a_" + std::string(64, '0')),
+            absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Shown("stepwell_00000000000a_"), absl::StatusCode::kUnauthenticated);
+  clock_.Advance(TokenGuard::kMemory + absl::Seconds(1));
+  EXPECT_EQ(code({"dns:a.lab"}), absl::StatusCode::kUnavailable) << "the database is silent";
+  Learn({GivenTo("dns:a.lab", "00000000000a", {"admin"}), RecordOf(token_)});
+  EXPECT_TRUE((*caller)->has_ended) << "other grants";
+  EXPECT_TRUE(guard_->IdentifyCertificate({"dns:a.lab"}).value()->grants.admin());
+  guard_->EndNow("00000000000a");
+  EXPECT_EQ(code({"dns:a.lab"}), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(LearnedTokensTest, WhatIsGivenToACertificateExpires) {
+  TokenRecord record = GivenTo("dns:a.lab", "00000000000a");
+  record.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(2));
+  Learn({record});
+  const auto caller = guard_->IdentifyCertificate({"dns:a.lab"});
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  const std::string inside = guard_->InsideAuthorization(**caller);
+  EXPECT_EQ(*guard_->Identify(inside), *caller);
+  EXPECT_FALSE(guard_->Identify(inside + "0").ok());
+  std::string another = inside;
+  another[10] = another[10] == '0' ? '1' : '0';
+  EXPECT_FALSE(guard_->Identify(another).ok());
+  EXPECT_FALSE(guard_->Identify("Bearer " + inside).ok());
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_EQ(guard_->IdentifyCertificate({"dns:a.lab"}).status().code(),
+            absl::StatusCode::kUnauthenticated);
+  EXPECT_FALSE(guard_->Identify(inside).ok());
+  EXPECT_TRUE((*caller)->has_ended);
+}
+
 TEST_F(LearnedTokensTest, IsWhoItSaysWithItsGrantsAndNobodyElse) {
   Learn({RecordOf(token_)});
   const auto caller = guard_->Identify("Bearer " + token_.text);
