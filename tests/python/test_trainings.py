@@ -196,6 +196,33 @@ print(len(os.listdir(tempfile.tempdir + "/kept")))
         self.assertEqual("[] ['RECORD_AND_SAVE', 'RECORD_AND_SAVE', 'NONE', 'NONE', 'NONE']\n3\n", out)
         self.assertEqual(1, err.count("records no more"), err)
 
+    def test_scopes_are_mirrored_where_there_is_a_record_function_and_else_that_is_told_once(self):
+        out, err = self.run_trial(_TORCH + """
+from stepwell._load import core
+run = stepwell.init()
+def train():
+    with stepwell.torch_profiler(schedule=lambda batch: True, directory=tempfile.tempdir + "/kept") as profiler:
+        for _ in run.steps("ab"):
+            with run.scope("mine"): profiler.step()
+    with run.scope("after"): pass
+class Region:
+    def __init__(self, name): self.name = name
+    def __enter__(self): print(self.name)
+    def __exit__(self, *exception): print("/" + self.name)
+class Odd(types.ModuleType):
+    def __getattr__(self, name): raise OSError(name)
+del torch.profiler.record_function
+autograd = sys.modules["torch.autograd.profiler"] = types.ModuleType("torch.autograd.profiler")
+train()
+torch.profiler.__class__ = Odd
+train()
+autograd.record_function = Region
+train()
+run.close()
+""", options=("-W", "always"))
+        self.assertEqual("mine\n/mine\n" * 2, out.replace("step\n", "").replace("/step\n", ""), err)
+        self.assertEqual(1, err.count("has no record_function"), err)
+
     def test_the_schedule_of_a_run_is_followed_also_where_it_is_a_function(self):
         out, err = self.run_trial(_TORCH + """
 run = stepwell.init(schedule=lambda batch: batch % 2 == 1)

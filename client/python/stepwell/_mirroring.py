@@ -3,33 +3,40 @@ nothing."""
 
 from __future__ import annotations
 
+import sys
 import weakref
 
 from stepwell._load import core, is_absent
+from stepwell._tell import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _wishes: dict[int, weakref.ref[object]] = {}  # by id
+_record_function: Callable[[str], Any] | None = None
+_is_told = False  # that torch has none
 
 
 def begin(who: object) -> None:
-    """Until `who` ends it, or is no more. Again: changes nothing."""
+    """Until `who` ends it, or is no more. Again: changes nothing. Never raises: where torch has no record_function nothing is
+    mirrored."""
+    global _record_function, _is_told
     if is_absent:
         return  # there are no scopes, and torch may lack what they would be
-    from torch.autograd.profiler import record_function
-
-    def begin_region(name: str) -> Any:
-        region = record_function(name)
-        region.__enter__()
-        return region
-
     key = id(who)
-    # First the wish: another thread that ends the last one meanwhile leaves the mirror where it is.
+    if key in _wishes:
+        return
+    found = _found()
+    if found is None:
+        if not _is_told:
+            _is_told = True
+            warn("stepwell: our scopes are not in torch's profiler: this torch has no record_function")
+        return
+    _record_function = found
     _wishes[key] = weakref.ref(who, lambda _: _drop(key))
-    if len(_wishes) == 1:
-        core.mirror_scopes(begin_region, lambda region: region.__exit__(None, None, None))
+    _follow()
 
 
 def end(who: object) -> None:
@@ -37,9 +44,40 @@ def end(who: object) -> None:
     _drop(id(who))
 
 
+def _found() -> Callable[[str], Any] | None:
+    """Of the torch that is imported. Nothing is imported for it: that may fail, and what runs here is a training's step."""
+    for name in ("torch.profiler", "torch.autograd.profiler"):
+        try:
+            found = getattr(sys.modules.get(name), "record_function", None)
+        except Exception:  # modules may answer by a function of their own
+            continue
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
 def _drop(key: int) -> None:
-    if _wishes.pop(key, None) is not None and not _wishes:
-        core.mirror_scopes(None, None)
+    if _wishes.pop(key, None) is not None:
+        _follow()
+
+
+def _follow() -> None:
+    """The mirror is as the wishes are. Whoever turns it looks again: other threads begin and end meanwhile."""
+    while True:
+        is_wanted = bool(_wishes)
+        core.mirror_scopes(*((_begin_region, _end_region) if is_wanted else (None, None)))
+        if is_wanted == bool(_wishes):
+            return
+
+
+def _begin_region(name: str) -> Any:
+    region = _record_function(name)  # type: ignore[misc]
+    region.__enter__()
+    return region
+
+
+def _end_region(region: Any) -> None:
+    region.__exit__(None, None, None)
 
 
 def after_fork() -> None:
