@@ -14,10 +14,12 @@ bool HeldFlows::Add(const Point& point) {
 
 std::vector<HeldFlows::Step> HeldFlows::TakeSteps() {
   std::vector<Point> points = std::exchange(points_, {});
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return std::tuple(a.id, a.time_ns) < std::tuple(b.id, b.time_ns);
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return std::tuple(a.id, a.time_ns, a.is_end, a.track) <
+           std::tuple(b.id, b.time_ns, b.is_end, b.track);
   });
   std::vector<Step> steps;
+  steps.reserve(points.size());
   std::uint64_t number = 0;
   for (std::size_t begin = 0; begin < points.size();) {
     std::size_t end = begin + 1;

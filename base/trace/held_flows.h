@@ -1,6 +1,7 @@
 // HeldFlows: the flows of a Perfetto trace, which say at each slice which ids it carries, as events of Chrome's form: s, t
 // and f in the order of their times, which is known only once all are read. Stands within PerfettoSplitter. Pure;
-// confined to one thread. Memory: kFlowsMax of 32 bytes; what comes then is refused.
+// confined to one thread. Memory: kFlowsMax of 32 bytes, and three times that in
+// TakeSteps; what comes then is refused.
 //
 //   if (!flows.Add({.id = 7, .time_ns = at, .track = track, .is_end = false})) ++left_out;
 //   for (const HeldFlows::Step& step : flows.TakeSteps()) ...

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/trace_event.h"
 
 namespace stepwell {
 namespace {
@@ -17,6 +20,23 @@ std::string EventOf(std::string_view phase, std::string_view said, std::string_v
   if (!args.empty()) json.append(",\"args\":{").append(args).append("}");
   json += '}';
   return json;
+}
+
+// What a slice says at its begin, and what its end says under other names.
+std::string JoinedArgs(const std::string& begin, std::string_view end) {
+  if (begin.empty()) return std::string(end);
+  if (end.empty() || begin == end) return begin;
+  absl::flat_hash_set<std::string> names;
+  std::string joined = begin;
+  ForEachJsonMember(absl::StrCat("{", begin, "}"), [&](std::string_view name, std::string_view) {
+    names.insert(std::string(name));
+  });
+  ForEachJsonMember(absl::StrCat("{", std::string(end), "}"),
+                    [&](std::string_view name, std::string_view value) {
+                      if (!names.insert(std::string(name)).second) return;
+                      joined.append(",\"").append(name).append("\":").append(value);
+                    });
+  return joined;
 }
 
 }  // namespace
@@ -56,8 +76,7 @@ std::string OpenSlices::End(std::uint64_t track, std::int64_t end_ns, std::strin
   std::int64_t duration = 0;
   if (__builtin_sub_overflow(end_ns, slice.begin_ns, &duration)) duration = 0;
   AppendMicros(std::max<std::int64_t>(duration, 0), whole);
-  // Most writers say the same at both.
-  return EventOf("X", whole, slice.args.empty() ? args : std::string_view(slice.args));
+  return EventOf("X", whole, JoinedArgs(slice.args, args));
 }
 
 std::vector<std::string> OpenSlices::TakeUnfinished() {

@@ -97,7 +97,7 @@ absl::Status PerfettoSplitter::TellFlows() {
     json += step.phase == 's' ? "}" : ",\"bp\":\"e\"}";
     STEPWELL_RETURN_IF_ERROR(Tell(json));
   }
-  form_.passed_over += flows_.alone_count();
+  form_.flows_left_out += flows_.alone_count();
   return absl::OkStatus();
 }
 
@@ -109,7 +109,7 @@ void PerfettoSplitter::HoldFlows(std::string_view bytes, std::uint64_t track,
     const bool is_end = field.number == event::kTerminatingFlows;
     if (field.number != event::kFlows && !is_end) continue;
     if (!flows_.Add({.id = field.value, .time_ns = time_ns, .track = track, .is_end = is_end})) {
-      ++form_.passed_over;
+      ++form_.flows_left_out;
     }
   }
 }

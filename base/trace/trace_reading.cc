@@ -113,16 +113,18 @@ absl::StatusOr<MergeCounts> MergeTraces(
     const std::function<absl::Status(MergeWriter&)>& add_counters) {
   const std::unique_ptr<MergeWriter> writer = WriterOf(plan, form, take);
   STEPWELL_RETURN_IF_ERROR(writer->Begin());
+  std::int64_t flows_left_out = 0;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
     STEPWELL_RETURN_IF_ERROR(writer->BeginInput(i));
     const auto read = ReadTrace(
         source_of(plan.inputs[i]),
         {.event = [&](std::string_view json) { return writer->TakeEvent(json); }, .member = {}});
     STEPWELL_RETURN_IF_ERROR(read.status());
+    flows_left_out += read->flows_left_out;
   }
   if (add_counters) STEPWELL_RETURN_IF_ERROR(add_counters(*writer));
   STEPWELL_RETURN_IF_ERROR(writer->End());
-  return MergeCounts{writer->written_count(), writer->left_out_count()};
+  return MergeCounts{writer->written_count(), writer->left_out_count() + flows_left_out};
 }
 
 std::optional<std::int32_t> RankOfTraceName(std::string_view path) {

@@ -26,6 +26,8 @@ struct TraceForm {
   bool is_cut = false;  // it ends before its last bracket
   std::int64_t event_count = 0;
   std::int64_t passed_over = 0;  // things beside events, and events over the bounds
+  // Of Perfetto's form: flows that join nothing, and those past what is held of them.
+  std::int64_t flows_left_out = 0;
   std::int64_t byte_count = 0;
   // What the times of one in Perfetto's form count by, by Perfetto's names; empty: JSON does not tell.
   std::string clock = {};

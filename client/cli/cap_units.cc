@@ -1,11 +1,11 @@
 #include "client/cli/cap_units.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -36,8 +36,8 @@ constexpr Unit kCounts[] = {{"", 1}, {"k", 1000}, {"M", 1'000'000}, {"G", 1'000'
 constexpr char kAgeAllowed[] = "an age such as 30d, 2y or 1h30m (y, w, d, h, m, s), or none";
 constexpr char kBytesAllowed[] = "bytes such as 50GiB, 1.5TB or 4096, or none";
 constexpr char kSamplesAllowed[] = "a number of samples such as 1000000 or 1M, or none";
-// A fraction of a unit is reckoned in double precision, which up to here knows each whole number.
-constexpr double kFractionMax = 0x1p53;
+// Of a fraction; more are refused.
+constexpr std::size_t kDecimalsMax = 18;
 
 absl::Status Refused(std::string_view option, std::string_view text, const char* allowed) {
   const std::string name(option);
@@ -71,19 +71,18 @@ bool TakePart(std::string_view& text, Part& part) {
 
 // So many of the unit, which are a whole number; nothing where they are not, or more than 63 bits hold.
 std::optional<std::int64_t> WholeOf(const std::string& digits, const Unit& unit) {
-  if (digits.find('.') == std::string::npos) {
-    std::int64_t number = 0;
-    std::int64_t value = 0;
-    if (!absl::SimpleAtoi(digits, &number) || __builtin_mul_overflow(number, unit.factor, &value)) {
-      return std::nullopt;
-    }
-    return value;
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  const std::string decimals = digits.substr(std::min(point + 1, digits.size()));
+  std::int64_t number = 0;
+  if (decimals.size() > kDecimalsMax ||
+      !absl::SimpleAtoi(digits.substr(0, point) + decimals, &number)) {
+    return std::nullopt;
   }
-  double number = 0;
-  if (!absl::SimpleAtod(digits, &number)) return std::nullopt;
-  const double value = number * static_cast<double>(unit.factor);
-  if (value > kFractionMax || value != std::floor(value)) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  std::int64_t divisor = 1;
+  for (std::size_t i = 0; i < decimals.size(); ++i) divisor *= 10;
+  const absl::int128 product = absl::int128(number) * unit.factor;
+  if (product % divisor != 0 || product / divisor > INT64_MAX) return std::nullopt;
+  return static_cast<std::int64_t>(product / divisor);
 }
 
 template <std::size_t kCount>

@@ -33,6 +33,8 @@ TEST(CapUnitsTest, TakesWhatPeopleWrite) {
       {ParseBytes, "1.5TB", INT64_C(1'500'000'000'000)},
       {ParseBytes, "4096", 4096},
       {ParseBytes, "1B", 1},
+      {ParseBytes, "8.5PiB", INT64_C(17) << 49},
+      {ParseBytes, "100.0PiB", INT64_C(100) << 50},
       {ParseBytes, "9007199254740993", INT64_C(9'007'199'254'740'993)},  // no double is it
       {ParseBytes, "none", 0},
       {ParseSamples, "1000000", 1'000'000},

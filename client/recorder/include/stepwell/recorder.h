@@ -256,7 +256,8 @@ STEPWELL_API void stepwell_step_leave(void);
 
 /* Leaves word for the agent to upload a trace's file to the master of the writer that is open, or was last: Chrome's
  * JSON, Perfetto's, .xplane.pb, or text. path is absolute, the file whole and not written to any more. What is not known
- * of epoch and batches is -1. removes_file: it goes once it is stored. 1 = an agent will find it, also when this process
+ * of epoch and batches is -1. removes_file: it goes once it is stored; one that no master
+ * takes stays, but where its folder's name begins with stepwell-traces-, which was made for it. 1 = an agent will find it, also when this process
  * is gone; 0 = none will (recorded into memory, never opened, under an agent of all users), or no room for the word.
  * Blocks on the file system, and waits for no upload: not for each step. */
 STEPWELL_API int stepwell_upload_trace(const char* path, int32_t epoch, int32_t first_batch,

@@ -61,9 +61,11 @@ struct Written {
     const auto finished = splitter.Finish();
     EXPECT_TRUE(finished.ok()) << finished.status();
     passed_over = finished->passed_over;
+    flows_left_out = finished->flows_left_out;
     return lines;
   }
   std::int64_t passed_over = 0;
+  std::int64_t flows_left_out = 0;
 };
 
 TEST(PerfettoSplitter, ASliceIsOneEventWithItsLength) {
@@ -103,7 +105,15 @@ TEST(PerfettoSplitter, FlowsJoinTheSlicesThatCarryThemInOrderOfTime) {
   }
   EXPECT_THAT(flows, ElementsAre("s flow 41 #1", "t flow 41 #1", "f flow 42 #1", "s flow 41 #2",
                                  "f flow 42 #2"));
-  EXPECT_EQ(written.passed_over, 2) << "5 and 78 join nothing";
+  EXPECT_EQ(written.flows_left_out, 2) << "5 and 78 join nothing";
+  EXPECT_EQ(written.passed_over, 0);
+}
+
+TEST(OpenSlices, WhatTheEndSaysUnderOtherNamesIsKept) {
+  OpenSlices slices;
+  EXPECT_EQ(slices.Begin(1, 0, "", R"("id":1,"a\"b":[2])"), "");
+  EXPECT_EQ(slices.End(1, 1000, "", R"("a\"b":3,"id":4,"result":{"x":5})"),
+            R"({"ph":"X","dur":1.000,"args":{"id":1,"a\"b":[2],"result":{"x":5}}})");
 }
 
 TEST(OpenSlices, WhatFindsNoRoomIsToldApart) {
