@@ -59,6 +59,7 @@ constexpr std::array kRules = {
     AccessRule{"stepwell.v1.TokenService.CreateToken", Right::kAdmin, Subject::kMaster},
     AccessRule{"stepwell.v1.TokenService.ListTokens", Right::kAdmin, Subject::kMaster},
     AccessRule{"stepwell.v1.TokenService.RevokeToken", Right::kAdmin, Subject::kMaster},
+    AccessRule{"stepwell.v1.TokenService.FetchIngestToken", Right::kIngest, Subject::kTrials},
 };
 
 using RulesByRequest = absl::flat_hash_map<const Descriptor*, const AccessRule*>;

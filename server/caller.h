@@ -23,6 +23,9 @@ struct TokenHolder {
   std::string certificate;  // whose name opens it, as in CertificateNames; empty = its secret does
   Grants grants;
   std::int64_t expires_time_us = 0;  // 0 = never
+  // As in TokenRecord: of one that was fetched.
+  std::string made_by;
+  std::string family;
   // Revoked, expired, or no more in its file. Never taken back.
   std::atomic<bool> has_ended{false};
   // When it was last shown; 0 = not since that was noted.

@@ -375,9 +375,9 @@ absl::Status Server::Parts::Serve() {
   trace_service.emplace(*trace_store, state, *trace_reads, *trace_capturing,
                         TraceGrpcService::Options{.access = &*access});
   grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
-  token_service.emplace(TokenGrpcService::Parts{*token_store, *access,
-                                                token_loop.has_value() ? &*token_loop : nullptr,
-                                                clock, !options.tls_client_ca.empty()});
+  token_service.emplace(TokenGrpcService::Parts{
+      *token_store, *access, token_loop.has_value() ? &*token_loop : nullptr, clock,
+      !options.tls_client_ca.empty(), options.fetched_token_max});
   grpc->Register(token_service->service(), pb::TokenService::service_full_name());
   // Nobody is told that the port is open before tokens are known.
   if (token_loop) {

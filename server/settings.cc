@@ -143,6 +143,8 @@ const std::vector<Setting>& Settings() {
            "each call of both ports needs the token in this file, which is made where there is "
            "none; "
            "with --tls-cert"),
+      Time("fetched-token-max", &O::fetched_token_max, "24h", 1000, 86'400'000,
+           "how long a token for one trial lives at most that an agent or a launcher fetches"),
       Flag("insecure-allow-remote", &O::insecure_allow_remote,
            "listen on addresses that other machines reach, without authentication"),
       Time("group-linger", &O::group_linger, "2ms", 0, 1000,

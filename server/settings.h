@@ -34,6 +34,7 @@ struct ServeOptions {
   std::string tls_key;
   std::string tls_client_ca;
   std::string token_file;
+  absl::Duration fetched_token_max;
   bool insecure_allow_remote = false;
   absl::Duration group_linger;
   absl::Duration fold_interval;

@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -35,8 +36,18 @@ absl::Status WriteWhole(const std::string& path, const std::string& text) {
 }
 
 constexpr absl::string_view kInside = "Inside_";
+// How long one that was fetched is remembered after its end, for a clock that is set back.
+constexpr std::int64_t kFetchedGraceUs = 60'000'000;
 constexpr char kCertificateEnded[] =
     "the grants of this client's certificate were revoked, or have expired";
+
+constexpr char kAdminId[] = "admin";
+
+// Another for another token in the file; of a digest of a digest, which tells nobody what the token is.
+std::string AdminMaker(const std::string& digest) {
+  const std::string mark = TokenDigest(digest).substr(0, kTokenIdDigits / 2);
+  return absl::StrCat(kAdminId, ":", absl::BytesToHexString(mark));
+}
 
 // has_ended is never taken back: another holder lives.
 Caller Anew(const TokenHolder& ended) {
@@ -47,6 +58,27 @@ Caller Anew(const TokenHolder& ended) {
   holder->certificate = ended.certificate;
   holder->grants = ended.grants;
   holder->expires_time_us = ended.expires_time_us;
+  holder->made_by = ended.made_by;
+  holder->family = ended.family;
+  return holder;
+}
+
+// Null: not understood; of a newer master, perhaps.
+Caller HolderOf(const TokenRecord& token) {
+  absl::StatusOr<Grants> grants = Grants::Parse(token.grants);
+  if (!grants.ok()) {
+    log::Warning("token_not_understood", {{"token", token.id}, {"why", grants.status().message()}});
+    return nullptr;
+  }
+  auto holder = std::make_shared<TokenHolder>();
+  holder->id = token.id;
+  holder->digest = token.digest;
+  holder->name = token.name;
+  holder->certificate = token.certificate;
+  holder->grants = *std::move(grants);
+  holder->expires_time_us = token.expires_time_us;
+  holder->made_by = token.made_by;
+  holder->family = token.family;
   return holder;
 }
 
@@ -159,6 +191,10 @@ absl::Status TokenGuard::CheckMemory() const {
 absl::StatusOr<Caller> TokenGuard::Use(const Caller& caller) {
   const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
   if (caller->expires_time_us != 0 && caller->expires_time_us <= now_us) End(*caller);
+  if (!MakerLives(*caller, now_us)) {
+    End(*caller);
+    return absl::UnauthenticatedError("the token that fetched this one has ended");
+  }
   if (caller->has_ended) {
     return absl::UnauthenticatedError(caller->certificate.empty() ? "this token has expired"
                                                                   : kCertificateEnded);
@@ -187,10 +223,11 @@ void TokenGuard::Take(Stored stored) {
   if (admin_ == nullptr || admin_->digest != stored.digest) {
     if (admin_ != nullptr) End(*admin_);
     admin_ = std::make_shared<TokenHolder>();
-    admin_->id = "admin";
+    admin_->id = kAdminId;
     admin_->name = "the one in the file";
     admin_->digest = stored.digest;
     admin_->grants = Grants::Admin();
+    admin_maker_ = AdminMaker(stored.digest);
   }
   stored_ = std::move(stored);
   is_gone_ = false;
@@ -220,21 +257,7 @@ void TokenGuard::LookAgain() {
 void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration asked) {
   absl::flat_hash_map<std::string, Caller> holders;
   for (const TokenRecord& token : living) {
-    absl::StatusOr<Grants> grants = Grants::Parse(token.grants);
-    if (!grants.ok()) {
-      // Of a newer master, perhaps.
-      log::Warning("token_not_understood",
-                   {{"token", token.id}, {"why", grants.status().message()}});
-      continue;
-    }
-    const auto holder = std::make_shared<TokenHolder>();
-    holder->id = token.id;
-    holder->digest = token.digest;
-    holder->name = token.name;
-    holder->certificate = token.certificate;
-    holder->grants = *std::move(grants);
-    holder->expires_time_us = token.expires_time_us;
-    holders.emplace(token.id, holder);
+    if (Caller holder = HolderOf(token)) holders.emplace(token.id, std::move(holder));
   }
   std::multimap<std::string, std::string> named;
   for (const auto& [id, holder] : holders) {
@@ -256,12 +279,27 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
   confirmed_ = asked;
 }
 
+void TokenGuard::LearnFetched(const std::vector<TokenRecord>& fetched, absl::Duration asked) {
+  const absl::MutexLock lock(&mu_);
+  for (const TokenRecord& token : fetched) {
+    // One that is known may be shown by calls that are under way.
+    if (holders_.contains(token.id)) continue;
+    if (Caller holder = HolderOf(token)) holders_.emplace(token.id, std::move(holder));
+  }
+  confirmed_ = asked;
+}
+
 void TokenGuard::EndNow(const std::string& id) {
   const absl::MutexLock lock(&mu_);
   const auto found = holders_.find(id);
-  if (found == holders_.end()) return;
-  End(*found->second);
-  holders_.erase(found);
+  const std::string family = found == holders_.end() ? "" : found->second->family;
+  absl::erase_if(holders_, [&](const auto& entry) {
+    TokenHolder& holder = *entry.second;
+    const bool is_kin = !family.empty() && holder.family == family;
+    if (holder.id != id && holder.made_by != id && !is_kin) return false;
+    End(holder);
+    return true;
+  });
 }
 
 void TokenGuard::Confirm(absl::Duration asked) {
@@ -273,14 +311,39 @@ void TokenGuard::LookAround() {
   const absl::MutexLock lock(&mu_);
   LookAgain();
   const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  fetched_count_ = 0;
   for (auto& [id, holder] : holders_) {
     if (holder->expires_time_us == 0) continue;
-    if (holder->expires_time_us <= now_us) {
+    if (holder->expires_time_us <= now_us || !MakerLives(*holder, now_us)) {
       End(*holder);
     } else if (holder->has_ended) {
       holder = Anew(*holder);
     }
+    if (!holder->made_by.empty() && !holder->has_ended) ++fetched_count_;
   }
+  absl::erase_if(holders_, [now_us](const auto& entry) {
+    const TokenHolder& holder = *entry.second;
+    return !holder.made_by.empty() && holder.expires_time_us < now_us - kFetchedGraceUs;
+  });
+}
+
+bool TokenGuard::MakerLives(const TokenHolder& holder, std::int64_t now_us) const {
+  if (holder.made_by.empty()) return true;
+  if (admin_ != nullptr && holder.made_by == admin_maker_) return true;
+  const auto maker = holders_.find(holder.made_by);
+  if (maker == holders_.end()) return false;
+  const std::int64_t expires_us = maker->second->expires_time_us;
+  return expires_us == 0 || expires_us > now_us;
+}
+
+std::string TokenGuard::MakerOf(const TokenHolder& caller) {
+  if (!caller.made_by.empty()) return caller.made_by;
+  return caller.id == kAdminId ? AdminMaker(caller.digest) : caller.id;
+}
+
+std::int64_t TokenGuard::fetched_count() const {
+  const absl::MutexLock lock(&mu_);
+  return fetched_count_;
 }
 
 std::int64_t TokenGuard::ended_count() const {

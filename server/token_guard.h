@@ -51,13 +51,20 @@ class TokenGuard {
   // These are all that live; those that are not among them have ended. What cannot be understood is left out.
   // `asked`: when the database was, by Clock::Monotonic.
   void Learn(const std::vector<TokenRecord>& living, absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
+  // These were fetched, and live beside those that are known.
+  void LearnFetched(const std::vector<TokenRecord>& fetched, absl::Duration asked)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // What was learned is so still.
   void Confirm(absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
-  // Revoked: for good, and not to be learned of first.
+  // Revoked: for good, and not to be learned of first; with those that it made, and its family.
   void EndNow(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
   // Reads the file again, where that is due, and ends those that have expired. One that a clock ended which
   // has gone back since lives again; calls of before have ended.
   void LookAround() ABSL_LOCKS_EXCLUDED(mu_);
+  // Whose end ends what `caller` fetches: its own, or that of who made it.
+  static std::string MakerOf(const TokenHolder& caller);
+  // Those that live and were fetched, of all masters, as of the last look.
+  std::int64_t fetched_count() const ABSL_LOCKS_EXCLUDED(mu_);
   // How many have ended, ever: who has open calls looks again when it has grown.
   std::int64_t ended_count() const ABSL_LOCKS_EXCLUDED(mu_);
   // Those of the database that were shown since the last time, and when.
@@ -73,6 +80,9 @@ class TokenGuard {
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(Stored stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(TokenHolder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of one that was fetched; of others always.
+  bool MakerLives(const TokenHolder& holder, std::int64_t now_us) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckMemory() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // One that was shown just now, unless it has ended.
   absl::StatusOr<Caller> Use(const Caller& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -83,14 +93,16 @@ class TokenGuard {
   const std::string inside_;  // "Inside_<secret>_"
   mutable absl::Mutex mu_;
   Stored stored_ ABSL_GUARDED_BY(mu_);
-  Caller admin_ ABSL_GUARDED_BY(mu_);          // null: the file is gone
-  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;  // which was told
+  Caller admin_ ABSL_GUARDED_BY(mu_);             // null: the file is gone
+  std::string admin_maker_ ABSL_GUARDED_BY(mu_);  // TokenRecord::made_by of what that one makes
+  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;     // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
   absl::flat_hash_map<std::string, Caller> holders_ ABSL_GUARDED_BY(mu_);   // by id
   // Ids by the name of a certificate; some may be no more among holders_.
   std::multimap<std::string, std::string> named_ ABSL_GUARDED_BY(mu_);
   absl::Duration confirmed_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   std::int64_t ended_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t fetched_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Whether it may be one that InsideAuthorization made: of no form that clients show.

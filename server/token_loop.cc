@@ -55,8 +55,9 @@ void TokenLoop::EndDue() {
 absl::Status TokenLoop::Look() {
   const absl::MutexLock lock(&learning_);
   const absl::Duration asked = parts_.clock.Monotonic();
-  STEPWELL_ASSIGN_OR_RETURN(const std::int64_t change_no, parts_.store.ReadChangeNo());
-  if (change_no != change_no_) return Learn();
+  STEPWELL_ASSIGN_OR_RETURN(const TokenNumbers numbers, parts_.store.ReadNumbers());
+  if (numbers.change_no != numbers_.change_no) return Learn();
+  if (numbers.fetch_no != numbers_.fetch_no) return LearnFetched();
   parts_.guard.Confirm(asked);
   return absl::OkStatus();
 }
@@ -70,7 +71,23 @@ absl::Status TokenLoop::Learn() {
   const absl::Duration asked = parts_.clock.Monotonic();
   STEPWELL_ASSIGN_OR_RETURN(const LivingTokens living, parts_.store.ReadLiving());
   parts_.guard.Learn(living.tokens, asked);
-  change_no_ = living.change_no;
+  numbers_ = living.numbers;
+  return absl::OkStatus();
+}
+
+absl::Status TokenLoop::LearnFetchedNow() {
+  const absl::MutexLock lock(&learning_);
+  return LearnFetched();
+}
+
+absl::Status TokenLoop::LearnFetched() {
+  const absl::Duration asked = parts_.clock.Monotonic();
+  STEPWELL_ASSIGN_OR_RETURN(const LivingTokens fetched,
+                            parts_.store.ReadFetched(numbers_.fetch_no));
+  // What was revoked meanwhile is not for this.
+  if (fetched.numbers.change_no != numbers_.change_no) return Learn();
+  parts_.guard.LearnFetched(fetched.tokens, asked);
+  numbers_.fetch_no = fetched.numbers.fetch_no;
   return absl::OkStatus();
 }
 

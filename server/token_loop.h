@@ -38,6 +38,10 @@ class TokenLoop {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   // What was made or revoked counts when this returns. Thread-safe; asks the database.
   absl::Status LearnNow() ABSL_LOCKS_EXCLUDED(learning_);
+  // What was fetched counts when this returns. Thread-safe; asks the database.
+  absl::Status LearnFetchedNow() ABSL_LOCKS_EXCLUDED(learning_);
+  // Those that live and were fetched, as of a second ago.
+  std::int64_t fetched_count() const { return parts_.guard.fetched_count(); }
   // It was revoked: it opens nothing any more, whatever the database answers next. Thread-safe, at once.
   void EndNow(const std::string& id) { parts_.guard.EndNow(id); }
 
@@ -47,6 +51,7 @@ class TokenLoop {
   bool WaitForTime() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Look() ABSL_LOCKS_EXCLUDED(learning_);
   absl::Status Learn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
+  absl::Status LearnFetched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
   void EndDue();
   void TellEnded();
   void NoteUsed();
@@ -54,7 +59,7 @@ class TokenLoop {
   const Parts parts_;
   // Held while the database is asked, so that what it said first is not learned last.
   absl::Mutex learning_;
-  std::int64_t change_no_ ABSL_GUARDED_BY(learning_) = -1;
+  TokenNumbers numbers_ ABSL_GUARDED_BY(learning_) = {-1, -1};
   absl::Mutex mu_ ABSL_ACQUIRED_AFTER(learning_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // Confined to the thread.

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,11 @@ namespace {
 constexpr std::size_t kShownBytesMax = 128;
 constexpr TextBounds kNameBounds{1, 128};
 constexpr std::int64_t kExpirySecondsMax = INT64_C(10) * 365 * 86'400;
+constexpr absl::Duration kLifetimeDefault = absl::Hours(1);
+constexpr std::int64_t kLifetimeSecondsMin = 60;
+constexpr std::int64_t kLifetimeSecondsMax = 86'400;
+// Masters hold them in memory.
+constexpr std::int64_t kFetchedLivingMax = 100'000;
 constexpr std::int32_t kPageDefault = 100;
 constexpr std::int32_t kPageMax = 1000;
 
@@ -42,6 +48,7 @@ v1::Token ToWire(const TokenRecord& token) {
   wire.set_used_time_us(token.used_time_us);
   wire.set_revoked_time_us(token.revoked_time_us);
   wire.set_certificate(token.certificate);
+  wire.set_made_by(token.made_by);
   return wire;
 }
 
@@ -53,7 +60,8 @@ absl::Status Reasoned(absl::Status status, absl::string_view reason) {
 std::string QuotedGrants(const TokenRecord& token) { return absl::StrJoin(token.grants, " "); }
 
 std::uint32_t FingerprintOf(const v1::ListTokensRequest& request) {
-  return QueryFingerprint({"tokens", request.with_ended() ? "all" : "living"});
+  return QueryFingerprint({"tokens", request.with_ended() ? "all" : "living",
+                           request.with_fetched() ? "and fetched" : ""});
 }
 
 std::int64_t NumberOf(const std::string& id) {
@@ -65,6 +73,7 @@ std::int64_t NumberOf(const std::string& id) {
 absl::StatusOr<TokenPage> CheckList(const v1::ListTokensRequest& request_untrusted) {
   TokenPage page;
   page.with_ended = request_untrusted.with_ended();
+  page.with_fetched = request_untrusted.with_fetched();
   STEPWELL_ASSIGN_OR_RETURN(
       page.limit, CheckSize("page_size", request_untrusted.page_size(), kPageDefault, kPageMax));
   if (request_untrusted.page_token().empty()) return page;
@@ -73,6 +82,24 @@ absl::StatusOr<TokenPage> CheckList(const v1::ListTokensRequest& request_untrust
                                           FingerprintOf(request_untrusted), 2));
   page.after = TokenPage::After{place[0], absl::StrCat(absl::Hex(place[1], absl::kZeroPad12))};
   return page;
+}
+
+absl::StatusOr<absl::Duration> CheckLifetime(std::int64_t seconds_untrusted) {
+  if (seconds_untrusted == 0) return kLifetimeDefault;
+  if (seconds_untrusted >= kLifetimeSecondsMin && seconds_untrusted <= kLifetimeSecondsMax) {
+    return absl::Seconds(seconds_untrusted);
+  }
+  return Reasoned(
+      absl::InvalidArgumentError(absl::StrCat("lifetime_seconds is ", seconds_untrusted,
+                                              ", allowed are ", kLifetimeSecondsMin, " to ",
+                                              kLifetimeSecondsMax, " (a day), and 0 for an hour")),
+      "LIFETIME_SECONDS");
+}
+
+// For people: those that are renewed keep the name of the first.
+std::string NameOfFetched(const TokenHolder& caller) {
+  if (!caller.made_by.empty()) return caller.name;
+  return Shortened(absl::StrCat("fetched by ", caller.name), kNameBounds.bytes_max);
 }
 
 }  // namespace
@@ -162,7 +189,67 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status FetchIngestToken(grpc::ServerContext* call,
+                                const v1::FetchIngestTokenRequest* request,
+                                v1::FetchIngestTokenResponse* response) override {
+    const GrpcEntry entry = Enter(*call, *request);
+    if (!entry.ok()) return entry.status;
+    const TokenHolder& caller = *entry.caller;
+    const auto lifetime = CheckLifetime(request->lifetime_seconds());
+    if (!lifetime.ok()) return GrpcError(lifetime.status());
+    const auto grant = GrantOf(caller, request->trial());
+    if (!grant.ok()) return GrpcError(grant.status());
+    if (parts_.loop->fetched_count() >= kFetchedLivingMax) {
+      return GrpcError(Reasoned(
+          absl::ResourceExhaustedError(absl::StrCat("there are ", parts_.loop->fetched_count(),
+                                                    " tokens that were fetched and live, limit ",
+                                                    kFetchedLivingMax, "; let them expire")),
+          "TOKEN_LIMIT"));
+    }
+    const NewToken made = MakeToken();
+    TokenFetch fetch{.id = made.id, .digest = made.digest, .name = NameOfFetched(caller)};
+    fetch.grant = *grant;
+    fetch.made_by = TokenGuard::MakerOf(caller);
+    if (!caller.made_by.empty()) {
+      fetch.shown_id = caller.id;
+      fetch.family = caller.family;
+    }
+    fetch.lifetime = std::min(*lifetime, parts_.fetched_max);
+    const auto fetched = parts_.store.Fetch(fetch);
+    if (!fetched.ok()) return GrpcError(fetched.status());
+    if (const absl::Status learned = parts_.loop->LearnFetchedNow(); !learned.ok()) {
+      log::Warning("tokens_not_read", {{"status", learned.ToString()}});
+    }
+    log::Info("token_fetched", {{"token", fetched->id},
+                                {"grants", QuotedGrants(*fetched)},
+                                {"made_by", fetched->made_by},
+                                {"by", caller.id}});
+    response->set_text(made.text);
+    *response->mutable_token() = ToWire(*fetched);
+    response->set_renews(!caller.made_by.empty());
+    return grpc::Status::OK;
+  }
+
  private:
+  // What is fetched grants no more than what was shown: where that is by the trial's number, which its name may
+  // one day not lead to any more, so is this.
+  absl::StatusOr<std::string> GrantOf(const TokenHolder& caller, const v1::TrialRef& ref) const {
+    STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(ref));
+    std::string text = IngestGrant(trial);
+    const bool is_by_number = trial.trial_id != 0;
+    if (!is_by_number && !caller.grants.Ingests({0, trial.project, trial.external_id})) {
+      STEPWELL_ASSIGN_OR_RETURN(const TrialPlace place, parts_.store.FindPlace(trial));
+      text = IngestGrant({.trial_id = place.trial_id});
+    }
+    const auto grants = Grants::Parse({text});
+    if (!grants.ok()) {
+      return Reasoned(absl::InvalidArgumentError(
+                          absl::StrCat("trial: ", std::string(grants.status().message()))),
+                      "TRIAL");
+    }
+    if (is_by_number) STEPWELL_RETURN_IF_ERROR(CheckNumbers(*grants));
+    return text;
+  }
   GrpcEntry Enter(const grpc::ServerContext& call, const google::protobuf::Message& request) const {
     if (parts_.loop == nullptr) {
       return {GrpcError(Complaint{absl::StatusCode::kFailedPrecondition, "NO_TOKENS_ASKED",

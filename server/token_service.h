@@ -1,8 +1,9 @@
-// TokenGrpcService: makes, lists and revokes tokens over gRPC. Thread-safe.
+// TokenGrpcService: makes, lists and revokes tokens over gRPC, and lends those of one trial to who may ingest it. Thread-safe.
 #pragma once
 
 #include <memory>
 
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "server/access_control.h"
 #include "server/token_loop.h"
@@ -24,6 +25,8 @@ class TokenGrpcService {
     const Clock& clock;
     // Whether this master asks its clients for certificates.
     bool asks_certificates = false;
+    // How long a token lives that is fetched, at most.
+    absl::Duration fetched_max = absl::Hours(24);
   };
   explicit TokenGrpcService(Parts parts);
   ~TokenGrpcService();

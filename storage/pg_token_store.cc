@@ -1,5 +1,6 @@
 #include "storage/pg_token_store.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
@@ -18,20 +19,22 @@ constexpr absl::Duration kWatchMax = absl::Seconds(2);
 // No grant holds a line break.
 #define STEPWELL_TOKEN_COLUMNS                                                                    \
   "token_id, secret_sha256, name, array_to_string(grants, chr(10)), created_time, expires_time, " \
-  "used_time, revoked_time, coalesce(certificate, '') "
+  "used_time, revoked_time, coalesce(certificate, ''), coalesce(made_by, ''), "                   \
+  "coalesce(family, '') "
 
 constexpr char kRaiseChange[] = "update stepwell.token_changes set change_no = change_no + 1";
 // Under the lock of kRaiseChange: nobody makes one meanwhile.
 constexpr char kCountLiving[] =
     "select count(*) from stepwell.tokens "
-    "where revoked_time is null and (expires_time is null or expires_time > now())";
+    "where made_by is null and revoked_time is null "
+    "and (expires_time is null or expires_time > now())";
 // As kCountLiving.
 constexpr char kFindCertificate[] =
     "select token_id from stepwell.tokens where certificate = $1 "
     "and revoked_time is null and (expires_time is null or expires_time > now())";
 constexpr char kForgetEnded[] =
     "delete from stepwell.tokens "
-    "where least(revoked_time, expires_time) < now() - interval '30 days'";
+    "where made_by is null and least(revoked_time, expires_time) < now() - interval '30 days'";
 constexpr char kCreate[] =
     "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, "
     "certificate) "
@@ -41,14 +44,42 @@ constexpr char kList[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
 where ($1 or (revoked_time is null and (expires_time is null or expires_time > now())))
   and (created_time, token_id collate "C") < ($2, $3)
+  and ($5 or made_by is null)
 order by created_time desc, token_id collate "C" desc limit $4)";
 constexpr char kRevoke[] =
     "update stepwell.tokens set revoked_time = coalesce(revoked_time, now()) "
     "where token_id = $1 returning " STEPWELL_TOKEN_COLUMNS;
-constexpr char kReadChange[] = "select change_no from stepwell.token_changes";
+constexpr char kRevokeMade[] =
+    "update stepwell.tokens set revoked_time = now() where revoked_time is null "
+    "and (made_by = $1 or (made_by is not null and family = nullif($2, '')))";
+constexpr char kRaiseFetch[] =
+    "update stepwell.token_changes set fetch_no = fetch_no + 1 returning fetch_no";
+// Under the lock of kRaiseFetch. Each call takes away more than it adds.
+constexpr char kForgetFetched[] = R"(
+delete from stepwell.tokens where token_id in (
+  select token_id from stepwell.tokens
+  where made_by is not null and expires_time < now() - interval '1 day'
+  order by expires_time limit 100))";
+// Of one that must live for another to be made.
+constexpr char kFindMaker[] =
+    "select expires_time from stepwell.tokens where token_id = $1 "
+    "and revoked_time is null and (expires_time is null or expires_time > now())";
+constexpr char kCountFetched[] =
+    "select count(*) from stepwell.tokens where made_by = $1 and grants[1] = $2 "
+    "and expires_time > now() and revoked_time is null";
+constexpr char kFetch[] =
+    "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, made_by, "
+    "family, fetch_no) "
+    "values ($1, $2, $3, array[$4], "
+    "least(now() + $5::bigint * interval '1 microsecond', $6::timestamptz), $7, $8, $9) "
+    "returning " STEPWELL_TOKEN_COLUMNS;
+constexpr char kReadChange[] = "select change_no, fetch_no from stepwell.token_changes";
 constexpr char kReadLiving[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
 where revoked_time is null and (expires_time is null or expires_time > now()))";
+constexpr char kReadFetched[] = "select " STEPWELL_TOKEN_COLUMNS R"(
+from stepwell.tokens
+where made_by is not null and fetch_no > $1 and revoked_time is null and expires_time > now())";
 constexpr char kNoteUsed[] = R"(
 update stepwell.tokens t set used_time = u.time
 from (select id, to_timestamp(us / 1e6) as time
@@ -93,6 +124,8 @@ TokenRecord TokenAt(const PgResult& result, int row) {
   token.used_time_us = TimeAt(result, row, 6);
   token.revoked_time_us = TimeAt(result, row, 7);
   token.certificate = std::string(result.Text(row, 8));
+  token.made_by = std::string(result.Text(row, 9));
+  token.family = std::string(result.Text(row, 10));
   return token;
 }
 
@@ -110,6 +143,12 @@ absl::Status CertificateTaken(const TokenRecord& token, std::string_view by) {
   return taken;
 }
 
+absl::StatusOr<TokenNumbers> NumbersOn(PgConnection& connection) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(kReadChange));
+  if (row.row_count() != 1) return absl::DataLossError("token_changes: not one row");
+  return TokenNumbers{row.Int64(0, 0), row.Int64(0, 1)};
+}
+
 // A token in doubt is told to nobody, and a revocation may be done twice.
 absl::Status ComeAgain(const absl::Status& status) {
   return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
@@ -118,7 +157,8 @@ absl::Status ComeAgain(const absl::Status& status) {
 }  // namespace
 
 PgTokenStore::PgTokenStore(const Options& options)
-    : watch_(WatchOptions(options), 1),
+    : fetched_per_trial_max_(options.fetched_per_trial_max),
+      watch_(WatchOptions(options), 1),
       shelf_(ConnectionOptions(options), options.connections_max) {}
 
 absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
@@ -164,8 +204,51 @@ absl::StatusOr<std::vector<TokenRecord>> PgTokenStore::List(const TokenPage& pag
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
       connection->Exec(kList, {page.with_ended, PgTimestamp{after.created_time_us}, after.id,
-                               std::int64_t{page.limit}}));
+                               std::int64_t{page.limit}, page.with_fetched}));
   return TokensOf(rows);
+}
+
+absl::StatusOr<TokenRecord> PgTokenStore::Fetch(const TokenFetch& fetch) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  TokenRecord fetched;
+  const absl::Status made = connection->InTransaction([&]() -> absl::Status {
+    // First: who revokes one of them holds the same row, before or after.
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult number, connection->Exec(kRaiseFetch));
+    if (number.row_count() != 1) return absl::DataLossError("token_changes: not one row");
+    STEPWELL_RETURN_IF_ERROR(connection->Exec(kForgetFetched).status());
+    PgParam ends = PgParam::Null(PgOid::kTimestamptz);
+    for (const std::string& id : {fetch.shown_id, fetch.made_by}) {
+      // The one in a file is not here.
+      if (id.empty() || absl::StrContains(id, ':')) continue;
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult maker, connection->Exec(kFindMaker, {id}));
+      if (maker.row_count() == 0) {
+        return absl::UnauthenticatedError(
+            "the token of this call has been revoked, or has expired");
+      }
+      // A renewal may outlive what it renews, and not who made both.
+      const bool is_maker = id == fetch.made_by;
+      if (is_maker && !maker.IsNull(0, 0)) ends = PgTimestamp{maker.TimestampUs(0, 0)};
+    }
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult living,
+                              connection->Exec(kCountFetched, {fetch.made_by, fetch.grant}));
+    if (living.Int64(0, 0) >= fetched_per_trial_max_) {
+      absl::Status full = absl::ResourceExhaustedError(absl::StrCat(
+          "of ", fetch.grant, " ", living.Int64(0, 0), " tokens live that ", fetch.made_by,
+          " made, limit ", fetched_per_trial_max_, "; let them expire, or ask for shorter ones"));
+      full.SetPayload("stepwell/reason", absl::Cord("TOKEN_LIMIT"));
+      return full;
+    }
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult row,
+        connection->Exec(kFetch,
+                         {fetch.id, PgBytes{fetch.digest}, fetch.name, fetch.grant,
+                          absl::ToInt64Microseconds(fetch.lifetime), ends, fetch.made_by,
+                          fetch.family.empty() ? fetch.id : fetch.family, number.Int64(0, 0)}));
+    fetched = TokenAt(row, 0);
+    return absl::OkStatus();
+  });
+  STEPWELL_RETURN_IF_ERROR(ComeAgain(made));
+  return fetched;
 }
 
 absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
@@ -178,27 +261,32 @@ absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
       return absl::NotFoundError(absl::StrCat("there is no token ", id));
     }
     revoked = TokenAt(row, 0);
-    return absl::OkStatus();
+    return connection->Exec(kRevokeMade, {id, revoked.family}).status();
   });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(done));
   return revoked;
 }
 
-absl::StatusOr<std::int64_t> PgTokenStore::ReadChangeNo() {
+absl::StatusOr<TokenNumbers> PgTokenStore::ReadNumbers() {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(kReadChange));
-  if (row.row_count() != 1) return absl::DataLossError("token_changes: not one row");
-  return row.Int64(0, 0);
+  return NumbersOn(*connection);
 }
 
 absl::StatusOr<LivingTokens> PgTokenStore::ReadLiving() {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
   LivingTokens living;
-  // The number first: what changes in between is read, and read once more with the next number.
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult change, connection->Exec(kReadChange));
-  if (change.row_count() != 1) return absl::DataLossError("token_changes: not one row");
-  living.change_no = change.Int64(0, 0);
+  // The numbers first: what changes in between is read, and read once more with the next number.
+  STEPWELL_ASSIGN_OR_RETURN(living.numbers, NumbersOn(*connection));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection->Exec(kReadLiving));
+  living.tokens = TokensOf(rows);
+  return living;
+}
+
+absl::StatusOr<LivingTokens> PgTokenStore::ReadFetched(std::int64_t fetch_no) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
+  LivingTokens living;
+  STEPWELL_ASSIGN_OR_RETURN(living.numbers, NumbersOn(*connection));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection->Exec(kReadFetched, {fetch_no}));
   living.tokens = TokensOf(rows);
   return living;
 }

@@ -19,6 +19,8 @@ class PgTokenStore final : public TokenStore {
   struct Options {
     std::string url;
     int connections_max = 2;  // and one more
+    // For tests.
+    std::int64_t fetched_per_trial_max = kFetchedPerTrialMax;
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
   };
@@ -27,14 +29,18 @@ class PgTokenStore final : public TokenStore {
 
   absl::StatusOr<TokenRecord> Create(const TokenRecord& token) override;
   absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage& page) override;
+  absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) override;
   absl::StatusOr<TokenRecord> Revoke(const std::string& id) override;
-  absl::StatusOr<std::int64_t> ReadChangeNo() override;
+  absl::StatusOr<TokenNumbers> ReadNumbers() override;
   absl::StatusOr<LivingTokens> ReadLiving() override;
+  absl::StatusOr<LivingTokens> ReadFetched(std::int64_t fetch_no) override;
   absl::Status NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& used) override;
   absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override;
 
  private:
-  PgShelf watch_;  // ReadChangeNo, ReadLiving, NoteUsed: within two seconds or not at all
+  const std::int64_t fetched_per_trial_max_;
+  PgShelf
+      watch_;  // ReadNumbers, ReadLiving, ReadFetched, NoteUsed: within two seconds or not at all
   PgShelf shelf_;
 };
 

@@ -15,12 +15,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "storage/ingest_store.h"
 
 namespace stepwell {
 
 // Those that live at once: masters hold them in memory.
 inline constexpr std::int64_t kTokensLivingMax = 10'000;
+// Of those that were fetched, which are beside them: of one maker for one trial.
+inline constexpr std::int64_t kFetchedPerTrialMax = 10'000;
 
 struct TokenRecord {
   std::string id = {};      // 12 of [0-9a-f]
@@ -32,17 +35,43 @@ struct TokenRecord {
   std::int64_t used_time_us = 0;     // 0 = not yet
   std::int64_t revoked_time_us = 0;  // 0 = it lives
   std::string certificate = {};  // "dns:agent-7.lab": the name that opens it; empty = a secret does
+  // Whose end ends it, where it was fetched: an id, or "admin:" and what tells one token of a file from the
+  // next; empty = Create made it.
+  std::string made_by = {};
+  std::string family = {};  // the id of the first of those that were renewed one from the other
+};
+
+// A token to be made by who shows another one.
+struct TokenFetch {
+  std::string id = {};
+  std::string digest = {};
+  std::string name = {};
+  std::string grant = {};  // of one trial
+  // Whose end ends it, as in TokenRecord; and the id of what was shown, where the database has that: both are
+  // looked at as it is made.
+  std::string made_by = {};
+  std::string shown_id = {};
+  std::string family = {};       // empty = it is the first
+  absl::Duration lifetime = {};  // shortened to its maker's
+};
+
+// Both grow with what was done, ever.
+struct TokenNumbers {
+  std::int64_t change_no = 0;  // by Create and Revoke
+  std::int64_t fetch_no = 0;   // by Fetch
+  bool operator==(const TokenNumbers&) const = default;
 };
 
 // Neither revoked nor expired, at one moment.
 struct LivingTokens {
-  std::int64_t change_no = 0;
+  TokenNumbers numbers = {};  // as they were before, at the latest
   std::vector<TokenRecord> tokens = {};
 };
 
 // Newest first.
 struct TokenPage {
   bool with_ended = false;
+  bool with_fetched = false;
   // The last of the page before.
   struct After {
     std::int64_t created_time_us = 0;
@@ -67,11 +96,15 @@ class TokenStore {
   // REQUIRES: one of digest and certificate.
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Create(const TokenRecord& token) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage& page) = 0;
-  // For good; once more changes nothing. kNotFound.
+  // With its times as the database gave them. kUnauthenticated: its maker, or what was shown, has ended;
+  // kResourceExhausted beyond kFetchedPerTrialMax. What ended a day ago goes meanwhile.
+  [[nodiscard]] virtual absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) = 0;
+  // For good, and with it those that it made, those of its family too; once more changes nothing. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Revoke(const std::string& id) = 0;
-  // Raised by Create and Revoke.
-  [[nodiscard]] virtual absl::StatusOr<std::int64_t> ReadChangeNo() = 0;
+  [[nodiscard]] virtual absl::StatusOr<TokenNumbers> ReadNumbers() = 0;
   [[nodiscard]] virtual absl::StatusOr<LivingTokens> ReadLiving() = 0;
+  // Those that were fetched beyond `fetch_no`, and live.
+  [[nodiscard]] virtual absl::StatusOr<LivingTokens> ReadFetched(std::int64_t fetch_no) = 0;
   // Pairs of id and microseconds since 1970; an older time than the stored one changes nothing.
   [[nodiscard]] virtual absl::Status NoteUsed(
       const std::vector<std::pair<std::string, std::int64_t>>& used) = 0;

@@ -103,6 +103,8 @@ const std::vector<Command>& Commands() {
       {"trace delete", "delete one trace of a trial for good", RunTraceDelete, " my-run 3"},
       {"token create", "make a token that may do what you say, and no more", RunTokenCreate,
        " ci --grant write:vision"},
+      {"token fetch", "a short-lived token of one trial, for whoever may write it", RunTokenFetch,
+       " --trial vision/run-7"},
       {"token list", "what tokens there are, and when they were used", RunTokenList},
       {"token revoke", "end a token for good", RunTokenRevoke, " 5f0c21d3a9be"},
       {"tls init", "make a private CA, and certificates of a master and its clients", RunTlsInit,

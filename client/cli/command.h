@@ -61,6 +61,7 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams);
 int RunTraceDelete(const std::vector<std::string>& args, Streams streams);
 int RunCapture(const std::vector<std::string>& args, Streams streams);
 int RunTokenCreate(const std::vector<std::string>& args, Streams streams);
+int RunTokenFetch(const std::vector<std::string>& args, Streams streams);
 int RunTokenList(const std::vector<std::string>& args, Streams streams);
 int RunTokenRevoke(const std::vector<std::string>& args, Streams streams);
 int RunTlsInit(const std::vector<std::string>& args, Streams streams);

@@ -295,6 +295,11 @@ absl::StatusOr<v1::RevokeTokenResponse> MasterClient::RevokeToken(
   return stubs_->Call(*stubs_->token, &v1::TokenService::Stub::RevokeToken, request);
 }
 
+absl::StatusOr<v1::FetchIngestTokenResponse> MasterClient::FetchIngestToken(
+    const v1::FetchIngestTokenRequest& request) {
+  return stubs_->Call(*stubs_->token, &v1::TokenService::Stub::FetchIngestToken, request);
+}
+
 absl::StatusOr<v1::UploadTraceResponse> MasterClient::UploadTrace(
     const v1::TraceUpload& upload, const std::function<bool(v1::TracePart&)>& next) {
   if (absl::Status connected = stubs_->Connect(); !connected.ok()) return connected;

@@ -61,6 +61,8 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest&);
   [[nodiscard]] absl::StatusOr<v1::ListTokensResponse> ListTokens(const v1::ListTokensRequest&);
   [[nodiscard]] absl::StatusOr<v1::RevokeTokenResponse> RevokeToken(const v1::RevokeTokenRequest&);
+  [[nodiscard]] absl::StatusOr<v1::FetchIngestTokenResponse> FetchIngestToken(
+      const v1::FetchIngestTokenRequest&);
 
   // Sends the header, then what `next` gives until it says no. Without a deadline: the master ends a call
   // that stands still.

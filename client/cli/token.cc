@@ -34,12 +34,15 @@ constexpr char kCreateExamples[] =
     "  stepwell token create agent-7 --certificate dns:agent-7.lab --grant write:vision\n"
     "  STEPWELL_TOKEN=$(stepwell token create run-7 --grant ingest:vision/run-7 --expires 2d)\n";
 constexpr char kListExamples[] =
+    "\nFetched tokens are those that agents and launchers get for one trial each; their maker's "
+    "end\nis theirs.\n"
     "\nExamples:\n"
     "  stepwell token list\n"
     "  stepwell token list --ended --json\n";
 constexpr char kRevokeExamples[] =
     "\nThe master refuses the token from now on, others of its database within five seconds; what "
-    "is\nopen with it ends. Agents keep what they have, and go on with another token.\n"
+    "is\nopen with it ends, and so do the tokens that were fetched with it. Agents keep what they "
+    "have, and go on with another token.\n"
     "\nExample:\n  stepwell token revoke 5f0c21d3a9be\n";
 
 std::string ExpiryText(const v1::Token& token) {
@@ -52,10 +55,12 @@ std::string StateText(const v1::Token& token, std::int64_t now_us) {
   return is_over ? "expired" : "";
 }
 
-absl::StatusOr<v1::ListTokensResponse> ReadTokens(MasterClient& master, bool with_ended) {
+absl::StatusOr<v1::ListTokensResponse> ReadTokens(MasterClient& master,
+                                                  const CommandOptions& options) {
   v1::ListTokensResponse all;
   v1::ListTokensRequest request;
-  request.set_with_ended(with_ended);
+  request.set_with_ended(options.Has("ended"));
+  request.set_with_fetched(options.Has("fetched"));
   request.set_page_size(1000);
   do {
     absl::StatusOr<v1::ListTokensResponse> page = master.ListTokens(request);
@@ -71,6 +76,7 @@ std::string TokensText(const v1::ListTokensResponse& tokens, const Paint& paint)
   const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
   Table table({{"id"},
                {"name"},
+               {"made by"},
                {"certificate"},
                {"grants"},
                {"created"},
@@ -78,9 +84,10 @@ std::string TokensText(const v1::ListTokensResponse& tokens, const Paint& paint)
                {"last used"},
                {"ended"}});
   for (const v1::Token& token : tokens.tokens()) {
-    table.Add({Printable(token.token_id()), Printable(token.name()), Printable(token.certificate()),
-               Printable(absl::StrJoin(token.grants(), " ")), TimeText(token.created_time_us()),
-               ExpiryText(token), TimeText(token.used_time_us()), StateText(token, now_us)});
+    table.Add({Printable(token.token_id()), Printable(token.name()), Printable(token.made_by()),
+               Printable(token.certificate()), Printable(absl::StrJoin(token.grants(), " ")),
+               TimeText(token.created_time_us()), ExpiryText(token), TimeText(token.used_time_us()),
+               StateText(token, now_us)});
   }
   return table.Text(paint);
 }
@@ -135,9 +142,10 @@ int RunTokenCreate(const std::vector<std::string>& args, Streams streams) {
 int RunTokenList(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("token list", "", kListExamples);
   options.Flag("ended", "those that were revoked or expired within 30 days, too");
+  options.Flag("fetched", "those that were fetched for one trial, too");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   MasterClient master(options.master());
-  const absl::StatusOr<v1::ListTokensResponse> tokens = ReadTokens(master, options.Has("ended"));
+  const absl::StatusOr<v1::ListTokensResponse> tokens = ReadTokens(master, options);
   if (!tokens.ok()) return ReportFailure(tokens.status(), options.server(), streams);
   streams.out << (options.json() ? ToJson(*tokens).dump(2) + "\n"
                                  : TokensText(*tokens, PaintFor(streams.out)));

@@ -40,23 +40,129 @@ class TokenStoreTest : public StoreTest {
     return ids;
   }
 
-  PgTokenStore store_{{.url = url_}};
+  // Of which, and by whom: the id of a token that lives, or one of a file.
+  TokenFetch FetchOf(int number, const std::string& made_by) const {
+    return {.id = IdOf(number),
+            .digest = std::string(32, static_cast<char>(number)),
+            .name = "fetched by ci",
+            .grant = "ingest:vision/run",
+            .made_by = made_by,
+            .lifetime = absl::Hours(1)};
+  }
+  absl::StatusCode Fetch(const TokenFetch& fetch) { return store_.Fetch(fetch).status().code(); }
+
+  PgTokenStore store_{{.url = url_, .fetched_per_trial_max = 3}};
 };
 
+TEST_F(TokenStoreTest, OneThatIsFetchedIsBesideTheOthersAndIsReadByItself) {
+  Create(1);
+  const TokenNumbers before = *store_.ReadNumbers();
+  const auto fetched = store_.Fetch(FetchOf(2, IdOf(1)));
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_THAT(fetched->grants, ElementsAre("ingest:vision/run"));
+  EXPECT_EQ(fetched->made_by, IdOf(1));
+  EXPECT_EQ(fetched->family, IdOf(2));
+  EXPECT_EQ(fetched->expires_time_us - fetched->created_time_us, 3'600'000'000);
+  const TokenNumbers after = *store_.ReadNumbers();
+  EXPECT_EQ(after.change_no, before.change_no);
+  EXPECT_EQ(after.fetch_no, before.fetch_no + 1);
+  ASSERT_TRUE(store_.Fetch(FetchOf(3, "admin:5f0c21d3a9be")).ok());
+  const auto news = store_.ReadFetched(after.fetch_no);
+  ASSERT_TRUE(news.ok()) << news.status();
+  ASSERT_EQ(news->tokens.size(), 1u);
+  EXPECT_EQ(news->tokens[0].id, IdOf(3));
+  EXPECT_EQ(news->tokens[0].made_by, "admin:5f0c21d3a9be");
+  EXPECT_EQ(news->tokens[0].digest, std::string(32, '\3'));
+  EXPECT_EQ(news->numbers.fetch_no, after.fetch_no + 1);
+  EXPECT_THAT(Living(), ElementsAre(IdOf(1), IdOf(2), IdOf(3)));
+  EXPECT_EQ(store_.List({})->size(), 1u);
+  EXPECT_EQ(store_.List({.with_fetched = true})->size(), 3u);
+  EXPECT_NE(Fetch(FetchOf(2, IdOf(1))), absl::StatusCode::kOk) << "an id twice";
+}
+
+TEST_F(TokenStoreTest, OneThatIsFetchedEndsWithItsMakerWhichHasToLive) {
+  TokenRecord maker{.id = IdOf(1), .digest = std::string(32, 'x'), .name = "ci"};
+  maker.grants = {"write:vision"};
+  maker.expires_time_us = absl::ToUnixMicros(absl::Now() + absl::Minutes(30));
+  ASSERT_TRUE(store_.Create(maker).ok());
+  TokenFetch second = FetchOf(3, IdOf(1));
+  second.shown_id = second.family = IdOf(2);
+  EXPECT_EQ(Fetch(second), absl::StatusCode::kUnauthenticated) << "what was shown is not there";
+  const auto first = store_.Fetch(FetchOf(2, IdOf(1)));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->expires_time_us, maker.expires_time_us);
+  const auto renewed = store_.Fetch(second);
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_EQ(renewed->family, IdOf(2));
+  EXPECT_EQ(renewed->expires_time_us, maker.expires_time_us);
+  Run("update stepwell.tokens set expires_time = now() where token_id like '%2'");
+  EXPECT_THAT(Living(), ElementsAre(IdOf(1), IdOf(3))) << "a renewed one is good until its own end";
+  second.id = IdOf(4);
+  EXPECT_EQ(Fetch(second), absl::StatusCode::kUnauthenticated) << "what was shown has expired";
+  ASSERT_TRUE(store_.Revoke(IdOf(1)).ok());
+  EXPECT_THAT(Living(), ElementsAre());
+  EXPECT_EQ(Fetch(FetchOf(5, IdOf(1))), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(TokenStoreTest, RevokingOneThatWasFetchedEndsWhatItWasRenewedFromAndTo) {
+  Create(1);
+  for (const int number : {2, 5}) ASSERT_TRUE(store_.Fetch(FetchOf(number, IdOf(1))).ok());
+  for (const int number : {3, 4}) {
+    TokenFetch renewal = FetchOf(number, IdOf(1));
+    renewal.grant = "ingest:id:7";  // so many may not be of the other
+    renewal.shown_id = IdOf(number - 1);
+    renewal.family = IdOf(2);
+    ASSERT_TRUE(store_.Fetch(renewal).ok());
+  }
+  ASSERT_TRUE(store_.Revoke(IdOf(3)).ok());
+  EXPECT_THAT(Living(), ElementsAre(IdOf(1), IdOf(5)));
+}
+
+TEST_F(TokenStoreTest, SoManyOfOneMakerAndTrialLiveAndOthersAreNotCounted) {
+  Create(1);
+  Create(2);
+  for (const int number : {11, 12, 13}) ASSERT_TRUE(store_.Fetch(FetchOf(number, IdOf(1))).ok());
+  const absl::Status full = store_.Fetch(FetchOf(14, IdOf(1))).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limit 3"));
+  EXPECT_EQ(Fetch(FetchOf(15, IdOf(2))), absl::StatusCode::kOk) << "another maker";
+  TokenFetch other_trial = FetchOf(16, IdOf(1));
+  other_trial.grant = "ingest:vision/other";
+  EXPECT_EQ(Fetch(other_trial), absl::StatusCode::kOk);
+  Run("update stepwell.tokens set expires_time = now() where token_id like '%b'");
+  EXPECT_EQ(Fetch(FetchOf(17, IdOf(1))), absl::StatusCode::kOk) << "one has expired";
+}
+
+TEST_F(TokenStoreTest, WhatWasFetchedIsForgottenADayAfterItsEndAndTakesNoPlaceOfOthers) {
+  Create(1);
+  for (const int number : {2, 3}) ASSERT_TRUE(store_.Fetch(FetchOf(number, IdOf(1))).ok());
+  Run("update stepwell.tokens set expires_time = now() - interval '25 hours' where token_id like "
+      "'%2'");
+  Run("update stepwell.tokens set expires_time = now() - interval '23 hours' where token_id like "
+      "'%3'");
+  ASSERT_TRUE(store_.Fetch(FetchOf(4, IdOf(1))).ok());
+  EXPECT_EQ(Number("select count(*) from stepwell.tokens"), 3);
+  Run("insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, made_by, "
+      "family, fetch_no) select lpad(to_hex(n + 100), 12, '0'), sha256(n::text::bytea), 't', "
+      "'{ingest:a/b}', now() + interval '1 hour', '000000000001', 'f', 1 "
+      "from generate_series(1, 10000) n");
+  Create(5);
+}
+
 TEST_F(TokenStoreTest, KeepsWhatItIsGivenAndRaisesItsNumber) {
-  const std::int64_t before = *store_.ReadChangeNo();
+  const std::int64_t before = store_.ReadNumbers()->change_no;
   const TokenRecord made = Create(1, {"ingest:default/a/b", "read:vision"});
   EXPECT_GT(made.created_time_us, 1'500'000'000'000'000);
   EXPECT_EQ(made.expires_time_us, 0);
   const auto living = store_.ReadLiving();
   ASSERT_TRUE(living.ok()) << living.status();
-  EXPECT_EQ(living->change_no, before + 1);
+  EXPECT_EQ(living->numbers.change_no, before + 1);
   ASSERT_EQ(living->tokens.size(), 1u);
   EXPECT_EQ(living->tokens[0].digest, std::string(32, '\1'));
   EXPECT_EQ(living->tokens[0].name, "token 1");
   EXPECT_THAT(living->tokens[0].grants, ElementsAre("ingest:default/a/b", "read:vision"));
   EXPECT_FALSE(store_.Create(made).ok()) << "an id twice";
-  EXPECT_EQ(*store_.ReadChangeNo(), before + 1);
+  EXPECT_EQ(store_.ReadNumbers()->change_no, before + 1);
 }
 
 TEST_F(TokenStoreTest, ACertificateHasGrantsOnceWhileTheyLive) {
@@ -86,12 +192,12 @@ TEST_F(TokenStoreTest, ACertificateHasGrantsOnceWhileTheyLive) {
 TEST_F(TokenStoreTest, ARevokedOneLivesNoMoreAndOnceMoreChangesNothing) {
   Create(1);
   Create(2);
-  const std::int64_t before = *store_.ReadChangeNo();
+  const std::int64_t before = store_.ReadNumbers()->change_no;
   const auto revoked = store_.Revoke(IdOf(1));
   ASSERT_TRUE(revoked.ok()) << revoked.status();
   EXPECT_GT(revoked->revoked_time_us, 0);
   EXPECT_THAT(Living(), ElementsAre(IdOf(2)));
-  EXPECT_EQ(*store_.ReadChangeNo(), before + 1);
+  EXPECT_EQ(store_.ReadNumbers()->change_no, before + 1);
   EXPECT_EQ(store_.Revoke(IdOf(1))->revoked_time_us, revoked->revoked_time_us);
   EXPECT_EQ(store_.Revoke(IdOf(3)).status().code(), absl::StatusCode::kNotFound);
 }

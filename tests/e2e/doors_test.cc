@@ -206,7 +206,8 @@ TEST_F(DoorsTest, AHiddenTrialIsAnsweredAsOneThatDoesNotExist) {
     trial.set_trial_id(run_ + 1'000'000);
     const grpc::Status of_hidden = stand_->Call(PathOf(*method), *hidden, other_).status;
     const grpc::Status of_absent = stand_->Call(PathOf(*method), *absent, other_).status;
-    EXPECT_EQ(of_hidden.error_code(), StatusCode::NOT_FOUND);
+    EXPECT_EQ(of_hidden.error_code(),
+              rule.right == Right::kIngest ? StatusCode::PERMISSION_DENIED : StatusCode::NOT_FOUND);
     const auto without_number = [&](std::string text) {
       return absl::StrReplaceAll(
           text, {{std::to_string(run_ + 1'000'000), "N"}, {std::to_string(run_), "N"}});
@@ -265,9 +266,8 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
                                    : by_number;
       return stand_->Curl(path, token, {"--json", body});
     };
-    const std::string refusal = rule.subject == Subject::kMaster ? "403"
-                                : rule.subject == Subject::kList ? "200"
-                                                                 : "404";
+    const bool is_denied = rule.subject == Subject::kMaster || rule.right == Right::kIngest;
+    const std::string refusal = is_denied ? "403" : rule.subject == Subject::kList ? "200" : "404";
     const auto refused = ask(other_);
     EXPECT_EQ(refused.code, refusal) << refused.body;
     EXPECT_THAT(refused.body, Not(HasSubstr("vision")));

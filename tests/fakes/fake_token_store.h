@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "storage/token_store.h"
 
 namespace stepwell {
@@ -26,19 +27,39 @@ class FakeTokenStore final : public TokenStore {
     if (found == tokens.end()) return absl::NotFoundError(id);
     ++change_no;
     const TokenRecord revoked = *found;
-    tokens.erase(found);
+    std::erase_if(tokens, [&](const TokenRecord& token) {
+      const bool is_kin = !revoked.family.empty() && token.family == revoked.family;
+      return token.id == id || token.made_by == id || is_kin;
+    });
     return revoked;
   }
-  absl::StatusOr<std::int64_t> ReadChangeNo() override {
+  absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) override {
+    if (!status.ok()) return status;
+    TokenRecord token{.id = fetch.id, .digest = fetch.digest, .name = fetch.name};
+    token.grants = {fetch.grant};
+    token.made_by = fetch.made_by;
+    token.family = fetch.family.empty() ? fetch.id : fetch.family;
+    token.expires_time_us = absl::ToUnixMicros(absl::Now() + fetch.lifetime);
+    ++fetch_no;
+    tokens.push_back(token);
+    fetched.push_back(token);
+    return token;
+  }
+  absl::StatusOr<TokenNumbers> ReadNumbers() override {
     ++change_reads;
     if (before_change_read) before_change_read();
     if (!status.ok()) return status;
-    return change_no;
+    return TokenNumbers{change_no, fetch_no};
+  }
+  absl::StatusOr<LivingTokens> ReadFetched(std::int64_t after) override {
+    ++fetched_reads;
+    if (!status.ok()) return status;
+    return LivingTokens{{change_no, fetch_no}, {fetched.begin() + after, fetched.end()}};
   }
   absl::StatusOr<LivingTokens> ReadLiving() override {
     ++living_reads;
     if (!status.ok()) return status;
-    return LivingTokens{change_no, tokens};
+    return LivingTokens{{change_no, fetch_no}, tokens};
   }
   absl::Status NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& noted) override {
     used.insert(used.end(), noted.begin(), noted.end());
@@ -58,7 +79,10 @@ class FakeTokenStore final : public TokenStore {
   std::vector<TokenRecord> tokens;
   std::vector<TrialPlace> places;
   std::vector<std::pair<std::string, std::int64_t>> used;
+  std::vector<TokenRecord> fetched;
   std::int64_t change_no = 0;
+  std::int64_t fetch_no = 0;
+  int fetched_reads = 0;
   int change_reads = 0;
   int living_reads = 0;
   int place_reads = 0;

@@ -69,6 +69,9 @@ Words GoodUse(const Command& command) {
   if (std::string(command.name) == "token create") {
     words.insert(words.end(), {"ci", "--grant", "read:vision"});
   }
+  if (std::string(command.name) == "token fetch") {
+    words.insert(words.end(), {"--trial", "vision/run-7"});
+  }
   if (std::string(command.name) == "token revoke") words.emplace_back("5f0c21d3a9be");
   if (std::string(command.name) == "compare") words.emplace_back("next-run");
   if (ReadsTrace(command.name)) words.push_back(TraceFile());

@@ -85,6 +85,16 @@ class Tokens : public v1::TokenService::Service {
     if (request->page_token().empty()) response->set_next_page_token("2");
     return grpc::Status::OK;
   }
+  grpc::Status FetchIngestToken(grpc::ServerContext* /*context*/,
+                                const v1::FetchIngestTokenRequest* request,
+                                v1::FetchIngestTokenResponse* response) override {
+    response->set_text("stepwell_5f0c21d3a9be_0123");
+    *response->mutable_token() = TheToken();
+    response->mutable_token()->set_made_by("a9be5f0c21d3");
+    response->mutable_token()->set_grants(0, absl::StrCat("ingest:", request->trial().project(),
+                                                          "/", request->trial().external_id()));
+    return grpc::Status::OK;
+  }
   grpc::Status RevokeToken(grpc::ServerContext* /*context*/, const v1::RevokeTokenRequest* request,
                            v1::RevokeTokenResponse* response) override {
     *response->mutable_token() = TheToken();

@@ -277,5 +277,109 @@ TEST_F(LearnedTokensTest, TellsOnceWhichWereUsed) {
   EXPECT_TRUE(guard_->TakeUsed().empty());
 }
 
+class FetchedTokensTest : public LearnedTokensTest {
+ protected:
+  // Lives for an hour.
+  TokenRecord Fetched(const NewToken& token, const std::string& made_by,
+                      const std::string& family = "") {
+    TokenRecord record = RecordOf(token, {"ingest:vision/run"});
+    record.made_by = made_by;
+    record.family = family.empty() ? token.id : family;
+    record.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Hours(1));
+    return record;
+  }
+  void LearnFetched(const std::vector<TokenRecord>& fetched) {
+    guard_->LearnFetched(fetched, clock_.Monotonic());
+  }
+  std::string MakerOf(const std::string& text) {
+    return TokenGuard::MakerOf(**guard_->IdentifyToken(text));
+  }
+
+  const NewToken fetched_ = MakeToken();
+  const NewToken renewed_ = MakeToken();
+};
+
+TEST_F(FetchedTokensTest, IsLearnedBesideTheOthersAndNamesWhoMadeIt) {
+  Learn({RecordOf(token_)});
+  const Caller before = *guard_->IdentifyToken(token_.text);
+  LearnFetched({Fetched(fetched_, token_.id)});
+  const auto caller = guard_->IdentifyToken(fetched_.text);
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_FALSE((*caller)->grants.Reads("vision"));
+  EXPECT_EQ(MakerOf(fetched_.text), token_.id);
+  EXPECT_EQ(MakerOf(token_.text), token_.id);
+  LearnFetched({Fetched(fetched_, token_.id), Fetched(renewed_, token_.id, fetched_.id)});
+  EXPECT_EQ(*guard_->IdentifyToken(fetched_.text), *caller) << "calls go on";
+  EXPECT_FALSE(HasEnded(before));
+  EXPECT_EQ(Shown(renewed_.text), absl::StatusCode::kOk);
+  EXPECT_EQ(Shown("stepwell_" + fetched_.id + "_" + renewed_.text.substr(22)),
+            absl::StatusCode::kUnauthenticated);
+  guard_->LookAround();
+  EXPECT_EQ(guard_->fetched_count(), 2);
+}
+
+TEST_F(FetchedTokensTest, EndsAsWhoMadeItDoes) {
+  TokenRecord maker = RecordOf(token_);
+  maker.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(3));
+  Learn({maker});
+  LearnFetched({Fetched(fetched_, token_.id), Fetched(renewed_, "0123456789ab")});
+  const Caller caller = *guard_->IdentifyToken(fetched_.text);
+  EXPECT_EQ(Shown(renewed_.text), absl::StatusCode::kUnauthenticated) << "its maker is not here";
+  clock_.Advance(absl::Seconds(3));
+  guard_->LookAround();
+  EXPECT_TRUE(HasEnded(caller)) << "it expired";
+  EXPECT_EQ(Shown(fetched_.text), absl::StatusCode::kUnauthenticated);
+  Learn({RecordOf(token_), Fetched(fetched_, token_.id)});
+  const Caller again = *guard_->IdentifyToken(fetched_.text);
+  guard_->EndNow(token_.id);
+  EXPECT_TRUE(HasEnded(again)) << "it was revoked";
+  EXPECT_EQ(Shown(fetched_.text), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(FetchedTokensTest, OneThatIsRevokedTakesItsFamilyWithIt) {
+  Learn({RecordOf(token_)});
+  const NewToken other = MakeToken();
+  LearnFetched({Fetched(fetched_, token_.id), Fetched(renewed_, token_.id, fetched_.id),
+                Fetched(other, token_.id)});
+  guard_->EndNow(renewed_.id);
+  EXPECT_EQ(Shown(fetched_.text), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Shown(renewed_.text), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Shown(other.text), absl::StatusCode::kOk);
+  EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
+}
+
+TEST_F(FetchedTokensTest, WhatTheFilesTokenMadeEndsWithItAndNotByAnotherFiles) {
+  const std::string maker = MakerOf(Token());
+  EXPECT_THAT(maker, StartsWith("admin:"));
+  Learn({Fetched(fetched_, maker), Fetched(renewed_, "admin:000000000000")});
+  const Caller caller = *guard_->IdentifyToken(fetched_.text);
+  EXPECT_EQ(Shown(renewed_.text), absl::StatusCode::kUnauthenticated);
+  Write(MakeFileToken());
+  clock_.Advance(absl::Seconds(1));
+  guard_->LookAround();
+  EXPECT_TRUE(HasEnded(caller));
+  EXPECT_EQ(Shown(fetched_.text), absl::StatusCode::kUnauthenticated);
+  EXPECT_NE(MakerOf(Token()), maker);
+  unlink(path_.c_str());
+  Learn({Fetched(fetched_, maker)});
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Shown(fetched_.text), absl::StatusCode::kUnauthenticated) << "no file, no maker";
+}
+
+TEST_F(FetchedTokensTest, IsForgottenAMinuteAfterItsEnd) {
+  Learn({RecordOf(token_)});
+  LearnFetched({Fetched(fetched_, token_.id)});
+  const Caller caller = *guard_->IdentifyToken(fetched_.text);
+  const std::weak_ptr<TokenHolder> holder = caller;
+  clock_.Advance(absl::Hours(1));
+  guard_->LookAround();
+  EXPECT_TRUE(HasEnded(caller));
+  EXPECT_EQ(guard_->fetched_count(), 0);
+  EXPECT_EQ(caller.use_count(), 2) << "a clock may be set back";
+  clock_.Advance(absl::Minutes(2));
+  guard_->LookAround();
+  EXPECT_EQ(caller.use_count(), 1);
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -65,6 +65,36 @@ TEST_F(TokenLoopTest, SeesWhatAnotherMasterDidTellsWhoHoldsCallsAndNotesUse) {
   EXPECT_EQ(store_.used[0].first, other.id);
 }
 
+TEST_F(TokenLoopTest, WhatIsFetchedIsLearnedByItself) {
+  const NewToken maker = Add();
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  const int reads = store_.living_reads;
+  const auto fetch = [&] {
+    const NewToken made = MakeToken();
+    TokenFetch asked{.id = made.id, .digest = made.digest, .name = "fetched by ci"};
+    asked.grant = "ingest:vision/run";
+    asked.made_by = maker.id;
+    asked.lifetime = absl::Hours(1);
+    EXPECT_TRUE(store_.Fetch(asked).ok());
+    return made;
+  };
+  const NewToken here = fetch();
+  EXPECT_FALSE(IsKnown(here));
+  ASSERT_TRUE(loop_.LearnFetchedNow().ok());
+  EXPECT_TRUE(IsKnown(here));
+  const NewToken elsewhere = fetch();
+  loop_.Start();
+  for (int i = 0; i < 500 && !IsKnown(elsewhere); ++i) absl::SleepFor(absl::Milliseconds(10));
+  loop_.Stop();
+  EXPECT_TRUE(IsKnown(elsewhere));
+  EXPECT_EQ(store_.living_reads, reads) << "not all are read for one";
+  EXPECT_EQ(store_.fetched_reads, 2);
+  ASSERT_TRUE(store_.Revoke(maker.id).ok());
+  ASSERT_TRUE(loop_.LearnFetchedNow().ok());
+  EXPECT_FALSE(IsKnown(here)) << "what was revoked meanwhile is seen, too";
+  EXPECT_FALSE(IsKnown(elsewhere));
+}
+
 TEST_F(TokenLoopTest, ADatabaseThatFailsConfirmsNothing) {
   const NewToken token = Add();
   store_.status = absl::UnavailableError("connection refused");
