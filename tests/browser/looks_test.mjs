@@ -43,15 +43,17 @@ const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
   location.hash = to;
 }), hash);
 
-/** Nothing reaches out of the page sideways. */
+/** Nothing reaches out of the page sideways, and on a phone no list of cards scrolls. */
 async function assertFits(where, width) {
   await tab.setViewportSize({ width, height: 900 });
   const over = await tab.evaluate(() => {
     const wide = document.documentElement.scrollWidth - innerWidth;
     const last = wide > 0 ? [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll")).at(-1) : null;
-    return { wide, who: last?.outerHTML.slice(0, 200) };
+    const scrolling = [...document.querySelectorAll(".scroll")].filter((one) => one.querySelector("table.cards") && one.scrollWidth > one.clientWidth);
+    return { wide, who: last?.outerHTML.slice(0, 200), scrolling: scrolling.map((one) => `${one.ariaLabel}: ${one.scrollWidth} px in ${one.clientWidth}`) };
   });
   assert.ok(over.wide <= 0, `${where} is ${over.wide} px too wide at ${width}: ${over.who}`);
+  if (width < 640) assert.deepEqual(over.scrolling, [], where);
 }
 
 test("names as long as they may be are text on each page, and fit a phone", async () => {
@@ -107,6 +109,46 @@ test("names as long as they may be are text in what is opened, and fit a phone",
   assert.match(await text(".gap-words"), /ring full .*<script>/s);
   await assertFits("the words of a gap", 360);
   await assertUnharmed("the words of a gap");
+});
+
+test("on a phone tables are cards, and that of timings keeps its scopes in sight", async () => {
+  await tab.setViewportSize({ width: 360, height: 900 });
+  const cards = (label) => tab.locator(`.scroll[aria-label="${label}"]`).evaluateAll((all) => all.map((one) => one.querySelector("table").className));
+  for (const [hash, labels] of [[`#/compare?t=${cluster}&t=${bad}`, ["Comparison"]], [`#/trial/${cluster}/completeness`, ["Gaps", "Writers"]], ["#/admin", ["Caps", "Agents"]]]) {
+    await goTo(hash);
+    for (const label of labels) {
+      await seen(`.scroll[aria-label="${label}"] tbody tr`);
+      assert.deepEqual(await cards(label), ["cards"], label);
+    }
+    await assertFits(hash, 360);
+  }
+  // Help is no heading, and a label does not run into its value.
+  assert.equal(await tab.locator("#cap-seriesSamples-help").evaluate((one) => getComputedStyle(one).fontWeight), "400");
+  const since = await tab.locator('td[data-label="Connected since"]').first().evaluate((one) => ({
+    wraps: getComputedStyle(one, "::before").whiteSpace, gap: one.firstElementChild.getBoundingClientRect().left - one.getBoundingClientRect().left,
+  }));
+  assert.ok(since.wraps === "normal" && since.gap > 104, JSON.stringify(since));
+  await goTo(`#/trial/${cluster}/timings`);
+  await seen('tr.total:has-text("step")');
+  const places = await tab.locator('.scroll[aria-label="Timings, rank 0"]').evaluate((one) => {
+    one.scrollLeft = one.scrollWidth;
+    const [box, row, heads] = [one.getBoundingClientRect(), one.querySelector("tr.total").children, one.querySelector("thead tr").children];
+    const shown = (cell) => cell.getBoundingClientRect().width > 0;
+    return {
+      scrolled: one.scrollLeft > 0, name: row[0].getBoundingClientRect().left - box.left, last: box.right - row[row.length - 1].getBoundingClientRect().right,
+      // What stands below a heading is its column.
+      below: [...heads].filter(shown).every((head, at) => Math.abs(head.getBoundingClientRect().right - [...row].filter(shown)[at].getBoundingClientRect().right) < 1),
+    };
+  });
+  assert.ok(places.scrolled && places.below && Math.abs(places.name) < 1 && Math.abs(places.last) < 1, JSON.stringify(places));
+});
+
+test("a name of a thousand characters makes no row higher than a screen", async () => {
+  await tab.setViewportSize({ width: 1280, height: 900 });
+  await goTo(`#/trial/${bad}/timings`);
+  await seen('td.name:has-text("<script>")');
+  const highest = await tab.evaluate(() => Math.max(...[...document.querySelectorAll("table[data-rank] tbody tr")].map((row) => row.getBoundingClientRect().height)));
+  assert.ok(highest < 400, `${highest} px`);
 });
 
 /** Both themes on a phone and at a desk: what axe finds, contrast, names of controls. */

@@ -35,7 +35,7 @@ export class AgentsPanel {
     const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
     const isSilent = agent.writersOpen > 0 && now - Number(agent.seenTimeUs) > silentUs;
     return h("tr", {}, cell("Host", "name", agent.agentId === "" ? "–" : bdi(printable(agent.agentId))),
-      cell("Version", "nowrap", agent.agentVersion === "" ? "–" : bdi(printable(agent.agentVersion))),
+      cell("Version", "", agent.agentVersion === "" ? "–" : bdi(printable(agent.agentVersion))),
       cell("Writers", "number", countText(agent.writersOpen)),
       cell("Connected since", "nowrap", timeText(Number(agent.sinceTimeUs)).replace(" UTC", "")),
       cell("Last message", isSilent ? "nowrap worse" : "nowrap", ago));

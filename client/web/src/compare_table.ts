@@ -2,10 +2,13 @@
 // keeps it.
 import type { CompareTrialsResponse } from "#gen/compare_pb";
 import { compareRow, shownSeries, type CompareRow } from "./compare_rows";
-import { bdi, fill, h, scroller } from "./dom";
+import { printable, shortened } from "./core/printable";
+import { bdi, fill, h, named, scroller } from "./dom";
 import { stateBox } from "./state_box";
 
 const rowsMax = 400;
+/** Of a trial's name beside its number, on a phone. */
+const labelMax = 40;
 
 interface Line {
   readonly element: HTMLTableRowElement;
@@ -18,7 +21,7 @@ export class CompareTable {
   private readonly heading = h("h2", {});
   private readonly heads = h("tr", {});
   private readonly body = h("tbody", {});
-  private readonly table = scroller("Comparison", h("table", {}, h("thead", {}, this.heads), this.body));
+  private readonly table = scroller("Comparison", h("table", { class: "cards" }, h("thead", {}, this.heads), this.body));
   private readonly empty = h("div", {}, stateBox("empty", "Nothing to compare", "No scope or metric of these trials matches, or none has samples on this axis."));
   private readonly more = h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`);
   readonly element = h("div", {}, h("div", { class: "chart-head" }, this.heading, this.filter), this.empty, this.table, this.more);
@@ -26,6 +29,7 @@ export class CompareTable {
   private answer: CompareTrialsResponse | null = null;
   private opened: ReadonlySet<string> = new Set();
   private headed = "";
+  private names: readonly string[] = [];
 
   /** `onChart`: the chart of `id` is wanted, or not any more. */
   constructor(private readonly onChart: (id: string, opened: boolean) => void) {}
@@ -38,6 +42,7 @@ export class CompareTable {
     const headed = JSON.stringify(names);
     if (headed !== this.headed) {
       this.headed = headed;
+      this.names = names;
       fill(this.heads, h("th", { scope: "col" }, "Chart"), h("th", { scope: "col" }, "Scope or metric"), names.map((name) => h("th", { scope: "col", class: "number" }, bdi(name))));
     }
     this.showRows();
@@ -69,18 +74,18 @@ export class CompareTable {
   private lineOf(row: CompareRow): Line {
     const line = this.lines.get(row.id) ?? this.made(row);
     line.box.checked = this.opened.has(row.id);
-    const key = JSON.stringify(row.sides);
+    const key = JSON.stringify([this.names, row.sides]);
     if (key === line.key) return line;
     line.key = key;
-    line.element.replaceChildren(...[...line.element.children].slice(0, 2), ...row.sides.map(({ text, change }) => h("td", { class: "number" },
+    line.element.replaceChildren(...[...line.element.children].slice(0, 2), ...row.sides.map(({ text, change }, at) => h("td", { class: "number", "data-label": shortened(printable(this.names[at] ?? ""), labelMax) }, h("span", {},
       text === "" ? h("span", { class: "muted" }, "none") : text,
-      change.text !== "" && h("span", { class: change.tone > 0 ? "better" : change.tone < 0 ? "worse" : "muted" }, ` ${change.text}`))));
+      change.text !== "" && h("span", { class: change.tone > 0 ? "better" : change.tone < 0 ? "worse" : "muted" }, ` ${change.text}`)))));
     return line;
   }
 
   private made(row: CompareRow): Line {
     const box = h("input", { type: "checkbox", "aria-label": `Chart of ${row.id}`, onchange: () => this.onChart(row.id, box.checked) });
-    const element = h("tr", { "data-metric": row.id }, h("td", {}, box), h("td", { class: "name" }, bdi(row.name), h("span", { class: "muted" }, " ", bdi(row.of))));
+    const element = h("tr", { "data-metric": row.id }, h("td", { class: "pick" }, box), h("td", { class: "name" }, named(row.name), h("span", { class: "muted" }, " ", bdi(row.of))));
     const line = { element, box, key: "" };
     this.lines.set(row.id, line);
     return line;

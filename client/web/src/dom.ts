@@ -71,6 +71,11 @@ export function bdi(text: string, title?: string): HTMLElement {
   return h("bdi", { title }, text);
 }
 
+/** As bdi, of scopes and metrics: lines are broken behind "/" and "_" rather than within a word. */
+export function named(text: string): HTMLElement {
+  return h("bdi", {}, text.split(/(?<=[/_])(?![/_])/).flatMap((part, at) => (at === 0 ? [part] : [h("wbr"), part])));
+}
+
 /** Scrolls sideways where there is no room, by keys too. */
 export function scroller(label: string, ...parts: Part[]): HTMLElement {
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...parts);

@@ -13,12 +13,23 @@ import { causeWords, completenessWords } from "../words";
 
 const rowsMax = 500;
 
-function table(caption: string, heads: readonly string[], rows: readonly Part[][], numbers: readonly number[]): HTMLElement {
-  const kind = (at: number): string => (numbers.includes(at) ? "number" : "");
-  return scroller(caption, h("table", {},
+function utc(timeUs: bigint): string {
+  return timeText(Number(timeUs)).replace(" UTC", "");
+}
+
+/** Of columns by their places: which are numbers, which are times, and which names the row. */
+interface Kinds {
+  readonly numbers: readonly number[];
+  readonly times: readonly number[];
+  readonly lead: number;
+}
+
+function table(caption: string, heads: readonly string[], rows: readonly Part[][], { numbers, times, lead }: Kinds): HTMLElement {
+  const kind = (at: number): string => (numbers.includes(at) ? "number" : times.includes(at) ? "nowrap" : at === lead ? "lead" : "");
+  return scroller(caption, h("table", { class: "cards" },
     h("caption", { class: "visually-hidden" }, caption),
     h("thead", {}, h("tr", {}, heads.map((head, at) => h("th", { scope: "col", class: kind(at) }, head)))),
-    h("tbody", {}, rows.slice(0, rowsMax).map((row) => h("tr", {}, row.map((cell, at) => h("td", { class: kind(at) }, cell)))))));
+    h("tbody", {}, rows.slice(0, rowsMax).map((row) => h("tr", {}, row.map((cell, at) => h("td", { class: kind(at), "data-label": heads[at] }, h("span", {}, cell))))))));
 }
 
 export class CompletenessTab implements TrialTab {
@@ -40,12 +51,12 @@ export class CompletenessTab implements TrialTab {
       held.gaps.length > 0 && h("section", { class: "panel" }, h("h2", {}, `Gaps (${countText(held.gaps.length)}${held.gapsTruncated ? " and more" : ""})`),
         table("Gaps", ["Cause", "Samples", "Group", "Writer", "From (UTC)", "To (UTC)", "Reason"], held.gaps.map((gap) => [
           causeWords(gap.cause), gap.sampleCount > 0n ? countText(gap.sampleCount) : "unknown", bdi(gap.metricGroup === "" ? "all" : printable(gap.metricGroup)),
-          gap.writerNo === 0 ? "all" : String(gap.writerNo), timeText(Number(gap.firstTimeUs)), timeText(Number(gap.lastTimeUs)), bdi(printable(gap.reason)),
-        ]), [1, 3]),
+          gap.writerNo === 0 ? "all" : String(gap.writerNo), utc(gap.firstTimeUs), utc(gap.lastTimeUs), bdi(printable(gap.reason)),
+        ]), { numbers: [1, 3], times: [4, 5], lead: 0 }),
         held.gaps.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed; 'stepwell report' counts all of them.`)),
       h("section", { class: "panel" }, h("h2", {}, `Writers (${countText(info.writers.length)})`),
         info.writers.length === 0 ? h("p", { class: "muted" }, "None has opened yet.")
-          : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), [0, 3, 5]),
+          : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), { numbers: [0, 3, 5], times: [], lead: 1 }),
         info.writers.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed.`)));
   }
 

@@ -15,7 +15,7 @@ import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from
 import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
-import { bdi, download, fill, h, scroller, type Part } from "../dom";
+import { bdi, download, fill, h, named, scroller, type Part } from "../dom";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Failure } from "../failure";
@@ -256,9 +256,9 @@ export class TimingsTab implements TrialTab {
       kind = row.kind;
       sections.push(this.row(row, largest));
     }
-    return scroller(`Timings, ${rankText(rank)}`, h("table", { "data-rank": rank },
+    return scroller(`Timings, ${rankText(rank)}`, h("table", { class: "holds-first", "data-rank": rank },
       h("caption", { class: "muted" }, head),
-      h("thead", {}, h("tr", {}, heads.map((text, at) => h("th", { scope: "col", class: at > 0 && at !== 2 ? "number" : "" }, text === "" ? h("span", { class: "visually-hidden" }, "Bar") : text)))),
+      h("thead", {}, h("tr", {}, heads.map((text, at) => h("th", { scope: "col", class: at === 2 ? "bar-cell" : at > 0 ? "number" : "" }, text === "" ? h("span", { class: "visually-hidden" }, "Bar") : text)))),
       h("tbody", {}, sections)));
   }
 
@@ -268,7 +268,7 @@ export class TimingsTab implements TrialTab {
     const timing = row.timing;
     const cell = (text: string): HTMLElement => h("td", { class: "number" }, text);
     return h("tr", { class: row.kind === "step" ? "total" : "", "data-key": JSON.stringify([row.kind, row.name, row.labels]) },
-      h("td", { class: "name" }, bdi(printable(row.name)), row.labels !== "" && h("span", { class: "muted" }, " ", bdi(row.labels))),
+      h("td", { class: "name" }, named(printable(row.name)), row.labels !== "" && h("span", { class: "muted labels", title: row.labels }, " ", bdi(row.labels))),
       cell(row.shareText), h("td", { class: "bar-cell" }, row.share === null ? null : bar),
       cell(row.selfSeconds === null ? "" : secondsText(row.selfSeconds)), cell(secondsText(row.totalSeconds)),
       cell(timing ? secondsText(timing.meanSeconds) : ""), (timing ? quantileTexts(timing) : ["", "", ""]).map(cell),
