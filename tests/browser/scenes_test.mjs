@@ -363,6 +363,34 @@ test("what is shown stays while the master cannot answer, and says as of when", 
   await tab.unroute("**/stepwell.v1.*/*");
 });
 
+test("a master that is gone is told where all of a trial that ended is shown, and so is its return", async () => {
+  for (const view of ["completeness", "metrics"]) {
+    await tab.goto(`${stand.url}#/trial/${cluster.trialId}/${view}`);
+    await tab.reload();
+    await seen(view === "metrics" ? `${cpu} canvas` : "[data-completeness]");
+    await loaded(view);
+    await stand.killMaster();
+    await until(`the bar over ${view}`, async () => (await tab.locator(".lost:visible").count()) === 1, 12_000);
+    assert.match(await text(".lost"), /Lost the connection to the master at/);
+    await stand.startMaster();
+    await until("the bar is gone", async () => (await tab.locator(".lost:visible").count()) === 0, 12_000);
+  }
+  // Who does not look asks nothing.
+  const asked = [];
+  tab.on("request", (request) => asked.push(request.url()));
+  const hide = (to) => tab.evaluate((hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, to);
+  await hide(true);
+  await new Promise((done) => setTimeout(done, 1000)); // what was under way
+  asked.length = 0;
+  await new Promise((done) => setTimeout(done, 6500));
+  assert.deepEqual(asked, []);
+  await hide(false);
+  await until("it is asked again", () => asked.some((url) => url.endsWith("/livez")));
+});
+
 test("nothing went wrong in the page, and nothing was asked of others", () => {
   assert.deepEqual(troubles, []);
   assert.deepEqual(foreign, []);

@@ -20,9 +20,16 @@ export function onReach(listener: Listener): () => void {
 }
 
 let answeredAt = -Infinity;
+let toldAt = performance.now();
+
+/** How long nothing has told whether the master answers. */
+export function untoldMs(): number {
+  return performance.now() - toldAt;
+}
 
 function tell(answers: boolean): void {
-  if (answers) answeredAt = performance.now();
+  toldAt = performance.now();
+  if (answers) answeredAt = toldAt;
   for (const listener of listeners) listener(answers);
 }
 
@@ -104,20 +111,37 @@ export interface PageSettings {
 }
 
 export async function readSettings(signal: AbortSignal): Promise<Result<PageSettings> | null> {
-  const controller = new AbortController();
-  const giveUp = (): void => controller.abort();
-  signal.addEventListener("abort", giveUp);
-  const deadline = setTimeout(() => controller.abort(new ConnectError("page.json: no answer in time", Code.DeadlineExceeded)), timeoutMs);
   try {
-    const response = await fetchOrSay("page.json", { signal: controller.signal });
-    if (!response.ok) return { ok: false, failure: failureOfStatus(response.status, `page.json: ${response.status}`) };
-    const read: unknown = await response.json();
-    const viewer = typeof read === "object" && read !== null && "trace_viewer" in read ? read.trace_viewer : "";
-    // Anything else than a page would be run here.
-    return { ok: true, value: { traceViewer: typeof viewer === "string" && /^https?:\/\//.test(viewer) ? viewer : "" } };
+    return await read("page.json", signal, async (response): Promise<Result<PageSettings>> => {
+      if (!response.ok) return { ok: false, failure: failureOfStatus(response.status, `page.json: ${response.status}`) };
+      const read: unknown = await response.json();
+      const viewer = typeof read === "object" && read !== null && "trace_viewer" in read ? read.trace_viewer : "";
+      // Anything else than a page would be run here.
+      return { ok: true, value: { traceViewer: typeof viewer === "string" && /^https?:\/\//.test(viewer) ? viewer : "" } };
+    });
   } catch (thrown) {
     if (signal.aborted) return null;
     return { ok: false, failure: toFailure(thrown) };
+  }
+}
+
+/** Asks the master whether it lives; who listens (onReach) hears the answer, and that there is none. */
+export async function askWhetherAlive(signal: AbortSignal): Promise<void> {
+  try {
+    await read("livez", signal, (response) => response.text());
+  } catch {
+    // That no answer began is told already; one that was cut is one.
+  }
+}
+
+/** What `take` makes of a file of the master's; throws where it has not come in time, or at all. */
+async function read<T>(path: string, signal: AbortSignal, take: (response: Response) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const giveUp = (): void => controller.abort();
+  signal.addEventListener("abort", giveUp);
+  const deadline = setTimeout(() => controller.abort(new ConnectError(`${path}: no answer in time`, Code.DeadlineExceeded)), timeoutMs);
+  try {
+    return await take(await fetchOrSay(path, { signal: controller.signal }));
   } finally {
     clearTimeout(deadline);
     signal.removeEventListener("abort", giveUp);

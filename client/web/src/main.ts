@@ -9,6 +9,7 @@ import { AdminPage } from "./pages/admin_page";
 import { ComparePage } from "./pages/compare_page";
 import { TrialPage } from "./pages/trial_page";
 import { TrialsPage } from "./pages/trials_page";
+import { keepAsking } from "./reach";
 import { onTheme, startTheme, theme, toggleTheme } from "./theme";
 
 const main = h("main", { id: "main", tabindex: -1 });
@@ -64,6 +65,7 @@ function watchReach(): void {
     lost.textContent = `Lost the connection to the master at ${since} UTC. What you see is as of then; it is asked again by itself.`;
     lost.hidden = false;
   });
+  keepAsking();
 }
 
 function themeButton(): HTMLElement {
