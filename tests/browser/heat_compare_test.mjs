@@ -49,7 +49,7 @@ async function pointed(left, top) {
 before(async () => {
   await stand.startMaster();
   agent = stand.startAgent();
-  await Promise.all([openTab(stand), library && record("wide", "700", "30", "100", "41")]);
+  await Promise.all([openTab(stand), library && record("wide", "1000", "30", "100", "41")]);
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
@@ -60,7 +60,7 @@ after(async () => {
 
 test("of more ranks than pixels the slow one is seen, pointed at and named", { skip }, async () => {
   await heat("wide");
-  await seen('.heat p:has-text("700 rows"):has-text("2 rows share a line, which shows the largest")');
+  await seen('.heat p:has-text("1,000 rows"):has-text("2 rows share a line, which shows the largest")');
   assert.equal(await text(".heat-names span:nth-child(2)"), "rank 0");
   const drawn = await tab.evaluate((selector) => {
     const canvas = document.querySelector(selector);
@@ -69,17 +69,20 @@ test("of more ranks than pixels the slow one is seen, pointed at and named", { s
     for (let at = 0; at < data.length; at += 4) if (data[at] > 200 && data[at + 3] === 255) bright.add(Math.floor(at / 4 / width));
     return { height, box: canvas.getBoundingClientRect().height, bright: [...bright] };
   }, cells);
-  assert.deepEqual(drawn, { height: 350, box: 350, bright: [20] });
-  await until("it is pointed at", async () => /^rank 41, .* UTC: 300 ms$/.test(await pointed(0.01, 20.5 / 350)));
-  await until("and its neighbours", async () => /^rank 4[23], .* UTC: 100 ms$/.test(await pointed(0.01, 21.5 / 350)));
+  assert.equal((await text(".heat-scale")).replace(/\s+/g, " "), "100 ms ≥ 100 ms largest 300 ms");
+  assert.deepEqual(drawn, { height: 500, box: 500, bright: [20] });
+  await until("it is pointed at", async () => /^rank 41, .* UTC: 300 ms$/.test(await pointed(0.01, 20.5 / 500)));
+  await until("and its neighbours", async () => /^rank 4[23], .* UTC: 100 ms$/.test(await pointed(0.01, 21.5 / 500)));
 });
 
 test("keys and a drag zoom the heat map, and a double click shows all", { skip }, async () => {
+  const whole = await text(".heat-axis");
   await tab.locator(cells).focus();
   await tab.keyboard.press("+");
   await until("the view is zoomed", () => /from=\d{16}&to=\d{16}/.test(tab.url()));
+  await until("the map, too", async () => (await text(".heat-axis")) !== whole);
   await tab.keyboard.press("Home");
-  await until("all is shown", () => !tab.url().includes("from="));
+  await until("all is shown", async () => !tab.url().includes("from=") && (await text(".heat-axis")) === whole);
   await until("a drag zooms", async () => {
     await tab.locator(cells).scrollIntoViewIfNeeded();
     const box = await tab.locator(cells).boundingBox();
@@ -97,14 +100,14 @@ test("keys and a drag zoom the heat map, and a double click shows all", { skip }
 
 test("a cell leads to its rank's timings, and a CSV has what is shown", { skip }, async () => {
   await heat("wide", "?axis=batch");
-  await until("columns are batches", async () => /^rank 41, batch 0: 300 ms$/.test(await pointed(0.001, 20.5 / 350)));
+  await until("columns are batches", async () => /^rank 41, batch 0: 300 ms$/.test(await pointed(0.001, 20.5 / 500)));
   const csv = await saved('button:text-is("CSV")');
   assert.match(csv.name, /^stepwell-trial-\d+-heat\.csv$/);
   const lines = csv.bytes.toString("utf8").split("\r\n");
   assert.equal(lines[0], "metric_group,name,labels,unit,first_batch,min,max,mean,last,samples");
   assert.equal(lines.filter((line) => line.startsWith("timing,step,rank=41,seconds,")).length, 30);
   await until("the cell is kept", async () => {
-    await pointed(0.001, 20.5 / 350);
+    await pointed(0.001, 20.5 / 500);
     await tab.mouse.down();
     await tab.mouse.up();
     return (await count('.heat-leads a:text-is("Timings of rank 41, batches 0 to 1")')) === 1;

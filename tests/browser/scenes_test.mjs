@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { join } from "node:path";
 import { drawnAcross, drawnUpwards } from "./looks.mjs";
-import { decode, encode, RawWriters } from "./raw_writer.mjs";
+import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
 import { clusterGap, clusterSeconds, cpuOf, nodes, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { bin, closeTab, count, foreign, gone, loaded, openTab, openView, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
@@ -361,6 +361,24 @@ test("what is shown stays while the master cannot answer, and says as of when", 
   await seen('[data-absence="unavailable"]');
   assert.equal(await count("tbody tr"), 0);
   await tab.unroute("**/stepwell.v1.*/*");
+});
+
+test("a step that stalled stands in the heat map as long as it took", async () => {
+  const ticks = 60;
+  const stalled = await raw.write({
+    trial: "stalled", rank: 0, startUs: (Math.floor(Date.now() / 1000) - 30) * 1e6, stepUs: 100_000, ticks, firstBatch: 0,
+    series: [{ group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => (tick <= 20 || tick > 50 ? 0.1 : tick === 50 ? 3 : null) }],
+  });
+  await show(`#/trial/${stalled}/heat`);
+  await seen(".heat canvas[tabindex]");
+  const drawn = await tab.evaluate((of) => {
+    const canvas = document.querySelector(".heat canvas[tabindex]");
+    const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 1);
+    return of.map((tick) => [...data.subarray(Math.floor((tick / 59.5) * width) * 4, Math.floor((tick / 59.5) * width) * 4 + 4)].map((part, at) => (at < 3 ? part > 200 : part === 255))).map((parts) => [parts[0], parts[3]]);
+  }, [10, 25, 35, 45, 49, 55]);
+  const [usual, slow] = [[false, true], [true, true]];
+  assert.deepEqual(drawn, [usual, slow, slow, slow, slow, usual]);
+  assert.match((await text(".heat-scale")).replace(/\s+/g, " "), /^100 ms .*3\.00 s/);
 });
 
 test("a master that is gone is told where all of a trial that ended is shown, and so is its return", async () => {

@@ -1,5 +1,6 @@
 // A heat map for a picture: its cells as large as on the screen, beside them the names of rows as far as
 // there is room, below them the ends of the axis and what the colours mean.
+import type { HeatScale } from "./core/heat_scale";
 import { printable, shortened } from "./core/printable";
 import { css, h } from "./dom";
 import type { Drawn } from "./picture";
@@ -15,7 +16,7 @@ export interface HeatSight {
   /** Of the first and the last column. */
   readonly ends: readonly [string, string];
   /** What the first and the last colour of `scale` stand for. */
-  readonly extremes: readonly [string, string];
+  readonly means: HeatScale;
   readonly scale: HTMLCanvasElement;
 }
 
@@ -56,10 +57,10 @@ export function heatDrawn(sight: HeatSight): Drawn {
   context.textAlign = "left";
   context.fillText(sight.ends[0], left, axis);
   const below = axis + lineHeight + gap / 2;
-  const [low, high] = sight.extremes;
+  const { low, high, beyond } = sight.means;
   context.fillText(low, left, below);
   const from = left + context.measureText(low).width + gap;
   context.drawImage(sight.scale, from, below - lineHeight / 2 + 1, scaleWidth, lineHeight - 4);
-  context.fillText(high, from + scaleWidth + gap, below);
+  context.fillText(beyond === "" ? high : `${high}, ${beyond}`, from + scaleWidth + gap, below);
   return drawn;
 }

@@ -5,6 +5,7 @@ import type { KnownGap } from "../src/core/gap_bands";
 import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, type HeatGrid } from "../src/core/heat";
 import { cellView } from "../src/core/heat_cell";
 import { gapTextsAt, heatGaps } from "../src/core/heat_gaps";
+import { heatScale } from "../src/core/heat_scale";
 import { heatColor, heatColors } from "../src/core/palette";
 import { trialView } from "../src/core/view_state";
 
@@ -44,6 +45,28 @@ test("a sample holds until the next one is due, and little longer", () => {
   const grid = made(heatGrid([many, { name: "b", indexes: [29], values: [7] }], 0, 1));
   assert.deepEqual([0, 3, 204, 205, 243, 244].map((column) => cellAt(grid, 0, column)), [1, 1, 1, NaN, NaN, 1]);
   assert.deepEqual([28, 29, 33, 34].map((column) => cellAt(grid, 1, column)), [NaN, 7, 7, NaN]);
+});
+
+test("a duration stands where it passed, not in what came after it alone", () => {
+  const stalled = { name: "rank 0", indexes: [...Array(20).keys()].map((i) => i * 10).concat([500, 510]), values: Array(20).fill(0.1).concat([3.1, 0.1]) };
+  const columns = [11, 189, 190, 191, 300, 499, 500, 505, 510];
+  // Without it: held for 1.25 usual distances, and nothing until the end of the stall.
+  const asReadings = made(heatGrid([stalled], 0, 10_000));
+  assert.deepEqual(columns.map((column) => cellAt(asReadings, 0, column)), [0.1, 0.1, 0.1, 0.1, NaN, NaN, 3.1, 3.1, 0.1]);
+  const grid = made(heatGrid([stalled], 0, 10_000, null, (seconds) => seconds * 1e6));
+  assert.deepEqual(columns.map((column) => cellAt(grid, 0, column)), [0.1, 0.1, 0.1, 3.1, 3.1, 3.1, 3.1, 0.1, 0.1]);
+  // What is shorter than a column has one, and holds; what is longer than what is seen is cut.
+  const short = made(heatGrid([{ name: "rank 0", indexes: [3, 13, 23], values: [9, 0.001, 0.001] }], 0, 10_000, { start: 0, end: 300_000 }, (seconds) => seconds * 1e6));
+  assert.deepEqual([0, 3, 4, 13, 22, 29].map((column) => cellAt(short, 0, column)), [9, 9, 9, 0.001, 0.001, 0.001]);
+});
+
+test("a scale says what its ends stand for, and what lies beyond them", () => {
+  const slow = ranks(1000, 30, { row: 41, column: 3, value: 3 });
+  assert.deepEqual(heatScale(slow, "seconds"), { low: "1.00 s", high: "≥ 1.00 s", beyond: "largest 3.00 s" });
+  const idle = ranks(1000, 30, { row: 41, column: 3, value: 0.5 });
+  assert.deepEqual(heatScale(idle, "percent"), { low: "≤ 1.0 %", high: "1.0 %", beyond: "smallest 0.5 %" });
+  assert.deepEqual(heatScale({ low: 1, high: 2, least: 0, largest: 9 }, ""), { low: "≤ 1", high: "≥ 2", beyond: "smallest 0, largest 9" });
+  assert.deepEqual(heatScale({ low: 1, high: 2, least: 1, largest: 2.0000001 }, "seconds"), { low: "1.00 s", high: "2.00 s", beyond: "" });
 });
 
 test("nothing there and too much are told apart", () => {

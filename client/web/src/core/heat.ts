@@ -21,6 +21,9 @@ export interface HeatGrid {
   readonly low: number;
   readonly high: number;
   readonly middle: number;
+  /** Of all, beyond those ends too. */
+  readonly least: number;
+  readonly largest: number;
 }
 
 /** Twice of what a master answers at most. */
@@ -69,6 +72,18 @@ function usualColumns(rows: readonly HeatRow[]): number {
   return usual < 2 ? 1 : Math.ceil(usual * 1.25);
 }
 
+/** A value that is a length of the axis stood all along: a step that took ten seconds is told at its end, and yet those
+ *  ten are its own, as far as its row has none of another. */
+function drawBack(values: Float64Array, columnsOf: (value: number) => number): void {
+  for (let at = 0, before = -1; at < values.length; ++at) {
+    const value = values[at] ?? NaN;
+    if (Number.isNaN(value)) continue;
+    const from = Math.max(before + 1, at - Math.round(columnsOf(value)));
+    values.fill(value, Math.min(from, at), at);
+    before = at;
+  }
+}
+
 /** A value holds until the next one is due: a machine that is sampled each second is no comb. */
 function hold(values: Float64Array, columns: number): void {
   if (columns < 2) return;
@@ -78,14 +93,18 @@ function hold(values: Float64Array, columns: number): void {
   }
 }
 
-/** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. */
-export function heatGrid(rows: readonly HeatRow[], start: number, width: number, within: Range | null = null): HeatGrid | "empty" | "too many" {
+/** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. `lengthOf`:
+ *  of a duration that ends where it stands, in units of the axis; null = values are none. */
+export function heatGrid(
+  rows: readonly HeatRow[], start: number, width: number, within: Range | null = null, lengthOf: ((value: number) => number) | null = null,
+): HeatGrid | "empty" | "too many" {
   const { first, count: columnCount } = columnsOf(rows, start, width, within);
   if (first === Infinity) return "empty";
   if (columnCount * rows.length > cellsMax) return "too many";
   const cells = new Float64Array(columnCount * rows.length).fill(NaN);
   const there = new Float64Array(cells.length);
   let thereCount = 0;
+  let [least, largest] = [Infinity, -Infinity];
   rows.forEach(({ indexes, values }, at) => {
     const begin = at * columnCount - first;
     for (let i = 0; i < indexes.length; ++i) {
@@ -93,15 +112,21 @@ export function heatGrid(rows: readonly HeatRow[], start: number, width: number,
       if (!Number.isFinite(value)) continue;
       cells[begin + (indexes[i] ?? 0)] = value;
       there[thereCount++] = value;
+      if (value < least) least = value;
+      if (value > largest) largest = value;
     }
   });
   if (thereCount === 0) return "empty";
   const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
-  rows.forEach((_, at) => hold(cells.subarray(at * columnCount, (at + 1) * columnCount), held));
+  rows.forEach((_, at) => {
+    const own = cells.subarray(at * columnCount, (at + 1) * columnCount);
+    if (lengthOf) drawBack(own, (value) => lengthOf(value) / width);
+    hold(own, held);
+  });
   return {
     rows: rows.map((row) => row.name), start: start + first * width, width, columnCount, cells,
-    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5),
+    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5), least, largest,
   };
 }
 

@@ -9,13 +9,14 @@ import { refill } from "../choice";
 import { chosenClock, clockLabel, clockOf, clocksOf, type Clock } from "../core/clocks";
 import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
 import { cellView, type CellPlace } from "../core/heat_cell";
+import { heatScale } from "../core/heat_scale";
 import { heatGaps, noGaps, type HeatGaps } from "../core/heat_gaps";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { metricId, type KnownSeries } from "../core/series_choice";
-import { countText, valueText } from "../core/units";
+import { countText } from "../core/units";
 import { formatView, type TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
 import type { Failure, Result } from "../failure";
@@ -239,7 +240,8 @@ export class HeatTab implements TrialTab {
     const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
     const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
       .sort((a, b) => order.compare(nameOf(a), nameOf(b)));
-    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means })), Number(answer.start), Number(answer.width), asked.range);
+    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means })),
+      Number(answer.start), Number(answer.width), asked.range, asked.axis === "time" && this.isTiming(asked.metric) && asked.metric.unit === "seconds" ? microseconds : null);
     const all = h("button", { type: "button", onclick: () => this.moves.all() }, "Show all");
     if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));
     if (grid === "too many") return this.showNothing(stateBox("failed", "More cells than a browser draws", `${countText(rows.length)} rows of this range at once. Choose a shorter one; the command line has all: stepwell export.`, all));
@@ -297,7 +299,7 @@ export class HeatTab implements TrialTab {
     const drawn = heatDrawn({
       title: `${printable(metricId(metric))}${clock === "device" ? ", device clock" : ""}, mean of each cell`, ...this.map.drawn(), rows: grid.rows,
       ends: [this.map.where(0), this.map.where(grid.columnCount - 1)],
-      extremes: [valueText(grid.low, metric.unit), valueText(grid.high, metric.unit)], scale: scaleCanvas(),
+      means: heatScale(grid, metric.unit), scale: scaleCanvas(),
     });
     savePng(`stepwell-trial-${view.trial}-heat.png`, `${trialName(info.trial)}, ${rangeWords(range, axis)}`, [drawn]);
   }
@@ -314,5 +316,10 @@ function scaleCanvas(): HTMLCanvasElement {
 }
 
 function scale(grid: HeatGrid, unit: string): HTMLElement {
-  return h("div", { class: "heat-scale" }, valueText(grid.low, unit), scaleCanvas(), valueText(grid.high, unit));
+  const { low, high, beyond } = heatScale(grid, unit);
+  return h("div", { class: "heat-scale" }, h("span", {}, low), scaleCanvas(), h("span", {}, high), beyond !== "" && h("span", { class: "muted" }, beyond));
+}
+
+function microseconds(seconds: number): number {
+  return seconds * 1e6;
 }

@@ -1,0 +1,22 @@
+// What the colours of a heat map stand for, in words: its ends are of 98 of 100 values, what lies beyond them has the
+// same colour and is told apart.
+import type { HeatGrid } from "./heat";
+import { valueText } from "./units";
+
+export interface HeatScale {
+  /** "100 ms", or "≤ 100 ms" where some lie below. */
+  readonly low: string;
+  readonly high: string;
+  /** "smallest 2.0 %, largest 300 ms"; "" = none lies beyond an end. */
+  readonly beyond: string;
+}
+
+export function heatScale({ low, high, least, largest }: Pick<HeatGrid, "low" | "high" | "least" | "largest">, unit: string): HeatScale {
+  const [lowText, highText, leastText, largestText] = [low, high, least, largest].map((value) => valueText(value, unit)) as [string, string, string, string];
+  // What reads alike is not told twice.
+  const [isBelow, isAbove] = [least < low && leastText !== lowText, largest > high && largestText !== highText];
+  return {
+    low: isBelow ? `≤ ${lowText}` : lowText, high: isAbove ? `≥ ${highText}` : highText,
+    beyond: [isBelow ? `smallest ${leastText}` : "", isAbove ? `largest ${largestText}` : ""].filter((text) => text !== "").join(", "),
+  };
+}
