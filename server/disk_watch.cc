@@ -1,5 +1,7 @@
 #include "server/disk_watch.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "base/log.h"
@@ -32,7 +34,9 @@ void DiskWatch::Look() {
     }
   }
   const bool news = space_.Judge(disks);
-  state_.SetDisk(space_.reason());
+  std::int64_t least = disks.empty() ? 0 : disks.front().free_bytes;
+  for (const DiskFree& disk : disks) least = std::min(least, disk.free_bytes);
+  state_.SetDisk(space_.reason(), least);
   if (!news) return;
   if (space_.low()) {
     log::Warning("disk_low", {{"why", space_.reason()}});

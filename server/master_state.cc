@@ -57,9 +57,10 @@ void MasterState::SetDatabase(const absl::Status& status) {
       WithoutNames(std::string_view(status.message().data(), status.message().size()));
 }
 
-void MasterState::SetDisk(const std::string& error) {
+void MasterState::SetDisk(const std::string& error, std::int64_t free_bytes) {
   absl::MutexLock lock(&mu_);
   now_.disk_error = error;
+  now_.disk_free_bytes = free_bytes;
 }
 
 void MasterState::BecomeStandby(const std::string& owner_id, double owner_age_seconds) {

@@ -31,6 +31,8 @@ class MasterState {
 
     // Why nothing more is taken although all else is well: the disk is nearly full. Empty = it is not.
     std::string disk_error;
+    // Of the disk that has least; 0 = not known.
+    std::int64_t disk_free_bytes = 0;
 
     // Reads, folds and what is under way are served.
     bool ready() const { return role == MasterRole::kOwner && database_up; }
@@ -48,7 +50,7 @@ class MasterState {
   // OK clears the error; any other status says that the database does not answer.
   void SetDatabase(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Empty clears it.
-  void SetDisk(const std::string& error) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetDisk(const std::string& error, std::int64_t free_bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeStandby(const std::string& owner_id, double owner_age_seconds)
       ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeOwner(std::int64_t epoch, bool recovering) ABSL_LOCKS_EXCLUDED(mu_);

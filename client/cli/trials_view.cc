@@ -113,6 +113,11 @@ std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) 
   add("version", status.version());
   add("role", absl::StrCat(status.role(), " (epoch ", status.epoch(), ")"));
   add("database", status.database_up() ? "up" : "down: " + Printable(status.database_error()));
+  const std::string free = status.disk_free_bytes() == 0
+                               ? "not known: the database is elsewhere"
+                               : ValueText(static_cast<double>(status.disk_free_bytes()), "bytes");
+  add("disk free",
+      status.disk_error().empty() ? free : free + ": " + Printable(status.disk_error()));
   add("streams open", CountText(status.streams_open()));
   add("writers open", CountText(status.writers_open()));
   add("unfolded", ValueText(static_cast<double>(status.unfolded_bytes()), "bytes"));

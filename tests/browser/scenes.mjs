@@ -12,8 +12,20 @@ export const clusterGap = { from: 60, to: 99.9, count: 400 };
 /** What a node's processors do: the mean, and how far each sample is from it. */
 export const cpuOf = (node) => ({ mean: 30 + 25 * node, swing: 10 });
 
-/** Three machines with two GPUs each, sampled ten times a second, four ranks that train on them. */
-export async function writeCluster(raw, trial = "cluster") {
+/** What a node reads, writes and sends. */
+function disksAndNetwork(node) {
+  return [
+    { group: "disk", name: "disk_iops", unit: "1/s", value: (tick) => 420 + 90 * node + 120 * Math.sin(tick / 55 + node) },
+    { group: "disk", name: "disk_throughput_read", unit: "bytes/s", value: (tick) => (180 + 25 * node + 60 * Math.sin(tick / 45 + node)) * 1e6 },
+    { group: "disk", name: "disk_throughput_write", unit: "bytes/s", value: (tick) => (tick % 300 < 40 ? 240 : 6 + node) * 1e6 },
+    { group: "network", name: "net_throughput_sent", unit: "bytes/s", value: (tick) => (310 + 12 * node + 40 * Math.sin(tick / 30)) * 1e6 },
+    { group: "network", name: "net_throughput_recv", unit: "bytes/s", value: (tick) => (305 + 9 * node + 40 * Math.sin(tick / 30 + 0.4)) * 1e6 },
+  ];
+}
+
+/** Three machines with two GPUs each, sampled ten times a second, four ranks that train on them, in steps that
+ *  take `pace` times as long; with `isWhole` none of the nine metrics is missing. */
+export async function writeCluster(raw, trial = "cluster", { pace = 1, isWhole = false } = {}) {
   const startUs = startOf(clusterSeconds + 5);
   const clock = { trial, startUs, stepUs: secondUs / 10, ticks: clusterSeconds * 10 };
   const inGap = (tick) => tick >= clusterGap.from * 10 && tick <= clusterGap.to * 10;
@@ -24,6 +36,7 @@ export async function writeCluster(raw, trial = "cluster") {
       ...clock, agent,
       series: [
         { group: "cpu", name: "cpu_util_simple", unit: "percent", value: (tick) => (gap && inGap(tick) ? null : mean + (tick % 2 ? swing : -swing)) },
+        ...(isWhole ? disksAndNetwork(node) : []),
         { group: "memory", name: "memory_free", unit: "bytes", value: (tick) => (48 - 8 * node) * 2 ** 30 - tick * 2 ** 21 },
         ...["0", "1"].flatMap((device) => [
           { group: "gpu", name: "gpu_util", unit: "percent", labels: { device }, value: (tick) => 70 + 9 * Number(device) + 6 * node + 8 * Math.sin(tick / 40) },
@@ -35,20 +48,21 @@ export async function writeCluster(raw, trial = "cluster") {
     });
   }
   let trialId;
-  for (let rank = 0; rank < 4; ++rank) trialId = await raw.write({ ...ranked(trial, rank, startUs), agent: nodes[rank % nodes.length] });
+  for (let rank = 0; rank < 4; ++rank) trialId = await raw.write({ ...ranked(trial, rank, startUs, pace), agent: nodes[rank % nodes.length] });
   return { trialId, startUs };
 }
 
-/** A step of half a second, as scopes divide it. */
-function ranked(trial, rank, startUs) {
-  const slow = rank === 2 ? 1.25 : 1;
-  const wave = (tick, by) => 1 + 0.15 * Math.sin(tick / by + rank);
-  const seconds = (share, by) => (tick) => 0.5 * share * slow * wave(tick, by);
-  const scopes = { "dataloader_next": seconds(0.14, 7), "train_batch": seconds(0.78, 23), "train_batch/forward": seconds(0.26, 31), "train_batch/backward": seconds(0.38, 29), "train_batch/optimizer": seconds(0.1, 37) };
+/** A step of half a second, as scopes divide it; `pace` is how much longer it takes. */
+function ranked(trial, rank, startUs, pace) {
+  const slow = pace * (rank === 2 ? 1.25 : 1);
+  const wave = (tick) => 1 + 0.1 * Math.sin(tick / 19 + rank);
+  // What a scope takes of its step goes up and down; together they stay below it.
+  const seconds = (share, by = 0) => (tick) => 0.5 * slow * wave(tick) * share * (by === 0 ? 1 : 0.85 + 0.15 * Math.sin(tick / by + rank));
+  const scopes = { "dataloader_next": seconds(0.16, 7), "to_device": seconds(0.03, 11), "train_batch": seconds(0.78), "train_batch/forward": seconds(0.27, 31), "train_batch/backward": seconds(0.39, 29), "train_batch/optimizer": seconds(0.1, 37) };
   return {
     trial, rank, startUs, stepUs: secondUs / 2, ticks: clusterSeconds * 2, firstBatch: 0,
     series: [
-      { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * wave(tick, 19) },
+      { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * wave(tick) },
       ...Object.entries(scopes).map(([name, value]) => ({ group: "timing", name, unit: "seconds", kind: duration, value })),
       { group: "training", name: "loss", value: (tick) => 2.3 * Math.exp(-tick / 150) + 0.05 * Math.sin(tick * 1.7 + rank) + 0.4 },
     ],

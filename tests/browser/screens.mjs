@@ -1,6 +1,7 @@
 // Pictures of each page, to look at and judge: three widths, both themes, trials of scenes.mjs. No test: a person looks.
 //
 //   tests/browser/run.sh --screens FOLDER BUILD-FOLDER [PAGE-FOLDER]
+// Each is as high as its page, up to 6000 pixels.
 // The README's two are FOLDER/timings-1280-dark.jpg and FOLDER/metrics-1280-light.jpg.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,8 +20,8 @@ const stand = new Stand(bin, page);
 await stand.startMaster();
 const raw = new RawWriters(stand.ports.grpc);
 try {
-  const { trialId } = await writeCluster(raw, "resnet50-lr3");
-  const { trialId: other } = await writeCluster(raw, "resnet50-lr1");
+  const { trialId } = await writeCluster(raw, "resnet50-lr3", { isWhole: true });
+  const { trialId: other } = await writeCluster(raw, "resnet50-lr1", { pace: 1.3, isWhole: true });
   const trace = join(stand.folder, "ep0-ba3-rank0.json");
   writeFileSync(trace, composerCycle(0, 1_000_000));
   await stand.command("trace", "import", `id:${trialId}`, trace);
@@ -40,6 +41,10 @@ try {
         await tab.reload();
         await seen(anything);
         await loaded(name);
+        await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        // What is out of sight is not drawn.
+        const height = Math.min(6000, await tab.evaluate(() => document.documentElement.scrollHeight));
+        await tab.setViewportSize({ width, height: Math.max(height, width < 1000 ? 800 : 900) });
         await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
         await tab.screenshot({ path: join(folder, `${name}-${width}-${theme}.jpg`), type: "jpeg", quality: 80 });
       }

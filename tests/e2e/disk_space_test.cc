@@ -41,6 +41,8 @@ TEST_F(DiskSpaceE2eTest, AMarkAboveWhatIsFreeStopsTheCreditAndIsSaid) {
                         "/pg, the mark is 1000000 MiB; samples are taken again from 1250000 MiB on:"
                         " make room, or lower --disk-low-bytes"));
   EXPECT_EQ(Health(client_->channel()), "NOT_SERVING");
+  EXPECT_THAT(client_->GetStatus().disk_error(), HasSubstr("the mark is 1000000 MiB"));
+  EXPECT_TRUE(client_->GetStatus().database_up());
   RawStream stream(*client_);
   const Uuid writer = Uuid::Random();
   EXPECT_EQ(Open(stream, writer, "full").credit_bytes(), 0);
@@ -77,6 +79,8 @@ TEST_F(DiskSpaceE2eTest, ADiskThatFillsAndEmptiesStopsAndStartsTheCredit) {
   ASSERT_EQ(posix_fallocate(fd, 0, free_bytes - (100 << 20)), 0);
   close(fd);
   EXPECT_TRUE(WaitCredit(stream, false)) << master_->LogTail();
+  EXPECT_GT(client_->GetStatus().disk_free_bytes(), 0);
+  EXPECT_LE(client_->GetStatus().disk_free_bytes(), 100 << 20);
   EXPECT_THAT(master_->Get("/readyz"), StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(master_->Get("/readyz"), HasSubstr("the mark is 128 MiB"));
   EXPECT_EQ(Health(client_->channel()), "NOT_SERVING");
@@ -88,6 +92,8 @@ TEST_F(DiskSpaceE2eTest, ADiskThatFillsAndEmptiesStopsAndStartsTheCredit) {
   EXPECT_THAT(master_->Get("/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(master_->CountInLog("disk_low"), 1);
   EXPECT_EQ(master_->CountInLog("disk_has_room"), 1);
+  EXPECT_GT(client_->GetStatus().disk_free_bytes(), 128 << 20);
+  EXPECT_EQ(client_->GetStatus().disk_error(), "");
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 }
 

@@ -14,6 +14,12 @@ import { asOfBefore, failureBox, loadingBox } from "../state_box";
 
 const refreshMs = 2000;
 
+function diskWords(status: GetStatusResponse): Part {
+  const free = Number(status.diskFreeBytes);
+  if (status.diskError !== "") return h("span", { class: "worse" }, printable(status.diskError));
+  return free === 0 ? "not known: it is elsewhere" : `${valueText(free, "bytes")} free`;
+}
+
 export class AdminPage implements Page {
   readonly title = "Master";
   readonly element = h("div", { class: "through" });
@@ -64,7 +70,7 @@ export class AdminPage implements Page {
       ? `${countText(Math.round((Number(status.samplesCommitted - before.answer.samplesCommitted) * 1000) / (now - before.at)))} /s` : "…";
     this.before = { answer: status, at: now };
     const facts: readonly (readonly [string, Part])[] = [
-      ["Role", status.role], ["Database", status.databaseUp ? "up" : h("span", { class: "worse" }, `down: ${printable(status.databaseError)}`)],
+      ["Role", status.role], ["Database", status.databaseUp ? "up" : h("span", { class: "worse" }, `down: ${printable(status.databaseError)}`)], ["Its disk", diskWords(status)],
       ["Version", status.version], ["Owner epoch", String(status.epoch)], ["Id", bdi(printable(status.masterId))],
       ["Clients connected", countText(status.streamsOpen)], ["Writers open", countText(status.writersOpen)],
       ["Samples committed", countText(status.samplesCommitted)], ["Samples now", rate], ["Chunks committed", countText(status.chunksCommitted)],
@@ -73,6 +79,7 @@ export class AdminPage implements Page {
       ["Commits in doubt", countText(status.commitsInDoubt)], ["Samples replayed", countText(status.samplesReplayed)], ["Sequences lost", countText(status.sequencesLost)],
     ];
     fill(this.status,
+      status.databaseUp && status.diskError !== "" && h("p", { class: "note" }, "A disk of the database is nearly full: nothing more is taken until there is room; agents keep what they have and send it later."),
       !status.databaseUp && h("p", { class: "note" }, "The database does not answer: agents keep what they have and send it later; this page shows what was asked before."),
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
   }

@@ -1,4 +1,5 @@
 // What of what was sent is here: the sentence of the report, each gap with its cause, each writer.
+import { TrialState } from "#gen/model_pb";
 import type { Writer } from "#gen/query_pb";
 import { stateBadge } from "../badges";
 import { printable } from "../core/printable";
@@ -68,6 +69,6 @@ export class CompletenessTab implements TrialTab {
     const what = writer.isSampler ? "sampler of a machine" : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
     const seen = Number(writer.seenTimeUs);
     return [String(writer.writerNo), what, stateBadge(writer.state), String(writer.attempt), bdi(printable(writer.agentId)),
-      countText(writer.committedSequence), seen === 0 ? "not since the master started" : agoText(seen, now)];
+      countText(writer.committedSequence), seen === 0 ? (writer.state === TrialState.RUNNING ? "not since the master started" : "–") : agoText(seen, now)];
   }
 }
