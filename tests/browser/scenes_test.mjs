@@ -363,6 +363,30 @@ test("what is shown stays while the master cannot answer, and says as of when", 
   await tab.unroute("**/stepwell.v1.*/*");
 });
 
+test("an address that names no page says so, and what to do", async () => {
+  for (const hash of ["#/nonsense", "#/trial/abc/metrics", "#/<img src=x onerror='window.harmed=1'>"]) {
+    await tab.goto(`${stand.url}${hash}`);
+    await tab.reload();
+    await seen('[data-absence="failed"]:has-text("This address names no page"):has-text("list of trials")');
+    assert.equal(await tab.title(), "Not found · Stepwell");
+    assert.equal(await count("tbody tr"), 0);
+    assert.equal(await tab.evaluate(() => window.harmed), undefined);
+  }
+  await tab.click('main a:text-is("All trials")');
+  await seen("tbody tr");
+});
+
+test("a trial of timings alone says that no system metrics were recorded, and where its samples are", async () => {
+  const timed = await raw.write({
+    trial: "timed", rank: 0, startUs: (Math.floor(Date.now() / 1000) - 30) * 1e6, stepUs: 1_000_000, ticks: 20, firstBatch: 0,
+    series: [{ group: "timing", name: "step", unit: "seconds", kind: duration, value: () => 1 }],
+  });
+  await tab.goto(`${stand.url}#/trial/${timed}/metrics`);
+  await seen('[data-absence="empty"]:has-text("no system metrics were recorded, but 20 samples of other kinds")');
+  await tab.click('[data-absence="empty"] a:text-is("They are under Timings")');
+  await seen('tr.total:has-text("step")');
+});
+
 test("a step that stalled stands in the heat map as long as it took", async () => {
   const ticks = 60;
   const stalled = await raw.write({

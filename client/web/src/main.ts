@@ -7,6 +7,7 @@ import { fill, h } from "./dom";
 import type { Go, Page } from "./page";
 import { AdminPage } from "./pages/admin_page";
 import { ComparePage } from "./pages/compare_page";
+import { MissingPage } from "./pages/missing_page";
 import { TrialPage } from "./pages/trial_page";
 import { TrialsPage } from "./pages/trials_page";
 import { keepAsking } from "./reach";
@@ -35,6 +36,7 @@ function make(view: View): Page {
     case "trial": return new TrialPage(view, go);
     case "compare": return new ComparePage(view, go);
     case "admin": return new AdminPage();
+    case "missing": return new MissingPage(view);
   }
 }
 

@@ -5,7 +5,8 @@ import type { Writer } from "#gen/query_pb";
 import { ask, query } from "./api";
 import type { KnownSeries } from "./core/series_choice";
 import type { Range } from "./core/range";
-import type { TrialView } from "./core/view_state";
+import { plural } from "./core/units";
+import { formatView, trialView, type TrialView } from "./core/view_state";
 import { h } from "./dom";
 import type { Result } from "./failure";
 import { stateBox } from "./state_box";
@@ -77,5 +78,16 @@ export function absenceBox(info: TrialInfo, what: string): HTMLElement {
   if (isRunning(info)) {
     return stateBox("no data yet", `No ${what} yet`, "The trial is running and has sent none so far. They appear here by themselves, within a second of being recorded.");
   }
+  if (info.series.length > 0) {
+    return stateBox("empty", `No ${what} in this trial`, `It has ended, and no ${what} were recorded, but ${plural(info.trial.sampleCount, "sample")} of other kinds.`, elsewhere(info, what));
+  }
   return stateBox("empty", `No ${what} in this trial`, "It has ended and recorded none. A training records timings with stepwell.scope(…) and step(); the machine is sampled by the agent, which the recorder starts.");
+}
+
+/** The tab where there is something. */
+function elsewhere(info: TrialInfo, what: string): HTMLElement | null {
+  const isTiming = info.series.map((series) => series.metricGroup === "timing");
+  // Timings without steps stand below what says so.
+  const tab = what !== "steps" && isTiming.includes(true) ? "timings" : isTiming.includes(false) ? "metrics" : null;
+  return tab && h("a", { href: formatView({ ...trialView(String(info.trial.trialId)), tab }) }, tab === "timings" ? "They are under Timings" : "They are under System metrics");
 }

@@ -20,6 +20,7 @@ test("a link restores the view", () => {
     { ...compareView, trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
     { ...compareView, trials: ["1", "2"], start: 0, end: 40 },
     { page: "admin" },
+    { page: "missing", address: "/nonsense?a=b#c" },
   ];
   for (const view of views) assert.deepEqual(parseView(formatView(view)), view);
 });
@@ -38,8 +39,8 @@ test("chosen traces stand in the address as ranges", () => {
 
 test("what cannot be read falls back", () => {
   assert.deepEqual(parseView(""), trialsView);
-  assert.deepEqual(parseView("#/nowhere/at/all"), trialsView);
-  assert.deepEqual(parseView("#/trial/abc/metrics"), trialsView);
+  assert.deepEqual(parseView("#/"), trialsView);
+  for (const address of ["/nowhere/at/all", "/trial/abc/metrics?m=a", "/trial", "nonsense"]) assert.deepEqual(parseView(`#${address}`), { page: "missing", address });
   assert.deepEqual(parseView("#/trial/7/nothing?from=9&to=3&axis=x&rank=;drop&live=-1&lines=9"), trialView("7"));
   assert.deepEqual(parseView("#/trials?state=weird"), trialsView);
   assert.equal((parseView(`#/compare?${[...Array(40).keys()].map((i) => `t=${i + 1}`).join("&")}`) as { trials: string[] }).trials.length, 16);
@@ -83,7 +84,12 @@ test("more lines than an eye can tell apart become one", () => {
 
 test("a change says how much, and which way only where it is known", () => {
   const first = { count: 5, mean: 2, ratio: 1 };
-  assert.deepEqual(changeOf(first, { count: 5, mean: 1, ratio: 0.5 }, true), { text: "50 % faster", tone: 1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 1, ratio: 0.5 }, true), { text: "2.0× faster", tone: 1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 1.2, ratio: 0.6 }, true), { text: "40 % faster", tone: 1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 0.003, ratio: 1 / 696.3 }, true), { text: "696× faster", tone: 1 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 0.4, ratio: 0.2 }, false), { text: "5.0× less", tone: 0 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: -1, ratio: -0.5 }, false), { text: "−150 %", tone: 0 });
+  assert.deepEqual(changeOf(first, { count: 5, mean: 4e9, ratio: 2e9 }, false), { text: "2,000,000,000×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, true), { text: "3.0× slower", tone: -1 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 2.02, ratio: 1.01 }, true), { text: "+1.0 %", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });

@@ -2,6 +2,7 @@
 // compared is named in an address.
 import { clockLabel, clockOf } from "./clocks";
 import { metricId } from "./series_choice";
+import { countText } from "./units";
 
 export interface Side {
   readonly count: number;
@@ -18,6 +19,13 @@ export interface Change {
 /** Less than this says nothing. */
 const noticeable = 0.02;
 
+/** From twice as much, or a half, on: "2.0×", "696× less". "" = nearer. What was seven hundred times as long is not
+ *  "100 % faster". */
+function timesText(ratio: number): string {
+  const times = ratio > 0 && ratio < 1 ? 1 / ratio : ratio;
+  return times < 2 ? "" : `${times < 100 ? times.toFixed(1) : countText(BigInt(Math.round(times)))}×${ratio < 1 ? " less" : ""}`;
+}
+
 /** Timings: shorter is better. Of other metrics nobody knows which way is good. */
 export function changeOf(first: Side, side: Side, lessIsBetter: boolean): Change {
   if (first.count === 0 || side.count === 0 || side.ratio === 0 || !Number.isFinite(side.ratio)) return { text: "", tone: 0 };
@@ -25,9 +33,9 @@ export function changeOf(first: Side, side: Side, lessIsBetter: boolean): Change
   const size = Math.abs(part);
   const percent = `${(size * 100).toFixed(size < 0.1 ? 1 : 0)} %`;
   if (size < 0.0005) return { text: "same", tone: 0 };
-  const text = side.ratio >= 2 ? `${side.ratio.toFixed(1)}×` : `${part > 0 ? "+" : "−"}${percent}`;
+  const text = timesText(side.ratio) || `${part > 0 ? "+" : "−"}${percent}`;
   if (!lessIsBetter || size < noticeable) return { text, tone: 0 };
-  return { text: `${text.replace(/^[+−]/, "")} ${part < 0 ? "faster" : "slower"}`, tone: part < 0 ? 1 : -1 };
+  return { text: `${text.replace(/^[+−]| less$/g, "")} ${part < 0 ? "faster" : "slower"}`, tone: part < 0 ? 1 : -1 };
 }
 
 /** How far sides lie from the first at most, for sorting. */

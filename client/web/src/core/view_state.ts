@@ -1,5 +1,5 @@
 // What the page shows, as the part of its address behind "#", and back: a link restores the view. What
-// cannot be read falls back to the default; nothing an address says is trusted further.
+// cannot be read falls back to the default, but a page that there is none of is told; nothing an address says is trusted further.
 
 import type { Clock } from "./clocks";
 import { formatNumbers, parseNumbers } from "./number_ranges";
@@ -58,7 +58,14 @@ export interface AdminView {
   readonly page: "admin";
 }
 
-export type View = TrialsView | TrialView | CompareView | AdminView;
+/** An address that names none of them. */
+export interface MissingView {
+  readonly page: "missing";
+  /** What stands behind "#". */
+  readonly address: string;
+}
+
+export type View = TrialsView | TrialView | CompareView | AdminView | MissingView;
 
 export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "" };
 
@@ -123,6 +130,7 @@ export function parseView(hash: string): View {
     return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax) };
   }
   if (page === "admin") return { page: "admin" };
+  if (page !== "" && page !== "trials") return { page: "missing", address: hash.replace(/^#/, "") };
   const state = query.get("state") ?? "";
   return {
     page: "trials",
@@ -174,6 +182,8 @@ export function formatView(view: View): string {
     }
     case "admin":
       return "#/admin";
+    case "missing":
+      return `#${view.address}`;
     case "trials": {
       const query = new URLSearchParams();
       if (view.search !== "") query.set("q", view.search);

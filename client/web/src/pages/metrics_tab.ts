@@ -181,7 +181,7 @@ export class MetricsTab implements TrialTab {
     this.dropCards(new Set(this.charts.map((chart) => chart.id)));
     if (this.charts.length === 0) {
       const none = metricCharts(info.series).length === 0;
-      fill(this.place, none ? absenceBox(info, "metrics") : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
+      fill(this.place, none ? absenceBox(info, "system metrics") : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
         h("button", { type: "button", onclick: () => this.change({ labels: new Map(), metrics: [] }) }, "Choose the usual ones")));
       fill(this.notes);
       return;
