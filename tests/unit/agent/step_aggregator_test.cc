@@ -175,6 +175,24 @@ TEST(StepAggregatorTest, AgentRule02_AFoldedStepGivesTheSameSamplesInAnotherAgen
   }
 }
 
+TEST(StepAggregatorTest, AMomentOfAStepThatIsFoldedIsToldOnceWithoutItsBatch) {
+  StepAggregator first;
+  TextSink sink;
+  for (const Event& event : {Begin(0), Scope(1, 5, 2), Instant(4, 6)}) first.Add(event, sink);
+  EXPECT_TRUE(sink.lines.empty());
+  const std::string state = first.FoldKept(sink);
+  EXPECT_THAT(sink.lines, ElementsAreArray({"instant 4 t=6 b=-1"}));
+
+  StepAggregator second;
+  ASSERT_TRUE(second.Restore(state));
+  for (StepAggregator* aggregator : {&first, &second}) {
+    TextSink rest;
+    aggregator->Add(Instant(4, 9), rest);
+    aggregator->Add(End(0, 20, 3), rest);
+    EXPECT_THAT(rest.lines, ElementsAreArray({"instant 4 t=9 b=3", "step t=0 d=20 b=3 1:2/1"}));
+  }
+}
+
 TEST(StepAggregatorTest, RefusesDamagedState) {
   StepAggregator aggregator;
   EXPECT_FALSE(aggregator.Restore("no state at all"));
