@@ -15,11 +15,12 @@ const stand = new Stand(bin, page);
 let raw;
 let bad;
 let cluster;
+let clusterStartUs;
 
 before(async () => {
   await stand.startMaster();
   raw = new RawWriters(stand.ports.grpc);
-  ({ trialId: cluster } = await writeCluster(raw));
+  ({ trialId: cluster, startUs: clusterStartUs } = await writeCluster(raw));
   bad = await writeHostile(raw);
   raw.connect({ trial: "kept", agent: hostile.agent, version: hostile.version });
   const trace = join(stand.folder, hostile.file);
@@ -149,6 +150,62 @@ test("a name of a thousand characters makes no row higher than a screen", async 
   await seen('td.name:has-text("<script>")');
   const highest = await tab.evaluate(() => Math.max(...[...document.querySelectorAll("table[data-rank] tbody tr")].map((row) => row.getBoundingClientRect().height)));
   assert.ok(highest < 400, `${highest} px`);
+});
+
+/** Whether what `selectors` name stands in one line. */
+const inLine = (...selectors) => Promise.all(selectors.map(async (one) => Math.round((await tab.locator(one).first().boundingBox()).y))).then((tops) => new Set(tops).size === 1);
+
+test("at a desk tools that belong together stand in one line, and so do the actions of a trace", async () => {
+  await tab.setViewportSize({ width: 1280, height: 900 });
+  for (const hash of [...["timings", "metrics", "heat"].map((view) => `#/trial/${bad}/${view}`), `#/compare?t=${cluster}&t=${bad}`]) {
+    await goTo(hash);
+    await seen('button:text-is("CSV")');
+    await loaded(hash);
+    assert.ok(await inLine(...["CSV", "PNG", "Copy link"].map((text) => `button:text-is("${text}")`)), hash);
+    const [tools, last] = [await tab.locator(".tools:has(.ends), .through .ends").first().boundingBox(), await tab.locator('button:text-is("Copy link")').boundingBox()];
+    assert.ok(Math.abs(tools.x + tools.width - last.x - last.width) < 1, `${hash}: at the right end`);
+  }
+  await goTo(`#/trial/${bad}/traces`);
+  await seen("tr[data-trace]");
+  assert.ok(await inLine("tr[data-trace] .actions button:has-text('Steps')", "tr[data-trace] .actions button:has-text('Delete')"), "the actions");
+  assert.ok(await inLine("[data-focus=clocks]", "input.filter"), "the filter");
+  await tab.setViewportSize({ width: 360, height: 900 });
+  const [panel, placed] = [await tab.locator(".panel:has([data-focus=align])").boundingBox(), await tab.locator("[data-focus=align]").boundingBox()];
+  assert.ok(placed.x + placed.width < panel.x + panel.width - 8, `${JSON.stringify(placed)} in ${JSON.stringify(panel)}`);
+});
+
+test("an axis has its ticks whole, and a low chart has some, too", async () => {
+  await tab.setViewportSize({ width: 1280, height: 900 });
+  // A tick on the last place of the range.
+  const from = Math.ceil(clusterStartUs / 60e6) * 60e6;
+  await goTo(`#/trial/${cluster}/metrics?from=${from}&to=${from + 60e6}`);
+  await seen('[data-metric="cpu/cpu_util_simple"] canvas');
+  await loaded("metrics");
+  const inked = () => tab.evaluate(() => {
+    const canvas = document.querySelector('[data-metric="cpu/cpu_util_simple"] canvas');
+    const scale = canvas.width / canvas.clientWidth;
+    const high = Math.round(26 * scale);
+    const { data, width } = canvas.getContext("2d").getImageData(0, canvas.height - high, canvas.width, high);
+    const columns = new Set();
+    for (let at = 3; at < data.length; at += 4) if (data[at] > 60) columns.add(((at - 3) / 4) % width);
+    return { last: Math.max(...columns), width };
+  });
+  const { last, width } = await inked();
+  const plotEnd = await tab.evaluate(() => { const [over, canvas] = [".u-over", "canvas"].map((one) => document.querySelector(`[data-metric="cpu/cpu_util_simple"] ${one}`).getBoundingClientRect()); return over.right - canvas.left; });
+  assert.ok(last > plotEnd && last < width - 1, `a tick reaches beyond ${plotEnd}, to ${last} of ${width}`);
+  await goTo(`#/trial/${cluster}/timings`);
+  await seen('[data-metric="throughput"] canvas');
+  await loaded("timings");
+  const ticks = await tab.evaluate(() => {
+    const canvas = document.querySelector('[data-metric="throughput"] canvas');
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, 60, canvas.height - 34);
+    const rows = Array.from({ length: height }, (_, y) => data.subarray(y * width * 4, (y + 1) * width * 4).some((part, at) => at % 4 === 3 && part > 60));
+    return rows.filter((ink, y) => ink && !rows[y - 1]).length;
+  });
+  assert.ok(ticks >= 3, `${ticks} ticks`);
+  await goTo("#/trials");
+  await seen(".spark svg");
+  assert.equal(await tab.locator(".spark svg").first().locator("path.base").count(), 1);
 });
 
 /** Both themes on a phone and at a desk: what axe finds, contrast, names of controls. */

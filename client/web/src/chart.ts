@@ -57,6 +57,11 @@ function tickSpace(axis: AxisKind, span: number): number {
   return axis === "time" ? (span < 10 ? 104 : 76) : 60;
 }
 
+/** So much stays free at the right for the half of a tick's text that reaches beyond the last place: "21:04:05", "21:04:05.123". */
+function endSpace(axis: AxisKind, span: number): number {
+  return axis === "time" && span < 10 ? 40 : 28;
+}
+
 /** Of the axis of values: alike in most charts, wider where its texts are ("18.875 GiB"). */
 function sideWidth(shown: readonly string[] | null): number {
   return Math.max(76, 16 + 7 * Math.max(0, ...(shown ?? []).map((text) => text.length)));
@@ -224,6 +229,7 @@ export class Chart {
       width: data.width ?? this.width(),
       height: this.options.height,
       legend: { show: false },
+      padding: [null, () => endSpace(data.axis, this.plotRange()[1] - this.plotRange()[0]), null, null],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       cursor: {
         sync: { key: this.options.syncKey, scales: ["x", null] },
@@ -238,7 +244,7 @@ export class Chart {
       },
       axes: [
         { ...axisStyle, size: 34, space: (_, __, min, max) => tickSpace(data.axis, max - min), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
-        { ...axisStyle, size: (_, shown) => sideWidth(shown), values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
+        { ...axisStyle, size: (_, shown) => sideWidth(shown), space: this.options.height < 160 ? 18 : 30, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,
       bands,

@@ -47,17 +47,19 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A line of SVG in a box of `width` by `height`; `text` is what it says. */
+/** A line of SVG in a box of `width` by `height` over its base, which tells how high it is; `text` is what it says. */
 export function line(path: string, width: number, height: number, text: string): SVGElement {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");
   const said: Readonly<Record<string, string>> = { viewBox: `0 -1 ${width} ${height + 2}`, preserveAspectRatio: "none", role: "img", "aria-label": text };
   for (const [name, value] of Object.entries(said)) svg.setAttribute(name, value);
-  const drawn = document.createElementNS(space, "path");
+  const [base, drawn] = [document.createElementNS(space, "path"), document.createElementNS(space, "path")];
+  base.setAttribute("class", "base");
+  base.setAttribute("d", `M0 ${height}H${width}`);
   drawn.setAttribute("d", path);
   const title = document.createElementNS(space, "title");
   title.textContent = text;
-  svg.append(title, drawn);
+  svg.append(title, base, drawn);
   return svg;
 }
 

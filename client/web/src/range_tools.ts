@@ -4,7 +4,7 @@ import { fit, panned, spanMin, zoomed, type AxisKind, type Range } from "./core/
 import { clockText, isoText, timeText } from "./core/time_text";
 import { countText, secondsText } from "./core/units";
 import type { TrialView } from "./core/view_state";
-import { h } from "./dom";
+import { h, type Part } from "./dom";
 import type { FollowState } from "./follow";
 
 export interface RangeState {
@@ -145,6 +145,11 @@ export function rangeStatus(state: RangeState): HTMLElement[] {
 export function toolsKey(state: RangeState, ...more: unknown[]): string {
   const { view, shown, bounds, running } = state;
   return JSON.stringify([{ ...view, labels: [...view.labels] }, running, bounds !== null, shown !== null, shown !== null && shown.end - shown.start <= spanMin(view.axis), more]);
+}
+
+/** What saves and shares stands together at the right end of the tools, wherever a line of them ends. */
+export function ends(...parts: Part[]): HTMLElement {
+  return h("span", { class: "ends" }, ...parts);
 }
 
 export function linkButton(): HTMLElement {

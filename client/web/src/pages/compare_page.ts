@@ -23,7 +23,7 @@ import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { savePng } from "../picture";
-import { linkButton } from "../range_tools";
+import { ends, linkButton } from "../range_tools";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { trialName } from "../words";
@@ -140,9 +140,9 @@ export class ComparePage implements Page {
     refill(this.tools, JSON.stringify([axis, range, disabled]), () => [
       h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
       range && h("span", { class: "muted", "data-range": "" }, this.rangeWords(range)),
-      range && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), h("span", { class: "space" }),
+      range && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), ends(
       h("button", { type: "button", "data-focus": "csv", disabled, onclick: () => this.saveCsv() }, "CSV"),
-      h("button", { type: "button", "data-focus": "png", disabled, onclick: () => this.savePng() }, "PNG"), linkButton(),
+      h("button", { type: "button", "data-focus": "png", disabled, onclick: () => this.savePng() }, "PNG"), linkButton()),
     ]);
   }
 

@@ -27,7 +27,7 @@ import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { savePng } from "../picture";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
@@ -154,9 +154,9 @@ export class HeatTab implements TrialTab {
       const metric = h("select", { "aria-label": "Metric or scope", "data-focus": "metric", onchange: () => this.change({ metrics: [metric.value] }, "push") },
         this.metrics().map((id) => h("option", { value: id }, printable(id))));
       metric.value = this.metric();
-      return [metric, clocks.length > 1 ? this.clockSelect(clocks) : null, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }),
+      return [metric, clocks.length > 1 ? this.clockSelect(clocks) : null, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), ends(
         h("button", { type: "button", "data-focus": "csv", disabled: !this.shown, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton()];
+        h("button", { type: "button", "data-focus": "png", disabled: !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton())];
     });
   }
 

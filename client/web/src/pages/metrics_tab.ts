@@ -23,7 +23,7 @@ import { LiveAnswer } from "../live_answer";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { savePng } from "../picture";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, staleWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, staleWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
@@ -169,9 +169,9 @@ export class MetricsTab implements TrialTab {
       h("option", { value: "" }, "lines: automatic"), h("option", { value: "each" }, "lines: one each"), h("option", { value: "one" }, "lines: all in one"));
     lines.value = view.lines;
     return [
-      ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]), h("span", { class: "space" }), ...labels, metrics, lines,
+      ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]), ...labels, metrics, lines, ends(
       h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"),
-      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton(),
+      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton()),
     ];
   }
 

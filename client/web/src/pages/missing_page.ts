@@ -13,7 +13,7 @@ export class MissingPage implements Page {
 
   constructor(private readonly view: MissingView) {
     this.element = h("section", { class: "panel" }, h("h1", {}, "Not found"),
-      stateBox("failed", "This address names no page", "A link may have been cut short, or be of another version. A trial is found by its number or its name in the list of trials.",
+      stateBox("failed", "This address names no page", "A link may have been cut short, or be of another version. The list of trials finds each by its name.",
         h("a", { class: "button", href: formatView(trialsView) }, "All trials"),
         h("span", { class: "detail" }, "#", bdi(shortened(printable(view.address), addressMax)))));
   }

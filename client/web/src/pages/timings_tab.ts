@@ -22,7 +22,7 @@ import type { Failure } from "../failure";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
 import { csvHead, csvRow, quantileTexts, rankText, ranksOf, timingRows, type TimingRow } from "../timing_rows";
@@ -30,7 +30,7 @@ import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from
 import { trialName } from "../words";
 
 const chartHeight = 260;
-const rateHeight = 120;
+const rateHeight = 140;
 const layersMax = 7;
 const runningMs = 3000;
 const ranksShownMax = 64;
@@ -131,9 +131,9 @@ export class TimingsTab implements TrialTab {
       const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
       ranks.value = this.rank();
-      return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), h("span", { class: "space" }),
+      return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), ends(
         h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.summary || !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton()];
+        h("button", { type: "button", "data-focus": "png", disabled: !this.summary || !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton())];
     });
   }
 

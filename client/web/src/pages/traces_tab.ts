@@ -47,7 +47,7 @@ export class TracesTab implements TrialTab {
   private readonly trouble = h("div", {});
   /** What stands where the table would: apart from it, for the table is only made where it changes. */
   private readonly instead = h("div", {}, loadingBox("the traces"));
-  private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", "data-focus": "filter", oninput: () => this.show() });
+  private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", class: "filter", "data-focus": "filter", oninput: () => this.show() });
   private readonly head = h("section", { class: "panel", hidden: true }, this.tools, this.working, this.outcome);
   private readonly loop: Loop;
   private readonly gone = new AbortController();
@@ -182,7 +182,7 @@ export class TracesTab implements TrialTab {
     const key = JSON.stringify([wanted.map((trace) => trace.traceNo), together, this.work !== null, this.viewer, this.alignment(), chosen.size]);
     refill(this.tools, key, () => {
       const busy = this.work !== null;
-      const align = h("select", { "aria-label": "How traces are placed", "data-focus": "align", disabled: busy, onchange: () => {
+      const align = h("select", { "aria-label": "How traces are placed", "data-focus": "align", class: "placed", disabled: busy, onchange: () => {
         this.change({ placed: align.value === "start" ? "start" : "" });
       } }, h("option", { value: "clock" }, "by their clocks"), h("option", { value: "start" }, "each from the first one's start"));
       align.value = this.alignment() === TraceAlignment.START ? "start" : "clock";
@@ -194,7 +194,7 @@ export class TracesTab implements TrialTab {
         h("button", { type: "button", "data-focus": "merge", disabled: busy || !together, onclick: () => void this.saveMerged(merged) }, "Download merged"),
         h("button", { type: "button", "data-focus": "clocks", disabled: busy || !together || merged.length < 2, onclick: () => void this.compareClocks(merged) }, "Compare clocks"),
         h("label", {}, "placed", align),
-        h("span", { class: "space" }), this.filter,
+        this.filter,
       ];
     });
   }
@@ -211,7 +211,7 @@ export class TracesTab implements TrialTab {
     ]);
     refill(this.place, key, () => [h("section", { class: "panel" },
       rows.length === 0 ? h("p", { class: "muted" }, "None of the traces matches.")
-        : scroller("Traces", h("table", { class: "cards" },
+        : scroller("Traces", h("table", { class: "cards close" },
           h("caption", { class: "visually-hidden" }, "Traces"),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Chosen")),
             ["No.", "Name", "Rank", "Cycle", "Format", "Size", "Clock error", "State", "Uploaded (UTC)"].map((text) => h("th", { scope: "col", class: text === "No." || text === "Rank" || text === "Size" ? "number" : "" }, text)),
@@ -237,7 +237,7 @@ export class TracesTab implements TrialTab {
     return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
       cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
       cell("Size", "number", valueText(Number(header?.byteCount ?? 0n), "bytes")), cell("Clock error", "nowrap", this.clock(trace)),
-      cell("State", "", traceStateWords(trace)), cell("Uploaded", "", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
+      cell("State", "", traceStateWords(trace)), cell("Uploaded", "time", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
       h("td", { "data-label": "Actions" }, h("span", { class: "actions" }, this.actions(trace, name))));
   }
 
