@@ -114,6 +114,8 @@ absl::Status AccessControl::CheckAs(const AccessRule* rule, const Caller& caller
       if (rule->right != Right::kRead) return Missing(*caller, "admin", NameOf(*rule));
       if (grants.ReadsAll()) return absl::OkStatus();
       return Missing(*caller, "read:*", NameOf(*rule));
+    case Subject::kPlace:
+      return CheckCapsPlace(*rule, *caller, request);
     case Subject::kTrialId: {
       const std::int64_t trial_id = TrialIdOf(request);
       if (trial_id <= 0) return Missing(*caller, "admin", NameOf(*rule));
@@ -134,6 +136,24 @@ absl::Status AccessControl::CheckAs(const AccessRule* rule, const Caller& caller
     STEPWELL_RETURN_IF_ERROR(CheckTrial(*rule, *caller, trial));
   }
   return absl::OkStatus();
+}
+
+absl::Status AccessControl::CheckCapsPlace(const AccessRule& rule, const TokenHolder& holder,
+                                           const google::protobuf::Message& request) const {
+  const v1::CapsPlace* place = CapsPlaceOf(request);
+  if (place == nullptr) return absl::InvalidArgumentError("the request names no place");
+  if (place->has_trial()) {
+    STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(place->trial()));
+    return CheckTrial(rule, holder, trial);
+  }
+  // Denied in the same words whether there is such a project or not.
+  if (place->owner_case() == v1::CapsPlace::kProject) {
+    if (Allows(holder.grants, rule.right, {0, place->project(), ""})) return absl::OkStatus();
+    return Missing(holder, GrantFor(rule.right, {0, place->project(), ""}, {}), NameOf(rule));
+  }
+  const auto readable = holder.grants.ReadableProjects();
+  if (!readable || !readable->empty()) return absl::OkStatus();
+  return Missing(holder, "read:PROJECT", NameOf(rule));
 }
 
 absl::Status AccessControl::CheckTrial(const AccessRule& rule, const TokenHolder& holder,

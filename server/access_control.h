@@ -28,12 +28,17 @@
 
 namespace stepwell {
 
+class RateLimits;
+
 class AccessControl {
  public:
   // Null: this master asks for no token, and whoever calls may do everything. Both outlive this.
-  AccessControl(TokenGuard* guard, TokenStore& store) : guard_(guard), store_(store) {}
+  // `rates` null: nothing is limited.
+  AccessControl(TokenGuard* guard, TokenStore& store, RateLimits* rates = nullptr)
+      : guard_(guard), store_(store), rates_(rates) {}
 
   bool asks() const { return guard_ != nullptr; }
+  RateLimits* rates() const { return rates_; }
   // Null where nobody is asked.
   absl::StatusOr<Caller> Identify(std::string_view authorization) const;
   absl::StatusOr<Caller> IdentifyToken(const std::string& token) const;
@@ -53,12 +58,15 @@ class AccessControl {
  private:
   absl::Status CheckTrial(const AccessRule& rule, const TokenHolder& holder,
                           const TrialSelector& trial) const;
+  absl::Status CheckCapsPlace(const AccessRule& rule, const TokenHolder& holder,
+                              const google::protobuf::Message& request) const;
   // Known ones are told from memory to those who may see them: to others an answer takes as long whether
   // there is such a trial or not.
   absl::StatusOr<TrialPlace> PlaceOf(const TokenHolder& holder, const TrialSelector& trial) const;
 
   TokenGuard* const guard_;
   TokenStore& store_;
+  RateLimits* const rates_;
   // Questions where trials lie: whoever asks for many waits with them, and not the tokens of others.
   mutable ReadAdmission lookups_{8};
   mutable absl::Mutex mu_;

@@ -40,8 +40,8 @@ constexpr std::array kRules = {
     // Names agents of all projects.
     AccessRule{"stepwell.v1.AdminService.GetStatus", Right::kRead, Subject::kMaster},
     AccessRule{"stepwell.v1.AdminService.SetProfiling", Right::kWrite, Subject::kTrials},
-    // Names all places with caps.
-    AccessRule{"stepwell.v1.AdminService.GetCaps", Right::kRead, Subject::kMaster},
+    // Names places with caps: the service leaves out those of others.
+    AccessRule{"stepwell.v1.AdminService.GetCaps", Right::kRead, Subject::kPlace},
     AccessRule{"stepwell.v1.AdminService.SetCaps", Right::kAdmin, Subject::kMaster},
     AccessRule{"stepwell.v1.AdminService.PreviewCaps", Right::kAdmin, Subject::kMaster},
     AccessRule{"stepwell.v1.AdminService.SweepCaps", Right::kAdmin, Subject::kMaster},
@@ -111,6 +111,15 @@ std::vector<v1::TrialRef> TrialsOf(const Message& request) {
     }
   }
   return trials;
+}
+
+const v1::CapsPlace* CapsPlaceOf(const Message& request) {
+  const FieldDescriptor* field = request.GetDescriptor()->FindFieldByName("place");
+  if (field == nullptr || field->is_repeated() ||
+      field->message_type() != v1::CapsPlace::descriptor()) {
+    return nullptr;
+  }
+  return static_cast<const v1::CapsPlace*>(&request.GetReflection()->GetMessage(request, field));
 }
 
 std::int64_t TrialIdOf(const Message& request) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stepwell/v1/caps.pb.h"
 #include "stepwell/v1/model.pb.h"
 
 namespace google::protobuf {
@@ -26,7 +27,8 @@ enum class Subject {
   kTrialId,     // the one of its field trial_id; 0 is the master
   kList,        // nothing that it names: it is answered of what the caller may read
   kEachWriter,  // asked for each writer that opens
-  kMaster,      // the master as a whole: read:* where it is to read, otherwise admin
+  kPlace,  // the project or trial of its field place; neither is what any reader may ask, of what he reads
+  kMaster,  // the master as a whole: read:* where it is to read, otherwise admin
 };
 
 struct AccessRule {
@@ -41,6 +43,8 @@ std::span<const AccessRule> AccessRules();
 const AccessRule* FindRule(const google::protobuf::Descriptor& request);
 // The trials that a request names in its own fields, in their order.
 std::vector<v1::TrialRef> TrialsOf(const google::protobuf::Message& request);
+// Its field place; null where its type has none.
+const v1::CapsPlace* CapsPlaceOf(const google::protobuf::Message& request);
 // Its field trial_id; 0 where it has none.
 std::int64_t TrialIdOf(const google::protobuf::Message& request);
 

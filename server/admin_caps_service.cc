@@ -50,12 +50,11 @@ grpc::Status AdminService::CapsError(const absl::Status& status, std::int64_t ep
 
 grpc::Status AdminService::GetCaps(grpc::ServerContext* call, const pb::GetCapsRequest* request,
                                    pb::GetCapsResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   CapsTarget target;
   if (auto complaint = CheckGetCaps(*request, target)) return GrpcError(*complaint);
-  const auto report = parts_.caps_store.Get(target);
+  const auto report = parts_.caps_store.Get(target, ReadableProjects(entry.caller));
   if (!report.ok()) return CapsError(report.status(), 0);
   *response = ToWire(*report);
   return grpc::Status::OK;

@@ -35,6 +35,11 @@ struct TokenHolder {
 using Caller =
     std::shared_ptr<TokenHolder>;  // token_guard, and all calls and writers that showed it
 
+// Whose allowances it uses: whoever fetches many has no more of them.
+inline const std::string& PayerOf(const TokenHolder& holder) {
+  return holder.made_by.empty() ? holder.id : holder.made_by;
+}
+
 inline bool HasEnded(const Caller& caller) {
   return caller != nullptr && caller->has_ended.load(std::memory_order_relaxed);
 }

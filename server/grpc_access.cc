@@ -9,6 +9,10 @@
 
 #include "base/tls/certificate_names.h"
 #include "server/grpc_error.h"
+#include "server/http/inner_peer.h"
+#include "server/http/rpc_channel.h"
+#include "server/peer_address.h"
+#include "server/rate_limits.h"
 
 namespace stepwell {
 namespace {
@@ -24,6 +28,14 @@ std::vector<std::string> NamesOf(const grpc::ServerContextBase& call) {
 
 }  // namespace
 
+std::string AddressOf(const grpc::ServerContextBase& call) {
+  const auto told = call.client_metadata().find(kPeerMetadata);
+  if (told != call.client_metadata().end()) {
+    if (auto inner = InnerPeerOf({told->second.data(), told->second.size()})) return *inner;
+  }
+  return AddressOfPeer(call.peer());
+}
+
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call) {
   if (access == nullptr || !access->asks()) return Caller();
   const auto [first, last] = call.client_metadata().equal_range("authorization");
@@ -35,9 +47,14 @@ absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerC
 GrpcEntry EnterCallAs(const AccessControl* access, const grpc::ServerContextBase& call,
                       const google::protobuf::Descriptor& request_type,
                       const google::protobuf::Message& message) {
-  if (access == nullptr || !access->asks()) return {};
+  if (access == nullptr) return {};
   absl::StatusOr<Caller> caller = CallerOf(access, call);
   if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
+  if (RateLimits* rates = access->rates()) {
+    // Before the database is asked where a trial lies.
+    const absl::Status may = rates->Take(RateKind::kCalls, {AddressOf(call), caller->get()}, 1);
+    if (!may.ok()) return {GrpcError(may), nullptr};
+  }
   const absl::Status may = access->CheckAs(FindRule(request_type), *caller, message);
   if (!may.ok()) return {GrpcError(may), nullptr};
   return {grpc::Status::OK, *std::move(caller)};

@@ -17,10 +17,14 @@ struct GrpcEntry {
   bool ok() const { return status.ok(); }
 };
 
+// Where the call comes from, as AddressKey: its peer, or what the HTTP port says of a call of its own.
+std::string AddressOf(const grpc::ServerContextBase& call);
+
 // By the Authorization that the call shows; without one by the certificate of its connection. `access` null: nobody
 // is asked.
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call);
 
+// Counts the call, too (RateLimits).
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,
                     const google::protobuf::Message& request);
 // Of a call whose trials stand in a message that is not its request's type.

@@ -23,6 +23,8 @@
 #include "server/grpc_deadline.h"
 #include "server/grpc_tls.h"
 #include "server/limits.h"
+#include "server/peer_address.h"
+#include "server/rate_limits.h"
 
 namespace stepwell {
 namespace {
@@ -81,8 +83,9 @@ absl::Status GrpcServer::Start() {
   grpc::ServerBuilder builder;
   SetArguments(builder, options_.threads_max);
   for (const NamedService& one : services_) builder.RegisterService(one.service);
-  credentials_ = options_.tls == nullptr ? grpc::InsecureServerCredentials()
-                                         : GrpcTlsCredentials(options_.tls, options_.tokens);
+  credentials_ = options_.tls == nullptr
+                     ? grpc::InsecureServerCredentials()
+                     : GrpcTlsCredentials(options_.tls, options_.tokens, options_.rates);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
   {
@@ -137,9 +140,11 @@ void GrpcServer::AcceptOne() {
   }
   const std::string address = AddressText(peer);
   if (!HasPlace(address)) {
-    log::Warning("connection_refused", {{"address", address}, {"why", "too many of this address"}});
-    close(fd);
-    return;
+    return RefuseConnection(fd, address, "too many of this address");
+  }
+  if (options_.tokens != nullptr && options_.rates != nullptr &&
+      !options_.rates->MayConnect(AddressKey(address).value_or(""))) {
+    return RefuseConnection(fd, address, "too many new ones");
   }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -148,6 +153,14 @@ void GrpcServer::AcceptOne() {
   connection.listener_fd = socket_->fd();
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
+}
+
+void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {
+  close(fd);
+  if (const auto others = refused_log_.MaySay(SteadyTime::Now())) {
+    log::Warning("connection_refused",
+                 {{"address", address}, {"why", why}, {"others_since", *others}});
+  }
 }
 
 bool GrpcServer::IsGone(const Connection& connection) {

@@ -20,6 +20,8 @@
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/listen_socket.h"
+#include "server/rate_limits.h"
+#include "server/sparing_log.h"
 #include "server/token_guard.h"
 
 namespace stepwell {
@@ -35,6 +37,8 @@ class GrpcServer {
     std::shared_ptr<TlsReload> tls = nullptr;
     // Null: anybody may call. REQUIRES: tls.
     std::shared_ptr<TokenGuard> tokens = nullptr;
+    // Null: neither wrong tokens nor new connections are counted.
+    std::shared_ptr<RateLimits> rates = nullptr;
   };
   explicit GrpcServer(Options options) : options_(std::move(options)) {}
   ~GrpcServer();
@@ -76,12 +80,14 @@ class GrpcServer {
   void AcceptOne();
   // Counts the living connections of an address; false when there is no place for one more.
   bool HasPlace(const std::string& address);
+  void RefuseConnection(int fd, const std::string& address, const char* why);
 
   const Options options_;
   std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
   std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
+  SparingLog refused_log_;
   int port_ = 0;
   int wake_fd_ = -1;
   Worker worker_;

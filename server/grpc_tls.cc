@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/tls/certificate_names.h"
+#include "server/wrong_tokens.h"
 
 namespace stepwell {
 namespace {
@@ -33,8 +34,9 @@ std::vector<std::string> NamesOf(const grpc_auth_context* peer) {
 
 class ReloadedCredentials final : public grpc::ServerCredentials {
  public:
-  ReloadedCredentials(std::shared_ptr<TlsReload> reload, std::shared_ptr<TokenGuard> tokens)
-      : reload_(std::move(reload)), tokens_(std::move(tokens)) {
+  ReloadedCredentials(std::shared_ptr<TlsReload> reload, std::shared_ptr<TokenGuard> tokens,
+                      std::shared_ptr<RateLimits> rates)
+      : reload_(std::move(reload)), tokens_{std::move(tokens), std::move(rates)} {
     // Required and verified before anything of HTTP/2 is read: what a stranger sends there never
     // reaches the parts of gRPC that cost much.
     const auto asks = reload_->files().ca.empty()
@@ -43,7 +45,7 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
     // Takes the options over.
     credentials_ = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(asks, &Fetch, this));
-    if (tokens_ == nullptr) return;
+    if (tokens_.guard == nullptr) return;
     // gRPC lets it go when the last of its own ends, which may be after this.
     grpc_server_credentials_set_auth_metadata_processor(
         credentials_,
@@ -64,7 +66,10 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
     return static_cast<ReloadedCredentials*>(self)->Give(config);
   }
 
-  using Tokens = std::shared_ptr<TokenGuard>;
+  struct Tokens {
+    std::shared_ptr<TokenGuard> guard;
+    std::shared_ptr<RateLimits> rates;
+  };
   // On the threads of calls.
   static void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata,
                         std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
@@ -75,10 +80,17 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
       authorization = TextOf(metadata[at].value);
       ++shown;
     }
-    TokenGuard& guard = **static_cast<Tokens*>(state);
+    const Tokens& tokens = *static_cast<Tokens*>(state);
     absl::Status why = absl::UnauthenticatedError(kNoToken);
-    if (shown == 0) why = guard.IdentifyCertificate(NamesOf(peer)).status();
-    if (shown == 1) why = guard.Identify(authorization).status();
+    if (shown == 0) why = tokens.guard->IdentifyCertificate(NamesOf(peer)).status();
+    if (shown == 1) {
+      auto caller = tokens.guard->Identify(authorization);
+      // One for each connection.
+      if (tokens.rates) {
+        caller = tokens.rates->JudgeToken(ConnectionPlace(peer), std::move(caller));
+      }
+      why = caller.status();
+    }
     done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(why.code()),
          why.ok() ? nullptr : std::string(why.message()).c_str());
   }
@@ -98,7 +110,7 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
   }
 
   const std::shared_ptr<TlsReload> reload_;
-  const std::shared_ptr<TokenGuard> tokens_;
+  const Tokens tokens_;
   grpc_server_credentials* credentials_ = nullptr;
   absl::Mutex mu_;
   std::shared_ptr<const TlsMaterial> given_ ABSL_GUARDED_BY(mu_);
@@ -107,8 +119,10 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
-                                                            std::shared_ptr<TokenGuard> tokens) {
-  return std::make_shared<ReloadedCredentials>(std::move(reload), std::move(tokens));
+                                                            std::shared_ptr<TokenGuard> tokens,
+                                                            std::shared_ptr<RateLimits> rates) {
+  return std::make_shared<ReloadedCredentials>(std::move(reload), std::move(tokens),
+                                               std::move(rates));
 }
 
 }  // namespace stepwell

@@ -118,7 +118,9 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
 Complaint TokenComplaint(const absl::Status& status) {
   if (absl::IsUnauthenticated(status)) return Plain(status, "TOKEN_REFUSED");
   if (absl::IsPermissionDenied(status)) return Plain(status, "GRANT_MISSING");
-  return {absl::StatusCode::kUnavailable, "TOKEN_NOT_LOOKED_UP", std::string(status.message())};
+  // The agent comes again with both.
+  const char* reason = absl::IsResourceExhausted(status) ? "RATE_LIMIT" : "TOKEN_NOT_LOOKED_UP";
+  return {absl::StatusCode::kUnavailable, reason, std::string(status.message())};
 }
 
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition) {

@@ -12,6 +12,7 @@
 #include "server/heads.h"
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
+#include "server/rate_limits.h"
 #include "server/writer_director.h"
 #include "server/writer_registry.h"
 #include "storage/ingest_store.h"
@@ -40,6 +41,8 @@ struct IngestContext {
       on_capture_report = [](TrialId, WriterNo, std::uint64_t, const v1::CaptureReport&) {};
   // Asked as a writer opens, never for what it sends; null = nobody is asked for a token.
   const AccessControl* access = nullptr;
+  // What each token and each address may send; null = nothing is limited.
+  RateLimits* rates = nullptr;
 
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "base/stream_metadata.h"
 #include "server/deadline_watch.h"
@@ -32,8 +33,11 @@ constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
 // keeps gRPC's rule of one write at a time, `reading_` that of one read.
 class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  StreamReactor(IngestService& service, grpc::CallbackServerContext* call)
-      : service_(service), call_(call), link_(std::make_shared<Link>()) {
+  StreamReactor(IngestService& service, grpc::CallbackServerContext* call, Caller caller)
+      : service_(service),
+        call_(call),
+        caller_(std::move(caller)),
+        link_(std::make_shared<Link>()) {
     link_->reactor = this;
     std::thread([this] { Run(); }).detach();  // counted and awaited by the service
   }
@@ -98,6 +102,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   IngestService& service_;
   grpc::CallbackServerContext* const call_;
+  const Caller caller_;
   const std::shared_ptr<Link> link_;
   std::shared_ptr<IngestStream> stream_;
   grpc::ByteBuffer read_;  // of the read under way
@@ -124,9 +129,8 @@ void StreamReactor::Run() {
     absl::MutexLock lock(&link->mu);
     if (link->reactor != nullptr) link->reactor->Kick();
   };
-  const auto caller = CallerOf(service_.context_.access, *call_);
-  auto stream = caller.ok() ? IngestStream::Create(service_.context_, on_post, *caller)
-                            : absl::StatusOr<std::shared_ptr<IngestStream>>(caller.status());
+  auto stream =
+      IngestStream::Create(service_.context_, on_post, caller_, {.address = AddressOf(*call_)});
   absl::Status end = stream.status();
   if (stream.ok()) {
     // Before anything can be written: writing_ does not count it.
@@ -280,6 +284,20 @@ SteadyTime DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) 
   return std::min(CallDeadline(call), SteadyTime::Now() + wait_max);
 }
 
+absl::Status MayCall(RateLimits* rates, const RatePayer& payer) {
+  return rates == nullptr ? absl::OkStatus() : rates->Take(RateKind::kCalls, payer, 1);
+}
+
+// A call would hold a thread while it waits: it is refused. Its samples, series and writers are counted as they come.
+absl::Status MayWrite(RateLimits* rates, const RatePayer& payer, std::size_t bytes) {
+  if (rates == nullptr) return absl::OkStatus();
+  for (const RateKind kind : {RateKind::kIngestSamples, RateKind::kSeries, RateKind::kOpens}) {
+    STEPWELL_RETURN_IF_ERROR(rates->Take(kind, payer, 0));
+  }
+  STEPWELL_RETURN_IF_ERROR(MayCall(rates, payer));
+  return rates->Take(RateKind::kIngestBytes, payer, static_cast<double>(bytes));
+}
+
 }  // namespace
 
 IngestService::IngestService(Options options, const IngestContext& context)
@@ -290,11 +308,16 @@ IngestService::IngestService(Options options, const IngestContext& context)
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::StreamChunks(
     grpc::CallbackServerContext* call) {
+  auto caller = CallerOf(context_.access, *call);
+  if (!caller.ok()) return new RefusingReactor(GrpcError(caller.status()));
+  // Before it costs a thread.
+  const absl::Status may = MayCall(context_.rates, {AddressOf(*call), caller->get()});
+  if (!may.ok()) return new RefusingReactor(GrpcError(may));
   {
     absl::MutexLock lock(&mu_);
     if (thread_count_ < options_.streams_max) {
       ++thread_count_;
-      return new StreamReactor(*this, call);
+      return new StreamReactor(*this, call, *std::move(caller));
     }
   }
   return new RefusingReactor(
@@ -313,8 +336,12 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
   }
   const auto caller = CallerOf(context_.access, *call);
   if (!caller.ok()) return GrpcError(caller.status());
-  auto stream = IngestStream::Create(
-      context_, [] {}, *caller);
+  const std::string address = AddressOf(*call);
+  const absl::Status may =
+      MayWrite(context_.rates, {address, caller->get()}, request->ByteSizeLong());
+  if (!may.ok()) return GrpcError(may);
+  auto stream =
+      IngestStream::Create(context_, [] {}, *caller, {.address = address, .is_slowed = false});
   if (!stream.ok()) return GrpcError(stream.status());
   pb::StreamChunksResponse answer;
   const auto take_answers = [&] {

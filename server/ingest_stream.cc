@@ -8,11 +8,11 @@ namespace stepwell {
 
 absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestContext& context,
                                                                    std::function<void()> on_post,
-                                                                   Caller caller) {
+                                                                   Caller caller, IngestPace pace) {
   const MasterState::Snapshot now = context.state.Get();
   if (now.role != MasterRole::kOwner) return absl::UnavailableError(now.reason());
   std::shared_ptr<IngestStream> stream(
-      new IngestStream(context, now.epoch, std::move(on_post), std::move(caller)));
+      new IngestStream(context, now.epoch, std::move(on_post), std::move(caller), std::move(pace)));
   context.registry.AddStream(stream);
   ++context.stats.streams_open;
   // Ownership may have ended before the stream could be found by those who end streams.
@@ -24,10 +24,11 @@ absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestC
 }
 
 IngestStream::IngestStream(const IngestContext& context, std::int64_t epoch,
-                           std::function<void()> on_post, Caller caller)
+                           std::function<void()> on_post, Caller caller, IngestPace pace)
     : context_(context),
       epoch_(epoch),
       caller_(std::move(caller)),
+      pace_(std::move(pace)),
       board_(on_post),
       on_end_(on_post),
       since_time_us_(absl::ToUnixMicros(context.clock.Now())),

@@ -34,6 +34,14 @@ namespace stepwell {
 
 class RefusalSummary;
 
+// How RateLimits hold a stream.
+struct IngestPace {
+  // Where it comes from, as AddressKey; empty = not known.
+  std::string address = {};
+  // Handle waits where a limit is reached. Else what is used is counted, and who called was asked before.
+  bool is_slowed = true;
+};
+
 class IngestStream final : public CommitListener,
                            public DirectiveSink,
                            public std::enable_shared_from_this<IngestStream> {
@@ -42,7 +50,8 @@ class IngestStream final : public CommitListener,
   // which is that of writers without one of their own. kUnavailable while this master is not the owner.
   static absl::StatusOr<std::shared_ptr<IngestStream>> Create(const IngestContext& context,
                                                               std::function<void()> on_post,
-                                                              Caller caller = nullptr);
+                                                              Caller caller = nullptr,
+                                                              IngestPace pace = {});
   // Streams go by Finish().
   ~IngestStream() override = default;
 
@@ -82,7 +91,7 @@ class IngestStream final : public CommitListener,
   using Sessions = absl::flat_hash_map<Uuid, std::unique_ptr<IngestSession>>;
 
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post,
-               Caller caller);
+               Caller caller, IngestPace pace);
   // By the writer's own token, or the call's; nobody's where nobody is asked.
   MaybeComplaint CheckToken(const pb::Open& open, const TrialSelector& trial, Caller& caller) const;
   // Of those that `concerns` chooses; does not wait for the client.
@@ -109,7 +118,8 @@ class IngestStream final : public CommitListener,
   void Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals);
   void Refuse(IngestSession& session, CheckedDefinition fresh, const absl::Status& status,
               RefusalSummary& refusals);
-  absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::vector<SeriesNo>& out);
+  absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::int64_t& created,
+                          std::vector<SeriesNo>& out);
   // Answers what is not taken; true when the range is, from `from` on.
   bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
                  std::uint64_t last, std::uint64_t& from) ABSL_LOCKS_EXCLUDED(mu_);
@@ -117,6 +127,12 @@ class IngestStream final : public CommitListener,
   CheckedChunk NewChunk(const IngestSession& session);
   void CountOff(const CheckedChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
   void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
+  // keeps what it has. Tells the client now and then that it is heard, and the registry that its writers are there.
+  void AwaitAllowance(RateKind kind, const Caller& payer, double amount) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a message of `session`; a unary call has paid for its own.
+  void AwaitBytes(const IngestSession& session, std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void SayStillHere() ABSL_LOCKS_EXCLUDED(mu_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mu_) { return !end_status().ok(); }
 
   void PostRefused(const std::string& writer, const Complaint& complaint, bool terminal,
@@ -127,11 +143,13 @@ class IngestStream final : public CommitListener,
   const IngestContext& context_;
   const std::int64_t epoch_;
   const Caller caller_;
+  const IngestPace pace_;
   AckBoard board_;
   const std::function<void()> on_end_;
   const std::int64_t since_time_us_;
   // When the last message came.
   std::atomic<std::int64_t> heard_time_us_;
+  SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
   mutable absl::Mutex mu_;
   // Entries are added and replaced by the reader alone; their state is guarded.
   Sessions sessions_ ABSL_GUARDED_BY(mu_);

@@ -70,10 +70,13 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   if (session == nullptr) return;
   if (auto complaint = CheckChunkFrame(chunk))
     return PostRefused(chunk.writer(), *complaint, false);
+  AwaitBytes(*session, chunk.ByteSizeLong());
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
   ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
+  AwaitAllowance(RateKind::kIngestSamples, session->caller(),
+                 static_cast<double>(content.decoded.sample_count));
   CheckedChunk checked = NewChunk(*session);
   checked.writer = *Uuid::FromBytes(chunk.writer());
   checked.first_sequence = chunk.sequence();
@@ -99,6 +102,7 @@ void IngestStream::HandleGap(const pb::GapRange& range) {
   if (auto complaint = CheckGapRange(range, session->writer_no(), gap)) {
     return PostRefused(range.writer(), *complaint, false);
   }
+  AwaitBytes(*session, range.ByteSizeLong());
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(range.writer(), *session, range.first_sequence(), range.last_sequence(), from)) {

@@ -35,6 +35,7 @@ std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   IngestSession* session = FindSession(definitions.writer());
   if (session == nullptr) return;
+  AwaitBytes(*session, definitions.ByteSizeLong());
   DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());
   RefusalSummary refusals;
   for (RefusedDefinition& refused : result.refused) {
@@ -56,14 +57,14 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   }
 }
 
-absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
+absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh, std::int64_t& created,
                                       std::vector<SeriesNo>& out) {
   std::vector<SeriesDefinition> wanted;
   wanted.reserve(fresh.size());
   for (const CheckedDefinition& one : fresh) wanted.push_back(one.definition);
   Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(2)});
   while (true) {
-    auto found = context_.store.FindOrCreateSeries(trial_id, wanted, kSeriesPerTrialMax);
+    auto found = context_.store.FindOrCreateSeries(trial_id, wanted, kSeriesPerTrialMax, &created);
     if (found.ok()) {
       out = *std::move(found);
       return absl::OkStatus();
@@ -86,8 +87,15 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh,
 }
 
 void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals) {
+  // How many of them are new is known behind the call: whoever made too many waits with the next.
+  AwaitAllowance(RateKind::kSeries, session.caller(), 0);
   std::vector<SeriesNo> numbers;
-  const absl::Status status = FindSeries(session.trial_id(), fresh, numbers);
+  std::int64_t created = 0;
+  const absl::Status status = FindSeries(session.trial_id(), fresh, created, numbers);
+  if (created > 0 && context_.rates != nullptr) {
+    context_.rates->Spend(RateKind::kSeries, {pace_.address, session.caller().get()},
+                          static_cast<double>(created));
+  }
   if (status.ok()) {
     const absl::Status full =
         absl::ResourceExhaustedError(absl::StrCat("trial ", Value(session.trial_id()), " has its ",

@@ -37,6 +37,9 @@ MaybeComplaint IngestStream::CheckToken(const pb::Open& open, const TrialSelecto
   if (context_.access == nullptr || !context_.access->asks()) return std::nullopt;
   if (!open.token().empty()) {
     auto own = context_.access->IdentifyToken(open.token());
+    if (context_.rates != nullptr) {
+      own = context_.rates->JudgeToken(pace_.address, std::move(own));
+    }
     if (!own.ok()) return TokenComplaint(own.status());
     caller = *std::move(own);
   }
@@ -58,6 +61,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
     return PostRefused(open.writer(), *complaint, terminal);
   }
+  AwaitAllowance(RateKind::kOpens, caller, 1);
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",

@@ -1,5 +1,7 @@
 #include "server/master_metrics.h"
 
+#include <array>
+
 namespace stepwell {
 namespace {
 
@@ -36,6 +38,28 @@ void AddIngest(const IngestStats& stats, MetricFamilies& families) {
           Number(stats.sequences_lost));
 }
 
+// In the order of RateKind.
+constexpr std::array<const char*, kRateKinds> kRateNames = {"ingest_bytes", "ingest_samples",
+                                                            "series", "opens", "calls"};
+
+void AddRates(const RateCounts& rates, MetricFamilies& families) {
+  const char* refused = "stepwell_limit_refusals_total";
+  const char* refused_help = "Calls and connections refused, by the limit that was reached.";
+  const char* slowed = "stepwell_limit_slowed_seconds_total";
+  const char* slowed_help = "Time for which agents' streams were slowed, by the limit, of all.";
+  for (std::size_t at = 0; at < kRateKinds; ++at) {
+    Counter(families, refused, refused_help, static_cast<double>(rates.refused[at]),
+            {{"limit", kRateNames[at]}});
+  }
+  Counter(families, refused, refused_help, static_cast<double>(rates.wrong_tokens),
+          {{"limit", "wrong_tokens"}});
+  Counter(families, refused, refused_help, static_cast<double>(rates.connections),
+          {{"limit", "connections"}});
+  for (std::size_t at = 0; at < kRateKinds; ++at) {
+    Counter(families, slowed, slowed_help, rates.slowed_seconds[at], {{"limit", kRateNames[at]}});
+  }
+}
+
 }  // namespace
 
 void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families) {
@@ -55,6 +79,7 @@ void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families) {
         "Memory of committed samples that SQL does not see yet.",
         static_cast<double>(reading.unfolded_bytes));
   AddIngest(reading.stats, families);
+  AddRates(reading.rates, families);
 }
 
 }  // namespace stepwell

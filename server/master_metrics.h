@@ -10,6 +10,7 @@
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
 #include "server/metric_families.h"
+#include "server/rate_limits.h"
 
 namespace stepwell {
 
@@ -19,6 +20,7 @@ struct MasterReading {
   const IngestStats& stats;
   std::int64_t writers_open = 0;
   std::int64_t unfolded_bytes = 0;
+  RateCounts rates = {};
 };
 
 void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families);

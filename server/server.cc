@@ -33,6 +33,8 @@
 #include "server/ownership_loop.h"
 #include "server/profiling_windows.h"
 #include "server/query_service.h"
+#include "server/rate_limits.h"
+#include "server/rate_options.h"
 #include "server/sweep_loop.h"
 #include "server/token_loop.h"
 #include "server/token_service.h"
@@ -77,26 +79,29 @@ HttpResponse Ready(const MasterState::Snapshot& now) {
 }
 
 GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
-                                std::shared_ptr<TlsReload> tls,
-                                std::shared_ptr<TokenGuard> tokens) {
+                                std::shared_ptr<TlsReload> tls, std::shared_ptr<TokenGuard> tokens,
+                                std::shared_ptr<RateLimits> rates) {
   GrpcServer::Options grpc;
   grpc.host = listen.host;
   grpc.port = listen.port;
   grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   grpc.tls = std::move(tls);
   grpc.tokens = std::move(tokens);
+  grpc.rates = std::move(rates);
   return grpc;
 }
 
 HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen,
                                 std::vector<std::string> names, std::shared_ptr<TlsReload> tls,
-                                std::shared_ptr<TokenGuard> tokens) {
+                                std::shared_ptr<TokenGuard> tokens,
+                                std::shared_ptr<RateLimits> rates) {
   HttpServer::Options http;
   http.host = listen.host;
   http.port = listen.port;
   http.names = std::move(names);
   http.tls = std::move(tls);
   http.tokens = std::move(tokens);
+  http.rates = std::move(rates);
   http.connections_max = static_cast<int>(options.http_connections_max);
   http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   return http;
@@ -119,6 +124,7 @@ struct Server::Parts {
   std::optional<PrometheusDoor> prometheus;
   std::shared_ptr<TlsReload> tls;
   std::shared_ptr<TokenGuard> tokens;
+  std::shared_ptr<RateLimits> rates;
   std::optional<HttpServer> http;
   std::optional<GrpcServer> grpc;
   StartedDatabase database;
@@ -196,13 +202,14 @@ absl::Status Server::Parts::ReadCertificates() {
 
 absl::Status Server::Parts::Listen() {
   STEPWELL_RETURN_IF_ERROR(ReadCertificates());
+  rates = std::make_shared<RateLimits>(RateOptions(options), clock);
   STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
-  grpc.emplace(GrpcOptions(options, grpc_listen, tls, tokens));
+  grpc.emplace(GrpcOptions(options, grpc_listen, tls, tokens, rates));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
   auto names = ParseHostNames(options.http_host);
   STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
-  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls, tokens));
+  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls, tokens, rates));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
@@ -225,6 +232,7 @@ absl::StatusOr<bool> Server::Parts::ReadsAll(const HttpRequest& request) const {
 
 MasterReading Server::Parts::Read() {
   MasterReading reading{STEPWELL_VERSION, state.Get(), stats};
+  reading.rates = rates->counts();
   if (!serves) return reading;
   reading.writers_open = static_cast<std::int64_t>(registry->open_count());
   reading.unfolded_bytes = heads->unfolded_bytes();
@@ -311,7 +319,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                      SweepLoop::Parts{*caps_store, state, clock});
   windows.emplace(ProfilingWindows::Parts{*window_store, state, *director, clock});
   trial_keeper.emplace(*ingest_store, *registry, clock);
-  access.emplace(tokens.get(), *token_store);
+  access.emplace(tokens.get(), *token_store, rates.get());
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
                     incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
@@ -321,7 +329,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                            const v1::CaptureReport& report) {
                       trace_capturing->Reported(trial_id, writer_no, generation, report);
                     },
-                    &*access});
+                    &*access, rates.get()});
   trace_capturing.emplace(
       *director, TraceCapturing::LookUp{[this](const TrialSelector& trial, SteadyTime deadline) {
                                           return reader->FindTrial(trial, deadline);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/agent_version.h"
 #include "server/http/page_settings.h"
+#include "server/peer_address.h"
 
 namespace stepwell {
 namespace {
@@ -55,6 +56,17 @@ Problem CheckViewer(const std::string& text) {
 
 Setting Viewer(const char* name, std::string O::*place, const char* initial, const char* help) {
   return {name, place, initial, 0, 0, {}, help, CheckViewer};
+}
+
+Problem CheckAddresses(const std::string& text) {
+  const auto addresses = ParseAddresses(text);
+  if (addresses.ok()) return {};
+  return absl::StrCat("is '", text, "': ", addresses.status().message(),
+                      "; allowed are addresses as 10.0.0.7,2001:db8::1");
+}
+
+Setting Addresses(const char* name, std::string O::*place, const char* initial, const char* help) {
+  return {name, place, initial, 0, 0, {}, help, CheckAddresses};
 }
 
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
@@ -172,6 +184,22 @@ const std::vector<Setting>& Settings() {
              "connections from one address at one time, of gRPC and of HTTP each"),
       Number("http-connections-max", &O::http_connections_max, "512", 1, 65536,
              "connections of HTTP at one time"),
+      Number("ingest-bytes-per-second", &O::ingest_bytes_per_second, "268435456", 1 << 16,
+             1'000'000 * kMiB,
+             "bytes that one token, and one address, may write; agents beyond it are slowed"),
+      Number("ingest-samples-per-second", &O::ingest_samples_per_second, "50000000", 1000,
+             1'000'000'000'000, "samples, likewise"),
+      Number("series-per-second", &O::series_per_second, "10000", 1, 1'000'000'000,
+             "new series, likewise"),
+      Number("opens-per-second", &O::opens_per_second, "1000", 1, 1'000'000'000,
+             "writers that open, likewise"),
+      Number("calls-per-second", &O::calls_per_second, "2000", 1, 1'000'000'000,
+             "calls that one token, and one address, may make"),
+      Number("wrong-tokens-per-minute", &O::wrong_tokens_per_minute, "60", 1, 1'000'000'000,
+             "tokens that one address may show in vain"),
+      Addresses("shared-addresses", &O::shared_addresses, "",
+                "addresses that many share, of proxies for example, with commas between them: what "
+                "comes from there is held by its tokens alone"),
       Version(
           "minimum-agent-version", &O::minimum_agent_version, "0.1.0",
           "older agents are refused and keep what they have in their spools; at first the oldest "

@@ -48,6 +48,13 @@ struct ServeOptions {
   std::int64_t streams_max = 0;
   std::int64_t connections_per_address_max = 0;
   std::int64_t http_connections_max = 0;
+  std::int64_t ingest_bytes_per_second = 0;
+  std::int64_t ingest_samples_per_second = 0;
+  std::int64_t series_per_second = 0;
+  std::int64_t opens_per_second = 0;
+  std::int64_t calls_per_second = 0;
+  std::int64_t wrong_tokens_per_minute = 0;
+  std::string shared_addresses;
   std::string minimum_agent_version;
   std::string log_format;
   std::string log_level;

@@ -12,6 +12,7 @@
 #include "server/grpc_access.h"
 #include "server/grpc_error.h"
 #include "server/query_wire.h"
+#include "server/rate_limits.h"
 #include "server/read_admission.h"
 #include "server/stall_watch.h"
 #include "server/text_check.h"
@@ -76,6 +77,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       const StallWatch::Write write(watched);
       return reader->Read(&message);
     };
+    const std::string address = AddressOf(*context);
     TraceUploading uploading(store_, now.epoch);
     v1::UploadTraceRequest message;
     if (!next(message) || !message.has_upload()) {
@@ -104,6 +106,13 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       // Its next call goes on here.
       if (!state_.Get().accepting()) {
         return GrpcError(absl::UnavailableError(state_.Get().reason()));
+      }
+      if (access_ != nullptr && access_->rates() != nullptr) {
+        // Likewise, when it was told to come again.
+        const absl::Status may =
+            access_->rates()->Take(RateKind::kIngestBytes, {address, entry.caller.get()},
+                                   static_cast<double>(message.part().data().size()));
+        if (!may.ok()) return GrpcError(may);
       }
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
       if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);

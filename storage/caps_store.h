@@ -127,7 +127,10 @@ class CapsStore {
  public:
   virtual ~CapsStore() = default;
 
-  [[nodiscard]] virtual absl::StatusOr<CapsReport> Get(const CapsTarget& target) = 0;
+  // Of `projects` alone, and what is set for all trials, where they are named; names are not checked.
+  [[nodiscard]] virtual absl::StatusOr<CapsReport> Get(
+      const CapsTarget& target,
+      const std::optional<std::vector<std::string>>& projects = std::nullopt) = 0;
   // Sets the fields of `caps` that are present, unsets those named in `clear`; the others stay. Holds
   // for rows that are merged from its COMMIT on.
   [[nodiscard]] virtual absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch,

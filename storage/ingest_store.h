@@ -172,9 +172,11 @@ class IngestStore {
       const OpenWriterRequest& request) = 0;
   // Numbers for all of `definitions`, in order; unknown ones are created, up to 1000 in a
   // transaction. SeriesNo{} for those that would be beyond `series_max` per trial: whoever is refused costs
-  // one call, not one for each. kInvalidArgument if a known series has another unit or kind. Thread-safe.
+  // one call, not one for each. kInvalidArgument if a known series has another unit or kind. `created`, where it is
+  // given, grows by those that are new, also where the call fails behind them. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
-      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) = 0;
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+      std::int64_t* created = nullptr) = 0;
 
   // One transaction: checks owner_epoch of each trial under a lock, holds each writer's row
   // and moves it forward by AdvanceRules, stores gaps, copies one journal row per trial, commits. Results in the

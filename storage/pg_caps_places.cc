@@ -147,7 +147,8 @@ absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget&
   return found;
 }
 
-CapsReport ReportOf(const Places& places, const FoundPlace& found) {
+CapsReport ReportOf(const Places& places, const FoundPlace& found,
+                    const std::optional<std::vector<std::string>>& projects) {
   const CapsPlace& asked = found.place;
   CapsReport report;
   report.place = asked;
@@ -162,7 +163,10 @@ CapsReport ReportOf(const Places& places, const FoundPlace& found) {
         DecidesOver(each.place, found.project_id, found.trial_id, asked.metric_group);
     const bool below =
         DecidesOver(asked, ProjectOf(places, each.place), trial, each.place.metric_group);
-    if ((decides || below) && report.places.size() < kPlacesListedMax) {
+    const bool is_told =
+        !projects || each.place.owner == CapsOwner::kAll ||
+        std::find(projects->begin(), projects->end(), each.place.project) != projects->end();
+    if ((decides || below) && is_told && report.places.size() < kPlacesListedMax) {
       report.places.push_back(each);
     }
   }

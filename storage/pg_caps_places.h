@@ -33,7 +33,9 @@ struct FoundPlace {
 // kNotFound for a trial that is unknown or deleted. A project that does not exist has the number 0.
 absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target);
 
-CapsReport ReportOf(const Places& places, const FoundPlace& found);
+// `projects` as CapsStore::Get.
+CapsReport ReportOf(const Places& places, const FoundPlace& found,
+                    const std::optional<std::vector<std::string>>& projects);
 
 // Inside a transaction that nobody else changes caps in. Creates the project where there is none.
 absl::Status SetPlace(PgConnection& connection, const CapsTarget& target, const Caps& caps,

@@ -171,7 +171,8 @@ absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& 
 }
 
 absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
-    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+    std::int64_t* created) {
   const bool are_many = definitions.size() > kFewSeries;
   std::vector<SeriesNo> numbers;
   while (numbers.size() < definitions.size()) {
@@ -182,7 +183,7 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
     STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesNo> found,
                               ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
                                 return FindOrCreateSeriesRows(*connection, trial_id, part,
-                                                              series_max);
+                                                              series_max, created);
                               }));
     numbers.insert(numbers.end(), found.begin(), found.end());
   }

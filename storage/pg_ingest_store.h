@@ -51,7 +51,8 @@ class PgIngestStore final : public IngestStore {
   absl::StatusOr<Uuid> ReadIncarnation() override;
   absl::StatusOr<OpenedWriter> OpenWriter(const OpenWriterRequest& request) override;
   absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
-      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) override;
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+      std::int64_t* created = nullptr) override;
   absl::StatusOr<std::vector<AdvanceResult>> Commit(const CommitGroupRequest& request) override;
   std::uint64_t commits_in_doubt() const override { return writer_.commits_in_doubt(); }
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(

@@ -2,6 +2,7 @@
 // PgIngestStore.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,6 @@ namespace stepwell {
 // As IngestStore::FindOrCreateSeries. Known series cost one statement and no lock.
 absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
     PgConnection& connection, TrialId trial_id, absl::Span<const SeriesDefinition> definitions,
-    int series_max);
+    int series_max, std::int64_t* created);
 
 }  // namespace stepwell

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "base/stream_metadata.h"
 #include "base/tls/tls_trouble.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -53,6 +56,25 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   return grpc::CreateCustomChannel("dns:///" + options.server,
                                    MasterCredentials(options.tls.get(), options.shows_token),
                                    arguments);
+}
+
+// Whatever a master says: it may have been set right, or be another one, by then.
+constexpr absl::Duration kAskedWaitMax = absl::Minutes(5);
+
+// How long the end of a call that cannot be written to any more may take to come.
+constexpr absl::Duration kLastWordWait = absl::Seconds(1);
+
+// Of a RetryInfo; zero where there is none.
+absl::Duration AskedWait(const grpc::Status& status) {
+  google::rpc::Status wire;
+  google::rpc::RetryInfo retry;
+  if (!wire.ParseFromString(status.error_details())) return absl::ZeroDuration();
+  for (const auto& detail : wire.details()) {
+    if (!detail.UnpackTo(&retry)) continue;
+    return absl::Seconds(retry.retry_delay().seconds()) +
+           absl::Nanoseconds(retry.retry_delay().nanos());
+  }
+  return absl::ZeroDuration();
 }
 
 // What a person needs of gRPC's words, which tell each address first: the last cause.
@@ -113,7 +135,11 @@ void Stream::Run() {
     }
     if (RunCall()) reconnect_.OnAnswered(clock_.Monotonic());
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&stopping_), reconnect_.Next(clock_.Monotonic()));
+    // A master that says when to come again is there, and knows. It says the same to many: never all at one time.
+    const absl::Duration asked = std::min(std::exchange(asked_wait_, {}), kAskedWaitMax);
+    const absl::Duration own = reconnect_.Next(clock_.Monotonic());
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_),
+                         std::max(own, asked + std::min(own, asked / 4)));
   }
 }
 
@@ -133,9 +159,18 @@ bool Stream::RunCall() {
   {
     Worker receiver("agent-receive", [&] { Receive(call); });
     SendUntilBroken(call);
-    call.context.TryCancel();
+    {
+      // A master that ends the call says why, and when to come again: not to be cut off.
+      const auto is_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+        return stopping_ || call.broken.load();
+      };
+      absl::MutexLock lock(&mu_);
+      mu_.AwaitWithTimeout(absl::Condition(&is_over), kLastWordWait);
+    }
+    if (!call.broken) call.context.TryCancel();
   }
   const grpc::Status status = call.stream->Finish();
+  asked_wait_ = AskedWait(status);
   {
     absl::MutexLock lock(&mu_);
     call_ = nullptr;

@@ -87,7 +87,8 @@ class Stream {
   const Clock& clock_;
   const std::function<void()> on_answer_;
   ReconnectDelay reconnect_;
-  std::string tls_trouble_;  // these are confined, too
+  absl::Duration asked_wait_;  // by the master, before the next try; these are confined, too
+  std::string tls_trouble_;
   absl::Duration tls_looked_ = -absl::InfiniteDuration();
   absl::Duration failure_logged_ = -absl::InfiniteDuration();  // confined to the send thread
 

@@ -28,6 +28,12 @@ absl::Status FromGrpc(const grpc::Status& status) {
       if (detail.UnpackTo(&retry)) return absl::UnavailableError(status.error_message());
     }
   }
+  // No service of a master says this without details, but its door does, where nobody is told apart any more
+  // because too many wrong tokens were shown.
+  if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+      status.error_details().empty()) {
+    return absl::UnavailableError(status.error_message());
+  }
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 

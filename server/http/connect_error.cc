@@ -6,8 +6,11 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "nlohmann/json.hpp"
+#include "server/rate_refusal.h"
 
 namespace stepwell {
 namespace {
@@ -90,9 +93,29 @@ nlohmann::json ConnectErrorJson(const RpcStatus& status) {
   return error;
 }
 
+HttpHeaders RetryHeaders(const RpcStatus& status) {
+  google::rpc::Status wire;
+  google::rpc::RetryInfo retry;
+  if (!wire.ParseFromString(status.details)) return {};
+  for (const auto& any : wire.details()) {
+    if (!any.UnpackTo(&retry)) continue;
+    return {{"Retry-After", RetryAfterText(absl::Seconds(retry.retry_delay().seconds()) +
+                                           absl::Nanoseconds(retry.retry_delay().nanos()))}};
+  }
+  return {};
+}
+
 HttpResponse ConnectErrorAnswer(const RpcStatus& status) {
-  return {ConnectHttpStatus(status.code), "application/json",
-          Text(ConnectErrorJson(status)) + "\n"};
+  return {ConnectHttpStatus(status.code), "application/json", Text(ConnectErrorJson(status)) + "\n",
+          RetryHeaders(status)};
+}
+
+HttpResponse PlainErrorAnswer(const RpcStatus& status) {
+  int http_status = 503;
+  if (status.code == absl::StatusCode::kNotFound) http_status = 404;
+  if (status.code == absl::StatusCode::kResourceExhausted) http_status = 429;
+  return {http_status, "application/json", Text({{"error", status.message}}) + "\n",
+          RetryHeaders(status)};
 }
 
 std::string ConnectEndOfStream(const RpcStatus& status) {

@@ -18,8 +18,13 @@ int ConnectHttpStatus(absl::StatusCode code);
 
 // {"code", "message", "details": [{"type", "value", "debug"}]}; "debug" where we know the type.
 nlohmann::json ConnectErrorJson(const RpcStatus& status);
-// Of a unary call, or of any before its answer has begun. REQUIRES: not OK.
+// The header Retry-After, or nothing, by a failure's details.
+HttpHeaders RetryHeaders(const RpcStatus& status);
+// Of a unary call, or of any before its answer has begun; with Retry-After where its details say when to come again.
+// REQUIRES: not OK.
 HttpResponse ConnectErrorAnswer(const RpcStatus& status);
+// Of a page that is no call, for which others were made: 404, 429 or 503, {"error": text}.
+HttpResponse PlainErrorAnswer(const RpcStatus& status);
 // The payload of the last envelope of a stream: {} or {"error": …}.
 std::string ConnectEndOfStream(const RpcStatus& status);
 

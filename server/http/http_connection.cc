@@ -24,6 +24,7 @@
 #include "server/http/http_reading.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_token.h"
+#include "server/peer_address.h"
 
 namespace stepwell {
 namespace {
@@ -39,9 +40,7 @@ constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kStallsOfAnAnswer = 10;
 // Beside a header: what is read at once. No line of a request may be longer, nor its trailers in all.
 constexpr std::size_t kReadBytesMax = 64 << 10;
-// Of further requests while one is worked on: at once.
-constexpr std::size_t kReadAheadBytes = 4096;
-
+constexpr std::size_t kReadAheadBytes = 4096;  // of further requests while one is worked on
 // Of a part of a stream; what a message of 64 MiB comes in, and its frames.
 constexpr std::size_t kPiecesAtOnce = 64;
 
@@ -248,7 +247,7 @@ void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
   HttpRequest head = Head();
-  auto refusal = RefuseWithoutToken(port_.options.tokens.get(), head, port_.routes.IsOpen(head));
+  auto refusal = RefuseWithoutToken(port_.options, head, port_.routes.IsOpen(head));
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
   if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
@@ -297,9 +296,10 @@ bool HttpConnection::HoldBody(std::size_t bytes) {
 }
 
 bool HttpConnection::Refused(beast::error_code error) {
-  if (!error) return false;
+  auto answer = error ? AnswerHttpError(error) : RefuseStrangeCoding(parser_->get());
+  if (!error && !answer) return false;
   keep_alive_ = false;
-  if (auto answer = AnswerHttpError(error)) Answer(*std::move(answer));
+  if (answer) Answer(*std::move(answer));
   return true;
 }
 
@@ -307,6 +307,7 @@ HttpRequest HttpConnection::Head() {
   HttpRequest request = ReadHttpHead(parser_->get());
   request.is_from_loopback = is_loopback_;
   request.certificate_names = stream_.PeerNames();
+  request.peer = AddressKey(address_).value_or("");
   return request;
 }
 
@@ -323,8 +324,7 @@ void HttpConnection::OnBody(beast::error_code error) {
   WatchGone();
   const auto exchange = std::make_shared<Exchange>(shared_from_this(), exchange_no_);
   // Of what has no body nothing was asked yet.
-  if (auto refusal =
-          RefuseWithoutToken(port_.options.tokens.get(), request, port_.routes.IsOpen(request))) {
+  if (auto refusal = RefuseWithoutToken(port_.options, request, port_.routes.IsOpen(request))) {
     return exchange->Answer(*std::move(refusal));
   }
   port_.routes.Dispatch(request, port_.guard, exchange);

@@ -24,6 +24,8 @@ struct HttpRequest {
   bool is_from_loopback = true;
   // Of the certificate that the client showed, as CertificateNames gives them.
   std::vector<std::string> certificate_names = {};
+  // Where it comes from, as AddressKey; empty = not known.
+  std::string peer = {};
 
   // The first of that name, in any case; empty where there is none.
   std::string_view Header(std::string_view name) const {

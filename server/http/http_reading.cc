@@ -1,6 +1,7 @@
 #include "server/http/http_reading.h"
 
 #include <boost/asio/error.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/error.hpp>
 #include <string>
@@ -41,6 +42,16 @@ std::optional<HttpResponse> AnswerHttpError(beast::error_code error) {
     return std::nullopt;
   }
   return HttpErrorAnswer(400, "the request is not HTTP/1.1");
+}
+
+std::optional<HttpResponse> RefuseStrangeCoding(
+    const boost::beast::http::request_header<boost::beast::http::fields>& message) {
+  namespace http = boost::beast::http;
+  const auto count = message.count(http::field::transfer_encoding);
+  if (count == 0) return std::nullopt;
+  const auto coding = message[http::field::transfer_encoding];
+  if (count == 1 && boost::beast::iequals(coding, "chunked")) return std::nullopt;
+  return HttpErrorAnswer(501, "a body is sent as it is or as 'Transfer-Encoding: chunked'");
 }
 
 }  // namespace stepwell

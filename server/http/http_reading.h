@@ -16,4 +16,9 @@ HttpRequest ReadHttpHead(
 // What a client is told of `error`; nothing where it went, or said nothing for too long.
 std::optional<HttpResponse> AnswerHttpError(boost::beast::error_code error);
 
+// Of a body in a form that Beast takes for none at all: what follows could pass for another request. 501; nothing where it
+// comes as it is or in chunks.
+std::optional<HttpResponse> RefuseStrangeCoding(
+    const boost::beast::http::request_header<boost::beast::http::fields>& message);
+
 }  // namespace stepwell

@@ -21,6 +21,7 @@
 
 namespace stepwell {
 
+class RateLimits;
 class TokenGuard;
 
 class HttpServer {
@@ -34,6 +35,8 @@ class HttpServer {
     std::shared_ptr<TlsReload> tls = nullptr;
     // Null: nobody is asked for a token.
     std::shared_ptr<TokenGuard> tokens = nullptr;
+    // Null: wrong tokens are not counted.
+    std::shared_ptr<RateLimits> rates = nullptr;
     std::uint32_t header_bytes_max = 16 << 10;
     std::uint64_t body_bytes_max = 4 << 20;
     // Of answers that wait for their clients, in all.

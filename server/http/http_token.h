@@ -5,14 +5,15 @@
 #include <optional>
 
 #include "server/http/http_message.h"
+#include "server/http/http_server.h"
 
 namespace stepwell {
 
-class TokenGuard;
-
 // 401, unless one that lives is shown, grants are given to the client's certificate (`head` shows a token from then
 // on that opens what they do, inside this process alone), `is_open` (those who ask whether it lives have none, and learn no more
-// than that), or `tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now.
-std::optional<HttpResponse> RefuseWithoutToken(TokenGuard* tokens, HttpRequest& head, bool is_open);
+// than that), or `options.tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now. 429: too many
+// wrong ones came from there (WrongTokens); `options.rates` null: they are not counted.
+std::optional<HttpResponse> RefuseWithoutToken(const HttpServer::Options& options,
+                                               HttpRequest& head, bool is_open);
 
 }  // namespace stepwell

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/worker.h"
 #include "server/grpc_deadline.h"
+#include "server/http/inner_peer.h"
 
 namespace stepwell {
 namespace {
@@ -57,8 +58,9 @@ class RpcChannel::Call : public RpcCall, public std::enable_shared_from_this<Cal
       : state_(state), stub_(stub), method_(std::move(method)), receiver_(std::move(receiver)) {}
 
   // To a thread that may work.
-  void Begin(const std::string& authorization, SteadyTime deadline) {
-    if (!authorization.empty()) context_.AddMetadata("authorization", authorization);
+  void Begin(const RpcSender& sender, SteadyTime deadline) {
+    if (!sender.authorization.empty()) context_.AddMetadata("authorization", sender.authorization);
+    if (!sender.peer.empty()) context_.AddMetadata(kPeerMetadata, InnerPeerText(sender.peer));
     context_.set_deadline(ToGrpcTime(deadline));
     alarm_.Set(&state_.queue, gpr_now(GPR_CLOCK_MONOTONIC), this);
   }
@@ -196,7 +198,7 @@ void RpcChannel::Open(std::shared_ptr<grpc::Channel> channel) {
 }
 
 absl::StatusOr<std::shared_ptr<RpcCall>> RpcChannel::Start(const std::string& method,
-                                                           const std::string& authorization,
+                                                           const RpcSender& sender,
                                                            SteadyTime deadline,
                                                            std::shared_ptr<RpcReceiver> receiver) {
   const absl::MutexLock lock(&state_->mu);
@@ -204,7 +206,7 @@ absl::StatusOr<std::shared_ptr<RpcCall>> RpcChannel::Start(const std::string& me
   if (state_->stub == nullptr) return absl::UnavailableError("this master is starting");
   auto call = std::make_shared<Call>(*state_, *state_->stub, method, std::move(receiver));
   state_->calls.insert(call);
-  call->Begin(authorization, deadline);
+  call->Begin(sender, deadline);
   return call;
 }
 

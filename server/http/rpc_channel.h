@@ -5,7 +5,7 @@
 //
 //   RpcChannel rpc(2);
 //   rpc.Open(server);                                        // once gRPC serves
-//   auto call = rpc.Start("/stepwell.v1.QueryService/GetTrial", authorization, deadline, receiver);
+//   auto call = rpc.Start("/stepwell.v1.QueryService/GetTrial", sender, deadline, receiver);
 //   rpc.Stop();
 #pragma once
 
@@ -45,16 +45,23 @@ class RpcReceiver {
   virtual void OnEnd(const RpcStatus& status) = 0;
 };
 
+// In whose name a call is made.
+struct RpcSender {
+  std::string authorization;  // as HeaderOf makes it; empty: no token was shown
+  std::string peer;           // the address that it comes from, as AddressKey; empty: not known
+};
+
+// Metadata of calls from within the process; from elsewhere it means nothing.
+inline constexpr char kPeerMetadata[] = "stepwell-peer";
+
 class RpcChannel {
  public:
   explicit RpcChannel(int thread_count);
   ~RpcChannel();
 
   void Open(std::shared_ptr<grpc::Channel> channel);
-  // `method` as "/package.Service/Method"; `authorization` as HeaderOf makes it, or empty. kUnavailable: not
-  // open yet, or stopped.
-  absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method,
-                                                 const std::string& authorization,
+  // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped.
+  absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, const RpcSender& sender,
                                                  SteadyTime deadline,
                                                  std::shared_ptr<RpcReceiver> receiver);
   // Before who serves the calls stops: none begins from here on, and one that is cancelled ends with

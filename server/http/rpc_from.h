@@ -1,6 +1,6 @@
 // RpcFrom: calls of our own services for a request of the HTTP port, in the name of whoever sent it: with its
 // token, or with what stands for its certificate (TokenGuard::InsideAuthorization), which the service asks for as
-// it does of others. A value; thread-safe.
+// it does of others, and from his address, which limits count. A value; thread-safe.
 //
 //   const RpcFrom from = RpcFromRequest(rpc, request);
 //   auto call = from.Start("/stepwell.v1.QueryService/GetTrial", deadline, receiver);
@@ -19,20 +19,20 @@
 namespace stepwell {
 
 struct RpcFrom {
-  RpcChannel& rpc;            // outlives this
-  std::string authorization;  // empty: no token was shown
+  RpcChannel& rpc;  // outlives this
+  RpcSender sender;
 
   absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, SteadyTime deadline,
                                                  std::shared_ptr<RpcReceiver> receiver) const {
-    return rpc.Start(method, authorization, deadline, std::move(receiver));
+    return rpc.Start(method, sender, deadline, std::move(receiver));
   }
 };
 
 inline RpcFrom RpcFromRequest(RpcChannel& rpc, const HttpRequest& request) {
   const std::string_view shown = request.Header("Authorization");
-  if (IsInsideAuthorization(shown)) return {rpc, std::string(shown)};
+  if (IsInsideAuthorization(shown)) return {rpc, {std::string(shown), request.peer}};
   const std::string token = ShownToken(shown);
-  return {rpc, token.empty() ? "" : HeaderOf(token)};
+  return {rpc, {token.empty() ? "" : HeaderOf(token), request.peer}};
 }
 
 }  // namespace stepwell

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/http/connect_error.h"
 #include "server/http/http_routes.h"
 #include "server/http/trial_scrape.h"
 #include "server/trial_metrics.h"
@@ -41,7 +42,7 @@ void TargetSearch::AskPage(const std::string& token) {
 }
 
 void TargetSearch::TakePage(const RpcStatus& status, const v1::ListTrialsResponse& page) {
-  if (!status.ok()) return Answer(HttpErrorAnswer(503, status.message));
+  if (!status.ok()) return Answer(PlainErrorAnswer(status));
   for (const v1::Trial& trial : page.trials()) targets_.push_back(TargetOf(trial, host_));
   if (!page.next_page_token().empty()) return AskPage(page.next_page_token());
   Answer({200, "application/json",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/http/connect_error.h"
 #include "server/http/http_routes.h"
 
 namespace stepwell {
@@ -136,8 +137,7 @@ void TrialScrape::Answer() {
 
 void TrialScrape::Refuse(const RpcStatus& status) {
   // An empty answer would pass for a trial that measures nothing.
-  const bool is_gone = status.code == absl::StatusCode::kNotFound;
-  std::exchange(exchange_, nullptr)->Answer(HttpErrorAnswer(is_gone ? 404 : 503, status.message));
+  std::exchange(exchange_, nullptr)->Answer(PlainErrorAnswer(status));
 }
 
 }  // namespace stepwell

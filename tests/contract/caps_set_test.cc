@@ -39,6 +39,12 @@ TEST_F(CapsSet, SaysWhatIsSetWhatHoldsAndWhoDecides) {
   EXPECT_EQ(trial->places[2].place.external_id, "run");
   EXPECT_EQ(caps_.Get(Of(writer, "gpu"))->effective.series_samples.value, 5);
   EXPECT_EQ(caps_.Get({})->places.size(), 4u) << "all lie below";
+  const std::vector<std::string> one = {"vision"};
+  const auto told = caps_.Get({}, one);
+  ASSERT_EQ(told->places.size(), 2u) << "of one project, and of all trials";
+  EXPECT_EQ(told->places[0].place.owner, CapsOwner::kAll);
+  EXPECT_EQ(told->places[1].place.project, "vision");
+  EXPECT_EQ(caps_.Get({}, std::vector<std::string>())->places.size(), 1u);
   EXPECT_EQ(caps_.Get({.project = "vision"})->effective.raw_age_seconds.value, 10 * kDay)
       << "it has no trial yet";
   EXPECT_EQ(caps_.Get({.project = "nobody's"})->effective.raw_age_seconds.value, 30 * kDay);

@@ -109,6 +109,7 @@ TEST_F(CertificateDoorsTest, EachMethodAsksWhatTheCertificateIsGiven) {
     const Called hidden = of(reader, *method, speech_);
     switch (rule.subject) {
       case Subject::kTrials:
+      case Subject::kPlace:
       case Subject::kTrialId:
         if (rule.right == Right::kRead) {
           EXPECT_THAT(read.status.error_code(),

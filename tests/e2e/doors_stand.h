@@ -43,10 +43,20 @@ class DoorsStand {
     Write("ca.pem", ca_.own().cert_pem);
     Write("server.pem", own.cert_pem);
     Write("server.key", own.key_pem);
-    std::vector<std::string> words = {
-        "--data-dir",    scratch_ / "data",       "--grpc-listen", "127.0.0.1:0",
-        "--http-listen", "127.0.0.1:0",           "--tls-cert",    scratch_ / "server.pem",
-        "--tls-key",     scratch_ / "server.key", "--token-file",  scratch_ / "token"};
+    std::vector<std::string> words = {"--data-dir",
+                                      scratch_ / "data",
+                                      "--grpc-listen",
+                                      "127.0.0.1:0",
+                                      "--http-listen",
+                                      "127.0.0.1:0",
+                                      "--tls-cert",
+                                      scratch_ / "server.pem",
+                                      "--tls-key",
+                                      scratch_ / "server.key",
+                                      "--token-file",
+                                      scratch_ / "token",
+                                      "--wrong-tokens-per-minute",
+                                      "100000"};
     if (asks == AsksCertificates::kYes) {
       words.insert(words.end(), {"--tls-client-ca", scratch_ / "ca.pem"});
       stranger_ = *ca_.Sign({TlsSide::kClient, "stranger", {"stranger.lab"}, now_, End()});

@@ -95,6 +95,7 @@ TEST_F(DoorsTest, EachMethodRefusesAnotherProjectsTokenAndOneThatGrantsTooLittle
     ASSERT_NE(rule, nullptr) << "a method without a rule";
     switch (rule->subject) {
       case Subject::kTrials:
+      case Subject::kPlace:
       case Subject::kTrialId:
         EXPECT_EQ(CodeOf(*method, other_), rule->right == Right::kIngest
                                                ? StatusCode::PERMISSION_DENIED
@@ -258,12 +259,13 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
     if (method->server_streaming()) continue;  // below
     const AccessRule& rule = *FindRule(*method->input_type());
     const auto ask = [&](const std::string& token) {
-      const std::string body = rule.subject == Subject::kTrialId
-                                   ? absl::StrCat(R"({"trialId":")", run_, R"("})")
-                               : rule.subject != Subject::kTrials ? "{}"
-                               : method->name() == "CompareTrials"
-                                   ? absl::StrCat(R"({"trials":[{"trialId":")", run_, R"("}]})")
-                                   : by_number;
+      const std::string body =
+          rule.subject == Subject::kTrialId  ? absl::StrCat(R"({"trialId":")", run_, R"("})")
+          : rule.subject == Subject::kPlace  ? absl::StrCat(R"({"place":)", by_number, "}")
+          : rule.subject != Subject::kTrials ? "{}"
+          : method->name() == "CompareTrials"
+              ? absl::StrCat(R"({"trials":[{"trialId":")", run_, R"("}]})")
+              : by_number;
       return stand_->Curl(path, token, {"--json", body});
     };
     const bool is_denied = rule.subject == Subject::kMaster || rule.right == Right::kIngest;
@@ -317,7 +319,6 @@ TEST_F(DoorsTest, ListsAndScrapesTellOfWhatATokenReads) {
   EXPECT_EQ(
       stand_->Call("stepwell.v1.QueryService/ListTrials", by_project, other_).bytes.find("run"),
       std::string::npos);
-
   const auto targets = stand_->Curl("/sd", reader_);
   EXPECT_EQ(targets.code, "200");
   EXPECT_THAT(targets.body, HasSubstr("\"__meta_stepwell_project\":\"vision\""));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "stepwell/v1/caps.pb.h"
 #include "stepwell/v1/ingest.pb.h"
 #include "stepwell/v1/trace.pb.h"
 #include "tests/e2e/ingest_client.h"
@@ -52,6 +53,9 @@ inline std::unique_ptr<google::protobuf::Message> RequestAbout(
     SetTrial(*upload->mutable_upload(), asked);
   }
   if (auto* stream = dynamic_cast<v1::StreamChunksRequest*>(request.get())) *stream = open;
+  if (auto* caps = dynamic_cast<v1::GetCapsRequest*>(request.get())) {
+    SetTrial(*caps->mutable_place(), asked);
+  }
   if (auto* write = dynamic_cast<v1::WriteChunksRequest*>(request.get())) {
     *write->add_messages() = open;
   }

@@ -172,7 +172,8 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
 }
 
 absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
-    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+    std::int64_t* created) {
   absl::MutexLock lock(&mu_);
   ++series_calls_;
   if (series_busy_ > 0) {
@@ -203,6 +204,9 @@ absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
           found->definition.unit, "', given was '", definition.unit, "'"));
     }
     numbers.push_back(found->series_no);
+  }
+  if (created != nullptr) {
+    *created += static_cast<std::int64_t>(series.size() - trial->second.series.size());
   }
   trial->second.series = std::move(series);
   return numbers;

@@ -150,9 +150,10 @@ absl::StatusOr<OpenedWriter> SimStore::OpenWriter(const OpenWriterRequest& reque
 }
 
 absl::StatusOr<std::vector<SeriesNo>> SimStore::FindOrCreateSeries(
-    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max) {
+    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+    std::int64_t* created) {
   // The caller waits for a database that is away: the world does not bring it definitions then.
-  return database_.store_.FindOrCreateSeries(trial_id, definitions, series_max);
+  return database_.store_.FindOrCreateSeries(trial_id, definitions, series_max, created);
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> SimStore::Commit(const CommitGroupRequest& request) {

@@ -158,10 +158,28 @@ TEST_F(AccessControlTest, TheMasterAsAWholeIsForThoseWhoReadAll) {
         {"admin", kOk, kOk, kOk}}) {
     SCOPED_TRACE(grant);
     EXPECT_EQ(Code({grant}, v1::GetStatusRequest()), status);
-    EXPECT_EQ(Code({grant}, v1::GetCapsRequest()), status);
     EXPECT_EQ(Code({grant}, v1::SetCapsRequest()), caps);
     EXPECT_EQ(Code({grant}, v1::CreateTokenRequest()), tokens);
     EXPECT_EQ(Code({grant}, v1::ListTrialsRequest()), kOk) << "answered of what it may read";
+  }
+}
+
+TEST_F(AccessControlTest, CapsAreToldToWhoReadsTheirPlace) {
+  v1::GetCapsRequest all, project, trial, other;
+  project.mutable_place()->set_project("vision");
+  trial.mutable_place()->mutable_trial()->set_trial_id(7);
+  other.mutable_place()->mutable_trial()->set_trial_id(8);
+  for (const auto& [grant, of_all, of_project, of_trial, of_other] :
+       {std::tuple{"read:vision", kOk, kOk, kOk, kNotFound},
+        {"write:speech", kOk, kDenied, kNotFound, kOk},
+        {"ingest:vision/run", kDenied, kDenied, kNotFound, kNotFound},
+        {"read:*", kOk, kOk, kOk, kOk},
+        {"admin", kOk, kOk, kOk, kOk}}) {
+    SCOPED_TRACE(grant);
+    EXPECT_EQ(Code({grant}, all), of_all);
+    EXPECT_EQ(Code({grant}, project), of_project);
+    EXPECT_EQ(Code({grant}, trial), of_trial);
+    EXPECT_EQ(Code({grant}, other), of_other);
   }
 }
 

@@ -61,7 +61,8 @@ TEST(AccessRulesTest, RequestsHaveWhatTheirRulesLookFor) {
     bool has_number = false;
     // What lies deeper no rule sees. Writers are asked for each by itself, and who has the whole master has its
     // trials.
-    const bool looks = rule.subject != Subject::kEachWriter && rule.subject != Subject::kMaster;
+    const bool looks = rule.subject != Subject::kEachWriter && rule.subject != Subject::kMaster &&
+                       rule.subject != Subject::kPlace;
     std::multiset<std::string> deeper;
     if (looks) AddBelow(*type, deeper);
     EXPECT_EQ(deeper.count("TrialRef"), 0u);
@@ -74,10 +75,12 @@ TEST(AccessRulesTest, RequestsHaveWhatTheirRulesLookFor) {
     }
     EXPECT_EQ(types.count("TrialRef") > 0, rule.subject == Subject::kTrials);
     EXPECT_EQ(has_number, rule.subject == Subject::kTrialId);
-    // What names a place names a project, which no rule but that of the whole master looks at.
-    if (types.count("CapsPlace") > 0) {
-      EXPECT_EQ(rule.subject, Subject::kMaster);
+    // What names a place names a project or a trial.
+    const auto asks_of_all = rule.subject == Subject::kMaster && rule.right == Right::kAdmin;
+    if (types.count("CapsPlace") > 0 && !asks_of_all) {
+      EXPECT_EQ(rule.subject, Subject::kPlace);
     }
+    EXPECT_TRUE(rule.subject != Subject::kPlace || types.count("CapsPlace") == 1);
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <climits>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,7 +17,10 @@ namespace {
 // Removes a sample a call, for so many calls.
 class CountedCaps final : public CapsStore {
  public:
-  absl::StatusOr<CapsReport> Get(const CapsTarget&) override { return Unused(); }
+  absl::StatusOr<CapsReport> Get(const CapsTarget&,
+                                 const std::optional<std::vector<std::string>>&) override {
+    return Unused();
+  }
   absl::StatusOr<CapsReport> Set(std::int64_t, const CapsTarget&, const Caps&,
                                  const std::vector<std::string>&) override {
     return Unused();

@@ -1,0 +1,63 @@
+// What IngestStream does where RateLimits hold it.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/steady_time.h"
+#include "server/ingest_stream.h"
+
+namespace stepwell {
+namespace {
+
+// Others may have used up what was waited for.
+constexpr absl::Duration kLookEach = absl::Milliseconds(500);
+// A client gives a silent connection up after a minute, and who is not heard of for that long counts as gone.
+constexpr absl::Duration kSayEach = absl::Seconds(10);
+
+}  // namespace
+
+void IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amount) {
+  if (context_.rates == nullptr) return;
+  const RatePayer counted{pace_.address, payer.get()};
+  if (!pace_.is_slowed) return context_.rates->Spend(kind, counted, amount);
+  const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
+  while (true) {
+    const absl::Duration wait = context_.rates->TryTake(kind, counted, amount);
+    if (wait == absl::ZeroDuration()) return;
+    const SteadyTime begin = SteadyTime::Now();
+    bool ends = false;
+    {
+      absl::MutexLock lock(&mu_);
+      ends = mu_.AwaitWithTimeout(absl::Condition(&has_ended), std::min(wait, kLookEach));
+    }
+    const SteadyTime now = SteadyTime::Now();
+    context_.rates->NoteSlowed(kind, now - begin);
+    if (ends) return;
+    // Counted over all waits: many short ones keep a writer's heartbeat as long as one does.
+    if (now - said_ < kSayEach) continue;
+    said_ = now;
+    SayStillHere();
+  }
+}
+
+void IngestStream::AwaitBytes(const IngestSession& session, std::size_t bytes) {
+  if (!pace_.is_slowed) return;
+  AwaitAllowance(RateKind::kIngestBytes, session.caller(), static_cast<double>(bytes));
+}
+
+void IngestStream::SayStillHere() {
+  NoteHeard();
+  std::vector<std::pair<TrialId, WriterNo>> writers;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [writer, session] : sessions_) {
+      if (session->state() != IngestSession::State::kOpen) continue;
+      writers.emplace_back(session->trial_id(), session->writer_no());
+    }
+  }
+  // Their heartbeats wait behind what is not read yet.
+  for (const auto& [trial_id, writer_no] : writers) context_.registry.Heard(trial_id, writer_no);
+  RefreshCredit();
+}
+
+}  // namespace stepwell

@@ -1,0 +1,139 @@
+"""What somebody without a token tries, or with one that he guesses, or by a browser of the machine."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from stand import Stand
+from table import VICTIM_JSON, Answers, attack, code, methods, told
+
+# --- paths
+
+TRAVERSALS = (
+    "/../../../../etc/passwd",
+    "/..%2f..%2f..%2fetc/passwd",
+    "/%2e%2e/%2e%2e/etc/passwd",
+    "/%252e%252e%252f%252e%252e%252fetc/passwd",
+    "/..%5c..%5c..%5cetc%5cpasswd",
+    "/..\\..\\..\\etc\\passwd",
+    "/assets/../../../etc/passwd",
+    "/assets/..;/..;/etc/passwd",
+    "//etc/passwd",
+    "/./metrics",
+    "/metrics;.css",
+    "/metrics/",
+    "/metrics%00",
+    "/index.html%00.png",
+    "/%c0%ae%c0%ae/etc/passwd",
+    "/stepwell.v1.QueryService/../TokenService/ListTokens",
+    "/STEPWELL.V1.QUERYSERVICE/GETTRIAL",
+    "/file:///etc/passwd",
+)
+
+
+@attack("paths that leave the page's folder (`..`, decoded twice, `\\`, `;`, `%00`), by a stranger", "401")
+def traversal_stranger(stand: Stand) -> Answers:
+    return [told(stand.get(path)) for path in TRAVERSALS]
+
+
+@attack("the same, by who may do everything", "404 or 400")
+def traversal_admin(stand: Stand) -> Answers:
+    return [told(stand.get(path, stand.admin)) for path in TRAVERSALS]
+
+
+@attack("redirects elsewhere (`//evil.example/`, `/\\evil.example`, `?next=`)", "404 or 200")
+def redirects(stand: Stand) -> Answers:
+    paths = ("//evil.example/", "/\\evil.example", "/%2f%2fevil.example", "/http://evil.example/", "/?next=//evil.example", "/?redirect=http://evil")
+    return [told(stand.get(path, stand.admin)) for path in paths]
+
+
+@attack("pages for debugging and control that others leave open (`/debug/pprof/`, `/-/reload`, `/graphql`, …), by who may do everything", "404 or 400")
+def debug_pages(stand: Stand) -> Answers:
+    paths = ("/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/-/reload", "/-/quit", "/graphql", "/ajax-api/2.0/mlflow/experiments/list", "/api/jobs/")
+    paths += ("/get-artifact?path=/etc/passwd", "/model-versions/get-artifact?path=..%2f..%2fetc%2fpasswd", "/public/plugins/text/../../../../etc/passwd")
+    return [told(stand.get(path, stand.admin)) for path in paths]
+
+
+@attack("a master that is to listen everywhere without TLS or without tokens", "refused to start")
+def open_binds(stand: Stand) -> Answers:
+    answers = []
+    certs = ("--tls-cert", str(stand.scratch / "certs/server.pem"), "--tls-key", str(stand.scratch / "certs/server.key"))
+    for words in (("--grpc-listen", "0.0.0.0:0"), ("--http-listen", "0.0.0.0:0"), ("--http-listen", "[::]:0"), ("--grpc-listen", "0.0.0.0:0", *certs)):
+        done = stand.start_another(*words)
+        answers.append("refused to start" if done.returncode not in (0, None) and "--insecure-allow-remote" in done.stderr else f"{done.returncode}: {done.stderr[-300:]}")
+    return answers
+
+
+# --- browsers of others
+
+@attack("a name that somebody points at this machine (DNS rebinding)", "403")
+def rebinding(stand: Stand) -> Answers:
+    hosts = ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "2130706433", "localhost@evil.example")
+    return [
+        told(stand.raw(f"{line}Host: {host}\r\nAuthorization: Bearer {stand.admin}\r\nConnection: close\r\n\r\n"))
+        for host in hosts
+        for line in ("GET /index.html HTTP/1.1\r\n", "GET /metrics HTTP/1.1\r\n")
+    ]
+
+
+@attack("a page of another site calls (`Origin`, `Sec-Fetch-Site`), with a token that lives", "403")
+def cross_origin(stand: Stand) -> Answers:
+    more = ("Origin: http://evil.example\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n", "Origin: https://localhost.evil.example\r\n")
+    answers = [told(stand.post("QueryService/ListTrials", "{}", stand.admin, more=each)) for each in more]
+    return answers + [told(stand.get("/metrics", stand.admin, more=each)) for each in more]
+
+
+@attack("what a form of another site can send (`text/plain`, a form's own)", "415")
+def forms(stand: Stand) -> Answers:
+    kinds = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
+    return [told(stand.post("AdminService/DeleteTrial", json.dumps(VICTIM_JSON), stand.admin, kind=kind)) for kind in kinds]
+
+
+# --- without a token, and with a wrong one
+
+@attack("every path of HTTP without a token, `/metrics` and `/sd` among them", "401")
+def http_without(stand: Stand) -> Answers:
+    answers = [told(stand.get(path)) for path in ("/", "/index.html", "/page.json", "/metrics", "/metrics?trial=1", "/sd", "/no/such")]
+    return answers + [told(stand.post(method, "{}")) for method in methods()]
+
+
+@attack("every method of gRPC without a token; health, reflection and none such", "UNAUTHENTICATED")
+def grpc_without(stand: Stand) -> Answers:
+    connection = stand.connect()
+    paths = ["/stepwell.v1." + method for method in methods()]
+    paths += ["/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/no.Such/Method"]
+    return [code(connection.call(path, [b""])[0]) for path in paths]
+
+
+@attack("tokens guessed, cut, too long, in other forms, or several", "401")
+def wrong_tokens(stand: Stand) -> Answers:
+    other = stand.reader[:-1] + ("0" if stand.reader[-1] != "0" else "1")
+    tokens = [other, stand.reader[:-1], stand.reader[:30], stand.reader + "0", "stepwell__", "stepwell_admin_" + "0" * 64, "x" * 9000, "' or 1=1 --"]
+    answers = [told(stand.get("/metrics", token, "127.0.1.1")) for token in tokens]
+    forms = ("Basic " + stand.reader, "bearer", "Bearer\t", "Negotiate x", "Bearer " + "\xff" * 40)
+    answers += [told(stand.get("/metrics", "", "127.0.1.1", f"Authorization: {form}\r\n")) for form in forms]
+    twice = f"Authorization: Bearer {stand.admin}\r\n"
+    return answers + [told(stand.get("/metrics", "", "127.0.1.1", twice + twice))]
+
+
+@attack("more guesses than an address may make in a minute", "429")
+def guesses(stand: Stand) -> Answers:
+    source = "127.0.1.2"
+    answers = [told(stand.get("/metrics", f"stepwell_{i:012x}_{i:064x}", source)) for i in range(66)]
+    return [answers[-1], told(stand.get("/metrics", stand.admin, source))]
+
+
+@attack("meanwhile, from another address, a token that lives", "200")
+def guesses_elsewhere(stand: Stand) -> Answers:
+    return [told(stand.get("/metrics", stand.admin, "127.0.1.3"))]
+
+
+@attack("more guesses than a connection of gRPC may make", "RESOURCE_EXHAUSTED")
+def grpc_guesses(stand: Stand) -> Answers:
+    connection = stand.connect()
+    answers = [code(connection.call("/stepwell.v1.QueryService/ListTrials", [b""], f"stepwell_{i:012x}_{i:064x}")[0]) for i in range(70)]
+    found = [answers[-1], code(connection.call("/stepwell.v1.QueryService/ListTrials", [b""], stand.reader)[0])]
+    connection.close()
+    time.sleep(1.5)  # the next connection may get its place in memory, and what it has left
+    return found

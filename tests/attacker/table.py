@@ -1,0 +1,62 @@
+"""The table of attacks: what is tried, and what each try is answered.
+
+    @attack("tokens that are guessed", "401")
+    def guesses(stand: Stand) -> Answers: ...
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable
+
+from stand import VICTIM, Stand
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRPC_CODES = {0: "OK", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 7: "PERMISSION_DENIED", 8: "RESOURCE_EXHAUSTED", 12: "UNIMPLEMENTED", 13: "INTERNAL"}
+GRPC_CODES |= {9: "FAILED_PRECONDITION", 14: "UNAVAILABLE", 15: "DATA_LOSS", -1: "closed", 16: "UNAUTHENTICATED"}
+HEAD = "Host: localhost\r\n"
+VICTIM_JSON = {"trial": {"project": VICTIM[0], "externalId": VICTIM[1]}}
+# Beyond what it had before.
+RESIDENT_GROWTH_MIB_MAX = 200
+
+Answers = list[str]
+Attack = Callable[[Stand], Answers]
+TABLE: list[tuple[str, str, Attack]] = []
+
+
+def attack(name: str, expected: str) -> Callable[[Attack], Attack]:
+    """`expected`: what each answer is, by the words of the table: "401", "404 or 400", "UNAUTHENTICATED"."""
+
+    def add(function: Attack) -> Attack:
+        TABLE.append((name, expected, function))
+        return function
+
+    return add
+
+
+def methods() -> list[str]:
+    """All of the wire contract, by its files."""
+    found = []
+    for path in sorted((ROOT / "proto/stepwell/v1").glob("*.proto")):
+        service = ""
+        for line in path.read_text().splitlines():
+            if match := re.match(r"service (\w+)", line):
+                service = match.group(1)
+            if match := re.match(r"\s+rpc (\w+)\(", line):
+                found.append(f"{service}/{match.group(1)}")
+    return found
+
+
+def code(status: int) -> str:
+    return GRPC_CODES.get(status, f"gRPC {status}")
+
+
+def told(answer: tuple[int, str, bytes]) -> str:
+    """Of HTTP: the status; with what must never be in it."""
+    status, head, body = answer
+    if b"root:" in body or b"shadow" in body:
+        return f"{status} with a file"
+    if "\nLocation:" in head or 300 <= status < 400:
+        return f"{status} with a redirect"
+    return str(status) if status else "closed"

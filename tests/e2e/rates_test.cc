@@ -1,0 +1,385 @@
+// What one token and one address may ask of a master: each limit reached over real gRPC and HTTP, whoever obeys RetryInfo
+// is let in, others are undisturbed, and an agent that is slowed loses nothing.
+#include <gmock/gmock.h>
+#include <google/protobuf/util/time_util.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/tls/tls_authority.h"
+#include "nlohmann/json.hpp"
+#include "stepwell/v1/query.grpc.pb.h"
+#include "tests/e2e/error_details.h"
+#include "tests/e2e/started_agent.h"
+
+namespace stepwell::testing {
+namespace {
+
+using google::rpc::ErrorInfo;
+using google::rpc::RetryInfo;
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+class RatesTest : public SpineTest {
+ protected:
+  grpc::Status ListTrials() {
+    const auto stub = v1::QueryService::NewStub(client_->channel());
+    grpc::ClientContext context;
+    v1::ListTrialsResponse response;
+    return stub->ListTrials(&context, v1::ListTrialsRequest(), &response);
+  }
+  struct Answer {
+    std::string code;  // "200"
+    std::string head;
+    std::string body;
+  };
+  // From an address of this machine.
+  Answer Curl(const std::string& from, const Words& more) {
+    const std::string file = scratch_ / absl::StrCat("said-", ++count_);
+    Words words = {"/usr/bin/curl", "--silent",    "--show-error", "--max-time", "30",
+                   "--interface",   from,          "--output",     file,         "--dump-header",
+                   file + ".head",  "--write-out", "%{http_code}"};
+    words.insert(words.end(), more.begin(), more.end());
+    ChildProcess child;
+    child.Start(words, {}, file + ".log");
+    EXPECT_EQ(child.Wait(absl::Seconds(60)), "exit 0") << ReadText(file + ".log");
+    return {ReadText(file + ".log"), ReadText(file + ".head"), ReadText(file)};
+  }
+  Answer List(const std::string& from, const Words& more = {}) {
+    Words words = {"--json", "{}", Url("/stepwell.v1.QueryService/ListTrials")};
+    words.insert(words.end(), more.begin(), more.end());
+    return Curl(from, words);
+  }
+  std::string Url(const std::string& path) const {
+    return absl::StrCat(scheme_, "://", master_->http_address(), path);
+  }
+  // "limit=\"calls\"" of a counter.
+  double Counted(const std::string& name) {
+    for (const absl::string_view line :
+         absl::StrSplit(Curl("127.0.0.9", {Url("/metrics?trial=none")}).body, '\n')) {
+      double value = 0;
+      if (absl::StartsWith(line, name + " ") &&
+          absl::SimpleAtod(line.substr(name.size() + 1), &value)) {
+        return value;
+      }
+    }
+    ADD_FAILURE() << name;
+    return -1;
+  }
+
+  std::string scheme_ = "http";
+  int count_ = 0;
+};
+
+TEST_F(RatesTest, CallsBeyondTheLimitAreToldWhenToComeAgainAndAreLetInThen) {
+  StartMaster({"--calls-per-second", "1"});
+  grpc::Status refused;
+  for (int i = 0; i < 30 && refused.ok(); ++i) refused = ListTrials();
+  ASSERT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("the address 127.0.0.1 has used up its calls: allowed are 1 a second, 10 "
+                        "at once; --calls-per-second is the limit"));
+  const auto info = DetailOf<ErrorInfo>(refused);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->reason(), "RATE_LIMIT");
+  EXPECT_EQ(info->metadata().at("limit"), "calls-per-second");
+  const auto retry = DetailOf<RetryInfo>(refused);
+  ASSERT_TRUE(retry.has_value());
+  const auto delay = absl::Nanoseconds(
+      google::protobuf::util::TimeUtil::DurationToNanoseconds(retry->retry_delay()));
+  EXPECT_GT(delay, absl::ZeroDuration());
+  EXPECT_LE(delay, absl::Seconds(2));
+  absl::SleepFor(delay);
+  EXPECT_TRUE(ListTrials().ok());
+
+  // The same over HTTP, and who comes from elsewhere goes on.
+  Answer answer;
+  for (int i = 0; i < 30 && answer.code != "429"; ++i) answer = List("127.0.0.1");
+  EXPECT_EQ(answer.code, "429");
+  EXPECT_THAT(answer.head, HasSubstr("\r\nRetry-After: "));
+  const auto json = nlohmann::json::parse(answer.body);
+  EXPECT_EQ(json["code"], "resource_exhausted");
+  EXPECT_EQ(json["details"][1]["type"], "google.rpc.RetryInfo");
+  EXPECT_EQ(List("127.0.0.2").code, "200");
+  EXPECT_GE(Counted("stepwell_limit_refusals_total{limit=\"calls\"}"), 2);
+}
+
+TEST_F(RatesTest, StreamsAndUnaryWritesAreCallsToo) {
+  StartMaster({"--calls-per-second", "1"});
+  grpc::Status refused;
+  for (int i = 0; i < 30 && refused.ok(); ++i) refused = RawStream(*client_).Finish();
+  ASSERT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ASSERT_TRUE(DetailOf<ErrorInfo>(refused).has_value());
+  EXPECT_EQ(DetailOf<ErrorInfo>(refused)->metadata().at("limit"), "calls-per-second");
+  EXPECT_TRUE(DetailOf<RetryInfo>(refused).has_value());
+  absl::SleepFor(absl::Seconds(2));
+  grpc::Status written;
+  for (int i = 0; i < 30 && written.ok(); ++i) {
+    grpc::ClientContext context;
+    v1::WriteChunksResponse response;
+    written = client_->ingest().WriteChunks(&context, v1::WriteChunksRequest(), &response);
+  }
+  EXPECT_EQ(written.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << "though it had no byte";
+}
+
+TEST_F(RatesTest, WritersThatOpenAreSlowedAndCallsGoOnMeanwhile) {
+  StartMaster({"--opens-per-second", "2"});
+  RawStream stream(*client_);
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(stream.Send(OpenMessage({.writer = Uuid::Random(), .external_id = "many"})));
+  }
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(stream.WaitFor([](const auto& answer) { return answer.has_opened(); }).has_value());
+    EXPECT_TRUE(ListTrials().ok());
+  }
+  // 20 at once.
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(4));
+  EXPECT_GT(Counted("stepwell_limit_slowed_seconds_total{limit=\"opens\"}"), 3);
+  // A unary call has nobody to slow.
+  grpc::Status refused;
+  for (int i = 0; i < 30 && refused.ok(); ++i) {
+    v1::WriteChunksRequest request;
+    *request.add_messages() = OpenMessage({.writer = Uuid::Random(), .external_id = "unary"});
+    grpc::ClientContext context;
+    v1::WriteChunksResponse response;
+    refused = client_->ingest().WriteChunks(&context, request, &response);
+  }
+  ASSERT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(DetailOf<ErrorInfo>(refused)->metadata().at("limit"), "opens-per-second");
+}
+
+TEST_F(RatesTest, WhoIsSlowedAgainAndAgainIsStillToldThatTheConnectionLives) {
+  StartMaster({"--ingest-samples-per-second", "1000"});
+  const Uuid busy = Uuid::Random();
+  const Uuid silent = Uuid::Random();
+  RawStream stream(*client_);
+  Open(stream, silent, "slow");
+  Open(stream, busy, "slow", 1);
+  ASSERT_TRUE(stream.Send(DefinitionMessage(busy, {{}})));
+  // 10,000 at once, and each of the others waits for a second.
+  for (std::uint64_t sequence = 1; sequence <= 25; ++sequence) {
+    ASSERT_TRUE(stream.Send(
+        ChunkMessage(busy, sequence, OneColumn(1, NowUs(), 1, std::vector<double>(1000, 1.5)))));
+  }
+  EXPECT_TRUE(stream.WaitAck(silent, 0, absl::Seconds(14)).has_value())
+      << "the other writer's messages wait behind";
+  EXPECT_TRUE(stream.WaitAck(busy, 25, absl::Seconds(30)).has_value());
+}
+
+TEST_F(RatesTest, AStreamThatMakesTooManySeriesIsSlowedAndAllAreMade) {
+  StartMaster({"--series-per-second", "10"});
+  const Uuid writer = Uuid::Random();
+  RawStream stream(*client_);
+  const std::int64_t trial_id = Open(stream, writer, "series").trial_id();
+  const absl::Time begin = absl::Now();
+  std::uint32_t ref = 1;
+  for (int message = 0; message < 4; ++message) {
+    std::vector<DefinitionFields> definitions;
+    for (int i = 0; i < 50; ++i) {
+      definitions.push_back({.ref = ++ref, .name = absl::StrCat("m", ref)});
+    }
+    ASSERT_TRUE(stream.Send(DefinitionMessage(writer, definitions)));
+  }
+  ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(ref, NowUs(), 1000, {1, 2}))));
+  ASSERT_TRUE(stream.WaitAck(writer, 1, absl::Seconds(60)).has_value()) << master_->LogTail();
+  // 150 made, of which 100 at once: the last message waits for 50 at 10 a second.
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(4));
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.series where trial_id = $1", trial_id), 201);
+  EXPECT_GT(Counted("stepwell_limit_slowed_seconds_total{limit=\"series\"}"), 3);
+  // Known ones are no new ones.
+  RawStream again(*client_);
+  const absl::Time reopened = absl::Now();
+  Open(again, Uuid::Random(), "series", 1);
+  EXPECT_LT(absl::Now() - reopened, absl::Seconds(30));
+}
+
+TEST_F(RatesTest, AUnaryWriteBeyondTheLimitIsRefusedAndStoresNothing) {
+  StartMaster({"--ingest-bytes-per-second", "65536"});
+  const Uuid writer = Uuid::Random();
+  grpc::Status refused;
+  std::uint64_t sequence = 0;
+  while (refused.ok() && sequence < 40) {
+    v1::WriteChunksRequest request;
+    *request.add_messages() = OpenMessage({.writer = writer, .external_id = "unary"});
+    *request.add_messages() = DefinitionMessage(writer, {{}});
+    *request.add_messages() = ChunkMessage(
+        writer, ++sequence, OneColumn(1, NowUs(), 1, std::vector<double>(20'000, 1.5)));
+    grpc::ClientContext context;
+    v1::WriteChunksResponse response;
+    refused = client_->ingest().WriteChunks(&context, request, &response);
+  }
+  ASSERT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(DetailOf<RetryInfo>(refused).has_value());
+  EXPECT_EQ(DetailOf<ErrorInfo>(refused)->metadata().at("limit"), "ingest-bytes-per-second");
+  EXPECT_GT(sequence, 3u) << "ten seconds' worth comes at once";
+  ASSERT_TRUE(client_->Flush().ok());
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.writers where trial_id > $1", 0), 1);
+}
+
+class WrongTokensTest : public RatesTest {
+ protected:
+  void SetUp() override {
+    const absl::Time now = absl::Now() - absl::Hours(1);
+    const TlsAuthority ca = *TlsAuthority::Make("ca", now, now + absl::Hours(9));
+    const TlsPair server =
+        *ca.Sign({TlsSide::kServer, "s", {"127.0.0.1"}, now, now + absl::Hours(9)});
+    Write("ca.pem", ca.own().cert_pem);
+    Write("server.pem", server.cert_pem);
+    Write("server.key", server.key_pem);
+    ca_pem_ = ca.own().cert_pem;
+    StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
+                 "--token-file", scratch_ / "token", "--wrong-tokens-per-minute", "20",
+                 "--shared-addresses", "127.0.0.5"});
+    scheme_ = "https";
+    std::ifstream(scratch_ / "token") >> token_;
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(scratch_ / name) << text;
+  }
+  Answer With(const std::string& from, const std::string& token) {
+    return List(from, {"--cacert", scratch_ / "ca.pem", "--oauth2-bearer", token});
+  }
+  grpc::Status Ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token) {
+    const auto stub = v1::QueryService::NewStub(channel);
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::ListTrialsResponse response;
+    return stub->ListTrials(&context, v1::ListTrialsRequest(), &response);
+  }
+  std::shared_ptr<grpc::Channel> Channel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(master_->grpc_address(),
+                                     grpc::SslCredentials({ca_pem_, "", ""}), arguments);
+  }
+
+  std::string token_;
+  std::string ca_pem_;
+};
+
+TEST_F(WrongTokensTest, GuessingIsSlowedByAddressAndNobodyElseIsLockedOut) {
+  EXPECT_EQ(With("127.0.0.3", token_).code, "200");
+  int wrong = 0;
+  Answer last;
+  for (int i = 0; i < 40 && last.code != "429"; ++i, ++wrong) {
+    last = With("127.0.0.3", absl::StrCat(token_, i));
+    EXPECT_THAT(last.code, ::testing::AnyOf("401", "429"));
+  }
+  EXPECT_EQ(last.code, "429") << last.body;
+  EXPECT_GE(wrong, 20);
+  EXPECT_THAT(last.head, HasSubstr("\r\nRetry-After: "));
+  EXPECT_THAT(last.body, HasSubstr("too many wrong tokens were shown from here"));
+  EXPECT_EQ(With("127.0.0.3", token_).code, "200") << "it was right from there before";
+  EXPECT_EQ(With("127.0.0.4", token_).code, "200") << "another address";
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(With("127.0.0.5", "wrong").code, "401") << "a proxy's";
+  // One that is right, from where only wrong ones came: when it was told to.
+  Answer first;
+  for (int i = 0; i < 40 && first.code != "429"; ++i) first = With("127.0.0.6", "wrong");
+  EXPECT_EQ(With("127.0.0.6", token_).code, "429");
+  EXPECT_TRUE(
+      Eventually([&] { return With("127.0.0.6", token_).code == "200"; }, absl::Seconds(20)));
+}
+
+TEST_F(WrongTokensTest, OfGrpcAConnectionIsSlowedAndOthersAreNot) {
+  const auto guessing = Channel();
+  const auto working = Channel();
+  grpc::Status last;
+  int wrong = 0;
+  while (last.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED && wrong < 60) {
+    last = Ask(guessing, absl::StrCat(token_, wrong++));
+    EXPECT_FALSE(last.ok());
+  }
+  EXPECT_EQ(last.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_GE(wrong, 20);
+  EXPECT_EQ(Ask(guessing, token_).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << "told apart it would be a guess";
+  EXPECT_TRUE(Ask(working, token_).ok());
+  EXPECT_TRUE(Ask(guessing, token_).ok()) << "it was right on another";
+}
+
+class SlowedAgentTest : public StartedAgentTest {
+ protected:
+  void SetUp() override {
+    StartMaster({"--ingest-samples-per-second", "2000"});
+    std::filesystem::create_directory(temporary());
+  }
+};
+
+TEST_F(SlowedAgentTest, AnAgentBeyondItsQuotaIsSlowedAndAllItsSamplesArrive) {
+  constexpr int kSamples = 40'000;
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(Run(Trial("return", kSamples, 0.5),
+                Environment("slowed", {{"STEPWELL_AGENT_IDLE_EXIT", "60"}})),
+            "exit 7");
+  EXPECT_TRUE(Eventually([&] { return IsStored("slowed", kSamples); }, absl::Seconds(90)))
+      << Stored("slowed").size() << AgentLog();
+  // 20,000 at once, the others at 2000 a second.
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(7));
+  const std::string metrics = [&] {
+    const std::string log = scratch_ / "metrics";
+    ChildProcess curl;
+    curl.Start({"/usr/bin/curl", "--silent",
+                absl::StrCat("http://", master_->http_address(), "/metrics?trial=none")},
+               {}, log);
+    EXPECT_EQ(curl.Wait(absl::Seconds(30)), "exit 0");
+    return ReadText(log);
+  }();
+  EXPECT_THAT(metrics, HasSubstr("stepwell_limit_slowed_seconds_total{limit=\"ingest_samples\"}"));
+  EXPECT_THAT(metrics, ::testing::Not(HasSubstr(
+                           "stepwell_limit_slowed_seconds_total{limit=\"ingest_samples\"} 0\n")));
+  for (const pid_t agent : Agents()) kill(agent, SIGTERM);
+}
+
+// A master that has no place, and says so.
+class FullMaster final : public v1::IngestService::Service {
+ public:
+  grpc::Status StreamChunks(
+      grpc::ServerContext* /*call*/,
+      grpc::ServerReaderWriter<v1::StreamChunksResponse, v1::StreamChunksRequest>* /*stream*/)
+      override {
+    ++tries;
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(5);
+    google::rpc::Status details;
+    details.add_details()->PackFrom(retry);
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, "come later", details.SerializeAsString()};
+  }
+  std::atomic<int> tries{0};
+};
+
+TEST(AgentRetryTest, AnAgentComesAgainNoSoonerThanItWasTold) {
+  FullMaster full;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&full);
+  const auto server = builder.BuildAndStart();
+  const ScratchDirectory scratch;
+  const std::string temporary = scratch / "tmp";
+  std::filesystem::create_directory(temporary);
+  ChildProcess trial;
+  trial.Start({BuiltProgram("small_trial"), "return", "100", "14"},
+              {{"STEPWELL_AGENT", ""},
+               {"STEPWELL_AGENT_IDLE_EXIT", "1"},
+               {"STEPWELL_SERVER", absl::StrCat("127.0.0.1:", port)},
+               {"STEPWELL_SYSTEM_ROOT", "/no/such/root"},
+               {"STEPWELL_TRIAL", "waits"},
+               {"TMPDIR", temporary}},
+              scratch / "trial");
+  ASSERT_TRUE(Eventually([&] { return full.tries > 0; }, absl::Seconds(20)));
+  // By its own delays it would have come five times and more.
+  absl::SleepFor(absl::Seconds(8));
+  EXPECT_EQ(full.tries, 2) << ReadText(
+      absl::StrCat(temporary, "/stepwell-", geteuid(), "/f1/agent.log"));
+  EXPECT_EQ(trial.Wait(absl::Seconds(60)), "exit 7");
+  server->Shutdown();
+}
+
+}  // namespace
+}  // namespace stepwell::testing

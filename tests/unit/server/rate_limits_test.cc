@@ -1,0 +1,182 @@
+#include "server/rate_limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "server/error_details.h"
+#include "server/peer_address.h"
+#include "server/rate_refusal.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::HasSubstr;
+
+Caller Holder(const std::string& id) {
+  auto holder = std::make_shared<TokenHolder>();
+  holder->id = id;
+  holder->name = "ci";
+  return holder;
+}
+
+class RateLimitsTest : public ::testing::Test {
+ protected:
+  absl::Status Call(const std::string& address, const Caller& caller = nullptr) {
+    return limits_.Take(RateKind::kCalls, {address, caller.get()}, 1);
+  }
+  // As of a wrong one.
+  absl::StatusCode Wrong(const std::string& address) {
+    return limits_.JudgeToken(address, absl::UnauthenticatedError("no such token")).status().code();
+  }
+
+  FakeClock clock_;
+  RateLimits limits_{{.per_second = {1000, 100, 10, 5, 2},
+                      .wrong_tokens_per_minute = 6,
+                      .connections_per_address_max = 20,
+                      .shared_addresses = {"10.0.0.9"}},
+                     clock_};
+};
+
+TEST_F(RateLimitsTest, ARefusalSaysWhichLimitOfWhomWhatIsAllowedAndWhenToComeAgain) {
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Call("10.0.0.1").ok());
+  const absl::Status refused = Call("10.0.0.1");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "the address 10.0.0.1 has used up its calls: allowed are 2 a second, 20 at once; "
+            "--calls-per-second is the limit; come again in 0.001 s");
+  const ErrorDetails details = DetailsOf(refused);
+  EXPECT_EQ(details.reason, "RATE_LIMIT");
+  EXPECT_EQ(details.metadata.at("limit"), "calls-per-second");
+  EXPECT_EQ(details.metadata.at("allowed"), "2");
+  ASSERT_TRUE(details.retry_delay.has_value());
+  EXPECT_TRUE(Call("10.0.0.2").ok()) << "others go on";
+  clock_.Advance(*details.retry_delay);
+  EXPECT_TRUE(Call("10.0.0.1").ok()) << "as it was told";
+  EXPECT_EQ(limits_.counts().refused[static_cast<int>(RateKind::kCalls)], 1u);
+}
+
+TEST_F(RateLimitsTest, ATokenAndItsAddressAreBothAsked) {
+  const Caller one = Holder("000000000001");
+  const Caller two = Holder("000000000002");
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Call(absl::StrCat("10.1.0.", i), one).ok());
+  const absl::Status of_token = Call("10.2.0.1", one);
+  EXPECT_THAT(std::string(of_token.message()),
+              HasSubstr("the token 000000000001 (ci) has used up its calls"));
+  EXPECT_TRUE(Call("10.2.0.1", two).ok());
+  // What the address refuses is given back to the token.
+  for (int i = 0; i < 19; ++i) EXPECT_TRUE(Call("10.2.0.1").ok());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(Call("10.2.0.1", two).ok());
+  for (int i = 0; i < 19; ++i) EXPECT_TRUE(Call("10.0.0.9", two).ok());
+  EXPECT_FALSE(Call("10.0.0.9", two).ok()) << "a shared address is held by its tokens";
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Call("10.0.0.9").ok());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Call("").ok()) << "where it comes from is not known";
+}
+
+TEST_F(RateLimitsTest, TokensThatWereFetchedUseWhatTheirMakerMay) {
+  const Caller maker = Holder("000000000001");
+  const auto fetched = [](const std::string& id) {
+    Caller holder = Holder(id);
+    holder->made_by = "000000000001";
+    return holder;
+  };
+  for (int i = 0; i < 19; ++i) EXPECT_TRUE(Call("", fetched(absl::StrCat("f", i))).ok());
+  EXPECT_TRUE(Call("", maker).ok());
+  EXPECT_FALSE(Call("", fetched("another")).ok());
+  EXPECT_FALSE(Call("", maker).ok());
+  // One that renews another is no stranger where that one was right.
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", fetched("f1")).ok());
+  for (int i = 0; i < 100; ++i) Wrong("10.0.0.1");
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", fetched("f2")).ok());
+}
+
+TEST_F(RateLimitsTest, WrongTokensSlowDownTheirAddressAlone) {
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kUnauthenticated);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Wrong("10.0.0.2"), absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.2", Holder("a")).ok());
+  // A right one cannot be told from a wrong one there, until something is left again.
+  const auto right = limits_.JudgeToken("10.0.0.1", Holder("a"));
+  EXPECT_EQ(right.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(DetailsOf(right.status()).metadata.at("limit"), "wrong-tokens-per-minute");
+  clock_.Advance(*RetryDelayOf(right.status()));
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
+  EXPECT_EQ(limits_.counts().wrong_tokens, 51u);
+}
+
+TEST_F(RateLimitsTest, ATokenThatWasRightAtAnAddressIsNotLockedOutThere) {
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
+  for (int i = 0; i < 100; ++i) Wrong("10.0.0.1");
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
+  EXPECT_FALSE(limits_.JudgeToken("10.0.0.1", Holder("b")).ok());
+  // Each use counts anew, for an hour.
+  clock_.Advance(absl::Minutes(50));
+  for (int i = 0; i < 100; ++i) Wrong("10.0.0.1");
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
+  clock_.Advance(absl::Minutes(61));
+  for (int i = 0; i < 100; ++i) Wrong("10.0.0.1");
+  EXPECT_FALSE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
+}
+
+TEST_F(RateLimitsTest, ADatabaseThatDoesNotAnswerCountsForNobody) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(
+        limits_.JudgeToken("10.0.0.1", absl::UnavailableError("no database")).status()));
+  }
+  EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kUnauthenticated);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(Wrong("10.0.0.9"), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(RateLimitsTest, AllConnectionsOfAnAddressMayComeAgainFourTimesAtOnce) {
+  for (int i = 0; i < 80; ++i) EXPECT_TRUE(limits_.MayConnect("10.0.0.1"));
+  EXPECT_FALSE(limits_.MayConnect("10.0.0.1"));
+  EXPECT_TRUE(limits_.MayConnect("10.0.0.2"));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(limits_.MayConnect("10.0.0.9")) << "a proxy";
+  clock_.Advance(absl::Seconds(10));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(limits_.MayConnect("10.0.0.1"));
+  EXPECT_FALSE(limits_.MayConnect("10.0.0.1"));
+  EXPECT_EQ(limits_.counts().connections, 2u);
+}
+
+TEST_F(RateLimitsTest, WhatIsRefusedStandsInTheLogOnceASecondWithoutTheToken) {
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 10; ++i) Wrong("10.0.0.1");
+  clock_.Advance(absl::Seconds(2));
+  Wrong(ConnectionPlace(this));
+  Wrong("10.0.0.9");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+  EXPECT_THAT(log, HasSubstr("token_refused"));
+  EXPECT_THAT(log, HasSubstr("10.0.0.1"));
+  EXPECT_THAT(log, HasSubstr("others_since=9"));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("connection 1"))) << "its place in memory is nobody's";
+}
+
+TEST(PeerAddressTest, OneNetworkOfIpv6IsOneAddress) {
+  const struct {
+    const char* peer;
+    const char* key;
+  } rows[] = {
+      {"ipv4:10.0.0.7:51034", "10.0.0.7"},
+      {"ipv6:[::1]:80", "::/64"},
+      {"ipv6:%5B2001:db8:0:1:aaaa::7%5D:80", "2001:db8:0:1::/64"},
+      {"ipv6:[2001:db8:0:1::9]:80", "2001:db8:0:1::/64"},
+      {"ipv6:[::ffff:10.0.0.7]:80", "10.0.0.7"},
+      {"ipv6:[fe80::1%eth0]:80", "fe80::/64"},
+      {"unix:/tmp/socket", ""},
+      {"inproc", ""},
+      {"ipv4:", ""},
+      {"", ""},
+  };
+  for (const auto& row : rows) EXPECT_EQ(AddressOfPeer(row.peer), row.key) << row.peer;
+  EXPECT_EQ(*ParseAddresses(" 10.0.0.7, 2001:db8::1,"),
+            (std::set<std::string>{"10.0.0.7", "2001:db8::/64"}));
+  EXPECT_TRUE(ParseAddresses("")->empty());
+  EXPECT_EQ(ParseAddresses("10.0.0.7,proxy.lab").status().message(), "'proxy.lab' is no address");
+}
+
+}  // namespace
+}  // namespace stepwell
