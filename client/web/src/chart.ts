@@ -3,11 +3,12 @@
 import uPlot from "uplot";
 import type { Aligned, Extent, Value } from "./core/align";
 import { extentOf } from "./core/align";
+import { byteSteps, endSpace, sideWidth, tickSpace, timeTick, yRange } from "./core/chart_axes";
 import { lineStyle, paintBand } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
-import { clockText, isoText } from "./core/time_text";
+import { clockText } from "./core/time_text";
 import { countText, rangeText, tickTexts, valueText } from "./core/units";
 import { bdi, css, fill, h } from "./dom";
 import { LegendValue } from "./legend_value";
@@ -49,24 +50,6 @@ const bandNamesMax = 12;
 const nearPixels = 200;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
-/** Steps of an axis of bytes: powers of two, as its units are. */
-const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
-
-/** So many pixels at least for a tick: "22:07:15" does not touch its neighbour, nor do milliseconds. */
-function tickSpace(axis: AxisKind, span: number): number {
-  return axis === "time" ? (span < 10 ? 104 : 76) : 60;
-}
-
-/** So much stays free at the right for the half of a tick's text that reaches beyond the last place: "21:04:05", "21:04:05.123". */
-function endSpace(axis: AxisKind, span: number): number {
-  return axis === "time" && span < 10 ? 40 : 28;
-}
-
-/** Of the axis of values: alike in most charts, wider where its texts are ("18.875 GiB"). */
-function sideWidth(shown: readonly string[] | null): number {
-  return Math.max(76, 16 + 7 * Math.max(0, ...(shown ?? []).map((text) => text.length)));
-}
-
 export class Chart {
   readonly element: HTMLElement;
   private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });
@@ -407,26 +390,7 @@ export class Chart {
   }
 }
 
-/** "17:55", as fine as the step to the next tick (both in seconds). */
-function timeTick(seconds: number, step: number): string {
-  const iso = isoText(seconds * 1e6);
-  if (step >= 86_400) return iso.slice(5, 10);
-  if (seconds % 86_400 === 0) return iso.slice(5, 10);
-  if (step >= 60) return iso.slice(11, 16);
-  return iso.slice(11, step >= 1 ? 19 : 23);
-}
-
 function lastValue(values: readonly Value[]): number {
   for (let i = values.length - 1; i >= 0; --i) if (typeof values[i] === "number") return i;
   return -1;
-}
-
-/** From zero where values are of one sign, to 100 for percents; never of no height. */
-function yRange(extent: Extent | null, unit: string): [number, number] {
-  if (!extent) return [0, 1];
-  const { min, max } = extent;
-  if (unit === "percent" && min >= 0 && max <= 100) return [0, 102]; // a line at 100 is seen whole
-  const near = min >= 0 && (min < max * 0.6 || min === max);
-  const pad = (max - min) * 0.08 || Math.abs(max) * 0.1 || 1;
-  return [near ? 0 : min - pad, max + pad];
 }

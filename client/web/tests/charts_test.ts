@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
+import { endSpace, sideWidth, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
 import { contrast, heatColor, lineLook, restColor } from "../src/core/palette";
@@ -184,4 +185,18 @@ test("a bucket that begins in sight is in sight", () => {
   assert.deepEqual(inSight([5, 15, 25], 26), [5, 15, 25]);
   assert.deepEqual(inSight([5, 15, 25, 35], 18), [5, 15, 25, 35], "they begin behind the end");
   assert.deepEqual(inSight([], 1), []);
+});
+
+test("an axis is divided and written as its range needs", () => {
+  const evening = Date.UTC(2026, 10, 22, 21, 4, 5) / 1000;
+  assert.deepEqual([86_400, 3600, 60, 10, 0.5].map((step) => timeTick(evening, step)), ["11-22", "21:04", "21:04", "21:04:05", "21:04:05.000"]);
+  assert.equal(timeTick(Date.UTC(2026, 10, 23) / 1000, 60), "11-23", "midnight is a day");
+  assert.deepEqual(yRange(null, "percent"), [0, 1]);
+  assert.deepEqual(yRange({ min: 20, max: 90 }, "percent"), [0, 102]);
+  assert.deepEqual(yRange({ min: 5, max: 5 }, "seconds"), [0, 5.5]);
+  const [low, high] = yRange({ min: 90, max: 100 }, "bytes");
+  assert.ok(low > 80 && low < 90 && high > 100, `${low} to ${high}`);
+  assert.ok(sideWidth(["18.875 GiB/s"]) > sideWidth(["1"]) && sideWidth(null) === sideWidth(["1"]));
+  // Half of "21:04:05" and of "21:04:05.123", of 12 px: more than 24 and 36.
+  assert.ok(endSpace("time", 60) > 24 && endSpace("time", 5) > 36 && endSpace("batch", 5) > 24);
 });
