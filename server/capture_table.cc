@@ -33,7 +33,7 @@ std::string CleanText(const std::string& text, std::size_t bytes_max) {
 }  // namespace
 
 CaptureTable::CaptureTable(std::uint64_t number, std::int32_t step_count,
-                           const std::vector<Rank>& ranks)
+                           const std::vector<Rank>& ranks, bool native)
     : number_(number), step_count_(step_count) {
   STEPWELL_CHECK(number != 0 && step_count > 0);
   for (const Rank& rank : ranks) {
@@ -41,6 +41,7 @@ CaptureTable::CaptureTable(std::uint64_t number, std::int32_t step_count,
     row.shown.set_rank(rank.rank);
     row.shown.set_state(v1::CAPTURE_STATE_ASKED);
     row.shown.set_message(rank.message);
+    if (native) row.shown.mutable_native()->set_state(v1::CAPTURE_STATE_ASKED);
     if (!rank.writer_no) FailRow(row, rank.reason, rank.message);
   }
   std::sort(rows_.begin(), rows_.end(),
@@ -52,11 +53,24 @@ void CaptureTable::FailRow(Row& row, const std::string& reason, const std::strin
   row.shown.set_reason(reason);
   const bool has_note = row.asked.writer_no && !row.asked.message.empty();
   row.shown.set_message(has_note ? absl::StrCat(message, "; ", row.asked.message) : message);
+  // Its process was not asked.
+  if (row.shown.native().state() == v1::CAPTURE_STATE_ASKED) FailNativeOf(row, reason, message);
+}
+
+void CaptureTable::FailNativeOf(Row& row, const std::string& reason, const std::string& message) {
+  v1::CapturedNative& native = *row.shown.mutable_native();
+  native.set_state(v1::CAPTURE_STATE_FAILED);
+  native.set_reason(reason);
+  native.set_message(message);
+}
+
+bool CaptureTable::HasEnded(v1::CaptureState state) {
+  return state == v1::CAPTURE_STATE_STORED || state == v1::CAPTURE_STATE_FAILED;
 }
 
 bool CaptureTable::IsOver(const Row& row) {
-  return row.shown.state() == v1::CAPTURE_STATE_STORED ||
-         row.shown.state() == v1::CAPTURE_STATE_FAILED;
+  return HasEnded(row.shown.state()) &&
+         (!row.shown.has_native() || HasEnded(row.shown.native().state()));
 }
 
 CaptureTable::Row* CaptureTable::FindLocked(WriterNo writer_no) {
@@ -70,13 +84,20 @@ void CaptureTable::Reported(WriterNo writer_no, std::uint64_t generation,
   absl::MutexLock lock(&mu_);
   Row* row = FindLocked(writer_no);
   if (row == nullptr || row->asked.generation != generation || report.capture() != number_) return;
-  if (IsOver(*row)) return;
+  if (report.native()) {
+    if (ReportedNativeLocked(*row, report)) ++version_;
+    return;
+  }
   const v1::CaptureState state = row->shown.state();
+  if (HasEnded(state)) return;
   switch (report.progress()) {
     case v1::CAPTURE_PROGRESS_READY:
       if (state != v1::CAPTURE_STATE_ASKED) return;
       row->first_batch = std::max(report.first_batch(), 0);
       row->shown.set_state(v1::CAPTURE_STATE_RECORDING);
+      if (row->shown.has_native() && !HasEnded(row->shown.native().state())) {
+        row->shown.mutable_native()->set_state(v1::CAPTURE_STATE_RECORDING);
+      }
       break;
     case v1::CAPTURE_PROGRESS_RECORDED:
       if (state != v1::CAPTURE_STATE_RECORDING || !first_batch_) return;
@@ -96,6 +117,34 @@ void CaptureTable::Reported(WriterNo writer_no, std::uint64_t generation,
   ++version_;
 }
 
+bool CaptureTable::ReportedNativeLocked(Row& row, const v1::CaptureReport& report) {
+  if (!row.shown.has_native() || HasEnded(row.shown.native().state())) return false;
+  v1::CapturedNative& native = *row.shown.mutable_native();
+  if (report.progress() == v1::CAPTURE_PROGRESS_FAILED) {
+    FailNativeOf(row, CleanReason(report.reason()), CleanText(report.message(), kMessageBytesMax));
+    return true;
+  }
+  if (report.progress() != v1::CAPTURE_PROGRESS_RECORDED || !first_batch_ ||
+      native.state() != v1::CAPTURE_STATE_RECORDING) {
+    return false;
+  }
+  native.set_state(v1::CAPTURE_STATE_UPLOADING);
+  native.set_name(CleanText(report.name(), kNameBytesMax));
+  native.set_step_count(std::clamp(report.step_count(), 0, step_count_));
+  SettleNativeLocked(row);
+  return true;
+}
+
+// Its upload may be over already.
+void CaptureTable::SettleNativeLocked(Row& row) {
+  v1::CapturedNative& native = *row.shown.mutable_native();
+  const auto ended = uploads_.find(native.name());
+  if (ended == uploads_.end()) return;
+  if (ended->second.trace_no == 0) return FailNativeOf(row, "UPLOAD_REFUSED", ended->second.why);
+  native.set_state(v1::CAPTURE_STATE_STORED);
+  native.set_trace_no(ended->second.trace_no);
+}
+
 // Its upload may be over already.
 void CaptureTable::SettleLocked(Row& row) {
   const auto ended = uploads_.find(row.shown.name());
@@ -111,9 +160,15 @@ void CaptureTable::SettleLocked(Row& row) {
 void CaptureTable::EndUploadLocked(const std::string& name, Ended ended) {
   if (uploads_.size() < kUploadsMax || uploads_.contains(name)) uploads_[name] = std::move(ended);
   for (Row& row : rows_) {
-    if (row.shown.state() != v1::CAPTURE_STATE_UPLOADING || row.shown.name() != name) continue;
-    SettleLocked(row);
-    ++version_;
+    if (row.shown.state() == v1::CAPTURE_STATE_UPLOADING && row.shown.name() == name) {
+      SettleLocked(row);
+      ++version_;
+    }
+    if (row.shown.native().state() == v1::CAPTURE_STATE_UPLOADING &&
+        row.shown.native().name() == name) {
+      SettleNativeLocked(row);
+      ++version_;
+    }
   }
 }
 
@@ -131,9 +186,25 @@ void CaptureTable::Fail(WriterNo writer_no, v1::CaptureState state, const std::s
                         const std::string& message) {
   absl::MutexLock lock(&mu_);
   Row* row = FindLocked(writer_no);
-  if (row == nullptr || IsOver(*row) || row->shown.state() > state) return;
+  if (row == nullptr || HasEnded(row->shown.state()) || row->shown.state() > state) return;
   FailRow(*row, reason, message);
+  // Its agent will say no more.
+  if (row->shown.native().state() == v1::CAPTURE_STATE_RECORDING) {
+    FailNativeOf(*row, reason, message);
+  }
   ++version_;
+}
+
+void CaptureTable::FailNative(v1::CaptureState state, const std::string& reason,
+                              const std::string& message) {
+  absl::MutexLock lock(&mu_);
+  for (Row& row : rows_) {
+    if (!row.shown.has_native()) continue;
+    const v1::CaptureState now = row.shown.native().state();
+    if (HasEnded(now) || now > state) continue;
+    FailNativeOf(row, reason, message);
+    ++version_;
+  }
 }
 
 std::optional<std::int32_t> CaptureTable::Decide() {

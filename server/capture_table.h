@@ -42,8 +42,10 @@ class CaptureTable {
     std::string message = {};
   };
 
-  // `number` is not 0. REQUIRES: step_count > 0; ranks are distinct.
-  CaptureTable(std::uint64_t number, std::int32_t step_count, const std::vector<Rank>& ranks);
+  // `number` is not 0. `native`: what a native profiler of each rank saw is wanted, too. REQUIRES: step_count > 0; ranks are
+  // distinct.
+  CaptureTable(std::uint64_t number, std::int32_t step_count, const std::vector<Rank>& ranks,
+               bool native = false);
 
   std::uint64_t number() const { return number_; }
   std::int32_t step_count() const { return step_count_; }
@@ -56,6 +58,10 @@ class CaptureTable {
   // Where it has not come further than `state`.
   void Fail(WriterNo writer_no, v1::CaptureState state, const std::string& reason,
             const std::string& message) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Those whose native profile has not come further than `state`, where it is wanted.
+  void FailNative(v1::CaptureState state, const std::string& reason, const std::string& message)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // The first batch of all, once: as soon as each rank that can be asked has answered or failed and one has answered.
   std::optional<std::int32_t> Decide() ABSL_LOCKS_EXCLUDED(mu_);
@@ -88,8 +94,13 @@ class CaptureTable {
 
   Row* FindLocked(WriterNo writer_no) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleLocked(Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettleNativeLocked(Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool ReportedNativeLocked(Row& row, const v1::CaptureReport& report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndUploadLocked(const std::string& name, Ended ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void FailRow(Row& row, const std::string& reason, const std::string& message);
+  static void FailNativeOf(Row& row, const std::string& reason, const std::string& message);
+  static bool HasEnded(v1::CaptureState state);
   static bool IsOver(const Row& row);
 
   const std::uint64_t number_;

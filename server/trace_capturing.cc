@@ -92,6 +92,7 @@ MaybeComplaint CheckCapture(const v1::CaptureTraceRequest& request_untrusted, Ca
                    absl::StrCat("timeout_seconds is ", request.timeout_seconds(), "; allowed: 0 (",
                                 kTimeoutDefault, "), 1 ... ", kTimeoutMax));
   }
+  wish.native = request.native();
   wish.step_count = request.step_count() == 0 ? kStepsDefault : request.step_count();
   wish.timeout =
       absl::Seconds(request.timeout_seconds() == 0 ? kTimeoutDefault : request.timeout_seconds());
@@ -111,7 +112,7 @@ absl::Status TraceCapturing::Run(
     absl::MutexLock lock(&mu_);
     under_way_.erase(trial_id);
   };
-  return Conduct(trial_id, *table, wish.timeout, is_asked, send);
+  return Conduct(trial_id, *table, wish, is_asked, send);
 }
 
 absl::StatusOr<std::vector<CaptureTable::Rank>> TraceCapturing::ChooseRanks(
@@ -161,7 +162,8 @@ absl::StatusOr<std::vector<CaptureTable::Rank>> TraceCapturing::ChooseRanks(
 
 absl::StatusOr<std::shared_ptr<CaptureTable>> TraceCapturing::Begin(
     TrialId trial_id, const CaptureWish& wish, const std::vector<CaptureTable::Rank>& ranks) {
-  const auto table = std::make_shared<CaptureTable>(NewNumber(), wish.step_count, ranks);
+  const auto table =
+      std::make_shared<CaptureTable>(NewNumber(), wish.step_count, ranks, wish.native);
   absl::MutexLock lock(&mu_);
   if (under_way_.contains(trial_id)) {
     return WithReason(absl::FailedPreconditionError(
@@ -179,9 +181,10 @@ absl::StatusOr<std::shared_ptr<CaptureTable>> TraceCapturing::Begin(
 }
 
 absl::Status TraceCapturing::Conduct(
-    TrialId trial_id, CaptureTable& table, absl::Duration timeout,
+    TrialId trial_id, CaptureTable& table, const CaptureWish& wish,
     const std::function<bool()>& is_asked,
     const std::function<absl::Status(const v1::CaptureTraceResponse&)>& send) {
+  const absl::Duration timeout = wish.timeout;
   const SteadyTime began = SteadyTime::Now();
   const SteadyTime answered_by = began + std::min(options_.answer_patience, timeout);
   const SteadyTime recorded_by = began + timeout;
@@ -189,6 +192,7 @@ absl::Status TraceCapturing::Conduct(
   v1::Capture asked;
   asked.set_capture(table.number());
   asked.set_timeout_ms(std::max<std::int64_t>(absl::ToInt64Milliseconds(timeout), 1));
+  asked.set_native(wish.native);
   Direct(trial_id, table, v1::CAPTURE_STATE_ASKED, asked);
   log::Info("capture_began", {{"trial", Value(trial_id)}, {"steps", table.step_count()}});
   std::uint64_t version_sent = 0;
@@ -217,6 +221,13 @@ absl::Status TraceCapturing::Conduct(
     if (stored_by.HasPassed()) {
       FailLate(table, v1::CAPTURE_STATE_UPLOADING, "UPLOAD_MISSING",
                "it is recorded, and not uploaded yet: 'stepwell trace list' has it once it is");
+      table.FailNative(v1::CAPTURE_STATE_RECORDING, "PROFILE_MISSING",
+                       "neither its process nor its agent has said more of it, which may be of a "
+                       "version before native "
+                       "captures; 'stepwell trace list' has it once it is uploaded");
+      table.FailNative(
+          v1::CAPTURE_STATE_UPLOADING, "UPLOAD_MISSING",
+          "it is handed over, and not uploaded yet: 'stepwell trace list' has it once it is");
     }
     CaptureTable::Shown shown = table.Show();
     if (shown.version != version_sent) {

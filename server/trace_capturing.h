@@ -38,6 +38,7 @@ struct CaptureWish {
   std::vector<std::int32_t> ranks = {};  // sorted; empty = all that are open
   std::int32_t step_count = 0;
   absl::Duration timeout = {};
+  bool native = false;
 };
 // Reasons: TRIAL_REF, RANK_COUNT, RANK_RANGE, RANK_TWICE, STEP_COUNT, TIMEOUT_RANGE.
 MaybeComplaint CheckCapture(const v1::CaptureTraceRequest& request_untrusted, CaptureWish& wish);
@@ -88,7 +89,7 @@ class TraceCapturing {
   absl::StatusOr<std::shared_ptr<CaptureTable>> Begin(TrialId trial_id, const CaptureWish& wish,
                                                       const std::vector<CaptureTable::Rank>& ranks)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status Conduct(TrialId trial_id, CaptureTable& table, absl::Duration timeout,
+  absl::Status Conduct(TrialId trial_id, CaptureTable& table, const CaptureWish& wish,
                        const std::function<bool()>& is_asked,
                        const std::function<absl::Status(const v1::CaptureTraceResponse&)>& send);
   void Direct(TrialId trial_id, CaptureTable& table, v1::CaptureState state,

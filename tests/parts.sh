@@ -269,7 +269,13 @@ part_frameworks() {
     skip frameworks "pip could not fetch them (no network?)"
     return
   }
-  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" test_frameworks test_torch
+  # Apart: it wants a protobuf of its own.
+  local reader=$folder-tensorboard
+  [[ -x $reader/bin/python ]] || python3 -m venv "$reader"
+  "$reader/bin/python" -m pip install -q -r tests/python/tensorboard.txt >"$results/tensorboard_pip.log" 2>&1 ||
+    skip "TensorBoard's reader" "pip could not fetch it (no network?)"
+  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python STEPWELL_TENSORBOARD_PYTHON=$reader/bin/python python_tests frameworks "${program%/*}" \
+    test_frameworks test_torch test_native_capture test_tensorboard
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

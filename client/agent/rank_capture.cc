@@ -25,6 +25,7 @@ void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& f
   if (held_ != nullptr && !is_same && !steps_) {
     // The stream ended, or another is wanted, before anybody said which steps.
     held_.reset();
+    native_.Drop();
   }
   if (asked && !is_same && asked->capture() != 0 && !asked->cancelled()) {
     // Its steps were promised, and its caller may be gone: what is there of them goes to the list.
@@ -33,11 +34,16 @@ void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& f
     Begin(*asked, facts);
   } else if (held_ != nullptr && is_same && asked->cancelled()) {
     held_.reset();
+    native_.Drop();
   } else if (held_ != nullptr && is_same && !steps_ && asked->step_count() > 0) {
     steps_ = StepCapture::Steps{std::max(asked->first_batch(), 0), asked->step_count()};
     held_->SetSteps(*steps_);
+    native_.SetSteps(*steps_);
   }
   if (held_ != nullptr) GoOn(facts);
+  if (auto report = native_.GoOn(facts.native, clock_.Monotonic())) {
+    callbacks_.teller()(*std::move(report));
+  }
 }
 
 void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
@@ -65,8 +71,11 @@ void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
   anchor_ = ClockAnchor::Take();
   held_ = std::make_unique<StepCapture>(StepCapture::Options{.room = room_});
   pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_READY);
-  // The step that runs now is whole: what it recorded is in the rings until it ends.
-  report.set_first_batch(std::min(std::max(facts.last_batch, -1), INT32_MAX - 1) + 1);
+  // The step that runs now is whole: what it recorded is in the rings until it ends. A profiler begins with a later one.
+  const std::int32_t lead =
+      asked.native() ? native_.Begin(followed_, deadline_, identity_.rank, facts.native) : 0;
+  report.set_first_batch(static_cast<std::int32_t>(
+      std::min(std::max<std::int64_t>(facts.last_batch, -1) + 1 + lead, std::int64_t{INT32_MAX})));
   callbacks_.teller()(std::move(report));
 }
 

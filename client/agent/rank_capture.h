@@ -24,6 +24,7 @@
 #include "client/agent/captured_trace.h"
 #include "client/agent/clock_anchor.h"
 #include "client/agent/clock_offset.h"
+#include "client/agent/native_capture.h"
 #include "client/agent/step_capture.h"
 #include "client/agent/writer_identity.h"
 #include "stepwell/v1/ingest.pb.h"
@@ -41,12 +42,14 @@ class RankCapture {
     std::int64_t pid = 0;      // as it says itself; 0: not known
     bool is_live = true;
     std::int32_t last_batch = -1;  // of its last step
+    NativeCapture::Facts native = {};
   };
   // Says it to the writer's master; on any thread.
   using Tell = std::function<void(pb::CaptureReport)>;
   struct Callbacks {
     std::function<Tell()> teller;  // the master's of now
     std::function<void(CapturedTrace)> hand_over;
+    NativeCapture::Ask ask_native = [](std::uint32_t, std::int32_t, std::int32_t) {};
   };
 
   // The references outlive it.
@@ -57,12 +60,13 @@ class RankCapture {
         clock_(clock),
         offset_(offset),
         callbacks_(std::move(callbacks)),
+        native_(callbacks_.ask_native),
         room_(std::move(room)) {}
 
   // `asked`: the newest of the stream; none: nothing, or the stream has ended.
   void Follow(const std::optional<pb::Capture>& asked, const Facts& facts);
   // Something is under way: the process should be visited at each interval.
-  bool is_busy() const { return held_ != nullptr; }
+  bool is_busy() const { return held_ != nullptr || native_.is_busy(); }
 
   // Where what is recorded goes; null: nowhere. What times go by while it does.
   StepCapture* sink() const { return held_.get(); }
@@ -83,6 +87,7 @@ class RankCapture {
   const Clock& clock_;
   const ClockOffset& offset_;
   const Callbacks callbacks_;
+  NativeCapture native_;
   const std::shared_ptr<CaptureRoom> room_;
 
   std::uint64_t followed_ = 0;  // the newest capture that was answered

@@ -1,5 +1,6 @@
 #include "client/agent/rank_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -55,7 +56,11 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
              };
            },
            .hand_over = [this, keep = context.keep_captured](
-                            CapturedTrace trace) { keep(served_->identity(), std::move(trace)); }},
+                            CapturedTrace trace) { keep(served_->identity(), std::move(trace)); },
+           .ask_native =
+               [this](std::uint32_t request, std::int32_t first_batch, std::int32_t step_count) {
+                 recorded_->StoreCapture(request, first_batch, step_count);
+               }},
           context.capture_room),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
@@ -135,6 +140,9 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   last_step_ = status.last_step;
   last_sign_ns_ = status.own.last_sign_ns;
   own_pid_ = status.own.pid;
+  native_ = {.is_live = status.records(),
+             .is_offered = status.own.offers_capture,
+             .answer = status.own.capture_answer};
   const bool is_own_live = status.records();
   pid_ = is_own_live ? status.pid : 0;
   live_ = is_own_live || status.workers_alive;
@@ -227,13 +235,17 @@ void RankWriter::FollowCapture() {
   const OutboundWriter::Status status = served_->status();
   if (!status.capture && !capture_.is_busy()) return;
   const std::int32_t drained_batch = samples_.newest_batch();
+  const std::uint64_t now_ns = MonotonicNs();
+  native_.typical_step_ns = samples_.typical_step_ns();
+  native_.running_ns = same_boot_ ? now_ns - std::min(now_ns, last_sign_ns_) : 0;
   capture_.Follow(
       status.capture,
       {.may_trace = may_trace_,
        .is_recording = !status.profiling || status.profiling->on(),
        .pid = own_pid_,
        .is_live = live_ && !served_->close_requested(),
-       .last_batch = recorded_->drained() && drained_batch >= 0 ? drained_batch : last_batch()});
+       .last_batch = recorded_->drained() && drained_batch >= 0 ? drained_batch : last_batch(),
+       .native = native_});
   samples_.SetCapture(capture_.sink(), capture_.anchor());
 }
 

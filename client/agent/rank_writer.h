@@ -88,7 +88,8 @@ class RankWriter {
   bool sampling_ended_ = false;
   std::uint64_t last_sign_ns_ = 0;
   pid_t pid_ = 0;
-  pid_t own_pid_ = 0;  // as it says itself: for traces
+  pid_t own_pid_ = 0;            // as it says itself: for traces
+  NativeCapture::Facts native_;  // as of the last look
   // Forked children that come now open writers of their own.
   bool end_told_ = false;
   std::uint64_t last_step_ = 0;

@@ -62,6 +62,11 @@ std::uint64_t NextNumber() {
   return ++last;
 }
 
+template <typename Field>
+absl::Status StoreAt(const FileDescriptor& file, std::size_t offset, const Field& field) {
+  return WriteAt(file.get(), offset, {reinterpret_cast<const char*>(&field), sizeof(field)});
+}
+
 }  // namespace
 
 RecordedRings::RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker,
@@ -129,6 +134,9 @@ absl::StatusOr<RecordedHeader> RecordedRings::CopyHeader() const {
   header.dropped_no_ring = number(offsetof(spool::WriterHeader, dropped_no_ring));
   header.dropped_no_name = number(offsetof(spool::WriterHeader, dropped_no_name));
   header.early_count = number(offsetof(spool::WriterHeader, early_count));
+  header.offers_capture =
+      HeaderField<std::uint32_t>(copy, offsetof(spool::WriterHeader, capture_offered)) == 1;
+  header.capture_answer = number(offsetof(spool::WriterHeader, capture_answer));
   return header;
 }
 
@@ -476,21 +484,16 @@ void RecordedRings::DropFinished() {
 void RecordedRings::StoreAgentState(spool::AgentState state) {
   if (state == state_told_) return;
   const std::uint32_t word = state;
-  const absl::Status written = WriteAt(header_.get(), offsetof(spool::WriterHeader, agent_state),
-                                       {reinterpret_cast<const char*>(&word), sizeof(word)});
-  if (written.ok()) state_told_ = state;
+  if (StoreAt(header_, offsetof(spool::WriterHeader, agent_state), word).ok()) state_told_ = state;
 }
 
 absl::Status RecordedRings::StoreEnded(bool ended) {
   const std::uint32_t word = ended ? 1 : 0;
-  return WriteAt(header_.get(), offsetof(spool::WriterHeader, ended),
-                 {reinterpret_cast<const char*>(&word), sizeof(word)});
+  return StoreAt(header_, offsetof(spool::WriterHeader, ended), word);
 }
 
 void RecordedRings::StoreControl(std::uint32_t control) {
-  WriteAt(header_.get(), offsetof(spool::WriterHeader, control),
-          {reinterpret_cast<const char*>(&control), sizeof(control)})
-      .IgnoreError();
+  StoreAt(header_, offsetof(spool::WriterHeader, control), control).IgnoreError();
 }
 
 }  // namespace stepwell::agent

@@ -73,6 +73,9 @@ struct RecordedHeader {
   std::uint64_t dropped_no_name = 0;
   // Those that the process holds itself: lost where it died.
   std::uint64_t early_count = 0;
+  // Of a native profiler: unchecked.
+  bool offers_capture = false;
+  std::uint64_t capture_answer = 0;
 
   bool operator==(const RecordedHeader&) const = default;
 };
@@ -117,6 +120,8 @@ class RecordedRings {
   // Whether children that join from here on would be taken no more.
   absl::Status StoreEnded(bool ended);
   void StoreControl(std::uint32_t control);
+  // Its file.
+  const FileDescriptor& header() const { return header_; }
 
   int directory() const { return directory_.get(); }
   const RingFolder& folder() const { return folder_; }

@@ -139,6 +139,15 @@ std::uint32_t RecordedSamples::MakeRef(RefKind kind, std::uint32_t name) {
   return catalog_.Ref(group, series);
 }
 
+std::uint64_t RecordedSamples::typical_step_ns() const {
+  std::array<std::uint64_t, std::tuple_size_v<decltype(steps_ns_)>> sorted = steps_ns_;
+  const std::size_t count = std::min(step_count_, sorted.size());
+  if (count == 0) return 0;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  return *middle;
+}
+
 void RecordedSamples::OnStep(const StepTotals& step) {
   if (is_traced()) {
     ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
@@ -147,7 +156,10 @@ void RecordedSamples::OnStep(const StepTotals& step) {
                    step.batch);
     });
   }
-  if (worker_ == spool::kNoWorker) newest_batch_ = step.batch;
+  if (worker_ == spool::kNoWorker) {
+    newest_batch_ = step.batch;
+    steps_ns_[step_count_++ % steps_ns_.size()] = step.duration_ns;
+  }
   const std::int64_t time_us = anchor_.ToUnixUs(step.start_ns);
   if (given_up_) {
     std::uint64_t count = 1;

@@ -3,6 +3,8 @@
 // loop.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -37,6 +39,8 @@ class RecordedSamples final : public ThreadSampleSink {
   void SetCapture(SpanSink* capture, const ClockAnchor& anchor) { capture_ = {capture, anchor}; }
   // Batch of the last step of the process itself that came through here; -1: none yet.
   std::int32_t newest_batch() const { return newest_batch_; }
+  // The median of its last steps' lengths; 0: none yet.
+  std::uint64_t typical_step_ns() const;
 
   void EnterThread(const RecordedProcess& process, std::uint32_t thread) override;
   void OnThreadId(std::uint32_t thread_id) override { TellThread(thread_id); }
@@ -87,6 +91,8 @@ class RecordedSamples final : public ThreadSampleSink {
   Tap trace_;
   Tap capture_;
   std::int32_t newest_batch_ = -1;
+  std::array<std::uint64_t, 15> steps_ns_{};  // of the last ones, in turn
+  std::size_t step_count_ = 0;
   ClockAnchor anchor_;
   bool given_up_ = false;
   std::uint32_t thread_ = 0;

@@ -75,6 +75,9 @@ class RecordedWriter {
   // For all.
   void StoreControl(std::uint32_t control);
 
+  // For the process that opened the writer. request 0: no native profiler is wanted any more.
+  void StoreCapture(std::uint32_t request, std::int32_t first_batch, std::int32_t step_count);
+
   WorkerRings& workers() { return workers_; }
   const WorkerRings& workers() const { return workers_; }
 

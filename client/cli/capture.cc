@@ -25,10 +25,13 @@ constexpr char kExamples[] =
     "\nThe agents of the ranks record it: nothing is asked of the training, which goes on as "
     "before.\n"
     "All ranks have the same steps. Exit code 1: some rank gave none; its line says why.\n"
+    "With --native torch.profiler sees the same steps, in processes that record by the Python "
+    "package;\nit costs what it costs, and the steps begin a second later.\n"
     "\nExamples:\n"
     "  stepwell capture my-run\n"
     "  stepwell capture my-run --ranks 0,3 --steps 5\n"
     "  stepwell capture my-run --ranks 0-7 --steps 20 --timeout 5m --json\n"
+    "  stepwell capture my-run --native\n"
     "  stepwell capture my-run && stepwell trace open my-run\n";
 
 absl::Status BadRanks(const std::string& text) {
@@ -67,7 +70,9 @@ std::string StepsText(const v1::CaptureTraceResponse& news) {
                                 : absl::StrCat("batches ", news.first_batch(), " to ", last);
 }
 
-std::string StateText(const v1::CapturedRank& rank) {
+// Of a rank's trace, or of its native one.
+template <typename Captured>
+std::string StateText(const Captured& rank) {
   switch (rank.state()) {
     case v1::CAPTURE_STATE_ASKED:
       return "its agent is asked";
@@ -97,6 +102,13 @@ void TellNews(const v1::CaptureTraceResponse& before, const v1::CaptureTraceResp
     if (rank.state() == v1::CAPTURE_STATE_RECORDING && !news.has_first_batch()) continue;
     out << "rank " << rank.rank() << ": " << StateText(rank) << "\n";
   }
+  for (int i = 0; i < news.ranks_size(); ++i) {
+    const v1::CapturedNative& native = news.ranks(i).native();
+    const bool is_known = i < before.ranks_size();
+    if (is_known && before.ranks(i).native().state() == native.state()) continue;
+    if (native.state() < v1::CAPTURE_STATE_UPLOADING) continue;
+    out << "rank " << news.ranks(i).rank() << ", torch.profiler: " << StateText(native) << "\n";
+  }
   out.flush();
 }
 
@@ -104,6 +116,21 @@ std::string StoredText(const v1::CapturedRank& rank) {
   return rank.message().empty()
              ? Printable(rank.name())
              : absl::StrCat(Printable(rank.name()), " (", Printable(rank.message()), ")");
+}
+
+void AddNative(const v1::CapturedRank& rank, Table& table) {
+  const v1::CapturedNative& native = rank.native();
+  const bool is_stored = native.state() == v1::CAPTURE_STATE_STORED;
+  table.Add(
+      {absl::StrCat(rank.rank()), is_stored ? absl::StrCat(native.step_count()) : "", "", "",
+       is_stored ? absl::StrCat(native.trace_no()) : "",
+       absl::StrCat("torch.profiler: ", is_stored ? Printable(native.name()) : StateText(native))});
+  table.Tint(5, is_stored ? Tone::kGood : Tone::kBad);
+}
+
+bool IsStored(const v1::CapturedRank& rank) {
+  return rank.state() == v1::CAPTURE_STATE_STORED &&
+         (!rank.has_native() || rank.native().state() == v1::CAPTURE_STATE_STORED);
 }
 
 std::string OutcomeText(const v1::CaptureTraceResponse& news, const std::string& trial,
@@ -124,6 +151,7 @@ std::string OutcomeText(const v1::CaptureTraceResponse& news, const std::string&
                is_stored ? absl::StrCat(rank.trace_no()) : "",
                is_stored ? StoredText(rank) : StateText(rank)});
     table.Tint(5, is_stored ? Tone::kGood : Tone::kBad);
+    if (rank.has_native()) AddNative(rank, table);
   }
   std::string text = table.Text(paint);
   if (stored_count > 0) {
@@ -147,6 +175,7 @@ absl::StatusOr<v1::CaptureTraceRequest> RequestOf(const CommandOptions& options)
   const auto timeout =
       options.Duration("timeout", absl::Seconds(60), absl::Seconds(1), absl::Minutes(10));
   if (!timeout.ok()) return timeout.status();
+  request.set_native(options.Has("native"));
   request.set_timeout_seconds(static_cast<std::int32_t>(absl::ToInt64Seconds(*timeout)));
   return request;
 }
@@ -158,6 +187,7 @@ int RunCapture(const std::vector<std::string>& args, Streams streams) {
   options.Value("project", "P", "the project of TRIAL (default)");
   options.Value("ranks", "R,R-R", "whose steps (all that run)");
   options.Value("steps", "N", "so many steps of each rank, 1 to 1000 (5)");
+  options.Flag("native", "what torch.profiler sees of them, too, as a trace of its own");
   options.Value("timeout", "T", "give up on steps that are not over by then, 1s to 10m (60s)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto request = RequestOf(options);
@@ -175,9 +205,7 @@ int RunCapture(const std::vector<std::string>& args, Streams streams) {
   }
   streams.out << (options.json() ? ToJson(last).dump(2) + "\n"
                                  : OutcomeText(last, options.argument(), PaintFor(streams.out)));
-  const bool are_all_stored = std::all_of(
-      last.ranks().begin(), last.ranks().end(),
-      [](const v1::CapturedRank& rank) { return rank.state() == v1::CAPTURE_STATE_STORED; });
+  const bool are_all_stored = std::all_of(last.ranks().begin(), last.ranks().end(), &IsStored);
   return are_all_stored ? kExitOk : kExitFailed;
 }
 

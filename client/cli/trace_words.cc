@@ -28,6 +28,13 @@ std::string HostOf(const v1::Trace& trace) {
   return absl::StrCat(machine, rank, "trace", trace.trace_no());
 }
 
+// All traces of a rank are one worker's, whose spans are numbers.
+std::string WorkerOf(const v1::Trace& trace) {
+  if (!trace.header().has_rank()) return HostOf(trace);
+  const std::string rank = absl::StrCat("rank", trace.header().rank());
+  return trace.header().machine().empty() ? rank : Part(trace.header().machine()) + "_" + rank;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text) {
@@ -111,7 +118,7 @@ std::string TensorboardPath(const std::string& trial, const v1::Trace& trace) {
       return absl::StrCat(profile, HostOf(trace), ".xplane.pb");
     case v1::TRACE_FORMAT_CHROME_JSON:
       if (absl::StrContains(header.name(), ".pt.trace.json")) {
-        return absl::StrCat(run, "/", HostOf(trace), ".", trace.trace_no(), ".pt.trace.json", gz);
+        return absl::StrCat(run, "/", WorkerOf(trace), ".", trace.trace_no(), ".pt.trace.json", gz);
       }
       return absl::StrCat(profile, HostOf(trace), ".trace.json", gz);
     default:

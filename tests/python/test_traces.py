@@ -71,10 +71,12 @@ class TracesTest(ProductTest):
             self.assertEqual([("begun", None), ("checkpoint", 4), ("checkpoint", 5), ("checkpoint", None)],
                              [(event["name"], event["args"].get("batch")) for event in moments])  # fmt: skip
             work = [event for event in events if event["ph"] == "X" and event["name"] == "work"]
+            self.assertEqual(2, len(work))
             for moment, around in zip(moments[1:3], work):
                 self.assertEqual((around["pid"], around["tid"]), (moment["pid"], moment["tid"]))
                 self.assertEqual(around["args"]["thread"], moment["args"]["thread"])
                 self.assertGreaterEqual(moment["ts"], around["ts"])
+                self.assertLessEqual(moment["ts"], around["ts"] + around["dur"])
 
 
 if __name__ == "__main__":

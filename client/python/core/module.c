@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "client/python/core/capture.h"
 #include "client/python/core/environment.h"
 #include "client/python/core/hooked.h"
 #include "client/python/core/loop.h"
@@ -155,6 +156,7 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
   // Another thread may have held it.
   words_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   Hooked_AfterFork();
+  Capture_AfterFork();
   StepLoop_Reset();
   Tally_Reset();
   Py_RETURN_NONE;
@@ -186,6 +188,9 @@ static PyMethodDef functions[] = {
     {"call_within", Hooked_CallWithin, METH_VARARGS, NULL},
     {"mirror_scopes", Scope_Mirror, METH_VARARGS, NULL},
     {"upload_trace", UploadTrace, METH_VARARGS, NULL},
+    {"capture_by", Capture_By, METH_O, NULL},
+    {"capture_wanted", Capture_Wanted, METH_NOARGS, NULL},
+    {"capture_answer", Capture_Answer, METH_VARARGS, NULL},
     {"is_innermost", Scope_IsInnermost, METH_O, NULL},
     {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
     {"batch", StepLoop_Batch, METH_NOARGS, NULL},

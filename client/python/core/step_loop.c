@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <time.h>
 
+#include "client/python/core/capture.h"
 #include "client/python/core/hot.h"
 #include "client/python/core/names.h"
 #include "client/python/core/tally.h"
@@ -109,8 +110,10 @@ void StepLoop_Begin(StepLoop* loop) {
   loop->life->of = loop->of;
   LetGo(life_of_thread);
   life_of_thread = loop->life;
+  Capture_Tend(next_batch, kCaptureStepEnds);
   stepwell_step_begin();
   loop->step_start_ns = NowNs();
+  Capture_Tend(next_batch, kCaptureStepBegan);
 }
 
 void StepLoop_BeginTallied(StepLoop* loop) {
@@ -155,12 +158,16 @@ HOT void StepLoop_Next(StepLoop* loop) {
   EndWork(life);
   life->batch = -1;
   life->is_updated = life->inner_update_count = 0;
+  ++life->holder_count;  // another thread may leave the loop while a capture begins
+  Capture_Tend(next_batch, kCaptureStepEnds);
   stepwell_step_end(loop->batch);
   const uint64_t now_ns = NowNs();
   if (life->tallied_thread != 0 && life->tallied_thread == tally_thread && stepwell_enabled()) {
     Tally_EndStep(now_ns - loop->step_start_ns);
   }
   loop->step_start_ns = now_ns;
+  LetGo(life);
+  Capture_Tend(next_batch, kCaptureStepBegan);
 }
 
 void StepLoop_LooksAhead(StepLoop* loop) {
@@ -178,13 +185,13 @@ void StepLoop_Leave(StepLoop* loop) {
   StepLoop_Fetching(loop, 0);
   StepLife* life = loop->life;
   if (life == NULL) return;
-  if (!life->is_over) {
-    End(life);
-    // Another thread may drop it: there it is no step that is left.
-    if (life == life_of_thread && stepwell_enabled()) stepwell_step_leave();
-  }
+  // Another thread may drop it: there it is no step that is left.
+  const int is_left = !life->is_over && life == life_of_thread;
+  if (!life->is_over) End(life);
+  if (is_left && stepwell_enabled()) stepwell_step_leave();
   loop->life = NULL;
   LetGo(life);
+  if (is_left) Capture_Tend(next_batch, kCaptureLoopIsLeft);
 }
 
 HOT PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original) {

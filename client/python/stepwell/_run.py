@@ -8,7 +8,7 @@ import sys
 import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
-from stepwell import _checks
+from stepwell import _capture_door, _checks
 from stepwell._closings import Closings, are_stored_within, is_stored_within
 from stepwell._load import core, is_absent
 from stepwell._tell import described, is_quiet, say, warn
@@ -173,11 +173,12 @@ class Run(core.Recording):
             if self._is_closed:
                 return False
             self._is_closed = True
-            closing = self._leave() if self._is_on else None
+            until = time.monotonic() + wait_ms / 1000
+            closing = self._leave(wait_ms / 1000) if self._is_on else None
             _tell_hooks("run_ends")
             closings = self._closings.take(closing)
         if closings:
-            self._is_stored = are_stored_within(closings, wait_ms)
+            self._is_stored = are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000)))
         was_never_due = self._schedule is not None and self._window_count == 0 and not _is_disabled()
         if was_never_due and self._options["shows"] and self._pid == os.getpid():
             say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps, those of "
@@ -254,10 +255,12 @@ class Run(core.Recording):
         if message and not message.startswith("offline:") and not self._was_recorded:
             say(f"stepwell: {message}{_built_without(message)}")
         self._was_recorded = True
+        core.capture_by(_capture_door.tend)
 
-    def _leave(self) -> object:
+    def _leave(self, wait_s: float = 0.0) -> object:
         """What is_stored_within() takes."""
         _tell_hooks("recording_ends")
+        _capture_door.recording_ends(wait_s)
         self._last_message = core.message()
         self._is_stored = False
         try:
@@ -482,9 +485,7 @@ def _after_fork_in_child() -> None:
     if _run is not None:
         _run._lock, _run._ending = RLock(), RLock()
     core.after_fork()  # with its parent's loops and times
-    mirroring = sys.modules.get("stepwell._mirroring")
-    if mirroring is not None:
-        mirroring.after_fork()
+    _capture_door.after_fork()
 
 
 atexit.register(_close_at_exit)

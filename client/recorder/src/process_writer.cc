@@ -8,6 +8,7 @@
 #include <limits>
 #include <new>
 
+#include "client/recorder/include/stepwell/recorder.h"
 #include "client/recorder/src/monotonic.h"
 #include "client/recorder/src/thread_barrier.h"
 
@@ -259,6 +260,10 @@ std::uint32_t ProcessWriter::NameSeries(std::uint32_t series) {
 }
 
 [[gnu::hot]] void ProcessWriter::ObserveControl() {
+  const std::uint32_t request = spool_->header().capture_request.load(std::memory_order_relaxed);
+  if (request != __atomic_load_n(&stepwell_capture_request, __ATOMIC_RELAXED)) [[unlikely]] {
+    __atomic_store_n(&stepwell_capture_request, request, __ATOMIC_RELAXED);
+  }
   const std::uint32_t control = spool_->header().control.load(std::memory_order_relaxed);
   const bool wanted = (control & spool::kControlOff) == 0;
   std::uint32_t expected = Gate::Word(generation_, !wanted);

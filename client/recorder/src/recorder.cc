@@ -245,6 +245,29 @@ int stepwell_upload_trace(const char* path, int32_t epoch, int32_t first_batch, 
   });
 }
 
+void stepwell_offer_capture(int is_offered) {
+  (void)Guarded(0, [=] {
+    Runtime::Get().OfferCapture(is_offered != 0);
+    return 0;
+  });
+}
+
+uint32_t stepwell_capture_wanted(int32_t* first_batch, int32_t* step_count) {
+  return Guarded(std::uint32_t{0}, [=] {
+    const CaptureWish wish = Runtime::Get().WantedCapture();
+    *first_batch = wish.first_batch;
+    *step_count = wish.step_count;
+    return wish.request;
+  });
+}
+
+void stepwell_capture_answer(uint32_t request, uint32_t outcome, uint32_t step_count) {
+  (void)Guarded(0, [=] {
+    Runtime::Get().AnswerCapture(request, outcome, step_count);
+    return 0;
+  });
+}
+
 stepwell_scope_id stepwell_define_scope(const char* name) {
   return stepwell_define_labelled_scope(name, nullptr, 0);
 }

@@ -27,6 +27,7 @@ constinit const std::uint32_t kClosedGate = 0;
 }  // namespace
 
 const std::uint32_t* stepwell_gate = &kClosedGate;
+std::uint32_t stepwell_capture_request = 0;
 
 namespace stepwell::recorder {
 namespace {
@@ -163,6 +164,7 @@ void Runtime::ForgetParentLocked() {
   (void)new std::vector<std::shared_ptr<ProcessWriter>>(std::move(writers_));
   writers_.clear();
   open_ = nullptr;
+  offers_capture_ = false;
   state_ = STEPWELL_CLOSED;
   thread_slot = {};
   if (has_thread_key_) pthread_setspecific(thread_key_, nullptr);
@@ -248,6 +250,36 @@ void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state st
   __atomic_store_n(&stepwell_gate, reinterpret_cast<const std::uint32_t*>(&page_->gate),
                    __ATOMIC_RELEASE);
   state_ = state;
+  open_->spool().header().capture_offered.store(offers_capture_ ? 1 : 0);
+}
+
+void Runtime::OfferCapture(bool is_offered) {
+  const std::lock_guard lock(mutex_);
+  offers_capture_ = is_offered;
+  if (open_ != nullptr && !IsForkedChild()) {
+    open_->spool().header().capture_offered.store(is_offered ? 1 : 0);
+  }
+}
+
+CaptureWish Runtime::WantedCapture() {
+  const std::lock_guard lock(mutex_);
+  if (open_ == nullptr || IsForkedChild()) return {};
+  const spool::WriterHeader& header = open_->spool().header();
+  const std::uint32_t request = header.capture_request.load(std::memory_order_acquire);
+  const std::uint64_t steps = header.capture_steps.load(std::memory_order_acquire);
+  // Of the next one where that came between the two: it is asked for once more then.
+  if (request == 0 || request != header.capture_request.load(std::memory_order_acquire)) return {};
+  return {.request = request,
+          .first_batch = static_cast<std::int32_t>(steps >> 32),
+          .step_count = static_cast<std::int32_t>(steps & 0xffffffff)};
+}
+
+void Runtime::AnswerCapture(std::uint32_t request, std::uint32_t outcome,
+                            std::uint32_t step_count) {
+  const std::lock_guard lock(mutex_);
+  if (open_ == nullptr || IsForkedChild()) return;
+  open_->spool().header().capture_answer.store(
+      spool::PackCaptureAnswer(request, outcome, step_count), std::memory_order_release);
 }
 
 bool Runtime::UploadTrace(const TraceNote& note) {

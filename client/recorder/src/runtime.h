@@ -47,6 +47,13 @@ class Closing {
   const pid_t pid_;  // in a forked child it is the parent's
 };
 
+// A native profiler that is wanted; request 0: none is.
+struct CaptureWish {
+  std::uint32_t request = 0;
+  std::int32_t first_batch = 0;
+  std::int32_t step_count = 0;
+};
+
 class Runtime {
  public:
   static Runtime& Get();
@@ -63,6 +70,11 @@ class Runtime {
 
   // A file that is to be uploaded for the writer that is open, or was last. False where no agent would take it.
   bool UploadTrace(const TraceNote& note);
+
+  // Of this process' writers, from now on.
+  void OfferCapture(bool is_offered);
+  CaptureWish WantedCapture();
+  void AnswerCapture(std::uint32_t request, std::uint32_t outcome, std::uint32_t step_count);
 
   std::uint32_t DefineScope(ScopeDefinition scope);
   std::uint32_t DefineSeries(SeriesDefinition series);
@@ -118,6 +130,7 @@ class Runtime {
   std::uint32_t generation_ = 0;
   std::uint32_t thread_serial_ = 0;
   bool closes_at_exit_ = false;
+  bool offers_capture_ = false;
   std::uint32_t gate_at_fork_ = 0;  // what the kernel wipes in the child
   bool cannot_join_ = false;
   OpenWishes opened_;        // as resolved, for a child that finds the writer ended

@@ -218,6 +218,20 @@ enum AgentState : std::uint32_t {
   kAgentSpooled = 4,  // an offline writer is closed and wholly in the spool: no ack will come
 };
 
+// How far the process is with a native profiler over the steps of `capture_request`.
+enum CaptureOutcome : std::uint32_t {
+  kCaptureNone = 0,
+  kCaptureRunning = 1,     // it records
+  kCaptureHandedOver = 2,  // word of its file lies among the traces; the file is called
+                           // capture-ep0-ba<batches that are over>-rank<rank>.pt.trace.json
+  kCaptureNoProfiler = 3,  // the program has not imported what has one
+  kCaptureBusy = 4,        // another one runs, or began within the steps
+  kCaptureLate = 5,        // the first of the steps had begun
+  kCaptureFailed = 6,      // it could not be started or ended
+  kCaptureNotWritten = 7,  // it could not write what it saw, or no agent would take that
+  kCaptureNoSteps = 8,     // the loop, or the run, ended before one of the steps was over
+};
+
 inline constexpr std::uint32_t kControlOff = 1;  // stop recording at the next StepEnd; cleared = on
 
 struct WriterHeader {
@@ -244,15 +258,30 @@ struct WriterHeader {
 
   // Written by the agent. Zero is the state before any agent came.
   alignas(64) std::atomic<std::uint32_t> control;  // kControlOff; loaded by StepEnd
-  std::atomic<std::uint32_t> capture_count;        // 0: kept for traces
-  std::atomic<std::uint32_t> agent_state;          // AgentState, release-stored
+  // Number of the capture for which a native profiler is wanted, which no other one has; 0 = none.
+  // Stored after `capture_steps`; a process that has one looks at each StepEnd.
+  std::atomic<std::uint32_t> capture_request;
+  std::atomic<std::uint32_t> agent_state;  // AgentState, release-stored
   // 1: the agent takes nothing more of this writer. It says so before it asks the lock's bytes a last
   // time; a child that has taken its byte and then sees it opens a writer of its own.
   std::atomic<std::uint32_t> ended;
+  std::atomic<std::uint64_t> capture_steps;  // first batch << 32 | how many
+
+  // Written by the process, zero where its recorder is of before native captures.
+  alignas(64) std::atomic<std::uint32_t> capture_offered;  // 1: it looks, and may have a profiler
+  std::atomic<std::uint64_t> capture_answer;               // PackCaptureAnswer; 0 = none yet
 };
 static_assert(offsetof(WriterHeader, state) == 64 && offsetof(WriterHeader, control) == 128 &&
               offsetof(WriterHeader, early_count) == 120);
-static_assert(sizeof(WriterHeader) == 192 && sizeof(WriterHeader) <= kPageBytes);
+static_assert(offsetof(WriterHeader, capture_steps) == 144 &&
+              offsetof(WriterHeader, capture_offered) == 192);
+static_assert(sizeof(WriterHeader) == 256 && sizeof(WriterHeader) <= kPageBytes);
+
+// One word, so that what belongs together is read together. step_count: of the steps, those over.
+inline constexpr std::uint64_t PackCaptureAnswer(std::uint32_t request, std::uint32_t outcome,
+                                                 std::uint32_t step_count) {
+  return std::uint64_t{request} << 32 | (outcome & 0xff) << 24 | (step_count & 0xffffff);
+}
 
 inline constexpr std::uint64_t PackLastStep(std::uint32_t step_count, std::int32_t batch) {
   return std::uint64_t{step_count} << 32 | static_cast<std::uint32_t>(batch);

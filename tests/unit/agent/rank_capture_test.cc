@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/recorder/src/spool_format.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
 
 namespace stepwell::agent {
@@ -45,6 +46,7 @@ class RankCaptureTest : public ::testing::Test {
   RankCapture::Facts facts_{.last_batch = 7};
   std::vector<pb::CaptureReport> reports_;
   std::vector<CapturedTrace> traces_;
+  std::vector<std::int32_t> asked_of_process_;
   const std::shared_ptr<CaptureRoom> room_ = std::make_shared<CaptureRoom>();
   RankCapture capture_{
       identity_,
@@ -53,7 +55,12 @@ class RankCaptureTest : public ::testing::Test {
       {.teller = [this]() -> RankCapture::Tell {
          return [this](pb::CaptureReport report) { reports_.push_back(report); };
        },
-       .hand_over = [this](CapturedTrace trace) { traces_.push_back(std::move(trace)); }},
+       .hand_over = [this](CapturedTrace trace) { traces_.push_back(std::move(trace)); },
+       .ask_native =
+           [this](std::uint32_t request, std::int32_t first_batch, std::int32_t step_count) {
+             if (request == 0) return;
+             asked_of_process_ = {static_cast<std::int32_t>(request), first_batch, step_count};
+           }},
       room_};
 };
 
@@ -92,6 +99,42 @@ TEST_F(RankCaptureTest, SaysWhichStepItCanGiveThenGivesThoseOfAll) {
   ASSERT_THAT(reports_, SizeIs(3));
   EXPECT_EQ(reports_[2].reason(), "NOT_WRITTEN");
   EXPECT_THAT(reports_[2].message(), HasSubstr("disk full"));
+}
+
+TEST_F(RankCaptureTest, ANativeProfilerSeesStepsThatHaveNotBegunAndIsToldOfApart) {
+  pb::Capture asked = Asked(5);
+  asked.set_native(true);
+  facts_.native = {.is_offered = true, .typical_step_ns = 500'000'000};
+  Follow(asked);
+  ASSERT_THAT(reports_, SizeIs(1));
+  EXPECT_EQ(reports_[0].first_batch(), 8 + 2) << "a second later";
+  asked.set_first_batch(11);
+  asked.set_step_count(1);
+  Follow(asked);
+  EXPECT_EQ(asked_of_process_, (std::vector<std::int32_t>{5, 11, 1}));
+  Step(11);
+  Follow(asked);
+  Follow(asked);
+  ASSERT_THAT(reports_, SizeIs(2));
+  EXPECT_FALSE(reports_[1].native());
+  EXPECT_TRUE(capture_.is_busy()) << "it is written still";
+  facts_.native.answer = spool::PackCaptureAnswer(5, spool::kCaptureHandedOver, 1);
+  Follow(std::nullopt);
+  ASSERT_THAT(reports_, SizeIs(3));
+  EXPECT_TRUE(reports_[2].native());
+  EXPECT_EQ(reports_[2].name(), "capture-ep0-ba12-rank3.pt.trace.json.gz");
+  EXPECT_FALSE(capture_.is_busy());
+}
+
+TEST_F(RankCaptureTest, WithoutANativeProfilerTheStepsComeAsEver) {
+  pb::Capture asked = Asked(5);
+  asked.set_native(true);
+  Follow(asked);
+  ASSERT_THAT(reports_, SizeIs(2));
+  EXPECT_EQ(reports_[0].first_batch(), 8);
+  EXPECT_EQ(reports_[1].reason(), "NO_PROFILER");
+  EXPECT_TRUE(reports_[1].native());
+  EXPECT_TRUE(capture_.is_busy());
 }
 
 TEST_F(RankCaptureTest, SaysAtOnceWhereItCannot) {

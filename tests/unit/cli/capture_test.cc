@@ -39,6 +39,19 @@ TEST(CaptureTest, ARankThatGaveNoneMakesItAFailure) {
   EXPECT_EQ(json.at("is_over"), true);
 }
 
+TEST(CaptureTest, ARankWithoutANativeProfileSaysWhyAndMakesItAFailure) {
+  const SmallMaster master;
+  const Outcome outcome = RunWords({"capture", "my-run", "--native", "--server", master.address()});
+  EXPECT_EQ(outcome.exit, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("rank 0: stored as trace 1\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("rank 0, torch.profiler: NO_PROFILER: its program has not "
+                                     "imported torch\n"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("   0      5  1,234      1  capture-ep0-ba125-rank0.pftrace\n"
+                        "   0                       torch.profiler: NO_PROFILER: its program has "
+                        "not imported torch\n"));
+}
+
 TEST(CaptureTest, RanksAreNumbersAndRangesEachOnce) {
   const SmallMaster master;
   const auto ask = [&](const std::string& ranks) {

@@ -274,6 +274,12 @@ class Traces : public v1::TraceService::Service {
     news.mutable_ranks(0)->set_step_count(request->step_count());
     news.mutable_ranks(0)->set_span_count(1234);
     news.mutable_ranks(0)->set_name("capture-ep0-ba125-rank0.pftrace");
+    if (request->native()) {
+      v1::CapturedNative& native = *news.mutable_ranks(0)->mutable_native();
+      native.set_state(v1::CAPTURE_STATE_FAILED);
+      native.set_reason("NO_PROFILER");
+      native.set_message("its program has not imported torch");
+    }
     news.set_is_over(true);
     writer->Write(news);
     return grpc::Status::OK;

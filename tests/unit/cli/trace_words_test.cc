@@ -25,9 +25,13 @@ TEST(TraceWordsTest, TracesLieWhereTensorboardLooksForThem) {
       {"a.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
        "my-run/plugins/profile/profile/rank0_trace4.trace.json.gz"},
       {"host_1.2.pt.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
-       "my-run/rank0_trace4.4.pt.trace.json.gz"},
+       "my-run/rank0.4.pt.trace.json.gz"},
       {"host_1.2.pt.trace.json", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
-       "my-run/rank0_trace4.4.pt.trace.json"},
+       "my-run/rank0.4.pt.trace.json"},
+      {"host_1.2.pt.trace.json", v1::TRACE_FORMAT_CHROME_JSON, 3, "node 1",
+       "my-run/node_1_rank3.4.pt.trace.json"},
+      {"host_1.2.pt.trace.json", v1::TRACE_FORMAT_CHROME_JSON, -1, "",
+       "my-run/trace4.4.pt.trace.json"},
       {"../../etc/x", v1::TRACE_FORMAT_TEXT, -1, "", "my-run/trace4.______etc_x"},
   };
   for (const Row& row : rows) {

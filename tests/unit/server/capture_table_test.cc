@@ -79,6 +79,61 @@ TEST_F(CaptureTableTest, RanksComeInOrderAndEndStoredOrWithAReason) {
   EXPECT_TRUE(table_.Show().answer.is_over());
 }
 
+TEST_F(CaptureTableTest, ANativeProfileIsARankOfItsOwnToWaitFor) {
+  CaptureTable table(kNumber, 5, {Open(0), Open(1), Open(2), {.rank = 9, .reason = "UNKNOWN_RANK"}},
+                     true);
+  const auto report = [&](int rank, v1::CaptureReport told, bool native = true) {
+    told.set_native(native);
+    table.Reported(WriterNo{rank + 1}, 3, told);
+  };
+  const auto native = [&](int index) { return table.Show().answer.ranks(index).native(); };
+  EXPECT_EQ(native(3).reason(), "UNKNOWN_RANK");
+  for (int rank = 0; rank < 2; ++rank) report(rank, Ready(7), false);
+  EXPECT_EQ(native(0).state(), v1::CAPTURE_STATE_RECORDING);
+  report(2, Failed("ALL_USERS_AGENT", "of all"), false);
+  EXPECT_EQ(native(2).reason(), "ALL_USERS_AGENT") << "its process was not asked";
+  report(0, Recorded("early"));
+  EXPECT_EQ(native(0).state(), v1::CAPTURE_STATE_RECORDING) << "of steps that nobody told";
+  ASSERT_EQ(table.Decide(), 7);
+  report(1, Failed("NO_PROFILER", "no torch"));
+  for (int rank = 0; rank < 2; ++rank) {
+    report(rank, Recorded(rank == 0 ? "a" : "b"), false);
+    table.Uploaded(rank == 0 ? "a" : "b", rank + 1);
+  }
+  EXPECT_EQ(table.Show().answer.ranks(1).state(), v1::CAPTURE_STATE_STORED);
+  EXPECT_EQ(native(1).reason(), "NO_PROFILER");
+  EXPECT_FALSE(table.Show().answer.is_over()) << "one profile is awaited";
+  report(0, Recorded("a.pt"));
+  EXPECT_EQ(native(0).state(), v1::CAPTURE_STATE_UPLOADING);
+  EXPECT_EQ(native(0).step_count(), 5);
+  table.Uploaded("a.pt", 4);
+  EXPECT_EQ(native(0).state(), v1::CAPTURE_STATE_STORED);
+  EXPECT_EQ(native(0).trace_no(), 4);
+  EXPECT_TRUE(table.Show().answer.is_over());
+}
+
+TEST_F(CaptureTableTest, ANativeProfileThatDoesNotComeEndsWithAReason) {
+  CaptureTable table(kNumber, 5, {Open(0), Open(1), Open(2)}, true);
+  const auto native = [&](int index) { return table.Show().answer.ranks(index).native(); };
+  for (int rank = 0; rank < 3; ++rank) table.Reported(WriterNo{rank + 1}, 3, Ready(7));
+  ASSERT_EQ(table.Decide(), 7);
+  table.Fail(WriterNo{1}, v1::CAPTURE_STATE_RECORDING, "STREAM_ENDED", "gone");
+  EXPECT_EQ(native(0).reason(), "STREAM_ENDED");
+  // That of the rank is refused, and its profile may come.
+  table.Reported(WriterNo{2}, 3, Recorded("b"));
+  table.NotUploaded("b", absl::ResourceExhaustedError("cap"));
+  EXPECT_EQ(table.Show().answer.ranks(1).reason(), "UPLOAD_REFUSED");
+  EXPECT_EQ(native(1).state(), v1::CAPTURE_STATE_RECORDING);
+  v1::CaptureReport handed_over = Recorded("c.pt");
+  handed_over.set_native(true);
+  table.Reported(WriterNo{3}, 3, handed_over);
+  table.FailNative(v1::CAPTURE_STATE_RECORDING, "PROFILE_MISSING", "late");
+  EXPECT_EQ(native(1).reason(), "PROFILE_MISSING");
+  EXPECT_EQ(native(2).state(), v1::CAPTURE_STATE_UPLOADING);
+  table.NotUploaded("c.pt", absl::ResourceExhaustedError("cap"));
+  EXPECT_EQ(native(2).reason(), "UPLOAD_REFUSED");
+}
+
 TEST_F(CaptureTableTest, AnUploadThatIsOverBeforeItsReportCounts) {
   Report(0, Ready(1));
   Report(3, Ready(1));

@@ -251,6 +251,18 @@ STEPWELL_API void stepwell_step_end(int32_t batch);
  * was recorded in it, and what comes next, lies outside any step. */
 STEPWELL_API void stepwell_step_leave(void);
 
+/* --- native profilers: private to packages that have one ------------------------------------------
+ */
+
+/* What the agent asks of one, as of the last step's end: the number of a capture, 0 = none. One load. */
+extern STEPWELL_API uint32_t stepwell_capture_request;
+/* 1 = who called looks at that at each step's end from now on. */
+STEPWELL_API void stepwell_offer_capture(int is_offered);
+/* Which steps it is of: as of now, the number, else 0. The pointers are not NULL. Takes a lock. */
+STEPWELL_API uint32_t stepwell_capture_wanted(int32_t* first_batch, int32_t* step_count);
+/* outcome: CaptureOutcome of client/recorder/src/spool_format.h; step_count: steps that are over. Takes a lock. */
+STEPWELL_API void stepwell_capture_answer(uint32_t request, uint32_t outcome, uint32_t step_count);
+
 /* --- traces --------------------------------------------------------------------------------------
  */
 
