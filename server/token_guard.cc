@@ -311,6 +311,11 @@ void TokenGuard::LookAround() {
   const absl::MutexLock lock(&mu_);
   LookAgain();
   const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
+  // Forgotten as over, and alive by the clock of now.
+  if (now_us < forgotten_us_) {
+    misses_some_ = true;
+    forgotten_us_ = 0;
+  }
   fetched_count_ = 0;
   for (auto& [id, holder] : holders_) {
     if (holder->expires_time_us == 0) continue;
@@ -321,10 +326,16 @@ void TokenGuard::LookAround() {
     }
     if (!holder->made_by.empty() && !holder->has_ended) ++fetched_count_;
   }
-  absl::erase_if(holders_, [now_us](const auto& entry) {
+  const auto forgotten = absl::erase_if(holders_, [now_us](const auto& entry) {
     const TokenHolder& holder = *entry.second;
     return !holder.made_by.empty() && holder.expires_time_us < now_us - kFetchedGraceUs;
   });
+  if (forgotten > 0) forgotten_us_ = now_us - kFetchedGraceUs;
+}
+
+bool TokenGuard::TakeMissing() {
+  const absl::MutexLock lock(&mu_);
+  return std::exchange(misses_some_, false);
 }
 
 bool TokenGuard::MakerLives(const TokenHolder& holder, std::int64_t now_us) const {

@@ -61,6 +61,9 @@ class TokenGuard {
   // Reads the file again, where that is due, and ends those that have expired. One that a clock ended which
   // has gone back since lives again; calls of before have ended.
   void LookAround() ABSL_LOCKS_EXCLUDED(mu_);
+  // Once: the wall clock was set back to before the end of some that were forgotten, so that all have to be learned
+  // again.
+  bool TakeMissing() ABSL_LOCKS_EXCLUDED(mu_);
   // Whose end ends what `caller` fetches: its own, or that of who made it.
   static std::string MakerOf(const TokenHolder& caller);
   // Those that live and were fetched, of all masters, as of the last look.
@@ -103,6 +106,9 @@ class TokenGuard {
   absl::Duration confirmed_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   std::int64_t ended_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t fetched_count_ ABSL_GUARDED_BY(mu_) = 0;
+  // What ended before that may be forgotten; 0 = nothing was.
+  std::int64_t forgotten_us_ ABSL_GUARDED_BY(mu_) = 0;
+  bool misses_some_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // Whether it may be one that InsideAuthorization made: of no form that clients show.

@@ -54,6 +54,7 @@ void TokenLoop::EndDue() {
 
 absl::Status TokenLoop::Look() {
   const absl::MutexLock lock(&learning_);
+  if (parts_.guard.TakeMissing()) numbers_ = {-1, -1};
   const absl::Duration asked = parts_.clock.Monotonic();
   STEPWELL_ASSIGN_OR_RETURN(const TokenNumbers numbers, parts_.store.ReadNumbers());
   if (numbers.change_no != numbers_.change_no) return Learn();

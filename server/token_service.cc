@@ -20,6 +20,7 @@
 #include "server/limits.h"
 #include "server/page_token.h"
 #include "server/query_wire.h"
+#include "server/read_admission.h"
 #include "server/text_check.h"
 #include "server/token_text.h"
 #include "stepwell/v1/token.grpc.pb.h"
@@ -33,6 +34,9 @@ constexpr std::int64_t kExpirySecondsMax = INT64_C(10) * 365 * 86'400;
 constexpr absl::Duration kLifetimeDefault = absl::Hours(1);
 constexpr std::int64_t kLifetimeSecondsMin = 60;
 constexpr std::int64_t kLifetimeSecondsMax = 86'400;
+// At once, one of which the database serves; as many may wait.
+constexpr int kFetchesMax = 16;
+constexpr absl::Duration kFetchPatience = absl::Seconds(1);
 // Masters hold them in memory.
 constexpr std::int64_t kFetchedLivingMax = 100'000;
 constexpr std::int32_t kPageDefault = 100;
@@ -215,7 +219,14 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
       fetch.family = caller.family;
     }
     fetch.lifetime = std::min(*lifetime, parts_.fetched_max);
-    const auto fetched = parts_.store.Fetch(fetch);
+    absl::StatusOr<TokenRecord> fetched;
+    {
+      const auto turn = fetching_.Enter(kFetchPatience);
+      if (!turn.ok()) {
+        return GrpcError(absl::UnavailableError("too many fetch tokens just now; come again"));
+      }
+      fetched = parts_.store.Fetch(fetch);
+    }
     if (!fetched.ok()) return GrpcError(fetched.status());
     if (const absl::Status learned = parts_.loop->LearnFetchedNow(); !learned.ok()) {
       log::Warning("tokens_not_read", {{"status", learned.ToString()}});
@@ -302,6 +313,7 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
   }
 
   const Parts parts_;
+  ReadAdmission fetching_{kFetchesMax};
 };
 
 TokenGrpcService::TokenGrpcService(Parts parts) : impl_(std::make_unique<Impl>(parts)) {}

@@ -13,6 +13,7 @@ namespace {
 constexpr absl::Duration kStatementMax = absl::Seconds(5);
 constexpr absl::Duration kReplyMax = absl::Seconds(8);
 constexpr absl::Duration kTurnPatience = absl::Seconds(5);
+constexpr absl::Duration kFetchPatience = absl::Seconds(2);
 // Who waits for news of tokens has others to tell meanwhile.
 constexpr absl::Duration kWatchMax = absl::Seconds(2);
 
@@ -22,6 +23,12 @@ constexpr absl::Duration kWatchMax = absl::Seconds(2);
   "used_time, revoked_time, coalesce(certificate, ''), coalesce(made_by, ''), "                   \
   "coalesce(family, '') "
 
+// Of what was fetched. A maker in a file is not here.
+#define STEPWELL_MAKER_LIVES                                              \
+  "(made_by like 'admin:%' or made_by in (select m.token_id "             \
+  "from stepwell.tokens m where m.made_by is null and m.revoked_time is " \
+  "null and (m.expires_time is null or m.expires_time > now())))"
+
 constexpr char kRaiseChange[] = "update stepwell.token_changes set change_no = change_no + 1";
 // Under the lock of kRaiseChange: nobody makes one meanwhile.
 constexpr char kCountLiving[] =
@@ -30,7 +37,7 @@ constexpr char kCountLiving[] =
     "and (expires_time is null or expires_time > now())";
 // As kCountLiving.
 constexpr char kFindCertificate[] =
-    "select token_id from stepwell.tokens where certificate = $1 "
+    "select token_id from stepwell.tokens where made_by is null and certificate = $1 "
     "and revoked_time is null and (expires_time is null or expires_time > now())";
 constexpr char kForgetEnded[] =
     "delete from stepwell.tokens "
@@ -42,44 +49,68 @@ constexpr char kCreate[] =
     "returning " STEPWELL_TOKEN_COLUMNS;
 constexpr char kList[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
-where ($1 or (revoked_time is null and (expires_time is null or expires_time > now())))
+where ($1 or (revoked_time is null and (expires_time is null or expires_time > now())
+              and (made_by is null or )" STEPWELL_MAKER_LIVES R"()))
   and (created_time, token_id collate "C") < ($2, $3)
   and ($5 or made_by is null)
 order by created_time desc, token_id collate "C" desc limit $4)";
 constexpr char kRevoke[] =
     "update stepwell.tokens set revoked_time = coalesce(revoked_time, now()) "
     "where token_id = $1 returning " STEPWELL_TOKEN_COLUMNS;
-constexpr char kRevokeMade[] =
-    "update stepwell.tokens set revoked_time = now() where revoked_time is null "
-    "and (made_by = $1 or (made_by is not null and family = nullif($2, '')))";
+// What a maker made ends with it without a word here: there may be many (STEPWELL_MAKER_LIVES).
+constexpr char kRevokeFamily[] =
+    "update stepwell.tokens set revoked_time = now() where made_by is not null and family = $1 "
+    "and revoked_time is null and expires_time > now()";
 constexpr char kRaiseFetch[] =
     "update stepwell.token_changes set fetch_no = fetch_no + 1 returning fetch_no";
-// Under the lock of kRaiseFetch. Each call takes away more than it adds.
+// Under the lock of kRaiseFetch. Each call takes away more than it adds. The ended ones of a family that lives
+// stay, the latest of them: who finds the text of one revokes the family by it.
 constexpr char kForgetFetched[] = R"(
 delete from stepwell.tokens where token_id in (
+  select token_id from stepwell.tokens e
+  where e.made_by is not null and e.expires_time < now() - interval '10 minutes'
+    and not exists (select from stepwell.tokens l
+                    where l.made_by is not null and l.family = e.family and l.expires_time > now())
+  order by e.expires_time limit 100))";
+constexpr char kForgetOfFamily[] = R"(
+delete from stepwell.tokens where token_id in (
   select token_id from stepwell.tokens
-  where made_by is not null and expires_time < now() - interval '1 day'
-  order by expires_time limit 100))";
+  where made_by is not null and family = $1 and expires_time <= now()
+  order by expires_time desc offset 4096))";
 // Of one that must live for another to be made.
 constexpr char kFindMaker[] =
-    "select expires_time from stepwell.tokens where token_id = $1 "
+    "select expires_time, family_time from stepwell.tokens where token_id = $1 "
     "and revoked_time is null and (expires_time is null or expires_time > now())";
 constexpr char kCountFetched[] =
     "select count(*) from stepwell.tokens where made_by = $1 and grants[1] = $2 "
     "and expires_time > now() and revoked_time is null";
+constexpr char kCountFamily[] =
+    "select count(*) from stepwell.tokens where made_by is not null and family = $1 "
+    "and expires_time > now() and revoked_time is null";
+// Those that ended too, for they are rows.
+constexpr char kCountRows[] =
+    "select count(*) from (select from stepwell.tokens where made_by = $1 limit $2) rows";
 constexpr char kFetch[] =
     "insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, made_by, "
-    "family, fetch_no) "
+    "family, fetch_no, family_time) "
     "values ($1, $2, $3, array[$4], "
-    "least(now() + $5::bigint * interval '1 microsecond', $6::timestamptz), $7, $8, $9) "
+    "least(now() + $5::bigint * interval '1 microsecond', $6::timestamptz, "
+    "$10::timestamptz + $11::bigint * interval '1 microsecond'), "
+    "$7, $8, $9, coalesce($10::timestamptz, now())) "
     "returning " STEPWELL_TOKEN_COLUMNS;
 constexpr char kReadChange[] = "select change_no, fetch_no from stepwell.token_changes";
 constexpr char kReadLiving[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
-where revoked_time is null and (expires_time is null or expires_time > now()))";
+where made_by is null and revoked_time is null and (expires_time is null or expires_time > now())
+union all
+select )" STEPWELL_TOKEN_COLUMNS R"(
+from stepwell.tokens
+where made_by is not null and revoked_time is null and expires_time > now()
+  and )" STEPWELL_MAKER_LIVES;
 constexpr char kReadFetched[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
-where made_by is not null and fetch_no > $1 and revoked_time is null and expires_time > now())";
+where made_by is not null and fetch_no > $1 and revoked_time is null and expires_time > now()
+  and )" STEPWELL_MAKER_LIVES;
 constexpr char kNoteUsed[] = R"(
 update stepwell.tokens t set used_time = u.time
 from (select id, to_timestamp(us / 1e6) as time
@@ -98,6 +129,8 @@ PgConnection::Options ConnectionOptions(const PgTokenStore::Options& options) {
   connection.statement_timeout = kStatementMax;
   connection.reply_timeout = kReplyMax;
   connection.cut = options.cut;
+  // One that stands still within a transaction holds the row that all changes go through.
+  connection.idle_in_transaction_timeout = kStatementMax;
   return connection;
 }
 
@@ -158,8 +191,11 @@ absl::Status ComeAgain(const absl::Status& status) {
 
 PgTokenStore::PgTokenStore(const Options& options)
     : fetched_per_trial_max_(options.fetched_per_trial_max),
+      fetched_per_maker_max_(options.fetched_per_maker_max),
+      family_living_max_(options.family_living_max),
       watch_(WatchOptions(options), 1),
-      shelf_(ConnectionOptions(options), options.connections_max) {}
+      shelf_(ConnectionOptions(options), options.connections_max),
+      fetches_(ConnectionOptions(options), 1) {}
 
 absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
@@ -208,8 +244,38 @@ absl::StatusOr<std::vector<TokenRecord>> PgTokenStore::List(const TokenPage& pag
   return TokensOf(rows);
 }
 
+absl::Status PgTokenStore::CheckRoom(PgConnection& connection, const TokenFetch& fetch) const {
+  const auto full = [](absl::Status status) {
+    status.SetPayload("stepwell/reason", absl::Cord("TOKEN_LIMIT"));
+    return status;
+  };
+  if (!fetch.family.empty()) {
+    STEPWELL_RETURN_IF_ERROR(connection.Exec(kForgetOfFamily, {fetch.family}).status());
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult kin, connection.Exec(kCountFamily, {fetch.family}));
+    if (kin.Int64(0, 0) >= family_living_max_) {
+      return full(absl::ResourceExhaustedError(
+          absl::StrCat("of those that were renewed one from the other ", kin.Int64(0, 0),
+                       " live, limit ", family_living_max_, "; use the newest of them")));
+    }
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult living,
+                            connection.Exec(kCountFetched, {fetch.made_by, fetch.grant}));
+  if (living.Int64(0, 0) >= fetched_per_trial_max_) {
+    return full(absl::ResourceExhaustedError(absl::StrCat(
+        "of ", fetch.grant, " ", living.Int64(0, 0), " tokens live that ", fetch.made_by,
+        " made, limit ", fetched_per_trial_max_, "; let them expire, or ask for shorter ones")));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            connection.Exec(kCountRows, {fetch.made_by, fetched_per_maker_max_}));
+  if (rows.Int64(0, 0) < fetched_per_maker_max_) return absl::OkStatus();
+  return full(absl::ResourceExhaustedError(
+      absl::StrCat(fetch.made_by, " made ", rows.Int64(0, 0),
+                   " tokens that live or ended within ten minutes, limit ", fetched_per_maker_max_,
+                   "; use those that live, or ask for longer ones")));
+}
+
 absl::StatusOr<TokenRecord> PgTokenStore::Fetch(const TokenFetch& fetch) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow(kTurnPatience));
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, fetches_.Borrow(kFetchPatience));
   TokenRecord fetched;
   const absl::Status made = connection->InTransaction([&]() -> absl::Status {
     // First: who revokes one of them holds the same row, before or after.
@@ -217,6 +283,7 @@ absl::StatusOr<TokenRecord> PgTokenStore::Fetch(const TokenFetch& fetch) {
     if (number.row_count() != 1) return absl::DataLossError("token_changes: not one row");
     STEPWELL_RETURN_IF_ERROR(connection->Exec(kForgetFetched).status());
     PgParam ends = PgParam::Null(PgOid::kTimestamptz);
+    PgParam family_time = PgParam::Null(PgOid::kTimestamptz);
     for (const std::string& id : {fetch.shown_id, fetch.made_by}) {
       // The one in a file is not here.
       if (id.empty() || absl::StrContains(id, ':')) continue;
@@ -228,23 +295,22 @@ absl::StatusOr<TokenRecord> PgTokenStore::Fetch(const TokenFetch& fetch) {
       // A renewal may outlive what it renews, and not who made both.
       const bool is_maker = id == fetch.made_by;
       if (is_maker && !maker.IsNull(0, 0)) ends = PgTimestamp{maker.TimestampUs(0, 0)};
+      if (!is_maker && !maker.IsNull(0, 1)) family_time = PgTimestamp{maker.TimestampUs(0, 1)};
     }
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult living,
-                              connection->Exec(kCountFetched, {fetch.made_by, fetch.grant}));
-    if (living.Int64(0, 0) >= fetched_per_trial_max_) {
-      absl::Status full = absl::ResourceExhaustedError(absl::StrCat(
-          "of ", fetch.grant, " ", living.Int64(0, 0), " tokens live that ", fetch.made_by,
-          " made, limit ", fetched_per_trial_max_, "; let them expire, or ask for shorter ones"));
-      full.SetPayload("stepwell/reason", absl::Cord("TOKEN_LIMIT"));
-      return full;
-    }
+    STEPWELL_RETURN_IF_ERROR(CheckRoom(*connection, fetch));
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult row,
         connection->Exec(kFetch,
                          {fetch.id, PgBytes{fetch.digest}, fetch.name, fetch.grant,
                           absl::ToInt64Microseconds(fetch.lifetime), ends, fetch.made_by,
-                          fetch.family.empty() ? fetch.id : fetch.family, number.Int64(0, 0)}));
+                          fetch.family.empty() ? fetch.id : fetch.family, number.Int64(0, 0),
+                          family_time, absl::ToInt64Microseconds(kFamilyAgeMax)}));
     fetched = TokenAt(row, 0);
+    if (fetched.expires_time_us <= fetched.created_time_us) {
+      return absl::UnauthenticatedError(absl::StrCat(
+          "the token of this call has been renewed for ", absl::ToInt64Hours(kFamilyAgeMax) / 24,
+          " days, and no longer is: show one that was not fetched"));
+    }
     return absl::OkStatus();
   });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(made));
@@ -261,7 +327,8 @@ absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
       return absl::NotFoundError(absl::StrCat("there is no token ", id));
     }
     revoked = TokenAt(row, 0);
-    return connection->Exec(kRevokeMade, {id, revoked.family}).status();
+    if (revoked.family.empty()) return absl::OkStatus();
+    return connection->Exec(kRevokeFamily, {revoked.family}).status();
   });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(done));
   return revoked;

@@ -18,9 +18,11 @@ class PgTokenStore final : public TokenStore {
  public:
   struct Options {
     std::string url;
-    int connections_max = 2;  // and one more
+    int connections_max = 2;  // and two more
     // For tests.
     std::int64_t fetched_per_trial_max = kFetchedPerTrialMax;
+    std::int64_t fetched_per_maker_max = kFetchedPerMakerMax;
+    std::int64_t family_living_max = kFamilyLivingMax;
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
   };
@@ -38,10 +40,17 @@ class PgTokenStore final : public TokenStore {
   absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override;
 
  private:
+  // kResourceExhausted: no more may be made. Within Fetch's transaction.
+  absl::Status CheckRoom(PgConnection& connection, const TokenFetch& fetch) const;
+
   const std::int64_t fetched_per_trial_max_;
-  PgShelf
-      watch_;  // ReadNumbers, ReadLiving, ReadFetched, NoteUsed: within two seconds or not at all
+  const std::int64_t fetched_per_maker_max_;
+  const std::int64_t family_living_max_;
+  // ReadNumbers, ReadLiving, ReadFetched, NoteUsed: within two seconds or not at all.
+  PgShelf watch_;
   PgShelf shelf_;
+  PgShelf
+      fetches_;  // Fetch, one after the other: anybody may ask, and revoking waits for none of them
 };
 
 }  // namespace stepwell

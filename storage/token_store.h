@@ -24,6 +24,13 @@ namespace stepwell {
 inline constexpr std::int64_t kTokensLivingMax = 10'000;
 // Of those that were fetched, which are beside them: of one maker for one trial.
 inline constexpr std::int64_t kFetchedPerTrialMax = 10'000;
+// Of one maker for all trials, those of the last ten minutes that live no more among them.
+inline constexpr std::int64_t kFetchedPerMakerMax = 50'000;
+// Of those that were renewed one from the other: a thousand machines may have been given the first, and renew it. One that
+// renews again and again takes no other's place.
+inline constexpr std::int64_t kFamilyLivingMax = 2048;
+// So long after the first of them the last one ends.
+inline constexpr absl::Duration kFamilyAgeMax = absl::Hours(90 * 24);
 
 struct TokenRecord {
   std::string id = {};      // 12 of [0-9a-f]
@@ -97,7 +104,8 @@ class TokenStore {
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Create(const TokenRecord& token) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage& page) = 0;
   // With its times as the database gave them. kUnauthenticated: its maker, or what was shown, has ended;
-  // kResourceExhausted beyond kFetchedPerTrialMax. What ended a day ago goes meanwhile.
+  // kResourceExhausted beyond kFetchedPerTrialMax, kFetchedPerMakerMax or kFamilyLivingMax. What ended ten minutes ago
+  // goes meanwhile; of a family that lives the last 4096 that ended stay, for Revoke.
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) = 0;
   // For good, and with it those that it made, those of its family too; once more changes nothing. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Revoke(const std::string& id) = 0;

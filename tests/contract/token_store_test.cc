@@ -51,7 +51,10 @@ class TokenStoreTest : public StoreTest {
   }
   absl::StatusCode Fetch(const TokenFetch& fetch) { return store_.Fetch(fetch).status().code(); }
 
-  PgTokenStore store_{{.url = url_, .fetched_per_trial_max = 3}};
+  PgTokenStore store_{{.url = url_,
+                       .fetched_per_trial_max = 3,
+                       .fetched_per_maker_max = 6,
+                       .family_living_max = 3}};
 };
 
 TEST_F(TokenStoreTest, OneThatIsFetchedIsBesideTheOthersAndIsReadByItself) {
@@ -133,18 +136,81 @@ TEST_F(TokenStoreTest, SoManyOfOneMakerAndTrialLiveAndOthersAreNotCounted) {
   EXPECT_EQ(Fetch(FetchOf(17, IdOf(1))), absl::StatusCode::kOk) << "one has expired";
 }
 
-TEST_F(TokenStoreTest, WhatWasFetchedIsForgottenADayAfterItsEndAndTakesNoPlaceOfOthers) {
+TEST_F(TokenStoreTest, OneThatIsRenewedAgainAndAgainTakesNoOthersPlace) {
+  Create(1);
+  TokenFetch renewal = FetchOf(12, IdOf(1));
+  renewal.shown_id = renewal.family = IdOf(11);
+  ASSERT_TRUE(store_.Fetch(FetchOf(11, IdOf(1))).ok());
+  renewal.grant = "ingest:id:7";
+  ASSERT_TRUE(store_.Fetch(renewal).ok());
+  renewal.id = IdOf(13);
+  ASSERT_TRUE(store_.Fetch(renewal).ok());
+  renewal.id = IdOf(14);
+  const absl::Status full = store_.Fetch(renewal).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("renewed one from the other"));
+  EXPECT_EQ(Fetch(FetchOf(14, IdOf(1))), absl::StatusCode::kOk) << "another family";
+}
+
+TEST_F(TokenStoreTest, RowsOfOneMakerAreBoundedThoseThatEndedAmongThem) {
+  Create(1);
+  for (int number = 11; number < 17; ++number) {
+    ASSERT_TRUE(store_.Fetch(FetchOf(number, IdOf(1))).ok());
+    Run("update stepwell.tokens set expires_time = now() where made_by is not null");
+  }
+  const absl::Status full = store_.Fetch(FetchOf(17, IdOf(1))).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limit 6"));
+  Run("update stepwell.tokens set expires_time = now() - interval '11 minutes' "
+      "where made_by is not null");
+  EXPECT_EQ(Fetch(FetchOf(17, IdOf(1))), absl::StatusCode::kOk) << "they are forgotten";
+}
+
+TEST_F(TokenStoreTest, ARenewalEndsNinetyDaysAfterTheFirst) {
+  Create(1);
+  TokenFetch renewal = FetchOf(12, IdOf(1));
+  renewal.shown_id = renewal.family = IdOf(11);
+  ASSERT_TRUE(store_.Fetch(FetchOf(11, IdOf(1))).ok());
+  Run("update stepwell.tokens set family_time = now() - interval '90 days' + interval '1 minute' "
+      "where made_by is not null");
+  const auto last = store_.Fetch(renewal);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_LE(last->expires_time_us - last->created_time_us, 60'000'000);
+  Run("update stepwell.tokens set expires_time = now() where token_id like '%b'");
+  Run("update stepwell.tokens set family_time = now() - interval '90 days' where made_by is not "
+      "null");
+  renewal.shown_id = IdOf(12);
+  renewal.id = IdOf(13);
+  EXPECT_EQ(Fetch(renewal), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Number("select count(*) from stepwell.tokens"), 3) << "and none is made";
+}
+
+TEST_F(TokenStoreTest, ATextThatIsFoundEndsItsRenewalsHoweverLongItIsOver) {
+  Create(1);
+  TokenFetch renewal = FetchOf(12, IdOf(1));
+  renewal.shown_id = renewal.family = IdOf(11);
+  ASSERT_TRUE(store_.Fetch(FetchOf(11, IdOf(1))).ok());
+  ASSERT_TRUE(store_.Fetch(renewal).ok());
+  Run("update stepwell.tokens set expires_time = now() - interval '2 days' where token_id like "
+      "'%b'");
+  ASSERT_TRUE(store_.Fetch(FetchOf(14, IdOf(1))).ok());
+  ASSERT_TRUE(store_.Revoke(IdOf(11)).ok());
+  EXPECT_THAT(Living(), ElementsAre(IdOf(1), IdOf(14)));
+}
+
+TEST_F(TokenStoreTest, WhatWasFetchedIsForgottenTenMinutesAfterItsEndAndTakesNoPlaceOfOthers) {
   Create(1);
   for (const int number : {2, 3}) ASSERT_TRUE(store_.Fetch(FetchOf(number, IdOf(1))).ok());
-  Run("update stepwell.tokens set expires_time = now() - interval '25 hours' where token_id like "
+  Run("update stepwell.tokens set expires_time = now() - interval '11 minutes' where token_id like "
       "'%2'");
-  Run("update stepwell.tokens set expires_time = now() - interval '23 hours' where token_id like "
+  Run("update stepwell.tokens set expires_time = now() - interval '9 minutes' where token_id like "
       "'%3'");
   ASSERT_TRUE(store_.Fetch(FetchOf(4, IdOf(1))).ok());
   EXPECT_EQ(Number("select count(*) from stepwell.tokens"), 3);
   Run("insert into stepwell.tokens (token_id, secret_sha256, name, grants, expires_time, made_by, "
-      "family, fetch_no) select lpad(to_hex(n + 100), 12, '0'), sha256(n::text::bytea), 't', "
-      "'{ingest:a/b}', now() + interval '1 hour', '000000000001', 'f', 1 "
+      "family, family_time, fetch_no) select lpad(to_hex(n + 100), 12, '0'), "
+      "sha256(n::text::bytea), 't', "
+      "'{ingest:a/b}', now() + interval '1 hour', '000000000001', 'f', now(), 1 "
       "from generate_series(1, 10000) n");
   Create(5);
 }
