@@ -370,7 +370,6 @@ TEST_F(FetchedTokensTest, IsForgottenAMinuteAfterItsEnd) {
   Learn({RecordOf(token_)});
   LearnFetched({Fetched(fetched_, token_.id)});
   const Caller caller = *guard_->IdentifyToken(fetched_.text);
-  const std::weak_ptr<TokenHolder> holder = caller;
   clock_.Advance(absl::Hours(1));
   guard_->LookAround();
   EXPECT_TRUE(HasEnded(caller));
@@ -379,6 +378,34 @@ TEST_F(FetchedTokensTest, IsForgottenAMinuteAfterItsEnd) {
   clock_.Advance(absl::Minutes(2));
   guard_->LookAround();
   EXPECT_EQ(caller.use_count(), 1);
+}
+
+// Whose wall clock people set.
+class SetClock final : public Clock {
+ public:
+  explicit SetClock(const Clock& clock) : clock_(clock) {}
+  absl::Time Now() const override { return clock_.Now() + ahead; }
+  absl::Duration Monotonic() const override { return clock_.Monotonic(); }
+  absl::Duration ahead = absl::ZeroDuration();
+
+ private:
+  const Clock& clock_;
+};
+
+TEST_F(FetchedTokensTest, AClockThatIsSetBackFindsWhatWasForgotten) {
+  SetClock clock(clock_);
+  const auto guard = *TokenGuard::Open(path_, clock);
+  guard->Learn({RecordOf(token_)}, clock.Monotonic());
+  guard->LearnFetched({Fetched(fetched_, token_.id)}, clock.Monotonic());
+  guard->LookAround();
+  EXPECT_FALSE(guard->TakeMissing());
+  clock.ahead = absl::Hours(2);
+  guard->LookAround();
+  EXPECT_FALSE(guard->TakeMissing()) << "it is over, as far as anybody knows";
+  clock.ahead = absl::ZeroDuration();
+  guard->LookAround();
+  EXPECT_TRUE(guard->TakeMissing());
+  EXPECT_FALSE(guard->TakeMissing()) << "once";
 }
 
 }  // namespace
