@@ -47,17 +47,17 @@ test("a sample holds until the next one is due, and little longer", () => {
   assert.deepEqual([28, 29, 33, 34].map((column) => cellAt(grid, 1, column)), [NaN, 7, 7, NaN]);
 });
 
-test("a duration stands where it passed, not in what came after it alone", () => {
-  const stalled = { name: "rank 0", indexes: [...Array(20).keys()].map((i) => i * 10).concat([500, 510]), values: Array(20).fill(0.1).concat([3.1, 0.1]) };
-  const columns = [11, 189, 190, 191, 300, 499, 500, 505, 510];
-  // Without it: held for 1.25 usual distances, and nothing until the end of the stall.
+test("a duration stands where it passed, from its begin on", () => {
+  const stalled = { name: "rank 0", indexes: [...Array(20).keys()].map((i) => i * 10).concat([200, 510, 520]), values: Array(20).fill(0.1).concat([3.1, 0.1, 0.1]) };
+  const columns = [11, 189, 199, 200, 300, 499, 509, 510, 520];
+  // Without it: held for 1.25 usual distances, and nothing until the next one.
   const asReadings = made(heatGrid([stalled], 0, 10_000));
-  assert.deepEqual(columns.map((column) => cellAt(asReadings, 0, column)), [0.1, 0.1, 0.1, 0.1, NaN, NaN, 3.1, 3.1, 0.1]);
+  assert.deepEqual(columns.map((column) => cellAt(asReadings, 0, column)), [0.1, 0.1, 0.1, 3.1, NaN, NaN, NaN, 0.1, 0.1]);
   const grid = made(heatGrid([stalled], 0, 10_000, null, (seconds) => seconds * 1e6));
   assert.deepEqual(columns.map((column) => cellAt(grid, 0, column)), [0.1, 0.1, 0.1, 3.1, 3.1, 3.1, 3.1, 0.1, 0.1]);
   // What is shorter than a column has one, and holds; what is longer than what is seen is cut.
   const short = made(heatGrid([{ name: "rank 0", indexes: [3, 13, 23], values: [9, 0.001, 0.001] }], 0, 10_000, { start: 0, end: 300_000 }, (seconds) => seconds * 1e6));
-  assert.deepEqual([0, 3, 4, 13, 22, 29].map((column) => cellAt(short, 0, column)), [9, 9, 9, 0.001, 0.001, 0.001]);
+  assert.deepEqual([0, 3, 4, 12, 13, 22, 29].map((column) => cellAt(short, 0, column)), [NaN, 9, 9, 9, 0.001, 0.001, 0.001]);
 });
 
 test("a scale says what its ends stand for, and what lies beyond them", () => {

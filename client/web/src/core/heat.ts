@@ -72,15 +72,14 @@ function usualColumns(rows: readonly HeatRow[]): number {
   return usual < 2 ? 1 : Math.ceil(usual * 1.25);
 }
 
-/** A value that is a length of the axis stood all along: a step that took ten seconds is told at its end, and yet those
- *  ten are its own, as far as its row has none of another. */
-function drawBack(values: Float64Array, columnsOf: (value: number) => number): void {
-  for (let at = 0, before = -1; at < values.length; ++at) {
+/** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
+ *  has no other there. */
+function drawOn(values: Float64Array, columnsOf: (value: number) => number): void {
+  for (let at = values.length - 1, next = values.length; at >= 0; --at) {
     const value = values[at] ?? NaN;
     if (Number.isNaN(value)) continue;
-    const from = Math.max(before + 1, at - Math.round(columnsOf(value)));
-    values.fill(value, Math.min(from, at), at);
-    before = at;
+    values.fill(value, at + 1, Math.max(at + 1, Math.min(next, at + Math.round(columnsOf(value)))));
+    next = at;
   }
 }
 
@@ -94,7 +93,7 @@ function hold(values: Float64Array, columns: number): void {
 }
 
 /** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. `lengthOf`:
- *  of a duration that ends where it stands, in units of the axis; null = values are none. */
+ *  of a duration that begins where it stands, in units of the axis; null = values are none. */
 export function heatGrid(
   rows: readonly HeatRow[], start: number, width: number, within: Range | null = null, lengthOf: ((value: number) => number) | null = null,
 ): HeatGrid | "empty" | "too many" {
@@ -121,7 +120,7 @@ export function heatGrid(
   const held = usualColumns(rows);
   rows.forEach((_, at) => {
     const own = cells.subarray(at * columnCount, (at + 1) * columnCount);
-    if (lengthOf) drawBack(own, (value) => lengthOf(value) / width);
+    if (lengthOf) drawOn(own, (value) => lengthOf(value) / width);
     hold(own, held);
   });
   return {
