@@ -239,6 +239,8 @@ else
   cat <<DONE
 
 The master keeps running (pid $(ready_field pid)${master_pid:+, log $log_dir/master.log}).
+  page:        http://$http/
+  report:      $bin/stepwell report $trial --server $server
   again:       deploy/quickstart.sh
   your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, which ends by itself)
   waiting:     $bin/stepwell agent status --spool-dir $spool_dir      (the quickstart's own spool)
