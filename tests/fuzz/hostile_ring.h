@@ -59,7 +59,7 @@ inline std::string HostileRingFile(HostileBytes& input) {
 }
 
 inline bool IsKnownKind(spool::EventKind kind) {
-  return kind >= spool::EventKind::kScope && kind <= spool::EventKind::kStepEnd;
+  return kind >= spool::EventKind::kScope && kind <= spool::EventKind::kInstant;
 }
 
 inline void ReadHostileRingFile(HostileBytes& input) {
