@@ -61,13 +61,18 @@ test("who may read one project sees its trials, and of others that they are not 
   await seen('[data-absence="failed"]:has-text("Not found")');
 });
 
-test("what is the master's as a whole is not permitted, with the grant that is missing", async () => {
+test("the master's state is not permitted, with the grant that is missing; the caps of one's own are seen", async () => {
   await show("#/admin");
   await seen('[data-absence="not permitted"]');
   await loaded("the master's page");
-  assert.equal(await count('[data-absence="not permitted"]'), 2, "its state, and its caps");
+  assert.equal(await count('[data-absence="not permitted"]'), 1, "its state");
   assert.match(await text('[data-absence="not permitted"]'), /Ask whoever runs the master for access/);
   assert.match(await text('[data-absence="not permitted"] .detail'), /read:\*/);
+  await seen('section[aria-label="Caps"] tr:has-text("Age of samples"):has-text("default")');
+  await tab.fill("#cap-rawAgeSeconds", "30d");
+  await tab.click('section[aria-label="Caps"] button[type="submit"].primary');
+  await seen('section[aria-label="Caps"] [data-absence="not permitted"]');
+  assert.match(await text('section[aria-label="Caps"] [data-absence="not permitted"]'), /admin/);
 });
 
 test("what may be read and not changed is told where it was tried", async () => {

@@ -327,7 +327,8 @@ class SlowedAgentTest : public StartedAgentTest {
 TEST_F(SlowedAgentTest, AnAgentBeyondItsQuotaIsSlowedAndAllItsSamplesArrive) {
   constexpr int kSamples = 40'000;
   const absl::Time begin = absl::Now();
-  EXPECT_EQ(Run(Trial("return", kSamples, 0.5),
+  // Slowly enough for a ring, fast enough for the quota: 8000 a second.
+  EXPECT_EQ(Run(Trial("return", kSamples, 5),
                 Environment("slowed", {{"STEPWELL_AGENT_IDLE_EXIT", "60"}})),
             "exit 7");
   EXPECT_TRUE(Eventually([&] { return IsStored("slowed", kSamples); }, absl::Seconds(90)))
