@@ -1,6 +1,5 @@
 #include "server/grpc_server.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <netinet/in.h>
@@ -34,18 +33,6 @@ constexpr int kMessageSendBytesMax = 64 << 20;
 std::uint64_t InodeOf(int fd) {
   struct stat about {};
   return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
-}
-
-std::string AddressText(const sockaddr_storage& peer) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (peer.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr, text.data(),
-              text.size());
-  } else {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text.data(),
-              text.size());
-  }
-  return text.data();
 }
 
 void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
@@ -86,8 +73,15 @@ absl::Status GrpcServer::Start() {
   credentials_ = options_.tls == nullptr
                      ? grpc::InsecureServerCredentials()
                      : GrpcTlsCredentials(options_.tls, options_.tokens, options_.rates);
+  using ServerBuilder = grpc::ServerBuilder::experimental_type;
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
+      ServerBuilder::ExternalConnectionType::FROM_FD, credentials_);
+  if (options_.tls != nullptr && options_.rates != nullptr) {
+    shared_credentials_ =
+        GrpcTlsCredentials(options_.tls, options_.tokens, options_.rates, GrpcGuesses::kNotCounted);
+    shared_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        ServerBuilder::ExternalConnectionType::FROM_FD, shared_credentials_);
+  }
   {
     const absl::MutexLock lock(&mu_);
     server_ = builder.BuildAndStart();
@@ -138,12 +132,12 @@ void GrpcServer::AcceptOne() {
     }
     return;
   }
-  const std::string address = AddressText(peer);
+  const std::string address = AddressOfSocket(reinterpret_cast<const sockaddr&>(peer));
   if (!HasPlace(address)) {
     return RefuseConnection(fd, address, "too many of this address");
   }
   if (options_.tokens != nullptr && options_.rates != nullptr &&
-      !options_.rates->MayConnect(AddressKey(address).value_or(""))) {
+      !options_.rates->MayConnect(address)) {
     return RefuseConnection(fd, address, "too many new ones");
   }
   const int on = 1;
@@ -152,7 +146,8 @@ void GrpcServer::AcceptOne() {
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket_->fd();
   connection.fd = fd;
-  acceptor_->HandleNewConnection(&connection);
+  const bool is_shared = shared_acceptor_ != nullptr && options_.rates->IsShared(address);
+  (is_shared ? shared_acceptor_ : acceptor_)->HandleNewConnection(&connection);
 }
 
 void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {

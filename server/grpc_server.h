@@ -78,7 +78,7 @@ class GrpcServer {
   static bool IsGone(const Connection& connection);
   void AcceptLoop();
   void AcceptOne();
-  // Counts the living connections of an address; false when there is no place for one more.
+  // Counts the living connections of an address, as AddressKey; false when there is no place for one more.
   bool HasPlace(const std::string& address);
   void RefuseConnection(int fd, const std::string& address, const char* why);
 
@@ -86,6 +86,8 @@ class GrpcServer {
   std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
+  // Of connections from addresses that many share, whose credentials count no guesses; null: there are none.
+  std::unique_ptr<Acceptor> shared_acceptor_;
   std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
   SparingLog refused_log_;
   int port_ = 0;
@@ -93,6 +95,7 @@ class GrpcServer {
   Worker worker_;
   // Before the server, which asks for certificates as long as it lives.
   std::shared_ptr<grpc::ServerCredentials> credentials_;
+  std::shared_ptr<grpc::ServerCredentials> shared_credentials_;
   // SetServing comes from the ownership thread while another stops this.
   absl::Mutex mu_;
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);

@@ -35,8 +35,8 @@ std::vector<std::string> NamesOf(const grpc_auth_context* peer) {
 class ReloadedCredentials final : public grpc::ServerCredentials {
  public:
   ReloadedCredentials(std::shared_ptr<TlsReload> reload, std::shared_ptr<TokenGuard> tokens,
-                      std::shared_ptr<RateLimits> rates)
-      : reload_(std::move(reload)), tokens_{std::move(tokens), std::move(rates)} {
+                      std::shared_ptr<RateLimits> rates, GrpcGuesses guesses)
+      : reload_(std::move(reload)), tokens_{std::move(tokens), std::move(rates), guesses} {
     // Required and verified before anything of HTTP/2 is read: what a stranger sends there never
     // reaches the parts of gRPC that cost much.
     const auto asks = reload_->files().ca.empty()
@@ -69,6 +69,7 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
   struct Tokens {
     std::shared_ptr<TokenGuard> guard;
     std::shared_ptr<RateLimits> rates;
+    GrpcGuesses guesses;
   };
   // On the threads of calls.
   static void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata,
@@ -85,9 +86,11 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
     if (shown == 0) why = tokens.guard->IdentifyCertificate(NamesOf(peer)).status();
     if (shown == 1) {
       auto caller = tokens.guard->Identify(authorization);
-      // One for each connection.
       if (tokens.rates) {
-        caller = tokens.rates->JudgeToken(ConnectionPlace(peer), std::move(caller));
+        const bool is_shared = tokens.guesses == GrpcGuesses::kNotCounted;
+        // One for each connection.
+        caller =
+            tokens.rates->JudgeToken(is_shared ? "" : ConnectionPlace(peer), std::move(caller));
       }
       why = caller.status();
     }
@@ -120,9 +123,10 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
 
 std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(std::shared_ptr<TlsReload> reload,
                                                             std::shared_ptr<TokenGuard> tokens,
-                                                            std::shared_ptr<RateLimits> rates) {
+                                                            std::shared_ptr<RateLimits> rates,
+                                                            GrpcGuesses guesses) {
   return std::make_shared<ReloadedCredentials>(std::move(reload), std::move(tokens),
-                                               std::move(rates));
+                                               std::move(rates), guesses);
 }
 
 }  // namespace stepwell

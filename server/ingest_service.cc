@@ -353,6 +353,7 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
     (*stream)->End(absl::DeadlineExceededError("not all was taken in time; send it again"));
   });
   for (const pb::StreamChunksRequest& message : request->messages()) {
+    if (!(*stream)->end_status().ok()) break;
     (*stream)->Handle(message);
     // Acks wait until all is answered, so that there is one per writer.
     while ((*stream)->board().TakeMessage(answer)) *response->add_messages() = std::move(answer);

@@ -129,9 +129,12 @@ class IngestStream final : public CommitListener,
   void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
   // keeps what it has. Tells the client now and then that it is heard, and the registry that its writers are there.
-  void AwaitAllowance(RateKind kind, const Caller& payer, double amount) ABSL_LOCKS_EXCLUDED(mu_);
+  // False where the stream ended meanwhile: nothing was taken, and what it is for must not be done.
+  [[nodiscard]] bool AwaitAllowance(RateKind kind, const Caller& payer, double amount)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Of a message of `session`; a unary call has paid for its own.
-  void AwaitBytes(const IngestSession& session, std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] bool AwaitBytes(const IngestSession& session, std::size_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void SayStillHere() ABSL_LOCKS_EXCLUDED(mu_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mu_) { return !end_status().ok(); }
 

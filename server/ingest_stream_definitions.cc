@@ -35,7 +35,7 @@ std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   IngestSession* session = FindSession(definitions.writer());
   if (session == nullptr) return;
-  AwaitBytes(*session, definitions.ByteSizeLong());
+  if (!AwaitBytes(*session, definitions.ByteSizeLong())) return;
   DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());
   RefusalSummary refusals;
   for (RefusedDefinition& refused : result.refused) {
@@ -88,7 +88,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh, std:
 
 void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals) {
   // How many of them are new is known behind the call: whoever made too many waits with the next.
-  AwaitAllowance(RateKind::kSeries, session.caller(), 0);
+  if (!AwaitAllowance(RateKind::kSeries, session.caller(), 0)) return;
   std::vector<SeriesNo> numbers;
   std::int64_t created = 0;
   const absl::Status status = FindSeries(session.trial_id(), fresh, created, numbers);

@@ -16,14 +16,17 @@ constexpr absl::Duration kSayEach = absl::Seconds(10);
 
 }  // namespace
 
-void IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amount) {
-  if (context_.rates == nullptr) return;
+bool IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amount) {
+  if (context_.rates == nullptr) return true;
   const RatePayer counted{pace_.address, payer.get()};
-  if (!pace_.is_slowed) return context_.rates->Spend(kind, counted, amount);
+  if (!pace_.is_slowed) {
+    context_.rates->Spend(kind, counted, amount);
+    return true;
+  }
   const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
   while (true) {
     const absl::Duration wait = context_.rates->TryTake(kind, counted, amount);
-    if (wait == absl::ZeroDuration()) return;
+    if (wait == absl::ZeroDuration()) return true;
     const SteadyTime begin = SteadyTime::Now();
     bool ends = false;
     {
@@ -32,7 +35,7 @@ void IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amo
     }
     const SteadyTime now = SteadyTime::Now();
     context_.rates->NoteSlowed(kind, now - begin);
-    if (ends) return;
+    if (ends) return false;
     // Counted over all waits: many short ones keep a writer's heartbeat as long as one does.
     if (now - said_ < kSayEach) continue;
     said_ = now;
@@ -40,9 +43,9 @@ void IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amo
   }
 }
 
-void IngestStream::AwaitBytes(const IngestSession& session, std::size_t bytes) {
-  if (!pace_.is_slowed) return;
-  AwaitAllowance(RateKind::kIngestBytes, session.caller(), static_cast<double>(bytes));
+bool IngestStream::AwaitBytes(const IngestSession& session, std::size_t bytes) {
+  if (!pace_.is_slowed) return true;
+  return AwaitAllowance(RateKind::kIngestBytes, session.caller(), static_cast<double>(bytes));
 }
 
 void IngestStream::SayStillHere() {

@@ -61,7 +61,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
     return PostRefused(open.writer(), *complaint, terminal);
   }
-  AwaitAllowance(RateKind::kOpens, caller, 1);
+  if (!AwaitAllowance(RateKind::kOpens, caller, 1)) return;
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -14,25 +15,44 @@
 #include "absl/strings/strip.h"
 
 namespace stepwell {
+namespace {
 
-std::optional<std::string> AddressKey(std::string_view address) {
-  const std::string text(address);
+std::string KeyOf(in6_addr address) {
   std::array<char, INET6_ADDRSTRLEN> written{};
-  in_addr v4{};
-  in6_addr v6{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return text;
-  if (inet_pton(AF_INET6, text.c_str(), &v6) != 1) return std::nullopt;
-  if (IN6_IS_ADDR_V4MAPPED(&v6)) {
-    inet_ntop(AF_INET, &v6.s6_addr[12], written.data(), written.size());
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    inet_ntop(AF_INET, &address.s6_addr[12], written.data(), written.size());
     return written.data();
   }
-  std::fill(std::begin(v6.s6_addr) + 8, std::end(v6.s6_addr), std::uint8_t{0});
-  inet_ntop(AF_INET6, &v6, written.data(), written.size());
+  std::fill(std::begin(address.s6_addr) + 8, std::end(address.s6_addr), std::uint8_t{0});
+  inet_ntop(AF_INET6, &address, written.data(), written.size());
   return absl::StrCat(written.data(), "/64");
 }
 
+}  // namespace
+
+std::optional<std::string> AddressKey(std::string_view address) {
+  const std::string text(address.substr(0, address.find('%')));
+  in_addr v4{};
+  in6_addr v6{};
+  // IPv4 has no zones.
+  if (text.size() == address.size() && inet_pton(AF_INET, text.c_str(), &v4) == 1) return text;
+  if (inet_pton(AF_INET6, text.c_str(), &v6) != 1) return std::nullopt;
+  return KeyOf(v6);
+}
+
+std::string AddressOfSocket(const sockaddr& peer) {
+  if (peer.sa_family == AF_INET) {
+    std::array<char, INET_ADDRSTRLEN> written{};
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, written.data(),
+              written.size());
+    return written.data();
+  }
+  if (peer.sa_family != AF_INET6) return "";
+  return KeyOf(reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr);
+}
+
 std::string AddressOfPeer(std::string_view peer) {
-  // Brackets may be escaped, and a zone may follow the address.
+  // Brackets may be escaped.
   const std::string text =
       absl::StrReplaceAll({peer.data(), peer.size()}, {{"%5B", "["}, {"%5D", "]"}});
   absl::string_view rest = text;
@@ -40,7 +60,6 @@ std::string AddressOfPeer(std::string_view peer) {
   rest = rest.substr(0, rest.rfind(':'));
   absl::ConsumePrefix(&rest, "[");
   absl::ConsumeSuffix(&rest, "]");
-  rest = rest.substr(0, rest.find('%'));
   return AddressKey({rest.data(), rest.size()}).value_or("");
 }
 

@@ -10,11 +10,15 @@
 
 #include "absl/status/statusor.h"
 
+struct sockaddr;
+
 namespace stepwell {
 
 // "10.0.0.7" as it is, "::ffff:10.0.0.7" as "10.0.0.7"; of IPv6 its network of 64 bits, "2001:db8:0:1::/64", for who has one
-// of those has them all. Nothing where it is no address.
+// of those has them all; a zone ("fe80::1%eth0") is none of them. Nothing where it is no address.
 std::optional<std::string> AddressKey(std::string_view address);
+// Of a connection's other end; empty where that is neither of IPv4 nor of IPv6. REQUIRES: `peer` is as large as its family says.
+std::string AddressOfSocket(const sockaddr& peer);
 // Of a peer as gRPC writes it; empty where it has no address.
 std::string AddressOfPeer(std::string_view peer);
 // "10.0.0.7,2001:db8::1": keys of addresses with commas between them. kInvalidArgument names the one that is none.

@@ -49,7 +49,7 @@ RateLimits::Kind RateLimits::MakeKind(double per_second) {
 }
 
 std::string_view RateLimits::Counted(std::string_view address) const {
-  return shared_.find(address) == shared_.end() ? address : std::string_view();
+  return IsShared(address) ? std::string_view() : address;
 }
 
 RateLimits::Missing RateLimits::TryBoth(RateKind kind, const RatePayer& payer, double amount) {

@@ -70,6 +70,9 @@ class RateLimits {
   // tokens on, none.
   bool MayConnect(std::string_view address);
 
+  // Whether many share it, so that it has no allowance of its own.
+  bool IsShared(std::string_view address) const { return shared_.find(address) != shared_.end(); }
+
   RateCounts counts() const;
 
  private:

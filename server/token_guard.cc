@@ -42,6 +42,8 @@ constexpr char kCertificateEnded[] =
     "the grants of this client's certificate were revoked, or have expired";
 
 constexpr char kAdminId[] = "admin";
+// The same words for both: who guesses learns nothing.
+constexpr char kNotKnown[] = "this master knows no such token, or it was revoked";
 
 // Another for another token in the file; of a digest of a digest, which tells nobody what the token is.
 std::string AdminMaker(const std::string& digest) {
@@ -193,11 +195,11 @@ absl::StatusOr<Caller> TokenGuard::Use(const Caller& caller) {
   if (caller->expires_time_us != 0 && caller->expires_time_us <= now_us) End(*caller);
   if (!MakerLives(*caller, now_us)) {
     End(*caller);
-    return absl::UnauthenticatedError("the token that fetched this one has ended");
+    return EndedTokenRefusal("the token that fetched this one has ended");
   }
   if (caller->has_ended) {
-    return absl::UnauthenticatedError(caller->certificate.empty() ? "this token has expired"
-                                                                  : kCertificateEnded);
+    return EndedTokenRefusal(caller->certificate.empty() ? "this token has expired"
+                                                         : kCertificateEnded);
   }
   caller->used_time_us.store(now_us, std::memory_order_relaxed);
   return caller;
@@ -210,18 +212,27 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   const absl::MutexLock lock(&mu_);
   LookAgain();
   if (!token.empty() && admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
-  if (!parts) return absl::UnauthenticatedError(kNoToken);
+  // The one in the file is in no form that tells its id.
+  if (!parts) {
+    return ended_.Knows(kAdminId, whole) ? EndedTokenRefusal(kNoToken)
+                                         : absl::UnauthenticatedError(kNoToken);
+  }
   STEPWELL_RETURN_IF_ERROR(CheckMemory());
   const auto found = holders_.find(std::string(parts->id));
-  if (found == holders_.end() || !IsSameDigest(secret, found->second->digest)) {
-    return absl::UnauthenticatedError("this master knows no such token, or it was revoked");
+  if (found == holders_.end()) {
+    return ended_.Knows(parts->id, secret) ? EndedTokenRefusal(kNotKnown)
+                                           : absl::UnauthenticatedError(kNotKnown);
   }
+  if (!IsSameDigest(secret, found->second->digest)) return absl::UnauthenticatedError(kNotKnown);
   return Use(found->second);
 }
 
 void TokenGuard::Take(Stored stored) {
   if (admin_ == nullptr || admin_->digest != stored.digest) {
-    if (admin_ != nullptr) End(*admin_);
+    if (admin_ != nullptr) {
+      End(*admin_);
+      ended_.Note(kAdminId, admin_->digest);
+    }
     admin_ = std::make_shared<TokenHolder>();
     admin_->id = kAdminId;
     admin_->name = "the one in the file";
@@ -250,7 +261,10 @@ void TokenGuard::LookAgain() {
   if (!is_gone_) log::Error("token_gone", {{"why", read.status().message()}});
   is_gone_ = true;
   stored_ = {};
-  if (admin_ != nullptr) End(*admin_);
+  if (admin_ != nullptr) {
+    End(*admin_);
+    ended_.Note(kAdminId, admin_->digest);
+  }
   admin_ = nullptr;
 }
 
@@ -273,6 +287,7 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
                          same->second->expires_time_us == holder->expires_time_us;
     // Calls that are under way hold the one of before.
     goes_on ? void(same->second = holder) : End(*holder);
+    if (same == holders.end()) ended_.Note(id, holder->digest);
   }
   holders_ = std::move(holders);
   named_ = std::move(named);
@@ -298,8 +313,14 @@ void TokenGuard::EndNow(const std::string& id) {
     const bool is_kin = !family.empty() && holder.family == family;
     if (holder.id != id && holder.made_by != id && !is_kin) return false;
     End(holder);
+    ended_.Note(holder.id, holder.digest);
     return true;
   });
+}
+
+void TokenGuard::LearnEnded(const std::vector<TokenRecord>& ended) {
+  const absl::MutexLock lock(&mu_);
+  for (const TokenRecord& token : ended) ended_.Note(token.id, token.digest);
 }
 
 void TokenGuard::Confirm(absl::Duration asked) {
@@ -326,9 +347,11 @@ void TokenGuard::LookAround() {
     }
     if (!holder->made_by.empty() && !holder->has_ended) ++fetched_count_;
   }
-  const auto forgotten = absl::erase_if(holders_, [now_us](const auto& entry) {
+  const auto forgotten = absl::erase_if(holders_, [&](const auto& entry) {
     const TokenHolder& holder = *entry.second;
-    return !holder.made_by.empty() && holder.expires_time_us < now_us - kFetchedGraceUs;
+    if (holder.made_by.empty() || holder.expires_time_us >= now_us - kFetchedGraceUs) return false;
+    ended_.Note(holder.id, holder.digest);
+    return true;
   });
   if (forgotten > 0) forgotten_us_ = now_us - kFetchedGraceUs;
 }

@@ -2,7 +2,7 @@
 // anything else of a call is looked at; what shows none that lives is refused. Three kinds are known: the one
 // in a file, which may do everything and of which another in the file takes the place within two seconds,
 // those of the database, which TokenLoop tells it of, and among these the ones that a certificate's name opens
-// and no secret. Digests alone are kept. Thread-safe; waits for nobody.
+// and no secret. Digests alone are kept, also of those that ended (EndedTokens). Thread-safe; waits for nobody.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto guard, TokenGuard::Open("/etc/stepwell/token", clock));
 //   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, guard->Identify(request.Header("Authorization")));
@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "server/caller.h"
+#include "server/ended_tokens.h"
 
 namespace stepwell {
 
@@ -36,7 +37,7 @@ class TokenGuard {
   static absl::StatusOr<std::shared_ptr<TokenGuard>> Open(const std::string& path,
                                                           const Clock& clock);
 
-  // Of an Authorization header, and of a token by itself. kUnauthenticated: it lives not, or was never one;
+  // Of an Authorization header, and of a token by itself. kUnauthenticated: it lives not (IsEndedTokenRefusal), or was never one;
   // kUnavailable: it may be one, and the database did not say so of late.
   absl::StatusOr<Caller> Identify(std::string_view authorization) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Caller> IdentifyToken(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,6 +55,8 @@ class TokenGuard {
   // These were fetched, and live beside those that are known.
   void LearnFetched(const std::vector<TokenRecord>& fetched, absl::Duration asked)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // These ended before they could be learned of, the last one last.
+  void LearnEnded(const std::vector<TokenRecord>& ended) ABSL_LOCKS_EXCLUDED(mu_);
   // What was learned is so still.
   void Confirm(absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
   // Revoked: for good, and not to be learned of first; with those that it made, and its family.
@@ -98,7 +101,8 @@ class TokenGuard {
   Stored stored_ ABSL_GUARDED_BY(mu_);
   Caller admin_ ABSL_GUARDED_BY(mu_);             // null: the file is gone
   std::string admin_maker_ ABSL_GUARDED_BY(mu_);  // TokenRecord::made_by of what that one makes
-  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;     // which was told
+  EndedTokens ended_ ABSL_GUARDED_BY(mu_);
+  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
   absl::flat_hash_map<std::string, Caller> holders_ ABSL_GUARDED_BY(mu_);   // by id
   // Ids by the name of a certificate; some may be no more among holders_.

@@ -10,6 +10,8 @@ namespace {
 
 constexpr absl::Duration kLookEach = absl::Seconds(1);
 constexpr absl::Duration kNoteEach = absl::Minutes(1);
+// What is remembered of those that ended before this master began.
+constexpr int kEndedMax = 10'000;
 // A call that began as its token ended is found by the next look, a second later; there are two tells a look.
 constexpr int kTells = 5;
 
@@ -72,8 +74,19 @@ absl::Status TokenLoop::Learn() {
   const absl::Duration asked = parts_.clock.Monotonic();
   STEPWELL_ASSIGN_OR_RETURN(const LivingTokens living, parts_.store.ReadLiving());
   parts_.guard.Learn(living.tokens, asked);
+  // Once: who ends later is seen to end.
+  if (!knows_ended_) LearnEnded();
   numbers_ = living.numbers;
   return absl::OkStatus();
+}
+
+void TokenLoop::LearnEnded() {
+  const auto ended = parts_.store.ReadEnded(kEndedMax);
+  // Nobody who lives waits for it: the next Learn asks again.
+  if (!ended.ok())
+    return log::Warning("ended_tokens_not_read", {{"why", ended.status().message()}});
+  parts_.guard.LearnEnded(*ended);
+  knows_ended_ = true;
 }
 
 absl::Status TokenLoop::LearnFetchedNow() {

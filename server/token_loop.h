@@ -52,6 +52,7 @@ class TokenLoop {
   absl::Status Look() ABSL_LOCKS_EXCLUDED(learning_);
   absl::Status Learn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
   absl::Status LearnFetched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
+  void LearnEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(learning_);
   void EndDue();
   void TellEnded();
   void NoteUsed();
@@ -60,6 +61,7 @@ class TokenLoop {
   // Held while the database is asked, so that what it said first is not learned last.
   absl::Mutex learning_;
   TokenNumbers numbers_ ABSL_GUARDED_BY(learning_) = {-1, -1};
+  bool knows_ended_ ABSL_GUARDED_BY(learning_) = false;
   absl::Mutex mu_ ABSL_ACQUIRED_AFTER(learning_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // Confined to the thread.

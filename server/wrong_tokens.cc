@@ -1,6 +1,7 @@
 #include "server/wrong_tokens.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/ended_tokens.h"
 #include "server/rate_refusal.h"
 
 namespace stepwell {
@@ -45,13 +46,14 @@ absl::StatusOr<Caller> WrongTokens::Judge(std::string_view place, absl::StatusOr
                                           SteadyTime now) {
   // Where the database does not say whether it lives nothing is learned of it.
   if (place.empty() || (!found.ok() && !absl::IsUnauthenticated(found.status()))) return found;
-  const absl::Duration wait = table_.Wait(place, now);
+  RateTable& table = IsConnectionPlace(place) ? connections_ : addresses_;
+  const absl::Duration wait = table.Wait(place, now);
   if (found.ok()) {
     if (*found == nullptr || WasRight(place, PayerOf(**found), now, wait > absl::ZeroDuration())) {
       return found;
     }
   } else if (wait == absl::ZeroDuration()) {
-    table_.Spend(place, 1, now);
+    if (!IsEndedTokenRefusal(found.status())) table.Spend(place, 1, now);
     return found;
   }
   refused_.fetch_add(1, std::memory_order_relaxed);

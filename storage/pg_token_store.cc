@@ -107,6 +107,14 @@ select )" STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
 where made_by is not null and revoked_time is null and expires_time > now()
   and )" STEPWELL_MAKER_LIVES;
+// What a dead maker made ended with it; when is not told here.
+constexpr char kReadEnded[] = "select " STEPWELL_TOKEN_COLUMNS R"(
+from (select *, least(revoked_time, expires_time) as end_time from stepwell.tokens
+      where secret_sha256 is not null
+        and (revoked_time is not null or expires_time <= now()
+             or (made_by is not null and not )" STEPWELL_MAKER_LIVES R"())
+      order by end_time desc nulls first limit $1) ended
+order by end_time nulls last)";
 constexpr char kReadFetched[] = "select " STEPWELL_TOKEN_COLUMNS R"(
 from stepwell.tokens
 where made_by is not null and fetch_no > $1 and revoked_time is null and expires_time > now()
@@ -347,6 +355,13 @@ absl::StatusOr<LivingTokens> PgTokenStore::ReadLiving() {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection->Exec(kReadLiving));
   living.tokens = TokensOf(rows);
   return living;
+}
+
+absl::StatusOr<std::vector<TokenRecord>> PgTokenStore::ReadEnded(int limit) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, watch_.Borrow(kWatchMax));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
+                            connection->Exec(kReadEnded, {std::int64_t{limit}}));
+  return TokensOf(rows);
 }
 
 absl::StatusOr<LivingTokens> PgTokenStore::ReadFetched(std::int64_t fetch_no) {

@@ -35,6 +35,7 @@ class PgTokenStore final : public TokenStore {
   absl::StatusOr<TokenRecord> Revoke(const std::string& id) override;
   absl::StatusOr<TokenNumbers> ReadNumbers() override;
   absl::StatusOr<LivingTokens> ReadLiving() override;
+  absl::StatusOr<std::vector<TokenRecord>> ReadEnded(int limit) override;
   absl::StatusOr<LivingTokens> ReadFetched(std::int64_t fetch_no) override;
   absl::Status NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& used) override;
   absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override;

@@ -111,6 +111,8 @@ class TokenStore {
   [[nodiscard]] virtual absl::StatusOr<TokenRecord> Revoke(const std::string& id) = 0;
   [[nodiscard]] virtual absl::StatusOr<TokenNumbers> ReadNumbers() = 0;
   [[nodiscard]] virtual absl::StatusOr<LivingTokens> ReadLiving() = 0;
+  // Those that live no more and have a secret, by no certificate: the `limit` that ended last, of these the last one last.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<TokenRecord>> ReadEnded(int limit) = 0;
   // Those that were fetched beyond `fetch_no`, and live.
   [[nodiscard]] virtual absl::StatusOr<LivingTokens> ReadFetched(std::int64_t fetch_no) = 0;
   // Pairs of id and microseconds since 1970; an older time than the stored one changes nothing.

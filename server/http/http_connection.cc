@@ -24,7 +24,6 @@
 #include "server/http/http_reading.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_token.h"
-#include "server/peer_address.h"
 
 namespace stepwell {
 namespace {
@@ -307,7 +306,7 @@ HttpRequest HttpConnection::Head() {
   HttpRequest request = ReadHttpHead(parser_->get());
   request.is_from_loopback = is_loopback_;
   request.certificate_names = stream_.PeerNames();
-  request.peer = AddressKey(address_).value_or("");
+  request.peer = address_;
   return request;
 }
 

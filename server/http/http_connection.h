@@ -44,7 +44,7 @@ struct HttpPort {
   HttpHeldBytes held_bodies;
 };
 
-// `address` has taken its place, which the connection leaves. `port` outlives it.
+// `address`, as AddressKey, has taken its place, which the connection leaves. `port` outlives it.
 void StartHttpConnection(HttpPort& port, boost::asio::ip::tcp::socket socket,
                          const std::string& address, bool is_loopback);
 

@@ -1,4 +1,4 @@
-// HttpPlaces: how many connections there may be, in all and of one address. Confined to one thread.
+// HttpPlaces: how many connections there may be, in all and of one address (AddressOfSocket). Confined to one thread.
 //
 //   if (!places.Take(address)) return Refuse();
 //   ...

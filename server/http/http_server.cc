@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "server/http/http_connection.h"
 #include "server/listen_socket.h"
+#include "server/peer_address.h"
 
 namespace stepwell {
 namespace {
@@ -92,7 +93,7 @@ void HttpServer::Impl::Admit(tcp::socket socket) {
   boost::system::error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone again
-  const std::string address = peer.address().to_string();
+  const std::string address = AddressOfSocket(*peer.data());
   if (!port_.places.Take(address)) {
     // Within TLS it would be noise.
     if (port_.options.tls != nullptr) return;

@@ -134,33 +134,56 @@ def slow_loris(stand: Stand) -> Answers:
     return answers if took < 5 else [f"after {took:.1f} s"]
 
 
-@attack("more connections than one address may hold; others find a place", "200")
+@attack("more connections than one address may hold, on either port; others find a place", "256 held, others 200")
 def many_connections(stand: Stand) -> Answers:
-    held = []
-    for _ in range(400):
-        try:
-            held.append(socket.create_connection(stand.http, timeout=5, source_address=("127.0.2.2", 0)))
-        except OSError:
-            break
-    answers = [told(stand.get("/livez", source="127.0.2.3"))]
-    for connection in held:
-        connection.close()
+    answers = []
+    for at, port in enumerate((stand.http, stand.grpc)):
+        connections = []
+        for _ in range(400):
+            try:
+                connections.append(socket.create_connection(port, timeout=5, source_address=(f"127.0.2.{2 + 2 * at}", 0)))
+            except OSError:
+                break
+        held = 0
+        until = time.monotonic() + 2  # less than a handshake may take
+        for connection in connections:
+            connection.settimeout(max(0.001, until - time.monotonic()) if held == 0 else 0.001)
+            held += is_open(connection)
+        elsewhere = told(stand.get("/livez", source=f"127.0.2.{3 + 2 * at}"))
+        answers.append(f"{held} held, others {elsewhere}")
+        for connection in connections:
+            connection.close()
     return answers
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Nobody has hung up on it within its timeout."""
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
 
 
 @attack("plain bytes on ports that speak TLS", "400 or closed")
 def plain_bytes(stand: Stand) -> Answers:
     answers = [told(stand.raw(f"GET / HTTP/1.1\r\n{HEAD}\r\n", is_tls=False))]
-    for data in (os.urandom(4000), h2.PREFACE, b"GET / HTTP/1.1\r\n\r\n"):
+    for data in (b"\x00" + os.urandom(4000), h2.PREFACE, b"GET / HTTP/1.1\r\n\r\n"):
+        answer = b""
         try:
-            with socket.create_connection(stand.grpc, timeout=10) as connection:
+            with socket.create_connection(stand.grpc, timeout=15) as connection:
                 connection.sendall(data)
-                connection.shutdown(socket.SHUT_WR)
-                while connection.recv(4096):
-                    pass
+                while more := connection.recv(4096):
+                    answer += more
+        except TimeoutError:
+            answers.append("left open")
+            continue
         except OSError:
-            pass
-        answers.append("closed")
+            pass  # it hung up on what it had not read
+        # It may say why, in an alert of TLS.
+        is_alert = len(answer) >= 3 and answer[:2] == b"\x15\x03"
+        answers.append("closed" if not answer or is_alert else f"answered {answer[:20]!r}")
     return answers
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -132,6 +133,13 @@ class Stand:
         status, words, answer = self.connect().call("/stepwell.v1.IngestService/WriteChunks", [wire.write_chunks(messages)], self.admin)
         if status != 0 or wire.refusals(answer):
             raise RuntimeError(f"the victim's trial was not stored: {status} {words} {wire.refusals(answer)}")
+        events = b'{"traceEvents":[{"ph":"X","name":"secret","ts":1,"dur":2,"pid":4,"tid":5}]}'
+        trace = wire.upload_trace(*VICTIM, "theirs.json", len(events), hashlib.sha256(events).digest(), events)
+        status, words, _ = self.connect().call("/stepwell.v1.TraceService/UploadTrace", trace, self.admin)
+        if status != 0:
+            raise RuntimeError(f"the victim's trace was not stored: {status} {words}")
+        listed = self.post("TraceService/ListTraces", json.dumps({"trial": {"project": VICTIM[0], "externalId": VICTIM[1]}}), self.admin)[2]
+        self.victim_trace_no = int(json.loads(listed)["traces"][0]["traceNo"])
 
     def connect(self, source: str = "127.0.0.1") -> h2.Connection:
         return h2.Connection(self.grpc, self.tls_h2, source)

@@ -16,11 +16,14 @@ READS = ("GetTrial", "ListSeries", "LatestValues", "SummarizeTimings")
 @attack("another project's trial: read, archive, delete, switch, flush, its traces, its caps and a token for it, by a token that writes its own", "404 or 403")
 def others_trial(stand: Stand) -> Answers:
     calls = [f"QueryService/{name}" for name in READS] + ["TraceService/ListTraces", "AdminService/ArchiveTrial", "AdminService/DeleteTrial"]
-    calls += ["TokenService/FetchIngestToken", "AdminService/SetProfiling", "TraceService/SummarizeTrace", "TraceService/DeleteTrace"]
+    calls += ["TokenService/FetchIngestToken", "AdminService/SetProfiling"]
+    of_trace = ["TraceService/SummarizeTrace", "TraceService/DeleteTrace"]
     trial_id = stand.before["QueryService/GetTrial"]["trial"]["trialId"]  # type: ignore[index]
     answers = []
-    for method in calls:
+    for method in calls + of_trace:
         for request in (VICTIM_JSON, {"trial": {"trialId": trial_id}}):
+            if method in of_trace:
+                request = {**request, "traceNo": stand.victim_trace_no}
             answers.append(told(stand.post(method, json.dumps(request), stand.writer)))
     answers.append(told(stand.post("AdminService/Flush", json.dumps({"trialId": trial_id}), stand.writer)))
     answers.append(told(stand.post("AdminService/GetCaps", json.dumps({"place": VICTIM_JSON}), stand.writer)))
@@ -31,9 +34,9 @@ def others_trial(stand: Stand) -> Answers:
 @attack("the same as streams, over gRPC", "NOT_FOUND")
 def others_streams(stand: Stand) -> Answers:
     request = wire.field(1, wire.trial_ref(*VICTIM))
-    paths = ("QueryService/ReadSamples", "QueryService/FollowSamples", "TraceService/GetTrace", "TraceService/MergeTraces")
-    paths += ("TraceService/CaptureTrace",)
-    return [code(stand.connect().call("/stepwell.v1." + path, [request], stand.writer)[0]) for path in paths]
+    requests = dict.fromkeys(("QueryService/ReadSamples", "QueryService/FollowSamples", "TraceService/MergeTraces", "TraceService/CaptureTrace"), request)
+    requests["TraceService/GetTrace"] = request + wire.field(2, stand.victim_trace_no)
+    return [code(stand.connect().call("/stepwell.v1." + path, [each], stand.writer)[0]) for path, each in requests.items()]
 
 
 @attack("what is an admin's: tokens, caps, sweeps, the master's state", "403")

@@ -282,6 +282,30 @@ TEST_F(TokenStoreTest, AnExpiredOneLivesNoMore) {
   EXPECT_THAT(Living(), ElementsAre(IdOf(2)));
 }
 
+TEST_F(TokenStoreTest, TellsThoseThatEndedTheLastOneLast) {
+  for (int i = 1; i <= 4; ++i) Create(i);
+  TokenRecord expired{.id = IdOf(5), .digest = std::string(32, 'x'), .name = "t"};
+  expired.grants = {"admin"};
+  expired.expires_time_us = absl::ToUnixMicros(absl::Now() - absl::Hours(1));
+  ASSERT_TRUE(store_.Create(expired).ok());
+  TokenRecord given{.id = IdOf(6), .name = "t", .grants = {"admin"}, .certificate = "dns:a"};
+  ASSERT_TRUE(store_.Create(given).ok());
+  ASSERT_EQ(Fetch(FetchOf(7, IdOf(3))), absl::StatusCode::kOk);
+  ASSERT_EQ(Fetch(FetchOf(8, IdOf(4))), absl::StatusCode::kOk);
+  for (const int number : {2, 1, 3, 6}) ASSERT_TRUE(store_.Revoke(IdOf(number)).ok());
+  const auto ended = [this](int limit) {
+    std::vector<std::string> ids;
+    const auto read = store_.ReadEnded(limit);
+    EXPECT_TRUE(read.ok()) << read.status();
+    for (const TokenRecord& token : *read) ids.push_back(token.id);
+    return ids;
+  };
+  // The seventh ends with its maker, before its own time.
+  EXPECT_THAT(ended(10), ElementsAre(IdOf(5), IdOf(2), IdOf(1), IdOf(3), IdOf(7)));
+  EXPECT_THAT(ended(3), ElementsAre(IdOf(1), IdOf(3), IdOf(7)));
+  EXPECT_EQ(store_.ReadEnded(1)->front().digest, std::string(32, 7));
+}
+
 TEST_F(TokenStoreTest, ListsNewestFirstPageByPage) {
   for (int number = 1; number <= 5; ++number) Create(number);
   ASSERT_TRUE(store_.Revoke(IdOf(4)).ok());

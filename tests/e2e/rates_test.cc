@@ -13,6 +13,7 @@
 #include "base/tls/tls_authority.h"
 #include "nlohmann/json.hpp"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "stepwell/v1/token.grpc.pb.h"
 #include "tests/e2e/error_details.h"
 #include "tests/e2e/started_agent.h"
 
@@ -224,6 +225,7 @@ TEST_F(RatesTest, AUnaryWriteBeyondTheLimitIsRefusedAndStoresNothing) {
 
 class WrongTokensTest : public RatesTest {
  protected:
+  virtual std::string shared() const { return "127.0.0.5"; }
   void SetUp() override {
     const absl::Time now = absl::Now() - absl::Hours(1);
     const TlsAuthority ca = *TlsAuthority::Make("ca", now, now + absl::Hours(9));
@@ -235,7 +237,7 @@ class WrongTokensTest : public RatesTest {
     ca_pem_ = ca.own().cert_pem;
     StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
                  "--token-file", scratch_ / "token", "--wrong-tokens-per-minute", "20",
-                 "--shared-addresses", "127.0.0.5"});
+                 "--shared-addresses", shared()});
     scheme_ = "https";
     std::ifstream(scratch_ / "token") >> token_;
   }
@@ -314,6 +316,58 @@ TEST_F(WrongTokensTest, OfGrpcAConnectionIsSlowedAndOthersAreNot) {
       << "told apart it would be a guess";
   EXPECT_TRUE(Ask(working, token_).ok());
   EXPECT_TRUE(Ask(guessing, token_).ok()) << "it was right on another";
+}
+
+TEST_F(WrongTokensTest, ARevokedTokenThatIsShownAgainAndAgainKeepsNobodyOut) {
+  const auto stub = v1::TokenService::NewStub(Channel());
+  std::string id;
+  std::string text;
+  {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token_);
+    v1::CreateTokenRequest request;
+    request.set_name("agent");
+    request.add_grants("write:vision");
+    v1::CreateTokenResponse response;
+    const grpc::Status status = stub->CreateToken(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    id = response.token().token_id();
+    text = response.text();
+  }
+  EXPECT_EQ(With("127.0.0.3", text).code, "200");
+  {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token_);
+    v1::RevokeTokenRequest request;
+    request.set_token_id(id);
+    v1::RevokeTokenResponse response;
+    ASSERT_TRUE(stub->RevokeToken(&context, request, &response).ok());
+  }
+  const auto shown_in_vain = [&](const std::string& from) {
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(With(from, text).code, "401");
+  };
+  shown_in_vain("127.0.0.6");
+  EXPECT_EQ(With("127.0.0.6", token_).code, "200") << "its first time from there";
+  // A master that begins knows it, too.
+  master_->Kill();
+  ASSERT_TRUE(master_->StartAndWait({})) << master_->LogTail();
+  ASSERT_TRUE(
+      Eventually([&] { return With("127.0.0.8", token_).code == "200"; }, absl::Seconds(20)));
+  shown_in_vain("127.0.0.7");
+  EXPECT_EQ(With("127.0.0.7", token_).code, "200");
+}
+
+class SharedConnectionTest : public WrongTokensTest {
+ protected:
+  std::string shared() const override { return "127.0.0.1"; }
+};
+
+TEST_F(SharedConnectionTest, AProxysConnectionOfGrpcMayShowWhatItsClientsDo) {
+  const auto proxy = Channel();
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(Ask(proxy, absl::StrCat(token_, i)).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  }
+  EXPECT_TRUE(Ask(proxy, token_).ok());
 }
 
 class SlowedAgentTest : public StartedAgentTest {

@@ -29,7 +29,9 @@ class FakeTokenStore final : public TokenStore {
     const TokenRecord revoked = *found;
     std::erase_if(tokens, [&](const TokenRecord& token) {
       const bool is_kin = !revoked.family.empty() && token.family == revoked.family;
-      return token.id == id || token.made_by == id || is_kin;
+      if (token.id != id && token.made_by != id && !is_kin) return false;
+      ended.push_back(token);
+      return true;
     });
     return revoked;
   }
@@ -61,6 +63,10 @@ class FakeTokenStore final : public TokenStore {
     if (!status.ok()) return status;
     return LivingTokens{{change_no, fetch_no}, tokens};
   }
+  absl::StatusOr<std::vector<TokenRecord>> ReadEnded(int) override {
+    if (!status.ok()) return status;
+    return ended;
+  }
   absl::Status NoteUsed(const std::vector<std::pair<std::string, std::int64_t>>& noted) override {
     used.insert(used.end(), noted.begin(), noted.end());
     return status;
@@ -80,6 +86,7 @@ class FakeTokenStore final : public TokenStore {
   std::vector<TrialPlace> places;
   std::vector<std::pair<std::string, std::int64_t>> used;
   std::vector<TokenRecord> fetched;
+  std::vector<TokenRecord> ended;
   std::int64_t change_no = 0;
   std::int64_t fetch_no = 0;
   int fetched_reads = 0;

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "server/ended_tokens.h"
 #include "server/error_details.h"
 #include "server/peer_address.h"
 #include "server/rate_refusal.h"
@@ -121,6 +125,28 @@ TEST_F(RateLimitsTest, ATokenThatWasRightAtAnAddressIsNotLockedOutThere) {
   EXPECT_FALSE(limits_.JudgeToken("10.0.0.1", Holder("a")).ok());
 }
 
+TEST_F(RateLimitsTest, AnEndedTokenThatIsShownAgainAndAgainIsNoGuess) {
+  const auto ended = [this] {
+    return limits_.JudgeToken("10.0.0.1", EndedTokenRefusal("it was revoked")).status().code();
+  };
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(ended(), absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.1", Holder("new")).ok()) << "behind the same address";
+  // Where guesses are used up it is told from none of them.
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ended(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(RateLimitsTest, ConnectionsTakeNoAddressesPlaceAmongThoseThatGuess) {
+  // More than a table has room for: those that come next share one allowance, and use it up.
+  for (std::uintptr_t i = 1; i <= 10'010; ++i) {
+    Wrong(ConnectionPlace(reinterpret_cast<const void*>(i)));
+  }
+  EXPECT_EQ(Wrong(ConnectionPlace(this)), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(limits_.JudgeToken("10.0.0.2", Holder("a")).ok());
+}
+
 TEST_F(RateLimitsTest, ADatabaseThatDoesNotAnswerCountsForNobody) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(absl::IsUnavailable(
@@ -166,6 +192,8 @@ TEST(PeerAddressTest, OneNetworkOfIpv6IsOneAddress) {
       {"ipv6:[2001:db8:0:1::9]:80", "2001:db8:0:1::/64"},
       {"ipv6:[::ffff:10.0.0.7]:80", "10.0.0.7"},
       {"ipv6:[fe80::1%eth0]:80", "fe80::/64"},
+      {"ipv6:%5Bfe80::1%25eth0%5D:80", "fe80::/64"},
+      {"ipv4:10.0.0.7%eth0:80", ""},
       {"unix:/tmp/socket", ""},
       {"inproc", ""},
       {"ipv4:", ""},
@@ -174,8 +202,39 @@ TEST(PeerAddressTest, OneNetworkOfIpv6IsOneAddress) {
   for (const auto& row : rows) EXPECT_EQ(AddressOfPeer(row.peer), row.key) << row.peer;
   EXPECT_EQ(*ParseAddresses(" 10.0.0.7, 2001:db8::1,"),
             (std::set<std::string>{"10.0.0.7", "2001:db8::/64"}));
+  EXPECT_EQ(ParseAddresses("fe80::7%eth0").value_or(std::set<std::string>()),
+            (std::set<std::string>{"fe80::/64"}));
   EXPECT_TRUE(ParseAddresses("")->empty());
   EXPECT_EQ(ParseAddresses("10.0.0.7,proxy.lab").status().message(), "'proxy.lab' is no address");
+}
+
+TEST(PeerAddressTest, ASocketsOtherEndIsCountedAsItsPeerIs) {
+  const struct {
+    const char* address;
+    std::uint32_t zone;
+    const char* key;
+  } rows[] = {
+      {"2001:db8:0:1::9", 0, "2001:db8:0:1::/64"},
+      {"2001:db8:0:1:ffff:ffff:ffff:ffff", 0, "2001:db8:0:1::/64"},
+      {"2001:db8:0:2::9", 0, "2001:db8:0:2::/64"},
+      {"fe80::1", 7, "fe80::/64"},
+      {"::1", 0, "::/64"},
+      {"::ffff:10.0.0.7", 0, "10.0.0.7"},
+  };
+  for (const auto& row : rows) {
+    sockaddr_in6 peer{};
+    peer.sin6_family = AF_INET6;
+    peer.sin6_scope_id = row.zone;
+    ASSERT_EQ(inet_pton(AF_INET6, row.address, &peer.sin6_addr), 1);
+    EXPECT_EQ(AddressOfSocket(reinterpret_cast<const sockaddr&>(peer)), row.key) << row.address;
+    EXPECT_EQ(AddressKey(row.address), row.key) << row.address;
+  }
+  sockaddr_in peer{};
+  peer.sin_family = AF_INET;
+  ASSERT_EQ(inet_pton(AF_INET, "10.0.0.7", &peer.sin_addr), 1);
+  EXPECT_EQ(AddressOfSocket(reinterpret_cast<const sockaddr&>(peer)), "10.0.0.7");
+  peer.sin_family = AF_UNIX;
+  EXPECT_EQ(AddressOfSocket(reinterpret_cast<const sockaddr&>(peer)), "");
 }
 
 }  // namespace

@@ -214,6 +214,46 @@ TEST_F(LearnedTokensTest, EndsWhereItIsRevokedOrExpiresOrLeavesItsFile) {
   EXPECT_TRUE(HasEnded(admin));
 }
 
+TEST_F(LearnedTokensTest, WhatEndedIsToldFromGuessesByItsSecretAlone) {
+  const auto is_ended = [this](const std::string& text) {
+    const absl::Status status = guard_->IdentifyToken(text).status();
+    EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
+    return IsEndedTokenRefusal(status);
+  };
+  const auto with_other_secret = [](const NewToken& token) {
+    return absl::StrCat("stepwell_", token.id, "_", MakeSecret());
+  };
+  const NewToken revoked = MakeToken();
+  const NewToken expiring = MakeToken();
+  const NewToken before = MakeToken();
+  TokenRecord expires = RecordOf(expiring);
+  expires.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(1));
+  Learn({RecordOf(token_), RecordOf(revoked), expires});
+  guard_->LearnEnded({RecordOf(before)});
+  guard_->EndNow(revoked.id);
+  clock_.Advance(absl::Seconds(2));
+  for (const NewToken& each : {revoked, expiring, before}) {
+    EXPECT_TRUE(is_ended(each.text));
+    EXPECT_FALSE(is_ended(with_other_secret(each)));
+  }
+  // Another master revoked it, and this one learns that it lives no more.
+  Learn({});
+  EXPECT_TRUE(is_ended(token_.text));
+  EXPECT_TRUE(is_ended(expiring.text));
+  EXPECT_FALSE(is_ended(with_other_secret(token_)));
+  EXPECT_FALSE(is_ended(MakeToken().text));
+  // Nobody can tell by the words.
+  EXPECT_EQ(guard_->IdentifyToken(revoked.text).status().message(),
+            guard_->IdentifyToken(MakeToken().text).status().message());
+  // The file's own.
+  const std::string admin = Token();
+  EXPECT_TRUE(guard_->IdentifyToken(admin).ok());
+  Write(MakeFileToken());
+  clock_.Advance(absl::Seconds(3));
+  EXPECT_TRUE(is_ended(admin));
+  EXPECT_FALSE(is_ended(MakeFileToken()));
+}
+
 TEST_F(LearnedTokensTest, OneThatExpiresIsRefusedFromThatMomentOn) {
   TokenRecord expiring = RecordOf(token_);
   expiring.expires_time_us = absl::ToUnixMicros(clock_.Now() + absl::Seconds(3));

@@ -46,6 +46,14 @@ TEST_F(TokenLoopTest, LearnsAtOnceWhatWasMadeOrRevokedHere) {
   EXPECT_FALSE(IsKnown(token));
 }
 
+TEST_F(TokenLoopTest, KnowsWhatEndedBeforeItBegan) {
+  const NewToken token = Add();
+  ASSERT_TRUE(store_.Revoke(token.id).ok());
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  EXPECT_TRUE(IsEndedTokenRefusal(guard_->IdentifyToken(token.text).status()));
+  EXPECT_FALSE(IsEndedTokenRefusal(guard_->IdentifyToken(MakeToken().text).status()));
+}
+
 TEST_F(TokenLoopTest, SeesWhatAnotherMasterDidTellsWhoHoldsCallsAndNotesUse) {
   const NewToken revoked_elsewhere = Add();
   const NewToken other = Add();
