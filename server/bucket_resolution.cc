@@ -11,34 +11,38 @@ namespace {
 
 constexpr std::int64_t kSecondUs = 1'000'000;
 
-// What of the ledger the answer may hold.
-bool Concerns(const UsageRecord& line, const BucketPlan& plan,
-              const std::vector<std::string>& metric_groups) {
-  return line.last_time_us >= plan.start && line.first_time_us < plan.end &&
-         std::find(metric_groups.begin(), metric_groups.end(), line.metric_group) !=
-             metric_groups.end();
+// Whose the line is; null where the answer holds nothing of it.
+const AskedGroup* AskedOf(const UsageRecord& line, const BucketPlan& plan,
+                          const std::vector<AskedGroup>& asked) {
+  if (line.last_time_us < plan.start || line.first_time_us >= plan.end) return nullptr;
+  const auto found = std::find_if(asked.begin(), asked.end(), [&](const AskedGroup& group) {
+    return group.metric_group == line.metric_group;
+  });
+  return found == asked.end() ? nullptr : &*found;
 }
 
 bool HasRollups(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
-                const std::vector<std::string>& metric_groups) {
+                const std::vector<AskedGroup>& asked) {
   return std::all_of(usage.begin(), usage.end(), [&](const UsageRecord& line) {
-    return line.has_rollups || !Concerns(line, plan, metric_groups);
+    return line.has_rollups || AskedOf(line, plan, asked) == nullptr;
   });
 }
 
 bool AreSamplesRemoved(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
-                       const std::vector<std::string>& metric_groups) {
+                       const std::vector<AskedGroup>& asked) {
   return std::any_of(usage.begin(), usage.end(), [&](const UsageRecord& line) {
-    return line.removed_sample_count > 0 && Concerns(line, plan, metric_groups);
+    return line.removed_sample_count > 0 && AskedOf(line, plan, asked) != nullptr;
   });
 }
 
-// How many samples of the series the range holds, as if they came evenly.
+// How many samples of the series the range holds, as if they came evenly and a group's series had as many
+// each.
 double SamplesIn(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
-                 const AskedSeries& asked) {
+                 const std::vector<AskedGroup>& asked) {
   double count = 0;
   for (const UsageRecord& line : usage) {
-    if (line.sample_count == 0 || !Concerns(line, plan, asked.metric_groups)) continue;
+    const AskedGroup* group = AskedOf(line, plan, asked);
+    if (line.sample_count == 0 || group == nullptr) continue;
     const double first =
         std::max(static_cast<double>(line.first_time_us), static_cast<double>(plan.start));
     const double last =
@@ -46,13 +50,13 @@ double SamplesIn(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
     const double span =
         static_cast<double>(line.last_time_us) - static_cast<double>(line.first_time_us);
     const double part = span > 0 ? std::clamp((last - first) / span, 0.0, 1.0) : 1;
-    count += static_cast<double>(line.sample_count) * part;
+    count += static_cast<double>(line.sample_count) * part * std::clamp(group->share, 0.0, 1.0);
   }
-  return count * std::clamp(asked.share, 0.0, 1.0);
+  return count;
 }
 
 bool IsFarTooMuch(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
-                  const AskedSeries& asked) {
+                  const std::vector<AskedGroup>& asked) {
   const double finest_us = static_cast<double>(kRollupSteps[0]) * kSecondUs;
   return finest_us <= kWidenedMost * static_cast<double>(plan.width) &&
          SamplesIn(plan, usage, asked) > kSamplesReadMost;
@@ -84,18 +88,18 @@ v1::Resolution BucketResolution::wire() const {
 
 BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
                                   v1::Resolution wanted, const std::vector<UsageRecord>& usage,
-                                  const AskedSeries& asked) {
+                                  const std::vector<AskedGroup>& asked) {
   const BucketResolution samples = {.step_seconds = 0, .plan = plan};
   if (plan.axis != BucketAxis::kTime || plan.bucket_count == 0) return samples;
   std::int32_t step_seconds = StepOf(plan, wanted);
   // Narrow buckets that samples no longer fill: wider ones are better than none.
   if (step_seconds == 0 && wanted == v1::RESOLUTION_UNSPECIFIED &&
-      (AreSamplesRemoved(plan, usage, asked.metric_groups) || IsFarTooMuch(plan, usage, asked))) {
+      (AreSamplesRemoved(plan, usage, asked) || IsFarTooMuch(plan, usage, asked))) {
     step_seconds = kRollupSteps[0];
   }
   if (step_seconds == 0) return samples;
   const std::optional<BucketPlan> aligned = Aligned(plan, step_seconds * kSecondUs, buckets_max);
-  if (!aligned.has_value() || !HasRollups(*aligned, usage, asked.metric_groups)) return samples;
+  if (!aligned.has_value() || !HasRollups(*aligned, usage, asked)) return samples;
   return {.step_seconds = step_seconds, .plan = *aligned};
 }
 

@@ -21,10 +21,10 @@ struct BucketResolution {
   bool operator==(const BucketResolution&) const = default;
 };
 
-// What is asked of, as far as the choice of a resolution goes.
-struct AskedSeries {
-  std::vector<std::string> metric_groups = {};
-  double share = 1;  // of all series of the trial: 0 ... 1
+// What is asked of a metric group, as far as the choice of a resolution goes.
+struct AskedGroup {
+  std::string metric_group;
+  double share = 1;  // of all series of the group: 0 ... 1
 };
 
 // `wanted` UNSPECIFIED: the coarsest rollup of which each bucket holds two steps or more, so that
@@ -34,9 +34,10 @@ struct AskedSeries {
 // the metric groups in the range has no rollup, and on the batch axis. REQUIRES: IsResolution(wanted).
 BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
                                   v1::Resolution wanted, const std::vector<UsageRecord>& usage,
-                                  const AskedSeries& asked);
-// Some 50 ms: a thousand rows of PostgreSQL's, and 12 ns each from there to its bucket.
-inline constexpr double kSamplesReadMost = 1e6;
+                                  const std::vector<AskedGroup>& asked);
+// Some 10 ms: hundreds of rows of PostgreSQL's, and 12 ns each from there to its bucket, of which rows at the
+// range's ends hold more than it asks for. A page asks for several such charts at once.
+inline constexpr double kSamplesReadMost = 4e5;
 inline constexpr double kWidenedMost = 2.5;
 
 // kInvalidArgument for a value that is none of the enum's, and for rollups by batch.

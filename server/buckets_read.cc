@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -33,6 +35,7 @@ class BucketsRead final : public RowVisitor {
 
  private:
   BucketFold& FoldOf(SeriesNo series_no);
+  absl::Status AddPartOf(const StoredRow& row, BucketFold& fold);
   void AddRun(const SampleRun& run, BucketFold& fold) const;
 
   const BucketPlan plan_;
@@ -43,6 +46,7 @@ class BucketsRead final : public RowVisitor {
   std::map<SeriesNo, std::size_t> group_of_;
   std::vector<std::size_t> left_;  // series of each group that are still to come
   std::map<std::size_t, BucketFold> folds_;
+  std::vector<double> values_;  // of a row; kept for its memory
 };
 
 BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>& groups,
@@ -55,9 +59,8 @@ BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>&
   }
 }
 
-std::size_t PresentBefore(const RollupColumn& column, std::size_t end) {
-  const auto begin = column.presence.begin();
-  return static_cast<std::size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(end),
+std::size_t PresentIn(std::span<const std::uint8_t> presence) {
+  return static_cast<std::size_t>(std::count_if(presence.begin(), presence.end(),
                                                 [](std::uint8_t present) { return present != 0; }));
 }
 
@@ -75,7 +78,7 @@ void BucketsRead::OnRollup(const StoredRollup& rollup) {
   const std::size_t first = index_of(plan_.start);
   const std::size_t end = index_of(plan_.end);
   const bool has_all = column.presence.empty();
-  std::size_t at = has_all ? first : PresentBefore(column, first);
+  std::size_t at = has_all ? first : PresentIn(std::span(column.presence).first(first));
   for (std::size_t i = first; i < end; ++i) {
     if (!has_all && column.presence[i] == 0) continue;
     const std::size_t own = at++;
@@ -106,14 +109,29 @@ absl::Status BucketsRead::OnRow(const StoredRow& row) {
                  .count = static_cast<std::uint64_t>(row.sample_count)});
     return absl::OkStatus();
   }
-  if (attempts_ == nullptr) {
-    STEPWELL_ASSIGN_OR_RETURN(const std::vector<double> values,
-                              DecodeValues(row.values, static_cast<std::size_t>(row.sample_count)));
-    fold.AddTicks(row.ticks->times_us, row.presence, values);
-    return absl::OkStatus();
-  }
+  if (attempts_ == nullptr) return AddPartOf(row, fold);
   STEPWELL_ASSIGN_OR_RETURN(const SampleRun run, RunOfRow(row, view_.AttemptOf(row.writer_no)));
   AddRun(run, fold);
+  return absl::OkStatus();
+}
+
+// Of a row at an end of the range most samples may lie without it: they are not decoded.
+absl::Status BucketsRead::AddPartOf(const StoredRow& row, BucketFold& fold) {
+  const std::span<const std::int64_t> times = row.ticks->times_us;
+  const std::span<const std::uint8_t> presence = row.presence;
+  std::size_t first = 0;
+  std::size_t end = times.size();
+  while (first < end && !plan_.Holds(times[first])) ++first;
+  while (end > first && !plan_.Holds(times[end - 1])) --end;
+  const auto present = [&](std::size_t from, std::size_t to) {
+    if (presence.empty()) return to - from;
+    return PresentIn(presence.subspan(from, to - from));
+  };
+  values_.resize(present(first, end));
+  STEPWELL_RETURN_IF_ERROR(DecodePartInto(row.values, static_cast<std::size_t>(row.sample_count),
+                                          present(0, first), values_));
+  fold.AddTicks(times.subspan(first, end - first),
+                presence.empty() ? presence : presence.subspan(first, end - first), values_);
   return absl::OkStatus();
 }
 

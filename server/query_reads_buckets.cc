@@ -140,6 +140,7 @@ class BucketsAnswer {
   absl::StatusOr<std::optional<v1::QueryBucketsResponse>> Make();
 
  private:
+  absl::Status FindGroups(const std::vector<Series>& series);
   BucketResolution Resolution(const BatchAttempts& attempts) const;
   absl::StatusOr<bool> ConfirmBook(const BatchAttempts& attempts,
                                    const BucketResolution& resolution);
@@ -151,14 +152,26 @@ class BucketsAnswer {
   const AskedBuckets& asked_;
   std::vector<SeriesGroup> groups_;
   std::vector<std::string> metric_groups_;
-  double share_ = 1;  // of the trial's series
+  std::vector<AskedGroup> asked_groups_;  // metric_groups_ with what is asked of each
 };
+
+absl::Status BucketsAnswer::FindGroups(const std::vector<Series>& series) {
+  groups_ = GroupSeries(series, request_);
+  metric_groups_ = MetricGroupsOf(groups_);
+  const std::vector<std::int32_t> asked = CountByGroup(series, metric_groups_);
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int32_t> all, view_.CountSeries(metric_groups_));
+  for (std::size_t i = 0; i < metric_groups_.size(); ++i) {
+    const double share = static_cast<double>(asked[i]) / std::max(1, all[i]);
+    asked_groups_.push_back({metric_groups_[i], share});
+  }
+  return absl::OkStatus();
+}
 
 BucketResolution BucketsAnswer::Resolution(const BatchAttempts& attempts) const {
   return ChooseResolution(
       asked_.by_batch ? PlanBatchAxis(attempts, asked_.batch_range, asked_.buckets_max)
                       : PlanTimeAxis(view_, metric_groups_, asked_.time_bounds, asked_.buckets_max),
-      asked_.buckets_max, request_.resolution(), view_.usage(), {metric_groups_, share_});
+      asked_.buckets_max, request_.resolution(), view_.usage(), asked_groups_);
 }
 
 absl::StatusOr<bool> BucketsAnswer::ConfirmBook(const BatchAttempts& attempts,
@@ -189,9 +202,7 @@ absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
   if (asked_.by_batch) {
     STEPWELL_ASSIGN_OR_RETURN(attempts, ReadBatchAttempts(view_));
   }
-  groups_ = GroupSeries(series, request_);
-  metric_groups_ = MetricGroupsOf(groups_);
-  share_ = static_cast<double>(series.size()) / std::max(1, view_.record().series_count);
+  STEPWELL_RETURN_IF_ERROR(FindGroups(series));
   const BucketResolution resolution = Resolution(attempts);
   STEPWELL_RETURN_IF_ERROR(CheckAnswerSize(groups_.size(), 1, resolution.plan.bucket_count));
   // Much must not be read in vain.

@@ -76,8 +76,10 @@ BucketResolution ResolutionOf(const ComparedSide& side, const BucketPlan& plan,
                               const std::vector<SeriesGroup>& groups) {
   const BucketPlan of_trial = PlanOfTrial(plan, side.reach);
   if (!IsWhole(of_trial, side.reach)) return {.step_seconds = 0, .plan = of_trial};
+  std::vector<AskedGroup> asked;
+  for (std::string& name : MetricGroupsOf(groups)) asked.push_back({std::move(name)});
   return ChooseResolution(of_trial, /*buckets_max=*/1, v1::RESOLUTION_UNSPECIFIED,
-                          side.view.usage(), {MetricGroupsOf(groups)});
+                          side.view.usage(), asked);
 }
 
 absl::Status ReadSide(const ComparedSide& side, const BucketPlan& plan,

@@ -1,5 +1,6 @@
 #include "server/series_group.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -64,6 +65,18 @@ std::vector<std::string> MetricGroupsOf(const std::vector<SeriesGroup>& groups) 
   std::set<std::string> names;
   for (const SeriesGroup& group : groups) names.insert(group.key.metric_group);
   return {names.begin(), names.end()};
+}
+
+std::vector<std::int32_t> CountByGroup(const std::vector<Series>& series,
+                                       const std::vector<std::string>& metric_groups) {
+  std::vector<std::int32_t> counts(metric_groups.size());
+  for (const Series& one : series) {
+    const std::string& name = one.definition.key.metric_group;
+    const auto found = std::lower_bound(metric_groups.begin(), metric_groups.end(), name);
+    if (found == metric_groups.end() || *found != name) continue;
+    ++counts[static_cast<std::size_t>(found - metric_groups.begin())];
+  }
+  return counts;
 }
 
 }  // namespace stepwell

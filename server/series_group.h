@@ -1,6 +1,7 @@
 // SeriesGroup: series that are answered as one. A core; pure.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,7 +27,10 @@ std::vector<SeriesGroup> EachByItself(const std::vector<Series>& series);
 std::vector<SeriesGroup> GroupAcross(const std::vector<Series>& series,
                                      const std::set<std::string>& kept);
 
-// Of their keys, each once.
+// Of their keys, sorted, each once.
 std::vector<std::string> MetricGroupsOf(const std::vector<SeriesGroup>& groups);
+// How many of `series` each of `metric_groups` has. REQUIRES: they are sorted, each once.
+std::vector<std::int32_t> CountByGroup(const std::vector<Series>& series,
+                                       const std::vector<std::string>& metric_groups);
 
 }  // namespace stepwell

@@ -10,6 +10,7 @@
 #include "server/query_range.h"
 #include "server/query_wire.h"
 #include "server/series_choice.h"
+#include "server/series_group.h"
 
 namespace stepwell {
 namespace {
@@ -209,6 +210,16 @@ absl::StatusOr<std::vector<Series>> TrialView::FindSeries(
   std::vector<Series> all;
   for (auto& [series_no, series] : found) all.push_back(std::move(series));
   return all;
+}
+
+absl::StatusOr<std::vector<std::int32_t>> TrialView::CountSeries(
+    const std::vector<std::string>& metric_groups) {
+  if (record_.series_count > kSeriesRemembered) {
+    return std::vector<std::int32_t>(metric_groups.size(), record_.series_count);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const auto all,
+                            snapshot_->ReadAllSeries(trial_id(), record_.series_count));
+  return CountByGroup(*all, metric_groups);
 }
 
 absl::StatusOr<std::vector<Series>> TrialView::FindRemembered(

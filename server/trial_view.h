@@ -73,8 +73,8 @@ class TrialView {
       const QuerySources& sources, const google::protobuf::RepeatedPtrField<v1::TrialRef>& refs,
       const ReadCall& call);
 
-  // Of a view with a presumed book only trial_id(), snapshot(), pin(), usage() and FindSeries() say
-  // anything, and usage() may be out of date.
+  // Of a view with a presumed book only trial_id(), snapshot(), pin(), usage(), FindSeries() and CountSeries()
+  // say anything, and usage() may be out of date.
   bool is_presumed() const { return is_presumed_; }
   // Its rows are, too.
   bool is_remembered() const { return is_remembered_; }
@@ -103,6 +103,9 @@ class TrialView {
   // Those that any of `selections` chooses, each once, by number; no selection = all.
   // kResourceExhausted beyond kReadSeriesMax.
   absl::StatusOr<std::vector<Series>> FindSeries(const std::vector<SeriesSelection>& selections);
+  // How many series each of `metric_groups` (sorted, each once) has; all that the trial has where it has too many to count.
+  absl::StatusOr<std::vector<std::int32_t>> CountSeries(
+      const std::vector<std::string>& metric_groups);
 
  private:
   TrialView(const QuerySources& sources, HeadsPin pin) : sources_(sources), pin_(std::move(pin)) {}

@@ -48,7 +48,12 @@ class BitReader {
   // end of the string is looked at once. REQUIRES: Holds(count).
   template <typename Take>
   void ReadAll(std::size_t count, Take take) const {
-    std::size_t index = 0;
+    ReadRange(0, count, take);
+  }
+
+  // The same for [index, count). REQUIRES: what it holds is as many or more, and index <= count.
+  template <typename Take>
+  void ReadRange(std::size_t index, std::size_t count, Take take) const {
     if (width_ == 0) {
       for (; index < count; ++index) take(index, std::uint64_t{0});
       return;
@@ -58,7 +63,7 @@ class BitReader {
       // Those that begin in the last byte that has seven behind it, or before.
       const std::size_t within = ((bytes_ - sizeof(std::uint64_t)) * 8 + 7) / width + 1;
       const int unused = 64 - width_;
-      std::size_t bit = 0;
+      std::size_t bit = index * width;
       for (const std::size_t end = std::min(count, within); index < end; ++index, bit += width) {
         std::uint64_t word;
         std::memcpy(&word, data_ + bit / 8, sizeof(word));

@@ -33,7 +33,13 @@ EncodedVector EncodeIntegers(std::span<const std::int64_t> integers);
 [[nodiscard]] absl::StatusOr<std::vector<std::int64_t>> DecodeIntegers(const EncodedVector& encoded,
                                                                        std::size_t sample_count);
 
-// The same into memory of the caller; allocates nothing. After an error the content is unspecified.
+// Those from sample `first` on, as many as `values` has: of a form that leads to each sample by itself they
+// are all that is read, so that damage elsewhere may go unseen. REQUIRES: first + values.size() <=
+// sample_count. After an error the content is unspecified.
+[[nodiscard]] absl::Status DecodePartInto(const EncodedVector& encoded, std::size_t sample_count,
+                                          std::size_t first, std::span<double> values);
+
+// All of them into memory of the caller; allocates nothing. After an error the content is unspecified.
 [[nodiscard]] absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values);
 [[nodiscard]] absl::Status DecodeIntegersInto(const EncodedVector& encoded,
                                               std::span<std::int64_t> integers);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/bit_reader.h"
 #include "storage/integer_frame.h"
@@ -33,15 +34,27 @@ absl::Status Overflows(const EncodedVector& encoded) {
   return Corrupt(encoded, "an integer does not fit 63 bits and a sign");
 }
 
+// Samples [first, end) of `count`, of which the integers are wanted, the first as number 0.
+struct Part {
+  explicit Part(std::size_t all) : count(all), end(all) {}
+  Part(std::size_t all, std::size_t first_wanted, std::size_t wanted_count)
+      : count(all), first(first_wanted), end(first_wanted + wanted_count) {}
+  std::size_t count;
+  std::size_t first = 0;
+  std::size_t end;
+};
+
 template <typename Emit>
-absl::Status DecodeFrame(const EncodedVector& encoded, std::size_t count, Emit emit) {
+absl::Status DecodeFrame(const EncodedVector& encoded, const Part& part, Emit emit) {
+  const std::size_t count = part.count;
   const BitReader reader(encoded.bits, encoded.width);
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
   }
   const IntegerFrame frame(encoded);
   if (!HoldsAll(frame, reader, encoded.width, count)) return Overflows(encoded);
-  reader.ReadAll(count, [&](std::size_t i, std::uint64_t x) { emit(i, frame(x)); });
+  reader.ReadRange(part.first, part.end,
+                   [&](std::size_t i, std::uint64_t x) { emit(i - part.first, frame(x)); });
   return absl::OkStatus();
 }
 
@@ -133,7 +146,8 @@ absl::Status DecodeSparse(const EncodedVector& encoded, std::size_t count, Emit 
 // `words` is the dictionary or raw; emits the elements themselves.
 template <typename Word, typename Emit>
 absl::Status DecodeIndexes(const EncodedVector& encoded, const std::vector<Word>& words,
-                           std::size_t count, Emit emit) {
+                           const Part& part, Emit emit) {
+  const std::size_t count = part.count;
   const BitReader reader(encoded.bits, encoded.width);
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
@@ -141,10 +155,10 @@ absl::Status DecodeIndexes(const EncodedVector& encoded, const std::vector<Word>
   // The first sample whose index is too great; all after it are then 0.
   std::size_t beyond = words.empty() ? 0 : count;
   if (!words.empty()) {
-    reader.ReadAll(count, [&](std::size_t i, std::uint64_t index) {
+    reader.ReadRange(part.first, part.end, [&](std::size_t i, std::uint64_t index) {
       if (index >= words.size()) [[unlikely]]
         beyond = std::min(beyond, i);
-      emit(i, words[beyond == count ? index : 0]);
+      emit(i - part.first, words[beyond == count ? index : 0]);
     });
   }
   if (beyond == count) return absl::OkStatus();
@@ -153,7 +167,8 @@ absl::Status DecodeIndexes(const EncodedVector& encoded, const std::vector<Word>
 }
 
 template <typename Emit>
-absl::Status DecodeLine(const EncodedVector& encoded, std::size_t count, Emit emit) {
+absl::Status DecodeLine(const EncodedVector& encoded, const Part& part, Emit emit) {
+  const std::size_t count = part.count;
   if (encoded.dictionary.size() != 1) {
     return Corrupt(encoded, "dictionary has ", encoded.dictionary.size(), " elements, 1 is due");
   }
@@ -164,32 +179,39 @@ absl::Status DecodeLine(const EncodedVector& encoded, std::size_t count, Emit em
   const IntegerFrame frame(encoded);
   if (!HoldsLine(frame, reader, encoded, count)) return Overflows(encoded);
   const auto step = static_cast<std::uint64_t>(encoded.dictionary[0]);
-  reader.ReadAll(count, [&](std::size_t i, std::uint64_t x) {
-    emit(i, static_cast<std::int64_t>(static_cast<std::uint64_t>(frame(x)) + step * i));
+  reader.ReadRange(part.first, part.end, [&](std::size_t i, std::uint64_t x) {
+    emit(i - part.first,
+         static_cast<std::int64_t>(static_cast<std::uint64_t>(frame(x)) + step * i));
   });
   return absl::OkStatus();
 }
 
-// Every form that is made of integers.
+// Whether a sample's place in the columns follows from its index.
+bool LeadsToEach(Form form) {
+  return form == Form::kFrame || form == Form::kRaw || form == Form::kDictionary ||
+         form == Form::kLinear;
+}
+
+// Every form that is made of integers. REQUIRES: LeadsToEach(its form), or the part is all.
 template <typename Emit>
-absl::Status DecodeForm(const EncodedVector& encoded, std::size_t count, Emit emit) {
+absl::Status DecodeForm(const EncodedVector& encoded, const Part& part, Emit emit) {
   switch (encoded.form) {
     case Form::kFrame:
-      return DecodeFrame(encoded, count, emit);
+      return DecodeFrame(encoded, part, emit);
     case Form::kDelta:
-      return DecodeDelta(encoded, count, emit);
+      return DecodeDelta(encoded, part.count, emit);
     case Form::kRuns:
-      return DecodeRuns(encoded, count, emit);
+      return DecodeRuns(encoded, part.count, emit);
     case Form::kSparse:
-      return DecodeSparse(encoded, count, emit);
+      return DecodeSparse(encoded, part.count, emit);
     case Form::kDictionary:
       if (encoded.width > kDictionaryWidthMax) {
         return Corrupt(encoded, "width is ", encoded.width, ", 0 to ", kDictionaryWidthMax,
                        " are allowed");
       }
-      return DecodeIndexes(encoded, encoded.dictionary, count, emit);
+      return DecodeIndexes(encoded, encoded.dictionary, part, emit);
     case Form::kLinear:
-      return DecodeLine(encoded, count, emit);
+      return DecodeLine(encoded, part, emit);
     case Form::kRaw:
       break;
   }
@@ -241,45 +263,63 @@ void DivideInPlace(std::span<double> values, double divisor) {
   if (i < values.size()) values[i] = static_cast<double>(IntegerAt(values, i)) / divisor;
 }
 
-absl::Status CopyRaw(const EncodedVector& encoded, std::span<double> values) {
-  if (encoded.raw.size() != values.size()) {
-    return Corrupt(encoded, "raw has ", encoded.raw.size(), " elements for ", values.size(),
+absl::Status CopyRaw(const EncodedVector& encoded, const Part& part, std::span<double> values) {
+  if (encoded.raw.size() != part.count) {
+    return Corrupt(encoded, "raw has ", encoded.raw.size(), " elements for ", part.count,
                    " samples");
   }
-  if (!values.empty()) std::memcpy(values.data(), encoded.raw.data(), values.size_bytes());
+  if (!values.empty()) {
+    std::memcpy(values.data(), encoded.raw.data() + part.first, values.size_bytes());
+  }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values) {
-  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, values.size()));
+// `values` has as many elements as the part. REQUIRES: LeadsToEach(the form), or the part is all.
+absl::Status DecodePart(const EncodedVector& encoded, const Part& part, std::span<double> values) {
+  STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, part.count));
   // No other column counts then, neither here nor in SQL.
-  if (encoded.form == Form::kRaw) return CopyRaw(encoded, values);
-  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, values.size()));
+  if (encoded.form == Form::kRaw) return CopyRaw(encoded, part, values);
+  STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, part.count));
   if (encoded.form == Form::kDictionary && encoded.dictionary.empty() && !encoded.raw.empty()) {
-    return DecodeIndexes(encoded, encoded.raw, values.size(),
+    return DecodeIndexes(encoded, encoded.raw, part,
                          [&](std::size_t i, double value) { values[i] = value; });
   }
   STEPWELL_RETURN_IF_ERROR(CheckDivisor(encoded));
   // A division by 1 is skipped as a whole: most gauges are whole numbers.
   if (encoded.divisor_exponent == 0) {
-    return DecodeForm(encoded, values.size(),
+    return DecodeForm(encoded, part,
                       [&](std::size_t i, std::int64_t k) { values[i] = static_cast<double>(k); });
   }
   const double divisor = Divisor(encoded.divisor_exponent);
   // Of a power of two the reciprocal is exact, and so is what it multiplies.
   if (encoded.divisor_exponent < 0) {
     const double reciprocal = 1 / divisor;
-    return DecodeForm(encoded, values.size(), [&](std::size_t i, std::int64_t k) {
+    return DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
       values[i] = static_cast<double>(k) * reciprocal;
     });
   }
   // First the integers, in the doubles' memory: divided in a loop of their own they go in pairs.
-  STEPWELL_RETURN_IF_ERROR(DecodeForm(encoded, values.size(), [&](std::size_t i, std::int64_t k) {
+  STEPWELL_RETURN_IF_ERROR(DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
     std::memcpy(&values[i], &k, sizeof(k));
   }));
   DivideInPlace(values, divisor);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values) {
+  return DecodePart(encoded, Part(values.size()), values);
+}
+
+absl::Status DecodePartInto(const EncodedVector& encoded, std::size_t sample_count,
+                            std::size_t first, std::span<double> values) {
+  STEPWELL_CHECK(first <= sample_count && values.size() <= sample_count - first);
+  if (LeadsToEach(encoded.form)) {
+    return DecodePart(encoded, Part(sample_count, first, values.size()), values);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<double> all, DecodeValues(encoded, sample_count));
+  if (!values.empty()) std::memcpy(values.data(), all.data() + first, values.size_bytes());
   return absl::OkStatus();
 }
 
@@ -289,7 +329,7 @@ absl::Status DecodeIntegersInto(const EncodedVector& encoded, std::span<std::int
     return Corrupt(encoded, "divisor_exponent is ", encoded.divisor_exponent,
                    ", integers have none");
   }
-  return DecodeForm(encoded, integers.size(),
+  return DecodeForm(encoded, Part(integers.size()),
                     [&](std::size_t i, std::int64_t k) { integers[i] = k; });
 }
 

@@ -1,10 +1,10 @@
 # The parts of tests/run.sh, in the order in which they run: what tells most per second comes first.
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
-parts=(packages scripts layout format proto release web python install quickstart bench asan tsan)
+parts=(packages scripts layout format proto release web python install quickstart asan tsan bench)
 long_parts=(repeat clang fuzz tidy benches follow frameworks)
 # About how long the long ones take on two cores with an empty cache.
-declare -A minutes_of_part=([asan]=12 [tsan]=5)
+declare -A minutes_of_part=([asan]=12 [tsan]=5 [bench]=6)
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 
@@ -147,14 +147,14 @@ pgbouncer_program() {
 }
 
 part_release() {
-  local without_slow=(-LE slow) alone='^faults$|e2e|slow'
-  [[ $long == yes ]] && without_slow=() alone+='|^faults_long$'
+  # What kills processes mostly waits for them and for times. The long ones take a whole machine each.
+  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$jobs
+  [[ $long == yes ]] && without_slow=() waiting+='|^faults_long$' at_once=1
   build release || return
   prometheus_programs
   pgbouncer_program
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
-  # What kills processes and measures time runs alone.
-  run_ctest release alone -L "$alone" "${without_slow[@]}"
+  run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}"
 }
 
 # The fault matrix alone (--faults): one after the other, for each starts masters, agents and producers.

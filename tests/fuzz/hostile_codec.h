@@ -3,6 +3,7 @@
 // something does not hold. Header only.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +49,13 @@ inline void ReadHostileVector(HostileInput& input) {
   const EncodedVector encoded = input.TakeVector();
   const auto values = DecodeValues(encoded, count);
   const auto integers = DecodeIntegers(encoded, count);
+  const std::size_t first = count / 3;
+  std::vector<double> part(std::min<std::size_t>(count - first, 64));
+  const absl::Status part_status = DecodePartInto(encoded, count, first, part);
+  STEPWELL_CHECK(part_status.ok() || part_status.code() == absl::StatusCode::kDataLoss);
   if (values.ok()) {
+    STEPWELL_CHECK(part_status.ok());
+    CheckSameBits(std::span(*values).subspan(first, part.size()), part);
     // Every element is written, whatever was there before.
     std::vector<double> poisoned(count, std::bit_cast<double>(std::uint64_t{0xa5a5a5a5a5a5a5a5}));
     STEPWELL_CHECK(DecodeValuesInto(encoded, poisoned).ok());

@@ -62,7 +62,8 @@ TEST(BucketResolutionTest, RollupsServeWhereBucketsHoldTwoOfTheirSteps) {
 TEST(BucketResolutionTest, SamplesServeWhereSomeRowHasNoRollup) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 86400 * kSecondUs, 720);
   const auto chosen = [&](const std::vector<UsageRecord>& usage) {
-    return ChooseResolution(plan, 720, v1::RESOLUTION_UNSPECIFIED, usage, {{"gpu"}}).wire();
+    return ChooseResolution(plan, 720, v1::RESOLUTION_UNSPECIFIED, usage, {{.metric_group = "gpu"}})
+        .wire();
   };
   EXPECT_EQ(chosen({Line("gpu", 0, 10, true)}), v1::RESOLUTION_60_SECONDS);
   EXPECT_EQ(chosen({Line("gpu", 0, 10, true), Line("gpu", 20, 30, false)}), v1::RESOLUTION_RAW);
@@ -75,7 +76,9 @@ TEST(BucketResolutionTest, RollupsServeNarrowBucketsWhoseSamplesACapRemoved) {
   UsageRecord removed = Line("gpu", 0, 10, true);
   removed.removed_sample_count = 5;
   const auto chosen = [&](v1::Resolution wanted, const UsageRecord& line) {
-    return ChooseResolution(plan, 500, wanted, {Line("gpu", 20, 30, true), line}, {{"gpu"}}).wire();
+    return ChooseResolution(plan, 500, wanted, {Line("gpu", 20, 30, true), line},
+                            {{.metric_group = "gpu"}})
+        .wire();
   };
   EXPECT_EQ(chosen(v1::RESOLUTION_UNSPECIFIED, removed), v1::RESOLUTION_10_SECONDS);
   EXPECT_EQ(chosen(v1::RESOLUTION_RAW, removed), v1::RESOLUTION_RAW) << "as it was asked";
@@ -91,9 +94,9 @@ TEST(BucketResolutionTest, RollupsServeWhereSamplesAreFarTooMany) {
     double share;
     v1::Resolution wanted, expected;
   } rows[] = {
-      {"few", 2'000'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_RAW},
-      {"many", 2'250'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_10_SECONDS},
-      {"of which few are asked", 2'250'000, 1600, 200, 0.5, v1::RESOLUTION_UNSPECIFIED,
+      {"few", 790'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_RAW},
+      {"many", 810'000, 1600, 200, 1, v1::RESOLUTION_UNSPECIFIED, v1::RESOLUTION_10_SECONDS},
+      {"of which few are asked", 1'590'000, 1600, 200, 0.5, v1::RESOLUTION_UNSPECIFIED,
        v1::RESOLUTION_RAW},
       {"just wide enough", 90'000'000, 1600, 400, 1, v1::RESOLUTION_UNSPECIFIED,
        v1::RESOLUTION_10_SECONDS},
@@ -113,17 +116,36 @@ TEST(BucketResolutionTest, RollupsServeWhereSamplesAreFarTooMany) {
     const BucketPlan plan =
         PlanBuckets(BucketAxis::kTime, 0, row.range_s * kSecondUs, row.buckets_max);
     const auto chosen = ChooseResolution(plan, row.buckets_max, row.wanted, {line, other},
-                                         {.metric_groups = {"gpu"}, .share = row.share});
+                                         {{.metric_group = "gpu", .share = row.share}});
     EXPECT_EQ(chosen.wire(), row.expected);
   }
+}
+
+// A group's series are some of that group's samples, not of all that the trial has.
+TEST(BucketResolutionTest, EachGroupsSamplesCountByTheShareThatIsAskedOfIt) {
+  const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 1600 * kSecondUs, 200);
+  UsageRecord gpu = Line("gpu", 0, 1600, true);
+  gpu.sample_count = 300'000;
+  UsageRecord timing = Line("timing", 0, 1600, true);
+  timing.sample_count = 1'000'000;
+  const auto chosen = [&](double of_gpu, double of_timing) {
+    return ChooseResolution(plan, 200, v1::RESOLUTION_UNSPECIFIED, {gpu, timing},
+                            {{"gpu", of_gpu}, {"timing", of_timing}})
+        .wire();
+  };
+  EXPECT_EQ(chosen(1, 0.11), v1::RESOLUTION_10_SECONDS);
+  EXPECT_EQ(chosen(0.9, 0.11), v1::RESOLUTION_RAW);
+  EXPECT_EQ(chosen(1, 0.09), v1::RESOLUTION_RAW);
 }
 
 TEST(BucketResolutionTest, ALineOfOneMomentCountsWhole) {
   const BucketPlan plan = PlanBuckets(BucketAxis::kTime, 0, 1600 * kSecondUs, 200);
   UsageRecord line = Line("gpu", 7, 7, true);
   line.sample_count = 1'250'000;
-  EXPECT_EQ(ChooseResolution(plan, 200, v1::RESOLUTION_UNSPECIFIED, {line}, {{"gpu"}}).wire(),
-            v1::RESOLUTION_10_SECONDS);
+  EXPECT_EQ(
+      ChooseResolution(plan, 200, v1::RESOLUTION_UNSPECIFIED, {line}, {{.metric_group = "gpu"}})
+          .wire(),
+      v1::RESOLUTION_10_SECONDS);
 }
 
 TEST(BucketResolutionTest, TheEndsOfTimeAreLeftToSamples) {

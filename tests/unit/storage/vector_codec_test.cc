@@ -26,11 +26,30 @@ std::vector<std::uint64_t> Words(const std::vector<double>& values) {
   return words;
 }
 
+// Parts at both ends, within, of one sample, of none and of all.
+void ExpectParts(const EncodedVector& encoded, const std::vector<double>& values) {
+  const std::size_t count = values.size();
+  for (const std::size_t first : {std::size_t{0}, count / 3, count / 2, count - count % 7, count}) {
+    for (const std::size_t end : {first, first + 1, count - count / 4, count}) {
+      if (end < first || end > count) continue;
+      std::vector<double> part(end - first, -1);
+      const absl::Status decoded = DecodePartInto(encoded, count, first, part);
+      ASSERT_TRUE(decoded.ok()) << decoded;
+      const auto begin = values.begin();
+      EXPECT_EQ(Words(part), Words({begin + static_cast<std::ptrdiff_t>(first),
+                                    begin + static_cast<std::ptrdiff_t>(end)}))
+          << "form " << static_cast<int>(encoded.form) << ", [" << first << ", " << end << ") of "
+          << count;
+    }
+  }
+}
+
 void ExpectRoundTrip(const std::vector<double>& values) {
   const EncodedVector encoded = EncodeValues(values);
   const absl::StatusOr<std::vector<double>> decoded = DecodeValues(encoded, values.size());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(Words(*decoded), Words(values)) << "form " << static_cast<int>(encoded.form);
+  ExpectParts(encoded, values);
 }
 
 void ExpectRoundTrip(const std::vector<std::int64_t>& integers) {
