@@ -57,9 +57,10 @@ double SamplesIn(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
 
 bool IsFarTooMuch(const BucketPlan& plan, const std::vector<UsageRecord>& usage,
                   const std::vector<AskedGroup>& asked) {
+  const double excess = SamplesIn(plan, usage, asked) / kSamplesReadMost;
+  const double widened_most = kWidenedMost * std::min(excess, kExcessCounted);
   const double finest_us = static_cast<double>(kRollupSteps[0]) * kSecondUs;
-  return finest_us <= kWidenedMost * static_cast<double>(plan.width) &&
-         SamplesIn(plan, usage, asked) > kSamplesReadMost;
+  return excess > 1 && finest_us <= widened_most * static_cast<double>(plan.width);
 }
 
 std::int32_t StepOf(const BucketPlan& plan, v1::Resolution wanted) {

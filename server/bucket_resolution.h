@@ -30,7 +30,8 @@ struct AskedGroup {
 // `wanted` UNSPECIFIED: the coarsest rollup of which each bucket holds two steps or more, so that
 // whole steps widen a bucket by half at most. Where that is none and the range holds more samples of the
 // series than kSamplesReadMost, about, the finest rollup, if buckets get no wider by it than kWidenedMost
-// times: a chart of a thousand series is there at once, and a part of it in full. Samples where some row of
+// times, and twice that where there are twice as many: a chart of a thousand series is there at once, and a
+// part of it in full. Samples where some row of
 // the metric groups in the range has no rollup, and on the batch axis. REQUIRES: IsResolution(wanted).
 BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_max,
                                   v1::Resolution wanted, const std::vector<UsageRecord>& usage,
@@ -39,6 +40,7 @@ BucketResolution ChooseResolution(const BucketPlan& plan, std::int32_t buckets_m
 // range's ends hold more than it asks for. A page asks for several such charts at once.
 inline constexpr double kSamplesReadMost = 4e5;
 inline constexpr double kWidenedMost = 2.5;
+inline constexpr double kExcessCounted = 2;
 
 // kInvalidArgument for a value that is none of the enum's, and for rollups by batch.
 [[nodiscard]] absl::Status CheckResolution(v1::Resolution wanted_untrusted, BucketAxis axis);
