@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/uuid.h"
 #include "server/caller.h"
@@ -60,6 +61,8 @@ class IngestSession {
   std::uint64_t generation() const { return opened_.generation; }
   const Labels& labels() const { return labels_; }
   const Caller& caller() const { return caller_; }
+  void SetCaller(Caller caller) { caller_ = std::move(caller); }
+  const TrialSelector& asked() const { return asked_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
   std::uint64_t committed_sequence() const { return committed_sequence_; }
   std::int64_t inflight_bytes() const { return inflight_bytes_; }
@@ -70,7 +73,7 @@ class IngestSession {
   const OpenedWriter opened_;
   const Labels labels_;
   const TrialSelector asked_;
-  const Caller caller_;
+  Caller caller_;
   State state_ = State::kOpen;
   std::uint64_t next_sequence_;
   std::uint64_t committed_sequence_;

@@ -80,13 +80,15 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
       return HandleClose(message.close());
     case Message::kCaptureReport:
       return HandleCaptureReport(message.capture_report());
+    case Message::kCredential:
+      return HandleCredential(message.credential());
     case Message::MESSAGE_NOT_SET:
       // A newer client may know more messages: nothing of ours is lost by skipping one.
       return PostRefused("",
                          Invalid("MESSAGE_UNKNOWN",
                                  "the message is empty or of a kind unknown here; allowed are"
                                  " open, definitions, chunk, gap, heartbeat, close,"
-                                 " capture_report"),
+                                 " capture_report, credential"),
                          false);
   }
 }

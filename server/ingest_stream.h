@@ -93,7 +93,8 @@ class IngestStream final : public CommitListener,
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post,
                Caller caller, IngestPace pace);
   // By the writer's own token, or the call's; nobody's where nobody is asked.
-  MaybeComplaint CheckToken(const pb::Open& open, const TrialSelector& trial, Caller& caller) const;
+  MaybeComplaint CheckToken(const std::string& token, const TrialSelector& trial,
+                            Caller& caller) const;
   // Of those that `concerns` chooses; does not wait for the client.
   void RefuseSessions(const std::function<bool(const IngestSession&)>& concerns,
                       const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
@@ -110,6 +111,7 @@ class IngestStream final : public CommitListener,
   void HandleHeartbeat(const pb::Heartbeat& heartbeat);
   void HandleClose(const pb::Close& close);
   void HandleCaptureReport(const pb::CaptureReport& report);
+  void HandleCredential(const pb::Credential& credential);
 
   // The living session of `writer`, or null after a Refused was posted.
   IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);

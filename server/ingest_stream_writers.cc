@@ -31,12 +31,12 @@ bool IngestStream::LivesInOtherTrial(const OpenWriterRequest& request) {
   return lives && place->second->IsOtherTrial(request.trial);
 }
 
-MaybeComplaint IngestStream::CheckToken(const pb::Open& open, const TrialSelector& trial,
+MaybeComplaint IngestStream::CheckToken(const std::string& token, const TrialSelector& trial,
                                         Caller& caller) const {
   caller = caller_;
   if (context_.access == nullptr || !context_.access->asks()) return std::nullopt;
-  if (!open.token().empty()) {
-    auto own = context_.access->IdentifyToken(open.token());
+  if (!token.empty()) {
+    auto own = context_.access->IdentifyToken(token);
     if (context_.rates != nullptr) {
       own = context_.rates->JudgeToken(pace_.address, std::move(own));
     }
@@ -56,7 +56,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     return PostRefused(open.writer(), *complaint, true);
   }
   Caller caller;
-  if (auto complaint = CheckToken(open, request.trial, caller)) {
+  if (auto complaint = CheckToken(open.token(), request.trial, caller)) {
     // An agent keeps what it has, and shows the writer again later.
     const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
     return PostRefused(open.writer(), *complaint, terminal);
@@ -185,6 +185,24 @@ void IngestStream::HandleClose(const pb::Close& close) {
   checked.last_sequence = next_sequence - 1;
   checked.closing = close.died() ? WriterState::kDied : WriterState::kClosed;
   Enqueue(*session, std::move(checked));
+}
+
+void IngestStream::HandleCredential(const pb::Credential& credential) {
+  IngestSession* session = FindSession(credential.writer());
+  if (session == nullptr) return;
+  Caller caller;
+  if (auto complaint = CheckToken(credential.token(), session->asked(), caller)) {
+    return PostRefused(credential.writer(), *complaint, false);
+  }
+  // It costs what an Open's does.
+  if (!AwaitAllowance(RateKind::kOpens, caller, 1)) return;
+  const Caller shown = caller;
+  {
+    absl::MutexLock lock(&mu_);
+    session->SetCaller(std::move(caller));
+  }
+  // Who told of its end meanwhile did not find it here.
+  if (HasEnded(shown)) RefuseEndedTokens();
 }
 
 void IngestStream::HandleCaptureReport(const pb::CaptureReport& report) {

@@ -45,7 +45,7 @@ void MasterLinks::StartStreams() {
     link->stream = std::make_unique<Stream>(
         Stream::Options{.server = server,
                         .tls = options_.tls,
-                        .shows_token = options_.token_for_all || server == options_.server},
+                        .token = [this, name = server] { return options_.token(name); }},
         link->sender, clock_, on_answer_);
     link->stream->Start();
   }

@@ -27,9 +27,10 @@ class MasterLinks {
     bool server_for_all = false;
     // Of all of them; null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
-    // The agent's token is shown to masters that writers name, too: they are of who started it. Else to `server` alone, for
-    // another user's file may name a master of his own.
-    bool token_for_all = true;
+    // What the agent shows to a master for itself, within TLS; on the streams' threads.
+    std::function<std::string(const std::string& server)> token = [](const std::string&) {
+      return std::string();
+    };
     // A stream is a connection and two threads. Writers of further masters wait in their spools.
     int stream_count_max = 16;
   };

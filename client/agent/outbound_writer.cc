@@ -15,6 +15,8 @@ namespace {
 constexpr absl::Duration kHeartbeatInterval = absl::Seconds(8);
 // A refused writer is shown to the master again: its cause (a token, a trial) may be mended.
 constexpr absl::Duration kReopenInterval = absl::Seconds(60);
+// The master's word for a token that it does not know, or that has ended.
+constexpr char kTokenRefused[] = "TOKEN_REFUSED";
 constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
 // A quarter of gRPC's default receive cap.
 constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
@@ -34,6 +36,11 @@ bool ConcernsSequence(absl::string_view reason) {
   return std::find(std::begin(kReasons), std::end(kReasons), reason) != std::end(kReasons);
 }
 
+// The master could not look at a token just then.
+bool IsToBeShownAgain(const std::string& reason) {
+  return reason == "TOKEN_NOT_LOOKED_UP" || reason == "RATE_LIMIT";
+}
+
 // "id:7" on command lines is a number given by the caller, all else a name.
 void SetTrial(const std::string& trial, pb::Open& open) {
   absl::string_view text = trial;
@@ -48,10 +55,11 @@ void SetTrial(const std::string& trial, pb::Open& open) {
 }  // namespace
 
 OutboundWriter::OutboundWriter(WriterIdentity identity, AgentFace face,
-                               std::shared_ptr<Spool> spool)
+                               std::shared_ptr<Spool> spool, std::shared_ptr<TrialToken> token)
     : identity_(std::move(identity)),
       face_(std::move(face)),
       spool_(std::move(spool)),
+      token_(std::move(token)),
       window_(spool_->acked().sequence),
       generation_(spool_->acked().generation) {}
 
@@ -122,22 +130,34 @@ SendWindow::Action OutboundWriter::ActionLocked(absl::Duration now) const {
 
 bool OutboundWriter::HasNext(absl::Duration now) const {
   absl::MutexLock lock(&mu_);
-  if (window_.state() == SendWindow::State::kRefused) return now >= not_before_;
+  if (window_.state() == SendWindow::State::kRefused) {
+    return now >= not_before_ || IsTokenStaleLocked(now);
+  }
   if (ActionLocked(now).kind != SendWindow::ActionKind::kNothing) return true;
   return window_.state() == SendWindow::State::kOpen &&
-         (definitions_sent_count_ < definitions_.size() || !reports_.empty() ||
-          now - sent_at_ >= kHeartbeatInterval);
+         (IsTokenStaleLocked(now) || definitions_sent_count_ < definitions_.size() ||
+          !reports_.empty() || now - sent_at_ >= kHeartbeatInterval);
 }
 
 std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Duration now) {
   SendWindow::Action action;
   {
     absl::MutexLock lock(&mu_);
-    if (window_.state() == SendWindow::State::kRefused && now >= not_before_) {
+    if (window_.state() == SendWindow::State::kRefused &&
+        (now >= not_before_ || IsTokenStaleLocked(now))) {
+      if (now < not_before_) not_before_ = -absl::InfiniteDuration();
       window_.OnMayReopen();
     }
     action = ActionLocked(now);
     const bool is_open = window_.state() == SendWindow::State::kOpen;
+    // Before what is shown ends.
+    if (is_open && IsTokenStaleLocked(now)) {
+      sent_at_ = now;
+      pb::StreamChunksRequest message;
+      message.mutable_credential()->set_writer(spool_->writer().ToBytes());
+      message.mutable_credential()->set_token(ShowTokenLocked());
+      return message;
+    }
     if (is_open && definitions_sent_count_ < definitions_.size()) {
       sent_at_ = now;
       return DefinitionsLocked();
@@ -188,7 +208,6 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Duration n
   open.mutable_labels()->insert(identity_.labels.begin(), identity_.labels.end());
   open.set_recorder_version(identity_.recorder_version);
   open.set_agent_version(face_.version);
-  open.set_token(identity_.token);
   open.set_last_generation(acked.generation);
   open.set_last_sequence(last_sequence);
   open.set_last_crc32c(spool_->ReadChecksum(last_sequence).value_or(0));
@@ -196,9 +215,21 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Duration n
   open.set_sent_time_us(absl::ToUnixMicros(absl::Now()));
   absl::MutexLock lock(&mu_);
   if (ActionLocked(now).kind != SendWindow::ActionKind::kOpen) return std::nullopt;
+  open.set_token(ShowTokenLocked());
   window_.OnOpenSent();
   sent_at_ = now;
   return message;
+}
+
+bool OutboundWriter::IsTokenStaleLocked(absl::Duration now) const {
+  if (token_ == nullptr) return false;
+  return token_->version() != shown_.version || (shows_again_ && now >= not_before_);
+}
+
+std::string OutboundWriter::ShowTokenLocked() {
+  if (token_ != nullptr) shown_ = token_->shown();
+  shows_again_ = false;
+  return shown_.text.empty() ? identity_.token : shown_.text;
 }
 
 std::optional<pb::StreamChunksRequest> OutboundWriter::DefinitionsLocked() {
@@ -390,6 +421,7 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     absl::MutexLock lock(&mu_);
     log_now = refused.reason() != kClientTooOld && MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
+    if (refused.reason() == kTokenRefused && token_ != nullptr) token_->Reject(shown_.text);
     if (refused.terminal()) {
       refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
       delay = std::max(delay, kReopenInterval);
@@ -404,6 +436,10 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     } else if (ConcernsSequence(refused.reason())) {
       delay = std::max(delay, kNotTakenDelay);
       window_.OnNotTaken();
+    } else if (IsToBeShownAgain(refused.reason())) {
+      // A Credential's: an Open comes again by itself.
+      delay = std::max(delay, kNotTakenDelay);
+      shows_again_ = true;
     }
     if (delay > absl::ZeroDuration()) not_before_ = now + delay;
   }

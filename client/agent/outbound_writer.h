@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "client/agent/send_window.h"
 #include "client/agent/spool.h"
+#include "client/agent/trial_token.h"
 #include "client/agent/writer_identity.h"
 #include "stepwell/v1/ingest.pb.h"
 
@@ -37,7 +38,9 @@ struct AgentFace {
 
 class OutboundWriter {
  public:
-  OutboundWriter(WriterIdentity identity, AgentFace face, std::shared_ptr<Spool> spool);
+  // `token` null: it shows its own, or nothing.
+  OutboundWriter(WriterIdentity identity, AgentFace face, std::shared_ptr<Spool> spool,
+                 std::shared_ptr<TrialToken> token = nullptr);
 
   // --- the agent's loop
   // In order of refs; sent before the next frame, and after each Opened again.
@@ -98,6 +101,10 @@ class OutboundWriter {
   std::optional<pb::StreamChunksRequest> NextOpen(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<pb::StreamChunksRequest> NextItem(std::uint64_t sequence, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Another token is to be shown than the one that was, or that one again.
+  bool IsTokenStaleLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What is shown now, which is remembered as that.
+  std::string ShowTokenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SendWindow::Action ActionLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -113,6 +120,7 @@ class OutboundWriter {
   const WriterIdentity identity_;
   const AgentFace face_;
   const std::shared_ptr<Spool> spool_;
+  const std::shared_ptr<TrialToken> token_;  // null = none is fetched
 
   // Confined to the send thread: read, but not yet within the credit.
   std::optional<SpoolItem> read_ahead_;
@@ -122,6 +130,8 @@ class OutboundWriter {
   SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
   std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
+  TrialToken::Shown shown_ ABSL_GUARDED_BY(mu_);   // as of the last Open or Credential
+  bool shows_again_ ABSL_GUARDED_BY(mu_) = false;  // the master could not look at it just then
   std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
   // Of the database, as the last Opened told it.
   std::string incarnation_ ABSL_GUARDED_BY(mu_);

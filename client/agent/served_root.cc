@@ -57,10 +57,13 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
       clock_(clock),
       on_ticks_(std::move(callbacks.on_ticks)),
       processes_(clock),
+      tokens_(TokenOptions(options, owner_.has_value(), callbacks.on_answer),
+              options.tls == nullptr || options.upload ? nullptr : MakeTokenCalls(options.tls),
+              clock),
       links_({.server = options.server,
               .server_for_all = options.upload,
               .tls = options.tls,
-              .token_for_all = !owner_,
+              .token = [this](const std::string& server) { return tokens_.OwnFor(server); },
               .stream_count_max = place.stream_count_max},
              clock, std::move(callbacks.on_answer)),
       link_note_(format_directory_.get(), options.server),
@@ -73,7 +76,9 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
     traces_ = std::make_unique<TraceSender>(
         format_directory_.get(), TraceSender::Options{.machine = face_.agent_id},
         [this](const std::string& server) { return links_.Resolve(server); },
-        MakeTraceCalls(options.tls));
+        MakeTraceCalls(options.tls, [this](const std::string& server, const v1::TrialRef& trial) {
+          return tokens_.ShownFor(server, trial);
+        }));
   }
   // Below a system root none lie in shared memory.
   if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
@@ -116,7 +121,13 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           [this](const WriterIdentity& writer, CapturedTrace trace) {
             traces_->Keep(writer, std::move(trace));
           },
-          capture_room_};
+          capture_room_,
+          [this](const WriterIdentity& writer) {
+            const std::string to = links_.Resolve(writer.server);
+            // What a writer brings is shown as it is.
+            if (to == kOffline || !writer.token.empty()) return std::shared_ptr<TrialToken>();
+            return tokens_.For(to, writer.project, writer.trial);
+          }};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
@@ -459,6 +470,7 @@ void ServedRoot::EndSampling() {
 }
 
 void ServedRoot::StopStreams() {
+  tokens_.Stop();
   links_.Stop();
   if (traces_ != nullptr) traces_->Stop();
 }

@@ -32,6 +32,7 @@
 #include "client/agent/rank_writer.h"
 #include "client/agent/trace_sender.h"
 #include "client/agent/trial_sampler.h"
+#include "client/agent/trial_tokens.h"
 #include "client/agent/writer_finder.h"
 
 namespace stepwell::agent {
@@ -119,6 +120,8 @@ class ServedRoot {
     std::unique_ptr<RankWriter> writer;
   };
   ServeContext ContextFor(const std::string& server);
+  static TrialTokens::Options TokenOptions(const AgentOptions& options, bool is_another_users,
+                                           std::function<void()> on_change);
   // Null: the process is not sampled.
   const SensorSelection* SelectionFor(const Rank& rank) const;
   // All who came are served, and who comes says so itself.
@@ -159,6 +162,8 @@ class ServedRoot {
   const std::function<void()> on_ticks_;
   Spool::Options spool_;
   ProcessReader processes_;
+  // Before all that show them.
+  TrialTokens tokens_;
   // Before all that is on them.
   MasterLinks links_;
   // None for other users' roots: their notes name paths.

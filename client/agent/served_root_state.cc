@@ -1,8 +1,25 @@
 #include "client/agent/served_root.h"
 
+#include <cstdlib>
+
 #include <algorithm>
 
 namespace stepwell::agent {
+
+// Of what the agent was started with. In another user's root it goes to the agent's own master alone, for his files
+// may name a master of his.
+TrialTokens::Options ServedRoot::TokenOptions(const AgentOptions& options, bool is_another_users,
+                                              std::function<void()> on_change) {
+  TrialTokens::Options tokens;
+  const char* own = std::getenv("STEPWELL_TOKEN");
+  if (options.tls != nullptr && own != nullptr) tokens.own_token = own;
+  tokens.has_certificate = options.tls != nullptr && !options.tls->Current()->cert_pem.empty();
+  tokens.shows_own = [is_another_users, server = options.server](const std::string& to) {
+    return !is_another_users || to == server;
+  };
+  tokens.on_change = std::move(on_change);
+  return tokens;
+}
 
 // What a root says of itself, as of the last visit.
 

@@ -122,7 +122,8 @@ absl::StatusOr<std::shared_ptr<Spool>> ServedWriter::OpenSpool(const std::string
 }
 
 std::shared_ptr<OutboundWriter> ServedWriter::Link(std::shared_ptr<Spool> spool) const {
-  return std::make_shared<OutboundWriter>(identity_, context_.face, std::move(spool));
+  return std::make_shared<OutboundWriter>(identity_, context_.face, std::move(spool),
+                                          context_.token_for(identity_));
 }
 
 // Before the frames that use them.

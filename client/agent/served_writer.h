@@ -57,6 +57,9 @@ struct ServeContext {
       [](const WriterIdentity&, const CapturedTrace&) {};
   // Of all captures until they are kept.
   std::shared_ptr<CaptureRoom> capture_room = std::make_shared<CaptureRoom>();
+  // What is shown for its trial; null = what its identity says.
+  std::function<std::shared_ptr<TrialToken>(const WriterIdentity& writer)> token_for =
+      [](const WriterIdentity&) { return nullptr; };
 };
 
 class ServedWriter {

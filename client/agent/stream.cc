@@ -26,12 +26,12 @@ struct Stream::Call {
   std::atomic<std::int64_t> heard_ns{0};
 };
 
-std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls, bool shows_token) {
+std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls,
+                                                            const std::string& token) {
   if (tls == nullptr) return grpc::InsecureChannelCredentials();
   const std::shared_ptr<const TlsMaterial> own = tls->Current();
   auto shown = grpc::SslCredentials({own->ca_pem, own->key_pem, own->cert_pem});
-  const char* token = shows_token ? std::getenv("STEPWELL_TOKEN") : nullptr;
-  if (token == nullptr || *token == '\0') return shown;
+  if (token.empty()) return shown;
   return grpc::CompositeChannelCredentials(shown, grpc::AccessTokenCredentials(token));
 }
 
@@ -53,9 +53,8 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   // Otherwise only two go while nothing else does.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Said, not guessed: "unix:1" is a host and its port as well.
-  return grpc::CreateCustomChannel("dns:///" + options.server,
-                                   MasterCredentials(options.tls.get(), options.shows_token),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      "dns:///" + options.server, MasterCredentials(options.tls.get(), options.token()), arguments);
 }
 
 // Whatever a master says: it may have been set right, or be another one, by then.

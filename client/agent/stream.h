@@ -27,9 +27,10 @@ class Status;
 
 namespace stepwell::agent {
 
-// What a connection to a master shows, a stream's or an upload's. Null `tls`: plain, and nothing. Else TLS with the
-// files of this moment; with `shows_token` STEPWELL_TOKEN, too, which is that of whoever started the agent.
-std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls, bool shows_token);
+// What a connection to a master shows, a stream's or a call's. Null `tls`: plain, and nothing. Else TLS with the
+// files of this moment, and `token` where it is not empty.
+std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls,
+                                                            const std::string& token);
 
 class Stream {
  public:
@@ -44,8 +45,8 @@ class Stream {
     // the master pinged, and so long may the answer take. The master takes pings from 10 s apart.
     absl::Duration ping_interval = absl::Seconds(20);
     absl::Duration ping_timeout = absl::Seconds(10);
-    // STEPWELL_TOKEN, within TLS.
-    bool shows_token = true;
+    // Shown within TLS; asked at each connection. Empty = none.
+    std::function<std::string()> token = [] { return std::string(); };
   };
 
   // `sender` and `clock` outlive the stream. `on_answer` is called on the receive thread after each

@@ -39,7 +39,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
 
 class GrpcTraceCalls : public TraceCalls {
  public:
-  explicit GrpcTraceCalls(std::shared_ptr<TlsReload> tls) : tls_(std::move(tls)) {}
+  GrpcTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token)
+      : tls_(std::move(tls)), token_(std::move(token)) {}
 
   absl::StatusOr<v1::UploadTraceResponse> UploadTo(
       const std::string& server, const v1::TraceUpload& upload,
@@ -52,7 +53,8 @@ class GrpcTraceCalls : public TraceCalls {
     // Else a master that vanishes while it is waited for is asked twice, and then waited for without an end.
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     const auto stub = v1::TraceService::NewStub(grpc::CreateCustomChannel(
-        "dns:///" + server, MasterCredentials(tls_.get(), true), arguments));
+        "dns:///" + server, MasterCredentials(tls_.get(), token_(server, upload.trial())),
+        arguments));
     grpc::ClientContext context;
     const UnderWay under_way(*this, context);
     v1::UploadTraceResponse response;
@@ -94,6 +96,7 @@ class GrpcTraceCalls : public TraceCalls {
   };
 
   const std::shared_ptr<TlsReload> tls_;
+  const UploadToken token_;
   absl::Mutex mu_;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
@@ -101,8 +104,8 @@ class GrpcTraceCalls : public TraceCalls {
 
 }  // namespace
 
-std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls) {
-  return std::make_unique<GrpcTraceCalls>(std::move(tls));
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token) {
+  return std::make_unique<GrpcTraceCalls>(std::move(tls), std::move(token));
 }
 
 }  // namespace stepwell::agent

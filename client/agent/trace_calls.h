@@ -25,7 +25,10 @@ class TraceCalls {
   virtual void Cancel() = 0;
 };
 
-// `tls` null: plain. Asked at each connection.
-std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls);
+// What is shown for an upload to a master; empty = no token.
+using UploadToken =
+    std::function<std::string(const std::string& server, const v1::TrialRef& trial)>;
+// `tls` null: plain. Both are asked at each connection, on the caller's thread.
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token);
 
 }  // namespace stepwell::agent

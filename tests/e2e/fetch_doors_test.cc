@@ -203,6 +203,76 @@ TEST_F(FetchDoorsTest, AStreamThatShowsOneEndsWithItsMaker) {
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::UNAUTHENTICATED);
 }
 
+// A writer that is open shows another one: that counts from then on, and one that is refused changes nothing.
+TEST_F(FetchDoorsTest, AWriterThatIsOpenOutlivesTheTokenThatItOpenedWith) {
+  const std::string own = stand_->MakeToken({"write:vision"});
+  const std::string first_maker = stand_->MakeToken({"write:vision"});
+  const std::string second_maker = stand_->MakeToken({"write:vision"});
+  const std::string first = Fetch(first_maker, "vision", "run").text();
+  const std::string second = Fetch(second_maker, "vision", "run").text();
+  const std::string others = Fetch(second_maker, "vision", "another-run").text();
+  const auto stub = v1::IngestService::NewStub(stand_->ChannelWith(own));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  const auto stream = stub->StreamChunks(&context);
+  const Uuid writer = Uuid::Random();
+  const Uuid beside = Uuid::Random();
+  for (const Uuid& each : {writer, beside}) {
+    auto open = OpenMessage({.writer = each, .external_id = "run"});
+    open.mutable_open()->set_project("vision");
+    open.mutable_open()->set_token(first);
+    ASSERT_TRUE(stream->Write(open));
+    v1::StreamChunksResponse opened;
+    ASSERT_TRUE(stream->Read(&opened));
+    ASSERT_TRUE(opened.has_opened()) << opened.ShortDebugString();
+  }
+  const auto show = [&](const std::string& token) {
+    v1::StreamChunksRequest message;
+    message.mutable_credential()->set_writer(writer.ToBytes());
+    message.mutable_credential()->set_token(token);
+    return stream->Write(message);
+  };
+  // Directives may come between.
+  const auto next_refusal = [&] {
+    v1::StreamChunksResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_refused()) return response.refused();
+    }
+    return v1::Refused();
+  };
+  const std::string wrong =
+      second.substr(0, second.size() - 1) + (second.back() == 'a' ? 'b' : 'a');
+  ASSERT_TRUE(show(wrong));
+  v1::Refused refused = next_refusal();
+  EXPECT_EQ(refused.reason(), "TOKEN_REFUSED");
+  EXPECT_EQ(refused.writer(), writer.ToBytes());
+  EXPECT_FALSE(refused.terminal());
+  ASSERT_TRUE(show(others));
+  refused = next_refusal();
+  EXPECT_EQ(refused.reason(), "GRANT_MISSING");
+  EXPECT_FALSE(refused.terminal());
+  ASSERT_TRUE(show(second));
+  // What it opened with ends: the one beside it, which showed no other, ends with that.
+  stand_->Revoke(first_maker);
+  refused = next_refusal();
+  EXPECT_EQ(refused.writer(), beside.ToBytes());
+  EXPECT_EQ(refused.reason(), "TOKEN_REFUSED");
+  EXPECT_TRUE(refused.terminal());
+  // It goes on, until that ends, too.
+  ASSERT_TRUE(show(""));
+  ASSERT_TRUE(show(second));
+  stand_->Revoke(second_maker);
+  refused = next_refusal();
+  EXPECT_EQ(refused.writer(), writer.ToBytes());
+  EXPECT_TRUE(refused.terminal());
+  v1::StreamChunksRequest unknown;
+  unknown.mutable_credential()->set_writer(Uuid::Random().ToBytes());
+  ASSERT_TRUE(stream->Write(unknown));
+  EXPECT_EQ(next_refusal().reason(), "NOT_OPEN");
+  context.TryCancel();
+  (void)stream->Finish();
+}
+
 TEST_F(FetchDoorsTest, LaunchersFetchByTheCommandOrByHttpAndListsLeaveThemOut) {
   const std::string maker = stand_->MakeToken({"write:speech"});
   const TlsPair own = OddClient(stand_->ca(), {.dns = {"launcher.lab"}});

@@ -10,19 +10,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/tls/tls_authority.h"
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/trace.pb.h"
-#include "tests/e2e/spine.h"
-#include "tests/support/child_process.h"
+#include "tests/e2e/token_stand.h"
 
 namespace stepwell::testing {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-using Words = std::vector<std::string>;
 
 // Every method of the wire contract, and gRPC's own that a master has.
 std::vector<std::string> Methods() {
@@ -41,81 +37,6 @@ std::vector<std::string> Methods() {
   }
   return methods;
 }
-
-class TokenTest : public SpineTest {
- protected:
-  void SetUp() override {
-    const TlsPair server = *ca_.Sign({TlsSide::kServer, "s", {"127.0.0.1"}, now_, End()});
-    Write("ca.pem", ca_.own().cert_pem);
-    Write("server.pem", server.cert_pem);
-    Write("server.key", server.key_pem);
-    StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
-                 "--token-file", scratch_ / "token", "--wrong-tokens-per-minute", "100000"});
-    std::ifstream(scratch_ / "token") >> token_;
-  }
-  absl::Time End() const { return now_ + absl::Hours(9); }
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(scratch_ / name) << text;
-  }
-
-  std::shared_ptr<grpc::Channel> Channel() const {
-    return grpc::CreateChannel(master_->grpc_address(),
-                               grpc::SslCredentials({ca_.own().cert_pem, "", ""}));
-  }
-  // With an Authorization header, unless it is empty; of an empty message.
-  grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                    const std::string& authorization) const {
-    grpc::GenericStub stub(channel);
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
-    grpc::CompletionQueue queue;
-    const auto call = stub.PrepareCall(&context, method, &queue);
-    call->StartCall(nullptr);
-    grpc::Status status;
-    call->Finish(&status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    // The start and the end.
-    EXPECT_TRUE(queue.Next(&tag, &ok));
-    EXPECT_TRUE(queue.Next(&tag, &ok));
-    return status;
-  }
-  std::string Run(const Words& words, const std::map<std::string, std::string>& environment = {}) {
-    const std::string log = scratch_ / absl::StrCat("said-", ++count_);
-    ChildProcess child;
-    child.Start(words, environment, log);
-    const std::string ending = child.Wait(absl::Seconds(60));
-    std::stringstream text;
-    text << std::ifstream(log).rdbuf();
-    said_ = text.str();
-    return ending;
-  }
-  // What the status line says.
-  std::string Curl(const std::string& path, const Words& more = {}) {
-    Words words = {"/usr/bin/curl",
-                   "--silent",
-                   "--show-error",
-                   "--max-time",
-                   "30",
-                   "--output",
-                   "/dev/null",
-                   "--write-out",
-                   "%{http_code}",
-                   "--cacert",
-                   scratch_ / "ca.pem",
-                   absl::StrCat("https://", master_->http_address(), path)};
-    words.insert(words.end(), more.begin(), more.end());
-    EXPECT_EQ(Run(words), "exit 0") << said_;
-    return said_;
-  }
-
-  const absl::Time now_ = absl::Now() - absl::Hours(1);
-  const TlsAuthority ca_ = *TlsAuthority::Make("ca", now_, End());
-  std::string token_;
-  std::string said_;
-  int count_ = 0;
-};
 
 TEST_F(TokenTest, NoMethodOfGrpcBeginsWithoutIt) {
   const auto channel = Channel();

@@ -169,6 +169,7 @@ def json() -> None:
         seed("json", f"text_{number}", bytes([number * 6]) + body)
     seed("json", "bytes", b"\5" + field(1, b"x") + field(2, 7))
     seed("json", "bytes_open", b"\1" + field(1, field(1, b"w" * 16)))
+    seed("json", "bytes_credential", b"\1" + field(8, field(1, b"w" * 16) + field(2, b"stepwell_0123456789ab_secret")))
 
 
 CONFIG = b"""# of a lab

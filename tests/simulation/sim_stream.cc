@@ -32,6 +32,8 @@ std::string What(const pb::StreamChunksRequest& message) {
       return absl::StrCat("close ", message.close().final_sequence());
     case Message::kCaptureReport:
       return "capture report";
+    case Message::kCredential:
+      return "credential";
     case Message::MESSAGE_NOT_SET:
       break;
   }

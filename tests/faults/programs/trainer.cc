@@ -4,7 +4,7 @@
 // without steps and scopes, so that each event of the recorder is one sample. With --workers N it
 // forks N workers after its first step, each of which records a series of its own at the same rate
 // into a ledger of its own (the log's name, "-w", its number) and leaves by _exit: at the end, or after
-// --worker-samples. With --leave-open 1 it exits without closing.
+// --worker-samples. With --leave-open 1 it exits without closing. Its writer brings the token in TRAINER_TOKEN.
 //
 // With --held 1 the thread that trains is held by the kernel: it may sleep until its next step and write
 // to its ledger, and any other system call in a step ends the process with exit code 90 and the call's
@@ -53,6 +53,12 @@ std::int64_t NowUs() {
       .count();
 }
 
+// Of its writer; "" = none.
+std::string OwnToken() {
+  const char* text = std::getenv("TRAINER_TOKEN");
+  return text == nullptr ? "" : text;
+}
+
 class Trainer {
  public:
   explicit Trainer(const ProgramOptions& options)
@@ -69,6 +75,7 @@ class Trainer {
         recorder_({.spool_dir = options.Text("--spool-dir"),
                    .trial = options.Text("--trial"),
                    .attempt_key = "one",
+                   .token = OwnToken(),
                    .rank = rank_,
                    .world_size = static_cast<std::int32_t>(options.Number("--world-size")),
                    .exit_wait = std::chrono::milliseconds(0)}),

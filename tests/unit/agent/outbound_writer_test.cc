@@ -121,6 +121,67 @@ class OutboundWriterTest : public ::testing::Test {
   std::unique_ptr<OutboundWriter> writer_;
 };
 
+TEST_F(OutboundWriterTest, AnotherTokenIsShownWhileItIsOpenAndAfterARefusalAtOnce) {
+  WriterIdentity identity;
+  identity.trial = "t";
+  identity.token = "its own";
+  const auto token = std::make_shared<TrialToken>();
+  writer_ = std::make_unique<OutboundWriter>(identity, AgentFace(), spool_, token);
+  writer_->OnConnected();
+  const auto shown = [&]() -> std::string {
+    const auto message = writer_->Next(clock_.Monotonic());
+    if (!message) return "nothing";
+    if (message->has_open()) return "open " + message->open().token();
+    return message->has_credential() ? "credential " + message->credential().token() : "other";
+  };
+  EXPECT_EQ(shown(), "open its own");
+  token->Set("first");
+  EXPECT_EQ(shown(), "nothing") << "it is not open yet";
+  ASSERT_TRUE(Open());
+  EXPECT_TRUE(writer_->HasNext(clock_.Monotonic()));
+  EXPECT_EQ(shown(), "credential first");
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+  EXPECT_EQ(shown(), "nothing");
+  ASSERT_TRUE(Refuse("GRANT_MISSING"));
+  EXPECT_EQ(shown(), "nothing") << "the one of before counts";
+  AppendFrames(1);
+  EXPECT_EQ(shown(), "other") << "and it goes on";
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  EXPECT_EQ(token->TakeRejected(), "first");
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+  token->Set("");
+  EXPECT_TRUE(writer_->HasNext(clock_.Monotonic())) << "no minute is waited";
+  EXPECT_EQ(shown(), "open its own");
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  EXPECT_EQ(token->TakeRejected(), "") << "that one was not fetched";
+  EXPECT_EQ(shown(), "nothing");
+  token->Set("second");
+  EXPECT_EQ(shown(), "open second");
+}
+
+TEST_F(OutboundWriterTest, ATokenThatTheMasterCouldNotLookAtIsShownAgain) {
+  const auto token = std::make_shared<TrialToken>();
+  writer_ = std::make_unique<OutboundWriter>(WriterIdentity(), AgentFace(), spool_, token);
+  writer_->OnConnected();
+  ASSERT_TRUE(Open());
+  for (const char* reason : {"TOKEN_NOT_LOOKED_UP", "RATE_LIMIT"}) {
+    SCOPED_TRACE(reason);
+    token->Set(reason);
+    auto message = writer_->Next(clock_.Monotonic());
+    ASSERT_TRUE(message && message->has_credential());
+    ASSERT_TRUE(Refuse(reason));
+    EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+    EXPECT_FALSE(writer_->Next(clock_.Monotonic()).has_value());
+    clock_.Advance(absl::Seconds(1));
+    EXPECT_TRUE(writer_->HasNext(clock_.Monotonic()));
+    message = writer_->Next(clock_.Monotonic());
+    ASSERT_TRUE(message && message->has_credential());
+    EXPECT_EQ(message->credential().token(), reason);
+    EXPECT_EQ(token->TakeRejected(), "") << "nobody said that it is not good";
+    EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+  }
+}
+
 // The master refuses a series, drops its samples and counts them, and takes the chunks.
 TEST_F(OutboundWriterTest, ARefusedDefinitionSendsNothingAgainAndItsChunksAreAcked) {
   for (const char* reason : {"SERIES_CONFLICT", "UNIT", "LABEL_COUNT", "SERIES_LIMIT",

@@ -253,6 +253,7 @@ void FakeMaster::Answer(const pb::StreamChunksRequest& request,
           out);
     }
     case pb::StreamChunksRequest::kHeartbeat:
+    case pb::StreamChunksRequest::kCredential:
       return;
     case pb::StreamChunksRequest::kCaptureReport:
       writers_[request.capture_report().writer()].reports.push_back(request.capture_report());

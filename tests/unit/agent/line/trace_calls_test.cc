@@ -34,7 +34,7 @@ class TraceCallsTest : public ::testing::Test {
   void TearDown() override { server_->Shutdown(); }
   absl::StatusCode Hear(const grpc::Status& answer) {
     master_.answer = answer;
-    return MakeTraceCalls(nullptr)
+    return MakeTraceCalls(nullptr, [](const auto&, const auto&) { return std::string(); })
         ->UploadTo(absl::StrCat("127.0.0.1:", port_), {}, [](v1::TracePart&) { return false; })
         .status()
         .code();

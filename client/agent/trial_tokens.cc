@@ -1,0 +1,260 @@
+#include "client/agent/trial_tokens.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+#include "absl/random/distributions.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "base/log.h"
+
+namespace stepwell::agent {
+namespace {
+
+// The thread's own time, whatever a core or a master says.
+constexpr absl::Duration kLookIntervalMin = absl::Microseconds(100);
+constexpr absl::Duration kTellInterval = absl::Minutes(1);
+// Ours have 86 bytes.
+constexpr std::size_t kTextBytesMax = 512;
+
+v1::TrialRef RefOf(const std::string& project, const std::string& trial) {
+  v1::TrialRef ref;
+  absl::string_view text = trial;
+  std::int64_t id = 0;
+  if (absl::ConsumePrefix(&text, "id:") && absl::SimpleAtoi(text, &id)) {
+    ref.set_trial_id(id);
+  } else {
+    ref.set_project(project);
+    ref.set_external_id(trial);
+  }
+  return ref;
+}
+
+// By the master's own clock.
+absl::Duration LifeOf(const v1::Token& token) {
+  return absl::FromUnixMicros(token.expires_time_us()) -
+         absl::FromUnixMicros(token.created_time_us());
+}
+
+// A master that lies, too, is shown nothing that a header cannot carry, and not asked without end.
+absl::Status CheckFetched(const v1::FetchIngestTokenResponse& response_untrusted) {
+  const std::string& text = response_untrusted.text();
+  if (text.empty() || text.size() > kTextBytesMax ||
+      !std::all_of(text.begin(), text.end(), absl::ascii_isgraph)) {
+    return absl::InvalidArgumentError("what the master sent is no token");
+  }
+  if (LifeOf(response_untrusted.token()) <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("the token that the master sent has ended");
+  }
+  return absl::OkStatus();
+}
+
+// Who is asked may say what it was shown, and what it says is logged.
+absl::Status WithoutText(const absl::Status& status, const std::string& text) {
+  if (text.empty()) return status;
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{text, "(a token)"}}));
+}
+
+// Others of that master would wait as long, and those of others behind them.
+bool IsSilent(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+TrialTokens::TrialTokens(Options options, std::unique_ptr<TokenCalls> calls, const Clock& clock)
+    : options_(std::move(options)), calls_(std::move(calls)), clock_(clock) {}
+
+std::shared_ptr<TrialToken> TrialTokens::For(const std::string& server, const std::string& project,
+                                             const std::string& trial) {
+  if (calls_ == nullptr) return nullptr;
+  const bool has_own = !options_.own_token.empty() && options_.shows_own(server);
+  if (!has_own && !options_.has_certificate) return nullptr;
+  const absl::MutexLock lock(&mu_);
+  if (is_stopping_) return nullptr;
+  has_news_ = true;
+  const auto known = entries_.find({server, project, trial});
+  if (known != entries_.end()) return known->second.token;
+  if (entries_.size() >= kTrialsMax) {
+    // Of trials that are over, and may have something to upload still.
+    std::erase_if(entries_, [](const auto& each) { return !IsRenewed(each.second); });
+    if (entries_.size() >= kTrialsMax) return nullptr;
+  }
+  auto token = std::make_shared<TrialToken>();
+  entries_.emplace(Key{server, project, trial}, Entry{token, TokenRenewal(clock_.Monotonic())});
+  if (!is_started_) {
+    is_started_ = true;
+    worker_ = Worker("agent-tokens", [this] { Run(); });
+  }
+  return token;
+}
+
+std::string TrialTokens::OwnFor(const std::string& server) const {
+  if (options_.own_token.empty() || !options_.shows_own(server)) return "";
+  const absl::MutexLock lock(&mu_);
+  for (const auto& [key, entry] : entries_) {
+    if (std::get<0>(key) != server || !entry.renews_own) continue;
+    if (std::string newest = entry.token->shown().text; !newest.empty()) return newest;
+  }
+  return options_.own_token;
+}
+
+std::string TrialTokens::ShownFor(const std::string& server, const v1::TrialRef& trial) const {
+  const bool is_by_number = trial.trial_id() != 0;
+  const std::string name =
+      is_by_number ? absl::StrCat("id:", trial.trial_id()) : trial.external_id();
+  {
+    const absl::MutexLock lock(&mu_);
+    for (const auto& [key, entry] : entries_) {
+      const auto& [of_server, of_project, of_trial] = key;
+      if (of_server != server || of_trial != name) continue;
+      // A number says which, whatever project was named beside it.
+      if (!is_by_number && of_project != trial.project()) continue;
+      if (std::string text = entry.token->shown().text; !text.empty()) return text;
+    }
+  }
+  return OwnFor(server);
+}
+
+void TrialTokens::Stop() {
+  {
+    const absl::MutexLock lock(&mu_);
+    is_stopping_ = true;
+  }
+  if (calls_ != nullptr) calls_->Cancel();
+  worker_.Join();
+}
+
+void TrialTokens::Run() {
+  while (AwaitDue()) FetchDue();
+}
+
+bool TrialTokens::AwaitDue() {
+  const absl::MutexLock lock(&mu_);
+  const auto happened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return is_stopping_ || has_news_;
+  };
+  const absl::Duration now = clock_.Monotonic();
+  absl::Duration next = now + options_.look_interval;
+  for (const auto& [key, entry] : entries_) {
+    if (IsRenewed(entry)) next = std::min(next, entry.renewal.NextTime(now));
+  }
+  mu_.AwaitWithTimeout(absl::Condition(&happened), std::max(next - now, kLookIntervalMin));
+  has_news_ = false;
+  return !is_stopping_;
+}
+
+bool TrialTokens::LookAroundLocked(absl::Duration now) {
+  bool changed = false;
+  for (auto& [key, entry] : entries_) {
+    if (const std::string rejected = entry.token->TakeRejected(); !rejected.empty()) {
+      entry.renewal.OnRejected(rejected, now);
+    }
+    const std::uint64_t before = entry.token->version();
+    entry.token->Set(entry.renewal.Shown(now));
+    changed = changed || entry.token->version() != before;
+  }
+  // Nobody shows it any more, and it has ended: the next one who does begins anew.
+  std::erase_if(entries_, [now](const auto& each) {
+    return !IsRenewed(each.second) && each.second.renewal.Shown(now).empty();
+  });
+  return changed;
+}
+
+std::vector<TrialTokens::Due> TrialTokens::ListDueLocked(absl::Duration now) {
+  std::vector<Due> due;
+  for (const auto& [key, entry] : entries_) {
+    if (IsRenewed(entry) && entry.renewal.IsFetchDue(now)) {
+      due.push_back({key, entry.renewal.Shown(now)});
+    }
+  }
+  return due;
+}
+
+void TrialTokens::FetchDue() {
+  std::vector<Due> due;
+  bool changed = false;
+  {
+    const absl::MutexLock lock(&mu_);
+    const absl::Duration now = clock_.Monotonic();
+    changed = LookAroundLocked(now);
+    due = ListDueLocked(now);
+  }
+  if (changed) options_.on_change();
+  std::map<std::string, absl::Status> silent;
+  for (const Due& each : due) {
+    {
+      const absl::MutexLock lock(&mu_);
+      if (is_stopping_) return;
+    }
+    const std::string& server = std::get<0>(each.key);
+    const absl::Duration asked = clock_.Monotonic();
+    if (const auto found = silent.find(server); found != silent.end()) {
+      Take(each, asked, found->second);
+      continue;
+    }
+    const auto response = Ask(each);
+    if (IsSilent(response.status())) silent.emplace(server, response.status());
+    Take(each, asked, response);
+  }
+}
+
+absl::StatusOr<v1::FetchIngestTokenResponse> TrialTokens::Ask(const Due& due) {
+  const auto& [server, project, trial] = due.key;
+  v1::FetchIngestTokenRequest request;
+  *request.mutable_trial() = RefOf(project, trial);
+  const std::string with = due.shown.empty() ? OwnFor(server) : due.shown;
+  auto response = calls_->Fetch(server, with, request);
+  if (!response.ok()) return WithoutText(response.status(), with);
+  if (const absl::Status usable = CheckFetched(*response); !usable.ok()) return usable;
+  return response;
+}
+
+void TrialTokens::Take(const Due& due, absl::Duration asked,
+                       const absl::StatusOr<v1::FetchIngestTokenResponse>& response) {
+  {
+    const absl::MutexLock lock(&mu_);
+    const auto found = entries_.find(due.key);
+    if (found == entries_.end()) return;
+    Entry& entry = found->second;
+    if (response.ok()) {
+      const absl::Duration lives = LifeOf(response->token());
+      entry.renews_own = entry.renews_own || (due.shown.empty() && response->renews());
+      entry.is_told = false;
+      entry.renewal.OnFetched(response->text(), lives, asked, absl::Uniform(chance_, 0.0, 1.0));
+      log::Debug("token_fetched", {{"server", std::get<0>(due.key)},
+                                   {"trial", std::get<2>(due.key)},
+                                   {"token", response->token().token_id()},
+                                   {"seconds", absl::ToInt64Seconds(lives)}});
+    } else {
+      TellFailureLocked(due.key, entry, response.status());
+      entry.renewal.OnFailed(response.status(), due.shown, clock_.Monotonic());
+    }
+    entry.token->Set(entry.renewal.Shown(clock_.Monotonic()));
+  }
+  options_.on_change();
+}
+
+void TrialTokens::TellFailureLocked(const Key& key, Entry& entry, const absl::Status& why) {
+  // An older master, and one that asks nobody, have none to give: no reason to look.
+  if (absl::IsUnimplemented(why) || absl::IsFailedPrecondition(why) || absl::IsCancelled(why)) {
+    return;
+  }
+  // Of a trial once until it goes well again, and of all of them one in a minute.
+  const absl::Duration now = clock_.Monotonic();
+  if (entry.is_told || now - failure_told_ < kTellInterval) return;
+  entry.is_told = true;
+  failure_told_ = now;
+  log::Warning("token_not_fetched",
+               {{"server", std::get<0>(key)},
+                {"trial", std::get<2>(key)},
+                {"why", std::string(why.message())},
+                {"then", entry.renewal.Shown(now).empty() ? "the agent's own is shown"
+                                                          : "the one of before is shown"}});
+}
+
+}  // namespace stepwell::agent
