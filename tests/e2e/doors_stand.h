@@ -61,6 +61,7 @@ class DoorsStand {
       words.insert(words.end(), {"--tls-client-ca", scratch_ / "ca.pem"});
       stranger_ = *ca_.Sign({TlsSide::kClient, "stranger", {"stranger.lab"}, now_, End()});
     }
+    words.push_back("--http-get");  // all doors that there may be
     const auto parsed = ParseOptions(
         words, [](const std::string&) { return std::nullopt; },
         [](const std::string&) { return std::string(); });

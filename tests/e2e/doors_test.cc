@@ -246,7 +246,10 @@ TEST_F(DoorsTest, EachPathOfHttpRefusesWhomItDoesNotKnow) {
 
 TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
   std::set<std::string> paths;
-  for (const auto& route : stand_->server().http_routes()) paths.insert(route.path);
+  std::set<std::string> gets;
+  for (const auto& route : stand_->server().http_routes()) {
+    (route.method == "GET" ? gets : paths).insert(route.path);
+  }
   const std::string by_number = absl::StrCat(R"({"trial":{"trialId":")", run_, R"("}})");
   for (const MethodDescriptor* method : EveryMethod()) {
     const std::string path = "/" + PathOf(*method);
@@ -258,6 +261,10 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
     SCOPED_TRACE(path);
     if (method->server_streaming()) continue;  // below
     const AccessRule& rule = *FindRule(*method->input_type());
+    // What changes nothing is there for a GET, too.
+    const bool has_get = gets.count(path) > 0;
+    EXPECT_EQ(has_get, method->options().idempotency_level() ==
+                           google::protobuf::MethodOptions::NO_SIDE_EFFECTS);
     const auto ask = [&](const std::string& token) {
       const std::string body =
           rule.subject == Subject::kTrialId  ? absl::StrCat(R"({"trialId":")", run_, R"("})")
@@ -266,7 +273,15 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
           : method->name() == "CompareTrials"
               ? absl::StrCat(R"({"trials":[{"trialId":")", run_, R"("}]})")
               : by_number;
-      return stand_->Curl(path, token, {"--json", body});
+      const auto answer = stand_->Curl(path, token, {"--json", body});
+      if (has_get) {
+        const auto got = stand_->Curl(path, token,
+                                      {"--get", "--data", "connect=v1&encoding=json",
+                                       "--data-urlencode", absl::StrCat("message=", body)});
+        EXPECT_EQ(got.code, answer.code) << got.body;
+        EXPECT_THAT(got.body, Not(HasSubstr(token == other_ ? "vision" : "speech")));
+      }
+      return answer;
     };
     const bool is_denied = rule.subject == Subject::kMaster || rule.right == Right::kIngest;
     const std::string refusal = is_denied ? "403" : rule.subject == Subject::kList ? "200" : "404";
@@ -285,15 +300,24 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
   const std::string envelope_file = stand_->Scratch("envelope");
   std::ofstream(envelope_file) << '\0' << length.substr(0, 3) << static_cast<char>(by_number.size())
                                << by_number;
-  for (const std::string path :
-       {"/stepwell.v1.QueryService/ReadSamples", "/stepwell.v1.QueryService/FollowSamples",
-        "/stepwell.v1.TraceService/GetTrace", "/stepwell.v1.TraceService/MergeTraces"}) {
-    EXPECT_EQ(paths.count(path), 1u);
-    const auto answered = stand_->Curl(path, other_,
-                                       {"--header", "Content-Type: application/connect+json",
-                                        "--data-binary", "@" + envelope_file});
-    EXPECT_THAT(answered.body, HasSubstr("\"not_found\"")) << path;
+  int streaming_count = 0;
+  for (const MethodDescriptor* method : EveryMethod()) {
+    const std::string path = "/" + PathOf(*method);
+    if (!method->server_streaming() || paths.count(path) == 0) continue;
+    SCOPED_TRACE(path);
+    ++streaming_count;
+    const auto ask = [&](const std::string& token) {
+      return stand_->Curl(path, token,
+                          {"--header", "Content-Type: application/connect+json", "--data-binary",
+                           "@" + envelope_file});
+    };
+    EXPECT_THAT(ask(other_).body, HasSubstr("\"not_found\""));
+    EXPECT_EQ(ask("").code, "401");
+    if (FindRule(*method->input_type())->right != Right::kRead) {
+      EXPECT_THAT(ask(reader_).body, HasSubstr("\"permission_denied\""));
+    }
   }
+  EXPECT_GE(streaming_count, 5);
 }
 
 TEST_F(DoorsTest, ListsAndScrapesTellOfWhatATokenReads) {

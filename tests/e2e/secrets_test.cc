@@ -41,12 +41,13 @@ class SecretsTest : public StartupTest {
     std::ofstream(scratch_ / "server.pem") << server.cert_pem;
     std::ofstream(scratch_ / "server.key") << server.key_pem;
   }
-  int Curl(const std::vector<std::string>& more) {
+  // Adds to the file what was answered.
+  int Curl(const std::vector<std::string>& more, const std::string& file = "answers") {
     std::vector<std::string> words = {"/usr/bin/curl", "--silent",          "--max-time", "30",
                                       "--cacert",      scratch_ / "ca.pem", "--include"};
     words.insert(words.end(), more.begin(), more.end());
     ChildProcess curl;
-    curl.Start(words, {}, scratch_ / "answers");
+    curl.Start(words, {}, scratch_ / file);
     return curl.Wait(absl::Seconds(60)) == "exit 0" ? 0 : 1;
   }
 };
@@ -65,8 +66,27 @@ TEST_F(SecretsTest, ATokenIsInItsFileAlone) {
   EXPECT_EQ(Curl({"--oauth2-bearer", token, "--json", "nonsense", query}), 0);
   EXPECT_EQ(Curl({"--oauth2-bearer", token, https + "/no/such?" + token.substr(0, 3)}), 0);
   EXPECT_EQ(Curl({"--oauth2-bearer", token, https + "/metrics"}), 0);
-
   EXPECT_THAT(ReadAll(scratch_ / "answers"), Not(HasSubstr(token)));
+
+  // One that the master makes is in one answer, and kept as its digest alone.
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, "--json", R"({"name":"made","grants":["read:*"]})",
+                  https + "/stepwell.v1.TokenService/CreateToken"},
+                 "created"),
+            0);
+  const std::string created = ReadAll(scratch_ / "created");
+  std::filesystem::remove(scratch_ / "created");
+  const std::size_t begin = created.find("\"stepwell_") + 1;
+  ASSERT_NE(begin, 0u) << created;
+  const std::string made = created.substr(begin, created.find('"', begin) - begin);
+  const std::string secret = made.substr(made.find('_', made.find('_') + 1) + 1);
+  ASSERT_GE(secret.size(), 32u);
+  EXPECT_EQ(Curl({"--oauth2-bearer", made, "--json", "{}", query}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", made + "0", "--json", "{}", query}), 0);
+  EXPECT_EQ(Curl({"--oauth2-bearer", token, "--json", "{}",
+                  https + "/stepwell.v1.TokenService/ListTokens"}),
+            0);
+  EXPECT_THAT(ReadAll(scratch_ / "answers"), HasSubstr("\"made\""));
+  EXPECT_THAT(ReadAll(scratch_ / "answers"), Not(HasSubstr(secret)));
   const std::vector<int> family = Family(master_->pid());
   ASSERT_GE(family.size(), 3u) << "its PostgreSQL";
   for (const int pid : family) {
@@ -76,9 +96,12 @@ TEST_F(SecretsTest, ATokenIsInItsFileAlone) {
   }
   EXPECT_EQ(master_->Stop(), "exit 0");
   EXPECT_EQ(master_->CountInLog(token), 0);
+  EXPECT_EQ(master_->CountInLog(secret), 0);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch_.path())) {
     if (!entry.is_regular_file() || entry.path() == scratch_ / "token") continue;
-    EXPECT_FALSE(absl::StrContains(ReadAll(entry.path()), token)) << entry.path();
+    const std::string text = ReadAll(entry.path());
+    EXPECT_FALSE(absl::StrContains(text, token)) << entry.path();
+    EXPECT_FALSE(absl::StrContains(text, secret)) << entry.path();
   }
 }
 

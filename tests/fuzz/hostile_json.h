@@ -17,6 +17,7 @@
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/ingest.pb.h"
 #include "stepwell/v1/query.pb.h"
+#include "stepwell/v1/token.pb.h"
 #include "stepwell/v1/trace.pb.h"
 #include "tests/fuzz/hostile_bytes.h"
 
@@ -25,9 +26,9 @@ namespace stepwell::testing {
 // What calls may send, and what they may get.
 inline std::vector<const google::protobuf::Descriptor*> CallMessages() {
   std::vector<const google::protobuf::Descriptor*> messages;
-  for (const auto* message :
-       {v1::Chunk::descriptor(), v1::ReadSamplesRequest::descriptor(),
-        v1::SetProfilingRequest::descriptor(), v1::TraceUpload::descriptor()}) {
+  for (const auto* message : {v1::Chunk::descriptor(), v1::ReadSamplesRequest::descriptor(),
+                              v1::SetProfilingRequest::descriptor(), v1::TraceUpload::descriptor(),
+                              v1::CreateTokenRequest::descriptor()}) {
     for (int s = 0; s < message->file()->service_count(); ++s) {
       const auto* service = message->file()->service(s);
       for (int m = 0; m < service->method_count(); ++m) {
