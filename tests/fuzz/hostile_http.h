@@ -14,6 +14,7 @@
 #include "server/http/connect_request.h"
 #include "server/http/gzip.h"
 #include "server/http/http_guard.h"
+#include "server/http/http_routes.h"
 #include "server/http/url_text.h"
 #include "server/text_check.h"
 
@@ -52,6 +53,31 @@ inline void CheckShown(const absl::Status& status) {
   STEPWELL_CHECK(status.message().size() < 1024);
 }
 
+// A router with a health page, a call, a page's file, and a rest that only GET reaches. A handler answers
+// only where the path is one of these byte for byte: nothing is decoded, joined or walked.
+inline void RouteHostile(const HttpRequest& request, const HttpGuard& guard) {
+  static const HttpRoutes* const routes = [] {
+    auto* made = new HttpRoutes;
+    const HttpRoutes::Quick quick = [](const HttpRequest&) { return HttpResponse{}; };
+    made->Add("GET", "/livez", HttpDoor::kOpen, quick);
+    made->Add("POST", "/stepwell.v1.QueryService/ListTrials", HttpDoor::kSameOrigin, quick);
+    made->Add("GET", "/index.html", HttpDoor::kNamed, quick);
+    return made;
+  }();
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const bool is_known = request.path == "/livez" || request.path == "/index.html";
+  const bool is_call = request.path == "/stepwell.v1.QueryService/ListTrials";
+  STEPWELL_CHECK(routes->IsOpen(request) == (is_get && request.path == "/livez"));
+  const auto refused = routes->Refuse(request, guard);
+  if (!refused) {
+    STEPWELL_CHECK(is_get ? is_known : is_call && request.method == "POST");
+  } else if (!is_known && !is_call) {
+    STEPWELL_CHECK(refused->status == 404 || refused->status == 400 || refused->status == 403);
+  } else {
+    STEPWELL_CHECK(refused->status == 405 || refused->status == 400 || refused->status == 403);
+  }
+}
+
 inline void ReadHostileHttp(std::string_view bytes) {
   const HttpRequest request = HostileRequest(bytes);
   static const HttpGuard guard({.host = "0.0.0.0", .names = {"stepwell.example"}});
@@ -63,6 +89,7 @@ inline void ReadHostileHttp(std::string_view bytes) {
       STEPWELL_CHECK(guard.Refuse(request, HttpDoor::kSameOrigin).has_value());
     }
   }
+  RouteHostile(request, guard);
   const auto query = ParseUrlQuery(request.query);
   if (!query.ok()) CheckShown(query.status());
   const auto envelope = ParseOneEnvelope(request.body);
