@@ -295,7 +295,9 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
       return true;
     });
   };
-  return traces::SendTrace(call, RefOf(job.writer), *sending.prepared, absl::ZeroDuration());
+  // Whoever says to come again is come to when this job's turn comes.
+  traces::SendPatience none;
+  return traces::SendTrace(call, RefOf(job.writer), *sending.prepared, none);
 }
 
 TraceSender::Outcome TraceSender::Judge(const absl::Status& failed, Sending& sending) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <ostream>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "base/tls/tls_trouble.h"
+#include "client/traces/trace_upload.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "stepwell/v1/admin.grpc.pb.h"
@@ -62,6 +64,19 @@ absl::Status FromGrpc(const grpc::Status& status) {
     }
   }
   return told;
+}
+
+// When to come again, where `status` says it.
+std::optional<absl::Duration> RetryDelayOf(const grpc::Status& status) {
+  google::rpc::Status wire;
+  google::rpc::RetryInfo retry;
+  if (!wire.ParseFromString(status.error_details())) return std::nullopt;
+  for (const auto& detail : wire.details()) {
+    if (!detail.UnpackTo(&retry)) continue;
+    return absl::Seconds(retry.retry_delay().seconds()) +
+           absl::Nanoseconds(retry.retry_delay().nanos());
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -313,7 +328,11 @@ absl::StatusOr<v1::UploadTraceResponse> MasterClient::UploadTrace(
   bool may_go_on = writer->Write(message);
   while (may_go_on && next(*message.mutable_part())) may_go_on = writer->Write(message);
   writer->WritesDone();
-  if (absl::Status called = FromGrpc(writer->Finish()); !called.ok()) return called;
+  const grpc::Status ended = writer->Finish();
+  absl::Status called = FromGrpc(ended);
+  const auto delay = RetryDelayOf(ended);
+  if (absl::IsResourceExhausted(called) && delay) traces::SetComeAgain(*delay, called);
+  if (!called.ok()) return called;
   return response;
 }
 

@@ -10,9 +10,14 @@
 
 namespace stepwell::cli {
 
-Progress::Progress(std::string doing) {
+Progress::Progress(std::string doing) : doing_(std::move(doing)) {
   if (isatty(STDERR_FILENO) == 0) return;
-  worker_ = Worker("stepwell-wait", [this, doing = std::move(doing)] { Run(doing); });
+  worker_ = Worker("stepwell-wait", [this] { Run(); });
+}
+
+void Progress::Say(std::string doing) {
+  const absl::MutexLock lock(&mu_);
+  doing_ = std::move(doing);
 }
 
 Progress::~Progress() {
@@ -20,13 +25,17 @@ Progress::~Progress() {
   worker_.Join();
 }
 
-void Progress::Run(const std::string& doing) {
+void Progress::Run() {
   const SteadyTime start = SteadyTime::Now();
   absl::Duration wait = absl::Seconds(2);
   bool shown = false;
   while (!done_.WaitForNotificationWithTimeout(wait)) {
     const auto seconds = absl::ToInt64Seconds(SteadyTime::Now() - start);
-    std::cerr << fmt::format("\r{} ... {} s", doing, seconds) << std::flush;
+    const std::string doing = [this] {
+      const absl::MutexLock lock(&mu_);
+      return doing_;
+    }();
+    std::cerr << fmt::format("\r{} ... {} s\033[K", doing, seconds) << std::flush;
     shown = true;
     wait = absl::Seconds(1);
   }

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "base/worker.h"
 
@@ -14,13 +16,17 @@ namespace stepwell::cli {
 class Progress {
  public:
   explicit Progress(std::string doing);
+  // From now on, until told otherwise. Thread-safe.
+  void Say(std::string doing) ABSL_LOCKS_EXCLUDED(mu_);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
  private:
-  void Run(const std::string& doing);
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
+  absl::Mutex mu_;
+  std::string doing_ ABSL_GUARDED_BY(mu_);
   absl::Notification done_;
   Worker worker_;
 };

@@ -55,6 +55,7 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
   options.Value("machine", "NAME", "the files are of that machine");
   options.Value("format", "F", "json, perfetto, xplane or text (what names and first bytes tell)");
   options.Value("timeout", "DURATION", "wait so long for a master that does not answer (1m)");
+  options.Value("wait", "DURATION", "wait so long in all where it says to come again (1h)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto trial = ParseTrialRef(options.argument(), options.project());
   if (!trial.ok()) return options.UsageError(trial.status(), streams);
@@ -63,15 +64,20 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
   }
   const auto choice = ChoiceOf(options);
   if (!choice.ok()) return options.UsageError(choice.status(), streams);
-  const auto patience =
+  const auto silence =
       options.Duration("timeout", absl::Minutes(1), absl::ZeroDuration(), absl::Hours(24 * 365));
-  if (!patience.ok()) return options.UsageError(patience.status(), streams);
+  if (!silence.ok()) return options.UsageError(silence.status(), streams);
+  const auto told =
+      options.Duration("wait", absl::Hours(1), absl::ZeroDuration(), absl::Hours(24 * 365));
+  if (!told.ok()) return options.UsageError(told.status(), streams);
+  traces::SendPatience patience{.silence = *silence, .told_left = *told};
   MasterClient master(options.master());
   int exit = kExitOk;
   nlohmann::ordered_json stored = nlohmann::ordered_json::array();
   for (std::size_t i = 1; i < options.arguments().size(); ++i) {
     const std::string& file = options.arguments()[i];
-    const Progress progress(absl::StrCat("importing ", Printable(file)));
+    const std::string doing = absl::StrCat("importing ", Printable(file));
+    Progress progress(doing);
     auto prepared = traces::PrepareTrace(file, *choice);
     if (!prepared.ok()) {
       streams.err << "stepwell: " << Printable(std::string(prepared.status().message())) << "\n";
@@ -84,9 +90,20 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
     const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
       return master.UploadTrace(upload, next);
     };
-    const auto sent = traces::SendTrace(call, *trial, *prepared, *patience);
-    const bool is_of_file = sent.ok() || absl::IsResourceExhausted(sent.status()) ||
-                            absl::IsInvalidArgument(sent.status());
+    patience.on_told = [&](absl::Duration wait) {
+      progress.Say(wait == absl::ZeroDuration()
+                       ? doing
+                       : absl::StrCat(doing, ", the master said to come again in ",
+                                      absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))));
+    };
+    const auto sent = traces::SendTrace(call, *trial, *prepared, patience);
+    const bool is_told_later = traces::ComeAgainOf(sent.status()).has_value();
+    const bool is_of_file = sent.ok() || absl::IsInvalidArgument(sent.status()) ||
+                            (absl::IsResourceExhausted(sent.status()) && !is_told_later);
+    if (is_told_later) {
+      streams.err << "stepwell: the master says to come again later, and '--wait' is used up; "
+                     "what was not sent goes on at the next import\n";
+    }
     if (!is_of_file) {
       return ReportTrialFailure(sent.status(), *trial, master, options.server(), streams);
     }

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/random/random.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/sha256.h"
@@ -24,6 +26,7 @@ namespace {
 constexpr std::size_t kPartBytes = 1 << 20;
 // Between two attempts to reach a master that went.
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+constexpr char kComeAgain[] = "stepwell/come_again_ms";
 // Enough to tell what a trace begins with, behind some white space.
 constexpr std::size_t kBeginBytes = 256;
 
@@ -124,6 +127,18 @@ void NameTrace(const std::string& path, const TraceChoice& choice, v1::TraceHead
   }
 }
 
+// False: there is no patience left for it.
+bool WaitAsTold(absl::Duration told, SendPatience& patience) {
+  if (told > patience.told_left) return false;
+  absl::BitGen chance;
+  const absl::Duration wait = std::min(told * absl::Uniform(chance, 1.0, 1.25), patience.told_left);
+  patience.on_told(wait);
+  absl::SleepFor(wait);
+  patience.told_left -= wait;
+  patience.on_told(absl::ZeroDuration());
+  return true;
+}
+
 }  // namespace
 
 v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin) {
@@ -182,15 +197,26 @@ absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceC
   return prepared;
 }
 
+void SetComeAgain(absl::Duration delay, absl::Status& failed) {
+  failed.SetPayload(kComeAgain, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(
+                                    absl::Ceil(delay, absl::Milliseconds(1))))));
+}
+
+std::optional<absl::Duration> ComeAgainOf(const absl::Status& failed) {
+  const auto payload = failed.GetPayload(kComeAgain);
+  std::int64_t milliseconds = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &milliseconds)) return std::nullopt;
+  return absl::Milliseconds(std::max<std::int64_t>(1, milliseconds));
+}
+
 absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call, const v1::TrialRef& trial,
-                                                  PreparedTrace& prepared,
-                                                  absl::Duration patience) {
+                                                  PreparedTrace& prepared, SendPatience& patience) {
   v1::TraceUpload upload;
   *upload.mutable_trial() = trial;
   *upload.mutable_header() = prepared.header;
   // Nobody waits for a master that was never there.
   std::int64_t reached = -1;
-  SteadyTime deadline = SteadyTime::Now() + patience;
+  SteadyTime deadline = SteadyTime::Now() + patience.silence;
   while (true) {
     // The header alone asks how far it is.
     absl::StatusOr<v1::UploadTraceResponse> answer =
@@ -199,7 +225,7 @@ absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call, const 
       if (answer->complete()) return answer;
       if (answer->received_bytes() > reached) {
         reached = answer->received_bytes();
-        deadline = SteadyTime::Now() + patience;
+        deadline = SteadyTime::Now() + patience.silence;
       }
       std::int64_t at = answer->received_bytes();
       bool is_unread = std::fseek(prepared.file.get(), static_cast<long>(at), SEEK_SET) != 0;
@@ -218,6 +244,11 @@ absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call, const 
         return absl::NotFoundError(
             absl::StrCat(prepared.header.name(), ": it changed, or could not be read to its end"));
       }
+    }
+    if (const auto told = ComeAgainOf(answer.status())) {
+      if (!WaitAsTold(*told, patience)) return answer;
+      deadline = SteadyTime::Now() + patience.silence;
+      continue;
     }
     const bool may_come_again = absl::IsUnavailable(answer.status()) && reached >= 0;
     if (!may_come_again || deadline.HasPassed()) return answer;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,10 +51,24 @@ v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin);
 using UploadCall = std::function<absl::StatusOr<v1::UploadTraceResponse>(
     const v1::TraceUpload& upload, const std::function<bool(v1::TracePart&)>& next)>;
 
-// Goes on while the master comes forward, or comes again within `patience`.
+// When a master that answered kResourceExhausted says to come again, as a call tells it with its failure.
+void SetComeAgain(absl::Duration delay, absl::Status& failed);
+std::optional<absl::Duration> ComeAgainOf(const absl::Status& failed);
+
+struct SendPatience {
+  // With a master that does not answer, since it last came forward.
+  absl::Duration silence = absl::ZeroDuration();
+  // With one that says when to come again, in all: what was waited is taken off.
+  absl::Duration told_left = absl::ZeroDuration();
+  // Before such a wait; zero: it is over.
+  std::function<void(absl::Duration)> on_told = [](absl::Duration) {};
+};
+
+// Goes on while the master comes forward, or comes again within `patience`. Where it says when to come again that is waited for, and up
+// to a quarter more, so that those who were told the same do not come at one time; with no patience left for it the failure has ComeAgainOf.
 [[nodiscard]] absl::StatusOr<v1::UploadTraceResponse> SendTrace(const UploadCall& call,
                                                                 const v1::TrialRef& trial,
                                                                 PreparedTrace& prepared,
-                                                                absl::Duration patience);
+                                                                SendPatience& patience);
 
 }  // namespace stepwell::traces

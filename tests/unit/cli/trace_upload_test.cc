@@ -1,0 +1,119 @@
+// How a trace goes to a master that says when to come again.
+#include "client/traces/trace_upload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
+
+namespace stepwell::traces {
+namespace {
+
+using ::testing::SizeIs;
+
+// Takes what it is sent, and refuses so many calls first.
+class BusyMaster {
+ public:
+  absl::StatusOr<v1::UploadTraceResponse> Take(const v1::TraceUpload& upload,
+                                               const std::function<bool(v1::TracePart&)>& next) {
+    called.push_back(SteadyTime::Now());
+    v1::TracePart part;
+    // It refuses a part, not the header that asks how far it is.
+    while (next(part)) {
+      if (refusals > 0) {
+        --refusals;
+        absl::Status refused = absl::ResourceExhaustedError("too many bytes");
+        if (says_when) SetComeAgain(delay, refused);
+        return refused;
+      }
+      EXPECT_EQ(part.offset(), static_cast<std::int64_t>(bytes.size()));
+      bytes += part.data();
+    }
+    v1::UploadTraceResponse response;
+    response.set_received_bytes(static_cast<std::int64_t>(bytes.size()));
+    response.set_complete(response.received_bytes() == upload.header().byte_count());
+    return response;
+  }
+
+  int refusals = 0;
+  bool says_when = true;
+  absl::Duration delay = absl::Milliseconds(50);
+  std::string bytes;
+  std::vector<SteadyTime> called;
+};
+
+class TraceUploadTest : public ::testing::Test {
+ protected:
+  TraceUploadTest() {
+    std::ofstream(path_) << text_;
+    prepared_ = *PrepareTrace(path_, {});
+    patience_.on_told = [this](absl::Duration wait) { told_.push_back(wait); };
+  }
+  ~TraceUploadTest() override { std::remove(path_.c_str()); }
+  absl::Status Send() {
+    return SendTrace(
+               [this](const auto& upload, const auto& next) { return master_.Take(upload, next); },
+               v1::TrialRef(), prepared_, patience_)
+        .status();
+  }
+
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "upload-", getpid(), ".txt");
+  const std::string text_ = std::string(3'000'000, 'x');
+  PreparedTrace prepared_;
+  BusyMaster master_;
+  SendPatience patience_;
+  std::vector<absl::Duration> told_;
+};
+
+TEST_F(TraceUploadTest, ComesAgainAsItIsToldAndAllArrives) {
+  master_.refusals = 3;
+  patience_.told_left = absl::Minutes(1);
+  const SteadyTime begin = SteadyTime::Now();
+  ASSERT_TRUE(Send().ok());
+  EXPECT_EQ(master_.bytes, text_);
+  EXPECT_GE(SteadyTime::Now() - begin, 3 * master_.delay);
+  EXPECT_LE(patience_.told_left, absl::Minutes(1) - 3 * master_.delay);
+  // Before each wait how long it is, and then that it is over.
+  ASSERT_THAT(told_, SizeIs(6));
+  for (std::size_t at = 0; at < told_.size(); at += 2) {
+    EXPECT_GE(told_[at], master_.delay);
+    EXPECT_LE(told_[at], 1.25 * master_.delay);
+    EXPECT_EQ(told_[at + 1], absl::ZeroDuration());
+  }
+}
+
+TEST_F(TraceUploadTest, GivesUpWhereThePatienceForItIsUsedUp) {
+  master_.refusals = 1000;
+  patience_.told_left = absl::Milliseconds(180);
+  const SteadyTime begin = SteadyTime::Now();
+  const absl::Status status = Send();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(ComeAgainOf(status), master_.delay);
+  EXPECT_LT(1000 - master_.refusals, 6);
+  EXPECT_GT(1000 - master_.refusals, 2);
+  EXPECT_LT(SteadyTime::Now() - begin, absl::Seconds(20));
+  // One that is told to come tomorrow does not wait at all.
+  master_.delay = absl::Hours(24);
+  told_.clear();
+  EXPECT_EQ(ComeAgainOf(Send()), absl::Hours(24));
+  EXPECT_THAT(told_, SizeIs(0));
+}
+
+TEST_F(TraceUploadTest, ARefusalThatSaysNothingOfLaterIsOne) {
+  master_.refusals = 1;
+  master_.says_when = false;
+  patience_.told_left = absl::Minutes(1);
+  const absl::Status status = Send();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_FALSE(ComeAgainOf(status).has_value());
+  EXPECT_THAT(told_, SizeIs(0));
+}
+
+}  // namespace
+}  // namespace stepwell::traces
