@@ -117,7 +117,8 @@ class IngestStream final : public CommitListener,
   IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);
   // Numbers for definitions, waiting for the database; halves them to find the bad one.
   using Fresh = std::vector<CheckedDefinition>;
-  void Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals);
+  void Number(const std::string& writer, IngestSession& session, Fresh fresh,
+              RefusalSummary& refusals);
   void Refuse(IngestSession& session, CheckedDefinition fresh, const absl::Status& status,
               RefusalSummary& refusals);
   absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::int64_t& created,
@@ -131,12 +132,18 @@ class IngestStream final : public CommitListener,
   void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
   // keeps what it has. Tells the client now and then that it is heard, and the registry that its writers are there.
-  // False where the stream ended meanwhile: nothing was taken, and what it is for must not be done.
-  [[nodiscard]] bool AwaitAllowance(RateKind kind, const Caller& payer, double amount)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Whose token is used up and may hold nobody here (MayHold), `writer` is refused instead, and comes again. False where it was, or
+  // the stream ended meanwhile: nothing was taken, and what it is for must not be done.
+  [[nodiscard]] bool AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
+                                    double amount) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether all that is open here pays with the token of the call, and `payer` is its: a writer with a token of its own, of an
+  // agent of all users say, is not held by others' debts, nor others by its.
+  bool MayHold(const Caller& payer) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Its session ends, where it has one; an agent shows it again after a minute, one that has none sooner.
+  void RefuseWriter(const std::string& writer, const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
   // Of a message of `session`; a unary call has paid for its own.
-  [[nodiscard]] bool AwaitBytes(const IngestSession& session, std::size_t bytes)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] bool AwaitBytes(const std::string& writer, const IngestSession& session,
+                                std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void SayStillHere() ABSL_LOCKS_EXCLUDED(mu_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mu_) { return !end_status().ok(); }
 

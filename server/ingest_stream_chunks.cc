@@ -70,12 +70,12 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   if (session == nullptr) return;
   if (auto complaint = CheckChunkFrame(chunk))
     return PostRefused(chunk.writer(), *complaint, false);
-  if (!AwaitBytes(*session, chunk.ByteSizeLong())) return;
+  if (!AwaitBytes(chunk.writer(), *session, chunk.ByteSizeLong())) return;
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
   ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
-  if (!AwaitAllowance(RateKind::kIngestSamples, session->caller(),
+  if (!AwaitAllowance(chunk.writer(), RateKind::kIngestSamples, session->caller(),
                       static_cast<double>(content.decoded.sample_count))) {
     return;
   }
@@ -104,7 +104,7 @@ void IngestStream::HandleGap(const pb::GapRange& range) {
   if (auto complaint = CheckGapRange(range, session->writer_no(), gap)) {
     return PostRefused(range.writer(), *complaint, false);
   }
-  if (!AwaitBytes(*session, range.ByteSizeLong())) return;
+  if (!AwaitBytes(range.writer(), *session, range.ByteSizeLong())) return;
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(range.writer(), *session, range.first_sequence(), range.last_sequence(), from)) {

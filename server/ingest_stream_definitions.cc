@@ -35,7 +35,7 @@ std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
   IngestSession* session = FindSession(definitions.writer());
   if (session == nullptr) return;
-  if (!AwaitBytes(*session, definitions.ByteSizeLong())) return;
+  if (!AwaitBytes(definitions.writer(), *session, definitions.ByteSizeLong())) return;
   DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());
   RefusalSummary refusals;
   for (RefusedDefinition& refused : result.refused) {
@@ -44,7 +44,8 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     session->refs()[refused.number] = std::move(refused.ref);
   }
   const auto gpu_refs = GpuRefs(result.fresh);
-  if (!result.fresh.empty()) Number(*session, std::move(result.fresh), refusals);
+  if (!result.fresh.empty())
+    Number(definitions.writer(), *session, std::move(result.fresh), refusals);
   NamedGpus gpus;
   for (const auto& [ref, gpu] : gpu_refs) {
     const auto known = session->refs().find(ref);
@@ -86,9 +87,10 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh, std:
   }
 }
 
-void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& refusals) {
+void IngestStream::Number(const std::string& writer, IngestSession& session, Fresh fresh,
+                          RefusalSummary& refusals) {
   // How many of them are new is known behind the call: whoever made too many waits with the next.
-  if (!AwaitAllowance(RateKind::kSeries, session.caller(), 0)) return;
+  if (!AwaitAllowance(writer, RateKind::kSeries, session.caller(), 0)) return;
   std::vector<SeriesNo> numbers;
   std::int64_t created = 0;
   const absl::Status status = FindSeries(session.trial_id(), fresh, created, numbers);
@@ -115,8 +117,8 @@ void IngestStream::Number(IngestSession& session, Fresh fresh, RefusalSummary& r
     const auto middle = fresh.begin() + static_cast<std::ptrdiff_t>(fresh.size() / 2);
     Fresh rest(std::make_move_iterator(middle), std::make_move_iterator(fresh.end()));
     fresh.erase(middle, fresh.end());
-    Number(session, std::move(fresh), refusals);
-    Number(session, std::move(rest), refusals);
+    Number(writer, session, std::move(fresh), refusals);
+    Number(writer, session, std::move(rest), refusals);
     return;
   }
   Refuse(session, std::move(fresh.front()), status, refusals);

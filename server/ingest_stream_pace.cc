@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/steady_time.h"
+#include "server/ingest_answers.h"
 #include "server/ingest_stream.h"
 
 namespace stepwell {
@@ -16,7 +17,35 @@ constexpr absl::Duration kSayEach = absl::Seconds(10);
 
 }  // namespace
 
-bool IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amount) {
+bool IngestStream::MayHold(const Caller& payer) const {
+  if (payer == nullptr) return true;
+  if (caller_ == nullptr || PayerOf(*payer) != PayerOf(*caller_)) return false;
+  const absl::MutexLock lock(&mu_);
+  return std::none_of(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    const IngestSession& session = *entry.second;
+    const bool is_open = session.state() == IngestSession::State::kOpen ||
+                         session.state() == IngestSession::State::kClosing;
+    return is_open && session.caller() != nullptr && PayerOf(*session.caller()) != PayerOf(*payer);
+  });
+}
+
+void IngestStream::RefuseWriter(const std::string& writer, const Complaint& why) {
+  const auto uuid = Uuid::FromBytes(writer);
+  const IngestSession* session = nullptr;
+  {
+    const absl::MutexLock lock(&mu_);
+    const auto place = uuid ? sessions_.find(*uuid) : sessions_.end();
+    const bool is_open =
+        place != sessions_.end() && (place->second->state() == IngestSession::State::kOpen ||
+                                     place->second->state() == IngestSession::State::kClosing);
+    if (is_open) session = place->second.get();
+  }
+  if (session == nullptr) return PostRefused(writer, why, false);
+  RefuseSessions([session](const IngestSession& each) { return &each == session; }, why);
+}
+
+bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
+                                  double amount) {
   if (context_.rates == nullptr) return true;
   const RatePayer counted{pace_.address, payer.get()};
   if (!pace_.is_slowed) {
@@ -25,13 +54,20 @@ bool IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amo
   }
   const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
   while (true) {
-    const absl::Duration wait = context_.rates->TryTake(kind, counted, amount);
-    if (wait == absl::ZeroDuration()) return true;
+    const RateLimits::Missing missing = context_.rates->TryTake(kind, counted, amount);
+    if (missing.wait == absl::ZeroDuration()) return true;
+    if (missing.is_of_token && !MayHold(payer)) {
+      // With words; something may be left by now.
+      const absl::Status may = context_.rates->Take(kind, counted, amount);
+      if (may.ok()) return true;
+      RefuseWriter(writer, TokenComplaint(may));
+      return false;
+    }
     const SteadyTime begin = SteadyTime::Now();
     bool ends = false;
     {
       absl::MutexLock lock(&mu_);
-      ends = mu_.AwaitWithTimeout(absl::Condition(&has_ended), std::min(wait, kLookEach));
+      ends = mu_.AwaitWithTimeout(absl::Condition(&has_ended), std::min(missing.wait, kLookEach));
     }
     const SteadyTime now = SteadyTime::Now();
     context_.rates->NoteSlowed(kind, now - begin);
@@ -43,9 +79,11 @@ bool IngestStream::AwaitAllowance(RateKind kind, const Caller& payer, double amo
   }
 }
 
-bool IngestStream::AwaitBytes(const IngestSession& session, std::size_t bytes) {
+bool IngestStream::AwaitBytes(const std::string& writer, const IngestSession& session,
+                              std::size_t bytes) {
   if (!pace_.is_slowed) return true;
-  return AwaitAllowance(RateKind::kIngestBytes, session.caller(), static_cast<double>(bytes));
+  return AwaitAllowance(writer, RateKind::kIngestBytes, session.caller(),
+                        static_cast<double>(bytes));
 }
 
 void IngestStream::SayStillHere() {

@@ -61,7 +61,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
     return PostRefused(open.writer(), *complaint, terminal);
   }
-  if (!AwaitAllowance(RateKind::kOpens, caller, 1)) return;
+  if (!AwaitAllowance(open.writer(), RateKind::kOpens, caller, 1)) return;
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",
@@ -195,7 +195,7 @@ void IngestStream::HandleCredential(const pb::Credential& credential) {
     return PostRefused(credential.writer(), *complaint, false);
   }
   // It costs what an Open's does.
-  if (!AwaitAllowance(RateKind::kOpens, caller, 1)) return;
+  if (!AwaitAllowance(credential.writer(), RateKind::kOpens, caller, 1)) return;
   const Caller shown = caller;
   {
     absl::MutexLock lock(&mu_);

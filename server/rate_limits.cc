@@ -52,7 +52,7 @@ std::string_view RateLimits::Counted(std::string_view address) const {
   return IsShared(address) ? std::string_view() : address;
 }
 
-RateLimits::Missing RateLimits::TryBoth(RateKind kind, const RatePayer& payer, double amount) {
+RateLimits::Missing RateLimits::TryTake(RateKind kind, const RatePayer& payer, double amount) {
   Kind& limits = Of(kind);
   const SteadyTime now = SteadyTime::Now(clock_);
   if (payer.token != nullptr) {
@@ -68,12 +68,8 @@ RateLimits::Missing RateLimits::TryBoth(RateKind kind, const RatePayer& payer, d
   return {wait, false};
 }
 
-absl::Duration RateLimits::TryTake(RateKind kind, const RatePayer& payer, double amount) {
-  return TryBoth(kind, payer, amount).wait;
-}
-
 absl::Status RateLimits::Take(RateKind kind, const RatePayer& payer, double amount) {
-  const Missing missing = TryBoth(kind, payer, amount);
+  const Missing missing = TryTake(kind, payer, amount);
   if (missing.wait == absl::ZeroDuration()) return absl::OkStatus();
   Of(kind).refused.fetch_add(1, std::memory_order_relaxed);
   const Words& words = kWords[static_cast<std::size_t>(kind)];

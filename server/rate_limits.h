@@ -56,8 +56,12 @@ class RateLimits {
 
   // kResourceExhausted (RateRefusal): nothing was taken.
   absl::Status Take(RateKind kind, const RatePayer& payer, double amount);
-  // Likewise, without words, for who waits by himself: zero = taken.
-  absl::Duration TryTake(RateKind kind, const RatePayer& payer, double amount);
+  struct Missing {
+    absl::Duration wait = absl::ZeroDuration();  // zero: nothing is, and it was taken
+    bool is_of_token = false;                    // else its address'
+  };
+  // Likewise, without words, for who waits by himself.
+  Missing TryTake(RateKind kind, const RatePayer& payer, double amount);
   // Of what was done already.
   void Spend(RateKind kind, const RatePayer& payer, double amount);
   // Of a stream that was not read for so long.
@@ -82,12 +86,7 @@ class RateLimits {
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::int64_t> slowed_us{0};
   };
-  struct Missing {
-    absl::Duration wait = absl::ZeroDuration();
-    bool is_of_token = false;
-  };
   static Kind MakeKind(double per_second);
-  Missing TryBoth(RateKind kind, const RatePayer& payer, double amount);
   // Empty where it has no allowance of its own.
   std::string_view Counted(std::string_view address) const;
   void LogRefusal(std::string_view address, const absl::Status& why, SteadyTime now);

@@ -1,5 +1,14 @@
 // How rates hold a stream, by a clock that stands still: what is used up stays so.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "server/rate_limits.h"
+#include "server/token_text.h"
+#include "tests/fakes/fake_token_store.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
 namespace stepwell {
@@ -44,6 +53,135 @@ TEST_F(IngestStreamPaceTest, AStreamThatEndsWhileItWaitsMakesNoSeries) {
     EXPECT_EQ(store_.series_calls(), 0);
     stream->Finish();
   }
+}
+
+// An agent of all users: its stream shows one token, and a writer on it one of its own.
+class TwoTokensTest : public IngestStreamPaceTest {
+ protected:
+  TwoTokensTest() {
+    std::vector<TokenRecord> living;
+    for (const NewToken& token : {agents_, users_}) {
+      living.push_back(
+          {.id = token.id, .digest = token.digest, .name = "t", .grants = {"write:*"}});
+    }
+    guard_->Learn(living, still_.Monotonic());
+    paced_.access = &access_;
+    auto stream = IngestStream::Create(paced_, [] {}, *guard_->IdentifyToken(agents_.text),
+                                       {.address = kAddress});
+    EXPECT_TRUE(stream.ok()) << stream.status();
+    stream_ = *stream;
+    Handle(Open(writer_));
+    Handle(Define(writer_));
+    EXPECT_TRUE(Answers(*stream_).at(0).has_opened());
+  }
+  ~TwoTokensTest() override {
+    stream_->Finish();
+    unlink(path_.c_str());
+  }
+
+  pb::StreamChunksRequest OpenOfUser(const Uuid& writer) const {
+    auto message = Open(writer, "theirs");
+    message.mutable_open()->set_token(users_.text);
+    return message;
+  }
+  void BeginUsers() {
+    Handle(OpenOfUser(theirs_));
+    Handle(Define(theirs_));
+    EXPECT_TRUE(Answers(*stream_).at(0).has_opened());
+  }
+  void UseUpOf(const NewToken& token, RateKind kind) {
+    limits_.Spend(kind, {"", guard_->IdentifyToken(token.text)->get()}, 1e12);
+  }
+  void Refill() {
+    still_.Advance(absl::Hours(1));
+    guard_->Confirm(still_.Monotonic());
+  }
+  // Fails where it would wait.
+  void Handle(const pb::StreamChunksRequest& message) {
+    absl::Notification handled;
+    std::thread watch([&] {
+      if (handled.WaitForNotificationWithTimeout(absl::Seconds(5))) return;
+      stream_->End(absl::CancelledError("it is held"));
+    });
+    stream_->Handle(message);
+    handled.Notify();
+    watch.join();
+    EXPECT_TRUE(stream_->end_status().ok()) << stream_->end_status();
+  }
+  void ExpectRefusedForItsRate(const Uuid& writer, const NewToken& token, bool is_terminal) {
+    const auto answers = Answers(*stream_);
+    ASSERT_EQ(answers.size(), 1U);
+    const pb::Refused& refused = answers[0].refused();
+    EXPECT_EQ(refused.writer(), writer.ToBytes());
+    EXPECT_EQ(refused.reason(), "RATE_LIMIT");
+    EXPECT_EQ(refused.terminal(), is_terminal);
+    EXPECT_THAT(refused.message(), ::testing::HasSubstr(absl::StrCat("the token ", token.id)));
+  }
+  void ExpectTaken(const Uuid& writer, std::uint64_t sequence) {
+    Handle(Send(writer, sequence));
+    const auto answers = Answers(*stream_);
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers[0].ack().committed_sequence(), sequence) << answers[0].ShortDebugString();
+  }
+
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "two-tokens-", getpid());
+  const NewToken agents_ = MakeToken();
+  const NewToken users_ = MakeToken();
+  const Uuid theirs_ = Uuid::Random();
+  FakeTokenStore tokens_;
+  const std::shared_ptr<TokenGuard> guard_ = *TokenGuard::Open(path_, still_);
+  const AccessControl access_{guard_.get(), tokens_, &limits_};
+  std::shared_ptr<IngestStream> stream_;
+};
+
+TEST_F(TwoTokensTest, AWriterWhoseTokenIsUsedUpHoldsNobody) {
+  pb::StreamChunksRequest another = Define(theirs_);
+  another.mutable_definitions()->mutable_definitions(0)->set_ref(2);
+  another.mutable_definitions()->mutable_definitions(0)->set_name("another");
+  const struct {
+    const char* name;
+    RateKind kind;
+    pb::StreamChunksRequest message;
+  } rows[] = {
+      {"bytes", RateKind::kIngestBytes, Send(theirs_, 1)},
+      {"samples", RateKind::kIngestSamples, Send(theirs_, 1)},
+      {"definitions", RateKind::kIngestBytes, Define(theirs_)},
+      {"series", RateKind::kSeries, another},
+  };
+  std::uint64_t sequence = 0;
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    BeginUsers();
+    UseUpOf(users_, row.kind);
+    Handle(row.message);
+    ExpectRefusedForItsRate(theirs_, users_, true);
+    ExpectTaken(writer_, ++sequence);
+    // What it sent behind that is refused, too, and no chunk is taken without its definitions.
+    Handle(Send(theirs_, 2));
+    ExpectRefusedForItsRate(theirs_, users_, true);
+    Refill();
+  }
+  // It opens again, and goes on where it was.
+  BeginUsers();
+  ExpectTaken(theirs_, 1);
+}
+
+TEST_F(TwoTokensTest, AWriterThatOpensWithATokenThatIsUsedUpComesLater) {
+  UseUpOf(users_, RateKind::kOpens);
+  Handle(OpenOfUser(theirs_));
+  ExpectRefusedForItsRate(theirs_, users_, false);
+  ExpectTaken(writer_, 1);
+  Refill();
+  BeginUsers();
+  ExpectTaken(theirs_, 1);
+}
+
+TEST_F(TwoTokensTest, TheStreamsOwnTokenHoldsNoWriterOfAnother) {
+  BeginUsers();
+  UseUpOf(agents_, RateKind::kIngestSamples);
+  Handle(Send(writer_, 1));
+  ExpectRefusedForItsRate(writer_, agents_, true);
+  ExpectTaken(theirs_, 1);
 }
 
 }  // namespace
