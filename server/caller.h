@@ -40,6 +40,11 @@ inline const std::string& PayerOf(const TokenHolder& holder) {
   return holder.made_by.empty() ? holder.id : holder.made_by;
 }
 
+// Empty where nobody is asked.
+inline std::string PayerOf(const Caller& caller) {
+  return caller == nullptr ? std::string() : PayerOf(*caller);
+}
+
 inline bool HasEnded(const Caller& caller) {
   return caller != nullptr && caller->has_ended.load(std::memory_order_relaxed);
 }

@@ -31,10 +31,11 @@ grpc::Status NoTurn(const absl::Status& status) {
       status, {.reason = "READS_UNDER_WAY", .retry_delay = absl::Seconds(1), .violations = {}});
 }
 
-grpc::Status NoPlaceToFollow(int follows_max) {
+grpc::Status NoPlaceToFollow(int follows_max, bool has_token) {
   return GrpcError(
-      absl::ResourceExhaustedError(
-          absl::StrCat(follows_max, " calls of FollowSamples are under way, limit ", follows_max)),
+      absl::ResourceExhaustedError(absl::StrCat(
+          "too many calls of FollowSamples are under way, limit ", follows_max,
+          has_token ? absl::StrCat(", of one token ", std::max(1, follows_max / 2)) : "")),
       {.reason = "FOLLOWS_UNDER_WAY", .retry_delay = absl::Seconds(10), .violations = {}});
 }
 
@@ -72,7 +73,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                             v1::LatestValuesResponse* response) override {
     const GrpcEntry entry = EnterCall(options_.access, *context, *request);
     if (!entry.ok()) return entry.status;
-    auto ticket = admission_.Enter(kTurnPatience);
+    auto ticket = admission_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     auto answer = reads_.AnswerLatest(*request, CallOf(context, entry.caller, *ticket));
     if (!answer.ok()) {
@@ -100,7 +101,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
     const GrpcEntry entry = EnterCall(options_.access, *context, *request);
     if (!entry.ok()) return entry.status;
-    auto ticket = admission_.Enter(kTurnPatience);
+    auto ticket = admission_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     const ReadCall call = CallOf(context, entry.caller, *ticket);
     // Write blocks while the client is slow: that is the bound on memory. A client that stops reading
@@ -123,8 +124,8 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                              grpc::ServerWriter<v1::FollowSamplesResponse>* writer) override {
     const GrpcEntry entry = EnterCall(options_.access, *context, *request);
     if (!entry.ok()) return entry.status;
-    auto ticket = follows_.Enter(absl::ZeroDuration());
-    if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max);
+    auto ticket = follows_.Enter(absl::ZeroDuration(), PayerOf(entry.caller));
+    if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max, entry.caller != nullptr);
     const ReadCall call{.deadline = CallDeadline(*context),
                         .cancelled = WhetherCancelled(context, entry.caller)};
     // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
@@ -153,7 +154,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                       const Request& request, Response* response) {
     const GrpcEntry entry = EnterCall(options_.access, *context, request);
     if (!entry.ok()) return entry.status;
-    auto ticket = admission_.Enter(kTurnPatience);
+    auto ticket = admission_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     absl::StatusOr<Response> answer =
         (reads_.*read)(request, CallOf(context, entry.caller, *ticket));

@@ -1,5 +1,7 @@
 #include "server/read_admission.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 
@@ -11,46 +13,74 @@ constexpr int kRestingMax = 128;
 
 }  // namespace
 
-ReadAdmission::ReadAdmission(int reads_max) : reads_max_(reads_max) {
+ReadAdmission::ReadAdmission(int reads_max)
+    : reads_max_(reads_max), payer_max_(std::max(1, reads_max / 2)) {
   STEPWELL_CHECK(reads_max > 0);
 }
 
-absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patience) {
+absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patience,
+                                                           const std::string& payer) {
   absl::MutexLock lock(&mu_);
-  const auto has_place = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return running_ < reads_max_; };
+  const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
   bool entered = has_place();
-  if (!entered && waiting_ < reads_max_) {
-    ++waiting_;
+  if (!entered && MayWait(payer)) {
+    Add(payer, 0, 1);
     entered = mu_.AwaitWithTimeout(absl::Condition(&has_place), patience);
-    --waiting_;
+    Add(payer, 0, -1);
   }
   if (!entered) {
+    const bool is_full = all_.running >= reads_max_;
+    const int most = is_full ? reads_max_ : payer_max_;
     return absl::ResourceExhaustedError(
-        absl::StrCat(reads_max_, " reads are under way, limit ", reads_max_, ": come again"));
+        absl::StrCat(most, " reads ", is_full ? "" : "of this token ", "are under way, limit ",
+                     most, ": come again"));
   }
-  ++running_;
-  return Ticket(this);
+  Add(payer, 1, 0);
+  return Ticket(this, payer);
 }
 
-bool ReadAdmission::Rest() {
+bool ReadAdmission::HasPlace(const std::string& payer) const {
+  return all_.running < reads_max_ && CountOf(payer).running < payer_max_;
+}
+
+bool ReadAdmission::MayWait(const std::string& payer) const {
+  return all_.waiting < reads_max_ && CountOf(payer).waiting < payer_max_;
+}
+
+ReadAdmission::Count ReadAdmission::CountOf(const std::string& payer) const {
+  const auto found = payers_.find(payer);
+  return found == payers_.end() ? Count() : found->second;
+}
+
+void ReadAdmission::Add(const std::string& payer, int running, int waiting) {
+  all_.running += running;
+  all_.waiting += waiting;
+  if (payer.empty()) return;
+  const auto counted = payers_.try_emplace(payer).first;
+  counted->second.running += running;
+  counted->second.waiting += waiting;
+  if (counted->second.running == 0 && counted->second.waiting == 0) payers_.erase(counted);
+}
+
+bool ReadAdmission::Rest(const std::string& payer) {
   absl::MutexLock lock(&mu_);
   if (resting_ >= kRestingMax) return false;
   ++resting_;
-  --running_;
+  Add(payer, -1, 0);
   return true;
 }
 
-void ReadAdmission::Return() {
-  const auto has_place = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return running_ < reads_max_; };
+void ReadAdmission::Return(const std::string& payer) {
+  const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&has_place));
   --resting_;
-  ++running_;
+  Add(payer, 1, 0);
 }
 
-void ReadAdmission::Leave() {
+void ReadAdmission::Leave(const std::string& payer) {
   absl::MutexLock lock(&mu_);
-  --running_;
+  Add(payer, -1, 0);
 }
 
 }  // namespace stepwell

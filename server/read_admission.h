@@ -1,12 +1,16 @@
-// ReadAdmission: how many reads may run at once. Thread-safe.
+// ReadAdmission: how many reads may run at once, and how many of one payer (PayerOf): half of all, so that
+// whoever takes all that it may get, and does not take its answers, leaves the other half to others.
+// Thread-safe.
 //
-//   STEPWELL_ASSIGN_OR_RETURN(ReadAdmission::Ticket ticket, admission.Enter(deadline));
+//   STEPWELL_ASSIGN_OR_RETURN(ReadAdmission::Ticket ticket, admission.Enter(patience, payer));
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -18,40 +22,53 @@ class ReadAdmission {
   // Leaves when it goes.
   class Ticket {
    public:
-    explicit Ticket(ReadAdmission* admission) : admission_(admission) {}
-    Ticket(Ticket&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
+    Ticket(ReadAdmission* admission, std::string payer)
+        : admission_(admission), payer_(std::move(payer)) {}
+    Ticket(Ticket&& other) noexcept
+        : admission_(std::exchange(other.admission_, nullptr)), payer_(std::move(other.payer_)) {}
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket() {
-      if (admission_ != nullptr) admission_->Leave();
+      if (admission_ != nullptr) admission_->Leave(payer_);
     }
     // Gives the place up while `wait` runs and waits for one afterwards. Where too many rest already
     // it keeps the place.
     void RestFor(const std::function<void()>& wait) {
-      const bool rests = admission_->Rest();
+      const bool rests = admission_->Rest(payer_);
       wait();
-      if (rests) admission_->Return();
+      if (rests) admission_->Return(payer_);
     }
 
    private:
     ReadAdmission* admission_;
+    std::string payer_;
   };
 
   // REQUIRES: reads_max > 0.
   explicit ReadAdmission(int reads_max);
 
-  // Waits for a place for `patience`, then kResourceExhausted. As many may wait as may run; more
-  // are refused at once.
-  absl::StatusOr<Ticket> Enter(absl::Duration patience);
+  // Waits for a place for `patience`, then kResourceExhausted. As many may wait as may run, of all and of
+  // each payer; more are refused at once. An empty payer is nobody: of it there may be as many as of all.
+  absl::StatusOr<Ticket> Enter(absl::Duration patience, const std::string& payer = {});
 
  private:
-  void Leave();
-  bool Rest();
-  void Return();
+  struct Count {
+    int running = 0;
+    int waiting = 0;
+  };
+  bool HasPlace(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool MayWait(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  Count CountOf(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void Add(const std::string& payer, int running, int waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Leave(const std::string& payer);
+  bool Rest(const std::string& payer);
+  void Return(const std::string& payer);
 
   const int reads_max_;
+  const int payer_max_;
   absl::Mutex mu_;
-  int running_ ABSL_GUARDED_BY(mu_) = 0;
-  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  Count all_ ABSL_GUARDED_BY(mu_);
+  // Of those that have any.
+  absl::flat_hash_map<std::string, Count> payers_ ABSL_GUARDED_BY(mu_);
   int resting_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -61,14 +61,12 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
   grpc::Status UploadTrace(grpc::ServerContext* context,
                            grpc::ServerReader<v1::UploadTraceRequest>* reader,
                            v1::UploadTraceResponse* response) override {
-    if (const auto caller = CallerOf(access_, *context); !caller.ok()) {
-      return GrpcError(caller.status());
-    } else if (const absl::Status may =
-                   access_ == nullptr ? absl::OkStatus() : access_->CheckIngests(*caller);
-               !may.ok()) {
-      return GrpcError(may);
-    }
-    auto ticket = uploads_.Enter(kTurnPatience);
+    const auto caller = CallerOf(access_, *context);
+    if (!caller.ok()) return GrpcError(caller.status());
+    const absl::Status admitted =
+        access_ == nullptr ? absl::OkStatus() : access_->CheckIngests(*caller);
+    if (!admitted.ok()) return GrpcError(admitted);
+    auto ticket = uploads_.Enter(kTurnPatience, PayerOf(*caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     const MasterState::Snapshot now = state_.Get();
     if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
@@ -154,7 +152,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (auto complaint = CheckTraceRef(request->trial(), request->trace_no(), trial)) {
       return GrpcError(*complaint);
     }
-    auto ticket = reads_.Enter(kTurnPatience);
+    auto ticket = reads_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
     return EndOfCall(
@@ -169,7 +167,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!entry.ok()) return entry.status;
     const auto trial = CheckTrialRef(request->trial());
     if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
-    auto ticket = merges_.Enter(kTurnPatience);
+    auto ticket = merges_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
     return EndOfCall(entry.caller, Failed("MergeTraces",
@@ -190,7 +188,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     const auto steps_max =
         CheckSize("steps_max", request->steps_max(), kStepsDefault, kStepsAnsweredMax);
     if (!steps_max.ok()) return GrpcError(steps_max.status());
-    auto ticket = merges_.Enter(kTurnPatience);
+    auto ticket = merges_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     auto summary = SummarizeStored(store_, trial, request->trace_no(), *steps_max,
                                    WhileAsked(context, entry.caller));

@@ -11,8 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "server/access_rules.h"
 #include "stepwell/v1/admin.pb.h"
-#include "tests/e2e/doors_stand.h"
-#include "tests/e2e/request_about.h"
+#include "tests/e2e/doors_fixture.h"
 #include "tests/support/every_method.h"
 
 namespace stepwell::testing {
@@ -24,56 +23,6 @@ using grpc::StatusCode;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class DoorsTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    stand_ = new DoorsStand();
-    run_ = stand_->Record("vision", "run");
-    stand_->Record("speech", "run");
-    reader_ = stand_->MakeToken({"read:vision"});
-    writer_ = stand_->MakeToken({"write:vision"});
-    other_ = stand_->MakeToken({"write:speech"});
-    all_ = stand_->MakeToken({"read:*"});
-    ingester_ = stand_->MakeToken({"ingest:vision/run"});
-    revoked_ = stand_->MakeToken({"admin"});
-    stand_->Revoke(revoked_);
-  }
-  static void TearDownTestSuite() {
-    delete stand_;
-    stand_ = nullptr;
-  }
-
-  // About the trial "run" of vision, whatever the method; the rest is empty.
-  static std::unique_ptr<Message> RequestOf(const MethodDescriptor& method) {
-    return RequestAbout(method, {run_, "vision", "run"});
-  }
-  static StatusCode CodeOf(const MethodDescriptor& method, const std::string& token) {
-    return stand_->Call(PathOf(method), *RequestOf(method), token).status.error_code();
-  }
-  // What the master said of the writer that wanted to open.
-  static v1::StreamChunksResponse OpeningOf(const MethodDescriptor& method,
-                                            const std::string& token) {
-    const Called called = stand_->Call(PathOf(method), *RequestOf(method), token);
-    v1::StreamChunksResponse answer;
-    v1::WriteChunksResponse answers;
-    if (method.client_streaming()) {
-      EXPECT_TRUE(answer.ParseFromString(called.bytes));
-      return answer;
-    }
-    EXPECT_TRUE(answers.ParseFromString(called.bytes));
-    return answers.messages_size() > 0 ? answers.messages(0) : answer;
-  }
-
-  static DoorsStand* stand_;
-  static std::int64_t run_;
-  static std::string reader_, writer_, other_, all_, ingester_, revoked_;
-};
-
-DoorsStand* DoorsTest::stand_ = nullptr;
-std::int64_t DoorsTest::run_ = 0;
-std::string DoorsTest::reader_, DoorsTest::writer_, DoorsTest::other_, DoorsTest::all_,
-    DoorsTest::ingester_, DoorsTest::revoked_;
 
 TEST_F(DoorsTest, NoMethodBeginsWithoutATokenThatLives) {
   const std::string expired = stand_->MakeToken({"admin"}, 1);
@@ -373,81 +322,6 @@ TEST_F(DoorsTest, AStreamThatFollowsEndsWithItsToken) {
   }
   EXPECT_LT(absl::Now() - revoked, absl::Seconds(5));
   const grpc::Status end = reader->Finish();
-  EXPECT_EQ(end.error_code(), StatusCode::UNAUTHENTICATED) << end.error_message();
-}
-
-class IngestDoorsTest : public DoorsTest {
- protected:
-  struct Stream {
-    Stream(const std::shared_ptr<grpc::Channel>& channel)
-        : stub(v1::IngestService::NewStub(channel)), both(stub->StreamChunks(&context)) {}
-    v1::StreamChunksResponse Ask(const v1::StreamChunksRequest& message) {
-      v1::StreamChunksResponse answer;
-      both->Write(message);
-      // Acks tell of credit in between.
-      do {
-        if (!both->Read(&answer)) ADD_FAILURE() << both->Finish().error_message();
-      } while (answer.has_ack());
-      return answer;
-    }
-    grpc::ClientContext context;
-    std::unique_ptr<v1::IngestService::Stub> stub;
-    std::unique_ptr<grpc::ClientReaderWriter<v1::StreamChunksRequest, v1::StreamChunksResponse>>
-        both;
-  };
-  static v1::StreamChunksRequest OpenWith(const std::string& token, const std::string& name,
-                                          const std::string& project = "vision") {
-    auto open = OpenMessage({.writer = Uuid::Random(), .external_id = name});
-    open.mutable_open()->set_project(project);
-    open.mutable_open()->set_token(token);
-    return open;
-  }
-};
-
-TEST_F(IngestDoorsTest, AWritersOwnTokenDecidesNotItsAgents) {
-  Stream stream(stand_->ChannelWith(stand_->admin()));
-  EXPECT_TRUE(stream.Ask(OpenWith("", "anything")).has_opened());
-  EXPECT_TRUE(stream.Ask(OpenWith(ingester_, "run")).has_opened());
-  EXPECT_EQ(stream.Ask(OpenWith(ingester_, "another")).refused().reason(), "GRANT_MISSING");
-  const auto unknown = stream.Ask(OpenWith(revoked_, "run")).refused();
-  EXPECT_EQ(unknown.code(), static_cast<int>(StatusCode::UNAUTHENTICATED));
-  EXPECT_EQ(unknown.reason(), "TOKEN_REFUSED");
-  EXPECT_TRUE(unknown.terminal());
-
-  Stream small(stand_->ChannelWith(other_));
-  EXPECT_EQ(small.Ask(OpenWith("", "run")).refused().reason(), "GRANT_MISSING");
-  EXPECT_TRUE(small.Ask(OpenWith(ingester_, "run")).has_opened());
-  EXPECT_TRUE(small.Ask(OpenWith("", "of speech", "speech")).has_opened());
-}
-
-TEST_F(IngestDoorsTest, ATrialThatIsNotThereYetIsMadeByItsTokenAlone) {
-  const std::string future = stand_->MakeToken({"ingest:new-project/new-run"});
-  Stream stream(stand_->ChannelWith(future));
-  EXPECT_TRUE(stream.Ask(OpenWith("", "new-run", "other-project")).has_refused());
-  EXPECT_TRUE(stream.Ask(OpenWith("", "new-run", "new-project")).has_opened());
-}
-
-TEST_F(IngestDoorsTest, AStreamEndsWithItsTokenAndAWriterWithItsOwn) {
-  const std::string of_agent = stand_->MakeToken({"write:vision"});
-  const std::string of_writer = stand_->MakeToken({"ingest:vision/run"});
-  Stream stream(stand_->ChannelWith(of_agent));
-  EXPECT_TRUE(stream.Ask(OpenWith("", "run")).has_opened());
-  const auto open = OpenWith(of_writer, "run");
-  EXPECT_TRUE(stream.Ask(open).has_opened());
-  const absl::Time revoked = absl::Now();
-  stand_->Revoke(of_writer);
-  v1::StreamChunksResponse answer;
-  do {
-    ASSERT_TRUE(stream.both->Read(&answer));
-  } while (answer.has_ack());
-  EXPECT_EQ(answer.refused().writer(), open.open().writer());
-  EXPECT_EQ(answer.refused().code(), static_cast<int>(StatusCode::UNAUTHENTICATED));
-  EXPECT_TRUE(answer.refused().terminal());
-  stand_->Revoke(of_agent);
-  while (stream.both->Read(&answer)) {
-  }
-  EXPECT_LT(absl::Now() - revoked, absl::Seconds(9));
-  const grpc::Status end = stream.both->Finish();
   EXPECT_EQ(end.error_code(), StatusCode::UNAUTHENTICATED) << end.error_message();
 }
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -63,6 +66,64 @@ TEST(ReadAdmissionTest, NoMoreWaitThanMayRun) {
   EXPECT_LT(took, kPatience);
   held.clear();
   for (Worker& waiter : waiters) waiter.Join();
+}
+
+TEST(ReadAdmissionTest, OnePayerHasHalfOfThePlacesAndOthersTheRest) {
+  ReadAdmission admission(4);
+  std::list<ReadAdmission::Ticket> held;
+  const auto enter = [&](const std::string& payer) {
+    auto ticket = admission.Enter(absl::ZeroDuration(), payer);
+    if (ticket.ok()) held.push_back(*std::move(ticket));
+    return ticket.status();
+  };
+  EXPECT_TRUE(enter("greedy").ok());
+  EXPECT_TRUE(enter("greedy").ok());
+  EXPECT_EQ(enter("greedy").message(), "2 reads of this token are under way, limit 2: come again");
+  EXPECT_TRUE(enter("other").ok());
+  EXPECT_TRUE(enter("").ok());
+  EXPECT_EQ(enter("third").message(), "4 reads are under way, limit 4: come again");
+  held.erase(held.begin());
+  EXPECT_TRUE(enter("third").ok());
+  EXPECT_FALSE(enter("greedy").ok()) << "all are taken";
+  held.clear();
+  EXPECT_TRUE(enter("greedy").ok());
+}
+
+TEST(ReadAdmissionTest, WhoRestsLeavesItsShareToItsOwnOthers) {
+  ReadAdmission admission(2);
+  auto first = *admission.Enter(absl::ZeroDuration(), "one");
+  first.RestFor([&] {
+    auto second = admission.Enter(absl::ZeroDuration(), "one");
+    EXPECT_TRUE(second.ok());
+    EXPECT_FALSE(admission.Enter(absl::ZeroDuration(), "one").ok());
+  });
+  EXPECT_FALSE(admission.Enter(absl::ZeroDuration(), "one").ok());
+  EXPECT_TRUE(admission.Enter(absl::ZeroDuration(), "other").ok());
+}
+
+TEST(ReadAdmissionTest, OfWhoWaitsOnePayersAreHalf) {
+  ReadAdmission admission(2);
+  std::optional<ReadAdmission::Ticket> held(*admission.Enter(absl::ZeroDuration(), "one"));
+  std::optional<ReadAdmission::Ticket> other(*admission.Enter(absl::ZeroDuration(), "other"));
+  absl::Status entered = absl::UnknownError("did not come back");
+  std::atomic<bool> is_asking = false;
+  Worker waiter("waiter", [&] {
+    is_asking = true;
+    entered = admission.Enter(absl::Seconds(30), "one").status();
+  });
+  // The first one waits; another of its payer is refused at once, however patient.
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  absl::Duration took = absl::InfiniteDuration();
+  while (took > absl::Seconds(1) && absl::Now() < end) {
+    if (!is_asking) continue;
+    const absl::Time begin = absl::Now();
+    EXPECT_FALSE(admission.Enter(absl::Milliseconds(1500), "one").ok());
+    took = absl::Now() - begin;
+  }
+  EXPECT_LT(took, absl::Seconds(1));
+  held.reset();
+  waiter.Join();
+  EXPECT_TRUE(entered.ok()) << entered;
 }
 
 TEST(ReadAdmissionTest, ATicketThatMovedLeavesOnce) {
