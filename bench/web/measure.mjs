@@ -1,8 +1,9 @@
 // What a person waits for, in a real browser: web_bench.py starts it beside a master that holds a cluster's
 // trial and a training that records.
 //
-//   node measure.mjs '{"playwright": FILE, "chromium": FILE, "url": URL, "trial": NAME, "live": NAME, "startMs": UNIX, "quick": BOOL, "followMinutes": N}'
-// Prints the rows of bench/README.md.
+//   node measure.mjs '{"playwright": FILE, "chromium": FILE, "url": URL, "quick": BOOL, "trial": NAME}'
+//   node measure.mjs '{..., "live": NAME, "startMs": UNIX, "followMinutes": N}'
+// The first looks at a cluster's trial, the second at a training that records meanwhile. Prints rows of bench/README.md.
 import { pathToFileURL } from "node:url";
 
 const asked = JSON.parse(process.argv[2]);
@@ -224,12 +225,16 @@ async function memory(tab, minutes) {
 }
 
 try {
-  const trial = await idOf(asked.trial);
-  const live = await idOf(asked.live);
-  await firstLook(trial);
-  await zooms(trial);
-  await recordToPixel(live);
-  await following(live);
+  if (asked.trial) {
+    const trial = await idOf(asked.trial);
+    await firstLook(trial);
+    await zooms(trial);
+  }
+  if (asked.live) {
+    const live = await idOf(asked.live);
+    await recordToPixel(live);
+    await following(live);
+  }
 } finally {
   await browser.close();
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How long does a person wait for the page? A real Chromium looks at a real master that holds a trial of 1065
-series (10^8 samples, 9 x 10^6 with --quick) and at a training of 20 ranks that records through an agent meanwhile.
+series (10^8 samples, 9 x 10^6 with --quick), then at a training of 20 ranks that records through an agent meanwhile. The ranks
+stand for twenty machines: they begin when the first part is over, for here they run on the same cores as all that is measured.
 Without chromium or the page's tools (client/web/node_modules) it says so and prints nothing.
 """
 
@@ -52,6 +53,10 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, chromium: str, arguments
     with contextlib.ExitStack() as stack:
         load = stack.enter_context(child(binaries / "web_load", "20" if arguments.quick else "222", stdout=subprocess.PIPE))
         master = json.loads(line_of(load, "web_load"))
+        asked = {"playwright": str(_PLAYWRIGHT), "chromium": chromium, "url": f"http://{master['http']}/", "quick": arguments.quick}
+        looked = subprocess.run(["node", _HERE / "measure.mjs", json.dumps(asked | {"trial": master["trial"]})], check=False).returncode
+        if looked:
+            return looked
         spool = room / "spool"
         spool.mkdir(0o700)
         log = stack.enter_context((room / "agent.log").open("w"))
@@ -59,9 +64,7 @@ def measure(room: pathlib.Path, binaries: pathlib.Path, chromium: str, arguments
         environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPWELL_")}
         environment |= {"STEPWELL_SERVER": master["grpc"], "STEPWELL_SPOOL_DIR": str(spool), "STEPWELL_AGENT": "off"}
         training = stack.enter_context(child(binaries / "live_training", _LIVE, stdout=subprocess.PIPE, env=environment))
-        asked = {"playwright": str(_PLAYWRIGHT), "chromium": chromium, "url": f"http://{master['http']}/", "trial": master["trial"],
-                 "live": _LIVE, "startMs": int(line_of(training, "live_training")), "quick": arguments.quick,
-                 "followMinutes": arguments.follow_minutes}  # fmt: skip
+        asked |= {"live": _LIVE, "startMs": int(line_of(training, "live_training")), "followMinutes": arguments.follow_minutes}
         time.sleep(5)  # the training's first samples are stored: the page shows a trial that lives
         return subprocess.run(["node", _HERE / "measure.mjs", json.dumps(asked)], check=False).returncode
 

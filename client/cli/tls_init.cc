@@ -105,10 +105,32 @@ bool IsForClientsAlone(const Wish& wish) {
   return !wish.renews && !wish.clients.empty() && IsThere(wish.directory + "/ca.pem");
 }
 
+// Where there is no CA: what lies there is another one's.
+absl::Status CheckEmpty(const Wish& wish) {
+  std::vector<std::string> names = {"server", "client"};
+  for (const std::string& name : wish.clients) names.push_back("client-" + name);
+  for (const std::string& name : names) {
+    for (const char* ending : {".pem", ".key"}) {
+      if (!IsThere(absl::StrCat(wish.directory, "/", name, ending))) continue;
+      return absl::AlreadyExistsError(
+          absl::StrCat(wish.directory, " has ", name, ending,
+                       " and no ca.pem: it would be written over; name an empty directory"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TlsAuthority> FindOrMakeCa(const Wish& wish, absl::Time from) {
   const std::string cert = wish.directory + "/ca.pem";
   const std::string key = wish.directory + "/ca.key";
   const bool is_there = IsThere(cert) || IsThere(key);
+  if (!is_there && wish.renews) {
+    return absl::NotFoundError(
+        absl::StrCat(wish.directory,
+                     " has no ca.pem and ca.key to renew by; without --renew they "
+                     "are made"));
+  }
+  if (!is_there) STEPWELL_RETURN_IF_ERROR(CheckEmpty(wish));
   if (is_there && !wish.renews && !IsForClientsAlone(wish)) {
     return absl::AlreadyExistsError(
         absl::StrCat(wish.directory, " has a CA already; --renew makes new certificates by it"));
