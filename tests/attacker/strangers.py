@@ -67,6 +67,13 @@ def open_binds(stand: Stand) -> Answers:
 
 # --- browsers of others
 
+@attack("a page of others that asks whether it may call (a preflight with `Origin`): by a stranger, and with a token that it found", "401 or 403 or 405")
+def preflight(stand: Stand) -> Answers:
+    wish = "Origin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n"
+    paths = ("/stepwell.v1.QueryService/ListTrials", "/metrics", "/")
+    return [told(stand.get(path, token, more=wish, method="OPTIONS")) for path in paths for token in ("", stand.admin)]
+
+
 @attack("a name that somebody points at this machine (DNS rebinding)", "403")
 def rebinding(stand: Stand) -> Answers:
     hosts = ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "2130706433", "localhost@evil.example")

@@ -59,4 +59,6 @@ def told(answer: tuple[int, str, bytes]) -> str:
         return f"{status} with a file"
     if "\nLocation:" in head or 300 <= status < 400:
         return f"{status} with a redirect"
+    if "\naccess-control-allow" in head.lower():
+        return f"{status} with leave for pages of others"
     return str(status) if status else "closed"

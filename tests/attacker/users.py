@@ -54,6 +54,23 @@ def admins(stand: Stand) -> Answers:
     return [told(stand.post(method, json.dumps(request), token)) for method, request in calls.items() for token in (stand.writer, stand.reader, stand.ingester)]
 
 
+@attack("one's own trial archived, deleted, switched, a trace of it deleted, by tokens that read its project or write it samples alone", "403 or 404")
+def own_trial(stand: Stand) -> Answers:
+    status, words, _ = stand.connect().call("/stepwell.v1.IngestService/WriteChunks", [wire.write_chunks([wire.open_writer(b"o" * 16, "attacker", "own")])], stand.ingester)
+    if status != 0:
+        return [f"{code(status)} {words}"]
+    request = {"trial": {"project": "attacker", "externalId": "own"}}
+    calls = ("AdminService/ArchiveTrial", "AdminService/DeleteTrial", "AdminService/SetProfiling", "TraceService/DeleteTrace")
+    answers = []
+    for method in calls:
+        body = json.dumps({**request, "traceNo": 1} if method.endswith("DeleteTrace") else request)
+        # Who may read the trial knows that it is there.
+        answer = told(stand.post(method, body, stand.reader))
+        answers.append(answer if answer == "403" else f"{answer} to who reads it")
+        answers.append(told(stand.post(method, body, stand.ingester)))
+    return answers
+
+
 @attack("another's writer: opened, written, closed as died, its heartbeat and its gaps forged", "GRANT_MISSING or NOT_OPEN")
 def others_writer(stand: Stand) -> Answers:
     gap = wire.field(4, wire.message([(1, VICTIM_WRITER), (2, 2), (3, 1 << 40), (4, 1)]))
