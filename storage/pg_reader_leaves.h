@@ -2,7 +2,7 @@
 // condition that PostgreSQL prunes by when it plans. A core: no connection.
 //
 //   const LeafCondition leaves = ConditionOf(PickLeaves(usage, start_us, end_us), 4);
-//   sql += " and " + leaves.sql;   // (keep_class = $4 and received_day between $5 and $6)
+//   leaves.sql    // (keep_class = $4 and received_day between $5 and $6), for a statement's "and"
 #pragma once
 
 #include <cstdint>

@@ -121,6 +121,18 @@ RED = [
      ("storage/pg_store.cc", "sql")),
     ("one on a line of its own", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nauto s =\n    absl::StrCat(\n        "drop table ", name);\n'},
      ("storage/pg_store.cc", "sql")),
+    ("a statement that is called one, and grows", {"server/query_service.cc": 'std::string sql = kReadTrial;\nsql += name;\n'},
+     ("server/query_service.cc", "sql")),
+    ("one that grows by a call", {"server/query_service.cc": 'absl::StrAppend(&sql, " and name = \'", name, "\'");\n'},
+     ("server/query_service.cc", "sql")),
+    ("a constant that is joined", {"server/query_service.cc": "auto text = absl::StrCat(sql::kReadTrial, name);\n"},
+     ("server/query_service.cc", "sql")),
+    ("one that is added to", {"server/query_service.cc": "auto text = sql::kReadTrial + name;\n"},
+     ("server/query_service.cc", "sql")),
+    ("a block of code", {"server/query_service.cc": 'auto text = absl::StrCat("do $$ begin ", name);\n'},
+     ("server/query_service.cc", "sql")),
+    ("a made-up text that is run", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nconnection.Exec(made.c_str());\n'},
+     ("storage/pg_store.cc", "sql")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
