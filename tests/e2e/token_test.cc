@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <map>
@@ -90,7 +91,12 @@ TEST_F(TokenTest, CommandsAndAgentsShowIt) {
   EXPECT_EQ(master_->CountInLog(token_), 0);
   EXPECT_EQ(Run({"/usr/bin/grep", "-r", "-q", "-F", token_, scratch_ / "spool"}), "exit 1")
       << "written down where the trial records";
-  EXPECT_GT(master_->CountInLog("token_made"), 0);
+  // Its first start said where it is, and nobody else reads it.
+  EXPECT_EQ(master_->CountInLog(absl::StrCat("token_made file=", scratch_ / "token")), 1)
+      << master_->LogTail();
+  struct stat file {};
+  ASSERT_EQ(stat((scratch_ / "token").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 07777, 0600u);
 }
 
 }  // namespace
