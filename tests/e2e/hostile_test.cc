@@ -110,7 +110,7 @@ TEST_F(HostileTest, WhatCannotBeTakenIsRefusedWithItsReason) {
            Hostile{"nothing at all", v1::StreamChunksRequest(), absl::StatusCode::kInvalidArgument,
                    "MESSAGE_UNKNOWN",
                    "the message is empty or of a kind unknown here; allowed are open, definitions,"
-                   " chunk, gap, heartbeat, close, capture_report"},
+                   " chunk, gap, heartbeat, close, capture_report, credential"},
            Hostile{"a trial of nobody",
                    OpenMessage({.writer = Uuid::Random(), .trial_id = 1'999'999'999}),
                    absl::StatusCode::kNotFound, "TRIAL_NOT_FOUND",

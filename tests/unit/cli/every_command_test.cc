@@ -78,8 +78,10 @@ Words GoodUse(const Command& command) {
   if (std::string(command.name) == "trace import") words.push_back(TraceFile());
   if (std::string(command.name) == "trace delete") words.emplace_back("1");
   if (std::string(command.name) == "tls init") {
-    words.push_back(absl::StrCat(::testing::TempDir(), "every-command-tls-", getpid()));
-    words.emplace_back("--renew");
+    const std::string directory =
+        absl::StrCat(::testing::TempDir(), "every-command-tls-", getpid());
+    std::filesystem::remove_all(directory);
+    words.push_back(directory);
   }
   if (std::string(command.name) == "trace get") {
     words.insert(words.end(), {"--directory", absl::StrCat(::testing::TempDir(),
