@@ -35,9 +35,11 @@ struct TokenHolder {
 using Caller =
     std::shared_ptr<TokenHolder>;  // token_guard, and all calls and writers that showed it
 
-// Whose allowances it uses: whoever fetches many has no more of them.
-inline const std::string& PayerOf(const TokenHolder& holder) {
-  return holder.made_by.empty() ? holder.id : holder.made_by;
+// Whose allowances it uses: whoever fetches many has no more of them. What the file's token fetched names that
+// one with a mark of its secret, which it pays without.
+inline std::string PayerOf(const TokenHolder& holder) {
+  if (holder.made_by.empty()) return holder.id;
+  return holder.made_by.substr(0, holder.made_by.find(':'));
 }
 
 // Empty where nobody is asked.

@@ -41,6 +41,8 @@ void IngestStream::RefuseWriter(const std::string& writer, const Complaint& why)
     if (is_open) session = place->second.get();
   }
   if (session == nullptr) return PostRefused(writer, why, false);
+  // Who opens and is refused again and again gets no further than it reads.
+  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   RefuseSessions([session](const IngestSession& each) { return &each == session; }, why);
 }
 

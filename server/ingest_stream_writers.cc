@@ -49,6 +49,8 @@ MaybeComplaint IngestStream::CheckToken(const std::string& token, const TrialSel
 }
 
 void IngestStream::HandleOpen(const pb::Open& open) {
+  // Each Open is answered: whoever reads no answers gets no further.
+  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   OpenWriterRequest request;
   if (auto complaint = CheckOpen(open, request))
     return PostRefused(open.writer(), *complaint, true);

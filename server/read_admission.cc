@@ -24,9 +24,9 @@ absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patien
   const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
   bool entered = has_place();
   if (!entered && MayWait(payer)) {
-    Add(payer, 0, 1);
+    Add(payer, {.waiting = 1});
     entered = mu_.AwaitWithTimeout(absl::Condition(&has_place), patience);
-    Add(payer, 0, -1);
+    Add(payer, {.waiting = -1});
   }
   if (!entered) {
     const bool is_full = all_.running >= reads_max_;
@@ -35,7 +35,7 @@ absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patien
         absl::StrCat(most, " reads ", is_full ? "" : "of this token ", "are under way, limit ",
                      most, ": come again"));
   }
-  Add(payer, 1, 0);
+  Add(payer, {.running = 1});
   return Ticket(this, payer);
 }
 
@@ -52,21 +52,23 @@ ReadAdmission::Count ReadAdmission::CountOf(const std::string& payer) const {
   return found == payers_.end() ? Count() : found->second;
 }
 
-void ReadAdmission::Add(const std::string& payer, int running, int waiting) {
-  all_.running += running;
-  all_.waiting += waiting;
+void ReadAdmission::Add(const std::string& payer, const Count& more) {
+  const auto add = [&more](Count& count) {
+    count.running += more.running;
+    count.waiting += more.waiting;
+    count.resting += more.resting;
+  };
+  add(all_);
   if (payer.empty()) return;
-  const auto counted = payers_.try_emplace(payer).first;
-  counted->second.running += running;
-  counted->second.waiting += waiting;
-  if (counted->second.running == 0 && counted->second.waiting == 0) payers_.erase(counted);
+  Count& of_payer = payers_[payer];
+  add(of_payer);
+  if (of_payer.running + of_payer.waiting + of_payer.resting == 0) payers_.erase(payer);
 }
 
 bool ReadAdmission::Rest(const std::string& payer) {
   absl::MutexLock lock(&mu_);
-  if (resting_ >= kRestingMax) return false;
-  ++resting_;
-  Add(payer, -1, 0);
+  if (all_.resting >= kRestingMax || CountOf(payer).resting >= kRestingMax / 2) return false;
+  Add(payer, {.running = -1, .resting = 1});
   return true;
 }
 
@@ -74,13 +76,12 @@ void ReadAdmission::Return(const std::string& payer) {
   const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&has_place));
-  --resting_;
-  Add(payer, 1, 0);
+  Add(payer, {.running = 1, .resting = -1});
 }
 
 void ReadAdmission::Leave(const std::string& payer) {
   absl::MutexLock lock(&mu_);
-  Add(payer, -1, 0);
+  Add(payer, {.running = -1});
 }
 
 }  // namespace stepwell

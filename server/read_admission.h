@@ -30,8 +30,8 @@ class ReadAdmission {
     ~Ticket() {
       if (admission_ != nullptr) admission_->Leave(payer_);
     }
-    // Gives the place up while `wait` runs and waits for one afterwards. Where too many rest already
-    // it keeps the place.
+    // Gives the place up while `wait` runs and waits for one afterwards. Where too many rest already, or
+    // too many of its payer, it keeps the place.
     void RestFor(const std::function<void()>& wait) {
       const bool rests = admission_->Rest(payer_);
       wait();
@@ -54,11 +54,12 @@ class ReadAdmission {
   struct Count {
     int running = 0;
     int waiting = 0;
+    int resting = 0;
   };
   bool HasPlace(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool MayWait(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   Count CountOf(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  void Add(const std::string& payer, int running, int waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Add(const std::string& payer, const Count& more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(const std::string& payer);
   bool Rest(const std::string& payer);
   void Return(const std::string& payer);
@@ -69,7 +70,6 @@ class ReadAdmission {
   Count all_ ABSL_GUARDED_BY(mu_);
   // Of those that have any.
   absl::flat_hash_map<std::string, Count> payers_ ABSL_GUARDED_BY(mu_);
-  int resting_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell

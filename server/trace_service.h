@@ -25,7 +25,7 @@ class TraceGrpcService {
     // Reads of traces at once.
     int reads_max = 8;
     // Merges and summaries at once: each has a processor for itself.
-    int merges_max = 2;
+    int merges_max = 4;
     // A client that sends or takes nothing for so long gives its place to others.
     absl::Duration stall_max = absl::Minutes(2);
     // Outlives this; null = nobody is asked for a token.

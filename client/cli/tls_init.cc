@@ -147,6 +147,13 @@ absl::StatusOr<TlsAuthority> FindOrMakeCa(const Wish& wish, absl::Time from) {
 }
 
 absl::Status Make(const Wish& wish, absl::Time now) {
+  const bool has_ca = IsThere(wish.directory + "/ca.pem") || IsThere(wish.directory + "/ca.key");
+  if (wish.renews && !has_ca) {
+    return absl::NotFoundError(
+        absl::StrCat(wish.directory,
+                     " has no ca.pem and ca.key to renew by; without --renew they "
+                     "are made"));
+  }
   if (mkdir(wish.directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(errno, wish.directory);
   }

@@ -144,6 +144,11 @@ TEST_F(TlsInitTest, WhereTheCaIsGoneNothingIsWrittenOver) {
   EXPECT_EQ(Read("client.pem"), client);
 }
 
+TEST_F(TlsInitTest, WhatIsNotThereIsNotRenewed) {
+  EXPECT_EQ(Init({"--renew"}).exit, 1);
+  EXPECT_FALSE(std::filesystem::exists(directory_));
+}
+
 TEST_F(TlsInitTest, WrongWordsAreRefusedAndMakeNothing) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--days", "0"},
                                                 {"--days", "3651"},
