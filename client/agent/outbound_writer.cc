@@ -114,6 +114,7 @@ void OutboundWriter::OnConnected() {
   absl::MutexLock lock(&mu_);
   window_.Connect();
   not_before_ = -absl::InfiniteDuration();
+  echoes_until_ = -absl::InfiniteDuration();
 }
 
 void OutboundWriter::OnDisconnected() {
@@ -131,7 +132,7 @@ SendWindow::Action OutboundWriter::ActionLocked(absl::Duration now) const {
 bool OutboundWriter::HasNext(absl::Duration now) const {
   absl::MutexLock lock(&mu_);
   if (window_.state() == SendWindow::State::kRefused) {
-    return now >= not_before_ || IsTokenStaleLocked(now);
+    return MayReopenLocked(now);
   }
   if (ActionLocked(now).kind != SendWindow::ActionKind::kNothing) return true;
   return window_.state() == SendWindow::State::kOpen &&
@@ -143,8 +144,7 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::Next(absl::Duration now) 
   SendWindow::Action action;
   {
     absl::MutexLock lock(&mu_);
-    if (window_.state() == SendWindow::State::kRefused &&
-        (now >= not_before_ || IsTokenStaleLocked(now))) {
+    if (window_.state() == SendWindow::State::kRefused && MayReopenLocked(now)) {
       if (now < not_before_) not_before_ = -absl::InfiniteDuration();
       window_.OnMayReopen();
     }
@@ -223,12 +223,16 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextOpen(absl::Duration n
 
 bool OutboundWriter::IsTokenStaleLocked(absl::Duration now) const {
   if (token_ == nullptr) return false;
-  return token_->version() != shown_.version || (shows_again_ && now >= not_before_);
+  return token_->version() != shown_.version || now >= shows_again_at_;
+}
+
+bool OutboundWriter::MayReopenLocked(absl::Duration now) const {
+  return now >= not_before_ || (now >= echoes_until_ && IsTokenStaleLocked(now));
 }
 
 std::string OutboundWriter::ShowTokenLocked() {
   if (token_ != nullptr) shown_ = token_->shown();
-  shows_again_ = false;
+  shows_again_at_ = absl::InfiniteDuration();
   return shown_.text.empty() ? identity_.token : shown_.text;
 }
 
@@ -421,11 +425,8 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     absl::MutexLock lock(&mu_);
     log_now = refused.reason() != kClientTooOld && MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
-    if (refused.reason() == kTokenRefused && token_ != nullptr) token_->Reject(shown_.text);
     if (refused.terminal()) {
-      refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
-      delay = std::max(delay, kReopenInterval);
-      window_.OnRefused();
+      delay = std::max(delay, OnTerminalLocked(refused, now));
     } else if (refused.reason() == "SEQUENCE_HOLE" &&
                refused.expected_sequence() > window_.acked()) {
       window_.OnHole(refused.expected_sequence());
@@ -438,8 +439,11 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
       window_.OnNotTaken();
     } else if (IsToBeShownAgain(refused.reason())) {
       // A Credential's: an Open comes again by itself.
-      delay = std::max(delay, kNotTakenDelay);
-      shows_again_ = true;
+      shows_again_at_ = now + std::max(delay, kNotTakenDelay);
+      delay = absl::ZeroDuration();
+    } else if (refused.reason() == kTokenRefused && token_ != nullptr) {
+      // A Credential's, too.
+      token_->Reject(shown_.text);
     }
     if (delay > absl::ZeroDuration()) not_before_ = now + delay;
   }
@@ -449,6 +453,23 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
                                   {"reason", refused.reason()},
                                   {"message", refused.message()},
                                   {"terminal", refused.terminal()}});
+}
+
+absl::Duration OutboundWriter::OnTerminalLocked(const pb::Refused& refused, absl::Duration now) {
+  const SendWindow::State before = window_.state();
+  refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
+  window_.OnRefused();
+  const bool is_tokens = refused.reason() == kTokenRefused && token_ != nullptr;
+  if (before == SendWindow::State::kRefused && now < echoes_until_) {
+    return std::max(not_before_ - now, absl::ZeroDuration());
+  }
+  if (before != SendWindow::State::kOpen) {
+    if (is_tokens) token_->Reject(shown_.text);
+    return kReopenInterval;
+  }
+  echoes_until_ = now + kNotTakenDelay;
+  // Of which token is not said: it may be the one of before, and another one under way. What an Open shows is told apart.
+  return is_tokens ? kNotTakenDelay : kReopenInterval;
 }
 
 void OutboundWriter::OnDirectiveLocked(const pb::Directive& directive) {

@@ -103,6 +103,8 @@ class OutboundWriter {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Another token is to be shown than the one that was, or that one again.
   bool IsTokenStaleLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After a refusal.
+  bool MayReopenLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What is shown now, which is remembered as that.
   std::string ShowTokenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -111,6 +113,9 @@ class OutboundWriter {
   void OnOpened(const pb::Opened& opened, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   bool OnAck(const pb::Ack& ack, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRefused(const pb::Refused& refused, absl::Duration now);
+  // How long nothing is sent.
+  absl::Duration OnTerminalLocked(const pb::Refused& refused, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDirectiveLocked(const pb::Directive& directive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogRejections(const google::protobuf::RepeatedPtrField<pb::Rejection>& rejections,
                      absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
@@ -130,8 +135,9 @@ class OutboundWriter {
   SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
   std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
-  TrialToken::Shown shown_ ABSL_GUARDED_BY(mu_);   // as of the last Open or Credential
-  bool shows_again_ ABSL_GUARDED_BY(mu_) = false;  // the master could not look at it just then
+  TrialToken::Shown shown_ ABSL_GUARDED_BY(mu_);  // as of the last Open or Credential
+  // The master could not look at it just then. What else there is to send does not wait for that.
+  absl::Duration shows_again_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
   // Of the database, as the last Opened told it.
   std::string incarnation_ ABSL_GUARDED_BY(mu_);
@@ -139,6 +145,8 @@ class OutboundWriter {
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;
   absl::Duration not_before_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  // A session was refused: until then come answers to what was under way, which are no Open's.
+  absl::Duration echoes_until_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   absl::Duration sent_at_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   std::map<std::string, absl::Duration> reasons_logged_ ABSL_GUARDED_BY(mu_);
   std::string refusal_ ABSL_GUARDED_BY(mu_);

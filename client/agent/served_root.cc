@@ -76,9 +76,12 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
     traces_ = std::make_unique<TraceSender>(
         format_directory_.get(), TraceSender::Options{.machine = face_.agent_id},
         [this](const std::string& server) { return links_.Resolve(server); },
-        MakeTraceCalls(options.tls, [this](const std::string& server, const v1::TrialRef& trial) {
-          return tokens_.ShownFor(server, trial);
-        }));
+        MakeTraceCalls(
+            options.tls,
+            {.shown = [this](const auto& server,
+                             const auto& trial) { return tokens_.ShownFor(server, trial); },
+             .on_refused = [this](const auto& server,
+                                  const auto& text) { tokens_.Reject(server, text); }}));
   }
   // Below a system root none lie in shared memory.
   if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());

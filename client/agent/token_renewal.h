@@ -19,7 +19,9 @@ class TokenRenewal {
   explicit TokenRenewal(absl::Duration now) : fetch_at_(now) {}
 
   // Empty: none that was fetched.
-  std::string Shown(absl::Duration now) const { return now < until_ ? text_ : std::string(); }
+  std::string Shown(absl::Duration now) const {
+    return now < until_ && !is_aside_ ? text_ : std::string();
+  }
   bool IsFetchDue(absl::Duration now) const { return now >= fetch_at_; }
   // When a fetch is due, or what is shown changes: not before.
   absl::Duration NextTime(absl::Duration now) const;
@@ -29,16 +31,24 @@ class TokenRenewal {
   void OnFetched(std::string text, absl::Duration lives, absl::Duration asked, double chance);
   // The fetch failed that was asked with `shown`.
   void OnFailed(const absl::Status& why, const std::string& shown, absl::Duration now);
-  // A master refused it: it is shown no more, and another one is fetched soon.
+  // A master refused it: another one is fetched soon, and it is shown no more, unless there is nothing else to show.
   void OnRejected(const std::string& text, absl::Duration now);
+  // What the first one was fetched with ends soon itself: from now on one that is refused is shown on.
+  void SetOnlyOne() { is_only_one_ = true; }
 
  private:
+  // The next try after a refusal: before the end of what is left.
+  void AwaitNextTry(absl::Duration now);
+
   std::string text_;
+  bool is_refused_ = false;  // `text_`, by a master
+  bool is_aside_ = false;    // `text_`: refused, and what it was fetched with is shown
+  bool is_only_one_ = false;
   absl::Duration until_ = -absl::InfiniteDuration();
   absl::Duration fetch_at_;
   absl::Duration lives_longest_;  // of those that were fetched
   Backoff backoff_{{.first = absl::Seconds(1), .longest = absl::Minutes(1)}};
-  // Of tokens that were refused before their time.
+  // Of refusals, until one that was fetched is good until its turn.
   Backoff rejections_{{.first = absl::Seconds(1), .longest = absl::Minutes(5)}};
 };
 

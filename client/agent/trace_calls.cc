@@ -39,8 +39,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
 
 class GrpcTraceCalls : public TraceCalls {
  public:
-  GrpcTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token)
-      : tls_(std::move(tls)), token_(std::move(token)) {}
+  GrpcTraceCalls(std::shared_ptr<TlsReload> tls, UploadTokens tokens)
+      : tls_(std::move(tls)), tokens_(std::move(tokens)) {}
 
   absl::StatusOr<v1::UploadTraceResponse> UploadTo(
       const std::string& server, const v1::TraceUpload& upload,
@@ -52,9 +52,9 @@ class GrpcTraceCalls : public TraceCalls {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
     // Else a master that vanishes while it is waited for is asked twice, and then waited for without an end.
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    const std::string token = tokens_.shown(server, upload.trial());
     const auto stub = v1::TraceService::NewStub(grpc::CreateCustomChannel(
-        "dns:///" + server, MasterCredentials(tls_.get(), token_(server, upload.trial())),
-        arguments));
+        "dns:///" + server, MasterCredentials(tls_.get(), token), arguments));
     grpc::ClientContext context;
     const UnderWay under_way(*this, context);
     v1::UploadTraceResponse response;
@@ -65,7 +65,9 @@ class GrpcTraceCalls : public TraceCalls {
     bool may_go_on = writer->Write(message);
     while (may_go_on && next(*message.mutable_part())) may_go_on = writer->Write(message);
     writer->WritesDone();
-    if (absl::Status called = FromGrpc(writer->Finish()); !called.ok()) return called;
+    absl::Status called = FromGrpc(writer->Finish());
+    if (absl::IsUnauthenticated(called)) tokens_.on_refused(server, token);
+    if (!called.ok()) return called;
     return response;
   }
 
@@ -96,7 +98,7 @@ class GrpcTraceCalls : public TraceCalls {
   };
 
   const std::shared_ptr<TlsReload> tls_;
-  const UploadToken token_;
+  const UploadTokens tokens_;
   absl::Mutex mu_;
   bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mu_) = nullptr;
@@ -104,8 +106,8 @@ class GrpcTraceCalls : public TraceCalls {
 
 }  // namespace
 
-std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token) {
-  return std::make_unique<GrpcTraceCalls>(std::move(tls), std::move(token));
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadTokens tokens) {
+  return std::make_unique<GrpcTraceCalls>(std::move(tls), std::move(tokens));
 }
 
 }  // namespace stepwell::agent

@@ -26,9 +26,14 @@ class TraceCalls {
 };
 
 // What is shown for an upload to a master; empty = no token.
-using UploadToken =
-    std::function<std::string(const std::string& server, const v1::TrialRef& trial)>;
-// `tls` null: plain. Both are asked at each connection, on the caller's thread.
-std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadToken token);
+struct UploadTokens {
+  std::function<std::string(const std::string& server, const v1::TrialRef& trial)> shown =
+      [](const auto&, const auto&) { return std::string(); };
+  // The master does not know it, or not any more.
+  std::function<void(const std::string& server, const std::string& text)> on_refused =
+      [](const auto&, const auto&) {};
+};
+// `tls` null: plain. All are called on the caller's thread, at each connection.
+std::unique_ptr<TraceCalls> MakeTraceCalls(std::shared_ptr<TlsReload> tls, UploadTokens tokens);
 
 }  // namespace stepwell::agent

@@ -1,8 +1,9 @@
 #include "client/agent/trial_tokens.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <set>
 
 #include "absl/random/distributions.h"
 #include "absl/strings/ascii.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/log.h"
+#include "client/agent/file_owner.h"
 
 namespace stepwell::agent {
 namespace {
@@ -57,11 +59,6 @@ absl::Status CheckFetched(const v1::FetchIngestTokenResponse& response_untrusted
 absl::Status WithoutText(const absl::Status& status, const std::string& text) {
   if (text.empty()) return status;
   return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{text, "(a token)"}}));
-}
-
-// Others of that master would wait as long, and those of others behind them.
-bool IsSilent(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -120,6 +117,13 @@ std::string TrialTokens::ShownFor(const std::string& server, const v1::TrialRef&
   return OwnFor(server);
 }
 
+void TrialTokens::Reject(const std::string& server, const std::string& text) const {
+  const absl::MutexLock lock(&mu_);
+  for (const auto& [key, entry] : entries_) {
+    if (std::get<0>(key) == server) entry.token->Reject(text);
+  }
+}
+
 void TrialTokens::Stop() {
   {
     const absl::MutexLock lock(&mu_);
@@ -130,7 +134,9 @@ void TrialTokens::Stop() {
 }
 
 void TrialTokens::Run() {
-  while (AwaitDue()) FetchDue();
+  // It may have been started while its starter acted as a user, who may not read the agent's certificate.
+  const ActAs oneself(FileOwner{geteuid(), getegid()});
+  while (AwaitDue()) FetchNext();
 }
 
 bool TrialTokens::AwaitDue() {
@@ -138,12 +144,16 @@ bool TrialTokens::AwaitDue() {
   const auto happened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return is_stopping_ || has_news_;
   };
-  const absl::Duration now = clock_.Monotonic();
-  absl::Duration next = now + options_.look_interval;
-  for (const auto& [key, entry] : entries_) {
-    if (IsRenewed(entry)) next = std::min(next, entry.renewal.NextTime(now));
+  if (entries_.empty()) {
+    mu_.Await(absl::Condition(&happened));
+  } else {
+    const absl::Duration now = clock_.Monotonic();
+    absl::Duration next = now + options_.look_interval;
+    for (const auto& [key, entry] : entries_) {
+      if (IsRenewed(entry)) next = std::min(next, FetchTimeLocked(key, entry, now));
+    }
+    mu_.AwaitWithTimeout(absl::Condition(&happened), std::max(next - now, kLookIntervalMin));
   }
-  mu_.AwaitWithTimeout(absl::Condition(&happened), std::max(next - now, kLookIntervalMin));
   has_news_ = false;
   return !is_stopping_;
 }
@@ -165,42 +175,41 @@ bool TrialTokens::LookAroundLocked(absl::Duration now) {
   return changed;
 }
 
-std::vector<TrialTokens::Due> TrialTokens::ListDueLocked(absl::Duration now) {
-  std::vector<Due> due;
+absl::Duration TrialTokens::FetchTimeLocked(const Key& key, const Entry& entry,
+                                            absl::Duration now) const {
+  const absl::Duration paused = pauses_.Until(std::get<0>(key));
+  const absl::Duration next = entry.renewal.NextTime(now);
+  // What is shown lapses whether or not its master is asked.
+  return entry.renewal.IsFetchDue(next) ? std::max(next, paused) : next;
+}
+
+// Who waited longest, so that no master's trials stand before all others'.
+std::optional<TrialTokens::Due> TrialTokens::FindDueLocked(absl::Duration now) const {
+  std::optional<Due> due;
+  absl::Duration first = absl::InfiniteDuration();
   for (const auto& [key, entry] : entries_) {
-    if (IsRenewed(entry) && entry.renewal.IsFetchDue(now)) {
-      due.push_back({key, entry.renewal.Shown(now)});
-    }
+    if (!IsRenewed(entry) || !entry.renewal.IsFetchDue(now)) continue;
+    const absl::Duration since = FetchTimeLocked(key, entry, now);
+    if (since > now || since >= first) continue;
+    first = since;
+    due = Due{key, entry.renewal.Shown(now)};
   }
   return due;
 }
 
-void TrialTokens::FetchDue() {
-  std::vector<Due> due;
+void TrialTokens::FetchNext() {
+  std::optional<Due> due;
   bool changed = false;
   {
     const absl::MutexLock lock(&mu_);
     const absl::Duration now = clock_.Monotonic();
     changed = LookAroundLocked(now);
-    due = ListDueLocked(now);
+    due = FindDueLocked(now);
   }
   if (changed) options_.on_change();
-  std::map<std::string, absl::Status> silent;
-  for (const Due& each : due) {
-    {
-      const absl::MutexLock lock(&mu_);
-      if (is_stopping_) return;
-    }
-    const std::string& server = std::get<0>(each.key);
-    const absl::Duration asked = clock_.Monotonic();
-    if (const auto found = silent.find(server); found != silent.end()) {
-      Take(each, asked, found->second);
-      continue;
-    }
-    const auto response = Ask(each);
-    if (IsSilent(response.status())) silent.emplace(server, response.status());
-    Take(each, asked, response);
-  }
+  if (!due) return;
+  const absl::Duration asked = clock_.Monotonic();
+  Take(*due, asked, Ask(*due));
 }
 
 absl::StatusOr<v1::FetchIngestTokenResponse> TrialTokens::Ask(const Due& due) {
@@ -218,43 +227,49 @@ void TrialTokens::Take(const Due& due, absl::Duration asked,
                        const absl::StatusOr<v1::FetchIngestTokenResponse>& response) {
   {
     const absl::MutexLock lock(&mu_);
+    const absl::Duration now = clock_.Monotonic();
+    pauses_.OnAnswer(std::get<0>(due.key), response.status(), !due.shown.empty(), now);
     const auto found = entries_.find(due.key);
     if (found == entries_.end()) return;
     Entry& entry = found->second;
     if (response.ok()) {
       const absl::Duration lives = LifeOf(response->token());
       entry.renews_own = entry.renews_own || (due.shown.empty() && response->renews());
-      entry.is_told = false;
+      if (entry.renews_own) entry.renewal.SetOnlyOne();
+      entry.is_told = entry.is_own_told = false;
       entry.renewal.OnFetched(response->text(), lives, asked, absl::Uniform(chance_, 0.0, 1.0));
       log::Debug("token_fetched", {{"server", std::get<0>(due.key)},
                                    {"trial", std::get<2>(due.key)},
                                    {"token", response->token().token_id()},
                                    {"seconds", absl::ToInt64Seconds(lives)}});
     } else {
-      TellFailureLocked(due.key, entry, response.status());
-      entry.renewal.OnFailed(response.status(), due.shown, clock_.Monotonic());
+      entry.renewal.OnFailed(response.status(), due.shown, now);
+      TellFailureLocked(due, entry, response.status());
     }
-    entry.token->Set(entry.renewal.Shown(clock_.Monotonic()));
+    entry.token->Set(entry.renewal.Shown(now));
   }
   options_.on_change();
 }
 
-void TrialTokens::TellFailureLocked(const Key& key, Entry& entry, const absl::Status& why) {
+void TrialTokens::TellFailureLocked(const Due& due, Entry& entry, const absl::Status& why) {
   // An older master, and one that asks nobody, have none to give: no reason to look.
   if (absl::IsUnimplemented(why) || absl::IsFailedPrecondition(why) || absl::IsCancelled(why)) {
     return;
   }
-  // Of a trial once until it goes well again, and of all of them one in a minute.
+  // Of a trial once until it goes well again, once more where the agent's own is refused, and of all of them one in a minute.
+  const bool is_own_refused = due.shown.empty() && absl::IsUnauthenticated(why);
+  bool& is_told = is_own_refused ? entry.is_own_told : entry.is_told;
   const absl::Duration now = clock_.Monotonic();
-  if (entry.is_told || now - failure_told_ < kTellInterval) return;
-  entry.is_told = true;
+  if (is_told || now - failure_told_ < kTellInterval) return;
+  is_told = true;
   failure_told_ = now;
-  log::Warning("token_not_fetched",
-               {{"server", std::get<0>(key)},
-                {"trial", std::get<2>(key)},
-                {"why", std::string(why.message())},
-                {"then", entry.renewal.Shown(now).empty() ? "the agent's own is shown"
-                                                          : "the one of before is shown"}});
+  const char* then = !entry.renewal.Shown(now).empty() ? "the one of before is shown"
+                     : is_own_refused ? "the agent's own is shown, though it was refused"
+                                      : "the agent's own is shown";
+  log::Warning("token_not_fetched", {{"server", std::get<0>(due.key)},
+                                     {"trial", std::get<2>(due.key)},
+                                     {"why", std::string(why.message())},
+                                     {"then", then}});
 }
 
 }  // namespace stepwell::agent

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/worker.h"
+#include "client/agent/master_pauses.h"
 #include "client/agent/token_calls.h"
 #include "client/agent/token_renewal.h"
 #include "client/agent/trial_token.h"
@@ -60,6 +62,9 @@ class TrialTokens {
   // What is shown for an upload to a trial: its token, where one lives, also of a trial that is over; else the agent's own.
   std::string ShownFor(const std::string& server, const v1::TrialRef& trial) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // A master refused, as unknown or ended, what ShownFor or OwnFor gave. Heard within a second; about what was not fetched
+  // nothing is done.
+  void Reject(const std::string& server, const std::string& text) const ABSL_LOCKS_EXCLUDED(mu_);
   // The call under way is cut, and no other begins. Twice is fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -68,8 +73,9 @@ class TrialTokens {
   struct Entry {
     std::shared_ptr<TrialToken> token;  // and whoever shows it
     TokenRenewal renewal;
-    bool renews_own = false;  // what it was first fetched with was fetched as well
-    bool is_told = false;     // why none was to be had
+    bool renews_own = false;   // what it was first fetched with was fetched as well
+    bool is_told = false;      // why none was to be had
+    bool is_own_told = false;  // that the agent's own is refused
   };
   struct Due {
     Key key;
@@ -82,15 +88,18 @@ class TrialTokens {
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   // False: it is over.
   bool AwaitDue() ABSL_LOCKS_EXCLUDED(mu_);
-  // One after the other.
-  void FetchDue() ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<Due> ListDueLocked(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What happened meanwhile, and the first that is due.
+  void FetchNext() ABSL_LOCKS_EXCLUDED(mu_);
+  // When it is to be fetched, not while its master is left alone; or what is shown lapses.
+  absl::Duration FetchTimeLocked(const Key& key, const Entry& entry, absl::Duration now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Due> FindDueLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<v1::FetchIngestTokenResponse> Ask(const Due& due) ABSL_LOCKS_EXCLUDED(mu_);
   void Take(const Due& due, absl::Duration asked,
             const absl::StatusOr<v1::FetchIngestTokenResponse>& response) ABSL_LOCKS_EXCLUDED(mu_);
   // True: what is shown changed.
   bool LookAroundLocked(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellFailureLocked(const Key& key, Entry& entry, const absl::Status& why)
+  void TellFailureLocked(const Due& due, Entry& entry, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
@@ -101,6 +110,7 @@ class TrialTokens {
 
   mutable absl::Mutex mu_;
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  MasterPauses pauses_ ABSL_GUARDED_BY(mu_);
   bool has_news_ ABSL_GUARDED_BY(mu_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool is_started_ ABSL_GUARDED_BY(mu_) = false;

@@ -121,65 +121,115 @@ class OutboundWriterTest : public ::testing::Test {
   std::unique_ptr<OutboundWriter> writer_;
 };
 
-TEST_F(OutboundWriterTest, AnotherTokenIsShownWhileItIsOpenAndAfterARefusalAtOnce) {
-  WriterIdentity identity;
-  identity.trial = "t";
-  identity.token = "its own";
-  const auto token = std::make_shared<TrialToken>();
-  writer_ = std::make_unique<OutboundWriter>(identity, AgentFace(), spool_, token);
-  writer_->OnConnected();
-  const auto shown = [&]() -> std::string {
+class TokenWriterTest : public OutboundWriterTest {
+ protected:
+  void SetUp() override {
+    OutboundWriterTest::SetUp();
+    WriterIdentity identity;
+    identity.trial = "t";
+    identity.token = "its own";
+    writer_ = std::make_unique<OutboundWriter>(identity, AgentFace(), spool_, token_);
+    writer_->OnConnected();
+  }
+  // What it says next, and of a token which.
+  std::string Said() {
+    const bool has_next = writer_->HasNext(clock_.Monotonic());
     const auto message = writer_->Next(clock_.Monotonic());
+    EXPECT_EQ(has_next, message.has_value());
     if (!message) return "nothing";
     if (message->has_open()) return "open " + message->open().token();
+    if (message->has_chunk()) return absl::StrCat(message->chunk().sequence());
     return message->has_credential() ? "credential " + message->credential().token() : "other";
-  };
-  EXPECT_EQ(shown(), "open its own");
-  token->Set("first");
-  EXPECT_EQ(shown(), "nothing") << "it is not open yet";
+  }
+  const std::shared_ptr<TrialToken> token_ = std::make_shared<TrialToken>();
+};
+
+TEST_F(TokenWriterTest, AnotherTokenIsShownWhileItIsOpenAndAfterARefusedOpenAtOnce) {
+  EXPECT_EQ(Said(), "open its own");
+  token_->Set("first");
+  EXPECT_EQ(Said(), "nothing") << "it is not open yet";
   ASSERT_TRUE(Open());
-  EXPECT_TRUE(writer_->HasNext(clock_.Monotonic()));
-  EXPECT_EQ(shown(), "credential first");
-  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
-  EXPECT_EQ(shown(), "nothing");
+  EXPECT_EQ(Said(), "credential first");
+  EXPECT_EQ(Said(), "nothing");
   ASSERT_TRUE(Refuse("GRANT_MISSING"));
-  EXPECT_EQ(shown(), "nothing") << "the one of before counts";
+  EXPECT_EQ(Said(), "nothing") << "the one of before counts";
   AppendFrames(1);
-  EXPECT_EQ(shown(), "other") << "and it goes on";
+  EXPECT_EQ(Said(), "1") << "and it goes on";
+  ASSERT_TRUE(Refuse("TOKEN_REFUSED"));
+  EXPECT_EQ(token_->TakeRejected(), "first");
+  EXPECT_EQ(Said(), "nothing");
+  writer_->OnConnected();
+  EXPECT_EQ(Said(), "open first");
   ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
-  EXPECT_EQ(token->TakeRejected(), "first");
-  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
-  token->Set("");
-  EXPECT_TRUE(writer_->HasNext(clock_.Monotonic())) << "no minute is waited";
-  EXPECT_EQ(shown(), "open its own");
+  EXPECT_EQ(token_->TakeRejected(), "first");
+  EXPECT_EQ(Said(), "nothing");
+  token_->Set("");
+  EXPECT_EQ(Said(), "open its own") << "no minute is waited";
   ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
-  EXPECT_EQ(token->TakeRejected(), "") << "that one was not fetched";
-  EXPECT_EQ(shown(), "nothing");
-  token->Set("second");
-  EXPECT_EQ(shown(), "open second");
+  EXPECT_EQ(token_->TakeRejected(), "") << "that one was not fetched";
+  EXPECT_EQ(Said(), "nothing");
+  token_->Set("second");
+  EXPECT_EQ(Said(), "open second");
 }
 
-TEST_F(OutboundWriterTest, ATokenThatTheMasterCouldNotLookAtIsShownAgain) {
-  const auto token = std::make_shared<TrialToken>();
-  writer_ = std::make_unique<OutboundWriter>(WriterIdentity(), AgentFace(), spool_, token);
-  writer_->OnConnected();
+// The master's word for the end of the one that counted, while the next one is there, or on its way.
+TEST_F(TokenWriterTest, TheEndOfTheTokenOfBeforeRejectsNotTheNextOne) {
+  token_->Set("first");
+  EXPECT_EQ(Said(), "open first");
   ASSERT_TRUE(Open());
+  AppendFrames(2);
+  EXPECT_EQ(Said(), "1");
+  EXPECT_EQ(Said(), "2");
+  token_->Set("second");
+  EXPECT_EQ(Said(), "credential second");
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  EXPECT_EQ(Said(), "nothing") << "answers to both chunks are under way";
+  token_->Set("third");
+  EXPECT_EQ(Said(), "nothing");
+  clock_.Advance(absl::Milliseconds(900));
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  EXPECT_EQ(Said(), "nothing");
+  EXPECT_EQ(token_->TakeRejected(), "");
+  clock_.Advance(absl::Milliseconds(100));
+  EXPECT_EQ(Said(), "open third");
+  ASSERT_TRUE(Open());
+  EXPECT_EQ(Said(), "1") << "again, for it was not acked";
+  // Once more, with the same one: what that Open hears counts.
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Said(), "open third");
+  EXPECT_EQ(token_->TakeRejected(), "");
+  ASSERT_TRUE(RefuseForGood("TOKEN_REFUSED"));
+  EXPECT_EQ(token_->TakeRejected(), "third");
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_EQ(Said(), "nothing");
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Said(), "open third");
+}
+
+TEST_F(TokenWriterTest, ATokenThatTheMasterCouldNotLookAtIsShownAgainAndAllElseGoesOn) {
+  EXPECT_EQ(Said(), "open its own");
+  ASSERT_TRUE(Open());
+  int sequence = 0;
   for (const char* reason : {"TOKEN_NOT_LOOKED_UP", "RATE_LIMIT"}) {
     SCOPED_TRACE(reason);
-    token->Set(reason);
-    auto message = writer_->Next(clock_.Monotonic());
-    ASSERT_TRUE(message && message->has_credential());
+    token_->Set(reason);
+    EXPECT_EQ(Said(), absl::StrCat("credential ", reason));
     ASSERT_TRUE(Refuse(reason));
-    EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
-    EXPECT_FALSE(writer_->Next(clock_.Monotonic()).has_value());
+    EXPECT_EQ(Said(), "nothing");
+    AppendFrames(1);
+    EXPECT_EQ(Said(), absl::StrCat(++sequence));
     clock_.Advance(absl::Seconds(1));
-    EXPECT_TRUE(writer_->HasNext(clock_.Monotonic()));
-    message = writer_->Next(clock_.Monotonic());
-    ASSERT_TRUE(message && message->has_credential());
-    EXPECT_EQ(message->credential().token(), reason);
-    EXPECT_EQ(token->TakeRejected(), "") << "nobody said that it is not good";
-    EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+    EXPECT_EQ(Said(), absl::StrCat("credential ", reason));
+    EXPECT_EQ(token_->TakeRejected(), "") << "nobody said that it is not good";
+    EXPECT_EQ(Said(), "nothing");
   }
+  token_->Set("last");
+  EXPECT_EQ(Said(), "credential last");
+  ASSERT_TRUE(Refuse("RATE_LIMIT"));
+  writer_->RequestClose(false);
+  EXPECT_EQ(Said(), "other") << "its Close";
 }
 
 // The master refuses a series, drops its samples and counts them, and takes the chunks.

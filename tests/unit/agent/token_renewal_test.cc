@@ -50,7 +50,8 @@ TEST(TokenRenewalTest, WhatFailsIsTriedAgainWithoutHasteAndTheOldOneIsShownMeanw
       {"older master", absl::UnimplementedError(""), false, absl::Minutes(5), absl::Minutes(5)},
       {"asks nobody", absl::FailedPreconditionError(""), false, absl::Minutes(5), absl::Minutes(5)},
       {"denied", absl::PermissionDeniedError(""), false, absl::Minutes(5), absl::Minutes(5)},
-      {"not known", absl::UnauthenticatedError(""), false, absl::Minutes(5), absl::Minutes(5)},
+      {"not known", absl::UnauthenticatedError(""), false, absl::Milliseconds(500),
+       absl::Minutes(5)},
       {"denied to renew", absl::PermissionDeniedError(""), true, absl::Milliseconds(500),
        absl::Minutes(1)},
   };
@@ -80,6 +81,62 @@ TEST(TokenRenewalTest, OneThatIsRefusedIsShownNoMoreAndTheCredentialOfBeforeIsTr
   renewal.OnFailed(absl::UnauthenticatedError(""), "second", kStart);
   EXPECT_EQ(renewal.Shown(kStart), "");
   EXPECT_LE(renewal.NextTime(kStart), kStart + absl::Seconds(3));
+}
+
+// A launcher's: what the agent was started with ended long ago.
+TEST(TokenRenewalTest, WhereItIsTheOnlyOneItIsShownOnAndTriedAgainBeforeItsEnd) {
+  for (const absl::Duration lives : {absl::Seconds(10), absl::Minutes(1), absl::Hours(1)}) {
+    SCOPED_TRACE(lives);
+    TokenRenewal renewal(kStart);
+    renewal.OnFetched("first", lives, kStart, 0);
+    renewal.SetOnlyOne();
+    // As late as it is renewed at all.
+    absl::Duration now = kStart + lives * 0.6;
+    const absl::Duration end = kStart + lives - std::min(lives * 0.1, absl::Seconds(30));
+    renewal.OnFailed(absl::UnauthenticatedError(""), "first", now);
+    int tries = 0;
+    while (renewal.NextTime(now) < end) {
+      const absl::Duration next = renewal.NextTime(now);
+      ASSERT_GE(next, now + absl::Milliseconds(500));
+      ASSERT_LE(next, now + std::max((end - now) * 0.25, absl::Milliseconds(500)));
+      EXPECT_EQ(renewal.Shown(now), "first");
+      // Its writers say so as well, each of them.
+      renewal.OnRejected("first", now);
+      EXPECT_EQ(renewal.NextTime(now), next);
+      now = next;
+      EXPECT_TRUE(renewal.IsFetchDue(now));
+      renewal.OnFailed(absl::UnauthenticatedError(""), "first", now);
+      ++tries;
+    }
+    EXPECT_GE(tries, 3);
+    EXPECT_LE(tries, 60);
+    EXPECT_EQ(renewal.Shown(end), "");
+    renewal.OnFetched("second", lives, now, 0);
+    EXPECT_EQ(renewal.Shown(now), "second");
+    renewal.OnRejected("second", now);
+    EXPECT_EQ(renewal.Shown(now), "second");
+  }
+}
+
+TEST(TokenRenewalTest, WhereTheOtherOneIsRefusedAsWellTheyAreTriedInTurnUntilItsEnd) {
+  TokenRenewal renewal(kStart);
+  renewal.OnFetched("first", absl::Hours(1), kStart, 0);
+  absl::Duration now = kStart;
+  for (int i = 0; i < 5; ++i) {
+    renewal.OnFailed(absl::UnauthenticatedError(""), "first", now);
+    EXPECT_EQ(renewal.Shown(now), "");
+    now = renewal.NextTime(now);
+    renewal.OnFailed(absl::UnavailableError(""), "", now);
+    EXPECT_EQ(renewal.Shown(now), "") << "that says nothing of it";
+    now = renewal.NextTime(now);
+    renewal.OnFailed(absl::UnauthenticatedError(""), "", now);
+    EXPECT_EQ(renewal.Shown(now), "first");
+    now = renewal.NextTime(now);
+    EXPECT_TRUE(renewal.IsFetchDue(now));
+  }
+  now = kStart + absl::Minutes(59) + absl::Seconds(30);
+  renewal.OnFailed(absl::UnauthenticatedError(""), "", now);
+  EXPECT_EQ(renewal.Shown(now), "");
 }
 
 // A maker that ends soon: what it makes lives ever shorter.

@@ -1,8 +1,12 @@
 // What a sender of traces hears of a master that refuses: whether to come again.
 #include "client/agent/trace_calls.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
@@ -34,7 +38,12 @@ class TraceCallsTest : public ::testing::Test {
   void TearDown() override { server_->Shutdown(); }
   absl::StatusCode Hear(const grpc::Status& answer) {
     master_.answer = answer;
-    return MakeTraceCalls(nullptr, [](const auto&, const auto&) { return std::string(); })
+    return MakeTraceCalls(nullptr,
+                          {.shown = [](const auto& server, const auto&) { return "for " + server; },
+                           .on_refused =
+                               [this](const auto& server, const auto& text) {
+                                 refused_.push_back(server + " " + text);
+                               }})
         ->UploadTo(absl::StrCat("127.0.0.1:", port_), {}, [](v1::TracePart&) { return false; })
         .status()
         .code();
@@ -49,6 +58,7 @@ class TraceCallsTest : public ::testing::Test {
   Refusing master_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
+  std::vector<std::string> refused_;
 };
 
 TEST_F(TraceCallsTest, WhatIsRefusedForNowComesAgainAndWhatACapForbidsDoesNot) {
@@ -62,6 +72,17 @@ TEST_F(TraceCallsTest, WhatIsRefusedForNowComesAgainAndWhatACapForbidsDoesNot) {
   google::rpc::ErrorInfo info;
   info.set_reason("TRACE_CAP");
   EXPECT_EQ(Hear(With(info)), absl::StatusCode::kResourceExhausted);
+}
+
+// Whoever fetched it hears of it; what is refused for another reason is good.
+TEST_F(TraceCallsTest, ATokenThatIsNotKnownIsToldToItsOwner) {
+  EXPECT_EQ(Hear({grpc::StatusCode::PERMISSION_DENIED, "no grant"}),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(refused_.empty());
+  EXPECT_EQ(Hear({grpc::StatusCode::UNAUTHENTICATED, "unknown"}),
+            absl::StatusCode::kUnauthenticated);
+  const std::string server = absl::StrCat("127.0.0.1:", port_);
+  EXPECT_THAT(refused_, ::testing::ElementsAre(server + " for " + server));
 }
 
 }  // namespace
