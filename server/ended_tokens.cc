@@ -10,13 +10,14 @@ constexpr char kPayload[] = "stepwell/token_ended";
 
 }  // namespace
 
-void EndedTokens::Note(const std::string& id, const std::string& digest) {
+void EndedTokens::Note(const std::string& id, const std::string& digest, Kind kind) {
   if (digest.empty()) return;
   if (!digests_.insert_or_assign(id, digest).second) return;
-  ids_.push_back(id);
-  if (ids_.size() <= count_max_) return;
-  digests_.erase(ids_.front());
-  ids_.pop_front();
+  std::deque<std::string>& ids = ids_.at(static_cast<std::size_t>(kind));
+  ids.push_back(id);
+  if (ids.size() <= count_max_) return;
+  digests_.erase(ids.front());
+  ids.pop_front();
 }
 
 bool EndedTokens::Knows(std::string_view id, std::string_view digest) const {

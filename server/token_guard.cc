@@ -51,6 +51,10 @@ std::string AdminMaker(const std::string& digest) {
   return absl::StrCat(kAdminId, ":", absl::BytesToHexString(mark));
 }
 
+EndedTokens::Kind KindOf(const std::string& made_by) {
+  return made_by.empty() ? EndedTokens::Kind::kCreated : EndedTokens::Kind::kFetched;
+}
+
 // has_ended is never taken back: another holder lives.
 Caller Anew(const TokenHolder& ended) {
   auto holder = std::make_shared<TokenHolder>();
@@ -287,7 +291,7 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
                          same->second->expires_time_us == holder->expires_time_us;
     // Calls that are under way hold the one of before.
     goes_on ? void(same->second = holder) : End(*holder);
-    if (same == holders.end()) ended_.Note(id, holder->digest);
+    if (same == holders.end()) ended_.Note(id, holder->digest, KindOf(holder->made_by));
   }
   holders_ = std::move(holders);
   named_ = std::move(named);
@@ -313,14 +317,16 @@ void TokenGuard::EndNow(const std::string& id) {
     const bool is_kin = !family.empty() && holder.family == family;
     if (holder.id != id && holder.made_by != id && !is_kin) return false;
     End(holder);
-    ended_.Note(holder.id, holder.digest);
+    ended_.Note(holder.id, holder.digest, KindOf(holder.made_by));
     return true;
   });
 }
 
 void TokenGuard::LearnEnded(const std::vector<TokenRecord>& ended) {
   const absl::MutexLock lock(&mu_);
-  for (const TokenRecord& token : ended) ended_.Note(token.id, token.digest);
+  for (const TokenRecord& token : ended) {
+    ended_.Note(token.id, token.digest, KindOf(token.made_by));
+  }
 }
 
 void TokenGuard::Confirm(absl::Duration asked) {
@@ -350,7 +356,7 @@ void TokenGuard::LookAround() {
   const auto forgotten = absl::erase_if(holders_, [&](const auto& entry) {
     const TokenHolder& holder = *entry.second;
     if (holder.made_by.empty() || holder.expires_time_us >= now_us - kFetchedGraceUs) return false;
-    ended_.Note(holder.id, holder.digest);
+    ended_.Note(holder.id, holder.digest, KindOf(holder.made_by));
     return true;
   });
   if (forgotten > 0) forgotten_us_ = now_us - kFetchedGraceUs;

@@ -32,6 +32,18 @@ TEST(EndedTokensTest, TheNewestAreKept) {
   EXPECT_TRUE(ended.Knows("4", "another"));
 }
 
+TEST(EndedTokensTest, ThoseThatWereFetchedPushOutNoOthers) {
+  EndedTokens ended(3);
+  ended.Note("person's", "digest");
+  for (int i = 0; i < 100; ++i) {
+    ended.Note(absl::StrCat(i), "of an hour", EndedTokens::Kind::kFetched);
+  }
+  EXPECT_TRUE(ended.Knows("person's", "digest"));
+  EXPECT_TRUE(ended.Knows("99", "of an hour"));
+  EXPECT_FALSE(ended.Knows("96", "of an hour"));
+  EXPECT_EQ(ended.count(), 4u);
+}
+
 TEST(EndedTokensTest, ARefusalOfOneIsToldFromOthersHereAndByNobodyElse) {
   const absl::Status ended = EndedTokenRefusal("no such token");
   const absl::Status wrong = absl::UnauthenticatedError("no such token");
