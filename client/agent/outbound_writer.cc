@@ -18,6 +18,8 @@ constexpr absl::Duration kReopenInterval = absl::Seconds(60);
 // The master's word for a token that it does not know, or that has ended.
 constexpr char kTokenRefused[] = "TOKEN_REFUSED";
 constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
+// Rates let ten seconds' worth come at once.
+constexpr absl::Duration kRatedInterval = absl::Seconds(10);
 // A quarter of gRPC's default receive cap.
 constexpr std::size_t kDefinitionsBytesMax = 1 << 20;
 // What stands would fill the log.
@@ -425,7 +427,12 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     absl::MutexLock lock(&mu_);
     log_now = refused.reason() != kClientTooOld && MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
-    if (refused.terminal()) {
+    if (refused.terminal() && IsToBeShownAgain(refused.reason())) {
+      // The master ended its session for what its token has used up, not for what it is: to whoever waits
+      // for it, it is late and nothing else.
+      delay = std::max(delay, kRatedInterval);
+      window_.OnNotOpen();
+    } else if (refused.terminal()) {
       delay = std::max(delay, OnTerminalLocked(refused, now));
     } else if (refused.reason() == "SEQUENCE_HOLE" &&
                refused.expected_sequence() > window_.acked()) {
@@ -433,6 +440,10 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     } else if (window_.state() == SendWindow::State::kOpening || refused.reason() == "NOT_OPEN" ||
                refused.reason() == "SEQUENCE_HOLE") {
       delay = std::max(delay, kNotTakenDelay);
+      // An echo of what was under way when the session ended shortens no rest.
+      if (window_.state() == SendWindow::State::kMustOpen) {
+        delay = std::max(delay, not_before_ - now);
+      }
       window_.OnNotOpen();
     } else if (ConcernsSequence(refused.reason())) {
       delay = std::max(delay, kNotTakenDelay);

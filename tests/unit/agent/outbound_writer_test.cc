@@ -311,6 +311,28 @@ TEST_F(OutboundWriterTest, AgentRule05_ARefusedWriterIsShownToTheMasterOnceAMinu
   }
 }
 
+// Its token's quota is used up: it is late, and not refused, whoever waits for it.
+TEST_F(OutboundWriterTest, AWriterThatIsOverItsRateRestsTenSecondsAndGoesOn) {
+  AppendFrames(2);
+  EXPECT_THAT(Talk(), ElementsAre("open"));
+  ASSERT_TRUE(Open());
+  const std::vector<std::string> sent = Talk();
+  EXPECT_EQ(sent.size(), 2U);
+  ASSERT_TRUE(RefuseForGood("RATE_LIMIT"));
+  EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
+  EXPECT_EQ(writer_->status().refusal, "");
+  // Of the chunk that was under way behind it.
+  ASSERT_TRUE(Refuse("NOT_OPEN"));
+  for (int second = 0; second < 9; ++second) {
+    clock_.Advance(absl::Seconds(1));
+    ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
+  }
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_THAT(Talk(), ElementsAre("open"));
+  ASSERT_TRUE(Open());
+  EXPECT_EQ(Talk(), sent) << "all of it is still there";
+}
+
 TEST_F(OutboundWriterTest, WhatIsAskedForHoldsUntilItIsAskedOtherwiseOrOpenedAnew) {
   EXPECT_FALSE(writer_->status().opened);
   Talk();
