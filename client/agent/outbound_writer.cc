@@ -1,12 +1,12 @@
 #include "client/agent/outbound_writer.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "client/agent/refusal_reasons.h"
 
 namespace stepwell::agent {
 namespace {
@@ -15,8 +15,6 @@ namespace {
 constexpr absl::Duration kHeartbeatInterval = absl::Seconds(8);
 // A refused writer is shown to the master again: its cause (a token, a trial) may be mended.
 constexpr absl::Duration kReopenInterval = absl::Seconds(60);
-// The master's word for a token that it does not know, or that has ended.
-constexpr char kTokenRefused[] = "TOKEN_REFUSED";
 constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
 // Rates let ten seconds' worth come at once.
 constexpr absl::Duration kRatedInterval = absl::Seconds(10);
@@ -28,20 +26,6 @@ constexpr absl::Duration kLogInterval = absl::Seconds(60);
 constexpr std::size_t kReasonsMax = 64;
 // Of one capture there are three.
 constexpr std::size_t kReportsMax = 8;
-
-// Refusals of a chunk, a gap or a Close. All others (of definitions, mostly) leave the sequences as
-// they are: the master takes the chunks, and counts what it drops of a series that it refused.
-bool ConcernsSequence(absl::string_view reason) {
-  static constexpr absl::string_view kReasons[] = {"CHECKSUM",  "SEQUENCE_RANGE", "FINAL_SEQUENCE",
-                                                   "GAP_CAUSE", "SAMPLE_COUNT",   "TIME_RANGE",
-                                                   "REASON"};
-  return std::find(std::begin(kReasons), std::end(kReasons), reason) != std::end(kReasons);
-}
-
-// The master could not look at a token just then.
-bool IsToBeShownAgain(const std::string& reason) {
-  return reason == "TOKEN_NOT_LOOKED_UP" || reason == "RATE_LIMIT";
-}
 
 // "id:7" on command lines is a number given by the caller, all else a name.
 void SetTrial(const std::string& trial, pb::Open& open) {
