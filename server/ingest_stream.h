@@ -92,6 +92,13 @@ class IngestStream final : public CommitListener,
 
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post,
                Caller caller, IngestPace pace);
+  // What a refusal means to the session of a writer, where it has one.
+  enum class Beyond { kEndsSession, kLeavesSession };
+  // Whose token a writer shows, as CheckToken; false after a Refused was posted, or where the stream ended. Opens are paid
+  // for: by whose token it is, and by the stream's own where it is refused, which is looked at first.
+  [[nodiscard]] bool LookAtToken(const std::string& writer, const std::string& token,
+                                 const TrialSelector& trial, Beyond beyond, Caller& caller)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // By the writer's own token, or the call's; nobody's where nobody is asked.
   MaybeComplaint CheckToken(const std::string& token, const TrialSelector& trial,
                             Caller& caller) const;
@@ -135,7 +142,8 @@ class IngestStream final : public CommitListener,
   // Whose token is used up and may hold nobody here (MayHold), `writer` is refused instead, and comes again. False where it was, or
   // the stream ended meanwhile: nothing was taken, and what it is for must not be done.
   [[nodiscard]] bool AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
-                                    double amount) ABSL_LOCKS_EXCLUDED(mu_);
+                                    double amount, Beyond beyond = Beyond::kEndsSession)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Whether all that is open here pays with the token of the call, and `payer` is its: a writer with a token of its own, of an
   // agent of all users say, is not held by others' debts, nor others by its.
   bool MayHold(const Caller& payer) const ABSL_LOCKS_EXCLUDED(mu_);

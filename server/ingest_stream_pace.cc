@@ -47,7 +47,7 @@ void IngestStream::RefuseWriter(const std::string& writer, const Complaint& why)
 }
 
 bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
-                                  double amount) {
+                                  double amount, Beyond beyond) {
   if (context_.rates == nullptr) return true;
   const RatePayer counted{pace_.address, payer.get()};
   if (!pace_.is_slowed) {
@@ -62,7 +62,11 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
       // With words; something may be left by now.
       const absl::Status may = context_.rates->Take(kind, counted, amount);
       if (may.ok()) return true;
-      RefuseWriter(writer, TokenComplaint(may));
+      if (beyond == Beyond::kEndsSession) {
+        RefuseWriter(writer, TokenComplaint(may));
+      } else {
+        PostRefused(writer, TokenComplaint(may), false);
+      }
       return false;
     }
     const SteadyTime begin = SteadyTime::Now();

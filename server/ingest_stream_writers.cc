@@ -48,6 +48,23 @@ MaybeComplaint IngestStream::CheckToken(const std::string& token, const TrialSel
   return std::nullopt;
 }
 
+bool IngestStream::LookAtToken(const std::string& writer, const std::string& token,
+                               const TrialSelector& trial, Beyond beyond, Caller& caller) {
+  // A stream that owes has none looked at: each may cost a question to the database.
+  if (!AwaitAllowance(writer, RateKind::kOpens, caller_, 0, beyond)) return false;
+  if (auto complaint = CheckToken(token, trial, caller)) {
+    if (context_.rates != nullptr) {
+      context_.rates->Spend(RateKind::kOpens, {pace_.address, caller_.get()}, 1);
+    }
+    // An agent keeps what it has, and shows the writer again later.
+    const bool terminal =
+        beyond == Beyond::kEndsSession && complaint->code != absl::StatusCode::kUnavailable;
+    PostRefused(writer, *complaint, terminal);
+    return false;
+  }
+  return AwaitAllowance(writer, RateKind::kOpens, caller, 1, beyond);
+}
+
 void IngestStream::HandleOpen(const pb::Open& open) {
   // Each Open is answered: whoever reads no answers gets no further.
   board_.WaitForRoom(SteadyTime::InfiniteFuture());
@@ -58,12 +75,9 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     return PostRefused(open.writer(), *complaint, true);
   }
   Caller caller;
-  if (auto complaint = CheckToken(open.token(), request.trial, caller)) {
-    // An agent keeps what it has, and shows the writer again later.
-    const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
-    return PostRefused(open.writer(), *complaint, terminal);
+  if (!LookAtToken(open.writer(), open.token(), request.trial, Beyond::kEndsSession, caller)) {
+    return;
   }
-  if (!AwaitAllowance(open.writer(), RateKind::kOpens, caller, 1)) return;
   if (!HasPlaceFor(request.writer)) {
     return PostRefused(open.writer(),
                        {absl::StatusCode::kResourceExhausted, "WRITERS_PER_STREAM",
@@ -193,11 +207,11 @@ void IngestStream::HandleCredential(const pb::Credential& credential) {
   IngestSession* session = FindSession(credential.writer());
   if (session == nullptr) return;
   Caller caller;
-  if (auto complaint = CheckToken(credential.token(), session->asked(), caller)) {
-    return PostRefused(credential.writer(), *complaint, false);
-  }
   // It costs what an Open's does.
-  if (!AwaitAllowance(credential.writer(), RateKind::kOpens, caller, 1)) return;
+  if (!LookAtToken(credential.writer(), credential.token(), session->asked(),
+                   Beyond::kLeavesSession, caller)) {
+    return;
+  }
   const Caller shown = caller;
   {
     absl::MutexLock lock(&mu_);

@@ -226,6 +226,7 @@ TEST_F(RatesTest, AUnaryWriteBeyondTheLimitIsRefusedAndStoresNothing) {
 class WrongTokensTest : public RatesTest {
  protected:
   virtual std::string shared() const { return "127.0.0.5"; }
+  virtual Words more() const { return {}; }
   void SetUp() override {
     const absl::Time now = absl::Now() - absl::Hours(1);
     const TlsAuthority ca = *TlsAuthority::Make("ca", now, now + absl::Hours(9));
@@ -235,9 +236,11 @@ class WrongTokensTest : public RatesTest {
     Write("server.pem", server.cert_pem);
     Write("server.key", server.key_pem);
     ca_pem_ = ca.own().cert_pem;
-    StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
-                 "--token-file", scratch_ / "token", "--wrong-tokens-per-minute", "20",
-                 "--shared-addresses", shared()});
+    Words flags = more();
+    flags.insert(flags.end(), {"--tls-cert", scratch_ / "server.pem", "--tls-key",
+                               scratch_ / "server.key", "--token-file", scratch_ / "token",
+                               "--wrong-tokens-per-minute", "20", "--shared-addresses", shared()});
+    StartMaster(flags);
     scheme_ = "https";
     std::ifstream(scratch_ / "token") >> token_;
   }
@@ -253,6 +256,19 @@ class WrongTokensTest : public RatesTest {
     context.AddMetadata("authorization", "Bearer " + token);
     v1::ListTrialsResponse response;
     return stub->ListTrials(&context, v1::ListTrialsRequest(), &response);
+  }
+  // Made by the admin.
+  v1::CreateTokenResponse MakeToken(const std::string& grant) {
+    const auto stub = v1::TokenService::NewStub(Channel());
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token_);
+    v1::CreateTokenRequest request;
+    request.set_name("made");
+    request.add_grants(grant);
+    v1::CreateTokenResponse response;
+    const grpc::Status status = stub->CreateToken(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
   }
   std::shared_ptr<grpc::Channel> Channel() const {
     grpc::ChannelArguments arguments;
@@ -320,20 +336,9 @@ TEST_F(WrongTokensTest, OfGrpcAConnectionIsSlowedAndOthersAreNot) {
 
 TEST_F(WrongTokensTest, ARevokedTokenThatIsShownAgainAndAgainKeepsNobodyOut) {
   const auto stub = v1::TokenService::NewStub(Channel());
-  std::string id;
-  std::string text;
-  {
-    grpc::ClientContext context;
-    context.AddMetadata("authorization", "Bearer " + token_);
-    v1::CreateTokenRequest request;
-    request.set_name("agent");
-    request.add_grants("write:vision");
-    v1::CreateTokenResponse response;
-    const grpc::Status status = stub->CreateToken(&context, request, &response);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    id = response.token().token_id();
-    text = response.text();
-  }
+  const v1::CreateTokenResponse made = MakeToken("write:vision");
+  const std::string id = made.token().token_id();
+  const std::string text = made.text();
   EXPECT_EQ(With("127.0.0.3", text).code, "200");
   {
     grpc::ClientContext context;
@@ -368,6 +373,47 @@ TEST_F(SharedConnectionTest, AProxysConnectionOfGrpcMayShowWhatItsClientsDo) {
     EXPECT_EQ(Ask(proxy, absl::StrCat(token_, i)).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   }
   EXPECT_TRUE(Ask(proxy, token_).ok());
+}
+
+class RefusedCredentialsTest : public WrongTokensTest {
+ protected:
+  Words more() const override { return {"--opens-per-second", "2"}; }
+};
+
+TEST_F(RefusedCredentialsTest, CostTheirStreamWhatAnOpenDoesAndItsWriterGoesOn) {
+  const std::string reader = MakeToken("read:*").text();
+  const auto stub = v1::IngestService::NewStub(Channel());
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  context.AddMetadata("authorization", "Bearer " + MakeToken("write:*").text());
+  const auto stream = stub->StreamChunks(&context);
+  const Uuid writer = Uuid::Random();
+  ASSERT_TRUE(stream->Write(OpenMessage({.writer = writer, .external_id = "run"})));
+  v1::StreamChunksResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  ASSERT_TRUE(answer.has_opened()) << answer.ShortDebugString();
+  const absl::Time begin = absl::Now();
+  v1::StreamChunksRequest shown;
+  shown.mutable_credential()->set_writer(writer.ToBytes());
+  shown.mutable_credential()->set_token(reader);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(stream->Write(shown));
+  for (int refused = 0; refused < 30;) {
+    ASSERT_TRUE(stream->Read(&answer));
+    if (!answer.has_refused()) continue;
+    EXPECT_EQ(answer.refused().reason(), "GRANT_MISSING");
+    EXPECT_FALSE(answer.refused().terminal());
+    ++refused;
+  }
+  // 20 at once, the others at 2 a second.
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(4));
+  ASSERT_TRUE(stream->Write(DefinitionMessage(writer, {{}})));
+  ASSERT_TRUE(stream->Write(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1, {1.5}))));
+  do {
+    ASSERT_TRUE(stream->Read(&answer));
+    EXPECT_FALSE(answer.has_refused()) << answer.ShortDebugString();
+  } while (answer.ack().committed_sequence() < 1);
+  context.TryCancel();
+  (void)stream->Finish();
 }
 
 class SlowedAgentTest : public StartedAgentTest {

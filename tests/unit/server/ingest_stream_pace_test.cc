@@ -96,6 +96,19 @@ class TwoTokensTest : public IngestStreamPaceTest {
     still_.Advance(absl::Hours(1));
     guard_->Confirm(still_.Monotonic());
   }
+  // Less than one, so that one more may be taken and none after it.
+  void LeaveOne(const NewToken& token, RateKind kind) {
+    const TokenHolder* holder = guard_->IdentifyToken(token.text)->get();
+    const double burst = 10 * RateLimits::Options().per_second[static_cast<std::size_t>(kind)];
+    Refill();
+    limits_.Spend(kind, {"", holder}, burst - 0.5);
+  }
+  static pb::StreamChunksRequest Show(const Uuid& writer, const std::string& token) {
+    pb::StreamChunksRequest message;
+    message.mutable_credential()->set_writer(writer.ToBytes());
+    message.mutable_credential()->set_token(token);
+    return message;
+  }
   // Fails where it would wait.
   void Handle(const pb::StreamChunksRequest& message) {
     absl::Notification handled;
@@ -174,6 +187,44 @@ TEST_F(TwoTokensTest, AWriterThatOpensWithATokenThatIsUsedUpComesLater) {
   Refill();
   BeginUsers();
   ExpectTaken(theirs_, 1);
+}
+
+// What is refused costs the stream's own: whose token it shows cannot be asked to pay, and is nobody's perhaps.
+TEST_F(TwoTokensTest, TokensThatAreRefusedAreLookedAtAsOftenAsTheStreamMayOpen) {
+  auto wrong = Open(Uuid::Random());
+  wrong.mutable_open()->set_token(MakeToken().text);
+  auto credential = Show(theirs_, MakeToken().text);
+  BeginUsers();
+  for (const auto& message : {wrong, credential}) {
+    SCOPED_TRACE(message.ShortDebugString());
+    LeaveOne(agents_, RateKind::kOpens);
+    Handle(message);
+    auto answers = Answers(*stream_);
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers[0].refused().reason(), "TOKEN_REFUSED");
+    EXPECT_EQ(answers[0].refused().terminal(), message.has_open());
+    Handle(message);
+    ExpectRefusedForItsRate(
+        *Uuid::FromBytes(message.has_open() ? wrong.open().writer() : theirs_.ToBytes()), agents_,
+        false);
+    Refill();
+  }
+  ExpectTaken(theirs_, 1);
+}
+
+TEST_F(TwoTokensTest, ACredentialBeyondTheLimitIsRefusedAndItsSessionGoesOn) {
+  BeginUsers();
+  for (const NewToken& token : {agents_, users_}) {
+    SCOPED_TRACE(token.id);
+    UseUpOf(token, RateKind::kOpens);
+    Handle(Show(theirs_, users_.text));
+    ExpectRefusedForItsRate(theirs_, token, false);
+    Refill();
+  }
+  ExpectTaken(theirs_, 1);
+  Handle(Show(theirs_, users_.text));
+  EXPECT_TRUE(Answers(*stream_).empty());
+  ExpectTaken(theirs_, 2);
 }
 
 TEST_F(TwoTokensTest, TheStreamsOwnTokenHoldsNoWriterOfAnother) {
