@@ -2,13 +2,10 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/log.h"
+#include "base/process_secrets.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/database_start.h"
@@ -54,28 +52,11 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 * kMiB);
 }
 
-// `ps` and /proc show what a program was called with to all users of the machine: a password is overwritten.
-void HidePasswords(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view given(argv[i]);
-    const std::string shown = ShownUrl(std::string(given));
-    if (shown == given) continue;
-    std::size_t head = 0;
-    while (head < std::min(given.size(), shown.size()) && given[head] == shown[head]) ++head;
-    std::size_t tail = 0;
-    while (tail < std::min(given.size(), shown.size()) - head &&
-           given[given.size() - 1 - tail] == shown[shown.size() - 1 - tail]) {
-      ++tail;
-    }
-    std::memset(argv[i] + head, '*', given.size() - head - tail);
-  }
-}
-
-// Then no core file holds it, and nobody of the same user reads its memory. PostgreSQL's are its own.
+// PostgreSQL's processes are its own.
 void KeepSecrets(const ServeOptions& options) {
   const bool has_secret = !options.token_file.empty() || !options.tls_key.empty() ||
                           ShownUrl(options.database_url) != options.database_url;
-  if (has_secret) prctl(PR_SET_DUMPABLE, 0);
+  if (has_secret) KeepMemoryPrivate();
 }
 
 sigset_t StopSignals() {
@@ -264,7 +245,7 @@ int ServeMain(int argc, char** argv) {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  HidePasswords(argc, argv);
+  HideInArguments(argc, argv, ShownUrl);
   auto parsed = ParseOptions(arguments, environment, ReadWholeFile);
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
     return Fail(error->exit_code, error->message);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process_secrets.h"
 #include "base/worker.h"
 #include "client/agent/agent.h"
 #include "client/agent/detached_process.h"
@@ -75,6 +76,7 @@ class StopSignals {
 
 int AgentMain(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  HideOptionValue(argc, argv, "--token");
   const absl::StatusOr<agent::ParsedOptions> parsed = agent::ParseAgentOptions(arguments);
   if (!parsed.ok()) {
     const bool usage = absl::IsInvalidArgument(parsed.status());
@@ -90,6 +92,8 @@ int AgentMain(int argc, char** argv) {
       return Complain(status, EX_OSERR);
     }
   }
+  // Users' tokens lie in its memory, whatever it was started with itself.
+  if (parsed->options.system) KeepMemoryPrivateOfAllUsers();
   agent::ReleaseStartPages();
   RaiseDescriptorLimit();
   StopSignals::Block();

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/process_secrets.h"
 #include "base/status_macros.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/refusal_note.h"
@@ -206,6 +207,7 @@ std::optional<SurveyedWriter> SurveyWriter(int format_directory, const std::stri
     return writer;
   }
   writer.identity = *std::move(identity);
+  if (!writer.identity.token.empty()) KeepMemoryPrivate();
   const nlohmann::json document = nlohmann::json::parse(*json, nullptr, /*allow_exceptions=*/false);
   if (const auto rings = document.find("rings"); rings != document.end() && rings->is_string()) {
     writer.rings = rings->get<std::string>();

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/process_secrets.h"
 #include "base/status_macros.h"
 #include "base/uuid.h"
 #include "client/recorder/src/spool_format.h"
@@ -137,7 +138,9 @@ absl::StatusOr<TraceJob> TraceOutbox::Read(const std::string& name) const {
   STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor folder, Folder());
   STEPWELL_ASSIGN_OR_RETURN(const std::string json,
                             ReadSmallFileAt(folder.get(), name, kNoteBytesMax));
-  return ParseTraceJob(json);
+  absl::StatusOr<TraceJob> job = ParseTraceJob(json);
+  if (job.ok() && !job->writer.token.empty()) KeepMemoryPrivate();
+  return job;
 }
 
 void TraceOutbox::Remove(const std::string& name) const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/process_secrets.h"
 #include "base/status_macros.h"
 #include "client/agent/writer_lock.h"
 #include "client/recorder/src/spool_format.h"
@@ -72,6 +73,7 @@ absl::StatusOr<FoundWriter> Look(int format_directory, const std::string& name, 
       const std::string json,
       ReadSmallFileAt(found.directory.get(), spool::kWriterFile, kWriterJsonBytesMax));
   STEPWELL_ASSIGN_OR_RETURN(found.identity, ParseWriterJson(json));
+  if (!found.identity.token.empty()) KeepMemoryPrivate();
   if (found.identity.writer.ToText() != name) {
     return absl::InvalidArgumentError("writer.json names another writer");
   }

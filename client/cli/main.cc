@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/monotonic_waits.h"
+#include "base/process_secrets.h"
 #include "client/cli/command.h"
 #ifdef STEPWELL_HAS_SERVE
 #include "server/serve_main.h"
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     return stepwell::cli::kExitUsage;
   }
 #endif
+  if (stepwell::HoldsClientSecret(args)) stepwell::KeepMemoryPrivate();
 #ifdef STEPWELL_HAS_AGENT
   const stepwell::cli::Streams streams{std::cout, std::cerr};
   if (args.size() > 1 && args[0] == "agent" && args[1] == "status") {

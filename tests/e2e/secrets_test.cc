@@ -1,6 +1,9 @@
 // Where secrets must not turn up: the log, `ps`, the environments of children, answers, core files.
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/tls/tls_authority.h"
 #include "tests/e2e/startup.h"
+#include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
 namespace {
@@ -159,6 +163,179 @@ TEST_F(SecretsTest, APasswordOnTheCommandLineIsOverwritten) {
   EXPECT_EQ(owner(), 0u);
   serve.Signal(SIGTERM);
   EXPECT_EQ(serve.Wait(absl::Seconds(60)), "exit 0");
+}
+
+// Clients as a user starts them: what they were told, and what lies in their memory, is not for others of the machine, nor for
+// what else the user runs.
+class ClientSecretsTest : public ::testing::Test {
+ protected:
+  static constexpr char kToken[] = "stepwell_0123456789ab_a-secret-that-nobody-else-may-see";
+  void SetUp() override {
+    if (geteuid() != 0) return;
+    ASSERT_EQ(chown(scratch_.path().c_str(), 65534, 65534), 0);
+  }
+  using Words = std::vector<std::string>;
+  using Variables = std::map<std::string, std::string>;
+  // By a user without any right.
+  void Start(ChildProcess& child, Words words, const Variables& variables = {}) {
+    if (geteuid() == 0) {
+      const char* nobody[] = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                              "--clear-groups"};
+      words.insert(words.begin(), std::begin(nobody), std::end(nobody));
+    }
+    child.Start(words, variables, scratch_ / absl::StrCat("log-", ++count_));
+  }
+  // Whether another process of the same user reads what it was started with, which its memory is guarded as.
+  bool IsOpen(const ChildProcess& child) {
+    ChildProcess reader;
+    Start(reader, {"/usr/bin/head", "-c", "1", absl::StrCat("/proc/", child.pid(), "/environ")});
+    return reader.Wait(absl::Seconds(30)) == "exit 0";
+  }
+  bool CloseSoon(const ChildProcess& child) {
+    return Eventually([&] { return !IsOpen(child); }, absl::Seconds(20));
+  }
+  static std::string Shown(const ChildProcess& child) {
+    return absl::StrReplaceAll(ReadAll(absl::StrCat("/proc/", child.pid(), "/cmdline")),
+                               {{std::string(1, '\0'), " "}});
+  }
+  void StartAgent(ChildProcess& agent, const std::string& spool, const Words& more,
+                  const Variables& variables) {
+    // It may write core files, as far as it is concerned.
+    const std::string begin = absl::StrCat("cd ", scratch_.path(), "; ulimit -c unlimited; ");
+    Words words = {"/bin/sh",
+                   "-c",
+                   begin + "exec \"$@\"",
+                   "sh",
+                   BuiltProgram("stepwell"),
+                   "agent",
+                   "--spool-dir",
+                   spool,
+                   "--server",
+                   "127.0.0.1:1"};
+    words.insert(words.end(), more.begin(), more.end());
+    Start(agent, words, variables);
+    EXPECT_TRUE(Eventually([&] { return access((spool + "/f1/agent.lock").c_str(), F_OK) == 0; },
+                           absl::Seconds(20)));
+  }
+
+  // Whether the kernel puts them where a process was, and nobody takes them.
+  static bool WritesCores() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;  // they write none
+#else
+    const std::string pattern = ReadAll("/proc/sys/kernel/core_pattern");
+    return !pattern.empty() && pattern.find_first_of("|/") == std::string::npos;
+#endif
+  }
+  bool TakeCore() {
+    bool found = false;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
+      found = found || absl::StartsWith(entry.path().filename().string(), "core");
+      if (found) return std::filesystem::remove(entry.path());
+    }
+    return false;
+  }
+
+  const ScratchDirectory scratch_;
+  int count_ = 0;
+};
+
+TEST_F(ClientSecretsTest, AnAgentsTokenIsNotInPsAndItsMemoryIsItsOwn) {
+  const struct {
+    const char* name;
+    Words more;
+    Variables variables;
+    bool is_open;
+  } rows[] = {
+      {"none", {}, {}, true},
+      {"variable", {}, {{"STEPWELL_TOKEN", kToken}}, false},
+      {"option", {"--trial", "t", "--token", kToken}, {}, false},
+      {"one-word", {"--trial", "t", absl::StrCat("--token=", kToken)}, {}, false},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    ChildProcess agent;
+    StartAgent(agent, scratch_ / absl::StrCat("spool-", row.name), row.more, row.variables);
+    if (row.is_open) {
+      EXPECT_TRUE(IsOpen(agent)) << "this test reads where it may";
+    } else {
+      EXPECT_TRUE(CloseSoon(agent));
+    }
+    EXPECT_THAT(Shown(agent), Not(HasSubstr("secret")));
+    EXPECT_THAT(Shown(agent), HasSubstr("--spool-dir"));
+    agent.Signal(SIGABRT);
+    EXPECT_EQ(agent.Wait(absl::Seconds(30)), "killed by signal 6");
+    if (WritesCores()) {
+      EXPECT_EQ(TakeCore(), row.is_open);
+    }
+  }
+}
+
+// It acts for other users in turn, by which a kernel forgets what it was told of core files.
+TEST_F(ClientSecretsTest, AnAgentOfAllUsersIsClosedWhateverItWasStartedWith) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root starts one";
+  ChildProcess agent;
+  agent.Start({BuiltProgram("stepwell"), "agent", "--system", "--server", "127.0.0.1:1"},
+              {{"STEPWELL_SYSTEM_ROOT", scratch_ / "system"}}, scratch_ / "log-of-root");
+  const auto limit = [&] { return ReadAll(absl::StrCat("/proc/", agent.pid(), "/limits")); };
+  EXPECT_TRUE(Eventually(
+      [&] { return ::testing::Matches(::testing::ContainsRegex("core file size +1 "))(limit()); },
+      absl::Seconds(20)))
+      << limit();
+  agent.Kill();
+}
+
+// A training is left as it is: who may look into it may still.
+TEST_F(ClientSecretsTest, AnAgentThatIsToldAWritersTokenHidesItAndItsTrainingIsAsItWas) {
+  const std::string spool = scratch_ / "spool";
+  ChildProcess agent;
+  StartAgent(agent, spool, {}, {});
+  ASSERT_TRUE(IsOpen(agent));
+  ChildProcess training;
+  Start(
+      training,
+      {BuiltProgram("fault_trainer"), "--trial", "t", "--spool-dir", spool, "--log",
+       scratch_ / "ledger", "--steps", "3000", "--rate", "50"},
+      {{"TRAINER_TOKEN", kToken}, {"STEPWELL_TOKEN", kToken}, {"STEPWELL_SERVER", "127.0.0.1:1"}});
+  EXPECT_TRUE(CloseSoon(agent));
+  EXPECT_TRUE(IsOpen(training));
+  training.Kill();
+  agent.Kill();
+}
+
+TEST_F(ClientSecretsTest, WhatRunStartsIsAsItWouldBeWithoutIt) {
+  ChildProcess training;
+  Start(training, {BuiltProgram("stepwell"), "run", "--", "/bin/sleep", "600"},
+        {{"STEPWELL_TOKEN", kToken}});
+  ASSERT_TRUE(Eventually([&] { return absl::StartsWith(Shown(training), "/bin/sleep"); },
+                         absl::Seconds(20)));
+  EXPECT_TRUE(IsOpen(training));
+  training.Kill();
+}
+
+TEST_F(ClientSecretsTest, ACommandsMemoryIsItsOwnWhereItHasAToken) {
+  // Takes connections and says nothing: who asks it waits for some seconds.
+  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent, 16), 0);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const Words words = {BuiltProgram("stepwell"), "trials", "--server",
+                       absl::StrCat("127.0.0.1:", ntohs(address.sin_port))};
+  for (const bool has_token : {false, true}) {
+    ChildProcess command;
+    Start(command, words, has_token ? Variables{{"STEPWELL_TOKEN", kToken}} : Variables{});
+    ASSERT_TRUE(Eventually([&] { return absl::StrContains(Shown(command), " trials "); },
+                           absl::Seconds(20)));
+    absl::SleepFor(absl::Seconds(1));
+    ASSERT_TRUE(command.running());
+    EXPECT_EQ(IsOpen(command), !has_token);
+    command.Kill();
+  }
+  close(silent);
 }
 
 }  // namespace
