@@ -37,7 +37,7 @@ def gzip_bomb(stand: Stand) -> Answers:
     return [told(stand.post("QueryService/ListTrials", bomb, stand.reader, more="Content-Encoding: gzip\r\n")) for _ in range(4)]
 
 
-@attack("lengths of bodies that lie: huge, negative, doubled, with chunks beside", "400 or 413 or 501")
+@attack("lengths of bodies that lie: huge, negative, doubled, with chunks beside", "400 or 413 or 501", known="cpp-httplib CVE-2025-46728, CVE-2026-45352")
 def lengths(stand: Stand) -> Answers:
     start = f"POST /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\n{HEAD}Authorization: Bearer {stand.reader}\r\nContent-Type: application/json\r\n"
     ends = (
@@ -52,7 +52,7 @@ def lengths(stand: Stand) -> Answers:
     return [told(stand.raw(start + end, timeout=3)) for end in ends]
 
 
-@attack("envelopes of Connect whose length lies", "invalid_argument or resource_exhausted or unimplemented or internal")
+@attack("envelopes of Connect whose length lies", "invalid_argument or resource_exhausted or unimplemented or internal", known="Dynolog, xpu_timer, TraceML")
 def envelopes(stand: Stand) -> Answers:
     answers = []
     for head in (b"\x00\xff\xff\xff\xff", b"\x00\x00\x00\x00\x09", b"\xff\x00\x00\x00\x02", b"\x00\x00", b"\x01\x00\x00\x00\x02"):
@@ -62,7 +62,7 @@ def envelopes(stand: Stand) -> Answers:
     return answers
 
 
-@attack("messages of gRPC whose length lies, packed ones, and bytes that are none", "INTERNAL")
+@attack("messages of gRPC whose length lies, packed ones, and bytes that are none", "INTERNAL", known="Dynolog, xpu_timer, TraceML")
 def grpc_lengths(stand: Stand) -> Answers:
     answers = []
     for body in (
@@ -78,7 +78,7 @@ def grpc_lengths(stand: Stand) -> Answers:
     return answers
 
 
-@attack("headers: ten thousand, one of a megabyte, one that never ends, of HTTP", "431 or 400")
+@attack("headers: ten thousand, one of a megabyte, one that never ends, of HTTP", "431 or 400", known="cpp-httplib CVE-2025-52887, CVE-2025-53628")
 def header_floods(stand: Stand) -> Answers:
     return [
         told(stand.raw(f"GET / HTTP/1.1\r\n{HEAD}" + "".join(f"X-{i}: {i}\r\n" for i in range(10_000)) + "\r\n")),
@@ -88,7 +88,7 @@ def header_floods(stand: Stand) -> Answers:
     ]
 
 
-@attack("headers of HTTP/2: a megabyte of them, and blocks that never end", "closed or RESOURCE_EXHAUSTED or UNAUTHENTICATED or UNAVAILABLE")
+@attack("headers of HTTP/2: a megabyte of them, and blocks that never end", "closed or RESOURCE_EXHAUSTED or UNAUTHENTICATED or UNAVAILABLE", known="gRPC CVE-2023-33953, CVE-2023-1428")
 def h2_headers(stand: Stand) -> Answers:
     answers = [code(stand.connect().call("/x.Y/Z", [b""], more=[(f"x-{i}", "v" * 100) for i in range(100)])[0])]
     connection = stand.connect()
@@ -104,7 +104,7 @@ def h2_headers(stand: Stand) -> Answers:
     return answers
 
 
-@attack("streams of HTTP/2 that are opened and reset at once, three thousand", "UNAUTHENTICATED")
+@attack("streams of HTTP/2 that are opened and reset at once, three thousand", "UNAUTHENTICATED", known="HTTP/2 CVE-2023-44487")
 def rapid_reset(stand: Stand) -> Answers:
     connection = stand.connect()
     try:
@@ -134,7 +134,7 @@ def slow_loris(stand: Stand) -> Answers:
     return answers if took < 5 else [f"after {took:.1f} s"]
 
 
-@attack("more connections than one address may hold, on either port; others find a place", "256 held, others 200")
+@attack("more connections than one address may hold, on either port; others find a place", "256 held, others 200", known="gRPC CVE-2023-4785")
 def many_connections(stand: Stand) -> Answers:
     answers = []
     for at, port in enumerate((stand.http, stand.grpc)):
@@ -194,7 +194,7 @@ def upload(stand: Stand, name: str, data: bytes, byte_count: int | None = None, 
     return code(stand.connect().call("/stepwell.v1.TraceService/UploadTrace", messages, token or stand.writer)[0])
 
 
-@attack("traces: into another's trial, with a wrong digest, a size that lies, a name that is a path", "PERMISSION_DENIED or INVALID_ARGUMENT or DATA_LOSS")
+@attack("traces: into another's trial, with a wrong digest, a size that lies, a name that is a path", "PERMISSION_DENIED or INVALID_ARGUMENT or DATA_LOSS", known="MLflow CVE-2024-1560; Aim (aim#3327, aim#3424); ClearML CVE-2024-24591")
 def hostile_traces(stand: Stand) -> Answers:
     data = b'{"traceEvents":[]}'
     return [

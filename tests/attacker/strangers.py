@@ -32,30 +32,30 @@ TRAVERSALS = (
 )
 
 
-@attack("paths that leave the page's folder (`..`, decoded twice, `\\`, `;`, `%00`), by a stranger", "401")
+@attack("paths that leave the page's folder (`..`, decoded twice, `\\`, `;`, `%00`), by a stranger", "401", known="MLflow CVE-2023-1177, CVE-2023-2356, CVE-2023-2780, CVE-2024-1560, CVE-2024-1593, CVE-2026-2614; Aim CVE-2024-8769; ClearML CVE-2024-24591; Grafana CVE-2021-43798")
 def traversal_stranger(stand: Stand) -> Answers:
     return [told(stand.get(path)) for path in TRAVERSALS]
 
 
-@attack("the same, by who may do everything", "404 or 400")
+@attack("the same, by who may do everything", "404 or 400", known="the same")
 def traversal_admin(stand: Stand) -> Answers:
     return [told(stand.get(path, stand.admin)) for path in TRAVERSALS]
 
 
-@attack("redirects elsewhere (`//evil.example/`, `/\\evil.example`, `?next=`)", "404 or 200")
+@attack("redirects elsewhere (`//evil.example/`, `/\\evil.example`, `?next=`)", "404 or 200", known="Grafana CVE-2025-4123")
 def redirects(stand: Stand) -> Answers:
     paths = ("//evil.example/", "/\\evil.example", "/%2f%2fevil.example", "/http://evil.example/", "/?next=//evil.example", "/?redirect=http://evil")
     return [told(stand.get(path, stand.admin)) for path in paths]
 
 
-@attack("pages for debugging and control that others leave open (`/debug/pprof/`, `/-/reload`, `/graphql`, …), by who may do everything", "404 or 400")
+@attack("pages for debugging and control that others leave open (`/debug/pprof/`, `/-/reload`, `/graphql`, …), by who may do everything", "404 or 400", known="MLflow CVE-2026-0545 (`/api/jobs/`); Ray CVE-2023-48022; Prometheus' pprof")
 def debug_pages(stand: Stand) -> Answers:
     paths = ("/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/-/reload", "/-/quit", "/graphql", "/ajax-api/2.0/mlflow/experiments/list", "/api/jobs/")
     paths += ("/get-artifact?path=/etc/passwd", "/model-versions/get-artifact?path=..%2f..%2fetc%2fpasswd", "/public/plugins/text/../../../../etc/passwd")
     return [told(stand.get(path, stand.admin)) for path in paths]
 
 
-@attack("a master that is to listen everywhere without TLS or without tokens", "refused to start")
+@attack("a master that is to listen everywhere without TLS or without tokens", "refused to start", known="Ray CVE-2023-48022; TensorBoard before 2.0 (tensorboard#2387); Aim")
 def open_binds(stand: Stand) -> Answers:
     answers = []
     certs = ("--tls-cert", str(stand.scratch / "certs/server.pem"), "--tls-key", str(stand.scratch / "certs/server.key"))
@@ -67,14 +67,14 @@ def open_binds(stand: Stand) -> Answers:
 
 # --- browsers of others
 
-@attack("a page of others that asks whether it may call (a preflight with `Origin`): by a stranger, and with a token that it found", "401 or 403 or 405")
+@attack("a page of others that asks whether it may call (a preflight with `Origin`): by a stranger, and with a token that it found", "401 or 403 or 405", known="Aim (CORS `*`)")
 def preflight(stand: Stand) -> Answers:
     wish = "Origin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n"
     paths = ("/stepwell.v1.QueryService/ListTrials", "/metrics", "/")
     return [told(stand.get(path, token, more=wish, method="OPTIONS")) for path in paths for token in ("", stand.admin)]
 
 
-@attack("a name that somebody points at this machine (DNS rebinding)", "403")
+@attack("a name that somebody points at this machine (DNS rebinding)", "403", known="MLflow CVE-2025-14279")
 def rebinding(stand: Stand) -> Answers:
     hosts = ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "2130706433", "localhost@evil.example")
     return [
@@ -84,14 +84,14 @@ def rebinding(stand: Stand) -> Answers:
     ]
 
 
-@attack("a page of another site calls (`Origin`, `Sec-Fetch-Site`), with a token that lives", "403")
+@attack("a page of another site calls (`Origin`, `Sec-Fetch-Site`), with a token that lives", "403", known="ClearML CVE-2024-24593")
 def cross_origin(stand: Stand) -> Answers:
     more = ("Origin: http://evil.example\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n", "Origin: https://localhost.evil.example\r\n")
     answers = [told(stand.post("QueryService/ListTrials", "{}", stand.admin, more=each)) for each in more]
     return answers + [told(stand.get("/metrics", stand.admin, more=each)) for each in more]
 
 
-@attack("what a form of another site can send (`text/plain`, a form's own)", "415")
+@attack("what a form of another site can send (`text/plain`, a form's own)", "415", known="ClearML CVE-2024-24593")
 def forms(stand: Stand) -> Answers:
     kinds = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
     return [told(stand.post("AdminService/DeleteTrial", json.dumps(VICTIM_JSON), stand.admin, kind=kind)) for kind in kinds]
@@ -99,13 +99,13 @@ def forms(stand: Stand) -> Answers:
 
 # --- without a token, and with a wrong one
 
-@attack("every path of HTTP without a token, `/metrics` and `/sd` among them", "401")
+@attack("every path of HTTP without a token, `/metrics` and `/sd` among them", "401", known="MLflow CVE-2026-0545; ClearML CVE-2024-24592; Prometheus and its exporters")
 def http_without(stand: Stand) -> Answers:
     answers = [told(stand.get(path)) for path in ("/", "/index.html", "/page.json", "/metrics", "/metrics?trial=1", "/sd", "/no/such")]
     return answers + [told(stand.post(method, "{}")) for method in methods()]
 
 
-@attack("every method of gRPC without a token; health, reflection and none such", "UNAUTHENTICATED")
+@attack("every method of gRPC without a token; health, reflection and none such", "UNAUTHENTICATED", known="Aim (aim#3412); Ray CVE-2023-48022; Dynolog, xpu_timer")
 def grpc_without(stand: Stand) -> Answers:
     connection = stand.connect()
     paths = ["/stepwell.v1." + method for method in methods()]

@@ -1,7 +1,7 @@
-"""The table of attacks: what is tried, and what each try is answered.
+"""The table of attacks: what is tried, what each try is answered, and to whom it was done.
 
-    @attack("tokens that are guessed", "401")
-    def guesses(stand: Stand) -> Answers: ...
+    @attack("a name that somebody points at this machine", "403", known="MLflow CVE-2025-14279")
+    def rebinding(stand: Stand) -> Answers: ...
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from stand import VICTIM, Stand
 
@@ -22,14 +23,24 @@ RESIDENT_GROWTH_MIB_MAX = 200
 
 Answers = list[str]
 Attack = Callable[[Stand], Answers]
-TABLE: list[tuple[str, str, Attack]] = []
 
 
-def attack(name: str, expected: str) -> Callable[[Attack], Attack]:
-    """`expected`: what each answer is, by the words of the table: "401", "404 or 400", "UNAUTHENTICATED"."""
+class Row(NamedTuple):
+    name: str
+    expected: str
+    known: str  # empty: nobody's that we know of
+    function: Attack
+
+
+TABLE: list[Row] = []
+
+
+def attack(name: str, expected: str, known: str = "") -> Callable[[Attack], Attack]:
+    """`expected`: what each answer is, by the words of the table: "401", "404 or 400", "UNAUTHENTICATED". `known`: products that
+    it was a hole of, with its number where it has one."""
 
     def add(function: Attack) -> Attack:
-        TABLE.append((name, expected, function))
+        TABLE.append(Row(name, expected, known, function))
         return function
 
     return add

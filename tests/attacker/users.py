@@ -13,7 +13,7 @@ from table import HEAD, VICTIM_JSON, Answers, attack, code, told
 READS = ("GetTrial", "ListSeries", "LatestValues", "SummarizeTimings")
 
 
-@attack("another project's trial: read, archive, delete, switch, flush, its traces, its caps and a token for it, by a token that writes its own", "404 or 403")
+@attack("another project's trial: read, archive, delete, switch, flush, its traces, its caps and a token for it, by a token that writes its own", "404 or 403", known="MLflow CVE-2024-4263; Aim (aim#3422)")
 def others_trial(stand: Stand) -> Answers:
     calls = [f"QueryService/{name}" for name in READS] + ["TraceService/ListTraces", "AdminService/ArchiveTrial", "AdminService/DeleteTrial"]
     calls += ["TokenService/FetchIngestToken", "AdminService/SetProfiling"]
@@ -31,7 +31,7 @@ def others_trial(stand: Stand) -> Answers:
     return answers
 
 
-@attack("the same as streams, over gRPC", "NOT_FOUND")
+@attack("the same as streams, over gRPC", "NOT_FOUND", known="the same")
 def others_streams(stand: Stand) -> Answers:
     request = wire.field(1, wire.trial_ref(*VICTIM))
     requests = dict.fromkeys(("QueryService/ReadSamples", "QueryService/FollowSamples", "TraceService/MergeTraces", "TraceService/CaptureTrace"), request)
@@ -39,7 +39,7 @@ def others_streams(stand: Stand) -> Answers:
     return [code(stand.connect().call("/stepwell.v1." + path, [each], stand.writer)[0]) for path, each in requests.items()]
 
 
-@attack("what is an admin's: tokens, caps, sweeps, the master's state", "403")
+@attack("what is an admin's: tokens, caps, sweeps, the master's state", "403", known="MLflow CVE-2024-4263, CVE-2026-0545")
 def admins(stand: Stand) -> Answers:
     calls = {
         "TokenService/CreateToken": {"name": "x", "grants": ["admin"]},
@@ -54,7 +54,7 @@ def admins(stand: Stand) -> Answers:
     return [told(stand.post(method, json.dumps(request), token)) for method, request in calls.items() for token in (stand.writer, stand.reader, stand.ingester)]
 
 
-@attack("one's own trial archived, deleted, switched, a trace of it deleted, by tokens that read its project or write it samples alone", "403 or 404")
+@attack("one's own trial archived, deleted, switched, a trace of it deleted, by tokens that read its project or write it samples alone", "403 or 404", known="MLflow CVE-2024-4263")
 def own_trial(stand: Stand) -> Answers:
     status, words, _ = stand.connect().call("/stepwell.v1.IngestService/WriteChunks", [wire.write_chunks([wire.open_writer(b"o" * 16, "attacker", "own")])], stand.ingester)
     if status != 0:
@@ -71,7 +71,7 @@ def own_trial(stand: Stand) -> Answers:
     return answers
 
 
-@attack("another's writer: opened, written, closed as died, its heartbeat and its gaps forged", "GRANT_MISSING or NOT_OPEN")
+@attack("another's writer: opened, written, closed as died, its heartbeat and its gaps forged", "GRANT_MISSING or NOT_OPEN", known="Aim (aim#3423)")
 def others_writer(stand: Stand) -> Answers:
     gap = wire.field(4, wire.message([(1, VICTIM_WRITER), (2, 2), (3, 1 << 40), (4, 1)]))
     messages = [
@@ -126,7 +126,7 @@ NASTY = (
 )
 
 
-@attack("SQL, script, templates and code as names, labels and filters of one's own", "200 or 400 or 404")
+@attack("SQL, script, templates and code as names, labels and filters of one's own", "200 or 400 or 404", known="Aim CVE-2025-5321, GHSA-mxvw-cj37-8g2h; Grafana CVE-2024-9264; ClearML CVE-2024-24594")
 def nasty_names(stand: Stand) -> Answers:
     answers = []
     connection = stand.connect()
