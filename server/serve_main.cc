@@ -25,6 +25,7 @@
 #include "server/master_identity.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/token_file.h"
 
 namespace stepwell {
 namespace {
@@ -213,12 +214,21 @@ int ApplyMigrations(const ServeOptions& options) {
   return 0;
 }
 
-int Serve(const ServeOptions& options) {
+int Serve(ServeOptions options) {
   SetUpLog(options);
+  // The one that counts from here on, whether it was named or not; empty where nobody is asked.
+  const bool is_named = !options.token_file.empty();
+  auto token_file = ChooseTokenFile(options, HomeOfProcess());
+  if (!token_file.ok()) return Fail(kExitConfig, token_file.status().message());
+  options.token_file = *std::move(token_file);
   KeepSecrets(options);
   if (const absl::Status status = CheckListen(options); !status.ok()) {
     return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
                 status.message());
+  }
+  if (!is_named) {
+    const absl::Status made = MakeDirectoryOf(options.token_file);
+    if (!made.ok()) return Fail(kExitConfig, made.message());
   }
   // Of an earlier start, perhaps killed: who waits for it may not take it for ours.
   if (!options.ready_file.empty()) unlink(options.ready_file.c_str());

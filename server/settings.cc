@@ -153,8 +153,8 @@ const std::vector<Setting>& Settings() {
            "ports"),
       Text("token-file", &O::token_file, "",
            "each call of both ports needs the token in this file, which is made where there is "
-           "none; "
-           "with --tls-cert"),
+           "none; with --tls-cert. empty = with --tls-cert and without --tls-client-ca the file "
+           "token in the data directory; none = nobody is asked"),
       Time("fetched-token-max", &O::fetched_token_max, "24h", 1000, 86'400'000,
            "how long a token for one trial lives at most that an agent or a launcher fetches"),
       Flag("insecure-allow-remote", &O::insecure_allow_remote,

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -25,14 +26,15 @@ constexpr absl::Duration kLookEach = absl::Seconds(1);
 constexpr std::size_t kTokenBytesMin = 32;
 constexpr std::size_t kTokenBytesMax = 512;
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
+// errno, or 0.
+int WriteWhole(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  if (fd < 0) return errno;
   const bool is_whole =
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int error = errno;
   close(fd);
-  return is_whole ? absl::OkStatus() : absl::ErrnoToStatus(error, path);
+  return is_whole ? 0 : error;
 }
 
 constexpr absl::string_view kInside = "Inside_";
@@ -94,7 +96,11 @@ absl::Status MakeFile(const std::string& path) {
   const std::string draft = absl::StrCat(path, ".new-", getpid());
   unlink(draft.c_str());  // of one that was killed, and had our number
   const absl::Cleanup remover = [&draft] { unlink(draft.c_str()); };
-  STEPWELL_RETURN_IF_ERROR(WriteWhole(draft, MakeFileToken() + "\n"));
+  if (const int error = WriteWhole(draft, MakeFileToken() + "\n"); error != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": there is none, and none can be made: ", std::strerror(error),
+        "; allowed is a file in a directory that user id ", geteuid(), " may write to"));
+  }
   if (link(draft.c_str(), path.c_str()) != 0) {
     return errno == EEXIST ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
   }

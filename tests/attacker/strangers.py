@@ -59,7 +59,7 @@ def debug_pages(stand: Stand) -> Answers:
 def open_binds(stand: Stand) -> Answers:
     answers = []
     certs = ("--tls-cert", str(stand.scratch / "certs/server.pem"), "--tls-key", str(stand.scratch / "certs/server.key"))
-    for words in (("--grpc-listen", "0.0.0.0:0"), ("--http-listen", "0.0.0.0:0"), ("--http-listen", "[::]:0"), ("--grpc-listen", "0.0.0.0:0", *certs)):
+    for words in (("--grpc-listen", "0.0.0.0:0"), ("--http-listen", "0.0.0.0:0"), ("--http-listen", "[::]:0"), ("--grpc-listen", "0.0.0.0:0", *certs, "--token-file", "none")):
         done = stand.start_another(*words)
         answers.append("refused to start" if done.returncode not in (0, None) and "--insecure-allow-remote" in done.stderr else f"{done.returncode}: {done.stderr[-300:]}")
     return answers

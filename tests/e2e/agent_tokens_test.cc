@@ -243,7 +243,9 @@ TEST_F(AgentTokensTest, AnAgentWhoseTokenMayNotFetchShowsItsOwnAndSaysWhyOnce) {
 class NoTokensTest : public AgentTokensTest {
  protected:
   Words Flags() const override {
-    return {"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key"};
+    return {"--tls-cert",   scratch_ / "server.pem",
+            "--tls-key",    scratch_ / "server.key",
+            "--token-file", "none"};
   }
 };
 
