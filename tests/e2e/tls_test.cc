@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/tls/tls_authority.h"
+#include "tests/e2e/connect_follow.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
 
@@ -156,6 +157,12 @@ TEST_F(TlsTest, RenewedCertificatesCountAndEndNoStream) {
   ASSERT_TRUE(stream->Write(OpenMessage({.writer = writer, .external_id = "renewed"})));
   while (!answer.has_opened()) ASSERT_TRUE(stream->Read(&answer));
   ASSERT_TRUE(stream->Write(DefinitionMessage(writer, {{}})));
+  ConnectFollow follow({Https(""),
+                        scratch_ / "ca.pem",
+                        "",
+                        {"--cert", scratch_ / "client.pem", "--key", scratch_ / "client.key"}},
+                       "default", "renewed", scratch_ / "followed");
+  ASSERT_TRUE(follow.WaitFor("cursor")) << follow.complaint();
   const auto says = [&](const std::string& text) {
     return Eventually([&] { return Trials(Own()) != "" && absl::StrContains(said_, text); },
                       absl::Seconds(60));
@@ -185,6 +192,8 @@ TEST_F(TlsTest, RenewedCertificatesCountAndEndNoStream) {
   ASSERT_TRUE(stream->Write(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1000, {1, 2, 3}))));
   while (!answer.has_ack()) ASSERT_TRUE(stream->Read(&answer)) << master_->LogTail();
   EXPECT_EQ(answer.ack().committed_sequence(), 1u);
+  EXPECT_TRUE(follow.WaitFor("\"values\":[1,2,3]")) << follow.text() << follow.complaint();
+  EXPECT_TRUE(follow.running()) << "nor one of the HTTP port";
   context.TryCancel();
 }
 
