@@ -88,7 +88,8 @@ class FrontProxyTest : public SpineTest {
     StartMaster(flags);
     std::ifstream(scratch_ / "token") >> token_;
     address_ = absl::StrCat("127.0.0.1:", FreePort());
-    proxy_.Start({haproxy_, "-db", "-f", PROXY_CONFIG},
+    // As Debian's unit does: a process that reloads, and one that works.
+    proxy_.Start({haproxy_, "-W", "-db", "-f", PROXY_CONFIG},
                  {{"STEPWELL_PROXY_LISTEN", address_},
                   {"STEPWELL_PROXY_CERTIFICATE", scratch_ / "proxy.pem"},
                   {"STEPWELL_PROXY_CLIENT", scratch_ / "client.pem"},
@@ -100,6 +101,11 @@ class FrontProxyTest : public SpineTest {
         Eventually([&] { return Curl("/livez") == "200" || !proxy_.running(); }, absl::Seconds(20)))
         << said_;
     ASSERT_TRUE(proxy_.running()) << ReadText(scratch_ / "haproxy.log");
+  }
+  // Killed, it would leave who works behind for a while.
+  void TearDown() override {
+    proxy_.Signal(SIGTERM);
+    proxy_.Wait(absl::Seconds(20));
   }
   std::string Cert(const std::string& name) const { return scratch_ / ("certs/" + name); }
   static std::string ReadText(const std::string& path) {
@@ -283,6 +289,37 @@ TEST_F(FrontProxyTest, StreamsThatAreSilentForLongAreNotCut) {
   EXPECT_TRUE(follow.ReadTo(2.5)) << follow.reader->Finish().error_message();
   EXPECT_TRUE(over_http.WaitFor("\"values\":[2.5]")) << over_http.complaint();
   EXPECT_TRUE(over_http.running());
+}
+
+TEST_F(FrontProxyTest, ReloadedItShowsItsRenewedCertificateAndEndsNoStream) {
+  StartAll();
+  Stream stream(Channel(token_));
+  ASSERT_TRUE(stream.Open("reloaded"));
+  Follow follow(Channel(token_), "reloaded");
+  ConnectFollow over_http(Door(), "default", "reloaded", scratch_ / "followed");
+  ASSERT_TRUE(follow.Begin() && over_http.WaitFor("cursor")) << over_http.complaint();
+  // One that is told from the one before: of a CA that nobody here knows.
+  ASSERT_EQ(Run({BuiltProgram("stepwell"), "tls", "init", scratch_ / "certs/other"}), "exit 0");
+  Join("proxy.pem", "other/server");
+  ASSERT_EQ(Curl("/livez"), "200");
+  proxy_.Signal(SIGUSR2);
+  EXPECT_TRUE(Eventually([&] { return Curl("/livez") == "000"; }, absl::Seconds(20))) << said_;
+  EXPECT_TRUE(stream.Send({2.5}));
+  EXPECT_TRUE(follow.ReadTo(2.5));
+  EXPECT_TRUE(over_http.WaitFor("\"values\":[2.5]")) << over_http.complaint();
+  EXPECT_TRUE(over_http.running());
+}
+
+// What stands in /etc/haproxy beside it: as whom it runs, where it logs.
+TEST_F(FrontProxyTest, ItStandsBesideTheFileOfDebiansPackage) {
+  constexpr char kDebians[] = "/etc/haproxy/haproxy.cfg";
+  if (access(kDebians, R_OK) != 0) GTEST_SKIP() << "there is no " << kDebians;
+  const std::map<std::string, std::string> environment = {
+      {"STEPWELL_PROXY_CERTIFICATE", scratch_ / "proxy.pem"},
+      {"STEPWELL_PROXY_CLIENT", scratch_ / "client.pem"},
+      {"STEPWELL_PROXY_CA", Cert("ca.pem")}};
+  EXPECT_EQ(Run({haproxy_, "-c", "-f", kDebians, "-f", PROXY_CONFIG}, environment), "exit 0");
+  EXPECT_EQ(said_, "Configuration file is valid\n") << "without a warning";
 }
 
 // Of a client that hangs up the master hears, though nothing moves on the stream: a place that is left is free.
