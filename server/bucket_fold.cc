@@ -6,13 +6,6 @@
 #include "base/check.h"
 
 namespace stepwell {
-
-double Bucket::mean() const {
-  const double mean = sum / static_cast<double>(count);
-  // NaN, from infinities of both signs, is left as it is.
-  return std::isnan(mean) ? mean : std::clamp(mean, min, max);
-}
-
 namespace {
 
 inline void AddTo(Bucket& bucket, std::int64_t time_us, double value) {
@@ -33,7 +26,7 @@ inline void AddTo(Bucket& bucket, std::int64_t time_us, double value) {
 }  // namespace
 
 BucketFold::Cell BucketFold::CellOf(std::int64_t place) {
-  if (buckets_.empty()) buckets_.resize(static_cast<std::size_t>(plan_.bucket_count));
+  OpenBuckets();
   Cell cell;
   cell.index = plan_.IndexOf(place);
   // Without sign, since int64 need not hold what lies between the plan's ends.
@@ -102,6 +95,21 @@ bool BucketFold::CanAddRow(const BucketPlan& plan, std::int64_t first_time_us,
 void BucketFold::AddRow(const RowStatistics& row) {
   STEPWELL_CHECK(CanAddRow(plan_, row.first_time_us, row.last_time_us, 0));
   AddPart(row.first_time_us, row, /*nan_count=*/0);
+}
+
+void BucketFold::AddPart(std::int64_t place, const RowStatistics& part, std::uint64_t nan_count) {
+  if (part.count == 0 && nan_count == 0) return;
+  Bucket& bucket = At(place);
+  bucket.nan_count += nan_count;
+  if (part.count == 0) return;
+  bucket.min = std::min(bucket.min, part.min);
+  bucket.max = std::max(bucket.max, part.max);
+  bucket.sum += part.sum;
+  if (part.last_time_us >= bucket.last_time_us) {
+    bucket.last_time_us = part.last_time_us;
+    bucket.last = part.last;
+  }
+  bucket.count += part.count;
 }
 
 }  // namespace stepwell

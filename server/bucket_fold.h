@@ -7,10 +7,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "server/bucket_plan.h"
@@ -27,8 +29,12 @@ struct Bucket {
   std::uint64_t count = 0;
   std::uint64_t nan_count = 0;
 
-  // Stays between min and max even where the sum has rounded or overflowed.
-  double mean() const;
+  // Stays between min and max even where the sum has rounded or overflowed. Here, since an answer may have a million.
+  double mean() const {
+    const double mean = sum / static_cast<double>(count);
+    // NaN, from infinities of both signs, is left as it is.
+    return std::isnan(mean) ? mean : std::clamp(mean, min, max);
+  }
 };
 
 // What a stored row, or a bucket of a rollup, says of its samples; all of them lie in one bucket.
@@ -44,8 +50,11 @@ struct RowStatistics {
 
 class BucketFold {
  public:
-  // Holds a bucket for each of the plan from the first sample on.
-  explicit BucketFold(const BucketPlan& plan) : plan_(plan) {}
+  // Holds a bucket for each of the plan from the first sample on, in `memory`, whatever that had before.
+  explicit BucketFold(const BucketPlan& plan, std::vector<Bucket> memory = {})
+      : plan_(plan), buckets_(std::move(memory)) {
+    buckets_.clear();
+  }
 
   // Samples outside of the plan are left out, and on the batch axis those without batch.
   void AddSample(std::int64_t time_us, std::int32_t batch, double value);
@@ -60,8 +69,16 @@ class BucketFold {
   // Samples of which one lies at `place`. REQUIRES: the plan holds it.
   void AddPart(std::int64_t place, const RowStatistics& part, std::uint64_t nan_count);
 
+  const BucketPlan& plan() const { return plan_; }
   // By index; empty ones have count and nan_count 0. Empty when nothing was added.
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  // All of the plan's, to add to (rollup_fold.h).
+  std::vector<Bucket>& OpenBuckets() {
+    if (buckets_.empty()) buckets_.resize(static_cast<std::size_t>(plan_.bucket_count));
+    return buckets_;
+  }
+  // Its memory, for the next fold.
+  std::vector<Bucket> TakeBuckets() && { return std::move(buckets_); }
 
  private:
   // A bucket's place: [first, last], which int64 holds.
@@ -86,22 +103,5 @@ class BucketFold {
   Cell cell_;  // of the bucket that was used last
   std::vector<Bucket> buckets_;
 };
-
-// Here, since a chart of rollups is made of hundreds of thousands.
-inline void BucketFold::AddPart(std::int64_t place, const RowStatistics& part,
-                                std::uint64_t nan_count) {
-  if (part.count == 0 && nan_count == 0) return;
-  Bucket& bucket = At(place);
-  bucket.nan_count += nan_count;
-  if (part.count == 0) return;
-  bucket.min = std::min(bucket.min, part.min);
-  bucket.max = std::max(bucket.max, part.max);
-  bucket.sum += part.sum;
-  if (part.last_time_us >= bucket.last_time_us) {
-    bucket.last_time_us = part.last_time_us;
-    bucket.last = part.last;
-  }
-  bucket.count += part.count;
-}
 
 }  // namespace stepwell

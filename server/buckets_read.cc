@@ -13,6 +13,7 @@
 #include "server/bucket_plan.h"
 #include "server/head_samples.h"
 #include "server/query_range.h"
+#include "server/rollup_fold.h"
 #include "server/row_sequence.h"
 #include "server/sample_stream.h"
 #include "storage/read_store.h"
@@ -20,6 +21,11 @@
 
 namespace stepwell {
 namespace {
+
+// What a fold had that ended on this thread, for the next one there: memory of that size would go back to the kernel
+// each time. At most so many buckets, 140 KB.
+constexpr std::size_t kKeptBucketsMax = 2'500;
+thread_local std::vector<Bucket> kept_buckets;
 
 // Confined to one thread. All that it is given outlives it.
 class BucketsRead final : public RowVisitor {
@@ -59,42 +65,13 @@ BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>&
   }
 }
 
-std::size_t PresentIn(std::span<const std::uint8_t> presence) {
+std::size_t CountPresent(std::span<const std::uint8_t> presence) {
   return static_cast<std::size_t>(std::count_if(presence.begin(), presence.end(),
                                                 [](std::uint8_t present) { return present != 0; }));
 }
 
 void BucketsRead::OnRollup(const StoredRollup& rollup) {
-  BucketFold& fold = FoldOf(rollup.series_no);
-  const RollupGrid& grid = *rollup.grid;
-  const RollupColumn& column = *rollup.column;
-  const std::int64_t step_us = INT64_C(1'000'000) * grid.step_seconds;
-  // Of the first bucket that begins at `time_us` or later.
-  const auto index_of = [&](std::int64_t time_us) {
-    const std::int64_t bucket = time_us / step_us + (time_us % step_us > 0 ? 1 : 0);
-    const auto found = std::lower_bound(grid.buckets.begin(), grid.buckets.end(), bucket);
-    return static_cast<std::size_t>(found - grid.buckets.begin());
-  };
-  const std::size_t first = index_of(plan_.start);
-  const std::size_t end = index_of(plan_.end);
-  const bool has_all = column.presence.empty();
-  std::size_t at = has_all ? first : PresentIn(std::span(column.presence).first(first));
-  for (std::size_t i = first; i < end; ++i) {
-    if (!has_all && column.presence[i] == 0) continue;
-    const std::size_t own = at++;
-    const std::int64_t place = grid.buckets[i] * step_us;
-    const std::int64_t count = column.counts.empty() ? grid.tick_counts[i] : column.counts[own];
-    const std::int64_t nan_count = column.nan_counts.empty() ? 0 : column.nan_counts[own];
-    const std::int64_t lag_us = column.last_lags_us.empty() ? 0 : column.last_lags_us[own];
-    fold.AddPart(place,
-                 {.last_time_us = grid.last_times_us[i] - lag_us,
-                  .min = column.mins[own],
-                  .max = column.maxs[own],
-                  .sum = column.sums[own],
-                  .last = column.lasts[own],
-                  .count = static_cast<std::uint64_t>(count - nan_count)},
-                 static_cast<std::uint64_t>(nan_count));
-  }
+  AddRollup(*rollup.grid, *rollup.column, FoldOf(rollup.series_no));
 }
 
 absl::Status BucketsRead::OnRow(const StoredRow& row) {
@@ -125,7 +102,7 @@ absl::Status BucketsRead::AddPartOf(const StoredRow& row, BucketFold& fold) {
   while (end > first && !plan_.Holds(times[end - 1])) --end;
   const auto present = [&](std::size_t from, std::size_t to) {
     if (presence.empty()) return to - from;
-    return PresentIn(presence.subspan(from, to - from));
+    return CountPresent(presence.subspan(from, to - from));
   };
   values_.resize(present(first, end));
   STEPWELL_RETURN_IF_ERROR(DecodePartInto(row.values, static_cast<std::size_t>(row.sample_count),
@@ -139,14 +116,19 @@ absl::Status BucketsRead::OnSeriesEnd(SeriesNo series_no) {
   AddRun(heads_.Run(series_no), FoldOf(series_no));
   const std::size_t group = group_of_.at(series_no);
   if (--left_[group] == 0) {
-    sink_(group, folds_.at(group).buckets());
-    folds_.erase(group);
+    auto fold = folds_.extract(group);
+    sink_(group, fold.mapped().buckets());
+    auto memory = std::move(fold.mapped()).TakeBuckets();
+    if (memory.capacity() <= kKeptBucketsMax) kept_buckets = std::move(memory);
   }
   return absl::OkStatus();
 }
 
 BucketFold& BucketsRead::FoldOf(SeriesNo series_no) {
-  return folds_.try_emplace(group_of_.at(series_no), plan_).first->second;
+  const std::size_t group = group_of_.at(series_no);
+  const auto known = folds_.find(group);
+  if (known != folds_.end()) return known->second;
+  return folds_.emplace(group, BucketFold(plan_, std::exchange(kept_buckets, {}))).first->second;
 }
 
 void BucketsRead::AddRun(const SampleRun& run, BucketFold& fold) const {

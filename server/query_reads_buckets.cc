@@ -59,37 +59,58 @@ using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
 bool IsEmpty(const Bucket& bucket) { return bucket.count == 0 && bucket.nan_count == 0; }
 
-// Those that are not empty, column by column. An answer may have a million.
-void AddBuckets(const std::vector<Bucket>& buckets, int count, BucketSeries& series) {
-  series.mutable_indexes()->Reserve(count);
-  series.mutable_counts()->Reserve(count);
-  for (auto* values : {series.mutable_mins(), series.mutable_maxs(), series.mutable_means(),
-                       series.mutable_lasts()}) {
-    values->Reserve(count);
+struct BucketCount {
+  std::size_t samples = 0;  // buckets that have any
+  bool has_nan = false;
+};
+
+BucketCount CountThose(const std::vector<Bucket>& buckets) {
+  BucketCount counted;
+  for (const Bucket& bucket : buckets) {
+    counted.samples += IsEmpty(bucket) ? 0 : 1;
+    counted.has_nan |= bucket.nan_count > 0;
   }
+  return counted;
+}
+
+// Room for `count` more, to be written.
+template <typename Value>
+Value* Extend(google::protobuf::RepeatedField<Value>& values, std::size_t count) {
+  values.Reserve(values.size() + static_cast<int>(count));
+  return values.AddNAlreadyReserved(static_cast<int>(count));
+}
+
+// Those that are not empty, column by column. An answer may have a million.
+void AddBuckets(const std::vector<Bucket>& buckets, std::size_t count, BucketSeries& series) {
+  std::uint32_t* const indexes = Extend(*series.mutable_indexes(), count);
+  std::uint64_t* const counts = Extend(*series.mutable_counts(), count);
+  double* const mins = Extend(*series.mutable_mins(), count);
+  double* const maxs = Extend(*series.mutable_maxs(), count);
+  double* const means = Extend(*series.mutable_means(), count);
+  double* const lasts = Extend(*series.mutable_lasts(), count);
   const double none = std::nan("");
+  std::size_t at = 0;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const Bucket& bucket = buckets[i];
     if (IsEmpty(bucket)) continue;
     const bool has_values = bucket.count > 0;
-    series.mutable_indexes()->AddAlreadyReserved(static_cast<std::uint32_t>(i));
-    series.mutable_mins()->AddAlreadyReserved(has_values ? bucket.min : none);
-    series.mutable_maxs()->AddAlreadyReserved(has_values ? bucket.max : none);
-    series.mutable_means()->AddAlreadyReserved(has_values ? bucket.mean() : none);
-    series.mutable_lasts()->AddAlreadyReserved(has_values ? bucket.last : none);
-    series.mutable_counts()->AddAlreadyReserved(bucket.count);
+    indexes[at] = static_cast<std::uint32_t>(i);
+    counts[at] = bucket.count;
+    mins[at] = has_values ? bucket.min : none;
+    maxs[at] = has_values ? bucket.max : none;
+    means[at] = has_values ? bucket.mean() : none;
+    lasts[at] = has_values ? bucket.last : none;
+    ++at;
   }
 }
 
 // Without samples: no value.
 std::optional<BucketSeries> SeriesOf(const SeriesGroup& group, const std::vector<Bucket>& buckets) {
-  const auto empty_count = std::count_if(buckets.begin(), buckets.end(), IsEmpty);
-  const auto count = static_cast<int>(std::ssize(buckets) - empty_count);
-  if (count == 0) return std::nullopt;
+  const BucketCount counted = CountThose(buckets);
+  if (counted.samples == 0) return std::nullopt;
   BucketSeries series;
-  AddBuckets(buckets, count, series);
-  const auto has_nan = [](const Bucket& bucket) { return bucket.nan_count > 0; };
-  if (std::any_of(buckets.begin(), buckets.end(), has_nan)) {
+  AddBuckets(buckets, counted.samples, series);
+  if (counted.has_nan) {
     for (const Bucket& bucket : buckets) {
       if (!IsEmpty(bucket)) series.add_nan_counts(bucket.nan_count);
     }

@@ -64,6 +64,8 @@ constexpr absl::Duration kCallWait = absl::Seconds(1);
 // And what still waits for the database then is cut off: acked chunks lie in the journal, others with
 // their clients.
 constexpr absl::Duration kDatabaseWait = absl::Seconds(8);
+// Of questions about charts and newest values: one in that time asks the database who owns it (owner_sight.h).
+constexpr absl::Duration kOwnerKept = absl::Milliseconds(100);
 // Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
 constexpr int kRpcThreads = 2;
 
@@ -289,7 +291,8 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
       PgReader::Options{.url = database.url,
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,
                         .cut = cut,
-                        .book_changes = book_changes});
+                        .book_changes = book_changes,
+                        .owner_kept = kOwnerKept});
   caps_store.emplace(
       PgCapsStore::Options{.url = database.url, .cut = cut, .book_changes = book_changes});
   // On connections of its own: an Open waits for no sweep and no preview.

@@ -8,9 +8,9 @@
 //      both before it ends (IngestStore::FenceTrials). So nobody else has changed one either.
 //   3. It is the same database: no connection of the reader was opened since (PgReadMemory).
 //
-// 2 is asked of the database with each question, for a master that is stopped or cut off cannot know it by
-// itself, once all is taken from memory that an answer is made from; 1 is asked after its answer, so that both
-// hold at the moment that it is of. Only the progress of
+// 2 is asked of the database, for a master that is stopped or cut off cannot know it by itself, once all is taken from
+// memory that an answer is made from; 1 is looked at after its answer, so that both hold at the moment that it is of.
+// Where the reader keeps what it was told of the owner (OwnerSight), 2 is of a moment that may lie so far back. Only the progress of
 // writers that are open (WriterRecord::committed_sequence) goes on unseen, as in snapshots.
 // Bounded; what is longest out of use goes first. Thread-compatible: PgReadMemory locks.
 #pragma once

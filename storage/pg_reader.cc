@@ -35,11 +35,6 @@ PgConnection::Options ConnectionOptions(const PgReader::Options& reader) {
   return options;
 }
 
-// Of kReadOwnerEpoch.
-bool IsOwner(const PgResult& owner, std::int64_t owner_epoch) {
-  return owner.row_count() == 1 && owner.Int64(0, 0) == owner_epoch;
-}
-
 absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
   const absl::Duration left = deadline.Left();
   if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("read: no time is left");
@@ -50,12 +45,16 @@ absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
 
 PgReader::PgReader(Options options)
     : shelf_(ConnectionOptions(options), options.connection_count_max),
+      sight_(options.owner_kept),
       book_changes_(options.book_changes),
       watch_(options.watch) {}
 
 absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
   auto loan = shelf_.Borrow(patience);
-  if (loan.ok() && loan->is_new()) memory_.Clear();
+  if (loan.ok() && loan->is_new()) {
+    memory_.Clear();
+    sight_.Forget();
+  }
   return loan;
 }
 
@@ -80,13 +79,21 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, Stead
 }
 
 absl::StatusOr<bool> PgReader::IsOwnedUnder(std::int64_t owner_epoch, SteadyTime deadline) {
+  const SteadyTime now = SteadyTime::Now();
+  if (sight_.Saw(owner_epoch, now)) return true;
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   PgReadLink link(std::move(loan), watch_, memory_);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult owner,
       link.RunOne(ReadQuery::kControl, sql::kReadOwnerEpoch, {}, ReadPlan::kOnce));
-  return IsOwner(owner, owner_epoch);
+  return NoteOwner(owner, owner_epoch, now);
+}
+
+bool PgReader::NoteOwner(const PgResult& owner, std::int64_t owner_epoch, SteadyTime sent) {
+  const std::int64_t epoch = owner.row_count() == 1 ? owner.Int64(0, 0) : 0;
+  sight_.Note(epoch, sent);
+  return epoch == owner_epoch;
 }
 
 absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId trial_id,
@@ -110,21 +117,24 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   return book;
 }
 
-std::unique_ptr<PgReadLink> PgReader::AskOwnerAhead(SteadyTime deadline) {
+PgReader::OwnerQuestion PgReader::AskOwnerAhead(std::int64_t owner_epoch, SteadyTime deadline) {
+  const SteadyTime now = SteadyTime::Now();
+  if (sight_.Saw(owner_epoch, now)) return {};
   const auto patience = Patience(deadline);
-  if (!patience.ok()) return nullptr;
+  if (!patience.ok()) return {};
   auto loan = Borrow(*patience);
-  if (!loan.ok()) return nullptr;
+  if (!loan.ok()) return {};
   auto link = std::make_unique<PgReadLink>(*std::move(loan), watch_, memory_);
-  return link->SendAhead(ReadQuery::kControl, sql::kReadOwnerEpoch) ? std::move(link) : nullptr;
+  if (!link->SendAhead(ReadQuery::kControl, sql::kReadOwnerEpoch)) return {};
+  return {std::move(link), now};
 }
 
 absl::StatusOr<bool> PgReader::Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
-                                     SteadyTime deadline, std::unique_ptr<PgReadLink> asked) {
+                                     SteadyTime deadline, OwnerQuestion asked) {
   bool is_owned = false;
-  if (asked != nullptr) {
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, asked->TakeAhead());
-    is_owned = IsOwner(owner, moment.owner_epoch);
+  if (asked.link != nullptr) {
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, asked.link->TakeAhead());
+    is_owned = NoteOwner(owner, moment.owner_epoch, asked.sent);
   } else {
     STEPWELL_ASSIGN_OR_RETURN(is_owned, IsOwnedUnder(moment.owner_epoch, deadline));
   }
@@ -145,10 +155,12 @@ std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::in
                                            const std::vector<std::int32_t>& series_nos) {
     return memory_.RangesOf(trial_id, source, series_nos, moment);
   };
-  const auto asked = std::make_shared<std::unique_ptr<PgReadLink>>();
-  memory.ask_ahead = [this, asked, deadline] { *asked = AskOwnerAhead(deadline); };
+  const auto asked = std::make_shared<OwnerQuestion>();
+  memory.ask_ahead = [this, asked, owner_epoch, deadline] {
+    *asked = AskOwnerAhead(owner_epoch, deadline);
+  };
   memory.holds = [this, trial_id, moment, age, deadline, asked](RememberedSnapshot::Asked when) {
-    if (when == RememberedSnapshot::Asked::kNow) asked->reset();
+    if (when == RememberedSnapshot::Asked::kNow) *asked = {};
     return Holds(trial_id, moment, age, deadline, std::move(*asked));
   };
   return std::make_unique<RememberedSnapshot>(known->book, std::move(memory));

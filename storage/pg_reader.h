@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/steady_time.h"
+#include "storage/owner_sight.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_read_memory.h"
 #include "storage/pg_shelf.h"
@@ -24,6 +25,8 @@ class PgReader final : public ReadStore {
     std::shared_ptr<const PgCut> cut = nullptr;
     // Of all stores of this process; null = there may be others: no book is remembered.
     std::shared_ptr<const BookChanges> book_changes = nullptr;
+    // How long an answer who owns the database serves questions after it (owner_sight.h).
+    absl::Duration owner_kept = absl::ZeroDuration();
     // For tests; null = nobody looks.
     ReadWatch watch = nullptr;
     std::shared_ptr<std::atomic<std::int64_t>> round_trip_count = nullptr;
@@ -47,16 +50,24 @@ class PgReader final : public ReadStore {
       TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
 
  private:
-  // Sends the question who owns the database; null where no connection is ready for it.
-  std::unique_ptr<PgReadLink> AskOwnerAhead(SteadyTime deadline);
+  // The question who owns the database, on its way since `sent`.
+  struct OwnerQuestion {
+    std::unique_ptr<PgReadLink> link;
+    SteadyTime sent;
+  };
+  // Sends it; without a link where it need not be asked, or no connection is ready for it.
+  OwnerQuestion AskOwnerAhead(std::int64_t owner_epoch, SteadyTime deadline);
+  // Of an answer to a question that was sent at `sent`.
+  bool NoteOwner(const PgResult& owner, std::int64_t owner_epoch, SteadyTime sent);
   // Whether what was read of the trial at `moment`, when the memory was of `age`, is what the database holds now.
-  // `asked`: the question, if it was sent; null = it is asked now.
+  // `asked`: the question, if it was sent.
   absl::StatusOr<bool> Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
-                             SteadyTime deadline, std::unique_ptr<PgReadLink> asked);
+                             SteadyTime deadline, OwnerQuestion asked);
   absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);
 
   PgShelf shelf_;
   PgReadMemory memory_;
+  OwnerSight sight_;
   const std::shared_ptr<const BookChanges> book_changes_;
   const ReadWatch watch_;
 };

@@ -8,8 +8,8 @@
 //   Rows that its reader had in its heads (folds after RememberedRange::fold_no_max) are not in it: it serves
 //   readers whose heads were folded as far, and no others.
 //
-// So a question whose book and ranges are all of the present moment asks the database who owns it, and nothing
-// else. Ticks, grids and columns are shared with others that hold them; here each is counted once.
+// So a question whose book and ranges are all of the present moment asks the database who owns it, at most, and
+// nothing else. Ticks, grids and columns are shared with others that hold them; here each is counted once.
 // Bounded; what is longest out of use goes first. Thread-compatible: PgReadMemory locks.
 #pragma once
 

@@ -285,7 +285,8 @@ class ReadStore {
   // A name's number never changes, so this may run before the heads are pinned. kNotFound.
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                           SteadyTime deadline) = 0;
-  // Whether the masters row has this epoch. One round trip.
+  // Whether the masters row has this epoch, or had it as long ago as the store keeps what it was told. One round trip
+  // at most.
   [[nodiscard]] virtual absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
                                                           SteadyTime deadline) = 0;
   // The trial's bookkeeping, of a moment within the call. From memory where this master, which owns the
