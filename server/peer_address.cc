@@ -31,6 +31,8 @@ std::string KeyOf(in6_addr address) {
 }  // namespace
 
 std::optional<std::string> AddressKey(std::string_view address) {
+  // What follows a NUL is not read below.
+  if (address.find('\0') != address.npos) return std::nullopt;
   const std::string text(address.substr(0, address.find('%')));
   in_addr v4{};
   in6_addr v6{};

@@ -347,7 +347,7 @@ part_fuzz() {
   local finds=$results/fuzz noun
   command -v clang++-14 >/dev/null || { fail "fuzz" "clang++-14 is not installed"; return; }
   build fuzz fuzzers || return
-  for noun in codec http trace spool ring chunk json words kernel; do
+  for noun in codec http trace chrome spool ring notes chunk json words callers kernel; do
     rm -rf "$finds/$noun" && mkdir -p "$finds/$noun/new"
     check "fuzz $noun" "build/fuzz/bin/${noun}_fuzz" -max_total_time=60 -max_len=2048 -timeout=10 \
       -artifact_prefix="$finds/$noun/" "$finds/$noun/new" "tests/fuzz/$noun"

@@ -10,6 +10,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kPathBytesMax = 4096;
+// A note has its writer, which has its labels.
+constexpr int kDepthMax = 8;
 
 absl::Status Bad(absl::string_view field, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("\"", field, "\" must be ", allowed));
@@ -25,7 +27,11 @@ std::int32_t NumberOf(const Json& document, const char* name) {
 }  // namespace
 
 absl::StatusOr<TraceJob> ParseTraceJob(std::string_view json) {
-  const Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  // What is nested deeper is nothing of ours, and left out: to write it again below takes a stack as deep.
+  const auto is_ours = [](int depth, Json::parse_event_t, const Json&) {
+    return depth <= kDepthMax;
+  };
+  const Json document = Json::parse(json.begin(), json.end(), is_ours, /*allow_exceptions=*/false);
   if (!document.is_object()) return absl::InvalidArgumentError("no JSON object");
   TraceJob job;
   const auto path = document.find("path");

@@ -4,6 +4,7 @@ Inputs are written as tests/fuzz/hostile_*.h read them; those of codec, http and
 fuzzer found is added by hand, under a name that says what it was.
 """
 
+import gzip
 import pathlib
 import struct
 
@@ -235,6 +236,59 @@ def kernel() -> None:
     seed("kernel", "disks", part("d", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n"))
 
 
+CHROME = (b'{"schemaVersion": 1, "deviceProperties": [{"id": 0, "a": [1, {"b": "]}\\""}]}], "traceEvents": [\n'
+          b'{"ph": "X", "name": "a {[", "ts": 1.5, "dur": 2, "pid": 7, "args": {"k": "\\\\"}},\n'
+          b'{"ph": "M", "name": "process_name", "args": {"name": "x"}}, 5, "text", [1, 2], null\n], "baseTimeNanoseconds": 17}')
+
+
+def chrome() -> None:
+    packed = gzip.compress(CHROME, 9, mtime=0)
+    seeds = {
+        "object": b"0" + CHROME, "array": b'0[{"ph":"B","ts":1},\n{"ph":"E","ts":2},{}]', "cut": b"0" + CHROME[:150],
+        "empty": b"0", "no_list": b'0{"a": {"traceEvents": [{}]}, "b": 1}', "not_a_list": b'0{"traceEvents": {"a": 1}}',
+        "behind": b"0[{}] x", "mark": b"0\xef\xbb\xbf[{}]", "deep": b'0[{"a":' + b"[" * 80 + b"]" * 80 + b"},{}]",
+        "twice": b'0{"traceEvents": [{}], "traceEvents": [{"a": 1}]}', "escaped": b'0{"trace\\u0045vents": [{}]}',
+        "unclosed": b'0[{"a": "b', "escape_at_end": b'0[{"a": "\\', "closed_wrongly": b'0[{"a": [}]}]',
+        "gzip": b"1" + packed, "gzip_two": b"1" + packed + packed, "gzip_cut": b"1" + packed[:60],
+        "gzip_damaged": b"1" + packed[:40] + b"\xff\xff" + packed[42:], "gzip_sum": b"1" + packed[:-8] + bytes(8),
+        "gzip_far": b"1" + gzip.compress(bytes(1 << 20), 9, mtime=0), "gzip_behind": b"1" + packed + b"garbage",
+        "magic": b"1\x1f", "plain": b"1\x1f\x8a plain", "pack": b"2\x00\x07" + CHROME, "pack_none": b"2\x05\x00",
+    }
+    for name_of, data in seeds.items():
+        seed("chrome", name_of, data)
+
+
+# Certificates in DER are added by hand: of `stepwell tls init --client`, and of OpenSSL.
+def callers() -> None:
+    v6 = bytes.fromhex("20010db8000000010000000000000007")
+    seeds = {
+        "names": b"2dagent-7.lab\nuspiffe://lab/agent/7\ncagent 7\n", "names_odd": b"2d*.lab\nda\0b\ndA.LAB\nuno-scheme\nea@b\n",
+        "names_two_common": b"2cone\nctwo\nda.lab\n", "names_many": b"2" + b"da\n" * 65, "names_most": b"2" + b"da\n" * 64,
+        "names_utf8": b"2cg\xc3\xb6\nd\xc3\xb6.lab\n", "address": b"3" + v6 + bytes(8) + b"\x07" + b"\x0a\0\0\7",
+        "address_mapped": b"3" + bytes(10) + b"\xff\xff\x0a\0\0\7" + bytes(8) + b"\x50" + b"\x7f\0\0\1",
+        "address_zero": b"3" + bytes(29), "text": b"410.0.0.7, 2001:db8::1,fe80::1%eth0", "peer": b"4ipv6:%5Bfe80::1%25eth0%5D:51034",
+        "peer_v4": b"4ipv4:10.0.0.7:51034", "peer_none": b"4unix:/tmp/x", "octal": b"4010.0.0.7", "short": b"410.7", "zone": b"410.0.0.7%x",
+        "pem_none": b"0-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    }
+    for name_of, data in seeds.items():
+        seed("callers", name_of, data)
+
+
+def notes() -> None:
+    job = b'{"path": "/data/traces/ep0-ba8-rank3.pftrace", "epoch": 0, "first_batch": 0, "last_batch": 7, "removes_file": true, "writer": '
+    links = b'{"server": "127.0.0.1:7817", "troubles": {"host:1": "Connection refused", "nohost:2": "not found"}}'
+    seeds = {
+        "job": b"0" + job + WRITER + b"}", "job_relative": b'0{"path": "x", "writer": ' + WRITER + b"}",
+        "job_no_writer": b'0{"path": "/x"}', "job_far": b'0{"path": "/x", "epoch": 4294967296, "first_batch": -9, "writer": ' + WRITER + b"}",
+        "job_nul": b'0{"path": "/x\\u0000y", "writer": ' + WRITER + b"}", "job_text": b'0{"path": "/x", "writer": "text"}',
+        "deep": b"1\xff\0", "deep_members": b"1\xff\1", "deep_little": b"1\1\0", "deep_none": b"1\0\0" + WRITER,
+        "links": b"2" + links, "links_cut": b"2" + links[:50], "links_odd": b'2{"server": 5, "troubles": {"a": 1, "b": "c"}}',
+        "links_escaped": b'2{"server": "\\u00e9\\ud83d\\ude00", "troubles": {"\\u0000": "\\n"}}', "links_list": b"2[]",
+    }
+    for name_of, data in seeds.items():
+        seed("notes", name_of, data)
+
+
 if __name__ == "__main__":
-    for make in (spool, ring, chunk, json, words, kernel):
+    for make in (spool, ring, chunk, json, words, kernel, chrome, callers, notes):
         make()

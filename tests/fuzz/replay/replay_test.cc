@@ -8,9 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/hostile_callers.h"
+#include "tests/fuzz/hostile_chrome.h"
 #include "tests/fuzz/hostile_chunk.h"
 #include "tests/fuzz/hostile_json.h"
 #include "tests/fuzz/hostile_kernel.h"
+#include "tests/fuzz/hostile_notes.h"
 #include "tests/fuzz/hostile_ring.h"
 #include "tests/fuzz/hostile_spool.h"
 #include "tests/fuzz/hostile_words.h"
@@ -34,6 +37,9 @@ const Row kRows[] = {
     {"json", testing::ReadHostileJson, 6, 10000},
     {"words", testing::ReadHostileWords, 20, 20000},
     {"kernel", testing::ReadHostileKernel, 6, 1000},
+    {"chrome", testing::ReadHostileChrome, 20, 5000},
+    {"callers", testing::ReadHostileCallers, 20, 5000},
+    {"notes", testing::ReadHostileNotes, 12, 500},
 };
 
 std::uint64_t Seed() {

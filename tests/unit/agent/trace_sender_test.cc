@@ -344,6 +344,11 @@ TEST(TraceJobTest, IsReadAsItWasWrittenAndNothingElseIs) {
       absl::StrCat("{\"path\": \"/a\\u0000b\", \"writer\": ", writer, "}"),
   };
   for (const std::string& row : rows) EXPECT_FALSE(ParseTraceJob(row).ok()) << row;
+  // As deep as a note may be, which no stack holds.
+  const std::string opening(200'000, '[');
+  const std::string closing(200'000, ']');
+  EXPECT_FALSE(
+      ParseTraceJob(absl::StrCat("{\"path\": \"/a\", \"writer\": ", opening, closing, "}")).ok());
   const auto odd = ParseTraceJob(absl::StrCat(
       "{\"path\": \"/a\", \"epoch\": -5, \"last_batch\": 9e99, \"first_batch\": 4294967296, "
       "\"removes_file\": 1, \"writer\": ",

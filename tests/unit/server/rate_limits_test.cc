@@ -229,6 +229,7 @@ TEST(PeerAddressTest, ASocketsOtherEndIsCountedAsItsPeerIs) {
     EXPECT_EQ(AddressOfSocket(reinterpret_cast<const sockaddr&>(peer)), row.key) << row.address;
     EXPECT_EQ(AddressKey(row.address), row.key) << row.address;
   }
+  EXPECT_EQ(AddressKey(std::string_view("10.0.0.7\0.9", 11)), std::nullopt) << "whose is that";
   sockaddr_in peer{};
   peer.sin_family = AF_INET;
   ASSERT_EQ(inet_pton(AF_INET, "10.0.0.7", &peer.sin_addr), 1);
