@@ -19,7 +19,7 @@ foreach(file ${files})
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
   string(APPEND arrays "constexpr char kText${number}[] = {\n${bytes}'\\0'};\n\n")
-  string(APPEND rows "    {${number}, \"${name}\", {kText${number}, sizeof(kText${number}) - 1}},\n")
+  string(APPEND rows "    {${number}, \"${name}\", kText${number}},\n")
 endforeach()
 set(text "// Written by cmake/EmbedMigrations.cmake from migrations/*.sql.
 #include <array>

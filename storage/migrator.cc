@@ -44,7 +44,7 @@ struct Applied {
   std::string sha256;
 };
 
-absl::StatusOr<bool> Exists(PgConnection& connection, const char* sql) {
+absl::StatusOr<bool> Exists(PgConnection& connection, const SqlText& sql) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(sql));
   return result.Bool(0, 0);
 }
@@ -89,7 +89,8 @@ absl::StatusOr<std::vector<Migration>> Pending(const std::vector<Applied>& appli
     return Newer(applied.back().number, known_last);
   }
   for (const Applied& one : applied) {
-    if (one.number < 1 || Sha256Hex(known[one.number - 1].sql) != one.sha256) return Changed(one);
+    if (one.number < 1 || Sha256Hex(known[one.number - 1].sql.text()) != one.sha256)
+      return Changed(one);
   }
   return std::vector<Migration>(known.begin() + static_cast<std::ptrdiff_t>(applied.size()),
                                 known.end());
@@ -115,11 +116,12 @@ absl::StatusOr<bool> Apply(PgConnection& connection, const Migration& migration,
     STEPWELL_ASSIGN_OR_RETURN(const auto applied, ReadApplied(connection));
     STEPWELL_ASSIGN_OR_RETURN(const auto pending, Pending(applied, known));
     if (pending.empty() || pending.front().number != migration.number) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(std::string(migration.sql)));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(migration.sql));
     applied_now = true;
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("migration_before_commit"));
     return connection
-        .Exec(kRecord, {std::int32_t{migration.number}, migration.name, Sha256Hex(migration.sql)})
+        .Exec(kRecord,
+              {std::int32_t{migration.number}, migration.name, Sha256Hex(migration.sql.text())})
         .status();
   });
   if (!status.ok()) {

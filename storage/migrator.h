@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "storage/pg_connection.h"
+#include "storage/sql_text.h"
 
 namespace stepwell {
 
@@ -22,7 +23,7 @@ struct Migration {
   std::string_view name;
   // One or more statements without BEGIN and COMMIT. A statement that cannot run in a transaction
   // has no place here.
-  std::string_view sql;
+  SqlText sql;
 };
 
 // The files of migrations/, compiled in, in order.

@@ -23,14 +23,15 @@ constexpr std::size_t kCopyPieceBytes = 64 * 1024;
 // How long a network may swallow what we sent before the connection counts as lost.
 constexpr char kTcpUserTimeoutMs[] = "30000";
 
-std::string BeginSql(const PgConnection::Options& options) {
+SqlText BeginSql(const PgConnection::Options& options) {
   // An ack promises what was fsynced, whatever the role or the database were set to.
-  return absl::StrCat(
-      "begin isolation level read committed; set local synchronous_commit = on",
-      "; set local statement_timeout = ", absl::ToInt64Milliseconds(options.statement_timeout),
-      "; set local idle_in_transaction_session_timeout = ",
-      absl::ToInt64Milliseconds(options.idle_in_transaction_timeout),
-      options.plans_by_index ? "; set local enable_seqscan = off" : "");
+  return SqlCat(
+      {"begin isolation level read committed; set local synchronous_commit = on",
+       "; set local statement_timeout = ",
+       SqlInteger(absl::ToInt64Milliseconds(options.statement_timeout)),
+       "; set local idle_in_transaction_session_timeout = ",
+       SqlInteger(absl::ToInt64Milliseconds(options.idle_in_transaction_timeout)),
+       options.plans_by_index ? SqlPiece("; set local enable_seqscan = off") : SqlPiece("")});
 }
 
 }  // namespace
@@ -95,7 +96,7 @@ absl::Status PgConnection::Usable() {
   return absl::UnavailableError("PostgreSQL connection: already lost");
 }
 
-absl::StatusOr<PgResult> PgConnection::Exec(const char* sql, std::span<const PgParam> params) {
+absl::StatusOr<PgResult> PgConnection::Exec(const SqlText& sql, std::span<const PgParam> params) {
   STEPWELL_RETURN_IF_ERROR(Usable());
   CountRoundTrip();
   STEPWELL_RETURN_IF_ERROR(SendParams(sql, params));
@@ -106,16 +107,16 @@ void PgConnection::CountRoundTrip() const {
   if (options_.round_trip_count != nullptr) ++*options_.round_trip_count;
 }
 
-absl::Status PgConnection::ExecScript(const std::string& sql) {
+absl::Status PgConnection::ExecScript(const SqlText& sql) {
   STEPWELL_RETURN_IF_ERROR(Usable());
   CountRoundTrip();
   if (PQsendQuery(connection_, sql.c_str()) == 0) return LostConnection("send");
   return TakeResults().status();
 }
 
-absl::Status PgConnection::SendParams(const char* sql, std::span<const PgParam> params) {
+absl::Status PgConnection::SendParams(const SqlText& sql, std::span<const PgParam> params) {
   const PgBoundParams bound(params);
-  const int sent = PQsendQueryParams(connection_, sql, bound.count(), bound.types.data(),
+  const int sent = PQsendQueryParams(connection_, sql.c_str(), bound.count(), bound.types.data(),
                                      bound.values.data(), bound.lengths.data(),
                                      bound.formats.data(), /*resultFormat=*/PgBoundParams::kBinary);
   return sent == 0 ? LostConnection("send") : absl::OkStatus();
@@ -223,7 +224,7 @@ absl::Status PgConnection::InTransaction(const std::function<absl::Status()>& bo
   return Commit();
 }
 
-absl::StatusOr<std::int64_t> PgConnection::CopyIn(const char* copy_sql, std::string_view data) {
+absl::StatusOr<std::int64_t> PgConnection::CopyIn(const SqlText& copy_sql, std::string_view data) {
   STEPWELL_RETURN_IF_ERROR(Exec(copy_sql).status());
   const SteadyTime deadline = SteadyTime::Now() + reply_timeout_;
   STEPWELL_RETURN_IF_ERROR(PutCopyData(data, deadline));

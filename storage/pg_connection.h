@@ -32,6 +32,7 @@
 #include "storage/pg_kept_statements.h"
 #include "storage/pg_param.h"
 #include "storage/pg_result.h"
+#include "storage/sql_text.h"
 
 struct pg_conn;    // libpq's
 struct pg_result;  // libpq's
@@ -40,7 +41,7 @@ namespace stepwell {
 
 // One statement of several that travel together.
 struct PgStatement {
-  std::string sql = {};
+  SqlText sql = {};
   std::vector<PgParam> params = {};
   // It will be asked again: the server parses it once for the connection, and how it is planned the
   // transaction's plan_cache_mode says. For few texts. Unnamed like the others behind a pooler.
@@ -82,8 +83,8 @@ class PgConnection {
   PgConnection& operator=(const PgConnection&) = delete;
 
   // One statement with values bound to $1, $2, ...
-  absl::StatusOr<PgResult> Exec(const char* sql, std::span<const PgParam> params);
-  absl::StatusOr<PgResult> Exec(const char* sql, std::initializer_list<PgParam> params = {}) {
+  absl::StatusOr<PgResult> Exec(const SqlText& sql, std::span<const PgParam> params);
+  absl::StatusOr<PgResult> Exec(const SqlText& sql, std::initializer_list<PgParam> params = {}) {
     return Exec(sql, std::span<const PgParam>(params.begin(), params.size()));
   }
   // In one round trip, in order; one result each. The first that fails ends them and is the answer:
@@ -92,16 +93,16 @@ class PgConnection {
   // One statement that is asked again and again on this connection, kept: parsed and planned once.
   // kUnavailable where the server does not have it any more, or it answers other columns since: whoever
   // does the transaction again finds it unnamed.
-  absl::StatusOr<PgResult> ExecKept(std::string sql, std::vector<PgParam> params);
+  absl::StatusOr<PgResult> ExecKept(SqlText sql, std::vector<PgParam> params);
   // Sends a statement without values that ExecAll has kept on this connection, and does not wait: TakeSent has
   // its answer, which any other call drops. False = nothing was sent.
-  bool SendKeptAhead(const std::string& sql);
+  bool SendKeptAhead(const SqlText& sql);
   // REQUIRES: SendKeptAhead was true, and nothing was called since.
   absl::StatusOr<PgResult> TakeSent();
   // Whether statements that say so are kept; false until the first ExecAll with one has looked.
   bool keeps_statements() const { return keeps_ == Keeps::kYes; }
   // Several statements without values, as one string: for migrations and DDL of ours only.
-  absl::Status ExecScript(const std::string& sql);
+  absl::Status ExecScript(const SqlText& sql);
 
   // READ COMMITTED, synchronous_commit on, with the timeouts of the options. One round trip.
   absl::Status Begin();
@@ -118,7 +119,7 @@ class PgConnection {
 
   // `copy_sql` is "copy t (...) from stdin (format binary)"; `data` is PgCopyRows' Take().
   // Returns the number of rows.
-  absl::StatusOr<std::int64_t> CopyIn(const char* copy_sql, std::string_view data);
+  absl::StatusOr<std::int64_t> CopyIn(const SqlText& copy_sql, std::string_view data);
 
   // From the next statement on; absl::InfiniteDuration() waits for ever. For migrations.
   void set_reply_timeout(absl::Duration timeout) { reply_timeout_ = timeout; }
@@ -139,7 +140,7 @@ class PgConnection {
   static bool IsError(const pg_result* result);
   // After the answer that RollbackLater or SendKeptAhead left.
   absl::Status Usable();
-  absl::Status SendParams(const char* sql, std::span<const PgParam> params);
+  absl::Status SendParams(const SqlText& sql, std::span<const PgParam> params);
   absl::Status Flush(SteadyTime deadline);
   // Waits for and takes the next result; null at the end of the statement's answers.
   absl::StatusOr<pg_result*> NextResult(SteadyTime deadline);
@@ -159,7 +160,7 @@ class PgConnection {
   absl::Status LostConnection(std::string_view doing);
 
   const Options options_;
-  const std::string begin_sql_;
+  const SqlText begin_sql_;
   absl::Duration reply_timeout_;
   pg_conn* connection_;
   bool is_settling_ = false;  // the answer of RollbackLater or SendKeptAhead is still to come

@@ -27,7 +27,7 @@ bool IsStatementUnknown(const absl::Status& status) {
   return state == "26000" || state == "42P05" || state == "0A000";
 }
 
-absl::StatusOr<PgResult> PgConnection::ExecKept(std::string sql, std::vector<PgParam> params) {
+absl::StatusOr<PgResult> PgConnection::ExecKept(SqlText sql, std::vector<PgParam> params) {
   const PgStatement statement = {std::move(sql), std::move(params), /*keep=*/true};
   auto results = ExecAll({&statement, 1});
   if (results.ok()) return std::move(results->front());
@@ -36,9 +36,9 @@ absl::StatusOr<PgResult> PgConnection::ExecKept(std::string sql, std::vector<PgP
       absl::StrCat("a kept statement is of no use any more: ", results.status().message()));
 }
 
-bool PgConnection::SendKeptAhead(const std::string& sql) {
+bool PgConnection::SendKeptAhead(const SqlText& sql) {
   if (!keeps_statements() || !Usable().ok()) return false;
-  const std::string name = kept_.UseKnown(sql);
+  const std::string name = kept_.UseKnown(sql.text());
   if (name.empty()) return false;
   is_settling_ = PQsendQueryPrepared(connection_, name.c_str(), 0, nullptr, nullptr, nullptr,
                                      /*resultFormat=*/PgBoundParams::kBinary) != 0 &&
@@ -88,7 +88,7 @@ absl::Status PgConnection::SendAll(std::span<const PgStatement> statements,
       STEPWELL_RETURN_IF_ERROR(SendKept(statement, steps));
     } else {
       steps.push_back({Step::Kind::kAnswer});
-      STEPWELL_RETURN_IF_ERROR(SendParams(statement.sql.c_str(), statement.params));
+      STEPWELL_RETURN_IF_ERROR(SendParams(statement.sql, statement.params));
     }
   }
   // What is ours comes last: before a BEGIN with an isolation level nothing may take a snapshot.
@@ -100,18 +100,18 @@ absl::Status PgConnection::SendAll(std::span<const PgStatement> statements,
   }
   for (std::string& name : std::exchange(not_let_go_, {})) {
     // Not a value that could be bound; it is a name of ours.
-    STEPWELL_RETURN_IF_ERROR(SendParams(absl::StrCat("deallocate ", name).c_str(), {}));
+    STEPWELL_RETURN_IF_ERROR(SendParams(SqlCat({"deallocate ", SqlName(name)}), {}));
     steps.push_back({Step::Kind::kLetGo, std::move(name)});
   }
   return absl::OkStatus();
 }
 
 absl::Status PgConnection::SendKept(const PgStatement& statement, std::vector<Step>& steps) {
-  PgKeptStatements::Place place = kept_.Use(statement.sql);
+  PgKeptStatements::Place place = kept_.Use(statement.sql.text());
   if (place.let_go) not_let_go_.push_back(*std::move(place.let_go));
   const PgBoundParams bound(statement.params);
   if (place.is_new) {
-    steps.push_back({Step::Kind::kPrepare, statement.sql});
+    steps.push_back({Step::Kind::kPrepare, std::string(statement.sql.text())});
     if (PQsendPrepare(connection_, place.name.c_str(), statement.sql.c_str(), bound.count(),
                       bound.types.data()) == 0) {
       return LostConnection("send");

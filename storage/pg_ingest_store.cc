@@ -107,7 +107,7 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& clai
   const bool renews = claim.epoch != 0;
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult taken,
-      connection->Exec(renews ? sql::kRenewOwnership : sql::kAcquireOwnership,
+      connection->Exec(renews ? SqlText(sql::kRenewOwnership) : SqlText(sql::kAcquireOwnership),
                        {claim.master_id, claim.address, renews ? claim.epoch : claim.last_epoch}));
   if (taken.row_count() == 0) return ReadOwner(*connection);
   return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = claim.master_id};
@@ -121,7 +121,7 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-    const auto fence = [&](const char* lock_trials) {
+    const auto fence = [&](const SqlText& lock_trials) {
       return connection->InTransaction([&]() -> absl::Status {
         STEPWELL_ASSIGN_OR_RETURN(const PgResult locked, connection->Exec(lock_trials, {epoch}));
         std::vector<std::int64_t> trials;

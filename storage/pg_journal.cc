@@ -1,11 +1,10 @@
 #include "storage/pg_journal.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/status_macros.h"
@@ -23,31 +22,44 @@ constexpr int kJournalColumnCount = 7;
 constexpr char kFetchRows[] = "fetch 4 from unfolded_rows";
 constexpr char kSelectPayload[] = "select payload from %table where ctid = $1::tid";
 
-std::string Table(int segment) {
+SqlText Table(int segment) {
   STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
-  return absl::StrCat("stepwell.journal_", segment);
+  return SqlCat({"stepwell.journal_", SqlInteger(segment)});
 }
 
-std::string AllSegments(std::string_view select) {
-  std::string sql;
+SqlText AllSegments(SqlPiece select) {
+  std::vector<SqlText> each;
   for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
-    absl::StrAppend(&sql, segment == 0 ? "" : " union all ",
-                    absl::StrReplaceAll(absl::string_view(select.data(), select.size()),
-                                        {{"%table", Table(segment)}}));
+    each.push_back(SqlFill(select, Table(segment)));
   }
-  return sql;
+  return SqlJoin(each, " union all ");
+}
+
+// Put together once: each commit copies rows.
+const SqlText& CopySql(int segment) {
+  static const auto texts = [] {
+    std::array<SqlText, JournalRing::kSegmentCount> made;
+    for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
+      made[static_cast<std::size_t>(i)] =
+          SqlCat({"copy ", Table(i),
+                  " (trial_id, received_time_us, writer_nos, generations, first_sequences, "
+                  "last_sequences, payload) from stdin (format binary)"});
+    }
+    return made;
+  }();
+  return texts.at(static_cast<std::size_t>(segment));
 }
 
 // `from` is a table, or a select in parentheses; `last_column` is read beside the lists. A writer
 // that is gone (its trial was deleted) has nothing left to fold. Lists that are not of one length
 // are filled with zeros and told. Payloads are fetched from their TOAST table only for the rows
 // that pass.
-std::string UnfoldedSql(const std::string& from, const std::string& last_column) {
-  return absl::StrCat(R"(
+SqlText UnfoldedSql(const SqlText& from, SqlPiece last_column) {
+  return SqlCat({R"(
 declare unfolded_rows no scroll cursor for
 select j.trial_id, j.received_time_us, f.writer_nos, f.generations, f.first_sequences,
        f.last_sequences, f.folded_sequences, f.uneven, )",
-                      last_column, " from ", from, R"( j
+                 last_column, " from ", from, R"( j
 cross join lateral (
   select array_agg(coalesce(r.writer_no, 0) order by r.ordinal) as writer_nos,
          array_agg(coalesce(r.generation, 0) order by r.ordinal) as generations,
@@ -63,29 +75,29 @@ cross join lateral (
          as r (writer_no, generation, first_sequence, last_sequence, ordinal)
   left join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no) f
 where f.unfolded or f.uneven
-order by j.received_time_us)");
+order by j.received_time_us)"});
 }
 
 // How many rows the segment has, of the journal and of progress.
-std::string RowsSql(int segment) {
-  return absl::StrCat("select (select count(*) from ", Table(segment), "), (select count(*) from ",
-                      ProgressTable(segment), ")");
+SqlText RowsSql(int segment) {
+  return SqlCat({"select (select count(*) from ", Table(segment), "), (select count(*) from ",
+                 ProgressTable(segment), ")"});
 }
 
 // Whether any writer's newest sequence in the segment is not folded yet. What the
 // segment of progress tells is carried before: a number beyond that is damage.
-std::string UnfoldedSequencesSql(int segment) {
-  return absl::StrCat(R"(
+SqlText UnfoldedSequencesSql(int segment) {
+  return SqlCat({R"(
 select exists (
   select from (
     select j.trial_id, r.writer_no, max(r.last_sequence) as last_sequence
     from )",
-                      Table(segment), R"( j
+                 Table(segment), R"( j
     cross join lateral unnest(j.writer_nos, j.last_sequences) as r (writer_no, last_sequence)
     group by 1, 2) newest
   join stepwell.writers w
     on w.trial_id = newest.trial_id and w.writer_no = newest.writer_no
-  where least(newest.last_sequence, w.committed_sequence) > w.folded_sequence))");
+  where least(newest.last_sequence, w.committed_sequence) > w.folded_sequence))"});
 }
 
 // `joined` is the payload, or why there is none.
@@ -123,7 +135,7 @@ bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
 }
 
-absl::Status ForEachRow(PgConnection& connection, const std::string& cursor_sql,
+absl::Status ForEachRow(PgConnection& connection, const SqlText& cursor_sql,
                         const std::function<absl::Status(const PgResult&, int)>& row) {
   return connection.InTransaction([&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(cursor_sql));
@@ -137,13 +149,13 @@ absl::Status ForEachRow(PgConnection& connection, const std::string& cursor_sql,
 
 // One payload, without harm to the transaction when it cannot be read.
 absl::StatusOr<PgResult> ReadPayload(PgConnection& connection, int segment, std::string_view ctid) {
-  const std::string sql = absl::StrReplaceAll(kSelectPayload, {{"%table", Table(segment)}});
+  const SqlText sql = SqlFill(kSelectPayload, Table(segment));
   STEPWELL_RETURN_IF_ERROR(connection.ExecScript("savepoint before_payload"));
-  auto read = connection.Exec(sql.c_str(), {std::string(ctid)});
+  auto read = connection.Exec(sql, {std::string(ctid)});
   if (read.ok() && read->row_count() != 1) return absl::InternalError("a journal row went away");
   if (!read.ok() && !IsDamage(read.status())) return read;
-  STEPWELL_RETURN_IF_ERROR(
-      connection.ExecScript(read.ok() ? "release before_payload" : "rollback to before_payload"));
+  STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
+      read.ok() ? SqlText("release before_payload") : SqlText("rollback to before_payload")));
   return read;
 }
 
@@ -152,7 +164,7 @@ absl::Status ReadSegmentByRow(PgConnection& connection, int segment,
                               const std::function<absl::Status(JournalRow)>& row) {
   const absl::Status read = ForEachRow(
       connection,
-      UnfoldedSql(absl::StrCat("(select ctid, * from ", Table(segment), ")"), "j.ctid::text"),
+      UnfoldedSql(SqlCat({"(select ctid, * from ", Table(segment), ")"}), "j.ctid::text"),
       [&](const PgResult& fetched, int i) -> absl::Status {
         const auto payload = ReadPayload(connection, segment, fetched.Text(i, 8));
         if (!payload.ok() && !IsDamage(payload.status())) return payload.status();
@@ -161,7 +173,7 @@ absl::Status ReadSegmentByRow(PgConnection& connection, int segment,
       });
   if (!IsDamage(read)) return read;
   JournalRow lost;
-  lost.damage = Annotate(read, Table(segment));
+  lost.damage = Annotate(read, Table(segment).c_str());
   return row(std::move(lost));
 }
 
@@ -193,20 +205,16 @@ absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segme
   for (const JournalRowPlan& row : rows) AppendRow(row, received_time_us, copy);
   const std::string data = copy.Take();
   STEPWELL_RETURN_IF_ERROR(before_send());
-  const std::string sql =
-      absl::StrCat("copy ", Table(segment),
-                   " (trial_id, received_time_us, writer_nos, generations, first_sequences, "
-                   "last_sequences, payload) from stdin (format binary)");
-  STEPWELL_RETURN_IF_ERROR(connection.CopyIn(sql.c_str(), data).status());
+  STEPWELL_RETURN_IF_ERROR(connection.CopyIn(CopySql(segment), data).status());
   return static_cast<std::int64_t>(data.size());
 }
 
 absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
     PgConnection& connection) {
-  const std::string sql = AllSegments(
+  const SqlText sql = AllSegments(
       "select count(*), pg_total_relation_size('%table'), coalesce(min(received_time_us), 0), "
       "coalesce(max(received_time_us), 0) from %table");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(sql.c_str()));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(sql));
   std::array<JournalSegment, JournalRing::kSegmentCount> segments{};
   for (int i = 0; i < result.row_count(); ++i) {
     const std::int64_t row_count = result.Int64(i, 0);
@@ -225,7 +233,7 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
   for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
   }
-  const std::string all = absl::StrCat("(", AllSegments("select * from %table"), ")");
+  const SqlText all = SqlCat({"(", AllSegments("select * from %table"), ")"});
   const absl::Status read =
       ForEachRow(connection, UnfoldedSql(all, "j.payload"), [&](const PgResult& fetched, int i) {
         return row(ReadRow(fetched, i, fetched.Bytes(i, 8)));
@@ -239,9 +247,9 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
 
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
                                       std::int64_t owner_epoch) {
-  const std::string rows_sql = RowsSql(segment);
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult before, connection.Exec(rows_sql.c_str()));
-  const std::string unfolded_sql = UnfoldedSequencesSql(segment);
+  const SqlText rows_sql = RowsSql(segment);
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult before, connection.Exec(rows_sql));
+  const SqlText unfolded_sql = UnfoldedSequencesSql(segment);
   const absl::Status carried = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
@@ -250,19 +258,19 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
   if (IsLockTimeout(carried)) return false;
   STEPWELL_RETURN_IF_ERROR(carried);
   STEPWELL_FAILPOINT("carry_progress_after_commit");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult unfolded, connection.Exec(unfolded_sql.c_str()));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult unfolded, connection.Exec(unfolded_sql));
   if (unfolded.Bool(0, 0)) return false;
   // All of that took its time without a lock on the segment; under it, nothing new may have come.
-  const std::string tables = absl::StrCat(Table(segment), ", ", ProgressTable(segment));
+  const SqlText tables = SqlCat({Table(segment), ", ", ProgressTable(segment)});
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(
-        connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult now, connection.Exec(rows_sql.c_str()));
+        connection.ExecScript(SqlCat({"lock table ", tables, " in access exclusive mode"})));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult now, connection.Exec(rows_sql));
     truncated = now.Int64(0, 0) == before.Int64(0, 0) && now.Int64(0, 1) == before.Int64(0, 1);
     if (!truncated) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", tables)));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(SqlCat({"truncate ", tables})));
     return failpoint::Check("recycle_journal_before_commit");
   });
   if (IsLockTimeout(status)) return false;

@@ -4,23 +4,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace stepwell {
+namespace {
 
-PgKeptStatements::Place PgKeptStatements::Use(const std::string& sql) {
+// For a look-up that copies no text.
+absl::string_view AbslView(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+PgKeptStatements::Place PgKeptStatements::Use(std::string_view sql) {
   ++use_count_;
-  if (const auto known = held_.find(sql); known != held_.end()) {
+  if (const auto known = held_.find(AbslView(sql)); known != held_.end()) {
     known->second.used = use_count_;
     return {.name = known->second.name};
   }
   Place place{.name = absl::StrCat("stepwell_", use_count_), .is_new = true};
   if (held_.size() >= kCountMax) place.let_go = LetOneGo();
-  held_[sql] = {.name = place.name, .used = use_count_};
+  held_[std::string(sql)] = {.name = place.name, .used = use_count_};
   return place;
 }
 
-std::string PgKeptStatements::UseKnown(const std::string& sql) {
-  const auto known = held_.find(sql);
+std::string PgKeptStatements::UseKnown(std::string_view sql) {
+  const auto known = held_.find(AbslView(sql));
   if (known == held_.end()) return {};
   known->second.used = ++use_count_;
   return known->second.name;

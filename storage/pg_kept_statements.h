@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -26,9 +27,9 @@ class PgKeptStatements {
     // Made room: the server need not keep it any more.
     std::optional<std::string> let_go = std::nullopt;
   };
-  Place Use(const std::string& sql);
+  Place Use(std::string_view sql);
   // As Use, of one that the server has; empty = it has not.
-  std::string UseKnown(const std::string& sql);
+  std::string UseKnown(std::string_view sql);
   // The server does not have it.
   void Forget(const std::string& sql) { held_.erase(sql); }
   void Clear() { held_.clear(); }

@@ -25,7 +25,7 @@ constexpr std::int32_t kDaysAhead = 2;
 // A row of rollups is read whole, and one that lies in one place is read in one go. So is a row of samples,
 // of which most are a little longer than the 2 kB that PostgreSQL leaves in place; where fewer than three fit
 // a page, too much of it would stay empty.
-const char* StorageOf(std::string_view table) {
+SqlText StorageOf(std::string_view table) {
   if (table == "rollups") return " with (toast_tuple_target = 8160)";
   if (table == "metrics") return " with (toast_tuple_target = 2712)";
   return "";
@@ -33,12 +33,14 @@ const char* StorageOf(std::string_view table) {
 
 // The table is empty, so ATTACH has nothing to check and holds its locks for a moment only; its
 // indexes are made by ATTACH itself.
-std::string AttachSql(const char* table, std::int16_t keep_class, std::int32_t day) {
-  const std::string leaf = absl::StrCat("stepwell.", LeafName(table, keep_class, day));
-  return absl::StrCat("create table if not exists ", leaf, " (like stepwell.", table,
-                      " including storage)", StorageOf(table), "; alter table stepwell.", table,
-                      " attach partition ", leaf, " for values from (", keep_class, ", '",
-                      DayText(day, "-"), "') to (", keep_class, ", '", DayText(day + 1, "-"), "')");
+SqlText AttachSql(const char* table, std::int16_t keep_class, std::int32_t day) {
+  const SqlText parent = SqlName(table);
+  const SqlText leaf = LeafTable(table, keep_class, day);
+  const SqlText number = SqlInteger(keep_class);
+  return SqlCat({"create table if not exists ", leaf, " (like stepwell.", parent,
+                 " including storage)", StorageOf(table), "; alter table stepwell.", parent,
+                 " attach partition ", leaf, " for values from (", number, ", ", SqlDay(day),
+                 ") to (", number, ", ", SqlDay(day + 1), ")"});
 }
 
 }  // namespace

@@ -260,9 +260,9 @@ void PgMerger::DropTrial(TrialId trial_id) {
 
 absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const StretchKey& key,
                                                FoldNo fold_no_max, const KeepPlan& plan) {
-  static const std::string statement =
-      absl::StrCat("select segment, fold_no, received_time_us, series_nos, ", kTicksColumnList,
-                   sql::kFromRecentTicks);
+  static const SqlText statement =
+      SqlCat({"select segment, fold_no, received_time_us, series_nos, ", kTicksColumnList,
+              sql::kFromRecentTicks});
   const auto& [trial_id, writer_no, tick_group, received_day] = key;
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
@@ -331,8 +331,7 @@ absl::Status PgMerger::MergeSlice(PgConnection& connection, std::size_t rows_max
 
 absl::StatusOr<PgMerger::Slice> PgMerger::ReadSlice(PgConnection& connection,
                                                     std::size_t rows_max) {
-  static const std::string statement =
-      absl::StrCat("select ", kMetricsColumnList, sql::kFromRecent);
+  static const SqlText statement = SqlCat({"select ", kMetricsColumnList, sql::kFromRecent});
   Slice slice;
   const std::size_t rows_per_series =
       std::max<std::size_t>(1, work_->ticks.size() + work_->rollups.narrow_count());

@@ -1,7 +1,8 @@
 #include "storage/pg_progress.h"
 
+#include <array>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "base/backoff.h"
 #include "base/check.h"
@@ -29,7 +30,7 @@ std::vector<WriterProgress> ProgressRows(const PgResult& result) {
 
 namespace {
 
-absl::StatusOr<PgResult> Ask(PgConnection& connection, const char* statement,
+absl::StatusOr<PgResult> Ask(PgConnection& connection, const SqlText& statement,
                              const WriterKeys& writers) {
   std::vector<std::int64_t> trials;
   std::vector<std::int32_t> writer_nos;
@@ -60,10 +61,27 @@ absl::StatusOr<ProgressMap> ReadProgressOf(PgConnection& connection, const Write
   return ProgressMapOf(result);
 }
 
-std::string ProgressTable(int segment) {
+SqlText ProgressTable(int segment) {
   STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
-  return absl::StrCat("stepwell.progress_", segment);
+  return SqlCat({"stepwell.progress_", SqlInteger(segment)});
 }
+
+namespace {
+
+// Put together once: each commit inserts.
+const SqlText& InsertSql(int segment) {
+  static const auto texts = [] {
+    std::array<SqlText, JournalRing::kSegmentCount> made;
+    for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
+      made[static_cast<std::size_t>(i)] =
+          SqlCat({"insert into ", ProgressTable(i), sql::kIntoProgress});
+    }
+    return made;
+  }();
+  return texts.at(static_cast<std::size_t>(segment));
+}
+
+}  // namespace
 
 absl::Status InsertProgress(PgConnection& connection, int segment,
                             const std::vector<ProgressRow>& rows) {
@@ -77,15 +95,13 @@ absl::Status InsertProgress(PgConnection& connection, int segment,
     crcs.push_back(row.last_crc32c);
   }
   return connection
-      .ExecKept(absl::StrCat("insert into ", ProgressTable(segment), sql::kIntoProgress),
+      .ExecKept(InsertSql(segment),
                 {PgArray(trials), PgArray(writer_nos), PgArray(sequences), PgArray(crcs)})
       .status();
 }
 
 absl::Status CarryProgress(PgConnection& connection, int segment) {
-  const std::string sql =
-      absl::StrReplaceAll(sql::kCarryProgress, {{"%table", ProgressTable(segment)}});
-  return connection.Exec(sql.c_str()).status();
+  return connection.Exec(SqlFill(sql::kCarryProgress, ProgressTable(segment))).status();
 }
 
 absl::StatusOr<ProgressMap> ReadSettledProgress(PgConnection& connection,

@@ -25,7 +25,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,7 +56,7 @@ absl::Status InsertProgress(PgConnection& connection, int segment,
                             const std::vector<ProgressRow>& rows);
 
 // The table of a segment. REQUIRES: 0 <= segment < JournalRing::kSegmentCount.
-std::string ProgressTable(int segment);
+SqlText ProgressTable(int segment);
 
 // Brings the writers' rows up to what the segment tells. O(rows of it).
 absl::Status CarryProgress(PgConnection& connection, int segment);

@@ -41,18 +41,17 @@ void PgReadLink::Begin(absl::Duration statement_max) {
          ReadPlan::kOnce);
 }
 
-PgReadLink::Ticket PgReadLink::Queue(ReadQuery query, std::string sql, std::vector<PgParam> params,
+PgReadLink::Ticket PgReadLink::Queue(ReadQuery query, SqlText sql, std::vector<PgParam> params,
                                      ReadPlan plan) {
   Add(++last_ticket_, query, std::move(sql), std::move(params), plan);
   return last_ticket_;
 }
 
-void PgReadLink::PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params,
-                        ReadPlan plan) {
+void PgReadLink::PutOff(ReadQuery query, SqlText sql, std::vector<PgParam> params, ReadPlan plan) {
   Add(0, query, std::move(sql), std::move(params), plan);
 }
 
-void PgReadLink::Add(Ticket ticket, ReadQuery query, std::string sql, std::vector<PgParam> params,
+void PgReadLink::Add(Ticket ticket, ReadQuery query, SqlText sql, std::vector<PgParam> params,
                      ReadPlan plan) {
   if (query != ReadQuery::kControl) EnterPlan(plan);
   queued_.push_back({query, {std::move(sql), std::move(params), plan == ReadPlan::kOnce}});
@@ -72,7 +71,7 @@ LeafPlaces PgReadLink::LeavesBy(const std::vector<LeafRange>& leaves) {
   return LeafPlaces::kNamed;
 }
 
-bool PgReadLink::SendAhead(ReadQuery query, const std::string& sql) {
+bool PgReadLink::SendAhead(ReadQuery query, const SqlText& sql) {
   STEPWELL_CHECK(queued_.empty());
   if (!loan_->SendKeptAhead(sql)) return false;
   const ReadStatement sent = {query, {sql, {}, /*keep=*/true}};

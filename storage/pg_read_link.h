@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -72,10 +71,10 @@ class PgReadLink {
   // The next statements are one transaction, of which none runs longer than `statement_max`.
   void Begin(absl::Duration statement_max);
   // The statement goes with the next round trip, in order, and not at all when there is none.
-  Ticket Queue(ReadQuery query, std::string sql, std::vector<PgParam> params = {},
+  Ticket Queue(ReadQuery query, SqlText sql, std::vector<PgParam> params = {},
                ReadPlan plan = ReadPlan::kForValues);
   // Likewise; nobody wants its answer.
-  void PutOff(ReadQuery query, std::string sql, std::vector<PgParam> params = {},
+  void PutOff(ReadQuery query, SqlText sql, std::vector<PgParam> params = {},
               ReadPlan plan = ReadPlan::kForValues);
   PgReadMemory& memory() const { return memory_; }
   // Of the memory before the transaction began: what it reads is noted with it.
@@ -87,20 +86,18 @@ class PgReadLink {
   absl::StatusOr<PgResult> Take(Ticket ticket);
   // Sends a statement at once, alone and outside of a transaction, where the connection has kept it already;
   // TakeAhead waits for its answer. False = it was not sent. REQUIRES: nothing is queued.
-  bool SendAhead(ReadQuery query, const std::string& sql);
+  bool SendAhead(ReadQuery query, const SqlText& sql);
   // REQUIRES: SendAhead was true, once.
   absl::StatusOr<PgResult> TakeAhead() { return loan_->TakeSent(); }
   // Nobody wants it any more.
   void Forget(Ticket ticket);
-  absl::StatusOr<PgResult> RunOne(ReadQuery query, std::string sql,
-                                  std::vector<PgParam> params = {},
+  absl::StatusOr<PgResult> RunOne(ReadQuery query, SqlText sql, std::vector<PgParam> params = {},
                                   ReadPlan plan = ReadPlan::kForValues) {
     return Take(Queue(query, std::move(sql), std::move(params), plan));
   }
 
  private:
-  void Add(Ticket ticket, ReadQuery query, std::string sql, std::vector<PgParam> params,
-           ReadPlan plan);
+  void Add(Ticket ticket, ReadQuery query, SqlText sql, std::vector<PgParam> params, ReadPlan plan);
   void EnterPlan(ReadPlan plan);
   absl::Status RunQueued();
   // Once more without kept statements where a pooler is in the way and nothing was read yet.

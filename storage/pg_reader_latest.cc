@@ -1,8 +1,7 @@
 // What the newest rows alone answer: newest samples, and the batches that writers span.
 #include <map>
-#include <string>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/pg_reader_rows.h"
@@ -63,15 +62,15 @@ absl::StatusOr<std::vector<WriterBatches>> PgReaderSnapshot::ReadBatchSpans(Tria
   const LeafCondition leaves = ConditionOf(PickLeaves(*usage, INT64_MIN, INT64_MAX), 3);
   std::vector<PgParam> params = {Value(trial_id), Value(fold_no_max)};
   params.insert(params.end(), leaves.params.begin(), leaves.params.end());
-  const std::string sql = absl::StrCat(
-      "select writer_no, min(greatest(first_batch, 0))::integer, max(last_batch)::integer from ("
-      "select writer_no, first_batch, last_batch from stepwell.ticks where trial_id = $1 and ",
-      leaves.sql,
-      " union all select writer_no, first_batch, last_batch from stepwell.recent_ticks"
-      " where trial_id = $1 and fold_no <= $2) t where last_batch >= 0"
-      " group by writer_no order by writer_no");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
-                            link_.RunOne(ReadQuery::kBatchSpans, sql, params));
+  SqlText sql = SqlCat(
+      {"select writer_no, min(greatest(first_batch, 0))::integer, max(last_batch)::integer from ("
+       "select writer_no, first_batch, last_batch from stepwell.ticks where trial_id = $1 and ",
+       leaves.sql,
+       " union all select writer_no, first_batch, last_batch from stepwell.recent_ticks"
+       " where trial_id = $1 and fold_no <= $2) t where last_batch >= 0"
+       " group by writer_no order by writer_no"});
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.RunOne(ReadQuery::kBatchSpans,
+                                                                std::move(sql), std::move(params)));
   std::vector<WriterBatches> spans;
   for (int row = 0; row < result.row_count(); ++row) {
     spans.push_back({WriterNo{result.Int32(row, 0)}, result.Int32(row, 1), result.Int32(row, 2)});

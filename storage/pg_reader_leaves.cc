@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "storage/pg_row_copy.h"
 #include "storage/rollup_ring.h"
 
@@ -44,18 +43,19 @@ std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::in
   return ranges;
 }
 
-LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param) {
+LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, std::size_t first_param) {
   LeafCondition condition;
-  std::vector<std::string> arms;
+  std::vector<SqlText> arms;
   for (const LeafRange& range : leaves) {
-    arms.push_back(absl::StrCat("(keep_class = $", first_param, " and received_day between $",
-                                first_param + 1, " and $", first_param + 2, ")"));
+    arms.push_back(
+        SqlCat({"(keep_class = ", SqlParameter(first_param), " and received_day between ",
+                SqlParameter(first_param + 1), " and ", SqlParameter(first_param + 2), ")"}));
     condition.params.emplace_back(range.keep_class);
     condition.params.emplace_back(PgDate{range.first_day});
     condition.params.emplace_back(PgDate{range.last_day});
     first_param += 3;
   }
-  condition.sql = arms.empty() ? "false" : absl::StrCat("(", absl::StrJoin(arms, " or "), ")");
+  condition.sql = arms.empty() ? SqlText("false") : SqlCat({"(", SqlJoin(arms, " or "), ")"});
   return condition;
 }
 
@@ -67,46 +67,43 @@ bool AreFew(const std::vector<LeafRange>& leaves) {
   return count <= kLeavesNamedMax;
 }
 
-std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
-                                  LeafPlaces by, std::vector<PgParam>& params) {
+std::vector<SqlText> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                              LeafPlaces by, std::vector<PgParam>& params) {
   if (by == LeafPlaces::kPruned) {
-    LeafCondition condition = ConditionOf(leaves, static_cast<int>(params.size()) + 1);
+    LeafCondition condition = ConditionOf(leaves, params.size() + 1);
     params.insert(params.end(), condition.params.begin(), condition.params.end());
-    return {absl::StrCat("stepwell.", std::string(table), " where ", condition.sql)};
+    return {SqlCat({"stepwell.", SqlName(table), " where ", condition.sql})};
   }
-  std::vector<std::string> places;
+  std::vector<SqlText> places;
   for (const LeafRange& range : leaves) {
     // Few ranges are of neighbours: the ledger knows every day of them.
     for (std::int32_t day = range.first_day; day <= range.last_day; ++day) {
-      places.push_back(
-          absl::StrCat("stepwell.", LeafName(table, range.keep_class, day), " where true"));
+      places.push_back(SqlCat({LeafTable(table, range.keep_class, day), " where true"}));
     }
   }
   return places;
 }
 
-std::vector<std::string> WaitingPlacesOf(std::string_view table,
-                                         const std::vector<LeafRange>& leaves, LeafPlaces by,
-                                         std::vector<PgParam>& params) {
+std::vector<SqlText> WaitingPlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                                     LeafPlaces by, std::vector<PgParam>& params) {
   if (by == LeafPlaces::kPruned) {
     return PlacesOf(absl::StrCat("recent_", std::string(table)), leaves, by, params);
   }
-  std::vector<std::string> places;
+  std::vector<SqlText> places;
   for (const LeafRange& range : leaves) {
     for (std::int32_t day = range.first_day; day <= range.last_day; ++day) {
-      places.push_back(absl::StrCat(RollupSegmentName(table, RollupSegmentOf(day)),
-                                    " where keep_class = ", range.keep_class,
-                                    " and received_day = date '", DayText(day, "-"), "'"));
+      places.push_back(SqlCat({RollupSegment(table, RollupSegmentOf(day)),
+                               " where keep_class = ", SqlInteger(range.keep_class),
+                               " and received_day = date ", SqlDay(day)}));
     }
   }
   return places;
 }
 
-std::string FirstTimeOf(const std::string& place, const std::string& condition,
-                        const TickTimes& times) {
-  return absl::StrCat("coalesce((select min(first_time_us) from ", place, " and ", condition,
-                      " and first_time_us >= ", times.earliest, " and first_time_us < ", times.end,
-                      " and last_time_us >= ", times.start, "), ", times.end, ")");
+SqlText FirstTimeOf(const SqlText& place, const SqlText& condition, const TickTimes& times) {
+  return SqlCat({"coalesce((select min(first_time_us) from ", place, " and ", condition,
+                 " and first_time_us >= ", times.earliest, " and first_time_us < ", times.end,
+                 " and last_time_us >= ", times.start, "), ", times.end, ")"});
 }
 
 std::int64_t TimeBefore(std::int64_t time_us, std::int64_t span_us) {

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "storage/pg_param.h"
 #include "storage/read_store.h"
+#include "storage/sql_text.h"
 
 namespace stepwell {
 
@@ -34,12 +34,12 @@ std::vector<LeafRange> PickLeaves(const std::vector<UsageRecord>& usage, std::in
                                   std::int64_t end_us, LeafRows rows = LeafRows::kSamples);
 
 struct LeafCondition {
-  std::string sql;  // "false" where there are no leaves
+  SqlText sql;  // "false" where there are no leaves
   std::vector<PgParam> params;
 };
 
 // Placeholders are numbered from `first_param`.
-LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, int first_param);
+LeafCondition ConditionOf(const std::vector<LeafRange>& leaves, std::size_t first_param);
 
 // How a statement finds the rows of leaves: each leaf by its own name, so that it can be planned once and
 // locks no others, or all by a condition on the table. Places are "stepwell.NAME where CONDITION", to which
@@ -56,23 +56,21 @@ enum class LookBack { kRows, kTicks };
 
 bool AreFew(const std::vector<LeafRange>& leaves);
 // Of `table`. What is bound is added to `params`.
-std::vector<std::string> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
-                                  LeafPlaces by, std::vector<PgParam>& params);
+std::vector<SqlText> PlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                              LeafPlaces by, std::vector<PgParam>& params);
 
 // Likewise where rows of `table` ("rollups" or "rollup_ticks") of these leaves wait to be joined.
-std::vector<std::string> WaitingPlacesOf(std::string_view table,
-                                         const std::vector<LeafRange>& leaves, LeafPlaces by,
-                                         std::vector<PgParam>& params);
+std::vector<SqlText> WaitingPlacesOf(std::string_view table, const std::vector<LeafRange>& leaves,
+                                     LeafPlaces by, std::vector<PgParam>& params);
 
 // The first time of the ticks at `place` that lie in [start, end), or the end: no row on them begins
 // before. `condition` chooses ticks. All are placeholders; no ticks that lie there begin before `earliest`.
 struct TickTimes {
-  std::string start = {};
-  std::string end = {};
-  std::string earliest = {};
+  SqlText start = {};
+  SqlText end = {};
+  SqlText earliest = {};
 };
-std::string FirstTimeOf(const std::string& place, const std::string& condition,
-                        const TickTimes& times);
+SqlText FirstTimeOf(const SqlText& place, const SqlText& condition, const TickTimes& times);
 // `time_us` - `span_us`, or as early as there is.
 std::int64_t TimeBefore(std::int64_t time_us, std::int64_t span_us);
 

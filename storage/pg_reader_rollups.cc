@@ -1,13 +1,11 @@
 #include "storage/pg_reader_rollups.h"
 
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_rollup_read.h"
@@ -32,9 +30,8 @@ constexpr char kGridHeadColumns[] = "writer_no, tick_no, keep_class, received_da
 constexpr int kGridWriterNo = 0;
 constexpr int kGridFirstColumn = 4;
 
-const std::string& AllColumns() {
-  static const std::string* columns =
-      new std::string(absl::StrCat(kHeadColumns, ", ", RollupColumns()));
+const SqlText& AllColumns() {
+  static const SqlText* columns = new SqlText(SqlCat({kHeadColumns, ", ", RollupColumns()}));
   return *columns;
 }
 
@@ -56,58 +53,57 @@ std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const Rol
   return cursor;
 }
 
-std::string PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back,
-                                      const Place* from, std::vector<PgParam>& params) const {
-  const std::string columns = holds == Holds::kKeys ? kHeadColumns : AllColumns();
+SqlText PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
+                                  std::vector<PgParam>& params) const {
+  const SqlPiece columns = holds == Holds::kKeys ? SqlPiece(kHeadColumns) : AllColumns();
   // As RowsBySeriesSql.
   const bool by_series = pages == Pages::kFirst;
   params = {Value(filter_.trial_id), PgArray(filter_.series_nos),
             static_cast<std::int16_t>(filter_.step_seconds), filter_.start_us, filter_.end_us};
-  std::string more;
+  SqlText more;
   const auto add = [&](PgParam param) {
     params.push_back(std::move(param));
-    return absl::StrCat("$", params.size());
+    return SqlParameter(params.size());
   };
   if (filter_.start_us > INT64_MIN + kSlowStretchSpanUs) {
-    more = absl::StrCat(" and first_time_us >= ", add(filter_.start_us - kSlowStretchSpanUs));
+    more = SqlCat({" and first_time_us >= ", add(filter_.start_us - kSlowStretchSpanUs)});
   }
   if (from != nullptr) {
-    absl::StrAppend(&more, " and (series_no, first_time_us) >= (", add(from->series_no), ", ",
-                    add(from->first_time_us), ")");
+    more = SqlCat({more, " and (series_no, first_time_us) >= (", add(from->series_no), ", ",
+                   add(from->first_time_us), ")"});
   }
-  std::vector<std::string> arms;
-  std::vector<std::string> ticks;
+  std::vector<SqlText> arms;
+  std::vector<SqlText> ticks;
   TickTimes times = {.start = "$4", .end = "$5"};
   if (look_back == LookBack::kTicks) {
     times.earliest = add(TimeBefore(filter_.start_us, kSlowStretchSpanUs));
     ticks = PlacesOf("rollup_ticks", leaves_, by_, params);
   }
   // Few rows wait to be joined: of those it looks at all that begin a day before.
-  for (const std::string& place : AllPlacesOf("rollups", params)) {
-    const std::string begins =
+  for (const SqlText& place : AllPlacesOf("rollups", params)) {
+    const SqlText begins =
         arms.size() >= ticks.size()
-            ? ""
-            : absl::StrCat(
-                  " and first_time_us >= ",
-                  FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3", times));
-    arms.push_back(absl::StrCat("select ", columns, " from ", place, " and trial_id = $1 and ",
-                                by_series ? "series_no = wanted.no" : "series_no = any($2)",
-                                " and step_seconds = $3 and last_time_us >= $4 and "
-                                "first_time_us < $5",
-                                more, begins));
+            ? SqlText("")
+            : SqlCat(
+                  {" and first_time_us >= ",
+                   FirstTimeOf(ticks[arms.size()], "trial_id = $1 and step_seconds = $3", times)});
+    arms.push_back(SqlCat(
+        {"select ", columns, " from ", place, " and trial_id = $1 and ",
+         by_series ? SqlPiece("series_no = wanted.no") : SqlPiece("series_no = any($2)"),
+         " and step_seconds = $3 and last_time_us >= $4 and first_time_us < $5", more, begins}));
     if (by_series) {
       arms.back() =
-          absl::StrCat("select r.* from unnest($2::integer[]) as wanted (no) cross join lateral (",
-                       arms.back(), " offset 0) r");
+          SqlCat({"select r.* from unnest($2::integer[]) as wanted (no) cross join lateral (",
+                  arms.back(), " offset 0) r"});
     }
   }
-  return absl::StrCat(absl::StrJoin(arms, " union all "), " order by series_no, first_time_us");
+  return SqlCat({SqlJoin(arms, " union all "), " order by series_no, first_time_us"});
 }
 
-std::vector<std::string> PgRollupCursor::AllPlacesOf(std::string_view table,
-                                                     std::vector<PgParam>& params) const {
-  std::vector<std::string> places = PlacesOf(table, leaves_, by_, params);
-  for (std::string& place : WaitingPlacesOf(table, leaves_, by_, params)) {
+std::vector<SqlText> PgRollupCursor::AllPlacesOf(std::string_view table,
+                                                 std::vector<PgParam>& params) const {
+  std::vector<SqlText> places = PlacesOf(table, leaves_, by_, params);
+  for (SqlText& place : WaitingPlacesOf(table, leaves_, by_, params)) {
     places.push_back(std::move(place));
   }
   return places;
@@ -119,16 +115,15 @@ void PgRollupCursor::AskFirstPage(LookBack look_back) {
       link_.memory().KnowsRollups(filter_.trial_id, filter_.step_seconds, filter_.series_nos)
           ? Holds::kKeys
           : Holds::kRows;
-  std::string sql = absl::StrCat(SelectSql(Pages::kFirst, first_page_, look_back, nullptr, params),
-                                 " limit ", kPageRows + 1);
+  SqlText sql = SqlCat({SelectSql(Pages::kFirst, first_page_, look_back, nullptr, params),
+                        " limit ", SqlInteger(kPageRows + 1)});
   next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
 }
 
 void PgRollupCursor::DeclareFrom(const Place* from) {
   std::vector<PgParam> params;
-  std::string sql =
-      absl::StrCat("declare stepwell_rollups no scroll cursor for ",
-                   SelectSql(Pages::kAll, Holds::kRows, LookBack::kRows, from, params));
+  SqlText sql = SqlCat({"declare stepwell_rollups no scroll cursor for ",
+                        SelectSql(Pages::kAll, Holds::kRows, LookBack::kRows, from, params)});
   link_.PutOff(ReadQuery::kRollups, std::move(sql), std::move(params));
   next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   is_declared_ = true;
@@ -246,22 +241,22 @@ absl::StatusOr<PgResult> PgRollupCursor::ReadRowsOf(const std::vector<int>& page
   params.emplace_back(PgArray(first_times_us));
   params.emplace_back(PgArray(writer_nos));
   params.emplace_back(PgArray(tick_nos));
-  std::vector<std::string> arms;
-  for (const std::string& place : AllPlacesOf("rollups", params)) {
-    arms.push_back(absl::StrCat(
-        "select r.* from unnest($3::integer[], $4::bigint[], $5::integer[], $6::bigint[]) "
-        "as wanted (no, f, w, n) cross join lateral (select ",
-        AllColumns(), " from ", place,
-        " and trial_id = $1 and step_seconds = $2 and series_no = wanted.no "
-        "and first_time_us = wanted.f and writer_no = wanted.w and tick_no = wanted.n offset 0) "
-        "r"));
+  std::vector<SqlText> arms;
+  for (const SqlText& place : AllPlacesOf("rollups", params)) {
+    arms.push_back(SqlCat(
+        {"select r.* from unnest($3::integer[], $4::bigint[], $5::integer[], $6::bigint[]) "
+         "as wanted (no, f, w, n) cross join lateral (select ",
+         AllColumns(), " from ", place,
+         " and trial_id = $1 and step_seconds = $2 and series_no = wanted.no "
+         "and first_time_us = wanted.f and writer_no = wanted.w and tick_no = wanted.n offset 0) "
+         "r"}));
   }
-  return link_.RunOne(ReadQuery::kRollups, absl::StrJoin(arms, " union all "), std::move(params),
+  return link_.RunOne(ReadQuery::kRollups, SqlJoin(arms, " union all "), std::move(params),
                       ReadPlan::kOnce);
 }
 
 absl::Status PgRollupCursor::ReadGrids(const PgResult& rows, int row_count) {
-  static const std::string kColumns = absl::StrCat(kGridHeadColumns, ", ", RollupGridColumns());
+  static const SqlText kColumns = SqlCat({kGridHeadColumns, ", ", RollupGridColumns()});
   if (grids_.size() > kGridsMax) grids_.clear();
   std::set<std::pair<std::int32_t, std::int64_t>> missing;
   for (int row = 0; row < row_count; ++row) {
@@ -282,19 +277,19 @@ absl::Status PgRollupCursor::ReadGrids(const PgResult& rows, int row_count) {
   }
   std::vector<PgParam> params = {Value(filter_.trial_id), PgArray(writer_nos), PgArray(tick_nos),
                                  static_cast<std::int16_t>(filter_.step_seconds)};
-  std::vector<std::string> arms;
-  for (const std::string& place : AllPlacesOf("rollup_ticks", params)) {
+  std::vector<SqlText> arms;
+  for (const SqlText& place : AllPlacesOf("rollup_ticks", params)) {
     // Each by the index, however few rows PostgreSQL believes there to be.
-    arms.push_back(absl::StrCat(
-        "select t.* from unnest($2::integer[], $3::bigint[]) as wanted (w, n) cross join lateral "
-        "(select ",
-        kColumns, " from ", place,
-        " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n and step_seconds = $4 "
-        "offset 0) t"));
+    arms.push_back(SqlCat(
+        {"select t.* from unnest($2::integer[], $3::bigint[]) as wanted (w, n) cross join lateral "
+         "(select ",
+         kColumns, " from ", place,
+         " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n and step_seconds = $4 "
+         "offset 0) t"}));
   }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult result,
-      link_.RunOne(ReadQuery::kRollupGrids, absl::StrJoin(arms, " union all "), std::move(params),
+      link_.RunOne(ReadQuery::kRollupGrids, SqlJoin(arms, " union all "), std::move(params),
                    by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(RollupGrid grid, RollupGridAt(result, row, kGridFirstColumn));

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,10 +43,10 @@ class PgRollupCursor final : public RollupCursor {
   enum class Pages { kFirst, kAll };
   // Rows that memory is likely to know are asked for by their keys alone.
   enum class Holds { kRows, kKeys };
-  std::string SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
-                        std::vector<PgParam>& params) const;
+  SqlText SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
+                    std::vector<PgParam>& params) const;
   // In leaves, then where rows wait to be joined.
-  std::vector<std::string> AllPlacesOf(std::string_view table, std::vector<PgParam>& params) const;
+  std::vector<SqlText> AllPlacesOf(std::string_view table, std::vector<PgParam>& params) const;
   absl::Status TakePage();
   int RowsBeforeLastPlace() const;
   // Of a page of keys: what memory does not know.

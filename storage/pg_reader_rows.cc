@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -60,78 +59,76 @@ constexpr VectorColumns kValues = {kForm, kWidth, kWidth2,     kBase, kFactor, k
 
 // Builds one statement: placeholders are numbered as parameters are added.
 struct Statement {
-  std::string Add(PgParam param) {
+  SqlText Add(PgParam param) {
     params.push_back(std::move(param));
-    return absl::StrCat("$", params.size());
+    return SqlParameter(params.size());
   }
   std::vector<PgParam> params;
 };
 
 // The bucket of a column's time. Where bigint cannot hold what lies between the grid's ends, numeric
 // does, if slower.
-std::string BucketSql(const char* column, const std::string& start, const std::string& width,
-                      bool fits_bigint) {
-  if (fits_bigint) return absl::StrCat("(", column, " - ", start, ") / ", width);
-  return absl::StrCat("div(", column, "::numeric - ", start, ", ", width, ")");
+SqlText BucketSql(SqlPiece column, const SqlText& start, const SqlText& width, bool fits_bigint) {
+  if (fits_bigint) return SqlCat({"(", column, " - ", start, ") / ", width});
+  return SqlCat({"div(", column, "::numeric - ", start, ", ", width, ")"});
 }
 
 // Whether the row's statistics say all that the grid asks for. CASE, since AND may be evaluated in
 // any order, and only a time within the grid may be counted from its start.
-std::string WholeSql(const TimeGrid& grid, Statement& statement) {
+SqlText WholeSql(const TimeGrid& grid, Statement& statement) {
   if (grid.width_us <= 0) return "false";
-  const std::string start = statement.Add(grid.start_us);
-  const std::string end = statement.Add(grid.end_us);
-  const std::string width = statement.Add(grid.width_us);
+  const SqlText start = statement.Add(grid.start_us);
+  const SqlText end = statement.Add(grid.end_us);
+  const SqlText width = statement.Add(grid.width_us);
   std::int64_t span_us = 0;
   const bool fits = !__builtin_sub_overflow(grid.end_us, grid.start_us, &span_us);
-  return absl::StrCat("(case when nan_count = 0 and first_time_us >= ", start,
-                      " and last_time_us < ", end, " then ",
-                      BucketSql("first_time_us", start, width, fits), " = ",
-                      BucketSql("last_time_us", start, width, fits), " else false end)");
+  return SqlCat({"(case when nan_count = 0 and first_time_us >= ", start, " and last_time_us < ",
+                 end, " then ", BucketSql("first_time_us", start, width, fits), " = ",
+                 BucketSql("last_time_us", start, width, fits), " else false end)"});
 }
 
-std::string ConditionSql(const RowFilter& filter, Statement& statement) {
-  std::string sql = absl::StrCat("last_time_us >= ", statement.Add(filter.start_us),
-                                 " and first_time_us < ", statement.Add(filter.end_us));
+SqlText ConditionSql(const RowFilter& filter, Statement& statement) {
+  std::vector<SqlText> all = {SqlCat({"last_time_us >= ", statement.Add(filter.start_us)}),
+                              SqlCat({"first_time_us < ", statement.Add(filter.end_us)})};
   if (filter.start_us > INT64_MIN + kRowSpanUs) {
-    absl::StrAppend(&sql, " and first_time_us >= ", statement.Add(filter.start_us - kRowSpanUs));
+    all.push_back(SqlCat({"first_time_us >= ", statement.Add(filter.start_us - kRowSpanUs)}));
   }
   if (filter.start_batch != 0 || filter.end_batch != 0) {
-    absl::StrAppend(&sql, " and last_batch >= ", statement.Add(filter.start_batch),
-                    " and first_batch < ", statement.Add(filter.end_batch));
+    all.push_back(SqlCat({"last_batch >= ", statement.Add(filter.start_batch)}));
+    all.push_back(SqlCat({"first_batch < ", statement.Add(filter.end_batch)}));
   }
   if (!filter.writer_nos.empty()) {
-    absl::StrAppend(&sql, " and writer_no = any(", statement.Add(PgArray(filter.writer_nos)), ")");
+    all.push_back(SqlCat({"writer_no = any(", statement.Add(PgArray(filter.writer_nos)), ")"}));
   }
-  return sql;
+  return SqlJoin(all, " and ");
 }
 
-std::string ColumnsSql(const char* recent, const std::string& whole) {
-  const auto unless_whole = [&](const char* column) {
-    return absl::StrCat(", case when ", whole, " then null else ", column, " end as ", column);
+SqlText ColumnsSql(SqlPiece recent, const SqlText& whole) {
+  const auto unless_whole = [&](SqlPiece column) {
+    return SqlCat({", case when ", whole, " then null else ", column, " end as ", column});
   };
-  return absl::StrCat(recent, " as recent, ", sql::kRowHead, ", ", whole, " as whole",
-                      unless_whole("bits"), unless_whole("bits2"), unless_whole("dictionary"),
-                      unless_whole("raw"), unless_whole("presence"));
+  return SqlCat({recent, " as recent, ", sql::kRowHead, ", ", whole, " as whole",
+                 unless_whole("bits"), unless_whole("bits2"), unless_whole("dictionary"),
+                 unless_whole("raw"), unless_whole("presence")});
 }
 
 struct Arms {
-  std::vector<std::string> merged;  // one for each place
-  std::string recent;
+  std::vector<SqlText> merged;  // one for each place
+  SqlText recent;
 };
 
 // The two tables, with `series` as the condition on series_no.
 Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
-            LookBack look_back, const std::string& series, Statement& statement) {
-  const std::string trial = statement.Add(Value(filter.trial_id));
-  const std::string whole = WholeSql(filter.grid, statement);
-  const std::string both =
-      absl::StrCat("trial_id = ", trial, " and ", series, " and ", ConditionSql(filter, statement));
+            LookBack look_back, const SqlText& series, Statement& statement) {
+  const SqlText trial = statement.Add(Value(filter.trial_id));
+  const SqlText whole = WholeSql(filter.grid, statement);
+  const SqlText both =
+      SqlCat({"trial_id = ", trial, " and ", series, " and ", ConditionSql(filter, statement)});
   Arms arms;
   if (!filter.only_recent) {
-    for (const std::string& place : PlacesOf("metrics", leaves, by, statement.params)) {
+    for (const SqlText& place : PlacesOf("metrics", leaves, by, statement.params)) {
       arms.merged.push_back(
-          absl::StrCat("select ", ColumnsSql("false", whole), " from ", place, " and ", both));
+          SqlCat({"select ", ColumnsSql("false", whole), " from ", place, " and ", both}));
     }
   }
   if (look_back == LookBack::kTicks && !filter.only_recent) {
@@ -140,44 +137,44 @@ Arms ArmsOf(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafP
         .end = statement.Add(filter.end_us),
         .earliest = statement.Add(TimeBefore(filter.start_us, kRowSpanUs)),
     };
-    const std::vector<std::string> ticks = PlacesOf("ticks", leaves, by, statement.params);
+    const std::vector<SqlText> ticks = PlacesOf("ticks", leaves, by, statement.params);
     STEPWELL_CHECK(ticks.size() == arms.merged.size());
     for (std::size_t i = 0; i < ticks.size(); ++i) {
-      absl::StrAppend(&arms.merged[i], " and first_time_us >= ",
-                      FirstTimeOf(ticks[i], "trial_id = " + trial, times));
+      arms.merged[i] = SqlCat({arms.merged[i], " and first_time_us >= ",
+                               FirstTimeOf(ticks[i], SqlCat({"trial_id = ", trial}), times)});
     }
   }
-  const std::string fold_no = statement.Add(Value(filter.fold_no_max));
-  arms.recent = absl::StrCat("select ", ColumnsSql("true", whole), " from stepwell.recent where ",
-                             both, " and fold_no <= ", fold_no);
+  const SqlText fold_no = statement.Add(Value(filter.fold_no_max));
+  arms.recent = SqlCat({"select ", ColumnsSql("true", whole), " from stepwell.recent where ", both,
+                        " and fold_no <= ", fold_no});
   return arms;
 }
 
 constexpr char kInOrder[] = " order by series_no, first_time_us, writer_no, tick_no";
 
 // Rows of some series, in order.
-std::string RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
-                    const std::string& and_more, Statement& statement) {
-  const std::string series =
-      absl::StrCat("series_no = any(", statement.Add(PgArray(filter.series_nos)), ")", and_more);
+SqlText RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
+                const SqlText& and_more, Statement& statement) {
+  const SqlText series =
+      SqlCat({"series_no = any(", statement.Add(PgArray(filter.series_nos)), ")", and_more});
   Arms arms = ArmsOf(filter, leaves, by, LookBack::kRows, series, statement);
   arms.merged.push_back(std::move(arms.recent));
-  return absl::StrCat(absl::StrJoin(arms.merged, " union all "), kInOrder);
+  return SqlCat({SqlJoin(arms.merged, " union all "), kInOrder});
 }
 
 // The same, series by series, so that each is found by the index: where a leaf was never analyzed, or is
 // planned for while it is small, PostgreSQL walks through all series of the trial for an array of them.
 // `each` ends what is asked of a series in one place, and keeps it a query of its own.
-std::string RowsBySeriesSql(const RowFilter& filter, const std::vector<LeafRange>& leaves,
-                            LeafPlaces by, LookBack look_back, const std::string& each,
-                            Statement& statement) {
-  const std::string wanted = statement.Add(PgArray(filter.series_nos));
+SqlText RowsBySeriesSql(const RowFilter& filter, const std::vector<LeafRange>& leaves,
+                        LeafPlaces by, LookBack look_back, const SqlText& each,
+                        Statement& statement) {
+  const SqlText wanted = statement.Add(PgArray(filter.series_nos));
   Arms arms = ArmsOf(filter, leaves, by, look_back, "series_no = wanted.no", statement);
   arms.merged.push_back(std::move(arms.recent));
-  for (std::string& arm : arms.merged) arm = absl::StrCat("(", arm, each, ")");
-  return absl::StrCat("select r.* from unnest(", wanted,
-                      "::integer[]) as wanted (no) cross join lateral (",
-                      absl::StrJoin(arms.merged, " union all "), ") r");
+  for (SqlText& arm : arms.merged) arm = SqlCat({"(", arm, each, ")"});
+  return SqlCat({"select r.* from unnest(", wanted,
+                 "::integer[]) as wanted (no) cross join lateral (",
+                 SqlJoin(arms.merged, " union all "), ") r"});
 }
 
 TickKey TickKeyAt(const PgResult& page, int row) {
@@ -236,21 +233,20 @@ std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter
 
 void PgRowCursor::AskFirstPage(LookBack look_back) {
   Statement statement;
-  std::string sql =
-      absl::StrCat(RowsBySeriesSql(filter_, leaves_, by_, look_back, " offset 0", statement),
-                   kInOrder, " limit ", kPageRows + 1);
+  SqlText sql = SqlCat({RowsBySeriesSql(filter_, leaves_, by_, look_back, " offset 0", statement),
+                        kInOrder, " limit ", SqlInteger(kPageRows + 1)});
   next_page_ =
       link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
 }
 
 void PgRowCursor::DeclareFrom(const Place* from) {
   Statement statement;
-  std::string more;
+  SqlText more;
   if (from != nullptr) {
-    more = absl::StrCat(" and (series_no, first_time_us) >= (", statement.Add(from->series_no),
-                        ", ", statement.Add(from->first_time_us), ")");
+    more = SqlCat({" and (series_no, first_time_us) >= (", statement.Add(from->series_no), ", ",
+                   statement.Add(from->first_time_us), ")"});
   }
-  std::string sql = RowsSql(filter_, leaves_, by_, more, statement);
+  SqlText sql = RowsSql(filter_, leaves_, by_, more, statement);
   Declare(ReadQuery::kRows, std::move(sql), std::move(statement.params));
 }
 
@@ -259,15 +255,15 @@ std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const Row
   std::unique_ptr<PgRowCursor> cursor(
       new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   Statement statement;
-  const std::string newest = absl::StrCat(" order by first_time_us desc limit ", kNewestRows);
-  std::string sql =
+  const SqlText newest = SqlCat({" order by first_time_us desc limit ", SqlInteger(kNewestRows)});
+  SqlText sql =
       RowsBySeriesSql(filter, cursor->leaves_, cursor->by_, LookBack::kRows, newest, statement);
   cursor->Declare(ReadQuery::kNewestRows, std::move(sql), std::move(statement.params));
   return cursor;
 }
 
-void PgRowCursor::Declare(ReadQuery query, std::string select, std::vector<PgParam> params) {
-  link_.PutOff(query, absl::StrCat("declare stepwell_rows no scroll cursor for ", select),
+void PgRowCursor::Declare(ReadQuery query, SqlText select, std::vector<PgParam> params) {
+  link_.PutOff(query, SqlCat({"declare stepwell_rows no scroll cursor for ", select}),
                std::move(params));
   next_page_ = link_.Queue(ReadQuery::kControl, kFetch, {}, ReadPlan::kOnce);
   is_declared_ = true;

@@ -40,7 +40,7 @@ class PgRowCursor final : public RowCursor {
   void AskFirstPage(LookBack look_back);
   // Rows from `from` on, if it is given.
   void DeclareFrom(const Place* from);
-  void Declare(ReadQuery query, std::string select, std::vector<PgParam> params);
+  void Declare(ReadQuery query, SqlText select, std::vector<PgParam> params);
   absl::Status TakePage();
   // Of the rows that a cursor gives again those behind them begin with.
   int RowsBeforeLastPlace() const;

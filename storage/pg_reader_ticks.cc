@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -37,13 +36,12 @@ TickKey KeyAt(const PgResult& result, int row, TrialId trial_id) {
 }
 
 // Ticks by their numbers, each by the index, however few rows PostgreSQL believes there to be.
-std::string ArmSql(const char* recent, const std::string& place, const char* writer_nos,
-                   const char* tick_nos) {
-  return absl::StrCat("select ", recent, ", t.* from unnest(", writer_nos, "::integer[], ",
-                      tick_nos, "::bigint[]) as wanted (w, n) cross join lateral (select ",
-                      sql::kTickColumns, " from ", place,
-                      " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n "
-                      "offset 0) t");
+SqlText ArmSql(SqlPiece recent, const SqlText& place, SqlPiece writer_nos, SqlPiece tick_nos) {
+  return SqlCat({"select ", recent, ", t.* from unnest(", writer_nos, "::integer[], ", tick_nos,
+                 "::bigint[]) as wanted (w, n) cross join lateral (select ", sql::kTickColumns,
+                 " from ", place,
+                 " and trial_id = $1 and writer_no = wanted.w and tick_no = wanted.n "
+                 "offset 0) t"});
 }
 
 absl::StatusOr<TickVectors> TicksAt(const PgResult& result, int row) {
@@ -121,17 +119,17 @@ absl::Status PgTickCache::Read(const std::vector<TickKey>& keys) {
   }
   std::vector<PgParam> params = {Value(trial_id_), PgArray(writer_nos[0]), PgArray(tick_nos[0]),
                                  PgArray(writer_nos[1]), PgArray(tick_nos[1])};
-  const std::vector<std::string> places = PlacesOf("ticks", leaves_, by_, params);
-  std::vector<std::string> arms;
+  const std::vector<SqlText> places = PlacesOf("ticks", leaves_, by_, params);
+  std::vector<SqlText> arms;
   if (!writer_nos[0].empty()) {
-    for (const std::string& place : places) arms.push_back(ArmSql("false", place, "$2", "$3"));
+    for (const SqlText& place : places) arms.push_back(ArmSql("false", place, "$2", "$3"));
   }
   if (!writer_nos[1].empty() || arms.empty()) {
     arms.push_back(ArmSql("true", "stepwell.recent_ticks where true", "$4", "$5"));
   }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult result,
-      link_.RunOne(ReadQuery::kTicks, absl::StrJoin(arms, " union all "), std::move(params),
+      link_.RunOne(ReadQuery::kTicks, SqlJoin(arms, " union all "), std::move(params),
                    by_ == LeafPlaces::kNamed ? ReadPlan::kOnce : ReadPlan::kForValues));
   for (int row = 0; row < result.row_count(); ++row) {
     STEPWELL_ASSIGN_OR_RETURN(TickVectors ticks, TicksAt(result, row));

@@ -18,20 +18,19 @@ namespace {
 // Rows moved in one round, of each of the two tables: some ten milliseconds.
 constexpr int kMoveRowsMax = 2000;
 
-std::string Recent(int segment) { return absl::StrCat("stepwell.recent_", segment); }
-std::string RecentTicks(int segment) { return absl::StrCat("stepwell.recent_ticks_", segment); }
+SqlText Recent(int segment) { return SqlCat({"stepwell.recent_", SqlInteger(segment)}); }
+SqlText RecentTicks(int segment) { return SqlCat({"stepwell.recent_ticks_", SqlInteger(segment)}); }
 
-std::string EmptySql(int segment) {
-  return absl::StrCat("select not exists (select from ", Recent(segment),
-                      ") and not exists (select from ", RecentTicks(segment), ")");
+SqlText EmptySql(int segment) {
+  return SqlCat({"select not exists (select from ", Recent(segment),
+                 ") and not exists (select from ", RecentTicks(segment), ")"});
 }
 
-std::string MoveSql(const std::string& from, const std::string& to, int to_segment,
-                    const std::string& columns) {
-  return absl::StrCat("with moved as (delete from ", from, " where ctid = any(array(select ctid ",
-                      "from ", from, " limit ", kMoveRowsMax, ")) returning *) insert into ", to,
-                      " (segment, ", columns, ") select ", to_segment, ", ", columns,
-                      " from moved");
+SqlText MoveSql(const SqlText& from, const SqlText& to, int to_segment, const SqlText& columns) {
+  return SqlCat({"with moved as (delete from ", from, " where ctid = any(array(select ctid from ",
+                 from, " limit ", SqlInteger(kMoveRowsMax), ")) returning *) insert into ", to,
+                 " (segment, ", columns, ") select ", SqlInteger(to_segment), ", ", columns,
+                 " from moved"});
 }
 
 }  // namespace
@@ -53,24 +52,24 @@ absl::Status PgRecentRecycler::Start(PgConnection& connection, Look look) {
 
 absl::StatusOr<std::int64_t> PgRecentRecycler::ReadSegment(PgConnection& connection, Look look,
                                                            int i) {
-  const std::string read_ticks =
-      absl::StrCat("select coalesce(max(fold_no), -1), coalesce(min(received_time_us), 0) from ",
-                   RecentTicks(i));
-  const std::string is_empty = look == Look::kWhole
-                                   ? absl::StrCat("(select count(*) = 0 from ", Recent(i), ")")
-                                   : absl::StrCat("not exists (select from ", Recent(i), ")");
-  const std::string read_rows =
-      absl::StrCat("select pg_relation_size('", Recent(i), "'), ", is_empty);
+  const SqlText read_ticks =
+      SqlCat({"select coalesce(max(fold_no), -1), coalesce(min(received_time_us), 0) from ",
+              RecentTicks(i)});
+  const SqlText is_empty = look == Look::kWhole
+                               ? SqlCat({"(select count(*) = 0 from ", Recent(i), ")"})
+                               : SqlCat({"not exists (select from ", Recent(i), ")"});
+  const SqlText read_rows =
+      SqlCat({"select pg_relation_size(", SqlQuoted(Recent(i)), "), ", is_empty});
   RecentRing::Segment& segment = ring_.segment(i);
   segment = {};
-  const auto ticks = connection.Exec(read_ticks.c_str());
+  const auto ticks = connection.Exec(read_ticks);
   if (!ticks.ok()) {
     STEPWELL_RETURN_IF_ERROR(LeaveDamaged(i, ticks.status()));
     segment.ticks_damaged = true;
     return -1;
   }
   const std::int64_t newest_fold = ticks->Int64(0, 0);
-  const auto rows = connection.Exec(read_rows.c_str());
+  const auto rows = connection.Exec(read_rows);
   if (!rows.ok()) {
     STEPWELL_RETURN_IF_ERROR(LeaveDamaged(i, rows.status()));
     return newest_fold;
@@ -92,7 +91,7 @@ absl::Status PgRecentRecycler::LeaveDamaged(int segment, const absl::Status& why
 }
 
 absl::StatusOr<bool> PgRecentRecycler::IsEmpty(PgConnection& connection, int segment) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(EmptySql(segment).c_str()));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(EmptySql(segment)));
   return row.Bool(0, 0);
 }
 
@@ -112,15 +111,15 @@ absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, std::i
                                                 int segment) {
   STEPWELL_ASSIGN_OR_RETURN(const bool seen, SeenByOlderSnapshot(connection, segment));
   if (seen) return absl::OkStatus();
-  const std::string tables = absl::StrCat(Recent(segment), ", ", RecentTicks(segment));
+  const SqlText tables = SqlCat({Recent(segment), ", ", RecentTicks(segment)});
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(
-        connection.ExecScript(absl::StrCat("lock table ", tables, " in access exclusive mode")));
+        connection.ExecScript(SqlCat({"lock table ", tables, " in access exclusive mode"})));
     STEPWELL_ASSIGN_OR_RETURN(truncated, IsEmpty(connection, segment));
     if (!truncated) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", tables)));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(SqlCat({"truncate ", tables})));
     return failpoint::Check("recycle_recent_before_commit");
   });
   if (IsLockTimeout(status)) return absl::OkStatus();
@@ -173,11 +172,11 @@ bool PgRecentRecycler::IsVacuumed(int segment) {
 absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, std::int64_t owner_epoch,
                                         int from) {
   const int to = ring_.current();
-  const std::string move_rows =
-      MoveSql(Recent(from), Recent(to), to, absl::StrCat("fold_no, ", kMetricsColumnList));
-  const std::string move_ticks =
+  const SqlText move_rows =
+      MoveSql(Recent(from), Recent(to), to, SqlCat({"fold_no, ", kMetricsColumnList}));
+  const SqlText move_ticks =
       MoveSql(RecentTicks(from), RecentTicks(to), to,
-              absl::StrCat("fold_no, received_time_us, series_nos, ", kTicksColumnList));
+              SqlCat({"fold_no, received_time_us, series_nos, ", kTicksColumnList}));
   std::int64_t xid = 0;
   const absl::Status moved = connection.InTransaction([&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));

@@ -1,42 +1,39 @@
 #include "storage/pg_rollup_columns.h"
 
-#include "absl/strings/str_cat.h"
+#include <vector>
 
 namespace stepwell {
 namespace {
 
-void AddVector(const char* prefix, bool has_values, std::string& list) {
-  const auto add = [&](const char* column) {
-    absl::StrAppend(&list, list.empty() ? "" : ", ", prefix, "_", column);
-  };
-  for (const char* column :
-       {"form", "width", "width2", "base", "factor", "bits", "bits2", "dictionary"}) {
-    add(column);
-  }
-  if (!has_values) return;
-  add("divisor_exponent");
-  add("raw");
+constexpr SqlText kOfIntegers[] = {"form",   "width", "width2", "base",
+                                   "factor", "bits",  "bits2",  "dictionary"};
+constexpr SqlText kOfValues[] = {"divisor_exponent", "raw"};  // behind those
+
+constexpr SqlText kTickVectors[] = {"bucket", "tick_count", "last_offset", "first_batch",
+                                    "last_batch"};
+constexpr SqlText kValueVectors[] = {"min", "max", "sum", "last"};
+constexpr SqlText kCountVectors[] = {"count", "nan_count", "last_lag"};
+
+void Add(const SqlText& vector, std::span<const SqlText> columns, std::vector<SqlText>& list) {
+  for (const SqlText& column : columns) list.push_back(SqlCat({vector, "_", column}));
 }
 
 }  // namespace
 
-std::string RollupTickVectorList() {
-  std::string list;
-  for (const char* prefix : {"bucket", "tick_count", "last_offset", "first_batch", "last_batch"}) {
-    AddVector(prefix, /*has_values=*/false, list);
-  }
-  return list;
+SqlText RollupTickVectorList() {
+  std::vector<SqlText> list;
+  for (const SqlText& vector : kTickVectors) Add(vector, kOfIntegers, list);
+  return SqlJoin(list, ", ");
 }
 
-std::string RollupVectorList() {
-  std::string list;
-  for (const char* prefix : {"min", "max", "sum", "last"}) {
-    AddVector(prefix, /*has_values=*/true, list);
+SqlText RollupVectorList() {
+  std::vector<SqlText> list;
+  for (const SqlText& vector : kValueVectors) {
+    Add(vector, kOfIntegers, list);
+    Add(vector, kOfValues, list);
   }
-  for (const char* prefix : {"count", "nan_count", "last_lag"}) {
-    AddVector(prefix, /*has_values=*/false, list);
-  }
-  return list;
+  for (const SqlText& vector : kCountVectors) Add(vector, kOfIntegers, list);
+  return SqlJoin(list, ", ");
 }
 
 }  // namespace stepwell

@@ -2,7 +2,7 @@
 // the reader asks for them. Pure functions.
 #pragma once
 
-#include <string>
+#include "storage/sql_text.h"
 
 namespace stepwell {
 
@@ -13,10 +13,10 @@ inline constexpr int kRollupValueColumns = 10;
 
 // Of rollup_ticks: buckets, tick counts, last offsets, first and last batches.
 inline constexpr int kRollupTickVectors = 5;
-std::string RollupTickVectorList();
+SqlText RollupTickVectorList();
 // Of rollups: mins, maxs, sums and lasts, which are values; counts, NaN counts and last lags.
 inline constexpr int kRollupValueVectors = 4;
 inline constexpr int kRollupCountVectors = 3;
-std::string RollupVectorList();
+SqlText RollupVectorList();
 
 }  // namespace stepwell

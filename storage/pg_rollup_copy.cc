@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_rollup_columns.h"
 #include "storage/pg_vector_copy.h"
@@ -20,8 +19,8 @@ constexpr char kHead[] =
 constexpr int kColumnCount =
     12 + kRollupValueColumns * kRollupValueVectors + kRollupIntegerColumns * kRollupCountVectors;
 
-std::string CopySql(const std::string& table, const std::string& columns) {
-  return absl::StrCat("copy ", table, " (", columns, ") from stdin (format binary)");
+SqlText CopySql(const SqlText& table, SqlPiece head, const SqlText& vectors) {
+  return SqlCat({"copy ", table, " (", head, vectors, ") from stdin (format binary)"});
 }
 
 // What most vectors have is NULL, which takes no bytes: a rollup's vectors are short, and many.
@@ -60,10 +59,10 @@ void AddOptional(const std::optional<EncodedVector>& vector, bool has_values, Pg
 }  // namespace
 
 RollupCopy::RollupCopy(RollupHome home, std::int16_t keep_class, std::int32_t received_day)
-    : columns_sql_(CopySql(RollupTableName("rollups", home, keep_class, received_day),
-                           absl::StrCat(kHead, RollupVectorList()))),
-      ticks_sql_(CopySql(RollupTableName("rollup_ticks", home, keep_class, received_day),
-                         absl::StrCat(kTicksHead, RollupTickVectorList()))),
+    : columns_sql_(CopySql(RollupTable("rollups", home, keep_class, received_day), kHead,
+                           RollupVectorList())),
+      ticks_sql_(CopySql(RollupTable("rollup_ticks", home, keep_class, received_day), kTicksHead,
+                         RollupTickVectorList())),
       columns_(kColumnCount),
       ticks_(kTicksColumnCount) {}
 
@@ -115,10 +114,10 @@ std::int64_t RollupCopy::AddColumn(const RowPlace& place, std::int32_t step_seco
 
 absl::Status RollupCopy::Send(PgConnection& connection) {
   if (ticks_.row_count() > 0) {
-    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(ticks_sql_.c_str(), ticks_.Take()).status());
+    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(ticks_sql_, ticks_.Take()).status());
   }
   if (columns_.row_count() > 0) {
-    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(columns_sql_.c_str(), columns_.Take()).status());
+    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(columns_sql_, columns_.Take()).status());
   }
   return absl::OkStatus();
 }

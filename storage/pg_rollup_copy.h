@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "storage/encoded_rollup.h"
@@ -29,8 +28,8 @@ class RollupCopy {
   absl::Status Send(PgConnection& connection);
 
  private:
-  const std::string columns_sql_;
-  const std::string ticks_sql_;
+  const SqlText columns_sql_;
+  const SqlText ticks_sql_;
   PgCopyRows columns_;
   PgCopyRows ticks_;
 };

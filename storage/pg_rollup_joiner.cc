@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -20,8 +19,8 @@ namespace {
 // Of both steps. Some dozens are usual; what an older release left may be thousands.
 constexpr std::int64_t kNarrowMax = 256;
 
-std::string Ring(const char* table, const RowPlace& place) {
-  return RollupSegmentName(table, RollupSegmentOf(place.received_day));
+SqlText Ring(const char* table, const RowPlace& place) {
+  return RollupSegment(table, RollupSegmentOf(place.received_day));
 }
 
 // Rollups that a sweep gave up are off the ledger, and gone soon. $1 class, $2 day.
@@ -32,12 +31,12 @@ std::string Ring(const char* table, const RowPlace& place) {
 constexpr char kAreGivenUp[] = "select " STEPWELL_ROLLUPS_ARE_GIVEN_UP;
 
 // $1 class, $2 day, $3 trial, $4 writer, $5 fewer buckets than this, $6 first series, $7 limit.
-std::string NarrowSql(const std::string& ring) {
-  return absl::StrCat("select tick_no, first_time_us, last_time_us, ", RollupGridColumns(),
-                      " from ", ring,
-                      " where keep_class = $1 and received_day = $2 and trial_id = $3 and "
-                      "writer_no = $4 and bucket_count < $5 and first_series_no = any($6) and "
-                      "not " STEPWELL_ROLLUPS_ARE_GIVEN_UP " order by tick_no desc limit $7");
+SqlText NarrowSql(const SqlText& ring) {
+  return SqlCat({"select tick_no, first_time_us, last_time_us, ", RollupGridColumns(), " from ",
+                 ring,
+                 " where keep_class = $1 and received_day = $2 and trial_id = $3 and "
+                 "writer_no = $4 and bucket_count < $5 and first_series_no = any($6) and "
+                 "not " STEPWELL_ROLLUPS_ARE_GIVEN_UP " order by tick_no desc limit $7"});
 }
 constexpr int kNarrowFirstColumn = 3;
 
@@ -48,24 +47,24 @@ constexpr char kOnGrids[] =
     "m.first_time_us between $4 and $5 and m.writer_no = $6 and m.tick_no = any($7) and "
     "m.keep_class = $8";
 
-std::string SeriesSql(const std::string& ring) {
-  return absl::StrCat("select distinct m.series_no from ", ring, kOnGrids);
+SqlText SeriesSql(const SqlText& ring) {
+  return SqlCat({"select distinct m.series_no from ", ring, kOnGrids});
 }
 
-std::string TakeRowsSql(const std::string& ring) {
-  return absl::StrCat("delete from ", ring, kOnGrids,
-                      " returning " STEPWELL_ROLLUPS_BYTES
-                      ", series_no, tick_no, first_time_us, last_time_us, ",
-                      RollupColumns());
+SqlText TakeRowsSql(const SqlText& ring) {
+  return SqlCat({"delete from ", ring, kOnGrids,
+                 " returning " STEPWELL_ROLLUPS_BYTES
+                 ", series_no, tick_no, first_time_us, last_time_us, ",
+                 RollupColumns()});
 }
 constexpr int kTakenFirstColumn = 5;
 
 // $1 trial, $2 writer, $3 numbers, $4 step, $5 class.
-std::string DropGridsSql(const std::string& ring) {
-  return absl::StrCat("delete from ", ring,
-                      " t where trial_id = $1 and writer_no = $2 and tick_no = any($3) and "
-                      "step_seconds = $4 and keep_class = $5 returning " STEPWELL_ROLLUP_TICKS_BYTES
-                      ", first_series_no");
+SqlText DropGridsSql(const SqlText& ring) {
+  return SqlCat({"delete from ", ring,
+                 " t where trial_id = $1 and writer_no = $2 and tick_no = any($3) and "
+                 "step_seconds = $4 and keep_class = $5 returning " STEPWELL_ROLLUP_TICKS_BYTES
+                 ", first_series_no"});
 }
 
 // Those of the stretch that are of the class.
@@ -182,7 +181,7 @@ absl::Status PgRollupJoiner::FindSeries(PgConnection& connection) {
     if (row.narrow.empty()) continue;
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(SeriesSql(Ring("rollups", place_)).c_str(), ParamsOf(row, all_series)));
+        connection.Exec(SeriesSql(Ring("rollups", place_)), ParamsOf(row, all_series)));
     for (int i = 0; i < rows.row_count(); ++i) found.insert(SeriesNo{rows.Int32(i, 0)});
   }
   narrow_series_.assign(found.begin(), found.end());
@@ -226,7 +225,7 @@ absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
                                         const SeriesGroups& groups, Row& row, UsageLedger& usage) {
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(TakeRowsSql(Ring("rollups", place_)).c_str(), ParamsOf(row, series_nos)));
+      connection.Exec(TakeRowsSql(Ring("rollups", place_)), ParamsOf(row, series_nos)));
   for (Narrow& narrow : row.narrow) narrow.rollup.series.clear();
   for (int i = 0; i < rows.row_count(); ++i) {
     const SeriesNo series_no{rows.Int32(i, 1)};
@@ -296,7 +295,7 @@ absl::Status PgRollupJoiner::DropGrids(PgConnection& connection, const SeriesGro
     for (const Narrow& narrow : row.narrow) tick_nos.push_back(narrow.tick_no);
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(DropGridsSql(Ring("rollup_ticks", place_)).c_str(),
+        connection.Exec(DropGridsSql(Ring("rollup_ticks", place_)),
                         {Value(place_.trial_id), Value(place_.writer_no), PgArray(tick_nos),
                          static_cast<std::int16_t>(kRollupSteps[row.step_index]), row.keep_class}));
     for (int i = 0; i < rows.row_count(); ++i) {

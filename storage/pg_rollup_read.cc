@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "storage/encoded_rollup.h"
 #include "storage/pg_reader_ticks.h"
 #include "storage/pg_rollup_columns.h"
@@ -33,9 +32,9 @@ std::optional<EncodedVector> OptionalAt(const PgResult& result, int row, int fir
 
 }  // namespace
 
-const std::string& RollupGridColumns() {
-  static const std::string* columns =
-      new std::string(absl::StrCat("bucket_count, step_seconds, ", RollupTickVectorList()));
+const SqlText& RollupGridColumns() {
+  static const SqlText* columns =
+      new SqlText(SqlCat({"bucket_count, step_seconds, ", RollupTickVectorList()}));
   return *columns;
 }
 
@@ -52,9 +51,9 @@ absl::StatusOr<RollupGrid> RollupGridAt(const PgResult& result, int row, int fir
   return DecodeRollupGrid(encoded);
 }
 
-const std::string& RollupColumns() {
-  static const std::string* columns =
-      new std::string(absl::StrCat("bucket_count, presence, relative, ", RollupVectorList()));
+const SqlText& RollupColumns() {
+  static const SqlText* columns =
+      new SqlText(SqlCat({"bucket_count, presence, relative, ", RollupVectorList()}));
   return *columns;
 }
 

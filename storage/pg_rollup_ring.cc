@@ -21,15 +21,13 @@ constexpr absl::Duration kAside = absl::Minutes(5);
 constexpr char kListWaiting[] = R"(
 select distinct keep_class, received_day from stepwell.recent_rollup_ticks)";
 
-std::string TablesOf(int segment) {
-  return absl::StrCat(RollupSegmentName("rollups", segment), ", ",
-                      RollupSegmentName("rollup_ticks", segment));
+SqlText TablesOf(int segment) {
+  return SqlCat({RollupSegment("rollups", segment), ", ", RollupSegment("rollup_ticks", segment)});
 }
 
-std::string EmptySql(int segment) {
-  return absl::StrCat("select not exists (select from ", RollupSegmentName("rollups", segment),
-                      ") and not exists (select from ", RollupSegmentName("rollup_ticks", segment),
-                      ")");
+SqlText EmptySql(int segment) {
+  return SqlCat({"select not exists (select from ", RollupSegment("rollups", segment),
+                 ") and not exists (select from ", RollupSegment("rollup_ticks", segment), ")"});
 }
 
 }  // namespace
@@ -97,13 +95,13 @@ absl::Status PgRollupRing::RecycleSegment(PgConnection& connection, std::int64_t
                                           int segment) {
   Segment& state = segments_[static_cast<std::size_t>(segment)];
   if (state.emptied_xid == 0) {
-    const std::string pages =
-        absl::StrCat("select pg_relation_size('", RollupSegmentName("rollups", segment),
-                     "') + pg_relation_size('", RollupSegmentName("rollup_ticks", segment), "')");
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult size, connection.Exec(pages.c_str()));
+    const SqlText pages =
+        SqlCat({"select pg_relation_size(", SqlQuoted(RollupSegment("rollups", segment)),
+                ") + pg_relation_size(", SqlQuoted(RollupSegment("rollup_ticks", segment)), ")"});
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult size, connection.Exec(pages));
     state.is_clean = size.Int64(0, 0) == 0;
     if (state.is_clean) return absl::OkStatus();
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult empty, connection.Exec(EmptySql(segment).c_str()));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult empty, connection.Exec(EmptySql(segment)));
     if (!empty.Bool(0, 0)) {
       Forget();  // there is more than was known
       return absl::OkStatus();
@@ -119,11 +117,11 @@ absl::Status PgRollupRing::RecycleSegment(PgConnection& connection, std::int64_t
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
-        absl::StrCat("lock table ", TablesOf(segment), " in access exclusive mode")));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult empty, connection.Exec(EmptySql(segment).c_str()));
+        SqlCat({"lock table ", TablesOf(segment), " in access exclusive mode"})));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult empty, connection.Exec(EmptySql(segment)));
     truncated = empty.Bool(0, 0);
     if (!truncated) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(absl::StrCat("truncate ", TablesOf(segment))));
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(SqlCat({"truncate ", TablesOf(segment)})));
     return failpoint::Check("recycle_rollups_before_commit");
   });
   if (IsLockTimeout(status)) return absl::OkStatus();

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/civil_time.h"
 #include "base/status_macros.h"
@@ -16,9 +15,8 @@ namespace {
 constexpr int kMetricsColumnCount = 27;
 constexpr int kTicksColumnCount = 27;
 
-std::string CopySql(std::string_view table, std::string_view extra, std::string_view columns) {
-  return absl::StrCat("copy stepwell.", std::string(table), " (", std::string(extra),
-                      std::string(columns), ") from stdin (format binary)");
+SqlText CopySql(const SqlText& table, SqlPiece extra, SqlPiece columns) {
+  return SqlCat({"copy ", table, " (", extra, columns, ") from stdin (format binary)"});
 }
 
 void AddOptional(bool known, double value, PgCopyRows& rows) {
@@ -31,17 +29,17 @@ void AddOptional(bool known, double value, PgCopyRows& rows) {
 
 }  // namespace
 
-std::string DayText(std::int32_t day, std::string_view separator) {
-  const absl::CivilDay civil = absl::CivilDay(1970, 1, 1) + day;
-  return absl::StrFormat("%04d%s%02d%s%02d", civil.year(), std::string(separator), civil.month(),
-                         std::string(separator), civil.day());
-}
-
 std::string LeafName(std::string_view table, std::int16_t keep_class, std::int32_t received_day) {
-  return absl::StrCat(std::string(table), "_k", keep_class, "_", DayText(received_day, ""));
+  const absl::CivilDay day = absl::CivilDay(1970, 1, 1) + received_day;
+  return absl::StrFormat("%s_k%d_%04d%02d%02d", std::string(table), keep_class, day.year(),
+                         day.month(), day.day());
 }
 
-RowCopy::RowCopy(std::string metrics_sql, std::string ticks_sql, int extra_metrics, int extra_ticks)
+SqlText LeafTable(std::string_view table, std::int16_t keep_class, std::int32_t received_day) {
+  return SqlCat({"stepwell.", SqlName(LeafName(table, keep_class, received_day))});
+}
+
+RowCopy::RowCopy(SqlText metrics_sql, SqlText ticks_sql, int extra_metrics, int extra_ticks)
     : metrics_sql_(std::move(metrics_sql)),
       ticks_sql_(std::move(ticks_sql)),
       metrics_(kMetricsColumnCount + extra_metrics),
@@ -49,16 +47,17 @@ RowCopy::RowCopy(std::string metrics_sql, std::string ticks_sql, int extra_metri
 
 RowCopy RowCopy::ForLeaf(std::int16_t keep_class, std::int32_t received_day) {
   return RowCopy(
-      CopySql(LeafName("metrics", keep_class, received_day), "", kMetricsColumnList),
-      CopySql(LeafName("ticks", keep_class, received_day), "series_nos, ", kTicksColumnList), 0, 1);
+      CopySql(LeafTable("metrics", keep_class, received_day), "", kMetricsColumnList),
+      CopySql(LeafTable("ticks", keep_class, received_day), "series_nos, ", kTicksColumnList), 0,
+      1);
 }
 
 RowCopy RowCopy::ForRecent(std::int16_t segment) {
-  return RowCopy(
-      CopySql(absl::StrCat("recent_", segment), "segment, fold_no, ", kMetricsColumnList),
-      CopySql(absl::StrCat("recent_ticks_", segment),
-              "segment, fold_no, received_time_us, series_nos, ", kTicksColumnList),
-      2, 4);
+  return RowCopy(CopySql(SqlCat({"stepwell.recent_", SqlInteger(segment)}), "segment, fold_no, ",
+                         kMetricsColumnList),
+                 CopySql(SqlCat({"stepwell.recent_ticks_", SqlInteger(segment)}),
+                         "segment, fold_no, received_time_us, series_nos, ", kTicksColumnList),
+                 2, 4);
 }
 
 std::int64_t RowCopy::AddTicks(const RowPlace& place, const RecentPlace* recent,
@@ -140,10 +139,10 @@ std::int64_t RowCopy::AddColumn(const RowPlace& place, const RecentPlace* recent
 absl::Status RowCopy::Send(PgConnection& connection) {
   // Rows before their ticks would be as well: nobody sees either before the COMMIT.
   if (ticks_.row_count() > 0) {
-    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(ticks_sql_.c_str(), ticks_.Take()).status());
+    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(ticks_sql_, ticks_.Take()).status());
   }
   if (metrics_.row_count() > 0) {
-    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(metrics_sql_.c_str(), metrics_.Take()).status());
+    STEPWELL_RETURN_IF_ERROR(connection.CopyIn(metrics_sql_, metrics_.Take()).status());
   }
   return absl::OkStatus();
 }

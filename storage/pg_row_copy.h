@@ -11,6 +11,7 @@
 #include "storage/pg_connection.h"
 #include "storage/pg_copy.h"
 #include "storage/row_place.h"
+#include "storage/sql_text.h"
 
 namespace stepwell {
 
@@ -45,17 +46,17 @@ class RowCopy {
   absl::Status Send(PgConnection& connection);
 
  private:
-  RowCopy(std::string metrics_sql, std::string ticks_sql, int extra_metrics, int extra_ticks);
+  RowCopy(SqlText metrics_sql, SqlText ticks_sql, int extra_metrics, int extra_ticks);
 
-  std::string metrics_sql_;
-  std::string ticks_sql_;
+  SqlText metrics_sql_;
+  SqlText ticks_sql_;
   PgCopyRows metrics_;
   PgCopyRows ticks_;
 };
 
 // "metrics_k0_20260101": the leaf of a keep class and day.
 std::string LeafName(std::string_view table, std::int16_t keep_class, std::int32_t received_day);
-// "20260101" of days since 1970; "2026-01-01" with `separator` "-".
-std::string DayText(std::int32_t day, std::string_view separator);
+// The same as SQL has it: stepwell."metrics_k0_20260101".
+SqlText LeafTable(std::string_view table, std::int16_t keep_class, std::int32_t received_day);
 
 }  // namespace stepwell

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_reader_leaves.h"
@@ -81,14 +80,14 @@ absl::Status ForEachExcess(
     const std::function<absl::StatusOr<bool>(const ExcessRows& rows, std::int32_t last)>& each) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<LeafRange> ranges, ReadLeaves(connection, trial_id));
   const LeafCondition leaves = ConditionOf(ranges, 4);
-  const std::string statement = absl::StrCat(kRankedHead, leaves.sql, kRankedTail);
+  const SqlText statement = SqlCat({kRankedHead, leaves.sql, kRankedTail});
   for (std::size_t begin = 0; begin < series_nos.size(); begin += kSeriesAtOnce) {
     const std::size_t end = std::min(series_nos.size(), begin + kSeriesAtOnce);
     const std::vector<std::int32_t> some(series_nos.begin() + static_cast<std::ptrdiff_t>(begin),
                                          series_nos.begin() + static_cast<std::ptrdiff_t>(end));
     std::vector<PgParam> params = {Value(trial_id), PgArray(some), samples_max};
     params.insert(params.end(), leaves.params.begin(), leaves.params.end());
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(statement.c_str(), params));
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(statement, params));
     STEPWELL_ASSIGN_OR_RETURN(const bool goes_on, each(RowsIn(result), some.back()));
     if (!goes_on) break;
   }

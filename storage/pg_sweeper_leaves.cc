@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -37,25 +36,29 @@ std::vector<const char*> TablesOf(LeafPair pair) {
   return {};
 }
 
-std::string LeafList(LeafPair pair, const LeafKey& key) {
-  return absl::StrJoin(TablesOf(pair), ", ", [&](std::string* out, const char* table) {
-    absl::StrAppend(out, "stepwell.", LeafName(table, key.keep_class, key.received_day));
-  });
+std::vector<SqlText> LeavesOf(LeafPair pair, const LeafKey& key) {
+  std::vector<SqlText> leaves;
+  for (const char* table : TablesOf(pair)) {
+    leaves.push_back(LeafTable(table, key.keep_class, key.received_day));
+  }
+  return leaves;
 }
 
-std::string ParentList(LeafPair pair) {
-  return absl::StrJoin(TablesOf(pair), ", ", [](std::string* out, const char* table) {
-    absl::StrAppend(out, "only stepwell.", table);
-  });
+SqlText ParentList(LeafPair pair) {
+  std::vector<SqlText> parents;
+  for (const char* table : TablesOf(pair)) {
+    parents.push_back(SqlCat({"only stepwell.", SqlName(table)}));
+  }
+  return SqlJoin(parents, ", ");
 }
 
 // Nothing is there that any snapshot could see.
-std::string IsBareSql(LeafPair pair, const LeafKey& key) {
-  return absl::StrCat(
-      "select ", absl::StrJoin(TablesOf(pair), " + ", [&](std::string* out, const char* table) {
-        absl::StrAppend(out, "pg_relation_size('stepwell.",
-                        LeafName(table, key.keep_class, key.received_day), "')");
-      }));
+SqlText IsBareSql(LeafPair pair, const LeafKey& key) {
+  std::vector<SqlText> sizes;
+  for (const SqlText& leaf : LeavesOf(pair, key)) {
+    sizes.push_back(SqlCat({"pg_relation_size(", SqlQuoted(leaf), ")"}));
+  }
+  return SqlCat({"select ", SqlJoin(sizes, " + ")});
 }
 
 PgDate DayOf(const LeafKey& key) { return PgDate{key.received_day}; }
@@ -142,7 +145,7 @@ absl::Status PgLeafSweeper::GiveUp(const LeafKey& key, LeafPair pair) {
       return absl::OkStatus();
     }
   }
-  const char* give_up = of_rollups ? sql::kGiveUpRollups : sql::kGiveUpSamples;
+  const SqlText give_up = of_rollups ? SqlText(sql::kGiveUpRollups) : SqlText(sql::kGiveUpSamples);
   for (bool more = true; more && !pace_.IsOver();) {
     const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
       STEPWELL_ASSIGN_OR_RETURN(const PgResult lines,
@@ -198,20 +201,23 @@ absl::Status PgLeafSweeper::Empty(const SweptLeaf& leaf) {
   return leaf.rollups_too ? GiveUp(leaf.key, LeafPair::kRollups) : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> PgLeafSweeper::Existing(const SweptLeaf& leaf) {
+absl::StatusOr<std::vector<SqlText>> PgLeafSweeper::Existing(const SweptLeaf& leaf) {
+  std::vector<SqlText> all;
   std::vector<std::string> names;
   for (const LeafPair pair : {LeafPair::kSamples, LeafPair::kRollups}) {
     if (pair == LeafPair::kRollups && !leaf.rollups_too) continue;
-    for (const char* table : TablesOf(pair)) {
-      names.push_back(
-          absl::StrCat("stepwell.", LeafName(table, leaf.key.keep_class, leaf.key.received_day)));
+    for (SqlText& table : LeavesOf(pair, leaf.key)) {
+      names.emplace_back(table.text());
+      all.push_back(std::move(table));
     }
   }
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
                             connection_.Exec(sql::kFindTables, {PgArray(names)}));
-  names.clear();
-  for (int row = 0; row < rows.row_count(); ++row) names.emplace_back(rows.Text(row, 0));
-  return names;
+  std::vector<SqlText> existing;
+  for (int row = 0; row < rows.row_count(); ++row) {
+    existing.push_back(std::move(all.at(static_cast<std::size_t>(rows.Int64(row, 0)) - 1)));
+  }
+  return existing;
 }
 
 absl::StatusOr<bool> PgLeafSweeper::MayGetRows(const LeafKey& key) {
@@ -230,11 +236,11 @@ absl::StatusOr<PgLeafSweeper::Truncation> PgLeafSweeper::Truncate(const SweptLea
   const absl::Status emptied = InDdlTransaction(connection_, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
     // Those of samples may have been dropped long before their rollups go.
-    STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> leaves, Existing(leaf));
-    const std::string list = absl::StrJoin(leaves, ", ");
+    STEPWELL_ASSIGN_OR_RETURN(const std::vector<SqlText> leaves, Existing(leaf));
+    const SqlText list = SqlJoin(leaves, ", ");
     if (!leaves.empty()) {
       STEPWELL_RETURN_IF_ERROR(
-          connection_.ExecScript(absl::StrCat("lock table ", list, " in access exclusive mode")));
+          connection_.ExecScript(SqlCat({"lock table ", list, " in access exclusive mode"})));
     }
     // Whoever merged into the leaf has committed its lines by now.
     STEPWELL_ASSIGN_OR_RETURN(
@@ -245,7 +251,7 @@ absl::StatusOr<PgLeafSweeper::Truncation> PgLeafSweeper::Truncate(const SweptLea
     done = merges_go_on ? Truncation::kMergeUnderWay : Truncation::kDone;
     if (merges_go_on) return absl::OkStatus();
     if (!leaves.empty()) {
-      STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("truncate ", list)));
+      STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(SqlCat({"truncate ", list})));
     }
     STEPWELL_RETURN_IF_ERROR(
         connection_.Exec(sql::kNoteEmptied, {leaf.key.keep_class, DayOf(leaf.key)}).status());
@@ -277,17 +283,17 @@ absl::Status PgLeafSweeper::Drop(const NamedLeaf& leaf) {
     STEPWELL_ASSIGN_OR_RETURN(const bool wait, RollupsWait(connection_, leaf.key));
     if (wait) return absl::OkStatus();
   }
-  const std::string list = LeafList(leaf.pair, leaf.key);
+  const SqlText list = SqlJoin(LeavesOf(leaf.pair, leaf.key), ", ");
   const absl::Status status = InDdlTransaction(connection_, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection_, owner_epoch_));
     // In the order of a reader's locks.
     STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(
-        absl::StrCat("lock table ", ParentList(leaf.pair), " in access exclusive mode; lock table ",
-                     list, " in access exclusive mode")));
+        SqlCat({"lock table ", ParentList(leaf.pair), " in access exclusive mode; lock table ",
+                list, " in access exclusive mode"})));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult size,
-                              connection_.Exec(IsBareSql(leaf.pair, leaf.key).c_str()));
+                              connection_.Exec(IsBareSql(leaf.pair, leaf.key)));
     if (size.Int64(0, 0) > 0) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(absl::StrCat("drop table ", list)));
+    STEPWELL_RETURN_IF_ERROR(connection_.ExecScript(SqlCat({"drop table ", list})));
     STEPWELL_RETURN_IF_ERROR(
         connection_.Exec(sql::kDropLines, {leaf.key.keep_class, DayOf(leaf.key)}).status());
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("sweep_before_drop"));

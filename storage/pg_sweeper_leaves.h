@@ -51,7 +51,7 @@ class PgLeafSweeper {
   absl::Status EmptyAll();
   absl::Status Empty(const SweptLeaf& leaf);
   // Names of the tables to be emptied.
-  absl::StatusOr<std::vector<std::string>> Existing(const SweptLeaf& leaf);
+  absl::StatusOr<std::vector<SqlText>> Existing(const SweptLeaf& leaf);
   enum class Truncation { kDone, kHasLines, kMergeUnderWay };
   absl::StatusOr<Truncation> Truncate(const SweptLeaf& leaf);
   // Rows that were received on its day are not merged yet: a merge may have written some of them.

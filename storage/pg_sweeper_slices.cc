@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_rollup_move.h"
@@ -18,99 +17,107 @@ namespace {
 constexpr std::int64_t kSliceRowsMax = 1000;
 constexpr int kStretchesMax = 64;
 
-std::string RowsLeaf(const NamedLeaf& leaf) {
-  return absl::StrCat("stepwell.", LeafName(leaf.pair == LeafPair::kSamples ? "metrics" : "rollups",
-                                            leaf.key.keep_class, leaf.key.received_day));
+SqlText RowsLeaf(const NamedLeaf& leaf) {
+  return LeafTable(leaf.pair == LeafPair::kSamples ? "metrics" : "rollups", leaf.key.keep_class,
+                   leaf.key.received_day);
 }
-std::string TicksLeaf(const NamedLeaf& leaf) {
-  return absl::StrCat("stepwell.",
-                      LeafName(leaf.pair == LeafPair::kSamples ? "ticks" : "rollup_ticks",
-                               leaf.key.keep_class, leaf.key.received_day));
+SqlText TicksLeaf(const NamedLeaf& leaf) {
+  return LeafTable(leaf.pair == LeafPair::kSamples ? "ticks" : "rollup_ticks", leaf.key.keep_class,
+                   leaf.key.received_day);
 }
 
 // Rollups go when no sample of theirs is left: those of a merge that came meanwhile are seen with it or
 // not at all.
-std::string NoRowIsLeft(const NamedLeaf& leaf) {
-  return absl::StrCat(
-      " and not exists (select from stepwell.metrics m where m.keep_class = ", leaf.key.keep_class,
-      " and m.received_day = '", DayText(leaf.key.received_day, "-"),
-      "' and m.trial_id = $1 and m.series_no = any($6))");
+SqlText NoRowIsLeft(const NamedLeaf& leaf) {
+  return SqlCat({" and not exists (select from stepwell.metrics m where m.keep_class = ",
+                 SqlInteger(leaf.key.keep_class), " and m.received_day = ",
+                 SqlDay(leaf.key.received_day), " and m.trial_id = $1 and m.series_no = any($6))"});
 }
 
 // $1 trial, $2 to $4 after this first time, tick_no and step, $5 limit, $6 only with these series.
-std::string StretchesSql(const NamedLeaf& leaf, bool of_group) {
+SqlText StretchesSql(const NamedLeaf& leaf, bool of_group) {
   const bool of_samples = leaf.pair == LeafPair::kSamples;
-  const char* step = of_samples ? "0::smallint" : "t.step_seconds";
-  return absl::StrCat(
-      "select t.writer_no, t.tick_no, ", step, ", t.first_time_us, t.last_time_us, ",
-      of_samples ? "t.series_nos" : "null::integer[]", " from ", TicksLeaf(leaf),
-      " t where t.trial_id = $1 and (t.first_time_us, t.tick_no, ", step, ") > ($2, $3, $4)",
-      of_samples ? " and " STEPWELL_MERGE_IS_OVER : " and " STEPWELL_ROLLUPS_ARE_MADE,
-      of_samples && of_group ? " and (t.series_nos is null or t.series_nos && $6)"
-                             : " and $6::integer[] is not null",
-      of_samples ? "" : NoRowIsLeft(leaf), " order by t.first_time_us, t.tick_no, ", step,
-      " limit $5");
+  const SqlText step = of_samples ? SqlText("0::smallint") : SqlText("t.step_seconds");
+  return SqlCat(
+      {"select t.writer_no, t.tick_no, ", step, ", t.first_time_us, t.last_time_us, ",
+       of_samples ? SqlPiece("t.series_nos") : SqlPiece("null::integer[]"), " from ",
+       TicksLeaf(leaf), " t where t.trial_id = $1 and (t.first_time_us, t.tick_no, ", step,
+       ") > ($2, $3, $4) and ",
+       of_samples ? SqlPiece(STEPWELL_MERGE_IS_OVER) : SqlPiece(STEPWELL_ROLLUPS_ARE_MADE),
+       of_samples && of_group ? SqlPiece(" and (t.series_nos is null or t.series_nos && $6)")
+                              : SqlPiece(" and $6::integer[] is not null"),
+       of_samples ? SqlText() : NoRowIsLeft(leaf), " order by t.first_time_us, t.tick_no, ", step,
+       " limit $5"});
 }
 
 // What went, by group: rows, samples, bytes, first and last time.
-std::string SumGone(const char* group) {
-  return absl::StrCat(" select coalesce(s.metric_group, ''), count(*), ",
-                      "coalesce(sum(g.sample_count), 0)::bigint, sum(g.bytes)::bigint, ",
-                      "min(g.first_time_us), max(g.last_time_us) from gone g ",
-                      "left join stepwell.series s on s.trial_id = $1 and s.series_no = ", group,
-                      " group by 1");
+SqlText SumGone(SqlPiece group) {
+  return SqlCat(
+      {" select coalesce(s.metric_group, ''), count(*), "
+       "coalesce(sum(g.sample_count), 0)::bigint, sum(g.bytes)::bigint, "
+       "min(g.first_time_us), max(g.last_time_us) from gone g "
+       "left join stepwell.series s on s.trial_id = $1 and s.series_no = ",
+       group, " group by 1"});
 }
 
-std::string Returning(const NamedLeaf& leaf) {
+SqlText Returning(const NamedLeaf& leaf) {
   return leaf.pair == LeafPair::kSamples
-             ? " returning m.series_no, m.sample_count, m.first_time_us, "
-               "m.last_time_us, " STEPWELL_METRICS_BYTES " as bytes)"
-             : " returning m.series_no, 0 as sample_count, m.first_time_us, "
-               "m.last_time_us, " STEPWELL_ROLLUPS_BYTES " as bytes)";
+             ? SqlText(
+                   " returning m.series_no, m.sample_count, m.first_time_us, "
+                   "m.last_time_us, " STEPWELL_METRICS_BYTES " as bytes)")
+             : SqlText(
+                   " returning m.series_no, 0 as sample_count, m.first_time_us, "
+                   "m.last_time_us, " STEPWELL_ROLLUPS_BYTES " as bytes)");
 }
 
 // $1 trial, $2 series, $3 and $4 times of the ticks, $5 writer, $6 tick_no, $7 step.
-std::string DeleteRowsSql(const NamedLeaf& leaf) {
-  return absl::StrCat("with gone as (delete from ", RowsLeaf(leaf),
-                      " m where m.trial_id = $1 and m.series_no = any($2) and m.first_time_us "
-                      "between $3 and $4 and m.writer_no = $5 and m.tick_no = $6 and ",
-                      leaf.pair == LeafPair::kSamples ? "$7::smallint = 0" : "m.step_seconds = $7",
-                      Returning(leaf), SumGone("g.series_no"));
+SqlText DeleteRowsSql(const NamedLeaf& leaf) {
+  return SqlCat({"with gone as (delete from ", RowsLeaf(leaf),
+                 " m where m.trial_id = $1 and m.series_no = any($2) and m.first_time_us "
+                 "between $3 and $4 and m.writer_no = $5 and m.tick_no = $6 and ",
+                 leaf.pair == LeafPair::kSamples ? SqlPiece("$7::smallint = 0")
+                                                 : SqlPiece("m.step_seconds = $7"),
+                 Returning(leaf), SumGone("g.series_no")});
 }
 
 // $1 trial, $2 series, $3 first times, $4 numbers of ticks. Rows on ticks of a merge under way stay:
 // whoever takes the last row takes the ticks, too.
-std::string DeleteKeysSql(const NamedLeaf& leaf) {
-  return absl::StrCat("with gone as (delete from ", RowsLeaf(leaf),
-                      " m using unnest($2::integer[], $3::bigint[], $4::bigint[]) as k (series_no, "
-                      "first_time_us, tick_no) where m.trial_id = $1 and m.series_no = k.series_no "
-                      "and m.first_time_us = k.first_time_us and m.tick_no = k.tick_no and exists "
-                      "(select from ",
-                      TicksLeaf(leaf),
-                      " t where t.trial_id = m.trial_id and t.writer_no = m.writer_no and "
-                      "t.tick_no = m.tick_no and " STEPWELL_MERGE_IS_OVER ")",
-                      Returning(leaf), SumGone("g.series_no"));
+SqlText DeleteKeysSql(const NamedLeaf& leaf) {
+  return SqlCat({"with gone as (delete from ", RowsLeaf(leaf),
+                 " m using unnest($2::integer[], $3::bigint[], $4::bigint[]) as k (series_no, "
+                 "first_time_us, tick_no) where m.trial_id = $1 and m.series_no = k.series_no "
+                 "and m.first_time_us = k.first_time_us and m.tick_no = k.tick_no and exists "
+                 "(select from ",
+                 TicksLeaf(leaf),
+                 " t where t.trial_id = m.trial_id and t.writer_no = m.writer_no and "
+                 "t.tick_no = m.tick_no and " STEPWELL_MERGE_IS_OVER ")",
+                 Returning(leaf), SumGone("g.series_no")});
 }
 
 // Ticks that no row refers to any more. $1 trial, $2 writers, $3 numbers of ticks, $4 steps, $5 series
 // that may be on ticks of an earlier release.
-std::string DeleteTicksSql(const NamedLeaf& leaf) {
+SqlText DeleteTicksSql(const NamedLeaf& leaf) {
   const bool of_samples = leaf.pair == LeafPair::kSamples;
-  return absl::StrCat(
-      "with gone as (delete from ", TicksLeaf(leaf),
-      " t using unnest($2::integer[], $3::bigint[], $4::smallint[]) as k (writer_no, tick_no, "
-      "step_seconds) where t.trial_id = $1 and t.writer_no = k.writer_no and t.tick_no = k.tick_no",
-      of_samples ? "" : " and t.step_seconds = k.step_seconds", " and not exists (select from ",
-      RowsLeaf(leaf), " m where m.trial_id = t.trial_id and m.series_no = any(",
-      of_samples ? "coalesce(t.series_nos, $5)" : "$5",
-      ") and m.first_time_us between t.first_time_us and t.last_time_us and m.tick_no = t.tick_no",
-      of_samples ? ") and " STEPWELL_MERGE_IS_OVER
-                 : " and m.step_seconds = t.step_seconds) and " STEPWELL_ROLLUPS_ARE_MADE,
-      " returning ", of_samples ? "t.series_nos[1]" : "t.first_series_no",
-      " as first_series_no, 0 as sample_count, 0::bigint as first_time_us, "
-      "0::bigint as last_time_us, ",
-      of_samples ? STEPWELL_TICKS_BYTES : STEPWELL_ROLLUP_TICKS_BYTES, " as bytes)",
-      SumGone("coalesce(g.first_series_no, ($5::integer[])[1])"));
+  const SqlText of_step = of_samples ? SqlText() : SqlText(" and t.step_seconds = k.step_seconds");
+  const SqlText series = of_samples ? SqlText("coalesce(t.series_nos, $5)") : SqlText("$5");
+  const SqlText is_over =
+      of_samples ? SqlText(") and " STEPWELL_MERGE_IS_OVER)
+                 : SqlText(" and m.step_seconds = t.step_seconds) and " STEPWELL_ROLLUPS_ARE_MADE);
+  const SqlText first = of_samples ? SqlText("t.series_nos[1]") : SqlText("t.first_series_no");
+  const SqlText bytes =
+      of_samples ? SqlText(STEPWELL_TICKS_BYTES) : SqlText(STEPWELL_ROLLUP_TICKS_BYTES);
+  return SqlCat(
+      {"with gone as (delete from ", TicksLeaf(leaf),
+       " t using unnest($2::integer[], $3::bigint[], $4::smallint[]) as k (writer_no, tick_no, "
+       "step_seconds) where t.trial_id = $1 and t.writer_no = k.writer_no and t.tick_no = "
+       "k.tick_no",
+       of_step, " and not exists (select from ", RowsLeaf(leaf),
+       " m where m.trial_id = t.trial_id and m.series_no = any(", series,
+       ") and m.first_time_us between t.first_time_us and t.last_time_us and m.tick_no = t.tick_no",
+       is_over, " returning ", first,
+       " as first_series_no, 0 as sample_count, 0::bigint as first_time_us, "
+       "0::bigint as last_time_us, ",
+       bytes, " as bytes)", SumGone("coalesce(g.first_series_no, ($5::integer[])[1])")});
 }
 
 std::vector<std::int32_t> ToInt32(const std::vector<std::int64_t>& values) {
@@ -211,7 +218,7 @@ absl::StatusOr<std::deque<PgSliceSweeper::Stretch>> PgSliceSweeper::ReadStretche
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
       connection_.Exec(
-          StretchesSql(leaf, target.is_group).c_str(),
+          StretchesSql(leaf, target.is_group),
           {Value(target.trial_id), after.first_time_us, after.tick_no, after.step_seconds,
            std::int64_t{kStretchesMax}, PgArray(target.series_nos)}));
   std::deque<Stretch> stretches;
@@ -266,7 +273,7 @@ absl::Status PgSliceSweeper::DeleteRows(const SliceTarget& target, const NamedLe
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult sums,
       connection_.Exec(
-          DeleteRowsSql(leaf).c_str(),
+          DeleteRowsSql(leaf),
           {Value(target.trial_id), PgArray(series_nos), stretch.first_time_us, stretch.last_time_us,
            stretch.writer_no, stretch.tick_no, stretch.step_seconds}));
   slice.Add(sums, /*of_ticks=*/false);
@@ -292,9 +299,9 @@ absl::Status PgSliceSweeper::DeleteTicks(const SliceTarget& target, const NamedL
     all.clear();
     for (int row = 0; row < rows.row_count(); ++row) all.push_back(rows.Int32(row, 0));
   }
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult sums,
-                            connection_.Exec(DeleteTicksSql(leaf).c_str(),
-                                             {Value(target.trial_id), PgArray(writers),
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult sums,
+      connection_.Exec(DeleteTicksSql(leaf), {Value(target.trial_id), PgArray(writers),
                                               PgArray(numbers), PgArray(steps), PgArray(all)}));
   slice.Add(sums, /*of_ticks=*/true);
   return absl::OkStatus();
@@ -337,10 +344,10 @@ absl::StatusOr<std::int64_t> PgSliceSweeper::RemoveRows(const SliceTarget& targe
     const absl::Status swept = InSweepTransaction(
         connection_, owner_epoch_, result_.removed,
         [&](std::vector<CapRemoval>& removed) -> absl::Status {
-          STEPWELL_ASSIGN_OR_RETURN(const PgResult sums,
-                                    connection_.Exec(DeleteKeysSql(leaf).c_str(),
-                                                     {Value(target.trial_id), PgArray(series),
-                                                      PgArray(firsts), PgArray(numbers)}));
+          STEPWELL_ASSIGN_OR_RETURN(
+              const PgResult sums,
+              connection_.Exec(DeleteKeysSql(leaf), {Value(target.trial_id), PgArray(series),
+                                                     PgArray(firsts), PgArray(numbers)}));
           slice.Add(sums, /*of_ticks=*/false);
           STEPWELL_RETURN_IF_ERROR(DeleteTicks(target, leaf, stretches, slice));
           return Finish(target, slice, removed);

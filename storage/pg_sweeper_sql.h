@@ -61,7 +61,7 @@ from stepwell.usage where keep_class = $1 and received_day = $2)";
 inline constexpr char kDayHasRecentTicks[] =
     "select exists (select from stepwell.recent_ticks where received_day = $1)";
 inline constexpr char kFindTables[] = R"(
-select name from unnest($1::text[]) with ordinality as t (name, i)
+select i from unnest($1::text[]) with ordinality as t (name, i)
 where to_regclass(name) is not null order by i)";
 inline constexpr char kNoteEmptied[] = R"(
 update stepwell.swept_leaves set emptied = true where keep_class = $1 and received_day = $2)";

@@ -45,14 +45,14 @@ absl::Status PgTrialSweeper::Run(SweepErrors& errors) {
 absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
   // Recent first: lines of the ledger lead to the leaves, and go with them.
   for (const Table& table : {Table{"recent", "series_no"}, Table{"recent_ticks", "writer_no"}}) {
-    STEPWELL_ASSIGN_OR_RETURN(const bool done,
-                              Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const bool done, Drain(trial_id, SqlCat({"stepwell.", SqlName(table.name)}), table.order));
     if (!done) return false;
   }
   for (int segment = 0; segment < kRollupSegments; ++segment) {
     for (const Table& table : {Table{"rollups", "series_no"}, Table{"rollup_ticks", "writer_no"}}) {
-      STEPWELL_ASSIGN_OR_RETURN(
-          const bool done, Drain(trial_id, RollupSegmentName(table.name, segment), table.order));
+      STEPWELL_ASSIGN_OR_RETURN(const bool done,
+                                Drain(trial_id, RollupSegment(table.name, segment), table.order));
       if (!done) return false;
     }
   }
@@ -64,8 +64,8 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
   advanced_ = advanced_ || of_traces.advanced;
   if (!traces_done) return false;
   for (const Table& table : kSmallTables) {
-    STEPWELL_ASSIGN_OR_RETURN(const bool done,
-                              Drain(trial_id, absl::StrCat("stepwell.", table.name), table.order));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const bool done, Drain(trial_id, SqlCat({"stepwell.", SqlName(table.name)}), table.order));
     if (!done) return false;
   }
   CapRemovals nothing;
@@ -87,7 +87,7 @@ absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
     const std::int32_t day = leaves.DateDays(row, 0);
     const auto keep_class = static_cast<std::int16_t>(leaves.Int32(row, 1));
     for (const Table& table : kLeafTables) {
-      const std::string leaf = absl::StrCat("stepwell.", LeafName(table.name, keep_class, day));
+      const SqlText leaf = LeafTable(table.name, keep_class, day);
       STEPWELL_ASSIGN_OR_RETURN(const bool done, Drain(trial_id, leaf, table.order));
       if (!done) return false;
     }
@@ -99,25 +99,26 @@ absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
   return true;
 }
 
-absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const std::string& table,
+absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const SqlText& table,
                                            const char* order) {
   // From where the last slice ended: what it deleted stays in the index for a while. What ties with the
   // last one goes with it.
-  const std::string statement = absl::StrCat(
-      "with top as (select max(o) as o, count(*) as n from (select ", order, " as o from ", table,
-      " where trial_id = $1 and ", order, " >= $2 order by ", order,
-      " limit $3) x), gone as (delete from ", table, " t using top where t.trial_id = $1 and t.",
-      order, " between $2 and top.o returning 1) ",
-      "select (select n from top), coalesce((select o from top), 0), count(*) from gone");
+  const SqlText column = SqlName(order);
+  const SqlText statement =
+      SqlCat({"with top as (select max(o) as o, count(*) as n from (select ", column, " as o from ",
+              table, " where trial_id = $1 and ", column, " >= $2 order by ", column,
+              " limit $3) x), gone as (delete from ", table,
+              " t using top where t.trial_id = $1 and t.", column,
+              " between $2 and top.o returning 1) "
+              "select (select n from top), coalesce((select o from top), 0), count(*) from gone"});
   std::int32_t from = 0;
   for (bool more = true; more;) {
     if (pace_.IsOver()) return false;
     CapRemovals nothing;
     const absl::Status status = InSweepTransaction(
         connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
-          STEPWELL_ASSIGN_OR_RETURN(
-              const PgResult gone,
-              connection_.Exec(statement.c_str(), {Value(trial_id), from, kRowsMax}));
+          STEPWELL_ASSIGN_OR_RETURN(const PgResult gone,
+                                    connection_.Exec(statement, {Value(trial_id), from, kRowsMax}));
           row_count_ += gone.Int64(0, 2);
           advanced_ = advanced_ || gone.Int64(0, 2) > 0;
           more = gone.Int64(0, 0) == kRowsMax;

@@ -30,7 +30,7 @@ class PgTrialSweeper {
  private:
   // Deletes all of the trial's rows of `table`, along its index; false when the time is over. A table
   // that is not there holds none.
-  absl::StatusOr<bool> Drain(TrialId trial_id, const std::string& table, const char* order);
+  absl::StatusOr<bool> Drain(TrialId trial_id, const SqlText& table, const char* order);
   absl::StatusOr<bool> DrainLeaves(TrialId trial_id);
 
   PgConnection& connection_;

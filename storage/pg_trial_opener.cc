@@ -154,7 +154,7 @@ class Opening {
       return absl::OkStatus();
     }
     const std::string key = AttemptKeyOf(request_);
-    for (const char* statement : {sql::kFindAttempt, sql::kNameAttempt}) {
+    for (const SqlText& statement : {SqlText(sql::kFindAttempt), SqlText(sql::kNameAttempt)}) {
       STEPWELL_ASSIGN_OR_RETURN(const PgResult found,
                                 connection_.Exec(statement, {Value(trial_.trial_id), key}));
       if (found.row_count() == 0) continue;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
 
@@ -21,7 +20,7 @@ PgVacuum::~PgVacuum() {
   worker_.Join();
 }
 
-void PgVacuum::Start(std::vector<std::string> tables, Task task) {
+void PgVacuum::Start(std::vector<SqlText> tables, Task task) {
   {
     absl::MutexLock lock(&mu_);
     STEPWELL_CHECK(!busy_);
@@ -52,14 +51,14 @@ bool PgVacuum::NoteBackend(int backend_pid) {
   return !stopping_;
 }
 
-absl::Status PgVacuum::Run(const std::vector<std::string>& tables, Task task) {
+absl::Status PgVacuum::Run(const std::vector<SqlText>& tables, Task task) {
   STEPWELL_ASSIGN_OR_RETURN(const auto connection, PgConnection::Open(options_));
   connection->set_reply_timeout(kReplyTimeout);
   if (!NoteBackend(connection->backend_pid())) return absl::CancelledError("the store is closing");
-  const char* command =
-      task == Task::kVacuum ? "vacuum (skip_locked, truncate false) " : "analyze (skip_locked) ";
-  for (const std::string& table : tables) {
-    STEPWELL_RETURN_IF_ERROR(connection->ExecScript(absl::StrCat(command, table)));
+  const SqlText command = task == Task::kVacuum ? SqlText("vacuum (skip_locked, truncate false) ")
+                                                : SqlText("analyze (skip_locked) ");
+  for (const SqlText& table : tables) {
+    STEPWELL_RETURN_IF_ERROR(connection->ExecScript(SqlCat({command, table})));
   }
   return absl::OkStatus();
 }

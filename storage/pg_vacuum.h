@@ -6,7 +6,6 @@
 //   if (!vacuum.busy()) vacuum.Start({"stepwell.recent_1", "stepwell.recent_ticks_1"});
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -24,13 +23,13 @@ class PgVacuum {
 
   enum class Task { kVacuum, kAnalyze };
   // REQUIRES: not busy.
-  void Start(std::vector<std::string> tables, Task task = Task::kVacuum) ABSL_LOCKS_EXCLUDED(mu_);
+  void Start(std::vector<SqlText> tables, Task task = Task::kVacuum) ABSL_LOCKS_EXCLUDED(mu_);
   bool busy() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the last run that ended.
   absl::Status result() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  absl::Status Run(const std::vector<std::string>& tables, Task task) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Run(const std::vector<SqlText>& tables, Task task) ABSL_LOCKS_EXCLUDED(mu_);
   bool NoteBackend(int backend_pid) ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 

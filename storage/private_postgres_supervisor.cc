@@ -181,7 +181,7 @@ absl::Status PostgresSupervisor::TryConnect() const {
       const PgResult found,
       connection->Exec("select 1 from pg_database where datname = $1", {kPrivateDatabase}));
   if (found.row_count() == 1) return absl::OkStatus();
-  return connection->ExecScript(absl::StrCat("create database ", kPrivateDatabase));
+  return connection->ExecScript(SqlCat({"create database ", SqlName(kPrivateDatabase)}));
 }
 
 PostgresSupervisor::Event PostgresSupervisor::Watch(Server& server) {

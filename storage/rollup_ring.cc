@@ -10,14 +10,14 @@ int RollupSegmentOf(std::int32_t received_day) {
   return rest < 0 ? rest + kRollupSegments : rest;
 }
 
-std::string RollupSegmentName(std::string_view table, int segment) {
-  return absl::StrCat("stepwell.recent_", std::string(table), "_", segment);
+SqlText RollupSegment(std::string_view table, int segment) {
+  return SqlCat({"stepwell.", SqlName(absl::StrCat("recent_", std::string(table), "_", segment))});
 }
 
-std::string RollupTableName(std::string_view table, RollupHome home, std::int16_t keep_class,
-                            std::int32_t received_day) {
-  if (home == RollupHome::kRing) return RollupSegmentName(table, RollupSegmentOf(received_day));
-  return absl::StrCat("stepwell.", LeafName(table, keep_class, received_day));
+SqlText RollupTable(std::string_view table, RollupHome home, std::int16_t keep_class,
+                    std::int32_t received_day) {
+  if (home == RollupHome::kRing) return RollupSegment(table, RollupSegmentOf(received_day));
+  return LeafTable(table, keep_class, received_day);
 }
 
 }  // namespace stepwell

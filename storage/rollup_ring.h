@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
+
+#include "storage/sql_text.h"
 
 namespace stepwell {
 
@@ -17,10 +18,10 @@ inline constexpr int kRollupSegments = 4;
 // Of rows that were received on this day (since 1970).
 int RollupSegmentOf(std::int32_t received_day);
 
-// "stepwell.recent_rollups_2". REQUIRES: `table` is "rollups" or "rollup_ticks", here and below.
-std::string RollupSegmentName(std::string_view table, int segment);
-// The same, or "stepwell.rollups_k0_20260101".
-std::string RollupTableName(std::string_view table, RollupHome home, std::int16_t keep_class,
-                            std::int32_t received_day);
+// stepwell."recent_rollups_2". REQUIRES: `table` is "rollups" or "rollup_ticks", here and below.
+SqlText RollupSegment(std::string_view table, int segment);
+// The same, or stepwell."rollups_k0_20260101".
+SqlText RollupTable(std::string_view table, RollupHome home, std::int16_t keep_class,
+                    std::int32_t received_day);
 
 }  // namespace stepwell

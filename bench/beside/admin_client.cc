@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::bench {
 namespace {
@@ -93,7 +94,7 @@ absl::Status AdminClient::AwaitQuiet() {
 }
 
 absl::StatusOr<std::int64_t> AdminClient::Number(const std::string& statement) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, sql_->Exec(statement.c_str()));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, sql_->Exec(SqlOf(statement)));
   if (result.row_count() != 1) return absl::InternalError(absl::StrCat("no row: ", statement));
   return result.Int64(0, 0);
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::bench {
 namespace {
@@ -25,15 +26,15 @@ std::string CountLeaves(int days_ago) {
 }  // namespace
 
 absl::Status MakeOldLeaf(AdminClient& admin, const std::string& trial, int days_ago) {
-  return admin.sql().ExecScript(absl::StrCat(R"(
+  return admin.sql().ExecScript(SqlOf(absl::StrCat(R"(
 begin;
 do $do$
 declare
   today constant date := (now() at time zone 'utc')::date;
   day constant date := today - )",
-                                             days_ago, R"(;
+                                                   days_ago, R"(;
   trial constant bigint := (select trial_id from stepwell.trials where external_id = ')",
-                                             trial, R"(');
+                                                   trial, R"(');
   of text;
   names text;
   picked text;
@@ -54,7 +55,7 @@ begin
                    trial, today);
   end loop;
 end $do$;
-commit)"));
+commit)")));
 }
 
 absl::Status SweepAway(AdminClient& admin, int days_ago) {

@@ -26,6 +26,7 @@
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "storage/pg_connection.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::bench {
 namespace {
@@ -185,7 +186,7 @@ class Charts {
   }
 
   std::int64_t Number(const char* statement) {
-    const auto rows = sql_->Exec(statement);
+    const auto rows = sql_->Exec(SqlOf(statement));
     DieUnless(rows.status());
     return rows->Int64(0, 0);
   }

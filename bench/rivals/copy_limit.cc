@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "bench/load/bench_run.h"
 #include "storage/pg_row_copy.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::bench {
 namespace {
@@ -53,9 +54,9 @@ SeeTicks CopyLimit::Adder() {
 double CopyLimit::Measure(PgConnection& connection) {
   for (const char* table : {"metrics", "ticks"}) {
     const std::string own = absl::StrCat("stepwell.", LeafName(table, kKeepClass, 0));
-    DieUnless(
-        connection.ExecScript(absl::StrCat("drop table if exists ", own, "; create table ", own,
-                                           " (like stepwell.", table, " including storage)")));
+    DieUnless(connection.ExecScript(
+        SqlOf(absl::StrCat("drop table if exists ", own, "; create table ", own, " (like stepwell.",
+                           table, " including storage)"))));
   }
   DieUnless(connection.ExecScript("checkpoint"));
   RowCopy rows = RowCopy::ForLeaf(kKeepClass, 0);
@@ -81,7 +82,7 @@ double CopyLimit::Measure(PgConnection& connection) {
   const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
   for (const char* table : {"metrics", "ticks"}) {
     DieUnless(connection.ExecScript(
-        absl::StrCat("drop table stepwell.", LeafName(table, kKeepClass, 0))));
+        SqlOf(absl::StrCat("drop table stepwell.", LeafName(table, kKeepClass, 0)))));
   }
   return static_cast<double>(sample_count_) / seconds;
 }

@@ -22,6 +22,7 @@
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/private_postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -153,7 +154,7 @@ class Bench {
 
   double Seconds(const std::string& query, std::int64_t count_due) {
     const double start = SessionSeconds();
-    const PgResult result = Must(sql_->Exec(query.c_str()));
+    const PgResult result = Must(sql_->Exec(SqlOf(query)));
     const double took = SessionSeconds() - start;
     if (result.Int64(0, 0) != count_due) {
       DieUnless(absl::InternalError(

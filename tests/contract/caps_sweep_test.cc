@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/pg_fold_sql.h"
 #include "tests/contract/caps_store_test.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -133,7 +134,7 @@ TEST_F(CapsSweep, ASnapshotOfBeforeStaysExactAndTheLeafWaitsForIt) {
   // As an RPC does: the ledger first, rows much later.
   ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read, read only").ok());
   const char* lines = "select sum(sample_count)::bigint from stepwell.usage where row_count > 0";
-  EXPECT_EQ(reader->Exec(lines)->Int64(0, 0), 200);
+  EXPECT_EQ(reader->Exec(SqlOf(lines))->Int64(0, 0), 200);
   const SweepResult swept = SweepAll(kADayOldUs);
   EXPECT_EQ(swept.leaves_left, 1);
   EXPECT_EQ(swept.leaves_emptied, 0);
@@ -143,7 +144,7 @@ TEST_F(CapsSweep, ASnapshotOfBeforeStaysExactAndTheLeafWaitsForIt) {
   const std::string samples =
       absl::StrCat("select count(*) from stepwell.samples(", Value(writer.trial_id), ")");
   EXPECT_EQ(Number(samples), 0);
-  EXPECT_EQ(reader->Exec(samples.c_str())->Int64(0, 0), 200);
+  EXPECT_EQ(reader->Exec(SqlOf(samples))->Int64(0, 0), 200);
   EXPECT_EQ(reader->Exec("select sum(sample_count)::bigint from stepwell.metrics")->Int64(0, 0),
             200);
   EXPECT_EQ(SweepAll(kADayOldUs).leaves_left, 1);

@@ -9,6 +9,7 @@
 #include "storage/rollup.h"
 #include "tests/contract/fold_store_test.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -174,7 +175,7 @@ TEST_F(FoldStoreContract, SkipsRowsThatAreDamaged) {
     const TrialId trial_id = fold("bad: " + damage);
     const std::string text =
         absl::StrCat("update stepwell.recent set ", damage, " where trial_id = $1");
-    const auto done = sql_->Exec(text.c_str(), {Value(trial_id)});
+    const auto done = sql_->Exec(SqlOf(text), {Value(trial_id)});
     ASSERT_TRUE(done.ok()) << done.status();
     ASSERT_EQ(done->affected_count(), 1) << damage;
   }

@@ -20,6 +20,7 @@
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
 #include "tests/contract/store_test.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 
@@ -59,12 +60,11 @@ class FoldStoreTest : public StoreTest {
     };
     std::map<std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int16_t>, Ticks> all_ticks;
     const bool recent = rows_table == "recent";
-    const auto ticks_rows =
-        sql_->Exec(absl::StrCat("select ",
-                                recent ? "segment, fold_no, received_time_us, series_nos, "
-                                       : "0::smallint, 0::bigint, 0::bigint, '{}'::integer[], ",
-                                kTicksColumnList, " from stepwell.", ticks_table)
-                       .c_str());
+    const auto ticks_rows = sql_->Exec(
+        SqlOf(absl::StrCat("select ",
+                           recent ? "segment, fold_no, received_time_us, series_nos, "
+                                  : "0::smallint, 0::bigint, 0::bigint, '{}'::integer[], ",
+                           kTicksColumnList, " from stepwell.", ticks_table)));
     ASSERT_TRUE(ticks_rows.ok()) << ticks_rows.status();
     for (int i = 0; i < ticks_rows->row_count(); ++i) {
       const RecentTicksRow row = ReadRecentTicks(*ticks_rows, i);
@@ -85,7 +85,7 @@ class FoldStoreTest : public StoreTest {
       EXPECT_TRUE(is_new) << "tick_no " << row.place.tick_no << " twice";
     }
     const auto rows = sql_->Exec(
-        absl::StrCat("select ", kMetricsColumnList, " from stepwell.", rows_table).c_str());
+        SqlOf(absl::StrCat("select ", kMetricsColumnList, " from stepwell.", rows_table)));
     ASSERT_TRUE(rows.ok()) << rows.status();
     for (int i = 0; i < rows->row_count(); ++i) {
       const RecentColumnRow row = ReadRecentColumn(*rows, i);

@@ -5,6 +5,7 @@
 #include "storage/pg_ingest_store.h"
 #include "tests/fakes/fake_ingest_store.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -68,7 +69,7 @@ class PgUnderTest final : public StoreUnderTest {
 
  private:
   void Run(const std::string& sql) {
-    const absl::Status status = sql_->ExecScript(sql);
+    const absl::Status status = sql_->ExecScript(SqlOf(sql));
     EXPECT_TRUE(status.ok()) << status;
   }
   const std::string url_ = TestPostgres::Get().FreshMigratedDatabase();

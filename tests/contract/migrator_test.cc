@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -23,7 +24,7 @@ const std::span<const Migration> kOne(kTwo.data(), 1);
 class MigratorTest : public ::testing::Test {
  protected:
   std::int64_t Count(const char* sql) {
-    const auto result = connection_->Exec(sql);
+    const auto result = connection_->Exec(SqlOf(sql));
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? result->Int64(0, 0) : -1;
   }
@@ -42,7 +43,7 @@ TEST_F(MigratorTest, AppliesInOrderAndRecordsTheHash) {
   ASSERT_TRUE(rows.ok()) << rows.status();
   ASSERT_EQ(rows->row_count(), 2);
   EXPECT_EQ(rows->Text(1, 1), "second");
-  EXPECT_EQ(rows->Text(1, 2), Sha256Hex(kTwo[1].sql));
+  EXPECT_EQ(rows->Text(1, 2), Sha256Hex(kTwo[1].sql.text()));
   EXPECT_TRUE(rows->Bool(1, 3));
 }
 

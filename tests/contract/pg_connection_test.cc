@@ -20,6 +20,7 @@
 #include "storage/pg_url.h"
 #include "tests/support/postgres.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -104,9 +105,9 @@ TEST_F(PgConnectionTest, StatementsThatSaySoAreKeptOnceTheConnectionIsKnownToBeT
 
 TEST_F(PgConnectionTest, StatementsAreKeptInBounds) {
   for (int i = 0; i < 300; ++i) {
-    const auto results = connection_->ExecAll(
-        std::vector<PgStatement>{{absl::StrCat("select $1 + ", i % 150), {std::int32_t{i}}, true},
-                                 {i % 7 == 0 ? "select 1 / 0" : "select 1", {}}});
+    const auto results = connection_->ExecAll(std::vector<PgStatement>{
+        {SqlOf(absl::StrCat("select $1 + ", i % 150)), {std::int32_t{i}}, true},
+        {i % 7 == 0 ? SqlText("select 1 / 0") : SqlText("select 1"), {}}});
     if (i % 7 == 0) {
       EXPECT_FALSE(results.ok());
     } else {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -29,9 +30,9 @@ class PgCopyTest : public ::testing::Test {
   PgResult RoundTrip(const std::string& type, PgCopyRows& rows) {
     const std::int64_t count = rows.row_count();
     EXPECT_TRUE(connection_
-                    ->ExecScript(absl::StrCat("drop table if exists t; create temp table t "
-                                              "(n int generated always as identity, v ",
-                                              type, ")"))
+                    ->ExecScript(SqlOf(absl::StrCat("drop table if exists t; create temp table t "
+                                                    "(n int generated always as identity, v ",
+                                                    type, ")")))
                     .ok());
     const auto copied = connection_->CopyIn("copy t (v) from stdin (format binary)", rows.Take());
     EXPECT_TRUE(copied.ok()) << copied.status();

@@ -13,6 +13,7 @@
 #include "storage/pg_progress.h"
 #include "tests/contract/pg_store_test.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -469,7 +470,7 @@ TEST_F(PgProgressTest, AgreesWithAModelInAnyOrder) {
       reader = Connect(url_);
       ASSERT_TRUE(reader->Begin().ok());
       const std::string held = absl::StrCat("select count(*) from stepwell.progress_", below(8));
-      ASSERT_TRUE(reader->Exec(held.c_str()).ok());
+      ASSERT_TRUE(reader->Exec(SqlOf(held)).ok());
     } else {
       reader.reset();
     }

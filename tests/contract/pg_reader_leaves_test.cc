@@ -5,6 +5,12 @@
 namespace stepwell {
 namespace {
 
+std::vector<std::string> Texts(const std::vector<SqlText>& all) {
+  std::vector<std::string> texts;
+  for (const SqlText& each : all) texts.emplace_back(each.text());
+  return texts;
+}
+
 TEST(PgReaderLeavesTest, JoinsNeighbouringDaysOfAClass) {
   std::vector<UsageRecord> usage;
   const auto add = [&](std::int16_t keep_class, std::int32_t day, std::int64_t rows = 1) {
@@ -21,7 +27,7 @@ TEST(PgReaderLeavesTest, JoinsNeighbouringDaysOfAClass) {
   EXPECT_EQ(PickLeaves(usage, INT64_MIN, INT64_MAX),
             (std::vector<LeafRange>{{0, 1, 3}, {0, 7, 7}, {1, 4, 4}}));
   EXPECT_EQ(PickLeaves(usage, 20, 30), (std::vector<LeafRange>{{0, 2, 2}}));
-  EXPECT_EQ(ConditionOf({}, 1).sql, "false");
+  EXPECT_EQ(ConditionOf({}, 1).sql.text(), "false");
   for (std::int32_t day = 100; day < 300; day += 2) add(0, day);
   EXPECT_EQ(PickLeaves(usage, INT64_MIN, INT64_MAX),
             (std::vector<LeafRange>{{0, 1, 298}, {1, 4, 4}}))
@@ -34,13 +40,14 @@ TEST(PgReaderLeavesTest, FewLeavesAreNamedAndManyAreFoundByACondition) {
   EXPECT_TRUE(AreFew({}));
   EXPECT_FALSE(AreFew({{0, 20'000, 20'004}}));
   std::vector<PgParam> params = {std::int64_t{7}};
-  EXPECT_EQ(PlacesOf("ticks", few, LeafPlaces::kNamed, params),
-            (std::vector<std::string>{
-                "stepwell.ticks_k0_20241004 where true", "stepwell.ticks_k0_20241005 where true",
-                "stepwell.ticks_k0_20241006 where true", "stepwell.ticks_k1_20241008 where true"}));
+  EXPECT_EQ(Texts(PlacesOf("ticks", few, LeafPlaces::kNamed, params)),
+            (std::vector<std::string>{"stepwell.\"ticks_k0_20241004\" where true",
+                                      "stepwell.\"ticks_k0_20241005\" where true",
+                                      "stepwell.\"ticks_k0_20241006\" where true",
+                                      "stepwell.\"ticks_k1_20241008\" where true"}));
   EXPECT_EQ(params.size(), 1u);
-  EXPECT_EQ(PlacesOf("ticks", {{0, 20'000, 20'004}}, LeafPlaces::kPruned, params),
-            std::vector<std::string>{"stepwell.ticks where ((keep_class = $2 and received_day "
+  EXPECT_EQ(Texts(PlacesOf("ticks", {{0, 20'000, 20'004}}, LeafPlaces::kPruned, params)),
+            std::vector<std::string>{"stepwell.\"ticks\" where ((keep_class = $2 and received_day "
                                      "between $3 and $4))"});
   EXPECT_EQ(params.size(), 4u);
 }

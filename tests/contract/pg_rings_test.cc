@@ -9,6 +9,7 @@
 #include "storage/pg_caps_store.h"
 #include "storage/pg_error.h"
 #include "tests/contract/pg_store_test.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -29,7 +30,7 @@ TEST_F(PgRings, AnOpenReaderDelaysNeitherLeavesNorCommits) {
   ASSERT_TRUE(reader->Exec("select count(*) from stepwell.recent").ok());
   for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
     ASSERT_TRUE(
-        reader->Exec(absl::StrCat("select count(*) from stepwell.journal_", i).c_str()).ok());
+        reader->Exec(SqlOf(absl::StrCat("select count(*) from stepwell.journal_", i))).ok());
   }
   const absl::Time start = absl::Now();
   const absl::Status attached = folds_->AttachLeaves(kNowUs);
@@ -306,7 +307,7 @@ class DamagedRingTest : public RecentRingTest, public ::testing::WithParamInterf
     file.close();
     ASSERT_TRUE(file.good());
     const absl::Status read =
-        sql_->Exec(absl::StrCat("select count(*) from stepwell.", table).c_str()).status();
+        sql_->Exec(SqlOf(absl::StrCat("select count(*) from stepwell.", table))).status();
     ASSERT_TRUE(IsUnreadable(read)) << read;
   }
   // Merges until nothing is ripe; what cannot be merged waits aside.

@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "storage/pg_error.h"
 #include "tests/contract/pg_store_test.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -121,7 +122,7 @@ create constraint trigger wait_at_commit after insert on stepwell.progress_0
       if (waiting->row_count() == 0) continue;
       const std::string close =
           absl::StrCat("alter database \"", name, "\" allow_connections false");
-      ASSERT_TRUE(sql->ExecScript(close).ok());
+      ASSERT_TRUE(sql->ExecScript(SqlOf(close)).ok());
       const auto killed =
           sql->Exec("select pg_terminate_backend($1, 5000)", {waiting->Int32(0, 0)});
       ASSERT_TRUE(killed.ok()) << killed.status();

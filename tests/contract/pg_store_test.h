@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/contract/store_test.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 
@@ -48,7 +49,7 @@ class PgStoreTest : public StoreTest {
         "where datname = current_database() and pid <> pg_backend_pid() and ",
         condition);
     for (const absl::Time deadline = absl::Now() + absl::Seconds(20); absl::Now() < deadline;) {
-      const auto killed = sql->Exec(kill.c_str());
+      const auto killed = sql->Exec(SqlOf(kill));
       ASSERT_TRUE(killed.ok()) << killed.status();
       if (killed->row_count() > 0) return;
     }

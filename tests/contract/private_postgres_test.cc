@@ -24,6 +24,7 @@
 #include "storage/private_postgres_process.h"
 #include "tests/support/postgres.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -54,7 +55,7 @@ std::unique_ptr<PrivatePostgres> Open(const std::string& directory) {
 }
 
 std::string Value(const std::string& url, const char* sql) {
-  const auto result = Connect(url)->Exec(sql);
+  const auto result = Connect(url)->Exec(SqlOf(sql));
   EXPECT_TRUE(result.ok()) << sql << ": " << result.status();
   return result.ok() ? std::string(result->Text(0, 0)) : "";
 }

@@ -15,6 +15,7 @@
 #include "storage/vector_codec.h"
 #include "tests/support/encoded_params.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -85,7 +86,7 @@ class ReadSqlTest : public ::testing::Test {
   }
 
   void Insert(const std::string& sql, const std::vector<PgParam>& params) {
-    const auto inserted = connection_->Exec(sql.c_str(), params);
+    const auto inserted = connection_->Exec(SqlOf(sql), params);
     ASSERT_TRUE(inserted.ok()) << inserted.status();
   }
 
@@ -116,7 +117,7 @@ class ReadSqlTest : public ::testing::Test {
   }
 
   std::vector<std::string> Rows(const char* query) {
-    const auto result = connection_->Exec(query);
+    const auto result = connection_->Exec(SqlOf(query));
     EXPECT_TRUE(result.ok()) << result.status();
     std::vector<std::string> rows;
     for (int row = 0; result.ok() && row < result->row_count(); ++row) {
@@ -309,8 +310,8 @@ TEST_F(ReadSqlTest, RefusesRowsThatContradictTheirTicks) {
                               "select batches, timestamps, values from stepwell.generic_metrics"}) {
       SCOPED_TRACE(absl::StrCat(row.damage, "; ", query));
       ASSERT_TRUE(connection_->Begin().ok());
-      ASSERT_TRUE(connection_->Exec(row.damage).ok());
-      const auto read = connection_->Exec(query);
+      ASSERT_TRUE(connection_->Exec(SqlOf(row.damage)).ok());
+      const auto read = connection_->Exec(SqlOf(query));
       EXPECT_EQ(SqlState(read.status()), "XX001");
       EXPECT_THAT(std::string(read.status().message()), ::testing::HasSubstr(row.message));
       EXPECT_TRUE(connection_->Rollback().ok());
@@ -348,7 +349,7 @@ TEST_F(YoungTablesTest, SamplesDecodesARowWithItsOwnTicksOnly) {
 TEST_F(YoungTablesTest, RowsUnnestedByHandAreDecodedWithTheirOwnTicksOnly) {
   for (const char* plan : {"", "set enable_hashjoin = off; set enable_mergejoin = off",
                            "set enable_indexscan = off; set enable_bitmapscan = off"}) {
-    ASSERT_TRUE(connection_->ExecScript(plan).ok());
+    ASSERT_TRUE(connection_->ExecScript(SqlOf(plan)).ok());
     for (const char* view : {"decoded_metrics", "decoded_recent", "generic_metrics"}) {
       SCOPED_TRACE(absl::StrCat(plan, " ", view));
       const int times = view == std::string("generic_metrics") ? 2 : 1;
@@ -387,9 +388,9 @@ TEST_F(ReadSqlTest, AValueOutOfLineIsReadOnceForAllItsSamples) {
        {"select values, timestamps, batches from stepwell.generic_metrics where trial_id = 7",
         "select * from stepwell.samples(7)"}) {
     SCOPED_TRACE(query);
-    ASSERT_TRUE(connection_->Exec(query).ok());
+    ASSERT_TRUE(connection_->Exec(SqlOf(query)).ok());
     const auto explained = connection_->Exec(
-        absl::StrCat("explain (analyze, buffers, timing off, format json) ", query).c_str());
+        SqlOf(absl::StrCat("explain (analyze, buffers, timing off, format json) ", query)));
     ASSERT_TRUE(explained.ok()) << explained.status();
     const auto plan = nlohmann::json::parse(explained->Text(0, 0)).at(0).at("Plan");
     EXPECT_LT(plan.at("Shared Hit Blocks").get<int>() + plan.at("Shared Read Blocks").get<int>(),
@@ -421,7 +422,7 @@ TEST_F(SamplesTest, IsForReadersWhoMayOnlyRead) {
        {"select * from stepwell.writers", "select * from stepwell.writer_progress",
         "select * from stepwell.journal_0", "delete from stepwell.series",
         "insert into stepwell.keep_classes values (1)", "create table stepwell.mine (n integer)"}) {
-    EXPECT_FALSE(connection_->Exec(forbidden).ok()) << forbidden;
+    EXPECT_FALSE(connection_->Exec(SqlOf(forbidden)).ok()) << forbidden;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "tests/support/codec_vectors.h"
 #include "tests/support/postgres.h"
 #include "tests/support/row_writer.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -474,8 +475,7 @@ TEST_F(ReadStoreContract, PlansLookIntoTheLedgersLeavesAlone) {
   const LeafCondition leaves = ConditionOf(PickLeaves(*usage, start, start + 24 * kHourUs), 1);
   const auto connection = testing::Connect(url_);
   const auto plan = connection->Exec(
-      absl::StrCat("explain select * from stepwell.metrics where ", leaves.sql).c_str(),
-      leaves.params);
+      SqlCat({"explain select * from stepwell.metrics where ", leaves.sql}), leaves.params);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::string text;
   for (int row = 0; row < plan->row_count(); ++row) text += plan->Text(row, 0);

@@ -76,7 +76,7 @@ class RollupRows : public CapsStoreTest {
   }
   // Of the segment that has the rows of the day of kNowUs.
   static std::string Segment(const char* table) {
-    return RollupSegmentName(table, RollupSegmentOf(DayOf(kNowUs)));
+    return RollupSegment(table, RollupSegmentOf(DayOf(kNowUs))).c_str();
   }
   void ExpectExact() {
     EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "") << "recount/rollups";
@@ -245,7 +245,7 @@ TEST_F(RollupRows, ThatAllWentLeaveAnEmptySegment) {
   const std::int64_t received_us = kNowUs + (same ? kDayUs : 0);
   const std::string size =
       absl::StrCat("select pg_relation_size('",
-                   RollupSegmentName("rollups", RollupSegmentOf(DayOf(received_us))), "')");
+                   RollupSegment("rollups", RollupSegmentOf(DayOf(received_us))).c_str(), "')");
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
   Fill(writer, {Table(2, kTicks, received_us)}, received_us);

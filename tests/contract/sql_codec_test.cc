@@ -22,6 +22,7 @@
 #include "tests/support/further_kinds.h"
 #include "tests/support/metric_kinds.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -103,7 +104,7 @@ class SqlCodecTest : public ::testing::Test {
   }
 
   void ExpectNone(const char* query) {
-    const auto wrong = connection_->Exec(query);
+    const auto wrong = connection_->Exec(SqlOf(query));
     ASSERT_TRUE(wrong.ok()) << wrong.status();
     for (int row = 0; row < wrong->row_count(); ++row) {
       ADD_FAILURE() << "vector " << wrong->Int32(row, 0) << " came back as "
@@ -125,7 +126,7 @@ class SqlCodecTest : public ::testing::Test {
   void ExpectRefused(const char* function, const char* arguments, const char* message) {
     SCOPED_TRACE(arguments);
     const std::string query = absl::StrCat("select stepwell.", function, "(", arguments, ")");
-    const auto result = connection_->Exec(query.c_str());
+    const auto result = connection_->Exec(SqlOf(query));
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(SqlState(result.status()), "XX001");
     EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr(message));

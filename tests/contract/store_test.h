@@ -18,6 +18,7 @@
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 
@@ -123,17 +124,17 @@ class StoreTest : public ::testing::Test {
     return Progress(writer).committed_sequence;
   }
   std::int64_t Number(const std::string& sql) {
-    const auto row = sql_->Exec(sql.c_str());
+    const auto row = sql_->Exec(SqlOf(sql));
     EXPECT_TRUE(row.ok()) << row.status() << " " << sql;
     return row.ok() ? row->Int64(0, 0) : -1;
   }
   std::string Text(const std::string& sql) {
-    const auto row = sql_->Exec(sql.c_str());
+    const auto row = sql_->Exec(SqlOf(sql));
     EXPECT_TRUE(row.ok()) << row.status() << " " << sql;
     return row.ok() ? std::string(row->Text(0, 0)) : "";
   }
   void Run(const std::string& sql) {
-    const absl::Status status = sql_->ExecScript(sql);
+    const absl::Status status = sql_->ExecScript(SqlOf(sql));
     ASSERT_TRUE(status.ok()) << status << " " << sql;
   }
   // As if folds had run; they leave the rest of the writers' rows as it is.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 namespace {
@@ -40,7 +41,7 @@ class DenseSamplesTest : public SpineTest {
     const std::string named = absl::StrReplaceAll(sql, {{"SAMPLES(", "stepwell.samples(TRIAL, "}});
     const std::string trial = "(select trial_id from stepwell.trials where external_id = $1)";
     const auto rows =
-        (*connection)->Exec(absl::StrReplaceAll(named, {{"TRIAL", trial}}).c_str(), {"dense"});
+        (*connection)->Exec(SqlOf(absl::StrReplaceAll(named, {{"TRIAL", trial}})), {"dense"});
     EXPECT_TRUE(rows.ok()) << rows.status();
     return rows.ok() && rows->row_count() == 1 && !rows->IsNull(0, 0) ? rows->Float64(0, 0) : -1;
   }

@@ -12,6 +12,7 @@
 #include "tests/e2e/commands.h"
 #include "tests/e2e/startup.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 namespace {
@@ -37,7 +38,7 @@ class RolesTest : public CommandsTest {
     return absl::StrReplaceAll(url_, {{"//stepwell@", "//" + role + "@"}});
   }
   void ApplyRoles() {
-    const absl::Status applied = Connect(url_)->ExecScript(ReadAll(ROLES));
+    const absl::Status applied = Connect(url_)->ExecScript(SqlOf(ReadAll(ROLES)));
     ASSERT_TRUE(applied.ok()) << applied;
     // From here on they may log in, once the server has read its file again.
     ASSERT_TRUE(Eventually([&] { return PgConnection::Open({.url = As("stepwell_app")}).ok(); },
@@ -63,12 +64,12 @@ class RolesTest : public CommandsTest {
   }
   // "" where it may, else the SQLSTATE.
   static std::string May(PgConnection& connection, const std::string& sql) {
-    const absl::Status status = connection.ExecScript("begin; " + sql + "; rollback");
+    const absl::Status status = connection.ExecScript(SqlOf("begin; " + sql + "; rollback"));
     if (!status.ok()) connection.ExecScript("rollback").IgnoreError();
     return SqlState(status);
   }
   static std::set<std::string> Names(PgConnection& connection, const char* sql) {
-    const auto rows = connection.Exec(sql);
+    const auto rows = connection.Exec(SqlOf(sql));
     EXPECT_TRUE(rows.ok()) << rows.status();
     std::set<std::string> names;
     for (int row = 0; rows.ok() && row < rows->row_count(); ++row) {

@@ -13,6 +13,7 @@
 #include "tests/e2e/ingest_client.h"
 #include "tests/support/master_process.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 
@@ -56,7 +57,7 @@ class SpineTest : public ::testing::Test {
   std::int64_t QueryNumber(const char* sql, std::int64_t argument) {
     auto connection = PgConnection::Open({.url = master_->database_url()});
     EXPECT_TRUE(connection.ok()) << connection.status();
-    const auto rows = (*connection)->Exec(sql, {argument});
+    const auto rows = (*connection)->Exec(SqlOf(sql), {argument});
     EXPECT_TRUE(rows.ok()) << rows.status();
     return rows.ok() && rows->row_count() == 1 ? rows->Int64(0, 0) : -1;
   }

@@ -1,18 +1,23 @@
-"""Rules on SQL: its text is a constant with bound values; where names of tables go into it is told here."""
+"""Rules on SQL: its text is made of literals, with bound values; what must be put together is put together in one file.
+
+The compiler holds most of it: what PgConnection sends is a SqlText (storage/sql_text.h), which no other text becomes. These rules hold the
+doors of that: who calls libpq's functions that take SQL, who makes a SqlText of any text, and who puts SQL together without it.
+"""
 
 import re
 from collections.abc import Iterator
 
 from tree import Finding, Tree
 
-# They put names that we gave (segments, leaves, columns) into a statement, and numbers of ours; what comes from
-# others is a bound value there, too. A new file comes here with its reason in the commit.
-_BUILDERS = frozenset(
-    f"storage/{noun}.cc"
-    for noun in ("pg_connection", "pg_connection_pipeline", "pg_journal", "pg_leaves", "pg_merger", "pg_progress", "pg_reader_latest", "pg_reader_leaves",
-                 "pg_reader_rollups", "pg_reader_rows", "pg_reader_ticks", "pg_recent_recycler", "pg_rollup_copy",
-                 "pg_rollup_joiner", "pg_rollup_move", "pg_rollup_ring", "pg_row_copy", "pg_series_excess", "pg_sweeper_leaves",
-                 "pg_sweeper_slices", "pg_sweeper_trials", "pg_vacuum", "private_postgres_supervisor"))
+_PRODUCT = ("server/", "storage/", "client/", "base/")
+# The one file that makes SQL of texts.
+_BUILDER = "storage/sql_text.cc"
+# What makes a SqlText of any text, and where that stands.
+_DOORS = {"SqlMaker": ("storage/sql_text.h", _BUILDER), "SqlOfTests": ("storage/sql_text.h", "tests/support/sql_of.h")}
+# Those that send, and how: a literal, or the text of a SqlText.
+_SENDERS = ("storage/pg_connection.cc", "storage/pg_connection_pipeline.cc")
+_SENDING = re.compile(r"\bPQ(?:exec|execParams|prepare|sendQuery|sendQueryParams|sendPrepare)\s*\(")
+_SENT = re.compile(r'\s*connection_,\s*(?:place\.name\.c_str\(\),\s*)?(?:"|(?:\w+\.)?sql\.c_str\(\)\s*[,)])')
 
 _VERB = (r"(?:select\s|with\s+\w+\s+as\s|insert\s+into\s|update\s+[\w.]+\s+set\b|delete\s+from\s|create\s+(?:table|role|"
          r"database|schema|index|view|function)\b|alter\s+(?:table|role|system|database|schema)\b|drop\s+(?:table|role|"
@@ -32,18 +37,42 @@ _GROWN = re.compile(
     r"|\b(?:Exec|ExecScript)\s*\(\s*(?!\w+\.sql\b)[\w.\->:]+(?:\([^()]*\))?\s*(?:\.c_str\(\)|\+)", re.IGNORECASE)
 
 
-def check_sql_texts(tree: Tree) -> Iterator[Finding]:
-    """SQL that is put together of texts is in the named files alone: elsewhere it would be where values get into it.
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
 
-    Found where a literal that begins a statement is joined, where a constant of one is, where a text that is called one grows, and
-    where one that is no constant is run.
-    """
-    for name in tree.ending(".cc", ".h"):
-        if not name.startswith(("server/", "storage/", "client/", "base/")) or name in _BUILDERS:
+
+def _joined(tree: Tree, name: str) -> Iterator[Finding]:
+    text = tree.text(name)
+    for pattern in (_JOINED, _ADDED, _GROWN):
+        for match in pattern.finditer(text):
+            yield Finding(name, _line(text, match.start()), "sql",
+                          "a statement is put together of texts: name it, and bind its values ($1); where it is a "
+                          "name of ours that goes in, it is a SqlText (storage/sql_text.h)")
+
+
+def _sent(tree: Tree, name: str) -> Iterator[Finding]:
+    text = tree.text(name)
+    for match in _SENDING.finditer(text):
+        if name in _SENDERS and _SENT.match(text, match.end()):
             continue
-        text = tree.text(name)
-        for pattern in (_JOINED, _ADDED, _GROWN):
-            for match in pattern.finditer(text):
-                yield Finding(name, text.count("\n", 0, match.start()) + 1, "sql",
-                              "a statement is put together of texts: name it, and bind its values ($1); where it is a "
-                              "name of ours that goes in, tests/layout/sql_texts.py lists who may")
+        yield Finding(name, _line(text, match.start()), "sql",
+                      "SQL goes to libpq in PgConnection alone, as a literal or as the c_str() of a SqlText called sql")
+
+
+def check_sql_texts(tree: Tree) -> Iterator[Finding]:
+    """SQL that is put together of texts is in one file: elsewhere it would be where values get into it.
+
+    Found where a literal that begins a statement is joined, where a constant of one is, where a text that is called one grows,
+    where one that is no constant is run, where libpq is given one, and where what makes a SqlText of any text is named.
+    """
+    for name in tree.ending(".cc", ".h", ".c"):
+        if name.startswith(_PRODUCT):
+            if name != _BUILDER:
+                yield from _joined(tree, name)
+            yield from _sent(tree, name)
+        for door, places in _DOORS.items():
+            if name in places:
+                continue
+            for match in re.finditer(rf"\b{door}\b", tree.text(name)):
+                yield Finding(name, _line(tree.text(name), match.start()), "sql",
+                              f"{door} makes SQL of any text: it is named in {' and '.join(places)} alone")

@@ -133,6 +133,22 @@ RED = [
      ("server/query_service.cc", "sql")),
     ("a made-up text that is run", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nconnection.Exec(made.c_str());\n'},
      ("storage/pg_store.cc", "sql")),
+    ("who puts names of tables into statements by hand", {"storage/pg_leaves.cc": 'auto s = absl::StrCat("create table ", leaf);\n'},
+     ("storage/pg_leaves.cc", "sql")),
+    ("one that goes to libpq by itself",
+     {"storage/pg_store.cc": '#include "storage/pg_link.h"\nPQexec(connection, sql.c_str());\n'}, ("storage/pg_store.cc", "sql")),
+    ("a text of anybody's that goes there", {"storage/pg_connection.cc": "PQsendQuery(connection_, asked.c_str());\n"},
+     ("storage/pg_connection.cc", "sql")),
+    ("one that is put together on its way",
+     {"storage/pg_connection_pipeline.cc": 'PQsendPrepare(connection_, place.name.c_str(), absl::StrCat(sql, name).c_str());\n'},
+     ("storage/pg_connection_pipeline.cc", "sql")),
+    ("who makes SQL of any text", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nauto s = SqlMaker::Make(name);\n'},
+     ("storage/pg_store.cc", "sql")),
+    ("who does what tests may", {"storage/pg_store.cc": '#include "storage/pg_link.h"\nstruct SqlOfTests {};\n'},
+     ("storage/pg_store.cc", "sql")),
+    ("a test with a door of its own", {"tests/CMakeLists.txt": "stepwell_tests(t)\n", "tests/clock_test.cc": "SqlOfTests::Make(name);\n",
+                                       "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"},
+     ("tests/clock_test.cc", "sql")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -164,7 +180,14 @@ GREEN = [
     ("a statement with bound values, and English",
      {"storage/pg_store.cc": '#include "storage/pg_link.h"\nconstexpr char kX[] = "select 1 from stepwell.x where id = $1";\n'
                              'auto s = absl::StrCat("selected ", n, " of them");\n'}),
-    ("who puts names of tables into statements", {"storage/pg_leaves.cc": 'auto s = absl::StrCat("create table ", leaf);\n'}),
+    ("names of tables that are put into statements", {"storage/pg_leaves.cc": 'auto s = SqlCat({"create table ", leaf});\n'}),
+    ("the one file that puts SQL together",
+     {"storage/sql_text.h": "#pragma once\nfriend struct SqlMaker;\nfriend struct SqlOfTests;\n",
+      "storage/pg_store.cc": '#include "storage/pg_link.h"\n#include "storage/sql_text.h"\n',
+      "storage/sql_text.cc": '#include "storage/sql_text.h"\nstruct SqlMaker {};\nauto s = absl::StrCat("select ", column);\n'}),
+    ("what PgConnection sends",
+     {"storage/pg_connection.cc": 'PQsendQuery(connection_, "commit");\nPQsendQueryParams(connection_, sql.c_str(), bound.count());\n'
+                                  "PQsendPrepare(connection_, place.name.c_str(), statement.sql.c_str(), 0);\n"}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]

@@ -10,6 +10,7 @@
 #include "storage/migrator.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 namespace {
@@ -94,7 +95,7 @@ TestPostgres& TestPostgres::Durable() {
   if (is_durable()) return *this;
   const auto connection = Connect(server_->url());
   for (const char* sql : {"alter system set fsync = on", "select pg_reload_conf()"}) {
-    const auto done = connection->Exec(sql);
+    const auto done = connection->Exec(SqlOf(sql));
     OrDie<int>(done.ok() ? absl::StatusOr<int>(0) : done.status(), sql);
   }
   const bool is = Eventually(is_durable, absl::Seconds(20));
@@ -106,7 +107,7 @@ std::string TestPostgres::CreateFrom(const std::string& origin) {
   const std::string name = absl::StrCat("test_", ++database_count_);
   const auto connection = Connect(server_->UrlOf("postgres"));
   const absl::Status created =
-      connection->ExecScript(absl::StrCat("create database ", name, " template ", origin));
+      connection->ExecScript(SqlOf(absl::StrCat("create database ", name, " template ", origin)));
   OrDie<int>(created.ok() ? absl::StatusOr<int>(0) : created, "create database");
   return server_->UrlOf(name);
 }

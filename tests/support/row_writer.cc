@@ -11,6 +11,7 @@
 #include "storage/vector_codec.h"
 #include "tests/support/encoded_params.h"
 #include "tests/support/postgres.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
 namespace {
@@ -97,7 +98,7 @@ Statistics StatisticsOf(const TickTable& table, const TickColumn& column) {
 
 RowWriter::RowWriter(const std::string& url) : connection_(Connect(url)) {}
 
-void RowWriter::Run(const std::string& script) { Check(connection_->ExecScript(script)); }
+void RowWriter::Run(const std::string& script) { Check(connection_->ExecScript(SqlOf(script))); }
 
 void RowWriter::AddTrial(std::int64_t trial_id, std::int32_t attempt_count) {
   Run(absl::StrCat(
@@ -182,7 +183,7 @@ void RowWriter::AddTicks(const Place& place, const TickTable& table, bool recent
   }
   const std::string sql = absl::StrCat("insert into stepwell.", recent ? "recent_ticks" : "ticks",
                                        " (", columns, ") values (", values, ")");
-  Check(connection_->Exec(sql.c_str(), params).status());
+  Check(connection_->Exec(SqlOf(sql), params).status());
 }
 
 void RowWriter::AddColumn(const Place& place, const TickTable& table, const TickColumn& column,
@@ -218,7 +219,7 @@ void RowWriter::AddColumn(const Place& place, const TickTable& table, const Tick
   }
   const std::string sql = absl::StrCat("insert into stepwell.", recent ? "recent" : "metrics", " (",
                                        columns, ") values (", Placeholders(params.size()), ")");
-  Check(connection_->Exec(sql.c_str(), params).status());
+  Check(connection_->Exec(SqlOf(sql), params).status());
   Check(connection_
             ->Exec("insert into stepwell.usage as u select $1, $2, $3, metric_group, 1, $4, 100, "
                    "$5, $6 from stepwell.series where trial_id = $1 and series_no = $7 "

@@ -12,6 +12,7 @@
 #include "storage/pg_connection.h"
 #include "tests/contract/query/random_trial.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -257,7 +258,7 @@ TEST_F(CompareTrialsTest, WholeTrialsAreComparedWhereSamplesAreGoneAndRollupsLef
   ASSERT_TRUE(connection.ok()) << connection.status();
   for (const char* sql : {"truncate stepwell.metrics, stepwell.ticks",
                           "update stepwell.usage set row_count = 0, sample_count = 0"}) {
-    const auto done = (*connection)->Exec(sql, {});
+    const auto done = (*connection)->Exec(SqlOf(sql), {});
     ASSERT_TRUE(done.ok()) << done.status();
   }
   const auto after = reads_.CompareTrials(request, Call());

@@ -61,7 +61,7 @@ TEST_F(LaterPagesTest, LookAtTheRowsThatAreAskedForAndHardlyAnyOther) {
   std::vector<PgStatement> declared;
   PgReader reader({.url = url_, .watch = [&](std::span<const ReadStatement> statements) {
                      for (const ReadStatement& one : statements) {
-                       if (absl::StartsWith(one.statement.sql, "declare")) {
+                       if (absl::StartsWith(one.statement.sql.c_str(), "declare")) {
                          declared.push_back(one.statement);
                        }
                      }
@@ -77,7 +77,7 @@ TEST_F(LaterPagesTest, LookAtTheRowsThatAreAskedForAndHardlyAnyOther) {
   EXPECT_EQ(response->series_size(), kAskedCount);
   ASSERT_FALSE(declared.empty()) << "more rows than a page has";
   for (const PgStatement& statement : declared) {
-    SCOPED_TRACE(statement.sql);
+    SCOPED_TRACE(statement.sql.c_str());
     EXPECT_LE(ExplainQuery(*sql, statement).rows(), kAskedCount * kMergeCount);
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/pg_leaves.h"
 #include "tests/contract/query/random_trial.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 
@@ -26,7 +27,7 @@ class ManyTrialsTest : public RandomTrialTest {
   }
 
   void Run(const std::string& script) {
-    const absl::Status status = connection_->ExecScript(script);
+    const absl::Status status = connection_->ExecScript(SqlOf(script));
     ASSERT_TRUE(status.ok()) << status << "\n" << script;
   }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "storage/pg_connection.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 
@@ -94,7 +95,7 @@ inline std::string LiteralsOf(PgConnection& connection, const std::vector<PgPara
     columns.push_back(absl::StrCat("quote_nullable($", i, "::text)"));
   }
   const std::string sql = absl::StrCat("select ", absl::StrJoin(columns, " || ', ' || "));
-  const auto answer = connection.Exec(sql.c_str(), params);
+  const auto answer = connection.Exec(SqlOf(sql), params);
   EXPECT_TRUE(answer.ok()) << answer.status() << "\n" << sql;
   return answer.ok() ? std::string(answer->Text(0, 0)) : "";
 }
@@ -102,11 +103,11 @@ inline std::string LiteralsOf(PgConnection& connection, const std::vector<PgPara
 // What to explain of a statement that is kept: planned once, as PgReadLink has it.
 inline std::string ExecuteOf(PgConnection& connection, const PgStatement& statement) {
   const auto ran = connection.ExecAll(std::vector<PgStatement>{statement});
-  EXPECT_TRUE(ran.ok()) << ran.status() << "\n" << statement.sql;
+  EXPECT_TRUE(ran.ok()) << ran.status() << "\n" << statement.sql.text();
   const auto name = connection.Exec("select name from pg_prepared_statements where statement = $1",
-                                    {statement.sql});
-  EXPECT_TRUE(name.ok() && name->row_count() == 1) << statement.sql;
-  if (!name.ok() || name->row_count() == 0) return statement.sql;
+                                    {statement.sql.text()});
+  EXPECT_TRUE(name.ok() && name->row_count() == 1) << statement.sql.text();
+  if (!name.ok() || name->row_count() == 0) return statement.sql.c_str();
   return absl::StrCat("execute ", std::string(name->Text(0, 0)), "(",
                       LiteralsOf(connection, statement.params), ")");
 }
@@ -114,16 +115,16 @@ inline std::string ExecuteOf(PgConnection& connection, const PgStatement& statem
 // Runs `statement`; a DECLARE is planned as one, and runs to its end.
 inline QueryPlan ExplainQuery(PgConnection& connection, const PgStatement& statement) {
   const bool once = statement.keep && connection.keeps_statements();
-  EXPECT_TRUE(
-      connection
-          .ExecScript(absl::StrCat("set plan_cache_mode = ", once ? "force_generic_plan" : "auto",
-                                   "; set enable_seqscan = ", once ? "off" : "on"))
-          .ok());
-  const std::string sql = absl::StrCat("explain (analyze, buffers, timing off, format json) ",
-                                       once ? ExecuteOf(connection, statement) : statement.sql);
-  const auto answer =
-      connection.Exec(sql.c_str(), once ? std::vector<PgParam>() : statement.params);
-  EXPECT_TRUE(answer.ok()) << answer.status() << "\n" << statement.sql;
+  EXPECT_TRUE(connection
+                  .ExecScript(SqlOf(
+                      absl::StrCat("set plan_cache_mode = ", once ? "force_generic_plan" : "auto",
+                                   "; set enable_seqscan = ", once ? "off" : "on")))
+                  .ok());
+  const std::string sql =
+      absl::StrCat("explain (analyze, buffers, timing off, format json) ",
+                   once ? ExecuteOf(connection, statement) : std::string(statement.sql.text()));
+  const auto answer = connection.Exec(SqlOf(sql), once ? std::vector<PgParam>() : statement.params);
+  EXPECT_TRUE(answer.ok()) << answer.status() << "\n" << statement.sql.text();
   if (!answer.ok()) return {};
   const auto explained = nlohmann::json::parse(answer->Text(0, 0)).at(0).at("Plan");
   QueryPlan plan;

@@ -303,7 +303,7 @@ TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {
 
   std::set<ReadQuery> seen;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    SCOPED_TRACE(absl::StrCat(all[i].method, ":\n", all[i].statement.sql));
+    SCOPED_TRACE(absl::StrCat(all[i].method, ":\n", all[i].statement.sql.c_str()));
     seen.insert(all[i].query);
     const bool is_list = all[i].query == ReadQuery::kTrials;
     const QueryPlan plan = ExplainQuery(*connection_, all[i].statement);

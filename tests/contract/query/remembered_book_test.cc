@@ -8,6 +8,7 @@
 #include "base/worker.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/contract/query/remembering_fixture.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -174,7 +175,8 @@ TEST_F(RememberedBookTest, ABookOfAFormerOwnershipIsNotUsed) {
   // Lost and taken again, with a change by the other in between that nobody tells us of.
   const auto connection = testing::Connect(url_);
   ASSERT_TRUE(
-      connection->ExecScript(absl::StrCat("update stepwell.masters set epoch = 3; ", kForeignGap))
+      connection
+          ->ExecScript(SqlOf(absl::StrCat("update stepwell.masters set epoch = 3; ", kForeignGap)))
           .ok());
   owner_epoch_ = 3;
   EXPECT_EQ(Ask("taken again").completeness().samples_missing(), 5);
@@ -184,12 +186,12 @@ TEST_F(RememberedBookTest, ADatabaseThatWasAwayIsReadAnew) {
   Send();
   Warm();
   const auto connection = testing::Connect(url_);
-  ASSERT_TRUE(
-      connection
-          ->ExecScript(absl::StrCat("select pg_terminate_backend(pid) from pg_stat_activity where "
-                                    "application_name = 'stepwell read'; ",
-                                    kForeignGap))
-          .ok());
+  ASSERT_TRUE(connection
+                  ->ExecScript(SqlOf(
+                      absl::StrCat("select pg_terminate_backend(pid) from pg_stat_activity where "
+                                   "application_name = 'stepwell read'; ",
+                                   kForeignGap)))
+                  .ok());
   // The first ones find their connections closed.
   for (int i = 0; i < 20 && !reads_.LatestValues(Request(), Call()).ok(); ++i) {
   }

@@ -11,6 +11,7 @@
 #include "base/worker.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/contract/query/remembering_fixture.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -300,10 +301,10 @@ TEST_F(RememberedChartsTest, ADatabaseThatWasAwayIsReadAnew) {
   Warm(Request());
   const auto connection = testing::Connect(url_);
   ASSERT_TRUE(connection
-                  ->ExecScript(absl::StrCat(
+                  ->ExecScript(SqlOf(absl::StrCat(
                       "select pg_terminate_backend(pid) from pg_stat_activity where "
                       "application_name = 'stepwell read'; delete from stepwell.recent; ",
-                      kForeignGap))
+                      kForeignGap)))
                   .ok());
   // The first ones find their connections closed.
   for (int i = 0; i < 20 && !reads_.QueryBuckets(Request(), Call()).ok(); ++i) {

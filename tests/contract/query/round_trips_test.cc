@@ -152,7 +152,8 @@ TEST_F(RoundTripsTest, RowsThatReachIntoARangeAreFoundByTheirTicksWhereManySerie
                       for (const ReadStatement& each : statements) {
                         const bool asks =
                             each.query == ReadQuery::kRows || each.query == ReadQuery::kRollups;
-                        by_ticks += asks && absl::StrContains(each.statement.sql, "select min(");
+                        by_ticks +=
+                            asks && absl::StrContains(each.statement.sql.c_str(), "select min(");
                       }
                     }});
   const QueryReads reads{QuerySources{watched, heads_, RealClock::Get(), liveness_}};
@@ -187,8 +188,8 @@ TEST_F(RoundTripsTest, RollupsThatWereReadAreAskedForByTheirKeysAndNewOnesAreRea
   int whole_rows = 0;
   const auto watch = [&](std::span<const ReadStatement> statements) {
     for (const ReadStatement& each : statements) {
-      whole_rows +=
-          each.query == ReadQuery::kRollups && absl::StrContains(each.statement.sql, "min_form");
+      whole_rows += each.query == ReadQuery::kRollups &&
+                    absl::StrContains(each.statement.sql.c_str(), "min_form");
     }
   };
   PgReader watched({.url = url_, .watch = watch, .round_trip_count = count_});

@@ -8,6 +8,7 @@
 #include "storage/pg_caps_store.h"
 #include "tests/contract/query/query_reads_fixture.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -43,11 +44,10 @@ class VanishedRowsTest : public QueryReadsTest {
   // Deletes one row of `table`, whichever, behind the master's back; its samples.
   std::int64_t DropRow(const std::string& table) {
     const auto gone = connection_->Exec(
-        absl::StrCat("with one as (select ctid, tableoid from stepwell.", table,
-                     " order by random() limit 1) delete from stepwell.", table,
-                     " m using one where m.ctid = one.ctid and m.tableoid = one.tableoid "
-                     "returning m.sample_count")
-            .c_str());
+        SqlOf(absl::StrCat("with one as (select ctid, tableoid from stepwell.", table,
+                           " order by random() limit 1) delete from stepwell.", table,
+                           " m using one where m.ctid = one.ctid and m.tableoid = one.tableoid "
+                           "returning m.sample_count")));
     EXPECT_TRUE(gone.ok()) << gone.status();
     return gone->row_count() == 0 ? 0 : gone->Int32(0, 0);
   }

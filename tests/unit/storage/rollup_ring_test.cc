@@ -22,10 +22,10 @@ TEST(RollupRingTest, NeighbouringDaysLieInDifferentSegments) {
 }
 
 TEST(RollupRingTest, TablesAreNamedByHome) {
-  EXPECT_EQ(RollupTableName("rollups", RollupHome::kLeaf, 2, 20'000),
-            "stepwell.rollups_k2_20241004");
-  EXPECT_EQ(RollupTableName("rollup_ticks", RollupHome::kRing, 2, 20'003),
-            "stepwell.recent_rollup_ticks_3");
+  EXPECT_EQ(RollupTable("rollups", RollupHome::kLeaf, 2, 20'000).text(),
+            "stepwell.\"rollups_k2_20241004\"");
+  EXPECT_EQ(RollupTable("rollup_ticks", RollupHome::kRing, 2, 20'003).text(),
+            "stepwell.\"recent_rollup_ticks_3\"");
 }
 
 }  // namespace
