@@ -148,15 +148,15 @@ grpc::Status AdminService::ArchiveTrial(grpc::ServerContext* call,
 grpc::Status AdminService::DeleteTrial(grpc::ServerContext* call,
                                        const pb::DeleteTrialRequest* request,
                                        pb::DeleteTrialResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   TrialSelector trial;
   if (auto complaint = CheckTrial(request->trial(), trial)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
   const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFindWaitMax);
-  const auto trial_id = parts_.read_store.FindTrial(trial, deadline);
+  const auto trial_id =
+      parts_.read_store.FindTrial(trial, ReadableProjects(entry.caller), deadline);
   // One that was deleted before is found by the caps store alone, which says what is left of it.
   if (!trial_id.ok() && !absl::IsNotFound(trial_id.status())) {
     return CapsError(trial_id.status(), now.epoch);

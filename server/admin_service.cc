@@ -103,16 +103,16 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext* call, const pb::GetSta
 grpc::Status AdminService::SetProfiling(grpc::ServerContext* call,
                                         const pb::SetProfilingRequest* request,
                                         pb::SetProfilingResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   TrialSelector trial;
   TrialProfiling wanted;
   if (auto complaint = CheckSetProfiling(*request, trial, wanted)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
   const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFindWaitMax);
-  const auto trial_id = parts_.read_store.FindTrial(trial, deadline);
+  const auto trial_id =
+      parts_.read_store.FindTrial(trial, ReadableProjects(entry.caller), deadline);
   if (absl::IsNotFound(trial_id.status())) return NoTrial(trial_id.status());
   if (!trial_id.ok()) return GrpcError(trial_id.status());
   const auto stored = parts_.ingest_store.SetProfiling(*trial_id, wanted, now.epoch);

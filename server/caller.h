@@ -5,12 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "server/grants.h"
+#include "storage/project_filter.h"
 
 namespace stepwell {
 
@@ -51,8 +50,8 @@ inline bool HasEnded(const Caller& caller) {
   return caller != nullptr && caller->has_ended.load(std::memory_order_relaxed);
 }
 
-// What ListTrials may tell; nothing = all.
-inline std::optional<std::vector<std::string>> ReadableProjects(const Caller& caller) {
+// Of which trials it may be told.
+inline ProjectFilter ReadableProjects(const Caller& caller) {
   return caller == nullptr ? std::nullopt : caller->grants.ReadableProjects();
 }
 

@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<FollowStream>> FollowStream::Open(
                             CheckRequest(request_untrusted));
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(request_untrusted.trial()));
   const SteadyTime deadline = std::min(call.deadline, SteadyTime::Now() + absl::Seconds(30));
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, sources.store.FindTrial(trial, deadline));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
+                            sources.store.FindTrial(trial, call.readable_projects, deadline));
   std::unique_ptr<FollowStream> stream(
       new FollowStream(sources, call, trial_id, std::move(selections)));
   STEPWELL_RETURN_IF_ERROR(stream->Begin(request_untrusted));

@@ -60,7 +60,8 @@ FollowStream::FollowStream(const QuerySources& sources, const ReadCall& call, Tr
 
 ReadCall FollowStream::Ask() const {
   return {.deadline = std::min(call_.deadline, SteadyTime::Now() + kAskTime),
-          .cancelled = call_.cancelled};
+          .cancelled = call_.cancelled,
+          .readable_projects = call_.readable_projects};
 }
 
 absl::StatusOr<std::optional<v1::FollowSamplesResponse>> FollowStream::Next() {

@@ -142,7 +142,7 @@ absl::StatusOr<LatestAnswer> QueryReads::AnswerLatest(
   STEPWELL_ASSIGN_OR_RETURN(const SeriesSelection selection,
                             CheckSelector("selector", request_untrusted.selector()));
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector trial, CheckTrialRef(request_untrusted.trial()));
-  if (const auto known = sources_.store.KnownTrial(trial)) {
+  if (const auto known = sources_.store.KnownTrial(trial, call.readable_projects)) {
     STEPWELL_ASSIGN_OR_RETURN(auto answer, AnswerLatestFromMemory(*known, selection, call));
     if (answer) return *std::move(answer);
   }

@@ -127,7 +127,8 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     auto ticket = follows_.Enter(absl::ZeroDuration(), PayerOf(entry.caller));
     if (!ticket.ok()) return NoPlaceToFollow(options_.follows_max, entry.caller != nullptr);
     const ReadCall call{.deadline = CallDeadline(*context),
-                        .cancelled = WhetherCancelled(context, entry.caller)};
+                        .cancelled = WhetherCancelled(context, entry.caller),
+                        .readable_projects = ReadableProjects(entry.caller)};
     // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
     // nothing at all gives its place to others: what it would go on with is long gone.
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });

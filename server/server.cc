@@ -334,15 +334,16 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                     },
                     &*access, rates.get()});
   trace_capturing.emplace(
-      *director, TraceCapturing::LookUp{[this](const TrialSelector& trial, SteadyTime deadline) {
-                                          return reader->FindTrial(trial, deadline);
-                                        },
-                                        [this](TrialId trial_id, SteadyTime deadline)
-                                            -> absl::StatusOr<std::vector<WriterRecord>> {
-                                          STEPWELL_ASSIGN_OR_RETURN(const auto snapshot,
-                                                                    reader->OpenSnapshot(deadline));
-                                          return snapshot->ListWriters(trial_id);
-                                        }});
+      *director,
+      TraceCapturing::LookUp{
+          [this](const TrialSelector& trial, const ProjectFilter& projects, SteadyTime deadline) {
+            return reader->FindTrial(trial, projects, deadline);
+          },
+          [this](TrialId trial_id,
+                 SteadyTime deadline) -> absl::StatusOr<std::vector<WriterRecord>> {
+            STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, reader->OpenSnapshot(deadline));
+            return snapshot->ListWriters(trial_id);
+          }});
   if (tokens == nullptr) return;
   token_loop.emplace(TokenLoop::Parts{*token_store, *tokens, clock, [this] {
                                         registry->ForEachStream([](IngestStream& stream) {

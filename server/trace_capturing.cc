@@ -103,7 +103,8 @@ absl::Status TraceCapturing::Run(
     const CaptureWish& wish, const std::function<bool()>& is_asked,
     const std::function<absl::Status(const v1::CaptureTraceResponse&)>& send) {
   const SteadyTime look_up_by = SteadyTime::Now() + kLookUpPatience;
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, look_up_.find_trial(wish.trial, look_up_by));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
+                            look_up_.find_trial(wish.trial, wish.projects, look_up_by));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<CaptureTable::Rank> ranks,
                             ChooseRanks(trial_id, wish, look_up_by));
   STEPWELL_ASSIGN_OR_RETURN(const std::shared_ptr<CaptureTable> table,
@@ -303,7 +304,9 @@ void TraceCapturing::NotUploaded(const TrialSelector& trial, const std::string& 
     absl::MutexLock lock(&mu_);
     if (under_way_.empty()) return;
   }
-  const auto trial_id = look_up_.find_trial(trial, SteadyTime::Now() + kLookUpPatience);
+  // Nobody is told of it: whoever asked for the capture hears why nothing comes.
+  const auto trial_id =
+      look_up_.find_trial(trial, kAllProjects, SteadyTime::Now() + kLookUpPatience);
   if (!trial_id.ok()) return;
   if (const auto table = Find(*trial_id)) table->NotUploaded(name, why);
 }

@@ -35,7 +35,8 @@ namespace stepwell {
 
 struct CaptureWish {
   TrialSelector trial = {};
-  std::vector<std::int32_t> ranks = {};  // sorted; empty = all that are open
+  ProjectFilter projects = kAllProjects;  // that the asker may be told of
+  std::vector<std::int32_t> ranks = {};   // sorted; empty = all that are open
   std::int32_t step_count = 0;
   absl::Duration timeout = {};
   bool native = false;
@@ -56,7 +57,8 @@ class TraceCapturing {
   };
   // What the database says. They block, until the deadline at most.
   struct LookUp {
-    std::function<absl::StatusOr<TrialId>(const TrialSelector&, SteadyTime)> find_trial;
+    std::function<absl::StatusOr<TrialId>(const TrialSelector&, const ProjectFilter&, SteadyTime)>
+        find_trial;
     std::function<absl::StatusOr<std::vector<WriterRecord>>(TrialId, SteadyTime)> list_writers;
   };
 

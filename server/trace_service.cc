@@ -171,8 +171,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
     return EndOfCall(entry.caller, Failed("MergeTraces",
-                                          SendMerge(WhileAsked(context, entry.caller), *request,
-                                                    *trial, watched, *writer),
+                                          SendMerge(WhileAsked(context, entry.caller), entry.caller,
+                                                    *request, *trial, watched, *writer),
                                           0));
   }
 
@@ -220,6 +220,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!entry.ok()) return entry.status;
     CaptureWish wish;
     if (auto complaint = CheckCapture(*request, wish)) return GrpcError(*complaint);
+    wish.projects = ReadableProjects(entry.caller);
     const MasterState::Snapshot now = state_.Get();
     if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
@@ -280,8 +281,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     });
   }
 
-  absl::Status SendMerge(const MayGoOn& may_go_on, const v1::MergeTracesRequest& request,
-                         const TrialSelector& trial, StallWatch::Call& watched,
+  absl::Status SendMerge(const MayGoOn& may_go_on, const Caller& caller,
+                         const v1::MergeTracesRequest& request, const TrialSelector& trial,
+                         StallWatch::Call& watched,
                          grpc::ServerWriter<v1::MergeTracesResponse>& writer) {
     const bool is_perfetto = request.format() == v1::TRACE_FORMAT_PERFETTO;
     if (!is_perfetto && request.format() != v1::TRACE_FORMAT_UNSPECIFIED &&
@@ -322,7 +324,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     TraceCounters counters;
     const auto add_counters = [&](MergeWriter& merge) -> absl::Status {
       const ReadCall call{.deadline = SteadyTime::Now() + kCountersPatience,
-                          .cancelled = [&may_go_on] { return !may_go_on().ok(); }};
+                          .cancelled = [&may_go_on] { return !may_go_on().ok(); },
+                          .readable_projects = ReadableProjects(caller)};
       STEPWELL_ASSIGN_OR_RETURN(counters, AddTraceCounters(samples_, request.trial(), call, merge));
       return absl::OkStatus();
     };

@@ -46,13 +46,14 @@ absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& s
                                                            const ReadCall& call,
                                                            const GapFilter& gaps, Book book) {
   STEPWELL_ASSIGN_OR_RETURN(const TrialSelector selector, CheckTrialRef(ref_untrusted));
-  if (const auto known = sources.store.KnownTrial(selector)) {
+  if (const auto known = sources.store.KnownTrial(selector, call.readable_projects)) {
     auto views = OpenFound(sources, {*known}, call, gaps, book);
     if (views.ok()) return std::move(views->front());
     if (!absl::IsNotFound(views.status())) return views.status();
   }
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id,
-                            sources.store.FindTrial(selector, call.deadline));
+  STEPWELL_ASSIGN_OR_RETURN(
+      const TrialId trial_id,
+      sources.store.FindTrial(selector, call.readable_projects, call.deadline));
   STEPWELL_ASSIGN_OR_RETURN(auto views, OpenFound(sources, {trial_id}, call, gaps));
   return std::move(views.front());
 }
@@ -68,7 +69,8 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenAll(
   std::vector<TrialId> trial_ids;
   for (const TrialSelector& selector : selectors) {
     const std::string field = absl::StrCat("trials[", trial_ids.size(), "]");
-    const absl::StatusOr<TrialId> found = sources.store.FindTrial(selector, call.deadline);
+    const absl::StatusOr<TrialId> found =
+        sources.store.FindTrial(selector, call.readable_projects, call.deadline);
     if (!found.ok()) return Annotate(found.status(), field);
     const auto first = std::find(trial_ids.begin(), trial_ids.end(), *found);
     if (first != trial_ids.end()) {

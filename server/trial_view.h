@@ -43,8 +43,8 @@ struct ReadCall {
   SteadyTime deadline;
   // True when nobody waits for the answer any more.
   std::function<bool()> cancelled = [] { return false; };
-  // What a list may tell of; nothing = all.
-  std::optional<std::vector<std::string>> readable_projects = {};
+  // Trials that lie elsewhere are not there, in lists and for whoever names one.
+  ProjectFilter readable_projects = kAllProjects;
   // Runs a wait for something else than the database; others may have the call's turn meanwhile.
   std::function<void(const std::function<void()>&)> rest = [](const auto& wait) { wait(); };
 };

@@ -18,8 +18,15 @@ std::size_t BytesOf(const RollupGrid& grid) {
 
 }  // namespace
 
-std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector) const {
+std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector,
+                                             const ProjectFilter& projects) const {
   absl::MutexLock lock(&mu_);
+  if (selector.trial_id != 0) {
+    const auto known = projects_.find(TrialId{selector.trial_id});
+    if (known == projects_.end() || !LetsThrough(projects, known->second)) return std::nullopt;
+    return known->first;
+  }
+  if (!LetsThrough(projects, selector.project)) return std::nullopt;
   const auto known = names_.find({selector.project, selector.external_id});
   if (known == names_.end()) return std::nullopt;
   return known->second;
@@ -94,9 +101,13 @@ std::int64_t PgReadMemory::age() const {
   return age_;
 }
 
-void PgReadMemory::NoteTrial(const TrialSelector& selector, TrialId trial_id, std::int64_t age) {
+void PgReadMemory::NoteTrial(const TrialSelector& selector, TrialId trial_id,
+                             const std::string& project, std::int64_t age) {
   absl::MutexLock lock(&mu_);
-  if (age != age_ || selector.trial_id != 0) return;
+  if (age != age_) return;
+  if (projects_.size() >= kNamesMax) projects_.clear();
+  projects_[trial_id] = project;
+  if (selector.trial_id != 0) return;
   if (names_.size() >= kNamesMax) names_.clear();
   names_[{selector.project, selector.external_id}] = trial_id;
 }
@@ -162,6 +173,7 @@ void PgReadMemory::Clear() {
   absl::MutexLock lock(&mu_);
   ++age_;
   names_.clear();
+  projects_.clear();
   series_.clear();
   series_count_ = 0;
   usage_.clear();

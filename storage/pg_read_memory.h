@@ -1,5 +1,5 @@
 // PgReadMemory: what reads need not ask the database again, because it never changes: which number a
-// trial's name has, a trial's series, which are numbered from 1 without holes and only grow, and rows of
+// trial's name has and in which project it lies, a trial's series, which are numbered from 1 without holes and only grow, and rows of
 // ticks and of rollups. And what changes seldom, to begin a read with while the database is asked: a trial's ledger.
 // And whole books of trials, with what tells whether they changed (book_memory.h), and what charts found of
 // series with it (range_memory.h).
@@ -54,7 +54,9 @@ class PgReadMemory {
   using Ticks = std::shared_ptr<const TickVectors>;
   using Grid = std::shared_ptr<const RollupGrid>;
 
-  std::optional<TrialId> TrialOf(const TrialSelector& selector) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Where it is known to lie in one of `projects`.
+  std::optional<TrialId> TrialOf(const TrialSelector& selector, const ProjectFilter& projects) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Null = unknown.
   AllSeries SeriesOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   // What some snapshot read last; null = unknown.
@@ -79,8 +81,8 @@ class PgReadMemory {
 
   // Grows with each Clear: what was read before one is not noted after it.
   std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
-  void NoteTrial(const TrialSelector& selector, TrialId trial_id, std::int64_t age)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteTrial(const TrialSelector& selector, TrialId trial_id, const std::string& project,
+                 std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   // REQUIRES: by number, from 1 on, without holes.
   void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
@@ -110,6 +112,7 @@ class PgReadMemory {
   mutable absl::Mutex mu_;
   std::int64_t age_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::pair<std::string, std::string>, TrialId> names_ ABSL_GUARDED_BY(mu_);
+  std::map<TrialId, std::string> projects_ ABSL_GUARDED_BY(mu_);
   // Used last first.
   std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;

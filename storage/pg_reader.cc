@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/pg_array.h"
 #include "storage/pg_reader_rollups.h"
 #include "storage/pg_reader_rows.h"
 #include "storage/pg_reader_snapshot.h"
@@ -58,23 +59,28 @@ absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
   return loan;
 }
 
-std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector) const {
-  if (selector.trial_id != 0) return TrialId{selector.trial_id};
-  return memory_.TrialOf(selector);
+std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector,
+                                            const ProjectFilter& projects) const {
+  if (selector.trial_id != 0 && !projects) return TrialId{selector.trial_id};
+  return memory_.TrialOf(selector, projects);
 }
 
-absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector, SteadyTime deadline) {
+absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector,
+                                            const ProjectFilter& projects, SteadyTime deadline) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   PgReadLink link(std::move(loan), watch_, memory_);
+  const bool is_filtered = projects.has_value();
+  const PgParam readable = PgArray(projects.value_or(std::vector<std::string>()));
   auto found = selector.trial_id != 0
-                   ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById, {selector.trial_id})
+                   ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById,
+                                 {selector.trial_id, is_filtered, readable})
                    : link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdByName,
-                                 {selector.project, selector.external_id});
+                                 {selector.project, selector.external_id, is_filtered, readable});
   if (!found.ok()) return Annotate(found.status(), "find trial");
   if (found->row_count() == 0) return NoSuchTrial(selector);
   const TrialId trial_id{found->Int64(0, 0)};
-  memory_.NoteTrial(selector, trial_id, link.memory_age());
+  memory_.NoteTrial(selector, trial_id, std::string(found->Text(0, 1)), link.memory_age());
   return trial_id;
 }
 

@@ -34,8 +34,10 @@ class PgReader final : public ReadStore {
   // Connects at the first read.
   explicit PgReader(Options options);
 
-  [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override;
+  [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector,
+                                                  const ProjectFilter& projects) const override;
   [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
+                                                  const ProjectFilter& projects,
                                                   SteadyTime deadline) override;
   [[nodiscard]] absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
                                                   SteadyTime deadline) override;

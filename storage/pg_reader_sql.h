@@ -19,11 +19,17 @@ inline constexpr char kPlanRead[] =
 
 inline constexpr char kReadOwnerEpoch[] = "select epoch from stepwell.masters where slot = 0";
 
-inline constexpr char kReadTrialIdById[] =
-    "select trial_id from stepwell.trials where trial_id = $1 and deleted_time is null";
+// $2 whether only those of the projects $3 are there.
+inline constexpr char kReadTrialIdById[] = R"(
+select t.trial_id, p.name from stepwell.trials t
+join stepwell.projects p on p.project_id = t.project_id
+where t.trial_id = $1 and t.deleted_time is null and (not $2 or p.name = any($3)))";
+// $3 and $4 likewise.
 inline constexpr char kReadTrialIdByName[] = R"(
-select t.trial_id from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
-where p.name = $1 and t.external_id = $2 and t.deleted_time is null)";
+select t.trial_id, p.name from stepwell.trials t
+join stepwell.projects p on p.project_id = t.project_id
+where p.name = $1 and t.external_id = $2 and t.deleted_time is null
+  and (not $3 or p.name = any($4)))";
 
 // Cause 10 (clock) misses nothing; 4 (unsupported) and 5 (no permission) say that nothing was ever
 // measured, so nothing of what was sent is missing.

@@ -23,6 +23,7 @@
 #include "storage/encoded_vector.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
+#include "storage/project_filter.h"
 #include "storage/rollup.h"
 
 namespace stepwell {
@@ -49,8 +50,7 @@ struct TrialRecord {
 // Newest first, by (created_time_us, trial_id).
 struct TrialPage {
   std::string project = {};  // empty = all
-  // Those that may be told of at all; nothing = all.
-  std::optional<std::vector<std::string>> readable_projects = {};
+  ProjectFilter readable_projects = {};
   std::string name_contains = {};  // of the external id; empty = all
   std::optional<TrialState> state = {};
   // The last trial of the page before.
@@ -279,11 +279,14 @@ class ReadStore {
  public:
   virtual ~ReadStore() = default;
 
-  // What FindTrial said of it last, or the number itself, without asking: the trial may be gone. No value =
-  // unknown.
-  [[nodiscard]] virtual std::optional<TrialId> KnownTrial(const TrialSelector& selector) const = 0;
-  // A name's number never changes, so this may run before the heads are pinned. kNotFound.
+  // What FindTrial said of it last, or the number itself where all projects are let through, without asking: the
+  // trial may be gone. No value = unknown, or not known to lie in one of `projects`.
+  [[nodiscard]] virtual std::optional<TrialId> KnownTrial(const TrialSelector& selector,
+                                                          const ProjectFilter& projects) const = 0;
+  // A name's number and a trial's project never change, so this may run before the heads are pinned. kNotFound,
+  // in the same words for one that lies in none of `projects`.
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
+                                                          const ProjectFilter& projects,
                                                           SteadyTime deadline) = 0;
   // Whether the masters row has this epoch, or had it as long ago as the store keeps what it was told. One round trip
   // at most.

@@ -79,7 +79,9 @@ TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   MergeNow();
   EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.metrics"), 20);
   PgReader reader({.url = url_});
-  EXPECT_TRUE(reader.FindTrial({.external_id = "t"}, SteadyTime::Now() + absl::Seconds(10)).ok());
+  EXPECT_TRUE(
+      reader.FindTrial({.external_id = "t"}, kAllProjects, SteadyTime::Now() + absl::Seconds(10))
+          .ok());
   ASSERT_TRUE(caps_.Archive(kEpoch, ById(writer), false).ok());
   EXPECT_EQ(Commit(writer, 2), AdvanceOutcome::kCommitted);
   EXPECT_TRUE(Open("t").ok());
@@ -129,9 +131,10 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   EXPECT_EQ(caps_.ReadTrialCaps(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
   PgReader reader({.url = url_});
   const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
-  EXPECT_EQ(reader.FindTrial({.external_id = "t"}, deadline).status().code(),
+  EXPECT_EQ(reader.FindTrial({.external_id = "t"}, kAllProjects, deadline).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(reader.FindTrial(ById(writer), deadline).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(reader.FindTrial(ById(writer), kAllProjects, deadline).status().code(),
+            absl::StatusCode::kNotFound);
   const auto snapshot = reader.OpenSnapshot(deadline);
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ((*snapshot)->ReadTrial(writer.trial_id).status().code(), absl::StatusCode::kNotFound);

@@ -95,8 +95,8 @@ TickTable Table(std::vector<std::int64_t> times_us, std::vector<std::int32_t> ba
 
 TEST_F(ReadStoreContract, FindsTrialsByNumberAndByName) {
   writer_.AddTrial(7, 1);
-  EXPECT_EQ(*reader_.FindTrial({.trial_id = 7}, Deadline()), kTrial);
-  EXPECT_EQ(*reader_.FindTrial({.external_id = "run-7"}, Deadline()), kTrial);
+  EXPECT_EQ(*reader_.FindTrial({.trial_id = 7}, kAllProjects, Deadline()), kTrial);
+  EXPECT_EQ(*reader_.FindTrial({.external_id = "run-7"}, kAllProjects, Deadline()), kTrial);
   struct Row {
     TrialSelector selector;
     std::string says;
@@ -104,7 +104,7 @@ TEST_F(ReadStoreContract, FindsTrialsByNumberAndByName) {
   for (const Row& row : {Row{{.trial_id = 8}, "no trial with the id 8"},
                          Row{{.external_id = "run-8"}, "no trial 'run-8' in project 'default'"},
                          Row{{.project = "x", .external_id = "run-7"}, "'run-7' in project 'x'"}}) {
-    const auto found = reader_.FindTrial(row.selector, Deadline());
+    const auto found = reader_.FindTrial(row.selector, kAllProjects, Deadline());
     EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(std::string(found.status().message()), HasSubstr(row.says));
   }

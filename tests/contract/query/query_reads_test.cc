@@ -76,11 +76,13 @@ class StoreWithABreak final : public ReadStore {
   StoreWithABreak(
       ReadStore& store, std::function<void()> before, std::function<void()> after = [] {})
       : store_(store), before_(std::move(before)), after_(std::move(after)) {}
-  std::optional<TrialId> KnownTrial(const TrialSelector& selector) const override {
-    return store_.KnownTrial(selector);
+  std::optional<TrialId> KnownTrial(const TrialSelector& selector,
+                                    const ProjectFilter& projects) const override {
+    return store_.KnownTrial(selector, projects);
   }
-  absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, SteadyTime deadline) override {
-    return store_.FindTrial(selector, deadline);
+  absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector, const ProjectFilter& projects,
+                                    SteadyTime deadline) override {
+    return store_.FindTrial(selector, projects, deadline);
   }
   absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch, SteadyTime deadline) override {
     return store_.IsOwnedUnder(owner_epoch, deadline);

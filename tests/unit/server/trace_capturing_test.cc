@@ -96,7 +96,8 @@ class TraceCapturingTest : public ::testing::Test {
   WriterDirector director_{RealClock::Get()};
   TraceCapturing capturing_{
       director_,
-      {.find_trial = [](const TrialSelector& trial, SteadyTime) -> absl::StatusOr<TrialId> {
+      {.find_trial = [](const TrialSelector& trial, const ProjectFilter&,
+                        SteadyTime) -> absl::StatusOr<TrialId> {
          if (trial.external_id != "t") return absl::NotFoundError("no such trial");
          return kTrial;
        },
