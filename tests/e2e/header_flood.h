@@ -135,4 +135,41 @@ inline Flooded FloodHeaders(const FloodTarget& target, pid_t pid, std::int64_t b
       target, pid, begin, [&] { return more; }, bytes_max, patience);
 }
 
+// The headers of a call; without a token where it is empty. REQUIRES: each is shorter than 127 bytes.
+inline std::string CallBlock(const std::string& path, const std::string& token) {
+  std::string block;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    block += '\0';
+    for (const std::string& text : {name, value}) {
+      block += static_cast<char>(text.size());
+      block += text;
+    }
+  };
+  add(":method", "POST");
+  add(":scheme", "https");
+  add(":path", path);
+  add(":authority", "localhost");
+  add("content-type", "application/grpc");
+  add("te", "trailers");
+  if (!token.empty()) add("authorization", "Bearer " + token);
+  return block;
+}
+
+// Calls that are reset as soon as they have begun; `count` says how many.
+inline Flooded FloodResets(const FloodTarget& target, pid_t pid, const std::string& block,
+                           std::int64_t bytes_max, absl::Duration patience, int& count) {
+  count = 0;
+  const auto resets = [&] {
+    std::string frames;
+    for (int at = 0; at < 100; ++at, ++count) {
+      const int stream = 1 + 2 * count;
+      frames += Http2Frame(1, 4, stream, block);
+      frames += Http2Frame(3, 0, stream, std::string("\0\0\0\x08", 4));
+    }
+    return frames;
+  };
+  const std::string begin = absl::StrCat(std::string(kHttp2Preface), Http2Frame(4, 0, 0, ""));
+  return FloodWith(target, pid, begin, resets, bytes_max, patience);
+}
+
 }  // namespace stepwell::testing

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 
 #include "absl/time/clock.h"
 #include "base/tls/tls_authority.h"
+#include "stepwell/v1/token.grpc.pb.h"
 #include "tests/e2e/header_flood.h"
 #include "tests/e2e/raw_call.h"
 #include "tests/e2e/spine.h"
@@ -75,6 +77,34 @@ TEST_F(HpackFloodTest, CostsAMasterWithoutCertificatesThreadsAndMemoryButNotItsL
   EXPECT_GE(flooded.taken_bytes, 2 * kMib);
   EXPECT_LT(flooded.grown_bytes, 512 * kMib);
   EXPECT_THAT(HealthFor({}), ::testing::HasSubstr("status 16")) << "it answers others";
+}
+
+// What docs/security.md says of calls that are opened and reset at once, by a stranger and by who may read.
+TEST_F(HpackFloodTest, ResetsCostAMasterWithoutCertificatesTimeAndMemoryButNotItsLife) {
+  StartWith({"--token-file", scratch_ / "token"});
+  std::string admin;
+  std::ifstream(scratch_ / "token") >> admin;
+  const auto channel = grpc::CreateChannel(
+      master_->grpc_address(),
+      grpc::CompositeChannelCredentials(grpc::SslCredentials({ca_.own().cert_pem, "", ""}),
+                                        grpc::AccessTokenCredentials(admin)));
+  v1::CreateTokenRequest request;
+  request.set_name("reader");
+  request.add_grants("read:*");
+  v1::CreateTokenResponse reader;
+  grpc::ClientContext context;
+  ASSERT_TRUE(v1::TokenService::NewStub(channel)->CreateToken(&context, request, &reader).ok());
+  for (const std::string& token : {std::string(), reader.text()}) {
+    SCOPED_TRACE(token.empty() ? "a stranger" : "who may read");
+    int count = 0;
+    const Flooded flooded = FloodResets({master_->grpc_address()}, master_->pid(),
+                                        CallBlock("/stepwell.v1.QueryService/FollowSamples", token),
+                                        16 * kMib, absl::Seconds(20), count);
+    std::printf("%d calls reset\n", count);
+    EXPECT_GT(count, 1'000);
+    EXPECT_LT(flooded.grown_bytes, 2048 * kMib);
+    EXPECT_TRUE(Eventually([&] { return Health(channel) == "SERVING"; }, absl::Seconds(30)));
+  }
 }
 
 }  // namespace
