@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -98,6 +99,13 @@ absl::StatusOr<absl::Duration> CheckLifetime(std::int64_t seconds_untrusted) {
                                               ", allowed are ", kLifetimeSecondsMin, " to ",
                                               kLifetimeSecondsMax, " (a day), and 0 for an hour")),
       "LIFETIME_SECONDS");
+}
+
+// It grants single trials to ingest, and nothing else.
+bool IsNarrow(const TokenHolder& caller) {
+  const std::vector<std::string>& grants = caller.grants.texts();
+  return std::all_of(grants.begin(), grants.end(),
+                     [](const std::string& grant) { return absl::StartsWith(grant, "ingest:"); });
 }
 
 // For people: those that are renewed keep the name of the first.
@@ -203,6 +211,11 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     if (!lifetime.ok()) return GrpcError(lifetime.status());
     const auto grant = GrantOf(caller, request->trial());
     if (!grant.ok()) return GrpcError(grant.status());
+    if (request->unless_narrow() && IsNarrow(caller)) {
+      return GrpcError(Reasoned(
+          absl::FailedPreconditionError("the token that was shown grants nothing but to ingest"),
+          "TOKEN_IS_NARROW"));
+    }
     if (parts_.loop->fetched_count() >= kFetchedLivingMax) {
       return GrpcError(Reasoned(
           absl::ResourceExhaustedError(absl::StrCat("there are ", parts_.loop->fetched_count(),

@@ -127,9 +127,10 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           capture_room_,
           [this](const WriterIdentity& writer) {
             const std::string to = links_.Resolve(writer.server);
-            // What a writer brings is shown as it is.
-            if (to == kOffline || !writer.token.empty()) return std::shared_ptr<TrialToken>();
-            return tokens_.For(to, writer.project, writer.trial);
+            // What a writer brings is shown as it is, but for one that was fetched.
+            const bool is_as_it_is = !writer.token.empty() && !writer.renews_token;
+            if (to == kOffline || is_as_it_is) return std::shared_ptr<TrialToken>();
+            return tokens_.For(to, writer.project, writer.trial, writer.token);
           }};
 }
 

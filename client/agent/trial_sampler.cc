@@ -173,7 +173,10 @@ absl::StatusOr<FoundWriter> TrialSampler::MakeDirectory(const LiveTrial& live,
   identity.attempt_key = WantedAttemptKey(live);
   identity.token = options_.token;
   const bool is_given = options_.stays && !options_.token.empty();
-  if (!is_given && rank != nullptr && !rank->token.empty()) identity.token = rank->token;
+  if (!is_given && rank != nullptr && !rank->token.empty()) {
+    identity.token = rank->token;
+    identity.renews_token = rank->renews_token;
+  }
   identity.is_sampler = true;
   identity.placement = rank != nullptr ? rank->placement : options_.placement;
   identity.boot_id = context.face.machine;

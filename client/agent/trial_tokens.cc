@@ -67,22 +67,27 @@ TrialTokens::TrialTokens(Options options, std::unique_ptr<TokenCalls> calls, con
     : options_(std::move(options)), calls_(std::move(calls)), clock_(clock) {}
 
 std::shared_ptr<TrialToken> TrialTokens::For(const std::string& server, const std::string& project,
-                                             const std::string& trial) {
+                                             const std::string& trial, const std::string& brought) {
   if (calls_ == nullptr) return nullptr;
   const bool has_own = !options_.own_token.empty() && options_.shows_own(server);
-  if (!has_own && !options_.has_certificate) return nullptr;
+  if (!has_own && !options_.has_certificate && brought.empty()) return nullptr;
   const absl::MutexLock lock(&mu_);
   if (is_stopping_) return nullptr;
   has_news_ = true;
   const auto known = entries_.find({server, project, trial});
-  if (known != entries_.end()) return known->second.token;
+  if (known != entries_.end()) {
+    // The newest is good for longest.
+    if (!brought.empty()) known->second.brought = brought;
+    return known->second.token;
+  }
   if (entries_.size() >= kTrialsMax) {
     // Of trials that are over, and may have something to upload still.
     std::erase_if(entries_, [](const auto& each) { return !IsRenewed(each.second); });
     if (entries_.size() >= kTrialsMax) return nullptr;
   }
   auto token = std::make_shared<TrialToken>();
-  entries_.emplace(Key{server, project, trial}, Entry{token, TokenRenewal(clock_.Monotonic())});
+  entries_.emplace(Key{server, project, trial},
+                   Entry{token, TokenRenewal(clock_.Monotonic()), brought});
   if (!is_started_) {
     is_started_ = true;
     worker_ = Worker("agent-tokens", [this] { Run(); });
@@ -192,7 +197,7 @@ std::optional<TrialTokens::Due> TrialTokens::FindDueLocked(absl::Duration now) c
     const absl::Duration since = FetchTimeLocked(key, entry, now);
     if (since > now || since >= first) continue;
     first = since;
-    due = Due{key, entry.renewal.Shown(now)};
+    due = Due{key, entry.renewal.Shown(now), entry.brought};
   }
   return due;
 }
@@ -216,7 +221,9 @@ absl::StatusOr<v1::FetchIngestTokenResponse> TrialTokens::Ask(const Due& due) {
   const auto& [server, project, trial] = due.key;
   v1::FetchIngestTokenRequest request;
   *request.mutable_trial() = RefOf(project, trial);
-  const std::string with = due.shown.empty() ? OwnFor(server) : due.shown;
+  const std::string with = !due.shown.empty()     ? due.shown
+                           : !due.brought.empty() ? due.brought
+                                                  : OwnFor(server);
   auto response = calls_->Fetch(server, with, request);
   if (!response.ok()) return WithoutText(response.status(), with);
   if (const absl::Status usable = CheckFetched(*response); !usable.ok()) return usable;
@@ -234,8 +241,10 @@ void TrialTokens::Take(const Due& due, absl::Duration asked,
     Entry& entry = found->second;
     if (response.ok()) {
       const absl::Duration lives = LifeOf(response->token());
-      entry.renews_own = entry.renews_own || (due.shown.empty() && response->renews());
-      if (entry.renews_own) entry.renewal.SetOnlyOne();
+      const bool begins_family = due.shown.empty() && response->renews();
+      const bool is_with_own = due.brought.empty() || due.brought == options_.own_token;
+      entry.renews_own = entry.renews_own || (begins_family && is_with_own);
+      if (begins_family || entry.renews_own) entry.renewal.SetOnlyOne();
       entry.is_told = entry.is_own_told = false;
       entry.renewal.OnFetched(response->text(), lives, asked, absl::Uniform(chance_, 0.0, 1.0));
       log::Debug("token_fetched", {{"server", std::get<0>(due.key)},
@@ -244,6 +253,8 @@ void TrialTokens::Take(const Due& due, absl::Duration asked,
                                    {"seconds", absl::ToInt64Seconds(lives)}});
     } else {
       entry.renewal.OnFailed(response.status(), due.shown, now);
+      // It has ended, as one of an older process does: the agent's own from here on.
+      if (due.shown.empty() && absl::IsUnauthenticated(response.status())) entry.brought.clear();
       TellFailureLocked(due, entry, response.status());
     }
     entry.token->Set(entry.renewal.Shown(now));

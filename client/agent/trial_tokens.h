@@ -53,9 +53,11 @@ class TrialTokens {
   ~TrialTokens() { Stop(); }
 
   // What is shown for a trial, by whoever holds it; it is renewed as long as somebody does. `trial`: a name, or "id:7". Null where
-  // there is nothing to fetch with, or no room. Not for writers that bring a token of their own.
+  // there is nothing to fetch with, or no room. `brought`: what its writer has to fetch with in place of the agent's own, until that is
+  // refused; empty = nothing. Not for writers that bring a token that is to be shown as it is.
   std::shared_ptr<TrialToken> For(const std::string& server, const std::string& project,
-                                  const std::string& trial) ABSL_LOCKS_EXCLUDED(mu_);
+                                  const std::string& trial, const std::string& brought = "")
+      ABSL_LOCKS_EXCLUDED(mu_);
   // What the agent shows to `server` for itself: its own token; where that is such a short-lived one itself, the newest that took
   // its place. Empty = none.
   std::string OwnFor(const std::string& server) const ABSL_LOCKS_EXCLUDED(mu_);
@@ -73,6 +75,7 @@ class TrialTokens {
   struct Entry {
     std::shared_ptr<TrialToken> token;  // and whoever shows it
     TokenRenewal renewal;
+    std::string brought = {};  // as For
     bool renews_own = false;   // what it was first fetched with was fetched as well
     bool is_told = false;      // why none was to be had
     bool is_own_told = false;  // that the agent's own is refused
@@ -80,6 +83,7 @@ class TrialTokens {
   struct Due {
     Key key;
     std::string shown;
+    std::string brought;
   };
   // It is kept from ending: somebody shows it, or it took the place of the agent's own.
   static bool IsRenewed(const Entry& entry) {

@@ -168,8 +168,12 @@ absl::StatusOr<WriterIdentity> ParseWriterJson(std::string_view json) {
   identity.trial = CleanText(text("trial"), kTextBytesMax);
   if (identity.trial.empty()) return Bad("trial", "a name or id:NUMBER");
   identity.attempt_key = CleanText(text("attempt_key"), kTextBytesMax);
-  const auto sampler = document.find("is_sampler");
-  identity.is_sampler = sampler != document.end() && sampler->is_boolean() && sampler->get<bool>();
+  const auto is = [&](const char* name) {
+    const auto found = document.find(name);
+    return found != document.end() && found->is_boolean() && found->get<bool>();
+  };
+  identity.is_sampler = is("is_sampler");
+  identity.renews_token = is("renews_token");
   const std::int64_t rank = number("rank");
   const std::int64_t world_size = number("world_size");
   if (rank < 0 || rank > INT32_MAX) return Bad("rank", "0 ... 2147483647");
@@ -215,6 +219,7 @@ std::string ToWriterJson(const WriterIdentity& identity) {
   document["rank"] = identity.rank;
   document["world_size"] = identity.world_size;
   document["token"] = identity.token;
+  document["renews_token"] = identity.renews_token;
   document["boot_id"] = identity.boot_id;
   document["labels"] = identity.labels;
   document["placement"] = identity.placement;

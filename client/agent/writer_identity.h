@@ -47,6 +47,8 @@ struct WriterIdentity {
   std::int32_t rank = 0;
   std::int32_t world_size = 0;
   std::string token;
+  // The token was fetched for this trial, and fetches the next one; else it is shown as it is.
+  bool renews_token = false;
   std::string boot_id;
   std::map<std::string, std::string> labels;
   // The pod and the Slurm job of its process: "pod", "slurm_job".

@@ -58,6 +58,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
   if (!wire.ParseFromString(status.error_details())) return told;
   for (const auto& detail : wire.details()) {
     if (!detail.UnpackTo(&info)) continue;
+    told.SetPayload("stepwell/reason", absl::Cord(info.reason()));
     const auto from = info.metadata().find("read_from_time_us");
     if (from != info.metadata().end()) {
       told.SetPayload("stepwell/read_from_time_us", absl::Cord(from->second));

@@ -61,6 +61,7 @@ class MasterClient {
   [[nodiscard]] absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest&);
   [[nodiscard]] absl::StatusOr<v1::ListTokensResponse> ListTokens(const v1::ListTokensRequest&);
   [[nodiscard]] absl::StatusOr<v1::RevokeTokenResponse> RevokeToken(const v1::RevokeTokenRequest&);
+  // A refusal's reason is its payload "stepwell/reason", as of all calls.
   [[nodiscard]] absl::StatusOr<v1::FetchIngestTokenResponse> FetchIngestToken(
       const v1::FetchIngestTokenRequest&);
 

@@ -14,7 +14,10 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/options.h"
 #include "client/cli/python_hooks.h"
+#include "client/cli/run_token.h"
 #include "client/cli/run_variables.h"
+#include "client/cli/terminal.h"
+#include "client/recorder/src/environment.h"
 #include "nlohmann/json.hpp"
 
 namespace stepwell::cli {
@@ -28,6 +31,9 @@ constexpr char kExamples[] =
     "'--'.\n"
     "A program records if it opens a recorder; its code wins over the variables that name and "
     "choose.\n"
+    "Where STEPWELL_TOKEN may do more than ingest the trial that --trial names, the program has a "
+    "short-lived\ntoken of that trial in its place, which its agent renews, and cannot read with "
+    "it.\n"
     "A training in Python that imports torch needs no line of its own where the package stepwell "
     "is "
     "installed\n"
@@ -87,10 +93,13 @@ int Become(std::vector<std::string> words, const RunVariables& variables, Stream
   return TellWhyNot(words[0], errno, streams);
 }
 
+bool IsQuiet() {
+  return recorder::IsSwitchedOn(recorder::EnvironmentOf(nullptr), "STEPWELL_QUIET");
+}
+
 // The program's own words follow: one line, and none where quiet is wanted.
 void TellWhatIsNotSeen(const std::vector<std::string>& words, Streams streams) {
-  const char* quiet = std::getenv("STEPWELL_QUIET");
-  if (quiet != nullptr && *quiet != '\0' && std::strcmp(quiet, "0") != 0) return;
+  if (IsQuiet()) return;
   if (const std::string remark = WhatIsNotSeen(words); !remark.empty()) {
     streams.err << "stepwell run: " << remark << "\n";
   }
@@ -107,18 +116,34 @@ int Print(const std::vector<std::string>& words, const RunVariables& variables, 
   return kExitOk;
 }
 
+// In place of the token that the program would have.
+void TakeTokenOfTrial(const recorder::ProgramSurroundings& around, RunVariables& variables,
+                      Streams streams) {
+  RunToken token = FetchRunToken(around, variables);
+  if (!token.text.empty()) {
+    variables["STEPWELL_TOKEN"] = token.text;
+    // Its agent may be there already, and have another.
+    variables["STEPWELL_TRIAL_TOKEN"] = std::move(token.text);
+  }
+  if (!token.remark.empty() && !IsQuiet()) {
+    streams.err << "stepwell run: " << Printable(token.remark) << "\n";
+  }
+}
+
 }  // namespace
 
 int RunProgram(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("run", "PROGRAM [ARGS...]", kExamples, CommandOptions::Asks::kNobody);
   AddRunOptions(options);
   if (std::optional<int> exit = options.Parse(SplitRunWords(args), streams)) return *exit;
-  const absl::StatusOr<RunVariables> variables = ReadRunVariables(
-      options, recorder::ReadProgramSurroundings(recorder::EnvironmentOf(nullptr)));
+  const recorder::ProgramSurroundings around =
+      recorder::ReadProgramSurroundings(recorder::EnvironmentOf(nullptr));
+  absl::StatusOr<RunVariables> variables = ReadRunVariables(options, around);
   if (!variables.ok()) return options.UsageError(variables.status(), streams);
   const std::vector<std::string>& words = options.arguments();
   if (options.Has("print")) return Print(words, *variables, options.json(), streams);
   if (variables->contains("PYTHONPATH")) TellWhatIsNotSeen(words, streams);
+  if (!options.Has("keep-token")) TakeTokenOfTrial(around, *variables, streams);
   return Become(words, *variables, streams);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -223,6 +224,8 @@ class ClientSecretsTest : public ::testing::Test {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;  // they write none
 #else
+    // Nor do those of another build, which may be such.
+    if (std::getenv("STEPWELL_TEST_PROGRAMS") != nullptr) return false;
     const std::string pattern = ReadAll("/proc/sys/kernel/core_pattern");
     return !pattern.empty() && pattern.find_first_of("|/") == std::string::npos;
 #endif
@@ -330,9 +333,8 @@ TEST_F(ClientSecretsTest, ACommandsMemoryIsItsOwnWhereItHasAToken) {
     Start(command, words, has_token ? Variables{{"STEPWELL_TOKEN", kToken}} : Variables{});
     ASSERT_TRUE(Eventually([&] { return absl::StrContains(Shown(command), " trials "); },
                            absl::Seconds(20)));
-    absl::SleepFor(absl::Seconds(1));
-    ASSERT_TRUE(command.running());
-    EXPECT_EQ(IsOpen(command), !has_token);
+    EXPECT_TRUE(has_token ? CloseSoon(command) : IsOpen(command));
+    EXPECT_TRUE(command.running()) << "it was looked at while it waited";
     command.Kill();
   }
   close(silent);

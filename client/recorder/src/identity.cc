@@ -58,6 +58,17 @@ void TakeIfEmpty(std::string& wish, const std::string& found) {
   if (wish.empty()) wish = found;
 }
 
+// Of the trial that the environment names, and of no other. Not STEPWELL_TOKEN: that opens a master to everybody who has it,
+// and this is written down.
+void TakeTokenOfTrial(Identity& wishes, const Environment& environment) {
+  std::string project = ReadVariable(environment, "STEPWELL_PROJECT");
+  TakeIfEmpty(project, "default");
+  if (!wishes.token.empty() || wishes.project != project) return;
+  if (wishes.trial != ReadVariable(environment, "STEPWELL_TRIAL")) return;
+  wishes.token = ReadVariable(environment, "STEPWELL_TRIAL_TOKEN");
+  wishes.renews_token = !wishes.token.empty();
+}
+
 std::string ToJson(const std::map<std::string, std::string>& labels) {
   std::string json = "{";
   for (const auto& [name, value] : labels) {
@@ -75,7 +86,6 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   TakeIfEmpty(wishes.server, ReadVariable(environment, "STEPWELL_SERVER"));
   TakeIfEmpty(wishes.project, ReadVariable(environment, "STEPWELL_PROJECT"));
   TakeIfEmpty(wishes.project, "default");
-  // Not STEPWELL_TOKEN: that opens a master to everybody who has it, and this is written down.
   if (wishes.rank < 0) {
     wishes.rank = Number(environment, "RANK", Number(environment, "SLURM_PROCID", -1));
   }
@@ -91,6 +101,7 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
   TakeIfEmpty(wishes.trial, ReadVariable(environment, "STEPWELL_TRIAL"));
   TakeIfEmpty(wishes.trial, job);
   TakeIfEmpty(wishes.trial, wishes.writer);
+  TakeTokenOfTrial(wishes, environment);
   TakeIfEmpty(wishes.attempt_key, ReadVariable(environment, "STEPWELL_ATTEMPT_KEY"));
   if (!job.empty()) TakeIfEmpty(wishes.attempt_key, AttemptOf(job, environment));
   TakeIfEmpty(wishes.attempt_key, wishes.writer);
@@ -121,6 +132,7 @@ std::string ToJson(const Identity& identity) {
   json += ", \"rank\": " + std::to_string(identity.rank);
   json += ", \"world_size\": " + std::to_string(identity.world_size);
   json += ", \"token\": " + Quoted(identity.token);
+  json += std::string(", \"renews_token\": ") + (identity.renews_token ? "true" : "false");
   json += ", \"boot_id\": " + Quoted(identity.boot_id);
   json += ", \"labels\": " + ToJson(identity.labels);
   json += ", \"placement\": " + ToJson(identity.placement);

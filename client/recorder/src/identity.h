@@ -31,6 +31,8 @@ struct Identity {
   // for one that does.
   std::int32_t world_size = -1;
   std::string token;
+  bool renews_token =
+      false;  // it was fetched for this trial, and its agent fetches the next one with it
   std::string boot_id;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> placement;  // pod and slurm_job, where it is in such

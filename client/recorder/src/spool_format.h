@@ -30,13 +30,13 @@
 // writer.json, all fields always present:
 //   {"format": 1, "writer": UUID, "server": HOST:PORT, "" (the agent's own) or "offline" (the agent
 //    drains the rings into the spool and sends nothing), "project": NAME, "trial": NAME or "id:7",
-//    "attempt_key": TEXT, "rank": 0, "world_size": 1, "token": TEXT or "", "boot_id": UUID,
+//    "attempt_key": TEXT, "rank": 0, "world_size": 1, "token": TEXT or "", "renews_token": false, "boot_id": UUID,
 //    "labels": {NAME: VALUE}, "placement": {"pod": NAME, "slurm_job": NUMBER}, "rings": PATH or "",
 //    "path": PATH or "", "pid": 123, "recorder_version": "0.1.0",
 //    "opened_time_us": µs since 1970 UTC, "opened_monotonic_ns": CLOCK_MONOTONIC,
 //    "sampling": {"on": true, "interval_us": 0, "groups": [], "without": [], "with": []}}
 // path: of this directory, as its process sees it. A copy elsewhere is not served while that process lives.
-// placement: where its process runs, as others name it; what does not apply is absent.
+// renews_token: it was fetched for this trial alone, and fetches the next one. placement: where its process runs, as others name it; what does not apply is absent.
 // sampling: of the machine and of this process, for this trial; 0 and [] are the agent's default.
 // The words are the trial's own: a reader passes over those that it does not know.
 //

@@ -126,6 +126,11 @@ class TrialTokensTest : public ::testing::Test {
     tokens_ = std::make_unique<TrialTokens>(std::move(options),
                                             std::make_unique<FakeCalls>(masters_), clock_);
   }
+  // What is shown was fetched itself, whatever it is.
+  void Renew() {
+    const absl::MutexLock lock(&masters_.mu);
+    masters_.renews = true;
+  }
   std::shared_ptr<TrialToken> For(const std::string& trial) {
     return tokens_->For(kServer, "vision", trial);
   }

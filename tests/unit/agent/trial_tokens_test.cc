@@ -117,6 +117,57 @@ TEST_F(TrialTokensTest, WhereTheAgentsOwnWasFetchedItIsRenewedAsLongAsTheAgentIs
 }
 
 // An agent of all users begins it as it looks after one of them, who may not read its certificate's key.
+// As `stepwell run` hands one to a training whose agent is there already, for another trial.
+TEST_F(TrialTokensTest, WhatAWriterBringsFetchesTheNextOneOfItsTrialInPlaceOfTheAgentsOwn) {
+  Renew();
+  const auto token = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
+  EXPECT_EQ(asked().at(0).with, "brought");
+  EXPECT_EQ(tokens_->OwnFor(kServer), "own") << "which is not its";
+  Advance(absl::Minutes(37));
+  ASSERT_THAT(asked(), SizeIs(2));
+  EXPECT_EQ(asked()[1].with, "text-1");
+  EXPECT_EQ(token->shown().text, "text-2");
+  const auto beside = For("beside");
+  ASSERT_TRUE(AskedTimes(3));
+  EXPECT_EQ(asked()[2].with, "own");
+}
+
+TEST_F(TrialTokensTest, WhatAWriterBringsIsEnoughForAnAgentWithoutAny) {
+  Make({});
+  EXPECT_EQ(For("run"), nullptr);
+  const auto token = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_NE(token, nullptr);
+  ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
+  EXPECT_EQ(asked().at(0).with, "brought");
+}
+
+// Its process is over for longer than the token lives.
+TEST_F(TrialTokensTest, WhereWhatAWriterBroughtHasEndedTheAgentsOwnFetches) {
+  {
+    const absl::MutexLock lock(&masters_.mu);
+    masters_.answers.emplace_back(absl::UnauthenticatedError("ended"));
+  }
+  const auto token = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_TRUE(AskedTimes(1));
+  EXPECT_EQ(asked()[0].with, "brought");
+  Settle();
+  Advance(absl::Minutes(1));
+  ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
+  EXPECT_EQ(asked().back().with, "own");
+}
+
+// The agent that a training with such a token started: that is its own as well, and is kept from ending.
+TEST_F(TrialTokensTest, WhereTheAgentsOwnIsWhatAWriterBringsItIsRenewedAsLongAsTheAgentIs) {
+  Make({.own_token = "its"});
+  Renew();
+  auto token = tokens_->For(kServer, "vision", "run", "its");
+  ASSERT_TRUE(Becomes([&] { return tokens_->OwnFor(kServer) == "text-1"; }));
+  token.reset();
+  Advance(absl::Minutes(37));
+  EXPECT_EQ(tokens_->OwnFor(kServer), "text-2");
+}
+
 TEST_F(TrialTokensTest, ItsThreadHasTheAgentsOwnRights) {
   if (geteuid() != 0) GTEST_SKIP() << "root alone acts as others";
   std::shared_ptr<TrialToken> token;

@@ -105,8 +105,9 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
   EXPECT_EQ(ToJson(identity),
             "{\"format\": 1, \"writer\": \"writer-uuid\", \"server\": \"\", \"project\": "
             "\"default\", \"trial\": \"a \\\"quoted\\\" \\\\ name\\u000a\", \"attempt_key\": "
-            "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"boot_id\": \"\", "
-            "\"labels\": {\"site\": \"b\", \"team\": \"vision\"}, \"placement\": {\"pod\": "
+            "\"writer-uuid\", \"rank\": 0, \"world_size\": 1, \"token\": \"\", \"renews_token\": "
+            "false, \"boot_id\": \"\", \"labels\": {\"site\": \"b\", \"team\": \"vision\"}, "
+            "\"placement\": {\"pod\": "
             "\"p-0\"}, \"rings\": \"/dev/shm/r\", "
             "\"path\": \"/spools/f1/w\", \"pid\": 12, "
             "\"recorder_version\": \"0.1.0\", \"opened_time_us\": 1700000000000000, "
@@ -114,6 +115,27 @@ TEST(IdentityTest, AgentRule04_IsWrittenAsJson) {
             "\"groups\": [], \"without\": [], \"with\": []}, "
             "\"tracing\": {\"directory\": \"\", \"kept_max\": 0, \"uploads\": true, "
             "\"cycle_steps\": 0}}\n");
+}
+
+TEST(IdentityTest, ATokenOfATrialIsThatOfTheTrialThatTheEnvironmentNamesAlone) {
+  const std::map<std::string, std::string> environment = {
+      {"STEPWELL_TRIAL", "run"}, {"STEPWELL_PROJECT", "vision"}, {"STEPWELL_TRIAL_TOKEN", "its"}};
+  Identity wishes;
+  EXPECT_EQ(Resolve(wishes, environment).token, "its");
+  EXPECT_TRUE(Resolve(wishes, environment).renews_token);
+  wishes.trial = "another";
+  EXPECT_EQ(Resolve(wishes, environment).token, "");
+  EXPECT_FALSE(Resolve(wishes, environment).renews_token);
+  wishes = {};
+  wishes.project = "speech";
+  EXPECT_EQ(Resolve(wishes, environment).token, "");
+  wishes = {};
+  wishes.token = "given";
+  EXPECT_EQ(Resolve(wishes, environment).token, "given");
+  EXPECT_FALSE(Resolve(wishes, environment).renews_token) << "it is shown as it is";
+  EXPECT_EQ(Resolve({}, {{"STEPWELL_TRIAL", "run"}, {"STEPWELL_TRIAL_TOKEN", "its"}}).token, "its");
+  EXPECT_EQ(Resolve({}, {{"STEPWELL_TRIAL", "run"}, {"STEPWELL_TOKEN", "wide"}}).token, "");
+  EXPECT_EQ(Resolve({}, {{"SLURM_JOB_ID", "7"}, {"STEPWELL_TRIAL_TOKEN", "its"}}).token, "");
 }
 
 TEST(IdentityTest, ThePodAndTheJobAreTheEnvironments) {
