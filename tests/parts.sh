@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release web python install quickstart asan tsan bench)
-long_parts=(repeat clang fuzz tidy benches follow frameworks)
+long_parts=(repeat clang fuzz processes tidy benches follow frameworks)
 # About how long the long ones take on two cores with an empty cache.
 declare -A minutes_of_part=([asan]=12 [tsan]=5 [bench]=6)
 
@@ -369,4 +369,28 @@ part_tsan() {
   # program from its headers, is ordered by counts inside of the library that ThreadSanitizer does not see.
   build tsan recorder_tests base_tests agent_tests server_tests &&
     run_ctest tsan core -j "$jobs" -L core -E '^ConnectGatewayTest\.'
+}
+
+# End-to-end tests once more over masters, agents, commands and trainings that sanitizers watch. The tests themselves, and a
+# master within one of them, are those of the release: what is looked at are processes as people start them. Any report fails.
+# What counts seconds, or has a recorder in Python, is left out.
+processes_suites='SecretsTest.*:ClientSecretsTest.*:RunTest.*:RunTokenTest.*:AgentTokensTest.*:UploadTest.*:TokenTest.*:IngestTest.*'
+part_processes() {
+  local preset reports
+  build release stepwell_e2e_tests || return
+  for preset in asan tsan; do
+    build "$preset" stepwell small_trial fault_trainer forking_loader || continue
+    reports=$results/processes_$preset
+    rm -rf "$reports" && mkdir -p "$reports"
+    check "end to end over $preset" env STEPWELL_TEST_PROGRAMS="$root/build/$preset/bin" \
+      ASAN_OPTIONS="detect_leaks=0:log_path=$reports/asan" UBSAN_OPTIONS="print_stacktrace=1:log_path=$reports/ubsan" \
+      TSAN_OPTIONS="ignore_noninstrumented_modules=1:suppressions=$root/cmake/tsan/grpc_ends.txt:log_path=$reports/tsan" \
+      build/release/bin/stepwell_e2e_tests --gtest_filter="$processes_suites"
+    if compgen -G "$reports/*" >/dev/null; then
+      head -n 60 "$reports"/* | sed 's/^/    /'
+      fail "reports of $preset" "see ${reports#"$root"/}"
+    else
+      pass "no reports of $preset"
+    fi
+  done
 }
