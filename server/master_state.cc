@@ -112,6 +112,11 @@ void MasterState::ReportLost(std::int64_t epoch) {
   if (epoch != 0 && epoch == now_.epoch) lost_epoch_ = epoch;
 }
 
+std::int64_t MasterState::undoubted_epoch() const {
+  absl::ReaderMutexLock lock(&mu_);
+  return lost_epoch_ == now_.epoch ? 0 : now_.epoch;
+}
+
 bool MasterState::lost_reported() const {
   absl::ReaderMutexLock lock(&mu_);
   return now_.epoch != 0 && lost_epoch_ == now_.epoch;

@@ -46,6 +46,8 @@ class MasterState {
 
   Snapshot Get() const ABSL_LOCKS_EXCLUDED(mu_);
   std::int64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The same for reads: 0 once somebody found that the database has another owner, before the loop has looked after it.
+  std::int64_t undoubted_epoch() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // OK clears the error; any other status says that the database does not answer.
   void SetDatabase(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);

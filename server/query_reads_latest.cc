@@ -1,7 +1,7 @@
 // The newest values. Those of a trial whose rows were asked once are in heads, and what is known of the
 // trial beside them, names and how complete they are, is its book, which the reader remembers as long as
-// nothing has changed it (storage/book_memory.h): such an answer costs the database one look at who owns
-// it. Heads are pinned before the book is read, as before every snapshot: what a fold moves in between is
+// nothing has changed it (storage/book_memory.h): such an answer costs the database one look at who
+// owns it at most. Heads are pinned before the book is read, as before every snapshot: what a fold moves in between is
 // in both, and told apart by its writer's mark. Values are looked up last, so that none is older than what
 // the answer says of itself. A master that does not own the database, whether it knows that or not, has
 // heads in which newer values may be missing: it takes all from rows and notes nothing.

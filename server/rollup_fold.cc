@@ -68,7 +68,7 @@ struct Parts {
   }
 };
 
-// Each step has samples and none is NaN. The steps of a bucket go into a copy, which the compiler keeps in registers;
+// Each step of the grid has its element, and no sample is NaN. The steps of a bucket go into a copy, which the compiler keeps in registers;
 // later ones have later samples, so that the last one's is the newest.
 void AddAll(const Parts& parts, std::size_t first, std::size_t end, Places& places,
             std::vector<Bucket>& buckets) {
@@ -80,19 +80,25 @@ void AddAll(const Parts& parts, std::size_t first, std::size_t end, Places& plac
     double min = bucket.min;
     double max = bucket.max;
     double sum = bucket.sum;
-    std::int64_t count = 0;
+    std::uint64_t count = 0;
+    std::size_t newest = i;
     do {
-      min = std::min(min, column.mins[i]);
-      max = std::max(max, column.maxs[i]);
-      sum += column.sums[i];
-      count += parts.CountOf(i, i);
+      // What a database says of a step without samples means nothing.
+      if (const std::int64_t own = parts.CountOf(i, i); own > 0) {
+        min = std::min(min, column.mins[i]);
+        max = std::max(max, column.maxs[i]);
+        sum += column.sums[i];
+        count += static_cast<std::uint64_t>(own);
+        newest = i;
+      }
       ++i;
     } while (i < end && steps[i] < place.end);
+    if (count == 0) continue;
     bucket.min = min;
     bucket.max = max;
     bucket.sum = sum;
-    bucket.count += static_cast<std::uint64_t>(count);
-    parts.NoteLast(i - 1, i - 1, bucket);
+    bucket.count += count;
+    parts.NoteLast(newest, newest, bucket);
   }
 }
 

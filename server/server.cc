@@ -64,7 +64,7 @@ constexpr absl::Duration kCallWait = absl::Seconds(1);
 // And what still waits for the database then is cut off: acked chunks lie in the journal, others with
 // their clients.
 constexpr absl::Duration kDatabaseWait = absl::Seconds(8);
-// Of questions about charts and newest values: one in that time asks the database who owns it (owner_sight.h).
+// How long charts and newest values from memory go by what the database said of who owns it (owner_sight.h).
 constexpr absl::Duration kOwnerKept = absl::Milliseconds(100);
 // Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
 constexpr int kRpcThreads = 2;
@@ -377,7 +377,7 @@ absl::Status Server::Parts::Serve() {
                              *registry,
                              context->incarnation,
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
-                             [this] { return state.epoch(); }};
+                             [this] { return state.undoubted_epoch(); }};
   query_service.emplace(
       sources, QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max),
                                          .access = &*access});

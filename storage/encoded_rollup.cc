@@ -117,6 +117,10 @@ absl::StatusOr<RollupGrid> DecodeRollupGrid(const EncodedRollup& encoded) {
   STEPWELL_ASSIGN_OR_RETURN(grid.last_batches, DecodeIntegers(encoded.last_batches, count));
   const std::int64_t step_us = INT64_C(1'000'000) * grid.step_seconds;
   for (std::size_t i = 0; i < count; ++i) {
+    // Whoever folds them goes from one to the next.
+    if (i > 0 && grid.buckets[i] <= grid.buckets[i - 1]) {
+      return Contradiction("buckets that do not ascend");
+    }
     std::int64_t start_us = 0;
     if (__builtin_mul_overflow(grid.buckets[i], step_us, &start_us) || grid.last_times_us[i] < 0 ||
         grid.last_times_us[i] >= step_us ||

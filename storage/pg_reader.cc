@@ -52,10 +52,7 @@ PgReader::PgReader(Options options)
 
 absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
   auto loan = shelf_.Borrow(patience);
-  if (loan.ok() && loan->is_new()) {
-    memory_.Clear();
-    sight_.Forget();
-  }
+  if (loan.ok() && loan->is_new()) memory_.Clear();
   return loan;
 }
 
@@ -85,20 +82,20 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector,
 }
 
 absl::StatusOr<bool> PgReader::IsOwnedUnder(std::int64_t owner_epoch, SteadyTime deadline) {
-  const SteadyTime now = SteadyTime::Now();
-  if (sight_.Saw(owner_epoch, now)) return true;
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   PgReadLink link(std::move(loan), watch_, memory_);
+  const OwnerSight::Moment asked = {SteadyTime::Now(), link.memory_age()};
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult owner,
       link.RunOne(ReadQuery::kControl, sql::kReadOwnerEpoch, {}, ReadPlan::kOnce));
-  return NoteOwner(owner, owner_epoch, now);
+  return NoteOwner(owner, owner_epoch, asked);
 }
 
-bool PgReader::NoteOwner(const PgResult& owner, std::int64_t owner_epoch, SteadyTime sent) {
+bool PgReader::NoteOwner(const PgResult& owner, std::int64_t owner_epoch,
+                         const OwnerSight::Moment& asked) {
   const std::int64_t epoch = owner.row_count() == 1 ? owner.Int64(0, 0) : 0;
-  sight_.Note(epoch, sent);
+  sight_.Note(epoch, asked);
   return epoch == owner_epoch;
 }
 
@@ -108,13 +105,15 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   if (book_changes_ == nullptr) return ReadStore::ReadBook(trial_id, owner_epoch, deadline);
   const std::int64_t age = memory_.age();
   const auto known = memory_.BookOf(trial_id);
+  const auto known_holds = [&] {
+    return known && known->moment.owner_epoch == owner_epoch && memory_.age() == age &&
+           book_changes_->NoneSince(trial_id, known->moment.changes);
+  };
+  if (sight_.Saw(owner_epoch, {SteadyTime::Now(), age}) && known_holds()) return known->book;
   STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(owner_epoch, deadline));
   if (!is_owned) return nullptr;
   // After the answer: see book_memory.h.
-  if (known && known->moment.owner_epoch == owner_epoch && memory_.age() == age &&
-      book_changes_->NoneSince(trial_id, known->moment.changes)) {
-    return known->book;
-  }
+  if (known_holds()) return known->book;
   const auto moment = book_changes_->Now(trial_id);
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
   const std::int64_t snapshot_age = memory_.age();
@@ -124,15 +123,15 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
 }
 
 PgReader::OwnerQuestion PgReader::AskOwnerAhead(std::int64_t owner_epoch, SteadyTime deadline) {
-  const SteadyTime now = SteadyTime::Now();
-  if (sight_.Saw(owner_epoch, now)) return {};
+  if (sight_.Saw(owner_epoch, {SteadyTime::Now(), memory_.age()})) return {};
   const auto patience = Patience(deadline);
   if (!patience.ok()) return {};
   auto loan = Borrow(*patience);
   if (!loan.ok()) return {};
   auto link = std::make_unique<PgReadLink>(*std::move(loan), watch_, memory_);
+  const OwnerSight::Moment asked = {SteadyTime::Now(), link->memory_age()};
   if (!link->SendAhead(ReadQuery::kControl, sql::kReadOwnerEpoch)) return {};
-  return {std::move(link), now};
+  return {std::move(link), asked};
 }
 
 absl::StatusOr<bool> PgReader::Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
@@ -141,6 +140,8 @@ absl::StatusOr<bool> PgReader::Holds(TrialId trial_id, const ReadMoment& moment,
   if (asked.link != nullptr) {
     STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, asked.link->TakeAhead());
     is_owned = NoteOwner(owner, moment.owner_epoch, asked.sent);
+  } else if (sight_.Saw(moment.owner_epoch, {SteadyTime::Now(), age})) {
+    is_owned = true;
   } else {
     STEPWELL_ASSIGN_OR_RETURN(is_owned, IsOwnedUnder(moment.owner_epoch, deadline));
   }

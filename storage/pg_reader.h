@@ -25,7 +25,7 @@ class PgReader final : public ReadStore {
     std::shared_ptr<const PgCut> cut = nullptr;
     // Of all stores of this process; null = there may be others: no book is remembered.
     std::shared_ptr<const BookChanges> book_changes = nullptr;
-    // How long an answer who owns the database serves questions after it (owner_sight.h).
+    // How long an answer who owns the database serves those after it that come from memory alone (owner_sight.h).
     absl::Duration owner_kept = absl::ZeroDuration();
     // For tests; null = nobody looks.
     ReadWatch watch = nullptr;
@@ -55,12 +55,11 @@ class PgReader final : public ReadStore {
   // The question who owns the database, on its way since `sent`.
   struct OwnerQuestion {
     std::unique_ptr<PgReadLink> link;
-    SteadyTime sent;
+    OwnerSight::Moment sent;
   };
   // Sends it; without a link where it need not be asked, or no connection is ready for it.
   OwnerQuestion AskOwnerAhead(std::int64_t owner_epoch, SteadyTime deadline);
-  // Of an answer to a question that was sent at `sent`.
-  bool NoteOwner(const PgResult& owner, std::int64_t owner_epoch, SteadyTime sent);
+  bool NoteOwner(const PgResult& owner, std::int64_t owner_epoch, const OwnerSight::Moment& asked);
   // Whether what was read of the trial at `moment`, when the memory was of `age`, is what the database holds now.
   // `asked`: the question, if it was sent.
   absl::StatusOr<bool> Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,

@@ -288,8 +288,7 @@ class ReadStore {
   [[nodiscard]] virtual absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,
                                                           const ProjectFilter& projects,
                                                           SteadyTime deadline) = 0;
-  // Whether the masters row has this epoch, or had it as long ago as the store keeps what it was told. One round trip
-  // at most.
+  // Whether the masters row has this epoch. One round trip.
   [[nodiscard]] virtual absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
                                                           SteadyTime deadline) = 0;
   // The trial's bookkeeping, of a moment within the call. From memory where this master, which owns the

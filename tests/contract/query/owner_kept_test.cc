@@ -103,21 +103,5 @@ TEST_F(OwnerKeptTest, WhatAnotherDidIsSeenOnceTheOwnerIsAskedAgain) {
   EXPECT_TRUE(absl::IsNotFound(asked.Newest()));
 }
 
-TEST_F(OwnerKeptTest, ADatabaseThatIsConnectedToAnewIsAskedAtOnce) {
-  SendAndFold();
-  Asked asked(*this, absl::Hours(1));
-  asked.Warm();
-  DeleteByAnother();
-  EXPECT_TRUE(asked.Chart().ok()) << "nothing is asked while all is remembered";
-  ASSERT_TRUE(testing::Connect(url_)
-                  ->ExecScript("select pg_terminate_backend(pid) from pg_stat_activity "
-                               "where application_name = 'stepwell read'")
-                  .ok());
-  // Of a trial that is unknown the database is asked, over a new connection at last.
-  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(10);
-  while (asked.Chart().ok() && !deadline.HasPassed()) (void)asked.Unknown();
-  EXPECT_TRUE(absl::IsNotFound(asked.Chart()));
-}
-
 }  // namespace
 }  // namespace stepwell

@@ -262,6 +262,12 @@ TEST(RollupTest, VectorsThatContradictEachOtherAreRefused) {
       [](EncodedRollup& row) { row.bucket_count = 5; },
       [](EncodedRollup& row) { row.step_seconds = 0; },
       [](EncodedRollup& row) { row.buckets.base = INT64_MAX / 100; },
+      [](EncodedRollup& row) {
+        row.buckets = EncodeIntegers(std::vector<std::int64_t>{0, 1, 2, 3, 3, 5, 6, 7, 8, 9});
+      },
+      [](EncodedRollup& row) {
+        row.buckets = EncodeIntegers(std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 8, 7, 9});
+      },
       [](EncodedRollup& row) { row.last_offsets.base = 10 * kSecond; },
       [](EncodedRollup& row) { row.last_offsets.base = -1; },
       [](EncodedRollup& row) { row.tick_counts.base = -1; },

@@ -1,0 +1,25 @@
+#include "server/master_state.h"
+
+#include <gtest/gtest.h>
+
+namespace stepwell {
+namespace {
+
+TEST(MasterStateTest, ReadsGoByNoEpochOnceItsLossWasReported) {
+  MasterState state;
+  EXPECT_EQ(state.undoubted_epoch(), 0);
+  state.BecomeOwner(3, /*recovering=*/false);
+  EXPECT_EQ(state.undoubted_epoch(), 3);
+  state.ReportLost(2);
+  EXPECT_EQ(state.undoubted_epoch(), 3) << "an ownership of before";
+  state.ReportLost(3);
+  EXPECT_EQ(state.undoubted_epoch(), 0);
+  EXPECT_EQ(state.epoch(), 3) << "nobody has looked after it yet";
+  ASSERT_TRUE(state.EndOwnership(3, [] {}));
+  EXPECT_EQ(state.undoubted_epoch(), 0);
+  state.BecomeOwner(4, /*recovering=*/false);
+  EXPECT_EQ(state.undoubted_epoch(), 4);
+}
+
+}  // namespace
+}  // namespace stepwell
