@@ -27,7 +27,7 @@ function readContract() {
   const folder = mkdtempSync(join(tmpdir(), "stepwell-contract-"));
   const file = join(folder, "set.binpb");
   try {
-    execFileSync("protoc", [`-I${join(root, "proto")}`, "--include_imports", `--descriptor_set_out=${file}`, "stepwell/v1/ingest.proto", "stepwell/v1/query.proto"]);
+    execFileSync("protoc", [`-I${join(root, "proto")}`, "--include_imports", `--descriptor_set_out=${file}`, "stepwell/v1/ingest.proto", "stepwell/v1/query.proto", "stepwell/v1/admin.proto"]);
     return createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(file)));
   } finally {
     rmSync(folder, { recursive: true });

@@ -1,0 +1,151 @@
+// Whether the page's numbers are those that were recorded: tables, charts, pictures, comparisons, what a cap would remove.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test numbers_test.mjs
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { bin, closeTab, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
+
+const stand = new Stand(bin, page);
+const ticks = 200;
+const clock = { rank: 0, stepUs: 1_000_000, ticks, firstBatch: 0, startUs: (Math.floor(Date.now() / 1000) - ticks - 10) * 1e6 };
+const timing = (name, value) => ({ group: "timing", name, unit: "seconds", kind: duration, value });
+const ids = [];
+
+before(async () => {
+  await stand.startMaster();
+  await openTab(stand);
+  const raw = new RawWriters(stand.ports.grpc);
+  // Fetching takes 1 ms, 2 ms, ... 200 ms; each step a second, half of it training.
+  ids.push(await raw.write({ trial: "told", ...clock, series: [timing("step", () => 1), timing("dataloader_next", (tick) => (tick + 1) / 1000), timing("train_batch", () => 0.5)] }));
+  // By time since their start: 10, 30 and 20 %.
+  for (const [at, percent] of [10, 30, 20].entries()) {
+    ids.push(await raw.write({ trial: `side-${at}`, ...clock, startUs: clock.startUs - at * 3_600e6, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: () => percent }, timing("step", () => 1)] }));
+  }
+  raw.close();
+  await tab.goto(stand.url);
+}, { timeout: 4 * deadlineMs });
+
+after(async () => {
+  await closeTab();
+  await stand.close();
+}, { timeout: deadlineMs });
+
+test("the table of timings and its CSV say what was recorded, column by column", async () => {
+  await show(`#/trial/${ids[0]}/timings`);
+  const row = 'table[data-rank="0"] tr:has(td.name:has-text("dataloader_next"))';
+  await seen(row);
+  const heads = (await tab.locator('table[data-rank="0"] thead th').allInnerTexts()).map((head) => head.trim());
+  const cells = (await tab.locator(`${row} > *`).allInnerTexts()).map((cell) => cell.trim());
+  const told = Object.fromEntries(heads.map((head, at) => [head, cells[at]]));
+  assert.equal(told["Share"], "10.1 %");
+  assert.equal(told["Own time"], "20.1 s");
+  assert.equal(told["Total"], "20.1 s");
+  const milliseconds = (name) => Number(told[name].match(/^([\d.]+) ms$/)?.[1] ?? assert.fail(`${name}: ${told[name]}`));
+  const near = (name, value, wanted, by) => assert.ok(Math.abs(value - wanted) <= by, `${name} is ${value}, not ${wanted}`);
+  near("mean", milliseconds("Mean"), 100.5, 0.5);
+  near("p50", milliseconds("p50"), 100.5, 1.5);
+  near("p95", milliseconds("p95"), 190.5, 1.5);
+  near("p99", milliseconds("p99"), 198.5, 1.5);
+  assert.equal(told["Steps"], "200");
+  assert.equal(told["Count"], "200");
+
+  const lines = (await saved('button:has-text("CSV")')).bytes.toString().split("\r\n").map((line) => line.split(","));
+  const line = Object.fromEntries(lines[0].map((name, at) => [name, lines.find((one) => one[1] === "dataloader_next")[at]]));
+  const values = { share: [0.1005, 1e-6], self_seconds: [20.1, 1e-6], total_seconds: [20.1, 1e-6], mean_seconds: [0.1005, 1e-6],
+    p50_seconds: [0.1005, 0.0015], p95_seconds: [0.1905, 0.0015], p99_seconds: [0.1985, 0.0015], max_seconds: [0.2, 1e-9], steps: [200, 0], count: [200, 0] };
+  for (const [name, [wanted, by]] of Object.entries(values)) near(name, Number(line[name] ?? assert.fail(name)), wanted, by);
+});
+
+test("throughput is how many steps there were in a second", async () => {
+  const legend = '[data-metric="throughput"] .legend';
+  await seen(legend);
+  assert.match((await text(legend)).replace(/\s+/g, " ").trim(), /^steps per second 1(\.0+)? 1?\/s/);
+});
+
+test("a picture has the lines that the chart has", async () => {
+  await show(`#/trial/${ids[1]}/metrics`);
+  await seen('.charts [data-metric="cpu/cpu_util_simple"] canvas, .charts canvas');
+  const png = await saved('button:has-text("PNG")');
+  const inPicture = await tab.evaluate(async (bytes) => {
+    const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: "image/png" }));
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    const drawing = canvas.getContext("2d");
+    drawing.drawImage(bitmap, 0, 0);
+    const { data } = drawing.getImageData(0, 0, bitmap.width, bitmap.height);
+    const mark = getComputedStyle(document.querySelector(".charts .legend .swatch")).borderTopColor;
+    const [red, green, blue] = mark.match(/\d+/g).map(Number);
+    // Its edges are mixed with what lies below.
+    let ofLine = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      if (Math.hypot(data[at] - red, data[at + 1] - green, data[at + 2] - blue) < 60) ++ofLine;
+    }
+    return { mark, ofLine, width: bitmap.width };
+  }, [...png.bytes]);
+  // A line across the chart, and more than its mark in the legend.
+  assert.ok(inPicture.ofLine > inPicture.width / 2, JSON.stringify(inPicture));
+});
+
+test("three trials are compared by time since each one's start", async () => {
+  await show(`#/compare?t=${ids[1]}&t=${ids[2]}&t=${ids[3]}`);
+  await seen(".compared li >> nth=2");
+  await tab.click('button:has-text("By time since start")');
+  const row = 'tr:has(td.name:has-text("cpu_util_simple"))';
+  await seen(row);
+  const cells = (await tab.locator(`${row} td.number`).allInnerTexts()).map((cell) => cell.replace(/\s+/g, " ").trim());
+  assert.match(cells[0], /^10(\.0+)? %$/, String(cells));
+  assert.match(cells[1], /^30(\.0+)? %/, String(cells));
+  assert.match(cells[2], /^20(\.0+)? %/, String(cells));
+  await tab.locator(`${row} input`).check();
+  const chart = '.charts section[data-metric="cpu/cpu_util_simple"]';
+  await seen(`${chart} .legend li >> nth=2`);
+  // Hours apart, and side by side: the range is that of one.
+  assert.deepEqual((await tab.locator(`${chart} .legend li`).allInnerTexts()).map((line) => line.match(/(\d+)(\.0+)? %/)?.[1]), ["10", "30", "20"]);
+});
+
+test("what a cap would remove is told in numbers before it is set", async () => {
+  await show("#/admin");
+  await tab.selectOption("#place-owner", "trial");
+  await tab.fill("#place-name", String(ids[0]));
+  await tab.click('button:has-text("Show its caps")');
+  await seen(`h2:has-text("${ids[0]}")`);
+  await tab.fill("#cap-trialBytes", "1B");
+  // What is merged counts: a trial that has ended is, some seconds later.
+  await until("its samples are merged", async () => {
+    await tab.click('button:has-text("Show what it would remove")');
+    await seen('button:has-text("Set these caps")');
+    return /It would remove \d+ samples/.test(await text("main"));
+  });
+  // Three series of 200, less the one for which a byte has room.
+  assert.match(await text("main"), /It would remove 599 samples \([\d.]+ KiB\)/);
+  assert.match((await tab.locator(`main li:has-text("trial ${ids[0]}, trial bytes: ")`).allInnerTexts()).join("; "), /599 samples, .* to /);
+});
+
+test("a database that is down and a disk that is nearly full are told where the master is shown", async () => {
+  const answers = "**/stepwell.v1.AdminService/GetStatus";
+  const changed = async (fields) => {
+    await tab.unroute(answers);
+    await tab.route(answers, async (route) => {
+      const answer = await route.fetch();
+      const told = decode("GetStatusResponse", await answer.body());
+      await route.fulfill({ status: 200, contentType: "application/proto", body: Buffer.from(encode("GetStatusResponse", { ...told, ...fields })) });
+    });
+    await show("#/trials");
+    await show("#/admin");
+  };
+  await changed({});
+  await seen('dl.facts div:has(dt:text-is("Database")) dd:text-is("up")');
+  assert.equal(await count(".note:has-text('database')"), 0);
+  await changed({ databaseUp: false, databaseError: "no such <b>host</b>" });
+  await seen('dl.facts div:has(dt:text-is("Database")) dd:has-text("down: no such <b>host</b>")');
+  await seen('.note:has-text("The database does not answer")');
+  await changed({ diskError: "3 % are free" });
+  await seen('.note:has-text("A disk of the database is nearly full")');
+  await tab.unroute(answers);
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});
