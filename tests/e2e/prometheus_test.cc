@@ -54,6 +54,17 @@ class PrometheusTest : public SpineTest {
   const Uuid writer_ = Uuid::Random();
 };
 
+TEST_F(PrometheusTest, WhatIsToldAndTheAlertsPassPromtool) {
+  if (!Has("promtool")) GTEST_SKIP() << "promtool is not installed";
+  RawStream stream(*client_);
+  Measure(stream);
+  Get("/metrics", [](const std::string& text) { return text.find(kUtil) != text.npos; });
+  const Answered checked = RunBash(
+      scratch_.path(), "set -o pipefail; curl -sS http://" + master_->http_address() +
+                           "/metrics | promtool check metrics && promtool check rules " RULES);
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+}
+
 TEST_F(PrometheusTest, ATrialIsToldWhileItRunsAndFoundAsATarget) {
   RawStream stream(*client_);
   Measure(stream);
@@ -63,12 +74,6 @@ TEST_F(PrometheusTest, ATrialIsToldWhileItRunsAndFoundAsATarget) {
   EXPECT_THAT(all, HasSubstr("} 0.5\n"));
   EXPECT_THAT(all, HasSubstr("\nstepwell_ready 1\n"));
   EXPECT_THAT(all, HasSubstr("\nstepwell_trial_metrics_complete 1\n"));
-  if (Has("promtool")) {
-    const Answered checked = RunBash(
-        scratch_.path(), "set -o pipefail; curl -sS http://" + master_->http_address() +
-                             "/metrics | promtool check metrics && promtool check rules " RULES);
-    EXPECT_EQ(checked.exit_code, 0) << checked.output;
-  }
 
   const std::string found = master_->Get("/sd");
   const auto targets = nlohmann::json::parse(found.substr(found.find("\r\n\r\n")), nullptr, false);

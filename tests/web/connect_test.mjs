@@ -148,6 +148,18 @@ test("a deadline ends a call at the service, too", (t) => forEachClient(t, async
   await eventually("the service hears of it", async () => (await waited()) === had + 1);
 }));
 
+test("a deadline ends a stream, too, after what was sent", (t) => forEachClient(t, async (client) => {
+  const waited = async () => Number((await client.listTrials({ nameContains: "waited" })).nextPageToken);
+  const had = await waited();
+  const cursors = [];
+  const error = await failureOf((async () => {
+    for await (const message of client.readSamples({ trial: { externalId: "send 1 wait" } }, { timeoutMs: 500 })) cursors.push(message.cursor);
+  })());
+  assert.equal(error.code, Code.DeadlineExceeded);
+  assert.deepEqual(cursors, ["0"]);
+  await eventually("the service hears of it", async () => (await waited()) === had + 1);
+}));
+
 test("a client that goes ends its stream at the service", (t) => forEachClient(t, async (client) => {
   const waited = async () => Number((await client.listTrials({ nameContains: "waited" })).nextPageToken);
   const had = await waited();
