@@ -18,15 +18,12 @@ namespace stepwell::agent {
 namespace {
 
 constexpr absl::Duration kBoundInterval = absl::Seconds(5);
-// After a writer found no room: a full disk, no descriptors.
-constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);
-// Each has a thread and a set of sensors.
-constexpr std::size_t kSamplersMax = 32;
+constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);  // a full disk, no descriptors
+constexpr std::size_t kSamplersMax = 32;  // each has a thread and a set of sensors
 // Where more wait than there are places: so often some of those that cannot be delivered change with
 // others, for which a master may have come.
 constexpr absl::Duration kRotateInterval = absl::Minutes(1);
-// Opening a spool takes a millisecond, and others wait for their visit.
-constexpr std::size_t kPlacesFreedMax = 32;
+constexpr std::size_t kPlacesFreedMax = 32;  // each takes a millisecond, and others wait
 
 // 5 % of what is free, but never so little that nothing could be kept.
 std::int64_t FreeShare(int directory) {
@@ -162,6 +159,11 @@ void ServedRoot::ServeNew() {
   finder_.Refill();
   FindNew();
   for (FoundWriter& found : std::exchange(arrived_, {})) {
+    // Nobody renewed it since: a person's own is what an upload shows.
+    if (options_.upload && found.identity.renews_token &&
+        !tokens_.OwnFor(links_.Resolve(found.identity.server)).empty()) {
+      found.identity.token.clear();
+    }
     if (found.identity.is_sampler) NoteEnded(found);
     if (ServedWriter::WasDone(found.directory.get())) {
       LeaveDone(found);

@@ -143,7 +143,7 @@ int RunProgram(const std::vector<std::string>& args, Streams streams) {
   const std::vector<std::string>& words = options.arguments();
   if (options.Has("print")) return Print(words, *variables, options.json(), streams);
   if (variables->contains("PYTHONPATH")) TellWhatIsNotSeen(words, streams);
-  if (!options.Has("keep-token")) TakeTokenOfTrial(around, *variables, streams);
+  if (options.Has("trial-token")) TakeTokenOfTrial(around, *variables, streams);
   return Become(words, *variables, streams);
 }
 

@@ -29,7 +29,7 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(3);
 // For a process that was killed to be gone; one that a file server holds is left behind.
 constexpr absl::Duration kKillTime = absl::Milliseconds(200);
-// An agent renews it at half of its life: so long may its master be away at the least. Masters lower it.
+// An agent renews it, for an hour each time: so long may its master be away then. Masters lower it.
 constexpr int kLifetimeSeconds = 6 * 3600;
 constexpr std::size_t kTextBytesMax = 4096;
 constexpr char kKept[] = "STEPWELL_TOKEN goes to the program as it is";

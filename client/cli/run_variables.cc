@@ -240,8 +240,8 @@ void AddRunOptions(CommandOptions& options) {
       options.Value(setting.option, setting.placeholder, setting.help);
     }
   }
-  options.Flag("keep-token",
-               "the program gets STEPWELL_TOKEN as it is: it reads, or names its trial itself");
+  options.Flag("trial-token",
+               "the program gets a short-lived token of its trial in place of STEPWELL_TOKEN");
   options.Flag("print", "print the variables that would be set; start nothing");
 }
 

@@ -33,8 +33,12 @@ class RunTokenTest : public TokenTest {
     return Command({"token", "create", "made", "--grant", grant}, token_);
   }
   std::string CaFile() const { return scratch_ / "ca.pem"; }
-  // What a program that `stepwell run WORDS` starts has as its tokens, behind what was said to people.
-  std::string Tokens(Words words, const std::string& token, Variables variables = {}) {
+  // What a program that `stepwell run --trial-token WORDS` starts has as its tokens, behind what was said to people.
+  std::string Tokens(Words words, const std::string& token, const Variables& variables = {}) {
+    words.insert(words.begin(), "--trial-token");
+    return TokensAsItIs(std::move(words), token, variables);
+  }
+  std::string TokensAsItIs(Words words, const std::string& token, Variables variables = {}) {
     words.insert(words.begin(), {BuiltProgram("stepwell"), "run"});
     words.insert(words.end(), {"--", "/bin/sh", "-c",
                                "echo \"has $STEPWELL_TOKEN ${STEPWELL_TRIAL_TOKEN-none}\""});
@@ -66,8 +70,8 @@ TEST_F(RunTokenTest, ATrainingHasATokenOfItsTrialAloneInPlaceOfAWideOne) {
   EXPECT_THAT(said_, HasSubstr("no grant ingest:default/another"));
   EXPECT_THAT(Tokens({"--trial", "run", "--project", "speech"}, Made("write:speech")),
               Not(HasSubstr("none")));
-  // Who asks for it keeps it, and so does a token that may do no more.
-  EXPECT_EQ(Tokens({"--keep-token", "--trial", "narrow"}, wide), Has(wide));
+  // Who does not ask for one keeps what is there, and so does a token that may do no more.
+  EXPECT_EQ(TokensAsItIs({"--trial", "narrow"}, wide), Has(wide));
   EXPECT_EQ(Tokens({"--trial", "narrow"}, text), Has(text));
   const std::string created = Made("ingest:default/narrow");
   EXPECT_EQ(Tokens({"--trial", "narrow"}, created), Has(created));
@@ -92,9 +96,9 @@ TEST_F(RunTokenTest, WhatAsksLeavesNothingInTheTraining) {
     }
     return all;
   };
-  const std::string kept = state("--keep-token");
+  const std::string kept = state("--project=default");
   EXPECT_THAT(kept, HasSubstr("Threads:\t1\n"));
-  EXPECT_EQ(state("--project=default"), kept);
+  EXPECT_EQ(state("--trial-token"), kept);
   EXPECT_EQ(master_->CountInLog("token_fetched"), 3);
 }
 
@@ -174,16 +178,16 @@ class RunTrainingsTokenTest : public RunTokenTest {
     return flags;
   }
   void Train(ChildProcess& training, const std::string& trial, const std::string& wide, int steps) {
-    training.Start(
-        {BuiltProgram("stepwell"), "run", "--trial", trial, "--", BuiltProgram("fault_trainer"),
-         "--trial", trial, "--spool-dir", scratch_ / "spool", "--log", scratch_ / trial, "--steps",
-         absl::StrCat(steps), "--rate", "50", "--close-wait-ms", "60000"},
-        {{"STEPWELL_AGENT", BuiltProgram("stepwell")},
-         {"STEPWELL_AGENT_IDLE_EXIT", "20"},
-         {"STEPWELL_SERVER", master_->grpc_address()},
-         {"STEPWELL_TLS_CA", CaFile()},
-         {"STEPWELL_TOKEN", wide}},
-        scratch_ / ("training-" + trial));
+    training.Start({BuiltProgram("stepwell"), "run", "--trial-token", "--trial", trial, "--",
+                    BuiltProgram("fault_trainer"), "--trial", trial, "--spool-dir",
+                    scratch_ / "spool", "--log", scratch_ / trial, "--steps", absl::StrCat(steps),
+                    "--rate", "50", "--close-wait-ms", "60000"},
+                   {{"STEPWELL_AGENT", BuiltProgram("stepwell")},
+                    {"STEPWELL_AGENT_IDLE_EXIT", "20"},
+                    {"STEPWELL_SERVER", master_->grpc_address()},
+                    {"STEPWELL_TLS_CA", CaFile()},
+                    {"STEPWELL_TOKEN", wide}},
+                   scratch_ / ("training-" + trial));
   }
   // Each sample that the training told of is stored, once.
   void ExpectWhole(const std::string& trial, std::size_t steps) {
@@ -210,6 +214,45 @@ class RunTrainingsTokenTest : public RunTokenTest {
     return std::atoi(said_.c_str());
   }
 };
+
+TEST_F(RunTrainingsTokenTest, WhatIsLeftWhenItIsOverIsUploadedWithTheUploadsOwn) {
+  const std::string wide = Made("write:default");
+  ChildProcess training;
+  training.Start({BuiltProgram("stepwell"),
+                  "run",
+                  "--trial-token",
+                  "--trial",
+                  "left",
+                  "--agent",
+                  "off",
+                  "--",
+                  BuiltProgram("fault_trainer"),
+                  "--trial",
+                  "left",
+                  "--spool-dir",
+                  scratch_ / "spool",
+                  "--log",
+                  scratch_ / "left",
+                  "--steps",
+                  "50",
+                  "--rate",
+                  "50",
+                  "--close-wait-ms",
+                  "0"},
+                 {{"STEPWELL_SERVER", master_->grpc_address()},
+                  {"STEPWELL_TLS_CA", CaFile()},
+                  {"STEPWELL_TOKEN", wide}},
+                 scratch_ / "training-left");
+  EXPECT_EQ(training.Wait(absl::Seconds(60)), "exit 3") << "it waits in its spool";
+  const auto is_over = [&] {
+    Command({"token", "list", "--fetched"}, token_);
+    return said_.find("ingest:default/left") == std::string::npos ||
+           said_.find("expired") != std::string::npos;
+  };
+  ASSERT_TRUE(Eventually(is_over, absl::Seconds(30))) << said_;
+  Command({"upload", scratch_ / "spool"}, wide);
+  ExpectWhole("left", 50);
+}
 
 TEST_F(RunTrainingsTokenTest, TheirAgentRenewsThemAlsoOneOfAnotherTrial) {
   const std::string wide = Made("write:default");
