@@ -152,7 +152,7 @@ absl::Status AccessControl::CheckCapsPlace(const AccessRule& rule, const TokenHo
     return Missing(holder, GrantFor(rule.right, {0, place->project(), ""}, {}), NameOf(rule));
   }
   const auto readable = holder.grants.ReadableProjects();
-  if (!readable || !readable->empty()) return absl::OkStatus();
+  if (readable.is_all() || !readable.named().empty()) return absl::OkStatus();
   return Missing(holder, "read:PROJECT", NameOf(rule));
 }
 

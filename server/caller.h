@@ -52,7 +52,7 @@ inline bool HasEnded(const Caller& caller) {
 
 // Of which trials it may be told.
 inline ProjectFilter ReadableProjects(const Caller& caller) {
-  return caller == nullptr ? std::nullopt : caller->grants.ReadableProjects();
+  return caller == nullptr ? kAllProjects : caller->grants.ReadableProjects();
 }
 
 }  // namespace stepwell

@@ -98,8 +98,8 @@ bool Grants::ReadsAll() const {
   return admin_ || reads_.count(kAll) != 0 || writes_.count(kAll) != 0;
 }
 
-std::optional<std::vector<std::string>> Grants::ReadableProjects() const {
-  if (ReadsAll()) return std::nullopt;
+ProjectFilter Grants::ReadableProjects() const {
+  if (ReadsAll()) return kAllProjects;
   std::set<std::string> projects = reads_;
   projects.insert(writes_.begin(), writes_.end());
   return std::vector<std::string>(projects.begin(), projects.end());

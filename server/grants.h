@@ -7,13 +7,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/project_filter.h"
 #include "storage/token_store.h"
 
 namespace stepwell {
@@ -38,8 +38,8 @@ class Grants {
   bool ReadsAll() const;
   // Whether a trial's number may decide what its name does not.
   bool has_trial_ids() const { return !ingest_ids_.empty(); }
-  // Sorted; nothing = all there are.
-  std::optional<std::vector<std::string>> ReadableProjects() const;
+  // Sorted.
+  ProjectFilter ReadableProjects() const;
   // As they were given, sorted, each once.
   const std::vector<std::string>& texts() const { return texts_; }
 

@@ -25,8 +25,9 @@ std::string Fingerprint(const SeriesSelection& selection) {
 }
 
 absl::StatusOr<TrialPage> CheckListTrials(const v1::ListTrialsRequest& request_untrusted,
+                                          const ProjectFilter& projects,
                                           std::uint32_t fingerprint) {
-  TrialPage page;
+  TrialPage page{.readable_projects = projects};
   page.project = request_untrusted.project();
   page.name_contains = request_untrusted.name_contains();
   if (request_untrusted.state() != v1::TRIAL_STATE_UNSPECIFIED) {
@@ -55,8 +56,8 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
   const std::uint32_t fingerprint =
       QueryFingerprint({"trials", request_untrusted.project(), request_untrusted.name_contains(),
                         absl::StrCat(static_cast<int>(request_untrusted.state()))});
-  STEPWELL_ASSIGN_OR_RETURN(TrialPage page, CheckListTrials(request_untrusted, fingerprint));
-  page.readable_projects = call.readable_projects;
+  STEPWELL_ASSIGN_OR_RETURN(
+      TrialPage page, CheckListTrials(request_untrusted, call.readable_projects, fingerprint));
   // Pinned first: what a fold moves meanwhile is then in both, and told apart by its writer's mark.
   std::map<TrialId, std::vector<HeadChunkPtr>> chunks;
   const HeadsPin pin = sources_.heads.PinAll();

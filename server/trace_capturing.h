@@ -35,8 +35,8 @@ namespace stepwell {
 
 struct CaptureWish {
   TrialSelector trial = {};
-  ProjectFilter projects = kAllProjects;  // that the asker may be told of
-  std::vector<std::int32_t> ranks = {};   // sorted; empty = all that are open
+  ProjectFilter projects;                // that the asker may be told of
+  std::vector<std::int32_t> ranks = {};  // sorted; empty = all that are open
   std::int32_t step_count = 0;
   absl::Duration timeout = {};
   bool native = false;

@@ -218,9 +218,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
                             grpc::ServerWriter<v1::CaptureTraceResponse>* writer) override {
     const GrpcEntry entry = EnterCall(access_, *context, *request);
     if (!entry.ok()) return entry.status;
-    CaptureWish wish;
+    CaptureWish wish{.projects = ReadableProjects(entry.caller)};
     if (auto complaint = CheckCapture(*request, wish)) return GrpcError(*complaint);
-    wish.projects = ReadableProjects(entry.caller);
     const MasterState::Snapshot now = state_.Get();
     if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });

@@ -44,7 +44,7 @@ struct ReadCall {
   // True when nobody waits for the answer any more.
   std::function<bool()> cancelled = [] { return false; };
   // Trials that lie elsewhere are not there, in lists and for whoever names one.
-  ProjectFilter readable_projects = kAllProjects;
+  ProjectFilter readable_projects;
   // Runs a wait for something else than the database; others may have the call's turn meanwhile.
   std::function<void(const std::function<void()>&)> rest = [](const auto& wait) { wait(); };
 };

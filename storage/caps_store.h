@@ -27,6 +27,7 @@
 #include "storage/cap_removals.h"
 #include "storage/caps.h"
 #include "storage/ingest_store.h"
+#include "storage/project_filter.h"
 
 namespace stepwell {
 
@@ -127,10 +128,9 @@ class CapsStore {
  public:
   virtual ~CapsStore() = default;
 
-  // Of `projects` alone, and what is set for all trials, where they are named; names are not checked.
-  [[nodiscard]] virtual absl::StatusOr<CapsReport> Get(
-      const CapsTarget& target,
-      const std::optional<std::vector<std::string>>& projects = std::nullopt) = 0;
+  // Of `projects` alone, and what is set for all trials; names are not checked.
+  [[nodiscard]] virtual absl::StatusOr<CapsReport> Get(const CapsTarget& target,
+                                                       const ProjectFilter& projects) = 0;
   // Sets the fields of `caps` that are present, unsets those named in `clear`; the others stay. Holds
   // for rows that are merged from its COMMIT on.
   [[nodiscard]] virtual absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch,

@@ -147,8 +147,7 @@ absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget&
   return found;
 }
 
-CapsReport ReportOf(const Places& places, const FoundPlace& found,
-                    const std::optional<std::vector<std::string>>& projects) {
+CapsReport ReportOf(const Places& places, const FoundPlace& found, const ProjectFilter& projects) {
   const CapsPlace& asked = found.place;
   CapsReport report;
   report.place = asked;
@@ -164,8 +163,7 @@ CapsReport ReportOf(const Places& places, const FoundPlace& found,
     const bool below =
         DecidesOver(asked, ProjectOf(places, each.place), trial, each.place.metric_group);
     const bool is_told =
-        !projects || each.place.owner == CapsOwner::kAll ||
-        std::find(projects->begin(), projects->end(), each.place.project) != projects->end();
+        each.place.owner == CapsOwner::kAll || projects.LetsThrough(each.place.project);
     if ((decides || below) && is_told && report.places.size() < kPlacesListedMax) {
       report.places.push_back(each);
     }

@@ -34,8 +34,7 @@ struct FoundPlace {
 absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target);
 
 // `projects` as CapsStore::Get.
-CapsReport ReportOf(const Places& places, const FoundPlace& found,
-                    const std::optional<std::vector<std::string>>& projects);
+CapsReport ReportOf(const Places& places, const FoundPlace& found, const ProjectFilter& projects);
 
 // Inside a transaction that nobody else changes caps in. Creates the project where there is none.
 absl::Status SetPlace(PgConnection& connection, const CapsTarget& target, const Caps& caps,

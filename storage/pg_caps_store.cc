@@ -47,8 +47,8 @@ PgCapsStore::PgCapsStore(const Options& options)
     : shelf_(ConnectionOptions(options), options.connections_max),
       book_changes_(options.book_changes) {}
 
-absl::StatusOr<CapsReport> PgCapsStore::Get(
-    const CapsTarget& target, const std::optional<std::vector<std::string>>& projects) {
+absl::StatusOr<CapsReport> PgCapsStore::Get(const CapsTarget& target,
+                                            const ProjectFilter& projects) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(*connection, target));
   STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(*connection));
@@ -66,7 +66,7 @@ absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const Caps
     });
     STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   }
-  return Get(target, std::nullopt);
+  return Get(target, kAllProjects);
 }
 
 absl::StatusOr<CapRemovals> PgCapsStore::Preview(const PreviewRequest& request) {

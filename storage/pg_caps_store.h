@@ -32,9 +32,7 @@ class PgCapsStore final : public CapsStore {
   // Connects at the first call. REQUIRES: the schema is migrated.
   explicit PgCapsStore(const Options& options);
 
-  absl::StatusOr<CapsReport> Get(
-      const CapsTarget& target,
-      const std::optional<std::vector<std::string>>& projects = std::nullopt) override;
+  absl::StatusOr<CapsReport> Get(const CapsTarget& target, const ProjectFilter& projects) override;
   absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch, const CapsTarget& target,
                                  const Caps& caps, const std::vector<std::string>& clear) override;
   absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) override;

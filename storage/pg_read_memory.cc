@@ -23,10 +23,10 @@ std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector,
   absl::MutexLock lock(&mu_);
   if (selector.trial_id != 0) {
     const auto known = projects_.find(TrialId{selector.trial_id});
-    if (known == projects_.end() || !LetsThrough(projects, known->second)) return std::nullopt;
+    if (known == projects_.end() || !projects.LetsThrough(known->second)) return std::nullopt;
     return known->first;
   }
-  if (!LetsThrough(projects, selector.project)) return std::nullopt;
+  if (!projects.LetsThrough(selector.project)) return std::nullopt;
   const auto known = names_.find({selector.project, selector.external_id});
   if (known == names_.end()) return std::nullopt;
   return known->second;

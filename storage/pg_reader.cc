@@ -58,7 +58,7 @@ absl::StatusOr<PgShelf::Loan> PgReader::Borrow(absl::Duration patience) {
 
 std::optional<TrialId> PgReader::KnownTrial(const TrialSelector& selector,
                                             const ProjectFilter& projects) const {
-  if (selector.trial_id != 0 && !projects) return TrialId{selector.trial_id};
+  if (selector.trial_id != 0 && projects.is_all()) return TrialId{selector.trial_id};
   return memory_.TrialOf(selector, projects);
 }
 
@@ -67,8 +67,8 @@ absl::StatusOr<TrialId> PgReader::FindTrial(const TrialSelector& selector,
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
   STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
   PgReadLink link(std::move(loan), watch_, memory_);
-  const bool is_filtered = projects.has_value();
-  const PgParam readable = PgArray(projects.value_or(std::vector<std::string>()));
+  const bool is_filtered = !projects.is_all();
+  const PgParam readable = PgArray(projects.named());
   auto found = selector.trial_id != 0
                    ? link.RunOne(ReadQuery::kTrialId, sql::kReadTrialIdById,
                                  {selector.trial_id, is_filtered, readable})

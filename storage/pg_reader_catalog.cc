@@ -125,8 +125,8 @@ absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const Tria
       const PgResult result,
       link_.RunOne(ReadQuery::kTrials, sql::kListTrials,
                    {page.project, page.name_contains, state, PgTimestamp{after.created_time_us},
-                    after.trial_id, std::int64_t{page.limit}, page.readable_projects.has_value(),
-                    PgArray(page.readable_projects.value_or(std::vector<std::string>()))}));
+                    after.trial_id, std::int64_t{page.limit}, !page.readable_projects.is_all(),
+                    PgArray(page.readable_projects.named())}));
   std::vector<TrialRecord> trials;
   for (int row = 0; row < result.row_count(); ++row) trials.push_back(TrialAt(result, row));
   return trials;

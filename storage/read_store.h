@@ -50,7 +50,7 @@ struct TrialRecord {
 // Newest first, by (created_time_us, trial_id).
 struct TrialPage {
   std::string project = {};  // empty = all
-  ProjectFilter readable_projects = {};
+  ProjectFilter readable_projects;
   std::string name_contains = {};  // of the external id; empty = all
   std::optional<TrialState> state = {};
   // The last trial of the page before.

@@ -24,7 +24,7 @@ TEST_F(CapsSet, SaysWhatIsSetWhatHoldsAndWhoDecides) {
   SetCaps({.project = "vision"}, {.raw_age_seconds = 10 * kDay});
   SetCaps({.project = "default"}, {.trial_bytes = 2000});
   SetCaps(Of(writer, "gpu"), {.series_samples = 5});
-  const auto trial = caps_.Get(Of(writer));
+  const auto trial = caps_.Get(Of(writer), kAllProjects);
   ASSERT_TRUE(trial.ok()) << trial.status();
   EXPECT_EQ(trial->set, Caps{});
   EXPECT_EQ(trial->place.project, "default");
@@ -37,17 +37,19 @@ TEST_F(CapsSet, SaysWhatIsSetWhatHoldsAndWhoDecides) {
   EXPECT_EQ(trial->places[0].place.owner, CapsOwner::kAll);
   EXPECT_EQ(trial->places[2].place.metric_group, "gpu");
   EXPECT_EQ(trial->places[2].place.external_id, "run");
-  EXPECT_EQ(caps_.Get(Of(writer, "gpu"))->effective.series_samples.value, 5);
-  EXPECT_EQ(caps_.Get({})->places.size(), 4u) << "all lie below";
+  EXPECT_EQ(caps_.Get(Of(writer, "gpu"), kAllProjects)->effective.series_samples.value, 5);
+  EXPECT_EQ(caps_.Get({}, kAllProjects)->places.size(), 4u) << "all lie below";
   const std::vector<std::string> one = {"vision"};
   const auto told = caps_.Get({}, one);
   ASSERT_EQ(told->places.size(), 2u) << "of one project, and of all trials";
   EXPECT_EQ(told->places[0].place.owner, CapsOwner::kAll);
   EXPECT_EQ(told->places[1].place.project, "vision");
   EXPECT_EQ(caps_.Get({}, std::vector<std::string>())->places.size(), 1u);
-  EXPECT_EQ(caps_.Get({.project = "vision"})->effective.raw_age_seconds.value, 10 * kDay)
+  EXPECT_EQ(caps_.Get({.project = "vision"}, kAllProjects)->effective.raw_age_seconds.value,
+            10 * kDay)
       << "it has no trial yet";
-  EXPECT_EQ(caps_.Get({.project = "nobody's"})->effective.raw_age_seconds.value, 30 * kDay);
+  EXPECT_EQ(caps_.Get({.project = "nobody's"}, kAllProjects)->effective.raw_age_seconds.value,
+            30 * kDay);
   EXPECT_EQ(Number("select count(*) from stepwell.projects where name = 'nobody''s'"), 0);
   const auto of_open = caps_.ReadTrialCaps(writer.trial_id);
   ASSERT_TRUE(of_open.ok()) << of_open.status();

@@ -127,7 +127,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   EXPECT_EQ(ingest_->FindOrCreateSeries(writer.trial_id, {SeriesDefinition{}}, 10).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(caps_.Archive(kEpoch, ById(writer), true).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(caps_.Get(Of(writer)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(caps_.Get(Of(writer), kAllProjects).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(caps_.ReadTrialCaps(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
   PgReader reader({.url = url_});
   const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
@@ -138,7 +138,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   const auto snapshot = reader.OpenSnapshot(deadline);
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ((*snapshot)->ReadTrial(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ((*snapshot)->ListTrials({})->size(), 1u);
+  EXPECT_EQ((*snapshot)->ListTrials({.readable_projects = kAllProjects})->size(), 1u);
 }
 
 TEST_F(CapsTrials, WhatADeletedTrialHadUnderWayHoldsUpNobody) {

@@ -152,7 +152,7 @@ TEST_F(ReadStoreContract, ListsTrialsNewestFirstPageByPage) {
       "2");
   const auto snapshot = Snapshot();
   std::vector<std::int64_t> ids;
-  TrialPage page{.limit = 2};
+  TrialPage page{.readable_projects = kAllProjects, .limit = 2};
   for (;;) {
     const auto trials = snapshot->ListTrials(page);
     ASSERT_TRUE(trials.ok()) << trials.status();
@@ -161,9 +161,10 @@ TEST_F(ReadStoreContract, ListsTrialsNewestFirstPageByPage) {
     page.after = {trials->back().created_time_us, Value(trials->back().trial_id)};
   }
   EXPECT_THAT(ids, ElementsAre(5, 4, 3, 2, 1));
-  EXPECT_EQ(snapshot->ListTrials({.state = TrialState::kCompleted})->size(), 1u);
-  EXPECT_EQ(snapshot->ListTrials({.name_contains = "n-3"})->size(), 1u);
-  EXPECT_EQ(snapshot->ListTrials({.project = "other"})->size(), 0u);
+  const auto count = [&](const TrialPage& only) { return snapshot->ListTrials(only)->size(); };
+  EXPECT_EQ(count({.readable_projects = kAllProjects, .state = TrialState::kCompleted}), 1u);
+  EXPECT_EQ(count({.readable_projects = kAllProjects, .name_contains = "n-3"}), 1u);
+  EXPECT_EQ(count({.project = "other", .readable_projects = kAllProjects}), 0u);
 }
 
 TEST_F(ReadStoreContract, SeriesAreChosenByAnyOfTheirParts) {

@@ -39,7 +39,9 @@ class OwnerKeptTest : public RememberingTest {
     }
 
    private:
-    static ReadCall Call() { return {.deadline = SteadyTime::Now() + absl::Seconds(30)}; }
+    static ReadCall Call() {
+      return {.deadline = SteadyTime::Now() + absl::Seconds(30), .readable_projects = kAllProjects};
+    }
 
     PgReader reader_;
     QueryReads reads_;

@@ -147,7 +147,9 @@ class QueryReadsTest : public ::testing::Test {
     ASSERT_TRUE(merged.ok()) << merged.status();
   }
 
-  ReadCall Call() const { return {.deadline = SteadyTime::Now() + absl::Seconds(30)}; }
+  ReadCall Call() const {
+    return {.deadline = SteadyTime::Now() + absl::Seconds(30), .readable_projects = kAllProjects};
+  }
   static v1::TrialRef Ref(const std::string& external_id = "run") {
     v1::TrialRef ref;
     ref.set_external_id(external_id);

@@ -59,7 +59,7 @@ TEST(GrantsTest, NoneAllowsNothing) {
   const Grants none;
   EXPECT_FALSE(none.Reads("vision") || none.Ingests(kRun) || none.ReadsAll() || none.admin());
   EXPECT_FALSE(none.Ingests(TrialPlace{}));
-  EXPECT_EQ(none.ReadableProjects(), std::vector<std::string>());
+  EXPECT_EQ(none.ReadableProjects(), ProjectFilter(std::vector<std::string>()));
 }
 
 TEST(GrantsTest, SeveralAllowWhatAnyOfThemDoes) {
@@ -67,9 +67,9 @@ TEST(GrantsTest, SeveralAllowWhatAnyOfThemDoes) {
   EXPECT_TRUE(grants.Reads("vision") && grants.Writes("speech") && !grants.Writes("vision"));
   EXPECT_TRUE(grants.Ingests({0, "default", "a/b"})) << "a trial's name may have slashes";
   EXPECT_FALSE(grants.Ingests({0, "default", "a"}));
-  EXPECT_EQ(grants.ReadableProjects(), (std::vector<std::string>{"speech", "vision"}));
+  EXPECT_EQ(grants.ReadableProjects(), ProjectFilter({"speech", "vision"}));
   EXPECT_THAT(grants.texts(), ElementsAre("ingest:default/a/b", "read:vision", "write:speech"));
-  EXPECT_EQ(Of({"read:*"}).ReadableProjects(), std::nullopt);
+  EXPECT_EQ(Of({"read:*"}).ReadableProjects(), ProjectFilter(kAllProjects));
 }
 
 TEST(GrantsTest, ANumberIsNoName) {

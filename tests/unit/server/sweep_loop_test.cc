@@ -17,8 +17,7 @@ namespace {
 // Removes a sample a call, for so many calls.
 class CountedCaps final : public CapsStore {
  public:
-  absl::StatusOr<CapsReport> Get(const CapsTarget&,
-                                 const std::optional<std::vector<std::string>>&) override {
+  absl::StatusOr<CapsReport> Get(const CapsTarget&, const ProjectFilter&) override {
     return Unused();
   }
   absl::StatusOr<CapsReport> Set(std::int64_t, const CapsTarget&, const Caps&,

@@ -39,6 +39,7 @@ class TraceCapturingTest : public ::testing::Test {
   static CaptureWish Wish(std::vector<std::int32_t> ranks,
                           absl::Duration timeout = absl::Seconds(30)) {
     return {.trial = {.external_id = "t"},
+            .projects = std::vector<std::string>{"vision"},
             .ranks = std::move(ranks),
             .step_count = 5,
             .timeout = timeout};
@@ -91,13 +92,15 @@ class TraceCapturingTest : public ::testing::Test {
 
   std::map<Uuid, WriterNo> writer_nos_;
   std::vector<WriterRecord> writers_;
+  std::string project_ = "vision";  // of the trial
   std::atomic<bool> is_asked_{true};
   v1::CaptureTraceResponse last_;
   WriterDirector director_{RealClock::Get()};
   TraceCapturing capturing_{
       director_,
-      {.find_trial = [](const TrialSelector& trial, const ProjectFilter&,
-                        SteadyTime) -> absl::StatusOr<TrialId> {
+      {.find_trial = [this](const TrialSelector& trial, const ProjectFilter& projects,
+                            SteadyTime) -> absl::StatusOr<TrialId> {
+         if (!projects.LetsThrough(project_)) return absl::NotFoundError("no such trial");
          if (trial.external_id != "t") return absl::NotFoundError("no such trial");
          return kTrial;
        },
@@ -177,6 +180,9 @@ TEST_F(TraceCapturingTest, OneCaptureOfATrialAtATimeAndNoneWithoutRanks) {
   CaptureWish foreign = Wish({});
   foreign.trial.external_id = "other";
   EXPECT_TRUE(absl::IsNotFound(Run(foreign)));
+  CaptureWish hidden = Wish({});
+  hidden.projects = std::vector<std::string>{"speech"};
+  EXPECT_TRUE(absl::IsNotFound(Run(hidden)));
   // Asked while it is under way.
   absl::Status second;
   const auto agent = std::make_shared<Agent>([&](const Uuid& writer, const v1::Capture& asked) {
@@ -266,7 +272,7 @@ TEST(CheckCaptureTest, NamesTheFieldAndWhatIsAllowed) {
     SCOPED_TRACE(row.name);
     v1::CaptureTraceRequest request;
     request.mutable_trial()->set_external_id("t");
-    CaptureWish wish;
+    CaptureWish wish{.projects = kAllProjects};
     ASSERT_FALSE(CheckCapture(request, wish).has_value());
     EXPECT_EQ(wish.step_count, 5);
     EXPECT_EQ(wish.timeout, absl::Seconds(60));
