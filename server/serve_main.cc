@@ -78,6 +78,7 @@ bool StopAsked(absl::Duration wait) {
   return asked;
 }
 
+// `options.token_file` as ChooseTokenFile said.
 absl::Status CheckListen(const ServeOptions& options) {
   for (const auto& [name, text] : {std::pair("--grpc-listen", options.grpc_listen),
                                    std::pair("--http-listen", options.http_listen)}) {
@@ -85,11 +86,16 @@ absl::Status CheckListen(const ServeOptions& options) {
     if (!listen.ok()) return Annotate(listen.status(), name);
     const bool is_guarded = !options.tls_cert.empty() && !options.token_file.empty();
     if (IsLoopback(listen->host) || is_guarded || options.insecure_allow_remote) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, ": refusing to listen on ", text,
-                     ": other machines could reach it without authentication. Listen on 127.0.0.1,"
-                     " give --tls-cert and --token-file, or pass --insecure-allow-remote if the"
-                     " network is trusted"));
+    // Where there is TLS, a file was made by itself unless --token-file or --tls-client-ca said otherwise.
+    const char* way =
+        options.tls_cert.empty()
+            ? "give --tls-cert and --tls-key, with which callers are asked for a token (beside "
+              "--tls-client-ca name its --token-file, too)"
+            : "name a --token-file";
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, ": refusing to listen on ", text, ": other machines could reach it without ",
+        options.tls_cert.empty() ? "authentication" : "a token", ". Listen on 127.0.0.1, ", way,
+        ", or pass --insecure-allow-remote if the network is trusted"));
   }
   return absl::OkStatus();
 }

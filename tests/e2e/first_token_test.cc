@@ -185,7 +185,9 @@ TEST_F(FirstTokenTest, WhereItCannotBeMadeTheStartSaysSo) {
   EXPECT_THAT(said_, HasSubstr("/deeper/token: there is none, and none can be made: No such file"));
   // And without any, nobody but this machine may come.
   EXPECT_EQ(Serve(Tls({"--token-file", "none", "--grpc-listen=0.0.0.0:0"})), "exit 78");
-  EXPECT_THAT(said_, HasSubstr("refusing to listen on 0.0.0.0:0"));
+  EXPECT_THAT(said_,
+              HasSubstr("refusing to listen on 0.0.0.0:0: other machines could reach it without a "
+                        "token. Listen on 127.0.0.1, name a --token-file, or pass"));
 }
 
 }  // namespace

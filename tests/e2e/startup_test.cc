@@ -33,8 +33,10 @@ TEST_F(StartupTest, AddressThatOthersReach) {
     EXPECT_EQ(Serve({flag + "=0.0.0.0:0"}), "exit 78");
     EXPECT_EQ(said_, "stepwell serve: " + flag +
                          ": refusing to listen on 0.0.0.0:0: other machines could reach it without"
-                         " authentication. Listen on 127.0.0.1, give --tls-cert and --token-file,"
-                         " or pass --insecure-allow-remote if the network is trusted\n");
+                         " authentication. Listen on 127.0.0.1, give --tls-cert and --tls-key, with"
+                         " which callers are asked for a token (beside --tls-client-ca name its"
+                         " --token-file, too), or pass --insecure-allow-remote if the network is"
+                         " trusted\n");
   }
 }
 
