@@ -256,17 +256,44 @@ test("not enabled, no data yet and ended without any are told apart, with what t
     assert.match(await text('[data-absence="not enabled"]'), /Recording is off for this trial/);
     assert.match(await text(".head .note"), /recording is off/);
   }
+  // Groups are of sensors: what a training times itself is recorded as before.
   await stand.command("admin", "profiling", "bare", "on", "--groups", "cpu,disk");
-  await tab.reload();
+  for (const view of ["timings", "heat"]) {
+    await show(`#/trial/${bare}/${view}`);
+    await tab.reload();
+    await seen(`nav.tabs a[aria-current="page"][href*="/${view}"]`);
+    await loaded(view);
+    await seen('[data-absence="no data yet"]:has-text("The trial is running and has sent none so far")');
+    assert.equal(await count('[data-absence="not enabled"]'), 0, view);
+  }
+  await show(`#/trial/${bare}/metrics`);
   await seen('[data-absence="not enabled"]:has-text("only these groups are sampled: cpu, disk")');
   await stand.command("admin", "profiling", "bare", "on");
   await tab.reload();
   await seen('[data-absence="no data yet"]');
+  // One that has ended sends no more, whatever is asked of it since.
+  await stand.command("admin", "profiling", "over", "on", "--groups", "cpu,disk");
+  for (const view of views) {
+    await show(`#/trial/${over}/${view}`);
+    await seen(`nav.tabs a[aria-current="page"][href*="/${view}"]`);
+    await seen('[data-absence="empty"]:has-text("It has ended and recorded none")');
+    assert.equal(await count('[data-absence="not enabled"]'), 0, view);
+  }
   // Where some are measured: which are not, and why.
+  const some = await raw.write({
+    trial: "some", open: true, startUs: (Math.floor(Date.now() / 1000) - 20) * 1e6, stepUs: 1_000_000, ticks: 15,
+    series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: () => 50 }],
+  });
+  const why = async () => (await count("[data-absent]")) > 0 && text("[data-absent]");
+  await show(`#/trial/${some}/metrics`);
+  await until("what is not measured", async () => /^Not measured: gpu_util, .*disk_iops.* \(no agent of this trial sampled them\)\.$/.test(await why() || ""));
+  await stand.command("admin", "profiling", "some", "on", "--groups", "cpu,gpu");
+  await tab.reload();
+  await until("what was not asked for", async () => /^Not measured: memory_free, net_.*disk_throughput_write \(not enabled: by request only cpu, gpu are sampled\); gpu_util, gpu_free_memory \(no agent of this trial found a GPU that it may read\)\.$/.test(await why() || ""));
   await stand.command("admin", "profiling", "cluster", "on", "--groups", "cpu,gpu");
   await show(`#/trial/${cluster.trialId}/metrics`);
-  await seen('[data-absent]:has-text("not enabled: by request only cpu, gpu are sampled")');
-  assert.match(await text("[data-absent]"), /^Not measured: net_throughput_sent, .*disk_iops/);
+  await seen('[data-absent]:has-text("no agent of this trial sampled them")');
+  assert.doesNotMatch(await text("[data-absent]"), /not enabled/);
   await seen('[data-follow="ended"]:has-text("trial has ended")');
   await stand.command("admin", "profiling", "cluster", "on");
 });

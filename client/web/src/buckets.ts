@@ -1,4 +1,5 @@
 // Answers of buckets as the cores know them.
+import type { Completeness } from "#gen/model_pb";
 import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#gen/query_pb";
 import { Resolution } from "#gen/query_pb";
 import type { Bucketed } from "./core/align";
@@ -13,7 +14,7 @@ export function bucketed(series: QueryBucketsResponse_BucketSeries): Bucketed {
 }
 
 /** Gaps that are holes of a chart; what was never measured is told in words. */
-export function holes(answer: QueryBucketsResponse): KnownGap[] {
+export function holes(answer: { readonly completeness?: Completeness }): KnownGap[] {
   return (answer.completeness?.gaps ?? []).filter((gap) => !missesNothing(gap.cause)).map(knownGap);
 }
 

@@ -66,14 +66,24 @@ export function timeBounds(trial: Trial): Range {
   return { start, end: Math.max(start, Number(trial.lastSampleTimeUs)) + 1 };
 }
 
-/** Why there is nothing to draw of a trial, when there is nothing at all; `what`: "timings", "metrics". */
+/** What the machine is asked for; timings and what a training records itself are no sensor's. */
+export const sampled = "system metrics";
+
+/** The only groups that sensors of a trial that runs are asked to sample; empty = all. What of a trial that does not run is
+ *  missing may have been so before anybody asked. */
+export function askedGroups(info: TrialInfo): readonly string[] {
+  return isRunning(info) ? info.profiling?.metricGroups ?? [] : [];
+}
+
+/** Why there is nothing to draw of a trial, when there is nothing at all; `what`: "timings", "steps", "series", or `sampled`. */
 export function absenceBox(info: TrialInfo, what: string): HTMLElement {
   const command = h("code", {}, "stepwell admin profiling TRIAL on");
   if (info.profiling && !info.profiling.on) {
     return stateBox("not enabled", "Recording is off for this trial", "By request its writers record nothing. This takes it back:", command);
   }
-  if (info.profiling && info.profiling.metricGroups.length > 0) {
-    return stateBox("not enabled", `No ${what}: only some groups are recorded`, `By request only these groups are sampled: ${info.profiling.metricGroups.join(", ")}. This takes it back:`, command);
+  const groups = askedGroups(info);
+  if (what === sampled && groups.length > 0) {
+    return stateBox("not enabled", `No ${what}: only some groups are recorded`, `By request only these groups are sampled: ${groups.join(", ")}. This takes it back:`, command);
   }
   if (isRunning(info)) {
     return stateBox("no data yet", `No ${what} yet`, "The trial is running and has sent none so far. They appear here by themselves, within a second of being recorded.");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { endSpace, sideWidth, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
-import { bandAt, gapBands, type KnownGap } from "../src/core/gap_bands";
+import { bandAt, gapBands, gapCauses, sideBands, type KnownGap } from "../src/core/gap_bands";
 import { contrast, heatColor, lineLook, restColor } from "../src/core/palette";
 import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
@@ -166,6 +166,24 @@ test("gaps are bands: clipped, joined, of their group, and wide enough to be see
   assert.equal(bandAt(bands, 122, 3)?.end, 120);
   assert.deepEqual(gapBands([gap(199, 199)], range, "gpu", 4).map((band) => [band.start, band.end]), [[196, 200]]);
   assert.deepEqual(gapBands([gap(100, 100)], range, "gpu", 4).map((band) => [band.start, band.end]), [[100, 104]]);
+});
+
+test("gaps of trials side by side lie at the time since each began, and tell whose they are", () => {
+  const gap = (firstUs: number, lastUs: number, metricGroup = ""): KnownGap => ({ cause: "ring full", metricGroup, writerNo: 1, missing: 5, firstUs, lastUs, reason: "" });
+  const sides = [
+    { name: "a", startUs: 1_000_000, gaps: [gap(1_000_100, 1_000_200), gap(1_000_800, 1_000_900, "cpu")] },
+    { name: "b", startUs: 5_000_000, gaps: [gap(5_000_150, 5_000_300), gap(4_999_900, 5_000_010)] },
+  ];
+  assert.deepEqual(sideBands(sides, { start: 0, end: 1000 }, "disk", 0), [
+    { start: 0, end: 10, texts: ["b: ring full (5 samples missing)"] },
+    { start: 100, end: 300, texts: ["a: ring full (5 samples missing)", "b: ring full (5 samples missing)"] },
+  ]);
+  assert.deepEqual(sideBands(sides, { start: 500, end: 1000 }, "cpu", 0).map(({ start, end }) => [start, end]), [[800, 900]]);
+});
+
+test("what is missing is told by its causes", () => {
+  const gap = (cause: string, missing: number): KnownGap => ({ cause, metricGroup: "", writerNo: 1, missing, firstUs: 0, lastUs: 0, reason: "" });
+  assert.equal(gapCauses([gap("ring full", 1000), gap("cut off", 0), gap("ring full", 234)]), "ring full 1,234; cut off, number unknown");
 });
 
 test("each colour of a line can be seen on the ground of its theme", () => {

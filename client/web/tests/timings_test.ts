@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stacked } from "../src/core/stacking";
+import { rateAligned, stackAligned, stacked } from "../src/core/stacking";
 import { rankSelector, shownRank } from "../src/core/timing_rank";
 
 const series = (seriesNo: number, labels: Record<string, string>, metricGroup = "timing") => ({ seriesNo, metricGroup, name: "step", labels, unit: "seconds" });
@@ -49,4 +49,20 @@ test("a thousand scopes are visited once for each bucket", () => {
     Map.prototype.values = real;
   }
   assert.ok(visits <= 2 * buckets * names.length, `${visits} visits`);
+});
+
+test("a stack and its throughput have a hole where no steps came for a while", () => {
+  const before = Array.from({ length: 40 }, (_, at) => at);
+  const indexes = [...before, 60, 61];
+  const of = (value: number) => ({ indexes, means: indexes.map(() => value), counts: indexes.map(() => 1) });
+  const stack = stacked([{ name: "step", ...of(0.5) }, { name: "forward", ...of(0.2) }], 7);
+  const shares = stackAligned(stack, 100, 10);
+  assert.deepEqual(shares.places, [...before, 40, 60, 61].map((index) => 100 + (index + 0.5) * 10));
+  const holed = (value: number) => [...before.map(() => value), null, value, value];
+  assert.deepEqual(shares.lines.map((line) => line.means), [holed(0.4), holed(1)]);
+  const rate = rateAligned(stack, 100, 10);
+  assert.deepEqual(rate.places, shares.places);
+  assert.deepEqual(rate.lines.map((line) => line.means), [holed(2)]);
+  // What took no time at all has no rate.
+  assert.deepEqual(rateAligned(stacked([{ name: "step", indexes: [0], means: [0], counts: [1] }], 7), 0, 1).lines[0]?.means, [null]);
 });

@@ -33,17 +33,32 @@ function widened(first: number, last: number, range: Range, widthMin: number): R
   return pad === 0 ? { start, end } : { start: from, end: Math.min(range.end, from + (end - start) + 2 * pad) };
 }
 
+/** Those of one group, and those of all groups; "" = all. */
+export function gapsOfGroup(gaps: readonly KnownGap[], metricGroup: string): KnownGap[] {
+  return gaps.filter((gap) => metricGroup === "" || gap.metricGroup === "" || gap.metricGroup === metricGroup);
+}
+
+/** Each cause with what is missing because of it: "ring full 1,200; cut off, number unknown". */
+export function gapCauses(gaps: readonly KnownGap[]): string {
+  const missing = new Map<string, number>();
+  for (const gap of gaps) missing.set(gap.cause, (missing.get(gap.cause) ?? 0) + gap.missing);
+  return [...missing].map(([cause, count]) => cause + (count > 0 ? ` ${count.toLocaleString("en")}` : ", number unknown")).join("; ");
+}
+
 /** Bands that touch `range`, clipped to it, overlapping ones joined; of `metricGroup`, or of all ("").
  *  Each is at least `widthMin` wide, so that one lost tick can be seen and pointed at. */
 export function gapBands(gaps: readonly KnownGap[], range: Range, metricGroup: string, widthMin: number): GapBand[] {
-  const bands = gaps
+  const bands = gapsOfGroup(gaps, metricGroup)
     .filter((gap) => gap.firstUs > 0 && gap.lastUs >= gap.firstUs)
-    .filter((gap) => metricGroup === "" || gap.metricGroup === "" || gap.metricGroup === metricGroup)
     .filter((gap) => gap.lastUs >= range.start && gap.firstUs < range.end)
-    .map((gap) => ({ ...widened(gap.firstUs, gap.lastUs, range, widthMin), texts: [gapText(gap)] }))
-    .sort((a, b) => a.start - b.start);
+    .map((gap) => ({ ...widened(gap.firstUs, gap.lastUs, range, widthMin), texts: [gapText(gap)] }));
+  return joinedBands(bands);
+}
+
+/** By their start; overlapping ones are one, which tells the texts of all. */
+export function joinedBands(bands: readonly GapBand[]): GapBand[] {
   const joined: GapBand[] = [];
-  for (const band of bands) {
+  for (const band of [...bands].sort((a, b) => a.start - b.start)) {
     const before = joined[joined.length - 1];
     if (before && band.start <= before.end) {
       joined[joined.length - 1] = {
@@ -56,6 +71,21 @@ export function gapBands(gaps: readonly KnownGap[], range: Range, metricGroup: s
     }
   }
   return joined;
+}
+
+/** What is known of one of several trials that lie side by side by the time since each began. */
+export interface GapSide {
+  readonly name: string;
+  /** When it began. */
+  readonly startUs: number;
+  readonly gaps: readonly KnownGap[];
+}
+
+/** As gapBands, over an axis of microseconds since each side's start; texts tell whose gap it is. */
+export function sideBands(sides: readonly GapSide[], range: Range, metricGroup: string, widthMin: number): GapBand[] {
+  return joinedBands(sides.flatMap(({ name, startUs, gaps }) =>
+    gapBands(gaps, { start: range.start + startUs, end: range.end + startUs }, metricGroup, widthMin)
+      .map((band) => ({ start: band.start - startUs, end: band.end - startUs, texts: band.texts.map((text) => `${name}: ${text}`) }))));
 }
 
 /** The band at `place`, or within `slack` of it: a thin one can be pointed at. */

@@ -1,5 +1,6 @@
 // How the time of a step is divided among scopes, bucket by bucket. A scope's own time is its total without
 // those of the scopes right inside it, so that the layers of a bucket add to 1.
+import { aligned, type Aligned } from "./align";
 
 export interface ScopeTotals {
   /** Path of the scope; "step" is the step itself. */
@@ -117,4 +118,15 @@ export function edges(layers: readonly Layer[]): number[][] {
       return Math.min(1, sums[i] ?? 0);
     }),
   );
+}
+
+/** The stack as a chart draws it, on the axis of the answer: it ends where no steps came for a while, and begins anew behind that. */
+export function stackAligned({ indexes, layers }: Stack, start: number, width: number): Aligned {
+  return aligned(edges(layers).map((edge) => ({ indexes, means: edge, mins: edge, maxs: edge })), start, width);
+}
+
+/** Steps per second, with the same holes. */
+export function rateAligned({ indexes, stepSeconds }: Stack, start: number, width: number): Aligned {
+  const rates = stepSeconds.map((seconds) => (seconds > 0 ? 1 / seconds : NaN));
+  return aligned([{ indexes, means: rates, mins: rates, maxs: rates }], start, width);
 }

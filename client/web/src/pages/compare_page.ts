@@ -5,6 +5,7 @@ import { CompareAxis } from "#gen/compare_pb";
 import { TrialState, type Trial } from "#gen/model_pb";
 import { ask, query } from "../api";
 import { completenessBadge, stateBadge } from "../badges";
+import { holes } from "../buckets";
 import { Chart } from "../chart";
 import { refill } from "../choice";
 import { compareCsvHead, compareCsvRows } from "../compare_rows";
@@ -14,14 +15,17 @@ import { clockOf } from "../core/clocks";
 import { comparedId, comparedSelector, keptLabels, openedCharts, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
+import { sideBands, type GapBand } from "../core/gap_bands";
 import { printable, shortened } from "../core/printable";
 import { bucketCount, fit, panned, zoomed, type Range } from "../core/range";
 import { countText, secondsText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
 import type { Failure } from "../failure";
+import { gapNote } from "../gap_note";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
+import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, linkButton } from "../range_tools";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
@@ -38,6 +42,7 @@ const placeMax = { batch: 2 ** 31 - 1, time: 2 ** 52 };
 interface Card {
   readonly element: HTMLElement;
   readonly chart: Chart;
+  readonly note: HTMLElement;
 }
 
 interface Answered {
@@ -258,11 +263,21 @@ export class ComparePage implements Page {
     const shown = this.shown;
     this.placeCards(series);
     await drawInSlices(series, (one) => {
-      const data = aligned(one.sides, start, width);
-      this.cards.get(one.key ? comparedId(one.key) : "")?.chart.show({
-        aligned: data, names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}), bands: [],
+      const card = this.cards.get(one.key ? comparedId(one.key) : "");
+      if (!card || !buckets) return;
+      const metricGroup = one.key?.metricGroup ?? "";
+      patch(card.note, view.axis === "batch" && gapNote(buckets.trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), trial: view.trials[at] ?? "", gaps: holes(trial) })), metricGroup));
+      card.chart.show({
+        aligned: aligned(one.sides, start, width), names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
+        bands: view.axis === "time" ? this.bands(buckets, shown, metricGroup, view) : [],
       });
     }, () => signal.aborted);
+  }
+
+  /** Declared gaps of all sides; a gap's text says of whom it is. */
+  private bands({ trials }: CompareTrialsResponse, range: Range, metricGroup: string, view: CompareView): GapBand[] {
+    const sides = trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), startUs: Number(trial.startTimeUs), gaps: holes(trial) }));
+    return sideBands(sides, range, metricGroup, (range.end - range.start) / 100);
   }
 
   /** Those that are there already keep their place, their cursor and a drag. */
@@ -294,9 +309,10 @@ export class ComparePage implements Page {
       onReset: () => this.zoom(null),
     });
     const clock = clockOf(series.key?.labels ?? {}) === "device" ? ", device clock" : "";
+    const note = h("div", {});
     const element = h("section", { class: "panel", "data-metric": id },
-      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(series.key?.name ?? ""))), h("span", { class: "muted" }, bdi(printable(series.key?.metricGroup ?? "") + clock))), chart.element);
-    return { element, chart };
+      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(series.key?.name ?? ""))), h("span", { class: "muted" }, bdi(printable(series.key?.metricGroup ?? "") + clock))), note, chart.element);
+    return { element, chart, note };
   }
 
   private saveCsv(): void {

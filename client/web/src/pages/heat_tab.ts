@@ -20,12 +20,14 @@ import { countText } from "../core/units";
 import { formatView, type TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
 import type { Failure, Result } from "../failure";
+import { gapNote } from "../gap_note";
 import { HeatMap, type HeatCell } from "../heat_map";
 import { heatDrawn } from "../heat_picture";
 import { LiveAnswer } from "../live_answer";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
+import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
@@ -62,6 +64,7 @@ export class HeatTab implements TrialTab {
   private readonly place = h("div", {}, loadingBox("the heat map"));
   private readonly head = h("div", { class: "chart-head" });
   private readonly note = h("p", { class: "muted" });
+  private readonly gaps = h("div", {});
   private readonly leads = h("p", { class: "heat-leads" });
   private readonly map: HeatMap;
   private readonly moves: RangeMoves;
@@ -248,7 +251,8 @@ export class HeatTab implements TrialTab {
     const range = { start: grid.start, end: grid.start + grid.columnCount * grid.width };
     this.shown = { axis: asked.axis, metric: asked.metric, clock: asked.clock, answer, rows, groupBy: asked.groupBy, range, grid };
     this.showWords(this.shown);
-    if (this.map.element.parentNode !== this.place) fill(this.place, this.head, this.note, this.map.element, this.leads);
+    patch(this.gaps, asked.axis === "batch" && gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], asked.metric.metricGroup));
+    if (this.map.element.parentNode !== this.place) fill(this.place, this.head, this.note, this.gaps, this.map.element, this.leads);
     this.map.show({
       title: `Heat map of ${asked.metric.name}`, grid, unit: asked.metric.unit, axis: asked.axis, worst: this.isTiming(asked.metric) ? "largest" : "farthest",
       gaps: asked.axis === "time" ? this.gapsOf(answer, rows, range, asked.metric.metricGroup, info) : noGaps,

@@ -17,18 +17,20 @@ import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
+import { gapNote } from "../gap_note";
 import type { Failure, Result } from "../failure";
 import { follow, type Follow, type FollowState } from "../follow";
 import { LiveAnswer } from "../live_answer";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
+import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, staleWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
 import { sharingWords, type SharedMachine } from "../core/sharing";
-import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, askedGroups, endedWords, isRunning, sampled, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
 const chartHeight = 190;
@@ -181,7 +183,7 @@ export class MetricsTab implements TrialTab {
     this.dropCards(new Set(this.charts.map((chart) => chart.id)));
     if (this.charts.length === 0) {
       const none = metricCharts(info.series).length === 0;
-      fill(this.place, none ? absenceBox(info, "system metrics") : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
+      fill(this.place, none ? absenceBox(info, sampled) : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
         h("button", { type: "button", onclick: () => this.change({ labels: new Map(), metrics: [] }) }, "Choose the usual ones")));
       fill(this.notes);
       return;
@@ -208,12 +210,17 @@ export class MetricsTab implements TrialTab {
 
   private notMeasured(info: TrialInfo): HTMLElement | null {
     const ids = new Set(metricCharts(info.series).map((chart) => chart.id));
-    const absent = usualMetrics.filter((id) => !ids.has(id)).map((id) => id.split("/")[1] ?? id);
+    const absent = usualMetrics.filter((id) => !ids.has(id));
     if (absent.length === 0 || (this.view && this.view.metrics.length > 0)) return null;
-    const groups = info.profiling?.metricGroups ?? [];
-    const why = groups.length > 0 ? `not enabled: by request only ${groups.join(", ")} ${groups.length === 1 ? "is" : "are"} sampled`
-      : absent.every((name) => name.startsWith("gpu")) ? "no agent of this trial found a GPU that it may read" : "no agent of this trial sampled them";
-    return h("p", { class: "muted", "data-absent": "" }, `Not measured: ${absent.join(", ")} (${why}).`);
+    const groups = askedGroups(info);
+    const isAsked = (id: string): boolean => groups.length === 0 || groups.includes(id.split("/")[0] ?? "");
+    const words = (some: readonly string[], why: string): string => `${some.map((id) => id.split("/")[1] ?? id).join(", ")} (${why})`;
+    const [asked, others] = [absent.filter(isAsked), absent.filter((id) => !isAsked(id))];
+    const parts = [
+      others.length > 0 && words(others, `not enabled: by request only ${groups.join(", ")} ${groups.length === 1 ? "is" : "are"} sampled`),
+      asked.length > 0 && words(asked, asked.every((id) => id.startsWith("gpu/")) ? "no agent of this trial found a GPU that it may read" : "no agent of this trial sampled them"),
+    ];
+    return h("p", { class: "muted", "data-absent": "" }, `Not measured: ${parts.filter((part) => part !== false).join("; ")}.`);
   }
 
   private makeCard(metric: MetricChart): Card {
@@ -348,7 +355,8 @@ export class MetricsTab implements TrialTab {
   }
 
   private showNote(card: Card, note: HTMLElement | null): void {
-    fill(card.note, note);
+    // While a trial runs many times a second, under who is on its link.
+    patch(card.note, note);
     card.chart.element.hidden = note !== null && note.getAttribute("data-absence") !== null;
   }
 
@@ -405,7 +413,9 @@ export class MetricsTab implements TrialTab {
     }
     const { answer, series } = found;
     const folds = foldsTogether(metric, view.lines);
-    this.showNote(card, folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`) : null);
+    const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`) : null;
+    const gaps = view.axis === "batch" ? gapNote([{ name: "", trial: view.trial, gaps: holes(answer) }], metric.metricGroup) : null;
+    this.showNote(card, folded || gaps ? h("div", {}, folded, gaps) : null);
     const range = this.shown;
     // By its place among all of the chart: what has no samples here is left out of the answer.
     const places = series.map((one) => metric.series.findIndex((known) => known.seriesNo === one.seriesNos[0]));

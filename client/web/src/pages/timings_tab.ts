@@ -3,7 +3,7 @@ import type { QueryBucketsResponse, SummarizeTimingsResponse } from "#gen/query_
 import { SeriesKind } from "#gen/model_pb";
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
-import { axisOf, coveredRange } from "../buckets";
+import { axisOf, coveredRange, holes } from "../buckets";
 import { Chart } from "../chart";
 import { refill } from "../choice";
 import { csvText } from "../core/csv";
@@ -11,11 +11,12 @@ import { lineLook, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
-import { edges, other, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
+import { other, rateAligned, stackAligned, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
 import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, named, scroller, type Part } from "../dom";
+import { gapNote } from "../gap_note";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Failure } from "../failure";
@@ -197,7 +198,7 @@ export class TimingsTab implements TrialTab {
   private showStack(): void {
     const { stack, info, shown } = this;
     if (!stack || !info || !shown) return;
-    const { indexes, layers, stepSeconds, meanStepSeconds: mean } = stack.stack;
+    const { indexes, layers, meanStepSeconds: mean } = stack.stack;
     if (indexes.length === 0) {
       this.hideCharts(true);
       fill(this.stackNote, this.view?.start != null
@@ -205,19 +206,17 @@ export class TimingsTab implements TrialTab {
         : absenceBox(info, "steps"));
       return;
     }
-    fill(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`));
     const answer = stack.answer;
+    // Every few seconds, under who is on its link.
+    patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`),
+      gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
       ? { color: layer.name === other ? "#7a6f64" : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
-    const places = indexes.map((index) => Number(answer.start) + (index + 0.5) * Number(answer.width));
+    const [start, width] = [Number(answer.start), Number(answer.width)];
     this.hideCharts(false);
-    const rates = stepSeconds.map((seconds) => (seconds > 0 ? 1 / seconds : null));
-    this.rate.show({ aligned: { places, lines: [{ means: rates, mins: rates, maxs: rates }] }, names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands: [] });
+    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands: [] });
     this.chart.show({
-      aligned: {
-        places,
-        lines: edges(layers).map((edge) => ({ means: edge, mins: edge, maxs: edge })),
-      },
+      aligned: stackAligned(stack.stack, start, width),
       names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands: [], stacked: true, looks,
     });
   }

@@ -1,0 +1,27 @@
+// Declared gaps beside a chart over batches: they tell times and writers, not batches, so that no place of it is theirs.
+import { gapCauses, gapsOfGroup, gapText, type KnownGap } from "./core/gap_bands";
+import { formatView, trialView, type TrialView } from "./core/view_state";
+import { bdi, h } from "./dom";
+
+/** Whose gaps they are. */
+export interface GapsOf {
+  /** "" = of the trial that the page is of. */
+  readonly name: string;
+  readonly trial: string;
+  readonly gaps: readonly KnownGap[];
+}
+
+const textsMax = 5;
+
+/** Of `metricGroup` or of all groups; null = there are none. Pointed at, it tells each. */
+export function gapNote(sides: readonly GapsOf[], metricGroup: string): HTMLElement | null {
+  const told = sides.map((side) => ({ ...side, gaps: gapsOfGroup(side.gaps, metricGroup) })).filter(({ gaps }) => gaps.length > 0);
+  if (told.length === 0) return null;
+  const to = (trial: string): TrialView => ({ ...trialView(trial), tab: "completeness" });
+  const texts = told.flatMap(({ name, gaps }) => gaps.map((gap) => (name === "" ? "" : `${name}: `) + gapText(gap)));
+  const more = texts.length > textsMax ? [`and ${texts.length - textsMax} more`] : [];
+  return h("p", { class: "muted", "data-gaps": "", title: [...texts.slice(0, textsMax), ...more].join("\n") },
+    "Declared gaps, which tell times and no batches: ",
+    told.map(({ name, trial, gaps }, at) => [at > 0 && "; ", name !== "" && [bdi(name), ": "], `${gapCauses(gaps)} (`,
+      h("a", { href: formatView(to(trial)), "data-focus": `gaps-${trial}` }, "Completeness"), ")"]), ".");
+}
