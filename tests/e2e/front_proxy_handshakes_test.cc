@@ -34,7 +34,8 @@ class Unfinished {
     sockaddr_in theirs = Loopback(1, port);
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&theirs), sizeof(theirs)), 0);
-    EXPECT_EQ(send(fd_, said.data(), said.size(), MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
+    // One that is refused a place may have been hung up on already.
+    (void)!send(fd_, said.data(), said.size(), MSG_NOSIGNAL);
   }
   ~Unfinished() { close(fd_); }
   Unfinished(const Unfinished&) = delete;
@@ -59,8 +60,8 @@ class Unfinished {
   const int fd_;
 };
 
-// All that an address may have, in three ways: nothing at all is said, half of what begins a handshake, or all of that and no
-// answer to what is answered.
+// All that an address may have and some more, for of many at once haproxy may count one too few. In three ways: nothing at all
+// is said, half of what begins a handshake, or all of that and no answer to what is answered.
 TEST_F(FrontProxyTest, WhoNeverFinishesAHandshakeGivesItsPlaceBackWhileStreamsStay) {
   StartAll();
   Stream stream(Channel(token_));
@@ -73,7 +74,7 @@ TEST_F(FrontProxyTest, WhoNeverFinishesAHandshakeGivesItsPlaceBackWhileStreamsSt
   const Words theirs = {"--interface", "127.0.0.9"};
   const absl::Time begin = absl::Now();
   std::vector<std::unique_ptr<Unfinished>> stuck;
-  for (int at = 0; at < 256; ++at) {
+  for (int at = 0; at < 272; ++at) {
     const std::string said = hello.substr(0, hello.size() * static_cast<std::size_t>(at % 3) / 2);
     stuck.push_back(std::make_unique<Unfinished>(9, port_, said));
   }
