@@ -36,6 +36,22 @@ MaybeComplaint CheckFields(const pb::Caps& wire_untrusted, const CapsTarget& tar
   return Invalid("CAPS", absl::StrCat("caps.", checked.message()));
 }
 
+// Of a request that sets `caps`, too.
+template <typename Request>
+MaybeComplaint CheckClear(const Request& request_untrusted, const Caps& caps,
+                          std::vector<std::string>& clear) {
+  const Request& request = request_untrusted;
+  if (request.clear_size() > static_cast<int>(kCapFields.size())) {
+    return Invalid("CLEAR", absl::StrCat("clear has ", request.clear_size(),
+                                         " entries; allowed: 0 ... ", kCapFields.size()));
+  }
+  clear.assign(request.clear().begin(), request.clear().end());
+  Caps changed;
+  const absl::Status clears = ChangeCaps(caps, clear, changed);
+  if (!clears.ok()) return Invalid("CLEAR", Shortened(clears.message(), 1024));
+  return std::nullopt;
+}
+
 }  // namespace
 
 MaybeComplaint CheckPlace(const pb::CapsPlace& place_untrusted, CapsTarget& target) {
@@ -67,15 +83,7 @@ MaybeComplaint CheckSetCaps(const pb::SetCapsRequest& request_untrusted, CapsCha
   if (!request.has_place()) return Invalid("PLACE", kPlaceMissing);
   STEPWELL_RETURN_IF_COMPLAINT(CheckPlace(request.place(), change.target));
   STEPWELL_RETURN_IF_COMPLAINT(CheckFields(request.caps(), change.target, change.caps));
-  if (request.clear_size() > static_cast<int>(kCapFields.size())) {
-    return Invalid("CLEAR", absl::StrCat("clear has ", request.clear_size(),
-                                         " entries; allowed: 0 ... ", kCapFields.size()));
-  }
-  change.clear.assign(request.clear().begin(), request.clear().end());
-  Caps changed;
-  const absl::Status clears = ChangeCaps(change.caps, change.clear, changed);
-  if (!clears.ok()) return Invalid("CLEAR", Shortened(clears.message(), 1024));
-  return std::nullopt;
+  return CheckClear(request, change.caps, change.clear);
 }
 
 MaybeComplaint CheckPreviewCaps(const pb::PreviewCapsRequest& request_untrusted,
@@ -83,7 +91,7 @@ MaybeComplaint CheckPreviewCaps(const pb::PreviewCapsRequest& request_untrusted,
   const pb::PreviewCapsRequest& request = request_untrusted;
   preview = {};
   // What is set nowhere in particular is set for all trials.
-  if (request.has_place() || request.has_caps()) {
+  if (request.has_place() || request.has_caps() || request.clear_size() > 0) {
     STEPWELL_RETURN_IF_COMPLAINT(CheckPlace(request.place(), preview.target.emplace()));
   }
   if (request.has_caps()) {
@@ -91,7 +99,7 @@ MaybeComplaint CheckPreviewCaps(const pb::PreviewCapsRequest& request_untrusted,
         CheckFields(request.caps(), *preview.target, preview.caps.emplace()));
   }
   preview.for_merged_rows = request.for_merged_rows();
-  return std::nullopt;
+  return CheckClear(request, preview.caps.value_or(Caps{}), preview.clear);
 }
 
 MaybeComplaint CheckSweepCaps(const pb::SweepCapsRequest& request_untrusted,

@@ -64,6 +64,8 @@ struct PreviewRequest {
   std::optional<CapsTarget> target = {};
   // As if these had been set there; needs a target.
   std::optional<Caps> caps = {};
+  // As if these had been unset there, as Set does; needs a target.
+  std::vector<std::string> clear = {};
   // As if they had been set when each row was merged.
   bool for_merged_rows = false;
   // 0 = this machine's clock.

@@ -19,11 +19,12 @@ namespace stepwell {
 namespace {
 
 // The places as they would be.
-absl::Status SetAt(const CapsPlace& place, const Caps& caps, std::vector<PlacedCaps>& placed) {
+absl::Status SetAt(const CapsPlace& place, const Caps& caps, const std::vector<std::string>& clear,
+                   std::vector<PlacedCaps>& placed) {
   const auto found = std::find_if(placed.begin(), placed.end(),
                                   [&](const PlacedCaps& each) { return each.place == place; });
   PlacedCaps& at = found != placed.end() ? *found : placed.emplace_back(PlacedCaps{.place = place});
-  STEPWELL_RETURN_IF_ERROR(ChangeCaps(caps, {}, at.caps));
+  STEPWELL_RETURN_IF_ERROR(ChangeCaps(caps, clear, at.caps));
   return CheckCaps(at.caps, place);
 }
 
@@ -99,7 +100,8 @@ absl::Status AddExcess(PgConnection& connection, const PreviewRules& rules, Prev
 }  // namespace
 
 absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewRequest& request) {
-  if (request.caps && !request.target) {
+  const bool changes = request.caps || !request.clear.empty();
+  if (changes && !request.target) {
     return absl::InvalidArgumentError("caps: without a place; say where they would be set");
   }
   FoundPlace place;
@@ -107,8 +109,9 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
     STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target));
   }
   STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
-  if (request.caps) {
-    STEPWELL_RETURN_IF_ERROR(SetAt(place.place, *request.caps, places.placed));
+  if (changes) {
+    STEPWELL_RETURN_IF_ERROR(
+        SetAt(place.place, request.caps.value_or(Caps{}), request.clear, places.placed));
   }
   CapRemovals removals;
   const bool no_project = place.place.owner == CapsOwner::kProject && place.project_id == 0;

@@ -23,6 +23,7 @@ constexpr char kGetExamples[] =
     "  stepwell caps get\n"
     "  stepwell caps get --trial my-run --group gpu\n"
     "  stepwell caps get --project vision --json\n";
+constexpr char kClearHelp[] = "leave these to the next wider place: raw-age, bytes, ...";
 constexpr char kSetExamples[] =
     "\nAn age is such as 30d, 2y or 1h30m, bytes such as 50GiB; 'none' is no bound, --clear leaves "
     "it "
@@ -34,10 +35,12 @@ constexpr char kSetExamples[] =
     "  stepwell caps set --project vision --bytes 50GiB --samples 1M\n"
     "  stepwell caps set --trial id:7 --window 5m --clear raw-age,bytes\n";
 constexpr char kPreviewExamples[] =
-    "\nCaps that are given count as if they were set there; otherwise those that are.\n"
+    "\nCaps that are given count as if they were set there, those of --clear as if they were not: "
+    "what they\nleave to the next wider place may remove more. Without both: what is set.\n"
     "\nExamples:\n"
     "  stepwell caps preview\n"
     "  stepwell caps preview --project vision --bytes 10GiB\n"
+    "  stepwell caps preview --trial id:7 --clear samples\n"
     "  stepwell caps preview --raw-age 30d --for-merged-rows --json\n";
 constexpr char kSweepExamples[] =
     "\nThe master does so by itself, too, once a minute. Ages concern whole days of all trials: "
@@ -96,7 +99,8 @@ bool HasCap(const CommandOptions& options) {
 }
 
 // The names that --clear gives, as fields.
-absl::Status Clear(const CommandOptions& options, v1::SetCapsRequest& request) {
+template <typename Request>
+absl::Status Clear(const CommandOptions& options, Request& request) {
   for (const std::string& text : options.Texts("clear")) {
     for (const absl::string_view name : absl::StrSplit(text, ',')) {
       const CapOption* found = nullptr;
@@ -162,7 +166,7 @@ int RunCapsSet(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("caps set", "", absl::StrCat(kPlaces, kSetExamples));
   AddPlaceOptions(options);
   AddCapOptions(options);
-  options.List("clear", "CAP,...", "leave these to the next wider place: raw-age, bytes, ...");
+  options.List("clear", "CAP,...", kClearHelp);
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<v1::SetCapsRequest> request = SetRequestOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
@@ -178,6 +182,7 @@ int RunCapsPreview(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("caps preview", "", absl::StrCat(kPlaces, kPreviewExamples));
   AddPlaceOptions(options);
   AddCapOptions(options);
+  options.List("clear", "CAP,...", kClearHelp);
   options.Flag("for-merged-rows", "as if the ages had held when each row was merged");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<v1::CapsPlace> place = PlaceOf(options);
@@ -188,6 +193,9 @@ int RunCapsPreview(const std::vector<std::string>& args, Streams streams) {
     absl::StatusOr<v1::Caps> caps = CapsOf(options);
     if (!caps.ok()) return options.UsageError(caps.status(), streams);
     *request.mutable_caps() = *std::move(caps);
+  }
+  if (absl::Status status = Clear(options, request); !status.ok()) {
+    return options.UsageError(status, streams);
   }
   request.set_for_merged_rows(options.Has("for-merged-rows"));
   MasterClient master(options.master());

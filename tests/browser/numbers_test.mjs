@@ -23,6 +23,8 @@ before(async () => {
   for (const [at, percent] of [10, 30, 20].entries()) {
     ids.push(await raw.write({ trial: `side-${at}`, ...clock, startUs: clock.startUs - at * 3_600e6, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: () => percent }, timing("step", () => 1)] }));
   }
+  // Of a project of its own, whose cap is tighter than this trial's.
+  ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
   raw.close();
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
@@ -120,6 +122,32 @@ test("what a cap would remove is told in numbers before it is set", async () => 
   // Three series of 200, less the one for which a byte has room.
   assert.match(await text("main"), /It would remove 599 samples \([\d.]+ KiB\)/);
   assert.match((await tab.locator(`main li:has-text("trial ${ids[0]}, trial bytes: ")`).allInnerTexts()).join("; "), /599 samples, .* to /);
+});
+
+test("a cap that is cleared uncovers a wider place's, and what that would remove is told before", async () => {
+  const id = `id:${ids[4]}`;
+  await stand.command("caps", "set", "--trial", id, "--bytes", "1GiB");
+  await stand.command("caps", "set", "--project", "tight", "--bytes", "1B");
+  await show("#/trials");
+  await show("#/admin");
+  await tab.selectOption("#place-owner", "trial");
+  await tab.fill("#place-name", String(ids[4]));
+  await tab.click('button:has-text("Show its caps")');
+  await seen(`h2:has-text("${ids[4]}")`);
+  await until("the cap that is set", async () => (await count("#cap-trialBytes")) === 1 && (await tab.inputValue("#cap-trialBytes")) === "1GiB");
+  await tab.fill("#cap-trialBytes", "");
+  await until("what goes once its samples are merged", async () => {
+    await tab.click('button:has-text("Show what it would remove")');
+    await seen('button:has-text("Set these caps")');
+    return /It would remove \d+ samples/.test(await text("main"));
+  });
+  const told = (await text("main")).match(/It would remove (\d+) samples/)[1];
+  assert.ok(Number(told) >= 399, told); // two series of 200, less the one for which a byte has room
+  assert.match(await stand.command("caps", "preview", "--trial", id, "--clear", "bytes"), new RegExp(`A sweep would remove ${told} samples`));
+  assert.match(await stand.command("caps", "preview", "--trial", id), /nothing/);
+  await tab.click('button:has-text("Set these caps")');
+  await seen('tr:has-text("Bytes of a trial") td:has-text("project tight")');
+  assert.match(await stand.command("caps", "sweep", "--trial", id), /[34]\d\d samples .* went|Nothing was to be removed/); // or the master's own was first
 });
 
 test("a database that is down and a disk that is nearly full are told where the master is shown", async () => {

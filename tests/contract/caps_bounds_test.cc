@@ -296,5 +296,36 @@ TEST_F(CapsBounds, APreviewTellsWhatOthersCapsWouldDo) {
   EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0) << "nothing was set";
 }
 
+TEST_F(CapsBounds, APreviewTellsWhatAClearedCapUncovers) {
+  const OpenedWriter writer = FillHours("t", 4, 3);
+  SetCaps({}, {.series_samples = 600});
+  SetCaps(Of(writer), {.trial_bytes = 1, .series_samples = 1'000'000});
+  SetCaps(Of(writer, "gpu"), {.series_samples = 0});
+  EXPECT_GT(caps_.Preview({.target = Of(writer), .now_us = kNowUs})->sample_count, 0);
+  const PreviewRequest both{
+      .target = Of(writer), .clear = {"trial_bytes", "series_samples"}, .now_us = kNowUs};
+  const auto preview = caps_.Preview(both);
+  ASSERT_TRUE(preview.ok()) << preview.status();
+  // Those of the group keep their own bound, which is none.
+  EXPECT_EQ(preview->sample_count, 2 * 2 * 600);
+  for (const CapRemoval& each : preview->removals) EXPECT_EQ(each.field, "series_samples");
+  const PreviewRequest bytes_alone{
+      .target = Of(writer), .clear = {"trial_bytes"}, .now_us = kNowUs};
+  EXPECT_TRUE(caps_.Preview(bytes_alone)->removals.empty());
+  PreviewRequest with_another = both;
+  with_another.caps = Caps{.trace_bytes = 5};
+  EXPECT_EQ(caps_.Preview(with_another)->sample_count, preview->sample_count);
+  with_another.caps = Caps{.trial_bytes = 5};
+  EXPECT_EQ(caps_.Preview(with_another).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(caps_.Preview({.clear = {"trial_bytes"}}).status().code(),
+            absl::StatusCode::kInvalidArgument)
+      << "without a place";
+  EXPECT_EQ(caps_.Get(Of(writer), kAllProjects)->set.trial_bytes, 1) << "nothing was cleared";
+  // And that is what then goes.
+  ASSERT_TRUE(caps_.Set(kEpoch, Of(writer), {}, both.clear).ok());
+  EXPECT_EQ(SweepAll().removed.sample_count, preview->sample_count);
+  ExpectNothingVanished();
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -178,7 +178,7 @@ export class CapsPanel {
     fill(this.preview, loadingBox("what it would remove"));
     this.begin();
     const { place, ofPlace } = this;
-    const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, forMergedRows: true }, options), ofPlace.signal);
+    const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, clear: wanted.clear, forMergedRows: true }, options), ofPlace.signal);
     if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
       fill(this.preview, failureBox(answer.failure));
@@ -188,12 +188,15 @@ export class CapsPanel {
   }
 
   private showPreview(answer: PreviewCapsResponse, set: () => void): void {
-    const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`;
-    fill(this.preview, stateBox("not enabled", answer.sampleCount > 0n || answer.rollupBytes > 0n ? `It would remove ${goes}` : "It would remove nothing that is stored now",
+    const traces = answer.removals.reduce((sum, one) => sum + one.traceCount, 0n);
+    const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`
+      + (traces > 0n ? ` and ${answer.truncated ? "at least " : ""}${plural(traces, "trace")}` : "");
+    fill(this.preview, stateBox("not enabled", answer.removals.length > 0 ? `It would remove ${goes}` : "It would remove nothing that is stored now",
       "Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.",
       h("button", { type: "button", class: "primary", onclick: set }, "Set these caps")),
     answer.removals.length > 0 && h("ul", {}, answer.removals.slice(0, 50).map((one) =>
-      h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
+      h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${one.traceCount > 0n
+        ? `${plural(one.traceCount, "trace")} (${valueText(Number(one.traceBytes), "bytes")})` : plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
   }
 
   private async setCaps(place: Place, wanted: { caps: Partial<Record<CapField, bigint>>; clear: string[] }): Promise<void> {

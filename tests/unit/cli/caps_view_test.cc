@@ -137,6 +137,8 @@ TEST(CapsCommandsTest, RefuseWrongUse) {
        "--project goes with a NAME; 'id:7' is a number"},
       {{"preview", "--window", "0"},
        "--window is '0'; allowed: an age such as 30d, 2y or 1h30m (y, w, d, h, m, s), or none"},
+      {{"preview", "--samples", "1M", "--clear", "samples"},
+       "--samples and --clear samples exclude each other"},
   };
   for (const Row& row : rows) {
     std::vector<std::string> words = {"caps"};

@@ -124,6 +124,29 @@ TEST(CapsWireTest, APreviewWithoutAPlaceIsOfAllTrials) {
   EXPECT_TRUE(preview.for_merged_rows);
 }
 
+TEST(CapsWireTest, APreviewClearsAsSettingDoes) {
+  pb::PreviewCapsRequest request;
+  PreviewRequest preview;
+  request.add_clear("series_samples");
+  ASSERT_FALSE(CheckPreviewCaps(request, preview));
+  EXPECT_TRUE(preview.target) << "of all trials";
+  EXPECT_FALSE(preview.caps);
+  EXPECT_EQ(preview.clear, std::vector<std::string>{"series_samples"});
+  request.mutable_caps()->set_series_samples(5);
+  const MaybeComplaint both = CheckPreviewCaps(request, preview);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->reason, "CLEAR");
+  request.clear_caps();
+  *request.mutable_clear(0) = "samples";
+  const MaybeComplaint unknown = CheckPreviewCaps(request, preview);
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->message.substr(0, 35), "clear: there is no cap 'samples'; t");
+  for (int i = 0; i < 9; ++i) request.add_clear("series_samples");
+  const MaybeComplaint many = CheckPreviewCaps(request, preview);
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->message, "clear has 10 entries; allowed: 0 ... 8");
+}
+
 TEST(CapsWireTest, ASweepOfAPlaceThatNamesNothingIsOfAllTrials) {
   pb::SweepCapsRequest request;
   std::optional<CapsTarget> target = CapsTarget{};
