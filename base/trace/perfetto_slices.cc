@@ -31,9 +31,7 @@ void PerfettoSlices::AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, 
 }
 
 absl::Status PerfettoSlices::WriteSome() {
-  const std::size_t bytes =
-      held_.size() * sizeof(Held) + flows_.size() * sizeof(Flow) + bodies_.size();
-  return bytes < held_bytes_max_ ? absl::OkStatus() : WriteHeld();
+  return held_bytes() < held_bytes_max_ ? absl::OkStatus() : WriteHeld();
 }
 
 absl::Status PerfettoSlices::WriteAll() {

@@ -42,6 +42,10 @@ class PerfettoSlices {
   [[nodiscard]] absl::Status WriteSome();
   [[nodiscard]] absl::Status WriteAll();
 
+  // Of what was added and not written yet.
+  std::size_t held_bytes() const {
+    return held_.size() * sizeof(Held) + flows_.size() * sizeof(Flow) + bodies_.size();
+  }
   std::int64_t written_count() const { return written_count_; }
   // Flows without a slice, slices without a row.
   std::int64_t left_out_count() const { return left_out_count_; }

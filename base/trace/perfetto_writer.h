@@ -80,6 +80,8 @@ class PerfettoWriter {
 
   // Hands on what was written where it is at least so many bytes, before they are packed: what a crash may lose.
   [[nodiscard]] absl::Status HandOver(std::size_t at_least);
+  // Of what was written and not handed on.
+  std::size_t held_bytes() const { return out_.size() + interned_.size(); }
 
  private:
   struct Texts {

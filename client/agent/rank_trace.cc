@@ -31,13 +31,17 @@ absl::Status RankTrace::Cycle::Append(std::string_view packet) {
   return file->Append(packet);
 }
 
-RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave)
-    : identity_(identity), leave_(std::move(leave)), cycle_(MakeCycle(-1)) {}
+RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave, std::int64_t file_bytes_max)
+    : identity_(identity),
+      leave_(std::move(leave)),
+      file_bytes_max_(file_bytes_max),
+      cycle_(MakeCycle(-1)) {}
 
 std::unique_ptr<RankTrace::Cycle> RankTrace::MakeCycle(std::int64_t epoch) const {
   return std::make_unique<Cycle>(
       TraceFile::Options{.directory = identity_.tracing.directory,
                          .rank = identity_.rank,
+                         .bytes_max = file_bytes_max_,
                          .kept_max = identity_.tracing.kept_max},
       SpanTrace::Options{.rank = identity_.rank,
                          .pid = pid_,
@@ -101,7 +105,7 @@ void RankTrace::EndCycle(std::int64_t end_ns) {
 
 void RankTrace::NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
                           When when) {
-  const bool is_begun = cycle_->has_spans() && !cycle_->has_failed;
+  const bool is_begun = cycle_->has_spans() && !cycle_->spans.is_closed();
   if ((!is_begun && ending_ == nullptr) || anchor.monotonic_ns == 0) return;
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
@@ -124,7 +128,7 @@ void RankTrace::Flush() {
 }
 
 void RankTrace::FlushCycle(Cycle& cycle) const {
-  if (cycle.has_failed || !cycle.has_spans()) return;
+  if (!cycle.has_spans()) return;
   if (const absl::Status flushed = cycle.spans.Flush(); !flushed.ok()) Complain(cycle, flushed);
 }
 
@@ -136,13 +140,20 @@ void RankTrace::Finish() {
 
 void RankTrace::FinishCycle(Cycle& cycle) const {
   FlushCycle(cycle);
-  if (cycle.file == nullptr) return;
+  if (cycle.file != nullptr) FinishFile(cycle);
+  if (const std::int64_t left_out = cycle.spans.left_out_count(); left_out > 0) {
+    log::Warning("trace_left_out",
+                 {{"directory", cycle.options.directory}, {"left_out", left_out}});
+  }
+}
+
+void RankTrace::FinishFile(const Cycle& cycle) const {
   const SpanTrace& spans = cycle.spans;
   const auto name = cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()});
   if (!name.ok()) return Complain(cycle, name.status());
   log::Info("trace_recorded", {{"directory", cycle.options.directory},
                                {"file", *name},
-                               {"spans", spans.span_count()},
+                               {"spans", spans.taken_count()},
                                {"bytes", cycle.file->bytes()}});
   if (!identity_.tracing.uploads) return;
   const auto number = [](std::int64_t known) {
@@ -155,8 +166,11 @@ void RankTrace::FinishCycle(Cycle& cycle) const {
           .last_batch = spans.last_batch()});
 }
 
-void RankTrace::Complain(Cycle& cycle, const absl::Status& status) const {
-  cycle.has_failed = true;
+std::size_t RankTrace::held_bytes() const {
+  return cycle_->spans.held_bytes() + (ending_ == nullptr ? 0 : ending_->spans.held_bytes());
+}
+
+void RankTrace::Complain(const Cycle& cycle, const absl::Status& status) {
   log::Warning("trace_not_recorded",
                {{"directory", cycle.options.directory}, {"why", std::string(status.message())}});
 }

@@ -1,7 +1,8 @@
 // RankTrace: what a training process wanted traced (writer.json's "tracing"), recorded: its spans, in files of the
 // directory that it named: one of all, or one for each so many batches. Stands between RecordedSamples, which tells the
-// spans, and SpanTrace and TraceFile. What fails is logged once for each file and costs that trace alone. Confined to the
-// agent's loop; blocks as the disk does.
+// spans, and SpanTrace and TraceFile. What fails (a file that is full, a disk, a directory) is logged once for each file and
+// costs that trace alone: nothing is held for it from then on, and its end says in the log how much was left out. Confined to
+// the agent's loop; blocks as the disk does.
 //
 //   RankTrace trace(identity, leave_trace);
 //   samples.SetTrace(&trace);
@@ -35,7 +36,8 @@ class RankTrace final : public SpanSink {
   using LeaveTrace = std::function<void(const TraceJob& job)>;
 
   // REQUIRES: identity.tracing.directory is not empty.
-  RankTrace(const WriterIdentity& identity, LeaveTrace leave);
+  RankTrace(const WriterIdentity& identity, LeaveTrace leave,
+            std::int64_t file_bytes_max = TraceFile::kBytesMax);
 
   // Before the first span; what comes later counts no more.
   void SetPid(std::int64_t pid);
@@ -59,6 +61,9 @@ class RankTrace final : public SpanSink {
   // Once: the file gets the name of its cycle.
   void Finish();
 
+  // Waiting for the next Flush.
+  std::size_t held_bytes() const;
+
  private:
   // One file. Where it lies its trace points to it.
   struct Cycle {
@@ -69,7 +74,6 @@ class RankTrace final : public SpanSink {
     const TraceFile::Options options;
     SpanTrace spans;
     std::unique_ptr<TraceFile> file;  // made with the first spans
-    bool has_failed = false;
   };
 
   std::unique_ptr<Cycle> MakeCycle(std::int64_t epoch) const;
@@ -77,10 +81,12 @@ class RankTrace final : public SpanSink {
   void EndCycle(std::int64_t end_ns);
   void FlushCycle(Cycle& cycle) const;
   void FinishCycle(Cycle& cycle) const;
-  void Complain(Cycle& cycle, const absl::Status& status) const;
+  void FinishFile(const Cycle& cycle) const;
+  static void Complain(const Cycle& cycle, const absl::Status& status);
 
   const WriterIdentity identity_;
   const LeaveTrace leave_;
+  const std::int64_t file_bytes_max_;
   std::int64_t pid_ = 0;
   std::optional<SpanThread> thread_;
   std::unique_ptr<Cycle> cycle_;

@@ -14,12 +14,30 @@ constexpr std::size_t kHeldBytesMax = 8 << 20;
 
 }  // namespace
 
+SpanTrace::Output::Output(const Options& options, PerfettoWriter::Track& track_count,
+                          TakeBytes take)
+    : writer({.base_time_ns = options.base_time_ns, .is_packed = true}, std::move(take)),
+      slices(writer, kHeldBytesMax, [&track_count] { return ++track_count; }) {}
+
 SpanTrace::SpanTrace(Options options, TakeBytes take)
-    : options_(options),
-      writer_({.base_time_ns = options.base_time_ns, .is_packed = true}, std::move(take)),
-      slices_(writer_, kHeldBytesMax, [this] { return ++track_count_; }),
-      process_(++track_count_),
-      epoch_(options.epoch) {}
+    : options_(options), take_(std::move(take)), process_(++track_count_), epoch_(options.epoch) {
+  out_.emplace(options, track_count_, [this](std::string_view packet) { return Take(packet); });
+}
+
+// What is no slice is in the writer's bytes as it is added, a slice once it is written: before anything is handed over.
+absl::Status SpanTrace::Take(std::string_view packet) {
+  STEPWELL_RETURN_IF_ERROR(take_(packet));
+  taken_count_ = unsliced_count_ + out_->slices.written_count();
+  return absl::OkStatus();
+}
+
+std::int64_t SpanTrace::left_out_count() const {
+  return is_closed() ? added_count_ - taken_count_ : 0;
+}
+
+std::size_t SpanTrace::held_bytes() const {
+  return is_closed() ? 0 : out_->writer.held_bytes() + out_->slices.held_bytes();
+}
 
 void SpanTrace::SetPid(std::int64_t pid) {
   if (!is_described_) options_.pid = pid;
@@ -30,7 +48,14 @@ std::int64_t SpanTrace::pid() const { return options_.pid > 0 ? options_.pid : o
 void SpanTrace::Describe() {
   if (std::exchange(is_described_, true)) return;
   const std::string name = absl::StrCat("training, rank ", options_.rank);
-  writer_.DescribeProcess(process_, {.pid = pid(), .name = name, .labels = {}});
+  out_->writer.DescribeProcess(process_, {.pid = pid(), .name = name, .labels = {}});
+}
+
+void SpanTrace::Close() {
+  out_.reset();
+  rows_.clear();
+  row_ = nullptr;
+  counters_.clear();
 }
 
 SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
@@ -40,14 +65,14 @@ SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
   const PerfettoWriter::Track track = ++track_count_;
   const auto made_up = static_cast<std::int64_t>(rows_.size()) - 1;
   found->second = {.track = track,
-                   .lane = slices_.AddLane(track),
+                   .lane = out_->slices.AddLane(track),
                    .number = thread.id != 0 ? std::int64_t{thread.id} : made_up};
   std::string name = absl::StrCat("thread ", thread.index);
   if (thread.worker >= 0) name = absl::StrCat("worker ", thread.worker, " ", name);
   if (thread.id != 0) {
-    writer_.DescribeThread(track, {.pid = pid(), .tid = thread.id, .name = name});
+    out_->writer.DescribeThread(track, {.pid = pid(), .tid = thread.id, .name = name});
   } else {
-    writer_.DescribeRow(track, process_, name);
+    out_->writer.DescribeRow(track, process_, name);
   }
   return found->second;
 }
@@ -60,17 +85,19 @@ void SpanTrace::EnterThread(const Thread& thread) {
 const SpanTrace::Row* SpanTrace::EnteredRow() {
   if (!thread_) return nullptr;
   is_empty_ = false;
+  ++added_count_;
+  if (is_closed()) return nullptr;
   if (row_ == nullptr) row_ = &RowOf(*thread_);
   return row_;
 }
 
 std::string SpanTrace::BodyOf(std::string_view name, std::int32_t batch, const Row& row) {
   std::string body;
-  writer_.AppendName(name, body);
-  if (epoch_ >= 0) writer_.AppendArg("epoch", epoch_, body);
-  if (batch >= 0) writer_.AppendArg("batch", std::int64_t{batch}, body);
-  writer_.AppendArg("rank", std::int64_t{options_.rank}, body);
-  writer_.AppendArg("thread", row.number, body);
+  out_->writer.AppendName(name, body);
+  if (epoch_ >= 0) out_->writer.AppendArg("epoch", epoch_, body);
+  if (batch >= 0) out_->writer.AppendArg("batch", std::int64_t{batch}, body);
+  out_->writer.AppendArg("rank", std::int64_t{options_.rank}, body);
+  out_->writer.AppendArg("thread", row.number, body);
   return body;
 }
 
@@ -78,14 +105,15 @@ void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64
                         std::int32_t batch) {
   if (begin_ns < options_.base_time_ns || end_ns < begin_ns) return;
   if (const Row* row = EnteredRow(); row != nullptr) {
-    slices_.Add(row->lane, {begin_ns, end_ns}, BodyOf(name, batch, *row));
+    out_->slices.Add(row->lane, {begin_ns, end_ns}, BodyOf(name, batch, *row));
   }
 }
 
 void SpanTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
   if (time_ns < options_.base_time_ns) return;
   if (const Row* row = EnteredRow(); row != nullptr) {
-    writer_.AddInstant(row->track, time_ns, BodyOf(name, batch, *row));
+    out_->writer.AddInstant(row->track, time_ns, BodyOf(name, batch, *row));
+    ++unsliced_count_;
   }
 }
 
@@ -99,32 +127,38 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
                          double value) {
   if (!std::isfinite(value) || time_ns < options_.base_time_ns) return;
   if (series == "epoch" && value >= 0 && value < 2e9) epoch_ = static_cast<std::int64_t>(value);
+  if (is_closed()) return void(++added_count_);
   auto found = counters_.find(series);
   if (found == counters_.end()) {
     if (counters_.size() >= kCountersMax) return;
     Describe();
     found = counters_.emplace(series, ++track_count_).first;
-    writer_.DescribeCounter(found->second, process_, series, unit);
+    out_->writer.DescribeCounter(found->second, process_, series, unit);
   }
-  writer_.AddCount(found->second, time_ns, value);
+  out_->writer.AddCount(found->second, time_ns, value);
+  ++added_count_;
+  ++unsliced_count_;
 }
 
 void SpanTrace::AddMasterClock(const MasterClock::Reading& reading, std::string_view trial) {
-  if (reading.at_ns < options_.base_time_ns) return;
+  if (is_closed() || reading.at_ns < options_.base_time_ns) return;
   Describe();
   std::string body;
-  writer_.AppendName(kMasterClockEvent, body);
-  writer_.AppendCategory(kMetadataCategory, body);
-  writer_.AppendArg("at_ns", reading.at_ns, body);
-  writer_.AppendArg("ahead_ns", reading.ahead_ns, body);
-  writer_.AppendArg("error_ns", reading.error_ns, body);
-  writer_.AppendArg("trial", trial, body);
-  writer_.AddInstant(process_, reading.at_ns, body);
+  out_->writer.AppendName(kMasterClockEvent, body);
+  out_->writer.AppendCategory(kMetadataCategory, body);
+  out_->writer.AppendArg("at_ns", reading.at_ns, body);
+  out_->writer.AppendArg("ahead_ns", reading.ahead_ns, body);
+  out_->writer.AppendArg("error_ns", reading.error_ns, body);
+  out_->writer.AppendArg("trial", trial, body);
+  out_->writer.AddInstant(process_, reading.at_ns, body);
 }
 
 absl::Status SpanTrace::Flush() {
-  STEPWELL_RETURN_IF_ERROR(slices_.WriteAll());
-  return writer_.HandOver(0);
+  if (is_closed()) return absl::OkStatus();
+  absl::Status status = out_->slices.WriteAll();
+  if (status.ok()) status = out_->writer.HandOver(0);
+  if (!status.ok()) Close();
+  return status;
 }
 
 }  // namespace stepwell::agent

@@ -8,7 +8,7 @@
 //
 // Each Flush ends in a whole packet: a file that grows by these alone reads up to the last one, whoever was killed
 // meanwhile. A span has its epoch, batch, rank and thread as arguments. Spans of a step come together, so that they nest;
-// what is recorded as a series is a counter.
+// what is recorded as a series is a counter. Memory: what was added since the last Flush, and the names; none once it is closed.
 #pragma once
 
 #include <cstdint>
@@ -54,13 +54,19 @@ class SpanTrace final : public SpanSink {
   // How far the master's clock is from this trace's, at a time of its own.
   void AddMasterClock(const MasterClock::Reading& reading, std::string_view trial);
 
-  // What was added since the last one, as a packet.
+  // What was added since the last one, as a packet. Where that is not taken nothing more is held: it is closed then.
   [[nodiscard]] absl::Status Flush();
+  bool is_closed() const { return !out_; }
 
-  std::int64_t span_count() const { return slices_.written_count(); }
+  // Spans, instants and values in packets that were taken; those that are in none of them, nor held for the next. Of a
+  // flush that was taken in part each is in one of the two.
+  std::int64_t taken_count() const { return taken_count_; }
+  std::int64_t left_out_count() const;
+  // Waiting for the next flush.
+  std::size_t held_bytes() const;
   // Nothing was ever added.
   bool is_empty() const { return is_empty_; }
-  // Of the first and the last step, and of what was recorded as `epoch`; -1: none yet.
+  // Of the first and the last step, and of what was recorded as `epoch`, also once it is closed; -1: none yet.
   std::int32_t first_batch() const { return first_batch_; }
   std::int32_t last_batch() const { return last_batch_; }
   std::int64_t epoch() const { return epoch_; }
@@ -68,12 +74,20 @@ class SpanTrace final : public SpanSink {
   std::int64_t pid() const;
 
  private:
+  struct Output {
+    Output(const Options& options, PerfettoWriter::Track& track_count, TakeBytes take);
+
+    PerfettoWriter writer;
+    PerfettoSlices slices;
+  };
   struct Row {
     PerfettoWriter::Track track = 0;
     PerfettoSlices::Lane lane = 0;
     std::int64_t number = 0;  // the kernel's, where it is known, else counted from 0
   };
 
+  [[nodiscard]] absl::Status Take(std::string_view packet);
+  void Close();
   Row& RowOf(const Thread& thread);
   // Of the thread that was entered last; null where none was.
   const Row* EnteredRow();
@@ -81,9 +95,9 @@ class SpanTrace final : public SpanSink {
   void Describe();
 
   Options options_;
-  PerfettoWriter writer_;
+  const TakeBytes take_;
   PerfettoWriter::Track track_count_ = 0;
-  PerfettoSlices slices_;
+  std::optional<Output> out_;  // until it is closed
   const PerfettoWriter::Track process_;
   bool is_described_ = false;
   std::map<Thread, Row> rows_;
@@ -93,6 +107,9 @@ class SpanTrace final : public SpanSink {
   std::int32_t first_batch_ = -1;
   std::int32_t last_batch_ = -1;
   std::int64_t epoch_;
+  std::int64_t added_count_ = 0;
+  std::int64_t unsliced_count_ = 0;  // of those, what is no slice
+  std::int64_t taken_count_ = 0;
   bool is_empty_ = true;
 };
 

@@ -22,10 +22,12 @@ namespace stepwell::agent {
 
 class TraceFile {
  public:
+  static constexpr std::int64_t kBytesMax = 64 << 20;
+
   struct Options {
     std::string directory;  // made where it is not there, without its parents
     std::int32_t rank = 0;
-    std::int64_t bytes_max = 64 << 20;
+    std::int64_t bytes_max = kBytesMax;
     int kept_max = 0;  // finished ones of this rank; the oldest go. 0 = all are kept
   };
   // Where the training was when it ended; -1: unknown.

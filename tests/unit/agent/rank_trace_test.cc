@@ -30,16 +30,19 @@ class RankTraceTest : public ::testing::Test {
   RankTraceTest() {
     std::string made = ::testing::TempDir() + "rank-trace-XXXXXX";
     folder_ = mkdtemp(made.data());
+    directory_ = folder_;
   }
   ~RankTraceTest() override { std::filesystem::remove_all(folder_); }
 
-  RankTrace Make(int cycle_steps, int kept_max = 0) {
+  RankTrace Make(int cycle_steps, int kept_max = 0,
+                 std::int64_t file_bytes_max = TraceFile::kBytesMax) {
     WriterIdentity identity;
     identity.rank = 3;
     identity.opened_time_us = kBase / 1000;
     identity.tracing = {
-        .directory = folder_, .kept_max = kept_max, .uploads = true, .cycle_steps = cycle_steps};
-    return RankTrace(identity, [this](const TraceJob& job) { left_.push_back(job); });
+        .directory = directory_, .kept_max = kept_max, .uploads = true, .cycle_steps = cycle_steps};
+    return RankTrace(
+        identity, [this](const TraceJob& job) { left_.push_back(job); }, file_bytes_max);
   }
   static std::int64_t Begin(std::int32_t batch) { return kBase + 100 * batch; }
   static void Step(RankTrace& trace, std::int32_t batch) {
@@ -68,7 +71,22 @@ class RankTraceTest : public ::testing::Test {
     return batches;
   }
 
+  // All that a training tells, for long; what is held for it at most.
+  static std::size_t RecordForLong(RankTrace& trace) {
+    std::size_t held_max = 0;
+    for (int batch = 0; batch < 2000; ++batch) {
+      Step(trace, batch);
+      trace.AddInstant("moment", Begin(batch) + 5, batch);
+      trace.AddValue("loss", "1", Begin(batch) + 6, batch);
+      trace.AddSystemMetric("cpu_util_process", "percent", Begin(batch) + 7, batch);
+      held_max = std::max(held_max, trace.held_bytes());
+      trace.Flush();
+    }
+    return held_max;
+  }
+
   std::string folder_;
+  std::string directory_;  // in which it records
   std::vector<TraceJob> left_;
 };
 
@@ -156,6 +174,48 @@ TEST_F(RankTraceTest, WhatTheProcessUsedIsACounterWhileItRecords) {
   EXPECT_EQ(read.tracks.at(track).unit, "bytes");
   EXPECT_EQ(read.ProcessOf(track), "training, rank 3");
   EXPECT_THAT(counts, ElementsAre(std::pair(Begin(1), 5e9)));
+}
+
+TEST_F(RankTraceTest, AFileThatIsFullHoldsNothingMore) {
+  RankTrace trace = Make(0, 0, 10'000);
+  EXPECT_LT(RecordForLong(trace), 4096U);
+  Step(trace, 2000);
+  EXPECT_EQ(trace.held_bytes(), 0U);
+  trace.Finish();
+  EXPECT_LE(std::filesystem::file_size(folder_ + "/ep0-ba2001-rank3.pftrace"), 10'000U);
+  const std::vector<std::string> batches = BatchesOf("ep0-ba2001-rank3.pftrace", "step");
+  ASSERT_GT(batches.size(), 10U) << "what came before is there";
+  EXPECT_EQ(batches.back(), absl::StrCat(batches.size() - 1));
+  EXPECT_THAT(left_, SizeIs(1));
+}
+
+TEST_F(RankTraceTest, WhereNothingCanBeWrittenNothingIsHeld) {
+  directory_ = folder_ + "/file/traces";
+  std::ofstream(folder_ + "/file") << "no directory";
+  RankTrace trace = Make(0);
+  EXPECT_LT(RecordForLong(trace), 4096U);
+  Step(trace, 2000);
+  EXPECT_EQ(trace.held_bytes(), 0U);
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("file"));
+  EXPECT_THAT(left_, IsEmpty());
+}
+
+// It costs its own cycle: the next one begins where it would have, and knows what was recorded as the epoch.
+TEST_F(RankTraceTest, ACycleWhoseFileIsFullEndsWithItsLastBatchAllTheSame) {
+  RankTrace trace = Make(10, 0, 700);
+  for (int batch = 0; batch < 25; ++batch) {
+    Step(trace, batch);
+    if (batch == 8) trace.AddValue("epoch", "", Begin(8) + 1, 4);  // it is full by then
+    trace.Flush();
+  }
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep4-ba10-rank3.pftrace", "ep4-ba20-rank3.pftrace",
+                                   "ep4-ba25-rank3.pftrace"));
+  const std::vector<std::string> batches = BatchesOf("ep4-ba20-rank3.pftrace", "step");
+  ASSERT_GE(batches.size(), 1U);
+  ASSERT_LT(batches.size(), 10U) << "it was full";
+  EXPECT_EQ(batches.front(), "10");
 }
 
 }  // namespace

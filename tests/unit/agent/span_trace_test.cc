@@ -198,5 +198,43 @@ TEST_F(TraceFileTest, TheNewestOfARankAreKept) {
                                    "ep0-ba4-rank3.pftrace", "ep0-ba5-rank3.pftrace"));
 }
 
+// Blocks of one flush go one by one: what is in those that were taken is told from what is not.
+TEST(SpanTraceTest, WhatIsNotTakenIsCountedAndNotHeld) {
+  std::string bytes;
+  int takes = 0;
+  SpanTrace trace({.rank = 3, .pid = 4711, .base_time_ns = kBase}, [&](std::string_view packet) {
+    if (++takes == 3) return absl::ResourceExhaustedError("full");
+    bytes += packet;
+    return absl::OkStatus();
+  });
+  trace.EnterThread({.worker = -1, .index = 0});
+  trace.AddInstant("moment", kBase + 1, 0);
+  trace.AddValue("loss", "1", kBase + 2, 0.5);
+  trace.AddSpan("forward", kBase + 3, kBase + 4, 0);
+  ASSERT_TRUE(trace.Flush().ok());
+  EXPECT_EQ(trace.taken_count(), 3);
+  for (int i = 0; i < 3000; ++i) trace.AddSpan("forward", kBase + 10 * i, kBase + 10 * i + 5, i);
+  trace.AddInstant("moment", kBase + 5, 0);
+  EXPECT_GT(trace.held_bytes(), 100'000U);
+  EXPECT_FALSE(trace.Flush().ok());
+  ASSERT_EQ(takes, 3);
+  EXPECT_TRUE(trace.is_closed());
+  EXPECT_EQ(trace.held_bytes(), 0U);
+  const PerfettoTrace read = PerfettoReading::Read(bytes);
+  const auto spans = static_cast<std::int64_t>(read.Named("forward").size());
+  EXPECT_GT(spans, 100);
+  EXPECT_EQ(trace.taken_count(), spans + 3) << "two moments and a value";
+  EXPECT_EQ(trace.left_out_count(), 3001 - spans);
+
+  trace.AddSpan("forward", kBase + 50'000, kBase + 50'001, 3001);
+  trace.AddInstant("moment", kBase + 50'000, 0);
+  trace.AddValue("loss", "1", kBase + 50'000, 0.5);
+  trace.AddMasterClock({.at_ns = kBase + 50'000, .ahead_ns = 1, .error_ns = 1}, "p/t");
+  EXPECT_TRUE(trace.Flush().ok()) << "it was told";
+  EXPECT_EQ(takes, 3);
+  EXPECT_EQ(trace.held_bytes(), 0U);
+  EXPECT_EQ(trace.left_out_count(), 3001 - spans + 3);
+}
+
 }  // namespace
 }  // namespace stepwell::agent
