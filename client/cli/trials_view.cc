@@ -113,7 +113,8 @@ std::string StatusText(const v1::GetStatusResponse& status, const Paint& paint) 
   add("version", status.version());
   add("role", absl::StrCat(status.role(), " (epoch ", status.epoch(), ")"));
   add("database", status.database_up() ? "up" : "down: " + Printable(status.database_error()));
-  const std::string free = status.disk_free_bytes() == 0
+  // None is free, where a disk has something to say.
+  const std::string free = status.disk_free_bytes() == 0 && status.disk_error().empty()
                                ? "not known: the database is elsewhere"
                                : ValueText(static_cast<double>(status.disk_free_bytes()), "bytes");
   add("disk free",

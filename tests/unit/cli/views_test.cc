@@ -1,4 +1,5 @@
 // The texts of trials, series, read and admin.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,9 @@
 
 namespace stepwell::cli {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Paint kPlain(Colours::kOff);
 
@@ -108,6 +112,16 @@ TEST(AdminViewTest, Texts) {
   status.set_unfolded_bytes(3 << 20);
   status.set_samples_committed(1'234'567);
   ExpectGolden("status.txt", StatusText(status, kPlain));
+}
+
+TEST(AdminViewTest, ADiskWithoutAByteIsNoDiskThatNobodyKnows) {
+  v1::GetStatusResponse status;
+  EXPECT_THAT(StatusText(status, kPlain), HasSubstr("not known: the database is elsewhere\n"));
+  status.set_disk_error(
+      "disk low: 0 MiB free for PostgreSQL's data in /data/pg, the mark is 512 MiB");
+  const std::string text = StatusText(status, kPlain);
+  EXPECT_THAT(text, HasSubstr("  0.00 B: disk low: 0 MiB free for PostgreSQL's data"));
+  EXPECT_THAT(text, Not(HasSubstr("not known")));
 }
 
 TEST(AdminViewTest, TheStatusNamesWhoIsConnectedAndCountsTheRest) {
