@@ -198,13 +198,22 @@ void CaptureTable::Fail(WriterNo writer_no, v1::CaptureState state, const std::s
 void CaptureTable::FailNative(v1::CaptureState state, const std::string& reason,
                               const std::string& message) {
   absl::MutexLock lock(&mu_);
-  for (Row& row : rows_) {
-    if (!row.shown.has_native()) continue;
-    const v1::CaptureState now = row.shown.native().state();
-    if (HasEnded(now) || now > state) continue;
-    FailNativeOf(row, reason, message);
-    ++version_;
-  }
+  for (Row& row : rows_) FailNativeLocked(row, state, reason, message);
+}
+
+void CaptureTable::FailNative(WriterNo writer_no, v1::CaptureState state, const std::string& reason,
+                              const std::string& message) {
+  absl::MutexLock lock(&mu_);
+  if (Row* row = FindLocked(writer_no)) FailNativeLocked(*row, state, reason, message);
+}
+
+void CaptureTable::FailNativeLocked(Row& row, v1::CaptureState state, const std::string& reason,
+                                    const std::string& message) {
+  if (!row.shown.has_native()) return;
+  const v1::CaptureState now = row.shown.native().state();
+  if (HasEnded(now) || now > state) return;
+  FailNativeOf(row, reason, message);
+  ++version_;
 }
 
 std::optional<std::int32_t> CaptureTable::Decide() {
@@ -227,6 +236,16 @@ std::vector<CaptureTable::Writer> CaptureTable::In(v1::CaptureState state) const
   absl::MutexLock lock(&mu_);
   for (const Row& row : rows_) {
     if (row.shown.state() != state || !row.asked.writer_no) continue;
+    writers.push_back({*row.asked.writer_no, row.asked.generation});
+  }
+  return writers;
+}
+
+std::vector<CaptureTable::Writer> CaptureTable::NativeIn(v1::CaptureState state) const {
+  std::vector<Writer> writers;
+  absl::MutexLock lock(&mu_);
+  for (const Row& row : rows_) {
+    if (row.shown.native().state() != state || !row.asked.writer_no) continue;
     writers.push_back({*row.asked.writer_no, row.asked.generation});
   }
   return writers;

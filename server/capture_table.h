@@ -62,6 +62,9 @@ class CaptureTable {
   // Those whose native profile has not come further than `state`, where it is wanted.
   void FailNative(v1::CaptureState state, const std::string& reason, const std::string& message)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // That of one.
+  void FailNative(WriterNo writer_no, v1::CaptureState state, const std::string& reason,
+                  const std::string& message) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The first batch of all, once: as soon as each rank that can be asked has answered or failed and one has answered.
   std::optional<std::int32_t> Decide() ABSL_LOCKS_EXCLUDED(mu_);
@@ -72,6 +75,8 @@ class CaptureTable {
   };
   // Whose ranks are in that state.
   std::vector<Writer> In(v1::CaptureState state) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whose native profiles are.
+  std::vector<Writer> NativeIn(v1::CaptureState state) const ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Shown {
     std::uint64_t version = 0;        // grows with each change
@@ -99,6 +104,8 @@ class CaptureTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndUploadLocked(const std::string& name, Ended ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void FailRow(Row& row, const std::string& reason, const std::string& message);
+  void FailNativeLocked(Row& row, v1::CaptureState state, const std::string& reason,
+                        const std::string& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void FailNativeOf(Row& row, const std::string& reason, const std::string& message);
   static bool HasEnded(v1::CaptureState state);
   static bool IsOver(const Row& row);

@@ -274,6 +274,14 @@ void TraceCapturing::FailGone(TrialId trial_id, CaptureTable& table) const {
                  "where the agent records on, 'stepwell trace list' has it later");
     }
   }
+  // Whose own trace has come further already, or failed.
+  for (const CaptureTable::Writer& writer : table.NativeIn(v1::CAPTURE_STATE_RECORDING)) {
+    if (director_.IsOpen(trial_id, writer.writer_no, writer.generation)) continue;
+    table.FailNative(
+        writer.writer_no, v1::CAPTURE_STATE_RECORDING, "STREAM_ENDED",
+        "the connection to its agent ended, or the process did, before its profile was "
+        "handed over; where it still is, 'stepwell trace list' has it later");
+  }
 }
 
 void TraceCapturing::FailLate(CaptureTable& table, v1::CaptureState state,

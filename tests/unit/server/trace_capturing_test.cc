@@ -217,6 +217,37 @@ TEST_F(TraceCapturingTest, ARankWhoseStreamEndsAndOneThatNeverRecordsDoNotHoldTh
   EXPECT_EQ(last_.ranks(1).reason(), "NO_STEPS");
 }
 
+// As a process that is killed between its own trace and its native one, which is written for seconds.
+TEST_F(TraceCapturingTest, ARankThatEndsBetweenItsTraceAndItsProfileDoesNotHoldTheCall) {
+  const auto agent = std::make_shared<Agent>([this](const Uuid& writer, const v1::Capture& asked) {
+    const WriterNo writer_no = writer_nos_.at(writer);
+    if (asked.step_count() == 0) {
+      return capturing_.Reported(kTrial, writer_no, 1, ReportOf(asked, v1::CAPTURE_PROGRESS_READY));
+    }
+    auto recorded = ReportOf(asked, v1::CAPTURE_PROGRESS_RECORDED);
+    recorded.set_name(absl::StrCat("of-", Value(writer_no)));
+    capturing_.Reported(kTrial, writer_no, 1, recorded);
+    capturing_.Uploaded(kTrial, recorded.name(), Value(writer_no));
+    if (writer_no == WriterNo{1}) return director_.Lost(kTrial, writer_no, 1);
+    recorded.set_native(true);
+    recorded.set_name("profile");
+    capturing_.Reported(kTrial, writer_no, 1, recorded);
+    director_.Lost(kTrial, writer_no, 1);
+    capturing_.Uploaded(kTrial, recorded.name(), 7);
+  });
+  OpenRank(0, agent);
+  OpenRank(1, agent);
+  CaptureWish wish = Wish({}, absl::Seconds(30));
+  wish.native = true;
+  const SteadyTime began = SteadyTime::Now();
+  ASSERT_EQ(Run(wish), absl::OkStatus());
+  EXPECT_LT(SteadyTime::Now() - began, absl::Seconds(15));
+  EXPECT_EQ(last_.ranks(0).trace_no(), 1);
+  EXPECT_EQ(last_.ranks(0).native().reason(), "STREAM_ENDED");
+  EXPECT_EQ(last_.ranks(1).trace_no(), 2);
+  EXPECT_EQ(last_.ranks(1).native().trace_no(), 7) << "it was handed over, whoever is gone";
+}
+
 TEST_F(TraceCapturingTest, AnUploadThatIsRefusedOrNeverComesIsTold) {
   const auto recording = std::make_shared<Agent>([this](const Uuid& writer,
                                                         const v1::Capture& asked) {
