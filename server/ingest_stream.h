@@ -133,6 +133,7 @@ class IngestStream final : public CommitListener,
   // Answers what is not taken; true when the range is, from `from` on.
   bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
                  std::uint64_t last, std::uint64_t& from) ABSL_LOCKS_EXCLUDED(mu_);
+  // Nothing of a session that was refused or fenced since it was looked at.
   void Enqueue(IngestSession& session, CheckedChunk chunk) ABSL_LOCKS_EXCLUDED(mu_);
   CheckedChunk NewChunk(const IngestSession& session);
   void CountOff(const CheckedChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
@@ -140,10 +141,15 @@ class IngestStream final : public CommitListener,
   // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
   // keeps what it has. Tells the client now and then that it is heard, and the registry that its writers are there.
   // Whose token is used up and may hold nobody here (MayHold), `writer` is refused instead, and comes again. False where it was, or
-  // the stream ended meanwhile: nothing was taken, and what it is for must not be done.
+  // the stream ended meanwhile, or `session` (null: none), who was told then: nothing was taken, and what it is for must not
+  // be done.
   [[nodiscard]] bool AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
-                                    double amount, Beyond beyond = Beyond::kEndsSession)
+                                    double amount, Beyond beyond,
+                                    const IngestSession* session = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Of what `session` does.
+  [[nodiscard]] bool AwaitAllowanceOf(const std::string& writer, const IngestSession& session,
+                                      RateKind kind, double amount) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether all that is open here pays with the token of the call, and `payer` is its: a writer with a token of its own, of an
   // agent of all users say, is not held by others' debts, nor others by its.
   bool MayHold(const Caller& payer) const ABSL_LOCKS_EXCLUDED(mu_);

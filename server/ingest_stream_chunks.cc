@@ -75,8 +75,8 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
   ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
-  if (!AwaitAllowance(chunk.writer(), RateKind::kIngestSamples, session->caller(),
-                      static_cast<double>(content.decoded.sample_count))) {
+  if (!AwaitAllowanceOf(chunk.writer(), *session, RateKind::kIngestSamples,
+                        static_cast<double>(content.decoded.sample_count))) {
     return;
   }
   CheckedChunk checked = NewChunk(*session);
@@ -137,7 +137,7 @@ void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
                 kChunkOverheadBytes;
   {
     absl::MutexLock lock(&mu_);
-    if (!end_status_.ok()) return;
+    if (!end_status_.ok() || session.state() == IngestSession::State::kFenced) return;
     session.Queued(chunk.bytes);
     inflight_bytes_ += chunk.bytes;
     ++inflight_count_;

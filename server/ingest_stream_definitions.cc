@@ -90,7 +90,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh, std:
 void IngestStream::Number(const std::string& writer, IngestSession& session, Fresh fresh,
                           RefusalSummary& refusals) {
   // How many of them are new is known behind the call: whoever made too many waits with the next.
-  if (!AwaitAllowance(writer, RateKind::kSeries, session.caller(), 0)) return;
+  if (!AwaitAllowanceOf(writer, session, RateKind::kSeries, 0)) return;
   std::vector<SeriesNo> numbers;
   std::int64_t created = 0;
   const absl::Status status = FindSeries(session.trial_id(), fresh, created, numbers);

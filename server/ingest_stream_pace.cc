@@ -47,14 +47,17 @@ void IngestStream::RefuseWriter(const std::string& writer, const Complaint& why)
 }
 
 bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, const Caller& payer,
-                                  double amount, Beyond beyond) {
+                                  double amount, Beyond beyond, const IngestSession* session) {
   if (context_.rates == nullptr) return true;
   const RatePayer counted{pace_.address, payer.get()};
   if (!pace_.is_slowed) {
     context_.rates->Spend(kind, counted, amount);
     return true;
   }
-  const auto has_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !end_status_.ok(); };
+  const auto has_ended = [this, session]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return !end_status_.ok() ||
+           (session != nullptr && session->state() == IngestSession::State::kFenced);
+  };
   while (true) {
     const RateLimits::Missing missing = context_.rates->TryTake(kind, counted, amount);
     if (missing.wait == absl::ZeroDuration()) return true;
@@ -85,11 +88,15 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
   }
 }
 
+bool IngestStream::AwaitAllowanceOf(const std::string& writer, const IngestSession& session,
+                                    RateKind kind, double amount) {
+  return AwaitAllowance(writer, kind, session.caller(), amount, Beyond::kEndsSession, &session);
+}
+
 bool IngestStream::AwaitBytes(const std::string& writer, const IngestSession& session,
                               std::size_t bytes) {
   if (!pace_.is_slowed) return true;
-  return AwaitAllowance(writer, RateKind::kIngestBytes, session.caller(),
-                        static_cast<double>(bytes));
+  return AwaitAllowanceOf(writer, session, RateKind::kIngestBytes, static_cast<double>(bytes));
 }
 
 void IngestStream::SayStillHere() {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "server/rate_limits.h"
 #include "server/token_text.h"
 #include "tests/fakes/fake_token_store.h"
@@ -52,6 +53,42 @@ TEST_F(IngestStreamPaceTest, AStreamThatEndsWhileItWaitsMakesNoSeries) {
     stream->Handle(Define(writer_));
     EXPECT_EQ(store_.series_calls(), 0);
     stream->Finish();
+  }
+}
+
+// By whoever archives its trial, or takes its token back, meanwhile: it was told, and what it had sent before is not stored.
+TEST_F(IngestStreamPaceTest, AWriterThatIsRefusedWhileItWaitsStoresNothingMore) {
+  for (const RateKind kind : {RateKind::kIngestSamples, RateKind::kIngestBytes}) {
+    for (const bool is_refilled : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(static_cast<int>(kind), is_refilled ? " refilled" : ""));
+      auto stream = NewPacedStream();
+      const pb::Opened opened = Begin(*stream, writer_);
+      UseUp(kind);
+      absl::Notification handled;
+      std::thread reader([&] {
+        stream->Handle(Send(writer_, 1));
+        handled.Notify();
+      });
+      // Once it has waited.
+      const auto slowed = [&] {
+        return limits_.counts().slowed_seconds[static_cast<std::size_t>(kind)];
+      };
+      const double before = slowed();
+      for (int i = 0; i < 500 && slowed() == before; ++i) absl::SleepFor(absl::Milliseconds(10));
+      EXPECT_GT(slowed(), before);
+      stream->RefuseTrial(TrialId{opened.trial_id()},
+                          {absl::StatusCode::kFailedPrecondition, "TRIAL_ARCHIVED", "archived"});
+      if (is_refilled) still_.Advance(absl::Hours(1));
+      EXPECT_TRUE(handled.WaitForNotificationWithTimeout(absl::Seconds(5))) << "it waits on";
+      if (!handled.HasBeenNotified()) stream->End(absl::CancelledError("the test is over"));
+      reader.join();
+      const auto answers = Answers(*stream);
+      ASSERT_EQ(answers.size(), 1U);
+      EXPECT_EQ(answers[0].refused().reason(), "TRIAL_ARCHIVED");
+      EXPECT_EQ(stats_.chunks_committed, 0U);
+      stream->Finish();
+      still_.Advance(absl::Hours(1));
+    }
   }
 }
 
