@@ -59,13 +59,14 @@ const script = named("app", "js", await bundle("src/main.ts"));
 const style = named("app", "css", await bundle("src/style.css"));
 const icon = named("icon", "svg", readFileSync("src/icon.svg"));
 // What others' licences ask to be shown with their code.
-writeFileSync(join(dist, "licenses.txt"), readFileSync("src/licenses.txt"));
+const licenses = readFileSync("src/licenses.txt");
+writeFileSync(join(dist, "licenses.txt"), licenses);
 const page = readFileSync("src/index.html", "utf8")
   .replace("{{style}}", style.name)
   .replace("{{script}}", script.name)
   .replace("{{icon}}", icon.name);
 writeFileSync(join(dist, "index.html"), page);
-const total = script.packed + style.packed + icon.packed + gzipSync(page).length;
+const total = script.packed + style.packed + icon.packed + gzipSync(page).length + gzipSync(licenses, { level: 9 }).length;
 console.log(`built: ${total} bytes gzipped (script ${script.packed}, style ${style.packed})`);
 if (total > bytesMax) {
   console.error(`the page may have ${bytesMax} bytes gzipped`);

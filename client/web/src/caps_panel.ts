@@ -3,7 +3,7 @@
 import type { Caps, EffectiveCap, GetCapsResponse, PreviewCapsResponse } from "#gen/caps_pb";
 import { admin, ask } from "./api";
 import { capHints, capText, parseCap, type CapKind } from "./core/cap_units";
-import { allTrials, isAllTrials, placeAt, placeOf, placeText, type Owner, type Place } from "./core/cap_place";
+import { allTrials, isAllTrials, isSamePlace, placeAt, placeOf, placeText, type Owner, type Place } from "./core/cap_place";
 import { timeText } from "./core/time_text";
 import { plural, valueText } from "./core/units";
 import { bdi, fill, h, scroller } from "./dom";
@@ -50,10 +50,10 @@ export class CapsPanel {
   private readonly loop: Loop;
   /** Ends what was asked about the place that is shown: the answer is of no other. */
   private ofPlace = new AbortController();
-  private place: Place = allTrials;
   private set: Caps | undefined;
 
-  constructor() {
+  /** `onPlace`: another place's caps are wanted; the address has them, which comes back by `show`. */
+  constructor(private place: Place, private readonly onPlace: (place: Place) => void) {
     this.showPick();
     this.loop = loop(() => refreshMs, (signal) => this.lookCaps(signal), (failure) => this.showCapsFailure(failure));
   }
@@ -68,7 +68,17 @@ export class CapsPanel {
     this.ofPlace = new AbortController();
   }
 
+  /** As the address has it: what is typed into the form of a place stays, as long as that is the place. */
+  show(place: Place): void {
+    if (!isSamePlace(place, this.place)) this.turn(place);
+  }
+
   private goTo(place: Place): void {
+    if (isSamePlace(place, this.place)) this.turn(place);
+    else this.onPlace(place);
+  }
+
+  private turn(place: Place): void {
     this.begin();
     this.place = place;
     this.showPick();

@@ -4,6 +4,7 @@ import type { CompareTrialsResponse } from "#gen/compare_pb";
 import { compareRow, shownSeries, type CompareRow } from "./compare_rows";
 import { printable, shortened } from "./core/printable";
 import { bdi, fill, h, named, scroller } from "./dom";
+import { FilterBox } from "./filter_box";
 import { stateBox } from "./state_box";
 
 const rowsMax = 400;
@@ -17,22 +18,34 @@ interface Line {
 }
 
 export class CompareTable {
-  private readonly filter = h("input", { type: "search", placeholder: "scope or metric …", "aria-label": "Filter", oninput: () => this.showRows() });
+  private readonly filter: FilterBox;
   private readonly heading = h("h2", {});
   private readonly heads = h("tr", {});
   private readonly body = h("tbody", {});
   private readonly table = scroller("Comparison", h("table", { class: "cards" }, h("thead", {}, this.heads), this.body));
   private readonly empty = h("div", {}, stateBox("empty", "Nothing to compare", "No scope or metric of these trials matches, or none has samples on this axis."));
   private readonly more = h("p", { class: "muted" }, `The first ${rowsMax} are listed: filter for others.`);
-  readonly element = h("div", {}, h("div", { class: "chart-head" }, this.heading, this.filter), this.empty, this.table, this.more);
+  readonly element: HTMLElement;
   private readonly lines = new Map<string, Line>();
   private answer: CompareTrialsResponse | null = null;
   private opened: ReadonlySet<string> = new Set();
   private headed = "";
   private names: readonly string[] = [];
 
-  /** `onChart`: the chart of `id` is wanted, or not any more. */
-  constructor(private readonly onChart: (id: string, opened: boolean) => void) {}
+  /** `onChart`: the chart of `id` is wanted, or not any more; `onFilter`: rows that contain this are. */
+  constructor(private readonly onChart: (id: string, opened: boolean) => void, onFilter: (text: string) => void) {
+    this.filter = new FilterBox({ placeholder: "scope or metric …" }, () => this.showRows(), onFilter);
+    this.element = h("div", {}, h("div", { class: "chart-head" }, this.heading, this.filter.element), this.empty, this.table, this.more);
+  }
+
+  destroy(): void {
+    this.filter.stop();
+  }
+
+  /** As the address has it. */
+  filterBy(text: string): void {
+    if (this.filter.show(text)) this.showRows();
+  }
 
   /** `range`: of what, in words; "" = all. */
   show(answer: CompareTrialsResponse, names: readonly string[], opened: readonly string[], range: string): void {
@@ -50,7 +63,7 @@ export class CompareTable {
 
   private showRows(): void {
     if (!this.answer) return;
-    const series = shownSeries(this.answer, this.filter.value.trim().toLowerCase());
+    const series = shownSeries(this.answer, this.filter.text.trim().toLowerCase());
     this.more.hidden = series.length <= rowsMax;
     this.empty.hidden = series.length > 0;
     this.table.hidden = series.length === 0;

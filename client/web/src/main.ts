@@ -1,6 +1,6 @@
 // The page: top bar, the bar that says when the master does not answer, and the page that the address names.
 import { onReach } from "./api";
-import { compareView, formatView, parseView, trialsView, type View } from "./core/view_state";
+import { adminView, compareView, formatView, parseView, trialsView, type View } from "./core/view_state";
 import { isoText } from "./core/time_text";
 import { closeChoicesOnClick } from "./choice";
 import { fill, h } from "./dom";
@@ -18,7 +18,7 @@ const lost = h("div", { class: "lost", role: "status", hidden: true });
 const links = [
   { name: "Trials", view: trialsView as View, pages: ["trials", "trial"] },
   { name: "Compare", view: compareView as View, pages: ["compare"] },
-  { name: "Master", view: { page: "admin" } as View, pages: ["admin"] },
+  { name: "Master", view: adminView as View, pages: ["admin"] },
 ].map((link) => ({ ...link, element: h("a", { href: formatView(link.view) }, link.name) }));
 
 let page: Page | null = null;
@@ -35,7 +35,7 @@ function make(view: View): Page {
     case "trials": return new TrialsPage(view, go);
     case "trial": return new TrialPage(view, go);
     case "compare": return new ComparePage(view, go);
-    case "admin": return new AdminPage();
+    case "admin": return new AdminPage(view, go);
     case "missing": return new MissingPage(view);
   }
 }

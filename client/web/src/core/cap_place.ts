@@ -18,6 +18,10 @@ export function isAllTrials(place: Place): boolean {
   return place.owner === "all" && place.metricGroup === "";
 }
 
+export function isSamePlace(one: Place, other: Place): boolean {
+  return one.owner === other.owner && one.name === other.name && one.metricGroup === other.metricGroup;
+}
+
 /** As the master names it. */
 interface WirePlace {
   readonly owner: { readonly case: "project"; readonly value: string }

@@ -6,12 +6,18 @@ export type Theme = "light" | "dark";
 
 const light = ["#31509e", "#da7119", "#007a58", "#b04e93", "#795d00", "#0d98c7", "#131827", "#982b2e"];
 const dark = ["#258cc1", "#f1a14b", "#37ca9d", "#e39cca", "#efe341", "#8eb8ff", "#e5e7eb", "#ee7a69"];
+/** Of a stack: what is in no scope, and the scopes beyond the last layer, which lie on each other; greys, as far from all others. */
+const rest: Readonly<Record<Theme, string>> = { light: "#909693", dark: "#69768c" };
+const others: Readonly<Record<Theme, string>> = { light: "#4b4e5a", dark: "#7d645a" };
 const dashes: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
 export interface LineLook {
   readonly color: string;
   readonly dash: readonly number[];
 }
+
+/** So many lines look each like no other. */
+export const looksMax = light.length * dashes.length;
 
 export function lineLook(index: number, theme: Theme): LineLook {
   const colors = theme === "light" ? light : dark;
@@ -23,7 +29,11 @@ export function lineLook(index: number, theme: Theme): LineLook {
 
 /** What is in no scope is grey in any palette. */
 export function restColor(theme: Theme): string {
-  return theme === "light" ? "#868e9a" : "#6b7280";
+  return rest[theme];
+}
+
+export function othersColor(theme: Theme): string {
+  return others[theme];
 }
 
 // Cividis, made for people with and without colour vision deficiency: dark blue to yellow.

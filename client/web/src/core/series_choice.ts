@@ -1,4 +1,5 @@
 // Which series of a trial are shown, in which charts, and what a person can choose from.
+import { looksMax } from "./palette";
 
 export interface KnownSeries {
   readonly seriesNo: number;
@@ -98,5 +99,5 @@ export const linesMax = 16;
 
 export function foldsTogether(chart: MetricChart, lines: "" | "each" | "one"): boolean {
   if (lines === "one") return chart.series.length > 1;
-  return chart.series.length > (lines === "each" ? 64 : linesMax);
+  return chart.series.length > (lines === "each" ? looksMax : linesMax);
 }

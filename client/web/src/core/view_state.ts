@@ -1,6 +1,7 @@
 // What the page shows, as the part of its address behind "#", and back: a link restores the view. What
 // cannot be read falls back to the default, but a page that there is none of is told; nothing an address says is trusted further.
 
+import { allTrials, type Place } from "./cap_place";
 import type { Clock } from "./clocks";
 import { formatNumbers, parseNumbers } from "./number_ranges";
 import type { AxisKind } from "./range";
@@ -13,6 +14,10 @@ export interface TrialsView {
   readonly search: string;
   readonly state: string;
   readonly project: string;
+  /** From 1. */
+  readonly pageNo: number;
+  /** The master's token of that page; "" = the first one. */
+  readonly pageToken: string;
 }
 
 export interface TrialView {
@@ -41,6 +46,8 @@ export interface TrialView {
   readonly placed: "" | "start";
   /** The trace whose steps are looked at; 0 = none. */
   readonly steps: number;
+  /** What the traces that are listed contain; "" = all are. */
+  readonly filter: string;
 }
 
 export interface CompareView {
@@ -52,10 +59,14 @@ export interface CompareView {
   readonly end: number | null;
   /** What has a chart (core/compared.ts); empty = the usual ones. */
   readonly metrics: readonly string[];
+  /** What the rows of the table contain; "" = all are listed. */
+  readonly filter: string;
 }
 
 export interface AdminView {
   readonly page: "admin";
+  /** Whose caps are shown. */
+  readonly place: Place;
 }
 
 /** An address that names none of them. */
@@ -67,14 +78,16 @@ export interface MissingView {
 
 export type View = TrialsView | TrialView | CompareView | AdminView | MissingView;
 
-export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "" };
+export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "", pageNo: 1, pageToken: "" };
 
-export const compareView: CompareView = { page: "compare", trials: [], axis: "batch", start: null, end: null, metrics: [] };
+export const compareView: CompareView = { page: "compare", trials: [], axis: "batch", start: null, end: null, metrics: [], filter: "" };
+
+export const adminView: AdminView = { page: "admin", place: allTrials };
 
 export function trialView(trial: string): TrialView {
   return {
     page: "trial", trial, tab: "timings", axis: "time", start: null, end: null, liveUs: 0,
-    metrics: [], labels: new Map(), rank: "", clock: "", lines: "", traces: [], placed: "", steps: 0,
+    metrics: [], labels: new Map(), rank: "", clock: "", lines: "", traces: [], placed: "", steps: 0, filter: "",
   };
 }
 
@@ -84,10 +97,29 @@ const listMax = 64;
 /** As many as the master merges. */
 const tracesMax = 4096;
 const labelPrefix = "l.";
+/** Of a filter; and of names, in which the contract has no more. */
+const textMax = 256;
+const owners = ["project", "trial"] as const;
 
 function whole(text: string | null): number | null {
   if (text === null || !/^\d{1,16}$/.test(text)) return null;
   return Number(text);
+}
+
+function textOf(query: URLSearchParams, name: string): string {
+  return (query.get(name) ?? "").slice(0, textMax);
+}
+
+function parsePlace(query: URLSearchParams): Place {
+  const [owner, name] = [owners.find((one) => one === query.get("of")), textOf(query, "name")];
+  const metricGroup = textOf(query, "group");
+  return owner && name !== "" ? { owner, name, metricGroup } : { ...allTrials, metricGroup };
+}
+
+/** A page is one by its token: without it, the first. */
+function parsePage(query: URLSearchParams): Pick<TrialsView, "pageNo" | "pageToken"> {
+  const [pageNo, pageToken] = [whole(query.get("page")) ?? 1, query.get("after") ?? ""];
+  return pageNo > 1 && /^[\w.~+/=-]{1,256}$/.test(pageToken) ? { pageNo, pageToken } : { pageNo: 1, pageToken: "" };
 }
 
 function wholeRange(query: URLSearchParams): Pick<TrialView, "start" | "end"> {
@@ -116,6 +148,7 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     traces: parseNumbers(query.get("traces") ?? "", tracesMax),
     placed: query.get("placed") === "start" ? "start" : "",
     steps: parseNumbers(query.get("steps") ?? "", 1)[0] ?? 0,
+    filter: textOf(query, "q"),
   };
 }
 
@@ -127,9 +160,9 @@ export function parseView(hash: string): View {
   if (page === "compare") {
     const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
     const axis = query.get("axis") === "time" ? "time" : "batch";
-    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax) };
+    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax), filter: textOf(query, "q") };
   }
-  if (page === "admin") return { page: "admin" };
+  if (page === "admin") return { page: "admin", place: parsePlace(query) };
   if (page !== "" && page !== "trials") return { page: "missing", address: hash.replace(/^#/, "") };
   const state = query.get("state") ?? "";
   return {
@@ -137,6 +170,7 @@ export function parseView(hash: string): View {
     search: query.get("q") ?? "",
     state: states.includes(state) ? state : "",
     project: query.get("project") ?? "",
+    ...parsePage(query),
   };
 }
 
@@ -160,6 +194,7 @@ function trialQuery(view: TrialView): URLSearchParams {
   if (view.traces.length > 0) query.set("traces", formatNumbers(view.traces));
   if (view.placed !== "") query.set("placed", view.placed);
   if (view.steps > 0) query.set("steps", String(view.steps));
+  if (view.filter !== "") query.set("q", view.filter);
   return query;
 }
 
@@ -178,10 +213,17 @@ export function formatView(view: View): string {
       if (view.axis !== "batch") query.set("axis", view.axis);
       setRange(query, view);
       for (const metric of view.metrics) query.append("m", metric);
+      if (view.filter !== "") query.set("q", view.filter);
       return withQuery("#/compare", query);
     }
-    case "admin":
-      return "#/admin";
+    case "admin": {
+      const query = new URLSearchParams();
+      const { owner, name, metricGroup } = view.place;
+      if (owner !== "all") query.set("of", owner);
+      if (owner !== "all") query.set("name", name);
+      if (metricGroup !== "") query.set("group", metricGroup);
+      return withQuery("#/admin", query);
+    }
     case "missing":
       return `#${view.address}`;
     case "trials": {
@@ -189,6 +231,8 @@ export function formatView(view: View): string {
       if (view.search !== "") query.set("q", view.search);
       if (view.state !== "") query.set("state", view.state);
       if (view.project !== "") query.set("project", view.project);
+      if (view.pageNo > 1) query.set("page", String(view.pageNo));
+      if (view.pageNo > 1) query.set("after", view.pageToken);
       return withQuery("#/trials", query);
     }
   }

@@ -5,11 +5,11 @@ import { admin, ask } from "../api";
 import { CapsPanel } from "../caps_panel";
 import { printable } from "../core/printable";
 import { countText, valueText } from "../core/units";
-import type { View } from "../core/view_state";
+import type { AdminView, View } from "../core/view_state";
 import { bdi, fill, h, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
-import type { Page } from "../page";
+import type { Go, Page } from "../page";
 import { asOfBefore, failureBox, loadingBox } from "../state_box";
 
 const refreshMs = 2000;
@@ -26,18 +26,21 @@ export class AdminPage implements Page {
   private readonly status = h("div", {}, loadingBox("the master's status"));
   private readonly trouble = h("div", {});
   private readonly agents = new AgentsPanel();
-  private readonly caps = new CapsPanel();
+  private readonly caps: CapsPanel;
   private readonly loop: Loop;
   private before: { answer: GetStatusResponse; at: number } | null = null;
 
-  constructor() {
+  constructor(view: AdminView, go: Go) {
+    this.caps = new CapsPanel(view.place, (place) => go({ page: "admin", place }, "push"));
     fill(this.element,
       h("section", { class: "panel" }, h("h1", {}, "Master"), this.trouble, this.status), this.agents.element, this.caps.element);
     this.loop = loop(() => refreshMs, (signal) => this.lookStatus(signal), (failure) => this.showStatusFailure(failure));
   }
 
   update(view: View): boolean {
-    return view.page === "admin";
+    if (view.page !== "admin") return false;
+    this.caps.show(view.place);
+    return true;
   }
 
   destroy(): void {

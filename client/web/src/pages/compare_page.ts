@@ -62,7 +62,8 @@ export class ComparePage implements Page {
   private readonly few = h("div", {}, stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."));
   private readonly charts = h("div", { class: "charts" });
   private readonly note = h("div", {}, loadingBox("the comparison"));
-  private readonly table = new CompareTable((id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }));
+  private readonly table = new CompareTable(
+    (id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }), (filter) => this.change({ filter }));
   private readonly panel = h("section", { class: "panel" }, this.note, this.table.element);
   private readonly cards = new Map<string, Card>();
   private readonly loop: Loop;
@@ -76,13 +77,18 @@ export class ComparePage implements Page {
   constructor(private view: CompareView, private readonly go: Go) {
     fill(this.element, h("section", { class: "panel" }, h("h1", {}, "Compare"), this.list, h("div", { class: "tools" }, this.add, this.tools), this.few), this.charts, this.panel);
     this.table.element.hidden = true;
+    this.table.filterBy(view.filter);
     this.showHead();
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: View): boolean {
     if (view.page !== "compare") return false;
-    if (formatView(view) === formatView(this.view)) return true;
+    this.table.filterBy(view.filter);
+    if (askedView(view) === askedView(this.view)) {
+      this.view = view;
+      return true;
+    }
     const { trials, axis } = this.view;
     if (view.axis !== axis || view.trials.join() !== trials.join()) this.whole = null;
     this.view = view;
@@ -94,6 +100,7 @@ export class ComparePage implements Page {
   destroy(): void {
     this.loop.stop();
     this.unTheme();
+    this.table.destroy();
     this.cards.forEach((card) => card.chart.destroy());
   }
 
@@ -328,7 +335,12 @@ export class ComparePage implements Page {
   }
 }
 
+/** What the master is asked for. */
+function askedView(view: CompareView): string {
+  return formatView({ ...view, filter: "" });
+}
+
 /** But for which charts are open. */
 function sameQuestion(one: CompareView, other: CompareView): boolean {
-  return formatView({ ...one, metrics: [] }) === formatView({ ...other, metrics: [] });
+  return askedView({ ...one, metrics: [] }) === askedView({ ...other, metrics: [] });
 }

@@ -9,6 +9,7 @@ import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
+import { looksMax } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs, tookMs, untilNextMs } from "../core/pulse_pace";
 import { bucketsOfLine, liveRange, type Range } from "../core/range";
@@ -413,7 +414,8 @@ export class MetricsTab implements TrialTab {
     }
     const { answer, series } = found;
     const folds = foldsTogether(metric, view.lines);
-    const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`) : null;
+    const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`,
+      view.lines === "each" && ` No more than ${looksMax} lines can be told apart: choose some of them.`) : null;
     const gaps = view.axis === "batch" ? gapNote([{ name: "", trial: view.trial, gaps: holes(answer) }], metric.metricGroup) : null;
     this.showNote(card, folded || gaps ? h("div", {}, folded, gaps) : null);
     const range = this.shown;

@@ -7,7 +7,7 @@ import { axisOf, coveredRange, holes } from "../buckets";
 import { Chart } from "../chart";
 import { refill } from "../choice";
 import { csvText } from "../core/csv";
-import { lineLook, restColor, type LineLook } from "../core/palette";
+import { lineLook, othersColor, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
@@ -211,7 +211,7 @@ export class TimingsTab implements TrialTab {
     patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`),
       gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
-      ? { color: layer.name === other ? "#7a6f64" : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
+      ? { color: layer.name === other ? othersColor(theme()) : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
     const [start, width] = [Number(answer.start), Number(answer.width)];
     this.hideCharts(false);
     this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands: [] });

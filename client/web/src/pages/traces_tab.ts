@@ -9,6 +9,7 @@ import { timeText } from "../core/time_text";
 import { countText, plural, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
+import { FilterBox } from "../filter_box";
 import { orBroken, type Failure, type Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
@@ -47,7 +48,7 @@ export class TracesTab implements TrialTab {
   private readonly trouble = h("div", {});
   /** What stands where the table would: apart from it, for the table is only made where it changes. */
   private readonly instead = h("div", {}, loadingBox("the traces"));
-  private readonly filter = h("input", { type: "search", placeholder: "name, rank or cycle …", "aria-label": "Filter", class: "filter", "data-focus": "filter", oninput: () => this.show() });
+  private readonly filter = new FilterBox({ placeholder: "name, rank or cycle …", class: "filter", "data-focus": "filter" }, () => this.show(), (filter) => this.change({ filter }));
   private readonly head = h("section", { class: "panel", hidden: true }, this.tools, this.working, this.outcome);
   private readonly loop: Loop;
   private readonly gone = new AbortController();
@@ -77,6 +78,7 @@ export class TracesTab implements TrialTab {
     const ran = this.info && isRunning(this.info);
     this.info = info;
     this.view = view;
+    this.filter.show(view.filter);
     this.steps.show(info.trial.trialId, view.steps);
     this.forgetClocks();
     this.show();
@@ -85,6 +87,7 @@ export class TracesTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    this.filter.stop();
     this.gone.abort();
     this.work?.controller.abort();
     this.steps.destroy();
@@ -194,7 +197,7 @@ export class TracesTab implements TrialTab {
         h("button", { type: "button", "data-focus": "merge", disabled: busy || !together, onclick: () => void this.saveMerged(merged) }, "Download merged"),
         h("button", { type: "button", "data-focus": "clocks", disabled: busy || !together || merged.length < 2, onclick: () => void this.compareClocks(merged) }, "Compare clocks"),
         h("label", {}, "placed", align),
-        this.filter,
+        this.filter.element,
       ];
     });
   }
@@ -204,7 +207,7 @@ export class TracesTab implements TrialTab {
   }
 
   private showTable(list: readonly Trace[]): void {
-    const rows = list.filter((trace) => matches(trace, this.filter.value));
+    const rows = list.filter((trace) => matches(trace, this.filter.text));
     const chosen = this.chosen();
     const key = JSON.stringify([
       rows.slice(0, rowsMax).map((trace) => [trace.traceNo, traceStateWords(trace)]), rows.length, [...chosen], this.view?.steps, this.clockVersion, this.deleting, this.work !== null, this.keptBytes, this.refusedCount,
@@ -237,7 +240,7 @@ export class TracesTab implements TrialTab {
     return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
       cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
       cell("Size", "number", valueText(Number(header?.byteCount ?? 0n), "bytes")), cell("Clock error", "nowrap", this.clock(trace)),
-      cell("State", "", traceStateWords(trace)), cell("Uploaded", "time", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
+      cell("State", "", traceStateWords(trace)), cell("Uploaded", "", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
       h("td", { "data-label": "Actions" }, h("span", { class: "actions" }, this.actions(trace, name))));
   }
 

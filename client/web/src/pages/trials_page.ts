@@ -32,10 +32,10 @@ export class TrialsPage implements Page {
   private readonly compare = h("button", { type: "button", disabled: true, onclick: () => this.goCompare() }, "Compare");
   private readonly pickNote = h("span", { class: "muted", role: "status" });
   private picked: ReadonlySet<string> = new Set<string>();
-  /** Tokens of the pages before, the first page's ("") lowest. */
-  private tokens: string[] = [""];
-  /** Of the page after this one; "" = there is none. */
-  private nextToken = "";
+  /** Tokens of the pages that were seen of this list, by their numbers; a link may begin at any. */
+  private tokens = new Map([[1, ""]]);
+  /** The token of the page after this one; "" = there is none. */
+  private next = "";
   private readonly loop: Loop;
   private readonly utilisations = new Utilisations();
   private typing: ReturnType<typeof setTimeout> | undefined;
@@ -53,6 +53,7 @@ export class TrialsPage implements Page {
     this.state = h("select", { onchange: () => this.changed(), "aria-label": "State" },
       ["", "running", "completed", "failed", "lost"].map((one) => h("option", { value: one }, one === "" ? "any state" : one)));
     this.state.value = view.state;
+    this.tokens.set(view.pageNo, view.pageToken);
     fill(this.element,
       h("div", { class: "tools", role: "search" },
         h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.pickNote, this.compare),
@@ -63,13 +64,14 @@ export class TrialsPage implements Page {
 
   update(view: View): boolean {
     if (view.page !== "trials") return false;
-    const same = formatView(view) === formatView(this.view);
+    const before = this.view;
     this.view = view;
-    if (same) return true;
+    if (formatView(view) === formatView(before)) return true;
+    if (listOf(view) !== listOf(before)) this.tokens = new Map([[1, ""]]);
+    this.tokens.set(view.pageNo, view.pageToken);
     if (this.search.value !== view.search) this.search.value = view.search;
     if (this.project.value !== view.project) this.project.value = view.project;
     this.state.value = view.state;
-    this.tokens = [""];
     this.loop.now();
     return true;
   }
@@ -89,8 +91,7 @@ export class TrialsPage implements Page {
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
-    const { search, state, project } = this.view;
-    const pageToken = this.tokens[this.tokens.length - 1] ?? "";
+    const { search, state, project, pageToken } = this.view;
     const answer = await ask((options) => query.listTrials({ nameContains: search, state: stateOf(state), project, pageSize, pageToken }, options), signal);
     if (!answer) return "fine";
     this.list.setAttribute("aria-busy", "false");
@@ -108,19 +109,18 @@ export class TrialsPage implements Page {
     fill(this.trouble, stays && asOfBefore(failure));
     if (!stays) {
       this.shown = "";
-      fill(this.list, failureBox(failure, () => this.loop.now()));
+      // A page's token is of one list of one master: a link that is older may name none.
+      fill(this.list, failureBox(failure, () => (failure.kind === "invalid" && this.view.pageNo > 1 ? this.turn(1, "", "replace") : this.loop.now())));
     }
-    if (failure.kind === "invalid") this.tokens = [""];
     return failure.passing ? "failed" : "stop";
   }
 
   private question(): string {
-    return JSON.stringify([formatView(this.view), this.tokens[this.tokens.length - 1]]);
+    return formatView(this.view);
   }
 
   private show(answer: ListTrialsResponse): void {
     const now = Number(answer.completeness?.answeredTimeUs ?? 0);
-    this.nextToken = answer.nextPageToken;
     patch(this.list, answer.trials.length === 0 ? this.emptyBox() : this.table(answer.trials, now), this.pager(answer));
     this.showPicks();
   }
@@ -132,7 +132,7 @@ export class TrialsPage implements Page {
 
   private emptyBox(): HTMLElement {
     const { search, state, project } = this.view;
-    if (this.tokens.length > 1) return stateBox("empty", "No more trials", "This page is past the last one.");
+    if (this.view.pageNo > 1) return stateBox("empty", "No more trials", "This page is past the last one.");
     if (search !== "" || state !== "" || project !== "") {
       return stateBox("empty", "No trial matches", "Search looks for a part of the name, upper and lower case apart; the project is its whole name.",
         h("button", { type: "button", onclick: () => this.go(trialsView, "push") }, "Show all trials"));
@@ -180,14 +180,30 @@ export class TrialsPage implements Page {
   }
 
   private pager(answer: ListTrialsResponse): HTMLElement | null {
-    if (this.tokens.length === 1 && answer.nextPageToken === "") return null;
-    const turn = (tokens: string[]): void => {
-      this.tokens = tokens;
-      this.loop.now();
-    };
+    const { pageNo } = this.view;
+    this.next = answer.nextPageToken;
+    if (pageNo === 1 && this.next === "") return null;
+    const isKnown = this.tokens.has(pageNo - 1) || pageNo === 1;
     return h("nav", { class: "tools", "aria-label": "Pages of trials" },
-      h("button", { type: "button", "data-focus": "newer", disabled: this.tokens.length === 1, onclick: () => turn(this.tokens.slice(0, -1)) }, "‹ Newer"),
-      h("span", { class: "muted" }, `page ${this.tokens.length}, ${plural(answer.trials.length, "trial")}`),
-      h("button", { type: "button", "data-focus": "older", disabled: answer.nextPageToken === "", onclick: () => turn([...this.tokens, this.nextToken]) }, "Older ›"));
+      h("button", { type: "button", "data-focus": "newer", disabled: pageNo === 1, onclick: () => this.newer() }, isKnown ? "‹ Newer" : "« Newest"),
+      h("span", { class: "muted" }, `page ${countText(pageNo)}, ${plural(answer.trials.length, "trial")}`),
+      h("button", { type: "button", "data-focus": "older", disabled: answer.nextPageToken === "", onclick: () => this.turn(this.view.pageNo + 1, this.next) }, "Older ›"));
   }
+
+  /** To the page before; of one that a link began at only the first is known. */
+  private newer(): void {
+    const before = this.view.pageNo - 1;
+    const token = this.tokens.get(before);
+    if (token === undefined) this.turn(1, "");
+    else this.turn(before, token);
+  }
+
+  private turn(pageNo: number, pageToken: string, how: "push" | "replace" = "push"): void {
+    this.go({ ...this.view, pageNo, pageToken }, how);
+  }
+}
+
+/** Which list of trials, whatever page of it. */
+function listOf(view: TrialsView): string {
+  return formatView({ ...view, pageNo: 1, pageToken: "" });
 }
